@@ -28,7 +28,7 @@ A field that a log cannot answer is None as an attribute, and no key of the mapp
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from halfscope._records import Record, field
 '''
@@ -47,8 +47,9 @@ def singular(field):
 class Writer:
     def __init__(self):
         self.classes = {}  # name: (fields, nested), in order
+        self.docs = {}
 
-    def class_of(self, part, name, schema, parent=""):
+    def class_of(self, part, name, schema, parent="", inside=None):
         """The name of a class with these properties; another one that has them is taken."""
         required = set(part.get("required", ()))
         fields, nested = {}, {}
@@ -59,8 +60,11 @@ class Writer:
             if inner:
                 nested[field] = inner
         for candidate in (name, parent + name, schema["name"].capitalize() + name):
-            found = self.classes.setdefault(candidate, (fields, nested))
-            if found == (fields, nested):
+            if candidate not in self.classes:
+                self.classes[candidate] = (fields, nested)
+                what = f"field `{inside}`" if inside else "fields"
+                self.docs[candidate] = f"The {what} of {schema['title']}: docs/json.md."
+            if self.classes[candidate] == (fields, nested):
                 return candidate
         raise SystemExit(f"{schema['name']}: two classes {name} with other fields")
 
@@ -76,7 +80,7 @@ class Writer:
             name = CALLED.get((schema["name"], field)) or camel(singular(field))
             if name in WHOLE.values() or name == parent:
                 name = parent + name
-            name = self.class_of(part, name, schema, parent)
+            name = self.class_of(part, name, schema, parent, field)
             return name, name
         for key in ("oneOf", "anyOf"):
             if key in part:
@@ -107,8 +111,8 @@ class Writer:
         return " | ".join(said) or "Any", inner
 
 
-def text_of(name, fields, nested):
-    out = f"\n\nclass {name}(Record):\n    __slots__ = ()\n"
+def text_of(name, doc, fields, nested):
+    out = f'\n\nclass {name}(Record):\n    """{doc}"""\n\n    __slots__ = ()\n'
     for field, said in fields.items():
         own = ""
         if keyword.iskeyword(field):  # the attribute is called from_
@@ -149,7 +153,7 @@ def written():
 
     for name in names:
         place(name)
-    return HEADER + "".join(text_of(name, *writer.classes[name]) for name in order)
+    return HEADER + "".join(text_of(name, writer.docs[name], *writer.classes[name]) for name in order)
 
 
 def main():

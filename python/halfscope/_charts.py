@@ -2,6 +2,7 @@
 """The charts of a page as objects: Vega-Lite with its rows, drawn by Altair or vl-convert."""
 
 import functools
+import importlib.util
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -58,12 +59,12 @@ class Chart:
     In Jupyter it is drawn by Altair, or by vl-convert where Altair is not installed.
     """
 
-    def __init__(self, told, page="page"):
+    def __init__(self, told):
         self.name, self.log = told["name"], told.get("log", "")
         self.rows = told["rows"]
-        self._chart, self._page = told["chart"], page
+        self._chart, self._page = told["chart"], told.get("page", "page")
         self._parameters = told.get("parameters", {})
-        given = _read(page)[self._chart]
+        given = _read(self._page)[self._chart]
         self.title = told.get("title") or given.get("description", self._chart)
         self.note = told.get("note", "")
 
@@ -120,9 +121,7 @@ class Chart:
         (self.save_svg if ending == ".svg" else self.save_png)(path, **options)
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        try:
-            import altair  # noqa: F401
-        except ImportError:
+        if importlib.util.find_spec("altair") is None:
             return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
         bundle = self.altair()._repr_mimebundle_(include, exclude)
         data = bundle[0] if isinstance(bundle, tuple) else bundle

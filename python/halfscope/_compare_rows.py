@@ -54,9 +54,9 @@ def charts_of(found):
     loss, scales = _loss_rows(found), _scale_rows(found)
     told = []
     if any(row["loss"] is not None for row in loss):
-        told.append({"name": "loss", "chart": "loss", "rows": loss})
+        told.append({"name": "loss", "chart": "loss", "page": "compare", "rows": loss})
     if any(row["scale"] != 1 for row in scales):
-        told.append({"name": "scales", "chart": "scales", "rows": scales})
+        told.append({"name": "scales", "chart": "scales", "page": "compare", "rows": scales})
     return told
 
 
@@ -64,5 +64,7 @@ def tensor_chart(found, tensor):
     """The chart of one tensor in both runs."""
     for each in found["tensors"]:
         if each["name"] == tensor:
-            return [{"name": f"binades/{tensor}", "chart": "binades", "rows": _outlines(each)}]
+            rows = _outlines(each)
+            name = f"binades/{tensor}"
+            return [{"name": name, "chart": "binades", "page": "compare", "rows": rows}] if rows else []
     return []

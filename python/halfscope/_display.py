@@ -67,8 +67,8 @@ def _row(cells, table, tag="td", kind=""):
     return f"<tr{kind}>{''.join(columns)}</tr>"
 
 
-def _table(table):
-    title = f"<p><b>{marked(table['title'])}</b></p>" if table["title"] else ""
+def _table(table, above):
+    title = f"<p><b>{marked(table['title'])}</b></p>" if table["title"] not in ("", above) else ""
     note = f"<p><small>{marked(table['note'])}</small></p>" if table["note"] else ""
     rows = "".join(_row(cells, table, kind=" class=marked" if is_marked else "")
                    for cells, is_marked in list(zip(table["rows"], table["marked"]))[:MOST_ROWS])
@@ -81,7 +81,8 @@ def _table(table):
 def _section(section):
     sentences = "".join(f"<li>{marked(text)}</li>" for text in section["sentences"])
     return ((f"<ul>{sentences}</ul>" if sentences else "")
-            + "".join(map(_paste, section["pastes"])) + "".join(map(_table, section["tables"])))
+            + "".join(map(_paste, section["pastes"]))
+            + "".join(_table(table, _title(section)) for table in section["tables"]))
 
 
 def _title(section):
@@ -90,7 +91,7 @@ def _title(section):
 
 
 def _open(section):
-    title = f"<p><b>{marked(section['title'])}</b></p>" if section["title"] else ""
+    title = f"<p><b>{marked(_title(section))}</b></p>" if _title(section) else ""
     return title + _section(section)
 
 

@@ -6,12 +6,14 @@ A field that a log cannot answer is None as an attribute, and no key of the mapp
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from halfscope._records import Record, field
 
 
 class ByScale(Record):
+    """The field `by_scale` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     log2_scale: int
     flushed_to_zero: int | list[int]
@@ -21,6 +23,8 @@ class ByScale(Record):
 
 
 class PerStep(Record):
+    """The field `per_step` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     step: int
     total: int
@@ -35,6 +39,8 @@ class PerStep(Record):
 
 
 class Outcome(Record):
+    """The field `outcomes` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     underflow: int
     swamped: int
@@ -44,6 +50,8 @@ class Outcome(Record):
 
 
 class UpdateDetailPerStep(Record):
+    """The field `per_step` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     step: int
     updates: int
@@ -63,6 +71,8 @@ class UpdateDetailPerStep(Record):
 
 
 class UpdateCount(Record):
+    """The field `update_counts` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     updates: int
     update_underflow: int
@@ -81,6 +91,8 @@ class UpdateCount(Record):
 
 
 class LearningRate(Record):
+    """The field `learning_rate` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     log2_factor: int
     updates: int
@@ -100,6 +112,8 @@ class LearningRate(Record):
 
 
 class Stochastic(Record):
+    """The field `stochastic` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     random_bits: int
     expected_moves: float
@@ -108,6 +122,8 @@ class Stochastic(Record):
 
 
 class Kahan(Record):
+    """The field `kahan` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     steps: int
     moved: int
@@ -115,12 +131,16 @@ class Kahan(Record):
 
 
 class Fp32Master(Record):
+    """The field `fp32_master` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     first_move: list[list[int]]
     never: int
 
 
 class WhatIf(Record):
+    """The field `what_if` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     bfloat16: UpdateCount
     learning_rate: list[LearningRate]
@@ -137,6 +157,8 @@ class WhatIf(Record):
 
 
 class UpdateDetail(Record):
+    """The field `update_detail` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     pairs: int
     zero: int
@@ -157,6 +179,8 @@ class UpdateDetail(Record):
 
 
 class Headroom(Record):
+    """The field `headroom` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     bits: float | None
     step: int
@@ -168,6 +192,8 @@ class Headroom(Record):
 
 
 class FormatClasses(Record):
+    """The field `classes` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     flushed_to_zero: int | list[int]
     subnormal: int | list[int]
@@ -176,6 +202,8 @@ class FormatClasses(Record):
 
 
 class FormatFit(Record):
+    """The field `format_fit` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     format: Literal['e4m3', 'e5m2', 'binary16', 'bfloat16', 'tf32']
     saturating: bool | None
@@ -194,18 +222,24 @@ class FormatFit(Record):
 
 
 class LeftOutOfFormat(Record):
+    """The field `left_out_of_formats` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     nan: int
     inf: int
 
 
 class Narrowest(Record):
+    """The field `narrowest` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     format: Literal['e4m3', 'e5m2', 'binary16', 'bfloat16', 'tf32', 'binary32', 'binary64']
     needs_scale: bool
 
 
 class BlockFit(Record):
+    """The field `block_fit` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     format: Literal['mxfp8', 'mxfp6', 'mxfp4']
     element: Literal['e4m3', 'e5m2', 'e3m2', 'e2m3', 'e2m1']
@@ -218,12 +252,16 @@ class BlockFit(Record):
 
 
 class Mass(Record):
+    """The field `mass` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     l1: float | list[float]
     l2: float | list[float]
 
 
 class LostMass(Record):
+    """The field `lost_mass` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     at_1: Mass
     at_loss_scale: Mass | None
@@ -234,6 +272,8 @@ class LostMass(Record):
 
 
 class TensorFindings(Record):
+    """The field `tensors` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     log: str
     name: str
@@ -290,6 +330,8 @@ class TensorFindings(Record):
 
 
 class PeakPerStep(Record):
+    """The field `per_step` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     step: int
     max_abs: float | None | list[float]
@@ -299,6 +341,8 @@ class PeakPerStep(Record):
 
 
 class Peak(Record):
+    """The field `peaks` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     log: str
     name: str
@@ -319,6 +363,8 @@ class Peak(Record):
 
 
 class Nonfinite(Record):
+    """The field `nonfinite` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     of: Literal['loss', 'gradient_norm', 'nan_iterations', 'evaluation_loss']
     first: int
@@ -328,6 +374,8 @@ class Nonfinite(Record):
 
 
 class SkippedInVain(Record):
+    """The field `skipped_in_vain` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     first: int
     last: int
@@ -335,6 +383,8 @@ class SkippedInVain(Record):
 
 
 class OtherScaler(Record):
+    """The field `other_scalers` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     scaler: int
     messages: int
@@ -342,6 +392,8 @@ class OtherScaler(Record):
 
 
 class Jump(Record):
+    """The field `jump` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     after: int
     by: int
@@ -351,6 +403,8 @@ class Jump(Record):
 
 
 class Rank(Record):
+    """The field `ranks` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     count: int
     from_: Literal['lines', 'option'] = field('from')
@@ -358,6 +412,8 @@ class Rank(Record):
 
 
 class SkippedBetween(Record):
+    """The field `skipped_between` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     first: int
     last: int | None
@@ -367,6 +423,8 @@ class SkippedBetween(Record):
 
 
 class LossScale(Record):
+    """The field `loss_scale` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     first: float | None
     last: float | None
@@ -375,6 +433,8 @@ class LossScale(Record):
 
 
 class Change(Record):
+    """The field `changes` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     after: int
     by: int | None
@@ -383,6 +443,8 @@ class Change(Record):
 
 
 class Driver(Record):
+    """The field `driver` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     tensor: str
     role: Literal['weight_grad', 'activation_grad', 'local_weight_grad', 'activation', 'weight', 'weight_after', 'master_weight', 'update', 'optimizer_state', 'loss', 'unknown']
@@ -393,6 +455,8 @@ class Driver(Record):
 
 
 class Fall(Record):
+    """The field `falls` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     first: int
     last: int | None
@@ -406,6 +470,8 @@ class Fall(Record):
 
 
 class Timeline(Record):
+    """The field `timeline` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     log: str
     kinds: list[str]
@@ -446,12 +512,16 @@ class Timeline(Record):
 
 
 class NextTime(Record):
+    """The field `next_time` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     where: str
     lines: str
 
 
 class CouldNotTell(Record):
+    """The field `could_not_tell` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     log: str
     kind: str
@@ -464,6 +534,8 @@ class CouldNotTell(Record):
 
 
 class SeemsScaled(Record):
+    """The field `seems_scaled` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     log: str
     steps: int
@@ -471,6 +543,8 @@ class SeemsScaled(Record):
 
 
 class UnderflowShare(Record):
+    """The field `underflow_share` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     largest: list[float]
     largest_step: int
@@ -484,6 +558,8 @@ class UnderflowShare(Record):
 
 
 class Fp8TensorFindings(Record):
+    """The field `tensors` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     name: str
     layer: str
@@ -509,6 +585,8 @@ class Fp8TensorFindings(Record):
 
 
 class Fp8(Record):
+    """The field `fp8` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     log: str
     steps: int
@@ -525,6 +603,8 @@ class Fp8(Record):
 
 
 class AdamState(Record):
+    """The field `adam_state` of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     log: str
     held_in: Literal['F16', 'BF16', 'F32', 'F64', 'F8_E4M3', 'F8_E5M2']
@@ -543,6 +623,8 @@ class AdamState(Record):
 
 
 class FindingsFields(Record):
+    """The fields of halfscope analyze --json: docs/json.md."""
+
     __slots__ = ()
     schema: Literal[1]
     halfscope: str
@@ -571,12 +653,16 @@ class FindingsFields(Record):
 
 
 class MayUse(Record):
+    """The field `may_use` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     fits: bool
     decided_by: str
 
 
 class LimitedBy(Record):
+    """The field `limited_by` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     name: str
     step: int
@@ -591,6 +677,8 @@ class LimitedBy(Record):
 
 
 class NanInModel(Record):
+    """The field `nan_in_model` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     tensor: str
     step: int
@@ -598,6 +686,8 @@ class NanInModel(Record):
 
 
 class FlushedAt1(Record):
+    """The field `flushed_at_1` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     count: int | list[int]
     of: int | list[int]
@@ -605,6 +695,8 @@ class FlushedAt1(Record):
 
 
 class FlushedAtRecommended(Record):
+    """The field `flushed_at_recommended` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     count: int | list[int]
     of: int | list[int]
@@ -612,6 +704,8 @@ class FlushedAtRecommended(Record):
 
 
 class PerLayer(Record):
+    """The field `per_layer` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     layer: str
     lowest: float | None
@@ -623,6 +717,8 @@ class PerLayer(Record):
 
 
 class KeepInFp32(Record):
+    """The field `keep_in_fp32` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     name: str
     kind: Literal['tensor', 'softmax', 'normalization', 'loss', 'logits', 'reduction']
@@ -632,6 +728,8 @@ class KeepInFp32(Record):
 
 
 class NotMultiplesOf8(Record):
+    """The field `not_multiples_of_8` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     name: str
     shape: list[int]
@@ -639,6 +737,8 @@ class NotMultiplesOf8(Record):
 
 
 class Footprint(Record):
+    """The field `footprint` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     weights: int
     activations: int
@@ -653,6 +753,8 @@ class Footprint(Record):
 
 
 class RecommendationFieldsHeadroom(Record):
+    """The field `headroom` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     log: str | None
     name: str
@@ -666,6 +768,8 @@ class RecommendationFieldsHeadroom(Record):
 
 
 class Step(Record):
+    """The field `steps` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     step: int
     max_abs: float | None
@@ -675,6 +779,8 @@ class Step(Record):
 
 
 class Lead(Record):
+    """The field `leads` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     name: str
     relation: Literal['itself', 'weight', 'input', 'output gradient', 'gradient', 'update']
@@ -685,6 +791,8 @@ class Lead(Record):
 
 
 class OverflowEvent(Record):
+    """The field `overflow_events` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     log: str | None
     kind: Literal['recorded', 'what_if']
@@ -708,12 +816,16 @@ class OverflowEvent(Record):
 
 
 class LostMassMass(Record):
+    """The field `mass` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     l1: float | None | list[float | None]
     l2: float | None | list[float | None]
 
 
 class RecommendationFieldsLostMass(Record):
+    """The field `lost_mass` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     at_1: LostMassMass
     at_recommended: LostMassMass
@@ -724,6 +836,8 @@ class RecommendationFieldsLostMass(Record):
 
 
 class Skip(Record):
+    """The field `skip` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     method: Literal['binomial']
     steps: int
@@ -734,12 +848,16 @@ class Skip(Record):
 
 
 class ScaleMass(Record):
+    """The field `mass` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     l1: float | None | list[float | None]
     l2: float | None | list[float | None]
 
 
 class Scale(Record):
+    """The field `scales` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     log2_scale: int
     flushed_to_zero: int | list[int]
@@ -754,6 +872,8 @@ class Scale(Record):
 
 
 class Dynamic(Record):
+    """The field `dynamic` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     policy: str
     init: float
@@ -764,6 +884,8 @@ class Dynamic(Record):
 
 
 class RecommendationFieldsRank(Record):
+    """The field `ranks` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     ranks: int
     of: int | list[int]
@@ -774,6 +896,8 @@ class RecommendationFieldsRank(Record):
 
 
 class Finding(Record):
+    """The field `findings` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     severity: Literal['breaks', 'serious', 'warning', 'note']
     title: str
@@ -782,6 +906,8 @@ class Finding(Record):
 
 
 class Answer(Record):
+    """The field `answer` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     headline: str
     action: str | None
@@ -797,6 +923,8 @@ class Answer(Record):
 
 
 class TensorUnderflowShare(Record):
+    """The field `underflow_share` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     largest: list[float]
     largest_step: int
@@ -809,6 +937,8 @@ class TensorUnderflowShare(Record):
 
 
 class Tensor(Record):
+    """The field `tensors` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     name: str
     layer: str
@@ -834,6 +964,8 @@ class Tensor(Record):
 
 
 class RecommendationFieldsFp8(Record):
+    """The field `fp8` of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     log: str
     steps: int
@@ -849,6 +981,8 @@ class RecommendationFieldsFp8(Record):
 
 
 class RecommendationFields(Record):
+    """The fields of halfscope recommend --json: docs/json.md."""
+
     __slots__ = ()
     schema: Literal[1]
     halfscope: str
@@ -921,6 +1055,8 @@ class RecommendationFields(Record):
 
 
 class TroubleTrouble(Record):
+    """The field `trouble` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     tensors: int
     beside_gradients: int
@@ -932,6 +1068,8 @@ class TroubleTrouble(Record):
 
 
 class Trouble(Record):
+    """The field `trouble` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     nan_or_infinity: TroubleTrouble | None
     overflow: TroubleTrouble | None
@@ -943,6 +1081,8 @@ class Trouble(Record):
 
 
 class Run(Record):
+    """The field `run` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     total: int
     zero: int | list[int]
@@ -968,6 +1108,8 @@ class Run(Record):
 
 
 class UpdateSide(Record):
+    """The field `a` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     updates: int
     update_underflow: int
@@ -978,6 +1120,8 @@ class UpdateSide(Record):
 
 
 class Update(Record):
+    """The field `updates` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     a: UpdateSide
     b: UpdateSide
@@ -988,6 +1132,8 @@ class Update(Record):
 
 
 class LastLoss(Record):
+    """The field `last_loss` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     step: int
     a: float | None
@@ -995,18 +1141,24 @@ class LastLoss(Record):
 
 
 class UpdatesLost(Record):
+    """The field `updates_lost` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     a: int
     b: int
 
 
 class WeightsKeptIn(Record):
+    """The field `weights_kept_in` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     a: str | None
     b: str | None
 
 
 class NewZerosInWholeTensor(Record):
+    """The field `new_zeros_in_whole_tensors` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     steps: int
     elements: int
@@ -1014,6 +1166,8 @@ class NewZerosInWholeTensor(Record):
 
 
 class Parting(Record):
+    """The field `parting` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     steps: int
     same_until: int | None
@@ -1023,6 +1177,8 @@ class Parting(Record):
 
 
 class Summary(Record):
+    """The field `summary` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     gradients: int
     underflow: Literal['less', 'same', 'similar', 'more', 'unknown']
@@ -1052,6 +1208,8 @@ class Summary(Record):
 
 
 class Side(Record):
+    """The field `side` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     total: int
     zero: int | list[int]
@@ -1068,6 +1226,8 @@ class Side(Record):
 
 
 class Element(Record):
+    """The field `elements` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     steps: list[int]
     unscale: Literal['exact', 'rounded']
@@ -1084,12 +1244,16 @@ class Element(Record):
 
 
 class Lost(Record):
+    """The field `lost` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     a: int | list[int]
     b: int | list[int]
 
 
 class ComparedTensor(Record):
+    """The field `tensors` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     name: str
     role: str
@@ -1115,18 +1279,24 @@ class ComparedTensor(Record):
 
 
 class Loss(Record):
+    """The field `loss` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     a: list[list[int | float | None]]
     b: list[list[int | float | None]]
 
 
 class ComparisonFieldsScale(Record):
+    """The field `scales` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     a: list[list[int | float | None]]
     b: list[list[int | float | None]]
 
 
 class Format(Record):
+    """The field `formats` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     format: Literal['F16', 'BF16', 'F32']
     operations: int
@@ -1141,12 +1311,16 @@ class Format(Record):
 
 
 class RunAndEmulation(Record):
+    """The field `run_and_emulation` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     run: int
     emulated: int
 
 
 class Operation(Record):
+    """The field `operations` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     operation: str
     format: Literal['F16', 'BF16', 'F32']
@@ -1169,6 +1343,8 @@ class Operation(Record):
 
 
 class OperationOperation(Record):
+    """The field `operations` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     first_step: int
     last_step: int
@@ -1181,6 +1357,8 @@ class OperationOperation(Record):
 
 
 class ComparisonFieldsOperation(Record):
+    """The field `operations` of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     a: OperationOperation | None
     b: OperationOperation | None
@@ -1191,6 +1369,8 @@ class ComparisonFieldsOperation(Record):
 
 
 class ComparisonFields(Record):
+    """The fields of halfscope compare --json: docs/json.md."""
+
     __slots__ = ()
     schema: Literal[1]
     halfscope: str
@@ -1216,18 +1396,24 @@ class ComparisonFields(Record):
 
 
 class Error(Record):
+    """The field `error` of halfscope policies --json: docs/json.md."""
+
     __slots__ = ()
     message: str
     step: int
 
 
 class Part(Record):
+    """The field `parts` of halfscope policies --json: docs/json.md."""
+
     __slots__ = ()
     name: str
     scale: list[float | None]
 
 
 class Trap(Record):
+    """The field `traps` of halfscope policies --json: docs/json.md."""
+
     __slots__ = ()
     id: str
     text: str
@@ -1235,6 +1421,8 @@ class Trap(Record):
 
 
 class Paste(Record):
+    """The field `paste` of halfscope policies --json: docs/json.md."""
+
     __slots__ = ()
     where: str
     lines: str
@@ -1242,6 +1430,8 @@ class Paste(Record):
 
 
 class Tuned(Record):
+    """The field `tuned` of halfscope policies --json: docs/json.md."""
+
     __slots__ = ()
     policy: str
     text: str
@@ -1261,6 +1451,8 @@ class Tuned(Record):
 
 
 class FirstDifference(Record):
+    """The field `first_difference` of halfscope policies --json: docs/json.md."""
+
     __slots__ = ()
     step: int
     replayed_scale: float | None
@@ -1270,6 +1462,8 @@ class FirstDifference(Record):
 
 
 class Replay(Record):
+    """The field `replay` of halfscope policies --json: docs/json.md."""
+
     __slots__ = ()
     policy: str
     steps: int
@@ -1281,6 +1475,8 @@ class Replay(Record):
 
 
 class PolicyTrace(Record):
+    """The fields of halfscope policies --json: docs/json.md."""
+
     __slots__ = ()
     policy: str
     log: str | None

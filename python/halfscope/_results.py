@@ -6,150 +6,10 @@ import re
 from pathlib import Path
 
 from halfscope import _frames
-from halfscope._fields import (Answer, ByScale, ComparisonFields, FindingsFields, PerStep, PolicyTrace,
+from halfscope._fields import (ByScale, ComparisonFields, Finding, FindingsFields, PerStep, PolicyTrace,
                                RecommendationFields)
-from halfscope._fields import Finding, TensorFindings
 from halfscope._records import Record
-
-
-class Result:
-    """What all results have: tables, charts, a page, and a display of their own in Jupyter."""
-
-    _shown_first = ()  # charts of the display, by name
-    _pandas_table = None  # the table that to_pandas() gives without a name
-
-    def _judged(self):
-        """What the library found; a copy or an unpickled result has the fields alone."""
-        found = getattr(self, "_found", None)
-        if found is None:
-            raise RuntimeError(f"this {type(self).__name__} is a copy that has its fields alone: charts, "
-                               "pages and the display need the result of the call itself")
-        return found
-
-    def _keep(self, found, again=None):
-        self._found, self._again, self._drawn, self._said = found, again, None, None
-        return self
-
-    def _shown(self):
-        if self._said is None:
-            self._said = self._judged().shown()
-        return self._said
-
-    # --- tables
-    def _tables(self):
-        """{name: (records, class)}, made when asked for"""
-        return {}
-
-    @property
-    def tables(self):
-        """Names of the tables that to_pandas() and to_arrow() give, the usual one first."""
-        return list(self._tables())
-
-    def _columns(self, table):
-        tables = self._tables()
-        name = table or self._pandas_table
-        if name not in tables:
-            raise KeyError(f"no table is called {name!r}; there are {', '.join(tables)}")
-        return _frames.columns_of(*tables[name]())
-
-    def to_pandas(self, table=None):
-        """One table as a pandas.DataFrame. table: one of `tables`; by default the first.
-
-        Columns are named as the fields of docs/json.md, those of an object in a field FIELD_NAME.
-        The columns of a table do not depend on the log: what it cannot answer is missing (NA). A
-        count that may be known between bounds only is three columns: NAME (NA where it is not
-        exact), NAME_low and NAME_high. Needs pandas.
-        """
-        return _frames.to_pandas(self._columns(table))
-
-    def to_arrow(self, table=None):
-        """The same as a pyarrow.Table. Needs pyarrow."""
-        return _frames.to_arrow(self._columns(table))
-
-    def __arrow_c_stream__(self, requested_schema=None):
-        """The first table, for every package that takes Arrow's PyCapsule interface."""
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
-
-    # --- charts
-    def _charts(self):
-        from halfscope._charts import Chart, Charts
-
-        found = self._judged()
-        of_tensor = getattr(found, "charts_of_tensor", None)
-        return Charts(map(Chart, found.charts()), of_tensor)
-
-    @property
-    def charts(self):
-        """The charts of the page by name: `charts["gradients"].altair()`, `.save_svg("x.svg")`.
-
-        `charts.of(TENSOR)` has those of one tensor, by its name in the log.
-        """
-        if self._drawn is None:
-            self._judged()
-            self._drawn = self._charts()
-        return self._drawn
-
-    def _chart(self, name):
-        if name is not None:
-            return self.charts[name]
-        chart = self.charts.first(self._shown_first)
-        if chart is None:
-            raise ValueError("there is nothing to draw: the log has no finite nonzero values")
-        return chart
-
-    def save_svg(self, path, chart=None, **options):
-        """Writes a chart as SVG. chart: one of `charts`; by default the one that the display shows
-        first. options: axis="log" for logarithmic counts, width in pixels. Needs vl-convert-python."""
-        self._chart(chart).save_svg(path, **options)
-
-    def save_png(self, path, chart=None, **options):
-        """Writes a chart as PNG; options as for save_svg(), and scale: pixels of the picture for one
-        of the chart, by default 2. Needs vl-convert-python."""
-        self._chart(chart).save_png(path, **options)
-
-    # --- pages
-    def save_html(self, path, title=None):
-        """Writes the page of `halfscope report`: one file that needs no network.
-
-        The logs are read again, since a page has more than one answer. title: by default the logs'
-        names. Raises BadInput where the page cannot be written.
-        """
-        self._judged()
-        self._again().save_html(path, title)
-
-    # --- display
-    def _display_charts(self):
-        charts = self.charts
-        return [charts[name] for name in self._shown_first if name in charts]
-
-    def _repr_html_(self):
-        from halfscope._display import html_of
-
-        if getattr(self, "_found", None) is None:
-            return None
-        return html_of(self._shown(), self._display_charts())
-
-    def __str__(self):
-        from halfscope._display import text_of
-
-        return text_of(self._shown()) if getattr(self, "_found", None) else repr(self)
-
-    def __reduce__(self):
-        return type(self), (self._plain(),)
-
-
-def _records(field, cls):
-    """A table of a list of records; they may be absent."""
-    return lambda self: (self.get(field) or [], cls._nested[field])
-
-
-def _record_tables(self):
-    """Lists of records that this result has, by field."""
-    def table(field):
-        return lambda: (self.get(field) or [], self._nested[field])
-
-    return {field: table(field) for field, of in self._nested.items()
-            if isinstance(self.get(field), list) and isinstance(of, type)}
+from halfscope._result import Result, named, record_tables, row_class
 
 
 class Findings(Result, FindingsFields):
@@ -168,7 +28,7 @@ class Findings(Result, FindingsFields):
     def __repr__(self):
         gradients = sum("grad" in tensor["role"] for tensor in self["tensors"])
         return (f"<Findings: {len(self['tensors'])} tensors, {gradients} of gradients, of "
-                f"{_named(self['logs'])}, against {self['format']}>")
+                f"{named(self['logs'])}, against {self['format']}>")
 
     def tensor(self, name):
         """The entry of a tensor by its name in the log; of several logs, that of the first."""
@@ -187,21 +47,12 @@ class Findings(Result, FindingsFields):
     def _binades(self):
         rows = [{"log": t["log"], "name": t["name"], "exponent": e, "count": count}
                 for t in self["tensors"] for e, count in t["binades"]]
-        return rows, _columns(log="str", name="str", exponent="int", count="int | list[int]")
+        return rows, row_class(log="str", name="str", exponent="int", count="int | list[int]")
 
     def _tables(self):
-        lists = _record_tables(self)
+        lists = record_tables(self)
         return {"tensors": lists.pop("tensors"), "per_step": self._each("per_step", PerStep),
                 "by_scale": self._each("by_scale", ByScale), "binades": self._binades, **lists}
-
-
-def _columns(**fields):
-    return type("Row", (Record,), {"__annotations__": fields})
-
-
-def _named(logs):
-    names = [str(log) for log in logs]
-    return names[0] if len(names) == 1 else f"{len(names)} logs"
 
 
 def _escaped(text):
@@ -225,10 +76,10 @@ class Recommendation(Result, RecommendationFields):
         scale = self.get("static_scale")
         said = "no static loss scale" if scale is None else f"static loss scale {scale:g}"
         return (f"<Recommendation: {said}, {self['format']}, "
-                f"{len(self['answer']['findings'])} findings, of {_named(self['logs'])}>")
+                f"{len(self['answer']['findings'])} findings, of {named(self['logs'])}>")
 
     def _tables(self):
-        return {"findings": lambda: (self["answer"]["findings"], Finding), **_record_tables(self)}
+        return {"findings": lambda: (self["answer"]["findings"], Finding), **record_tables(self)}
 
     # The same of an unpickled one: the sentences are among the fields.
     def _first(self):
@@ -276,19 +127,19 @@ class Comparison(Result, ComparisonFields):
             found = self.get(field) or {}
             return ([{"run": run, "step": step, value: each} for run in ("a", "b")
                      for step, each in found.get(run) or []],
-                    _columns(run="str", step="int", **{value: "float"}))
+                    row_class(run="str", step="int", **{value: "float"}))
         return rows
 
     def _tables(self):
-        return {"tensors": _record_tables(self)["tensors"], "loss": self._series("loss", "loss"),
+        return {"tensors": record_tables(self)["tensors"], "loss": self._series("loss", "loss"),
                 "scales": self._series("scales", "loss_scale")}
 
     def _charts(self):
         from halfscope._charts import Chart, Charts
         from halfscope._compare_rows import charts_of, tensor_chart
 
-        return Charts([Chart(told, "compare") for told in charts_of(self)],
-                      lambda tensor: tensor_chart(self, tensor))
+        self._judged()
+        return Charts(map(Chart, charts_of(self)), lambda tensor: tensor_chart(self, tensor))
 
     def save_html(self, path, title=None):
         """Writes the page of `halfscope compare A B --out`: one file that needs no network."""
@@ -309,7 +160,7 @@ class Policies(Result, list):
 
     def __repr__(self):
         logs = sorted({trace.get("log", "a series") for trace in self})
-        return f"<Policies: {len(self)} replayed over {_named(logs)}>"
+        return f"<Policies: {len(self)} replayed over {named(logs)}>"
 
     def named(self, policy):
         """The trace of a policy, by its name: "torch", or "recorded" for the run itself."""
@@ -336,7 +187,7 @@ class Policies(Result, list):
                 for skipped in [frozenset(t["skipped"])]
                 for step, (scale, attempts) in enumerate(zip(t["scale"], t["attempts"]),
                                                          t.get("first_step", 0))]
-        return rows, _columns(policy="str", log="str", step="int", scale="float", attempts="int",
+        return rows, row_class(policy="str", log="str", step="int", scale="float", attempts="int",
                               skipped="bool")
 
     def _tables(self):
@@ -402,7 +253,3 @@ class Report(Result):
     def save_markdown(self, path):
         """Writes markdown() to a file."""
         Path(path).write_text(self.markdown(), encoding="utf-8")
-
-
-__all__ = ["Answer", "Comparison", "Findings", "Policies", "PolicyTrace", "Recommendation", "Report",
-           "TensorFindings"]
