@@ -11,6 +11,7 @@
 #include "cli/emulate/test_lines.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
+#include "halfscope/number/mode_names.hpp"
 #include "halfscope/number/operation_table.hpp"
 #include "halfscope/table/boundary.hpp"
 
@@ -33,17 +34,10 @@ struct Options {
 template <typename T>
 using Words = std::vector<std::pair<std::string, T>>;
 
-// TestFloat's words.
-const Words<Rounding> kRoundings = {{"near_even", Rounding::ties_to_even},
-                                    {"near_maxMag", Rounding::ties_to_away},
-                                    {"minMag", Rounding::toward_zero},
-                                    {"min", Rounding::downward},
-                                    {"max", Rounding::upward},
-                                    {"odd", Rounding::to_odd}};
+const Words<Rounding> kRoundings(kRoundingNames.begin(), kRoundingNames.end());
 const Words<Tininess> kTininess = {{"after", Tininess::after_rounding},
                                    {"before", Tininess::before_rounding}};
-const Words<NanPolicy> kNanPolicies = {
-    {"x86", NanPolicy::x86}, {"canonical", NanPolicy::canonical}, {"cuda", NanPolicy::cuda}};
+const Words<NanPolicy> kNanPolicies(kNanNames.begin(), kNanNames.end());
 
 /// An option that takes one of some words; the first is the default.
 template <typename T>

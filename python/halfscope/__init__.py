@@ -2,16 +2,41 @@
 """Measures what 16-bit floating point does to a training run.
 
 binade_table(array)   one pass over an array; exact counts at every power-of-two scale
-analyze(logs)         what `halfscope analyze --json` prints
-compare(a, b)         what `halfscope compare --json` prints
-recommend(logs)       what `halfscope recommend --json` prints
-policies(log)         what `halfscope policies --json` prints
+analyze(logs)         Findings: what rounding does to every tensor
+recommend(logs)       Recommendation: the loss scale, and what it rests on
+policies(log)         Policies: every framework's loss scaling, replayed
+compare(a, b)         Comparison: two runs tensor by tensor
+report(logs)          Report: everything on one page
+halfscope.arrays      the emulator on arrays: rounding, conversions, sums and products
 halfscope.torch       Recorder: records a PyTorch training run; emulate: runs it as if in 16 bits
+
+The results are mappings with the fields of docs/json.md, which are attributes too. They have
+to_pandas(), to_arrow(), charts, save_html(), save_svg(), save_png(), and a display of their own in
+Jupyter: docs/python.md.
 """
 
 from halfscope._halfscope import BadInput, BinadeTable, __version__
-from halfscope._logs import analyze, compare, policies, recommend
+from halfscope._logs import analyze, compare, policies, recommend, report
 from halfscope._tables import binade_table
 
-__all__ = ["BadInput", "BinadeTable", "__version__", "analyze", "binade_table", "compare",
-           "policies", "recommend"]
+# Imported when they are first asked for: a script that counts arrays needs none of them.
+_LATER = {"Comparison": "_results", "Findings": "_results", "Policies": "_results",
+          "PolicyTrace": "_results", "Recommendation": "_results", "Report": "_results",
+          "arrays": None}
+
+__all__ = ["BadInput", "BinadeTable", "Comparison", "Findings", "Policies", "PolicyTrace",
+           "Recommendation", "Report", "__version__", "analyze", "arrays", "binade_table", "compare",
+           "policies", "recommend", "report"]
+
+
+def __getattr__(name):
+    if name not in _LATER:
+        raise AttributeError(f"module 'halfscope' has no attribute {name!r}")
+    import importlib
+
+    module = importlib.import_module(f"halfscope.{_LATER[name] or name}")
+    return getattr(module, name) if _LATER[name] else module
+
+
+def __dir__():
+    return sorted({*globals(), *_LATER})

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logs to findings: the command line's answers, as Python objects."""
+"""Logs to results: the command line's answers, as Python objects."""
 
-import json
-import logging
 import os
 
 from halfscope import _halfscope
-from halfscope._answer import Recommendation
 
 
 def _paths(logs):
@@ -44,12 +41,15 @@ def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_ra
                                 read_as=_READ_AS.get(read_as), ranks=ranks)
 
 
-def _answer(function, *arguments):
+def _found(function, *arguments):
     """Notes on the log go to the logger, as the command line writes them to stderr."""
-    text, notes = function(*arguments)
-    for note in notes:
-        logging.getLogger("halfscope").warning(note)
-    return json.loads(text)
+    found, notes = function(*arguments)
+    if notes:
+        import logging
+
+        for note in notes:
+            logging.getLogger("halfscope").warning(note)
+    return found
 
 
 def _check_targets(headroom, target_underflow):
@@ -74,12 +74,17 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
     log does not say. what_if: also the effect of other arithmetic on weight updates; slower.
     formats: also every other format, including FP8 and MX, at its best scale; slower. ranks: number
     of processes that print each message into a console log.
-    Returns the structure of `halfscope analyze --json`. Raises BadInput.
+    Returns Findings, with the fields of `halfscope analyze --json`. Raises BadInput, and ValueError
+    or TypeError for an argument out of its range.
     """
+    from halfscope._results import Findings
+
+    logs = _paths(logs)
     selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, learning_rate, read_as,
                            ranks)
-    return _answer(_halfscope.analyze, _paths(logs), format, subnormals, selection,
-                   what_if, formats)
+    found = _found(_halfscope.analyze, logs, format, subnormals, selection, what_if, formats)
+    return found.analysis(Findings)._keep(
+        found, lambda: _report(logs, selection, format, subnormals))
 
 
 def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded_scale=None,
@@ -87,13 +92,54 @@ def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded
     """The static loss scale for a log: the largest power of two that leaves `headroom` binades.
 
     Arguments as for analyze. format: None means the one that the run computed in, "binary16" or
-    "bfloat16". target_underflow: the share of finite nonzero gradients that may become zero. Returns
-    the structure of `halfscope recommend --json`, which prints as the answer. Raises BadInput.
+    "bfloat16". headroom: whole binades, 0 to 40. target_underflow: the share of finite nonzero
+    gradients that may become zero, 0 to 1. Returns a Recommendation, with the fields of `halfscope
+    recommend --json`; printed, it is the answer. Raises BadInput, and ValueError or TypeError for an
+    argument out of its range.
+    """
+    from halfscope._results import Recommendation
+
+    _check_targets(headroom, target_underflow)
+    logs = _paths(logs)
+    selection = _selection(steps, tensor, roles, recorded_scale, read_as=read_as, ranks=ranks)
+    found = _found(_halfscope.recommend, logs, selection, format, headroom, target_underflow)
+    return found.recommendation(Recommendation)._keep(
+        found, lambda: _report(logs, selection, format, "keep", headroom, target_underflow))
+
+
+def report(logs, *, title=None, format=None, loss_scale=1.0, headroom=1, target_underflow=0.001,
+           policies=(), recorded_scale=None, subnormals="keep", steps=None, tensor=None, roles=None,
+           read_as=None, learning_rate=None, ranks=None):
+    """Everything that `halfscope report` puts on one page.
+
+    Arguments as for analyze and recommend. title: by default the logs' names. policies: texts such
+    as "torch,growth_interval=500" to replay; none: every policy at its defaults. Returns a Report:
+    save_html() writes the page, save_markdown() the same answer as Markdown. Raises BadInput, and
+    ValueError or TypeError for an argument out of its range.
     """
     _check_targets(headroom, target_underflow)
-    selection = _selection(steps, tensor, roles, recorded_scale, read_as=read_as, ranks=ranks)
-    return Recommendation(_answer(_halfscope.recommend, _paths(logs), selection, format, headroom,
-                                  target_underflow))
+    selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, learning_rate, read_as,
+                           ranks)
+    return _report(_paths(logs), selection, format, subnormals, headroom, target_underflow,
+                   _texts(policies), title)
+
+
+def _report(logs, selection, format, subnormals, headroom=1, target_underflow=0.001, policies=(),
+            title=None):
+    from halfscope._results import Report
+
+    found = _found(_halfscope.report, logs, selection, format, subnormals, headroom,
+                   target_underflow, policies)
+    return Report(found, title or ", ".join(map(_title, logs)))
+
+
+def _title(log):
+    """The last two parts of its path: the last alone is often just "log"."""
+    return "/".join(os.path.realpath(log).split(os.sep)[-2:])
+
+
+def _texts(policies):
+    return [policies] if isinstance(policies, str) else list(policies)
 
 
 def compare(a, b, *, format=None, loss_scale="own", recorded_scale=None, subnormals="keep",
@@ -102,13 +148,17 @@ def compare(a, b, *, format=None, loss_scale="own", recorded_scale=None, subnorm
 
     Arguments as for analyze. format: by default bfloat16 if a run computed in it and neither run
     in FP16, else binary16. loss_scale: "own" counts the gradients of a step at that step's scale.
-    Returns the structure of `halfscope compare --json`. Raises BadInput.
+    Returns a Comparison, with the fields of `halfscope compare --json`. Raises BadInput, and
+    ValueError or TypeError for an argument out of its range.
     """
+    from halfscope._results import Comparison
+
     own = loss_scale == "own"
     selection = _selection(steps, tensor, roles, recorded_scale, 1.0 if own else loss_scale,
                            read_as=read_as, ranks=ranks)
-    return _answer(_halfscope.compare, os.fspath(a), os.fspath(b), format, subnormals,
-                   selection, own)
+    found = _found(_halfscope.compare, os.fspath(a), os.fspath(b), format, subnormals, selection,
+                   own)
+    return found.comparison(Comparison)._keep(found)
 
 
 def policies(log=None, *, amax=None, policies=(), assume_constant_between=False, framework=None,
@@ -116,17 +166,17 @@ def policies(log=None, *, amax=None, policies=(), assume_constant_between=False,
     """Replays every framework's loss scaling over a recorded run.
 
     log: the path of a run log. amax, instead of log: the largest unscaled gradient magnitude of
-    every step; nan and inf are allowed. policies: texts such as "torch,growth_interval=500"; none:
-    every policy at its defaults, and the run's own scale. assume_constant_between: treat missing
-    steps as equal to the step before; otherwise they are an error. framework: its dynamic settings
-    are searched; settings after its name stay, "deepspeed,hysteresis=2". Other arguments as for
-    recommend. Returns the structure of `halfscope policies --json`. Raises BadInput, and ValueError
-    for an unknown policy or setting.
+    every step, a list or a one-dimensional array; nan and inf are allowed. policies: texts such as
+    "torch,growth_interval=500"; none: every policy at its defaults, and the run's own scale.
+    assume_constant_between: treat missing steps as equal to the step before; otherwise they are an
+    error. framework: its dynamic settings are searched; settings after its name stay,
+    "deepspeed,hysteresis=2". Other arguments as for recommend. Returns Policies, a list of
+    PolicyTrace with the fields of `halfscope policies --json`. Raises BadInput, and ValueError for an
+    unknown policy or setting.
     """
-    if isinstance(policies, str):
-        policies = [policies]
+    policies = _texts(policies)
     _check_targets(headroom, target_underflow)
-    replay = _halfscope.Replay(policies=list(policies), assume_constant=assume_constant_between,
+    replay = _halfscope.Replay(policies=policies, assume_constant=assume_constant_between,
                                framework=framework or "", headroom_bits=headroom,
                                target_underflow=target_underflow)
     if amax is not None:
@@ -134,9 +184,22 @@ def policies(log=None, *, amax=None, policies=(), assume_constant_between=False,
         if any(given is not None for given in of_logs):
             raise ValueError("amax is a plain series: log, steps, recorded_scale, roles and "
                              "assume_constant_between need a log; leave them out")
-        return _answer(_halfscope.policies_of, [float(x) for x in amax], replay)
+        return _replayed(_found(_halfscope.policies_of, [float(x) for x in amax], replay), _no_page)
     if not isinstance(log, (str, os.PathLike)):
         raise TypeError(f"log is a {type(log).__name__}, expected the path of a run log; a series of "
                         "magnitudes is amax=[...]")
-    return _answer(_halfscope.policies, os.fspath(log), _selection(steps, None, roles,
-                                                                   recorded_scale), replay)
+    log = os.fspath(log)
+    selection = _selection(steps, None, roles, recorded_scale)
+    return _replayed(_found(_halfscope.policies, log, selection, replay),
+                     lambda: _report([log], selection, None, "keep", headroom, target_underflow,
+                                     policies))
+
+
+def _replayed(found, again):
+    from halfscope._results import Policies, PolicyTrace
+
+    return Policies(found.traces(PolicyTrace))._keep(found, again)
+
+
+def _no_page():
+    raise ValueError("a page needs a log, and amax is a plain series: use save_svg() or to_pandas()")

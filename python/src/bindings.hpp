@@ -16,8 +16,10 @@ const NamedFormat& format_named(const std::string& name);
 Dtype dtype_called(const std::string& name);
 
 void bind_table(nanobind::module_& module);    ///< BinadeTable and the one pass
-void bind_logs(nanobind::module_& module);     ///< analyze and recommend
+void bind_logs(nanobind::module_& module);     ///< analyze, recommend, report, compare, policies
+void bind_results(nanobind::module_& module);  ///< what these give
 void bind_run_log(nanobind::module_& module);  ///< the writer behind the recorders
+void bind_arrays(nanobind::module_& module);   ///< the emulator on arrays
 void bind_emulate(nanobind::module_& module);  ///< rounding in place, loss scaling at work
 
 }  // namespace halfscope::python

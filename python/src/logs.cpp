@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// analyze, recommend and compare: the command line's JSON, as text.
+// analyze, recommend, report, policies and compare: logs in, results and the notes on reading out.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-#include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <cmath>
@@ -18,8 +17,7 @@
 #include "bindings.hpp"
 #include "reports/answer/policy_names.hpp"
 #include "reports/answer/policy_words.hpp"
-#include "reports/export/json.hpp"
-#include "reports/export/json_policies.hpp"
+#include "results.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -65,7 +63,9 @@ analyzers::frames::Selection selection_of(
   return selection;
 }
 
-using TextAndNotes = std::pair<std::string, std::vector<std::string>>;
+/// What was found, and the notes on reading the logs.
+template <class Result>
+using WithNotes = std::pair<Result, std::vector<std::string>>;
 
 std::vector<std::string> in_python(const analyzers::frames::Notes& notes) {
   std::vector<std::string> out;
@@ -87,46 +87,82 @@ analyzers::underflow::Target target_called(const std::string& format,
   throw std::invalid_argument("subnormals is '" + subnormals + "', expected one of " + names);
 }
 
-TextAndNotes analyze_logs(const Paths& logs, const std::string& format,
-                          const std::string& subnormals,
-                          const analyzers::frames::Selection& selection, bool what_if,
-                          bool formats) {
+WithNotes<Judged> judged(analyzers::Study&& study, bool advised) {
+  std::vector<std::string> notes = in_python(study.analysis.notes);
+  return {Judged(std::move(study), advised), std::move(notes)};
+}
+
+analyzers::underflow::Target target_or_own(const std::optional<std::string>& format,
+                                           const std::string& subnormals) {
+  analyzers::underflow::Target target = target_called(format.value_or("binary16"), subnormals);
+  target.by_default = !format;
+  return target;
+}
+
+WithNotes<Judged> analyze_logs(const Paths& logs, const std::string& format,
+                               const std::string& subnormals,
+                               const analyzers::frames::Selection& selection, bool what_if,
+                               bool formats) {
   const analyzers::underflow::Target target = target_called(format, subnormals);
   nb::gil_scoped_release release;
   const analyzers::Passes passes = {.updates = true, .what_if = what_if, .formats = formats};
-  const auto found = analyzers::analyze(logs, target, selection, passes, every_phase);
-  std::string text;
-  reports::exports::write_findings(found, [&text](std::string_view piece) { text += piece; });
-  return {std::move(text), in_python(found.analysis.notes)};
+  analyzers::Study found;
+  static_cast<analyzers::Findings&>(found) =
+      analyzers::analyze(logs, target, selection, passes, every_phase);
+  return judged(std::move(found), false);
 }
 
-TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::frames::Selection& selection,
-                                const std::optional<std::string>& format, int headroom_bits,
-                                double target_underflow) {
-  const analyzers::underflow::Target target =
-      format ? target_called(*format, "keep") : analyzers::underflow::Target{.by_default = true};
-  nb::gil_scoped_release release;
+analyzers::underflow::RecommendOptions options_of(int headroom_bits, double target_underflow) {
   analyzers::underflow::RecommendOptions options;
   options.headroom_bits = headroom_bits;
   options.target_underflow = target_underflow;
-  const analyzers::Study found = analyzers::recommendation(
-      analyzers::analyze(logs, target, selection, analyzers::kRecommendPasses, every_phase),
-      selection, options);
-  return {reports::exports::json_text(reports::exports::to_json(found)),
-          in_python(found.analysis.notes)};
+  return options;
+}
+
+WithNotes<Judged> recommend_for_logs(const Paths& logs,
+                                     const analyzers::frames::Selection& selection,
+                                     const std::optional<std::string>& format, int headroom_bits,
+                                     double target_underflow) {
+  const analyzers::underflow::Target target = target_or_own(format, "keep");
+  nb::gil_scoped_release release;
+  return judged(
+      analyzers::recommendation(
+          analyzers::analyze(logs, target, selection, analyzers::kRecommendPasses, every_phase),
+          selection, options_of(headroom_bits, target_underflow)),
+      true);
+}
+
+/// Everything, as `halfscope report` asks for it.
+WithNotes<Judged> report_on_logs(const Paths& logs, const analyzers::frames::Selection& selection,
+                                 const std::optional<std::string>& format,
+                                 const std::string& subnormals, int headroom_bits,
+                                 double target_underflow,
+                                 const std::vector<std::string>& policies) {
+  const analyzers::underflow::Target target = target_or_own(format, subnormals);
+  analyzers::replay::PolicyOptions replay;
+  for (const std::string& text : policies) {
+    replay.policies.push_back(reports::answer::policy_called(text));
+  }
+  nb::gil_scoped_release release;
+  const analyzers::Passes passes = {
+      .updates = true, .what_if = true, .formats = true, .sums = true, .series = true};
+  return judged(analyzers::study(analyzers::analyze(logs, target, selection, passes, every_phase),
+                                 selection, options_of(headroom_bits, target_underflow), replay),
+                true);
 }
 
 /// own_scale: gradients are counted at the loss scale of their step.
-TextAndNotes compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
-                          const std::optional<std::string>& format, const std::string& subnormals,
-                          analyzers::frames::Selection selection, bool own_scale) {
-  analyzers::underflow::Target target = target_called(format.value_or("binary16"), subnormals);
-  target.by_default = !format;
+WithNotes<Compared> compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
+                                 const std::optional<std::string>& format,
+                                 const std::string& subnormals,
+                                 analyzers::frames::Selection selection, bool own_scale) {
+  const analyzers::underflow::Target target = target_or_own(format, subnormals);
   nb::gil_scoped_release release;
   selection.at_run_scale = own_scale;
-  const analyzers::compare::Comparison found =
+  analyzers::compare::Comparison found =
       analyzers::compare::compare_logs(a, b, target, {selection, selection}, interruptible());
-  return {reports::exports::json_text(reports::exports::to_json(found)), in_python(found.notes)};
+  std::vector<std::string> notes = in_python(found.notes);
+  return {Compared(std::move(found)), std::move(notes)};
 }
 
 analyzers::replay::StepSeries series_of(const std::vector<double>& magnitudes) {
@@ -159,8 +195,8 @@ struct Replay {
     return out;
   }
 
-  TextAndNotes of(const std::vector<analyzers::replay::PolicyStudy>& studies,
-                  analyzers::frames::Notes notes) const {
+  WithNotes<Replayed> of(std::vector<analyzers::replay::PolicyStudy>&& studies,
+                         analyzers::frames::Notes notes) const {
     for (const analyzers::replay::PolicyStudy& study : studies) {
       notes.insert(notes.end(), study.series.notes.begin(), study.series.notes.end());
       if (framework.empty() || study.tuned) continue;
@@ -168,16 +204,13 @@ struct Replay {
       if (why.ends_with('\n')) why.pop_back();
       notes.push_back(std::move(why));
     }
-    std::string text;
-    reports::exports::write_traces(studies,
-                                   {.with_recorded = policies.empty(), .framework = framework},
-                                   [&text](std::string_view piece) { text += piece; });
-    return {std::move(text), in_python(notes)};
+    return {Replayed(std::move(studies), framework, !policies.empty()), in_python(notes)};
   }
 };
 
-TextAndNotes replay_log(const std::filesystem::path& log,
-                        const analyzers::frames::Selection& selection, const Replay& replay) {
+WithNotes<Replayed> replay_log(const std::filesystem::path& log,
+                               const analyzers::frames::Selection& selection,
+                               const Replay& replay) {
   const analyzers::replay::PolicyOptions options = replay.options();
   nb::gil_scoped_release release;
   analyzers::Findings found = analyzers::analyze(
@@ -186,13 +219,13 @@ TextAndNotes replay_log(const std::filesystem::path& log,
   return replay.of(analyzers::study_policies(std::move(found), options), notes);
 }
 
-TextAndNotes replay_magnitudes(const std::vector<double>& magnitudes, const Replay& replay) {
+WithNotes<Replayed> replay_magnitudes(const std::vector<double>& magnitudes, const Replay& replay) {
   const analyzers::replay::PolicyOptions options = replay.options();
   analyzers::replay::StepSeries series = series_of(magnitudes);
   nb::gil_scoped_release release;
   std::vector<analyzers::replay::PolicyStudy> studies;
   studies.push_back(analyzers::replay::study_magnitudes(std::move(series), options));
-  return replay.of(studies, {});
+  return replay.of(std::move(studies), {});
 }
 
 }  // namespace
@@ -218,6 +251,8 @@ void bind_logs(nb::module_& module) {
              "what_if"_a, "formats"_a);
   module.def("recommend", &recommend_for_logs, "logs"_a, "selection"_a, "format"_a.none(),
              "headroom_bits"_a, "target_underflow"_a);
+  module.def("report", &report_on_logs, "logs"_a, "selection"_a, "format"_a.none(), "subnormals"_a,
+             "headroom_bits"_a, "target_underflow"_a, "policies"_a);
   nb::class_<Replay>(module, "Replay")
       .def(
           "__init__",

@@ -57,7 +57,9 @@ NB_MODULE(_halfscope, module) {
   module.attr("__version__") = HALFSCOPE_VERSION;
   halfscope::python::bind_bad_input(module);
   halfscope::python::bind_table(module);
+  halfscope::python::bind_results(module);
   halfscope::python::bind_logs(module);
   halfscope::python::bind_run_log(module);
+  halfscope::python::bind_arrays(module);
   halfscope::python::bind_emulate(module);
 }

@@ -20,10 +20,12 @@ inline constexpr int kJsonSchema = 1;
 nlohmann::ordered_json to_json(const Interval& count);
 
 using WriteText = std::function<void(std::string_view)>;
+using TakeJson = std::function<void(nlohmann::ordered_json&&)>;
 
-/// `analyze --json`, Python's analyze(): handed on piece by piece, a log may have a million
-/// tensors.
+/// `analyze --json`: handed on piece by piece, a log may have a million tensors.
 void write_findings(const analyzers::Findings& found, const WriteText& write);
+/// The same as values, Python's analyze(): `tensors` is empty, and they are handed on one by one.
+nlohmann::ordered_json to_json(const analyzers::Findings& found, const TakeJson& tensor);
 
 /// Some of what was found, where all would be too much.
 struct Part {

@@ -3,6 +3,7 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "halfscope/version.hpp"
 #include "reports/export/json.hpp"
@@ -115,6 +116,24 @@ void put_rest(Json& to, const Findings& found, const std::vector<underflow::Tens
   put_gaps(to, found);
 }
 
+/// Of each tensor what `make` makes of its JSON, on all cores, to `take`, in order.
+template <class Make, class Take>
+void each_tensor(const Findings& found, const Make& make, const Take& take) {
+  constexpr std::size_t kBatch = 256;  // tensors that are held at once
+  const underflow::Target& target = found.analysis.target;
+  const std::vector<const overflow::Headroom*> headroom = headroom_by_tensor(found);
+  std::vector<const underflow::TensorFindings*> tensors;
+  for (const underflow::TensorFindings& t : found.analysis.tensors()) tensors.push_back(&t);
+  std::vector<decltype(make(Json()))> made(kBatch);
+  for (std::size_t first = 0; first < tensors.size(); first += kBatch) {
+    const std::size_t count = std::min(kBatch, tensors.size() - first);
+    tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
+      made[i] = make(tensor_json(*tensors[first + i], target, headroom[first + i]));
+    });
+    for (std::size_t i = 0; i < count; ++i) take(std::move(made[i]));
+  }
+}
+
 }  // namespace
 
 void put_classes(Json& to, const Classes& c) {
@@ -158,23 +177,20 @@ Json to_json(const Findings& found, const Part& part) {
   return to;
 }
 
+Json to_json(const Findings& found, const TakeJson& tensor) {
+  Json to = head_json(found.analysis);
+  to["tensors"] = Json::array();
+  each_tensor(
+      found, [](Json&& made) { return std::move(made); }, tensor);
+  put_rest(to, found, found.peaks, true);
+  return to;
+}
+
 void write_findings(const Findings& found, const WriteText& write) {
-  constexpr std::size_t kBatch = 256;  // tensors whose texts are held at once
-  const underflow::Target& target = found.analysis.target;
-  const std::vector<const overflow::Headroom*> headroom = headroom_by_tensor(found);
-  std::vector<const underflow::TensorFindings*> tensors;
-  for (const underflow::TensorFindings& t : found.analysis.tensors()) tensors.push_back(&t);
   Pieces to(write);
   to.open(head_json(found.analysis));
   to.array("tensors", [&] {
-    std::vector<std::string> texts(kBatch);
-    for (std::size_t first = 0; first < tensors.size(); first += kBatch) {
-      const std::size_t count = std::min(kBatch, tensors.size() - first);
-      tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
-        texts[i] = json_text(tensor_json(*tensors[first + i], target, headroom[first + i]));
-      });
-      for (std::size_t i = 0; i < count; ++i) to.add_element(texts[i]);
-    }
+    each_tensor(found, json_text, [&to](const std::string& text) { to.add_element(text); });
   });
   Json rest = Json::object();
   put_rest(rest, found, found.peaks, true);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replays of loss-scaling policies, as JSON. Fields: docs/json.md; schema:
 // docs/schema/policies.schema.json.
-#include <fmt/format.h>
-
 #include <cmath>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "reports/answer/policy_names.hpp"
 #include "reports/answer/policy_paste.hpp"
@@ -13,6 +12,7 @@
 #include "reports/export/json_parts.hpp"
 #include "reports/export/json_policies.hpp"
 #include "reports/export/pieces.hpp"
+#include "reports/export/tree.hpp"
 
 namespace halfscope::reports::exports {
 
@@ -39,41 +39,46 @@ Json settings_json(const policy::Policy& policy) {
   return to;
 }
 
-/// One number a step.
-void add_scales(Pieces& to, const replay::ScaleRuns& runs, std::size_t length) {
+/// One number a step. Out, here and below: Pieces for text, Tree for values.
+template <class Out>
+void add_scales(Out& to, const replay::ScaleRuns& runs, std::size_t length) {
   for (std::size_t r = 0; r < runs.size(); ++r) {
     const std::size_t end = r + 1 < runs.size() ? runs[r + 1].first : length;
-    const std::string text = json_text(number_json(runs[r].second));
-    for (std::size_t i = runs[r].first; i < end; ++i) to.add_element(text);
+    to.repeat(number_json(runs[r].second), end - runs[r].first);
   }
 }
 
-void add_steps(Pieces& to, std::string_view name, const std::vector<std::int64_t>& steps) {
+template <class Out>
+void add_steps(Out& to, std::string_view name, const std::vector<std::int64_t>& steps) {
   to.array(name, [&] {
-    for (const std::int64_t step : steps) to.add_element(fmt::format_int(step).c_str());
+    for (const std::int64_t step : steps) to.element(step);
   });
 }
 
-void add_attempts(Pieces& to, const Trace& trace) {
+template <class Out>
+void add_attempts(Out& to, const Trace& trace) {
   to.array("attempts", [&] {
-    auto next = trace.attempts.begin();
-    for (std::size_t i = 0; i < trace.length; ++i) {
-      const bool several = next != trace.attempts.end() && next->first == i;
-      to.add_element(several ? fmt::format_int(next->second).c_str() : "1");
-      if (several) ++next;
+    std::size_t at = 0;
+    for (const auto& [step, attempts] : trace.attempts) {
+      if (step >= trace.length) break;
+      to.repeat(1, step - at);
+      to.element(attempts);
+      at = step + 1;
+    }
+    to.repeat(1, trace.length - at);
+  });
+}
+
+template <class Out>
+void add_parts(Out& to, const Trace& trace) {
+  if (trace.parts.empty()) return;
+  to.array("parts", [&] {
+    for (const auto& part : trace.parts) {
+      to.open_element({{"name", part.first}});
+      to.array("scale", [&] { add_scales(to, part.second, trace.length); });
+      to.close();
     }
   });
-}
-
-void add_parts(Pieces& to, const Trace& trace) {
-  const char* before = ",\"parts\":[";
-  for (const auto& part : trace.parts) {
-    to.add(before + ("{\"name\":" + json_text(part.first)));
-    to.array("scale", [&] { add_scales(to, part.second, trace.length); });
-    to.add("}");
-    before = ",";
-  }
-  if (!trace.parts.empty()) to.add("]");
 }
 
 void put_flushed(Json& to, const Trace& trace) {
@@ -145,14 +150,15 @@ void put_advice(Json& to, const Trace& trace, const PolicyStudy& study,
   if (trace.name == "recorded" && study.check) to["replay"] = check_json(*study.check);
 }
 
-void add_trace(Pieces& to, const Trace& trace, const PolicyStudy& study,
-               std::string_view framework) {
+template <class Out>
+void add_trace(Out& to, const Trace& trace, const PolicyStudy& study, std::string_view framework) {
   Json about = {{"policy", trace.name}};
   if (!study.series.from_magnitudes) about["log"] = study.series.log;
   if (trace.name != "recorded") about["settings"] = settings_json(trace.policy);
   if (!trace.unavailable.empty()) {
     about["unavailable"] = trace.unavailable;
-    to.add(json_text(about));
+    to.open(about);
+    to.close();
     return;
   }
   if (!study.series.steps.empty()) about["first_step"] = study.series.steps.front();
@@ -170,7 +176,17 @@ void add_trace(Pieces& to, const Trace& trace, const PolicyStudy& study,
   Json advice = Json::object();
   put_advice(advice, trace, study, framework);
   to.fields(advice);
-  to.add("}");
+  to.close();
+}
+
+/// Each trace, in the order of the array.
+template <class Entry>
+void for_each_trace(const std::vector<PolicyStudy>& studies, const TracesOptions& options,
+                    const Entry& entry) {
+  for (const PolicyStudy& study : studies) {
+    for (const Trace& trace : study.traces) entry(trace, study);
+    if (options.with_recorded && study.recorded) entry(*study.recorded, study);
+  }
 }
 
 }  // namespace
@@ -179,18 +195,23 @@ void write_traces(const std::vector<PolicyStudy>& studies, const TracesOptions& 
                   const WriteText& write) {
   Pieces to(write);
   const char* before = "\n";
-  const auto entry = [&](const Trace& trace, const PolicyStudy& study) {
+  to.add("[");
+  for_each_trace(studies, options, [&](const Trace& trace, const PolicyStudy& study) {
     to.add(before);
     before = ",\n";
     add_trace(to, trace, study, options.framework);
-  };
-  to.add("[");
-  for (const PolicyStudy& study : studies) {
-    for (const Trace& trace : study.traces) entry(trace, study);
-    if (options.with_recorded && study.recorded) entry(*study.recorded, study);
-  }
+  });
   to.add("\n]\n");
   to.flush();
+}
+
+void each_trace(const std::vector<PolicyStudy>& studies, const TracesOptions& options,
+                const TakeJson& take) {
+  for_each_trace(studies, options, [&](const Trace& trace, const PolicyStudy& study) {
+    Tree to;
+    add_trace(to, trace, study, options.framework);
+    take(std::move(to.take().front()));
+  });
 }
 
 Json catalogue_json() {

@@ -21,6 +21,10 @@ struct TracesOptions {
 void write_traces(const std::vector<analyzers::replay::PolicyStudy>& studies,
                   const TracesOptions& options, const WriteText& write);
 
+/// The same as values, one by one: Python's policies().
+void each_trace(const std::vector<analyzers::replay::PolicyStudy>& studies,
+                const TracesOptions& options, const TakeJson& take);
+
 /// Every policy with defaults and source: `policies --list --json`.
 nlohmann::ordered_json catalogue_json();
 

@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "reports/export/json.hpp"
 
@@ -35,8 +37,9 @@ class Pieces {
   template <class Fill>
   void array(std::string_view name, const Fill& fill) {
     add(fmt::format(",\"{}\":[", name));
-    first_ = true;
+    const bool outer = std::exchange(first_, true);
     fill();
+    first_ = outer;
     add("]");
   }
   void add_element(std::string_view text) {
@@ -44,6 +47,18 @@ class Pieces {
     first_ = false;
     add(text);
   }
+  /// Equal elements.
+  void repeat(const nlohmann::ordered_json& value, std::size_t times) {
+    const std::string text = json_text(value);
+    for (std::size_t i = 0; i < times; ++i) add_element(text);
+  }
+  void element(std::int64_t value) { add_element(fmt::format_int(value).c_str()); }
+  /// An element that is an object and goes on.
+  void open_element(const nlohmann::ordered_json& object) {
+    if (!std::exchange(first_, false)) text_ += ',';
+    open(object);
+  }
+  void close() { add("}"); }
   /// An object that goes on.
   void open(const nlohmann::ordered_json& object) {
     std::string text = json_text(object);

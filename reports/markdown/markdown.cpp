@@ -8,14 +8,9 @@
 
 #include "halfscope/log/error.hpp"
 #include "reports/answer/answer.hpp"
-#include "reports/answer/formats_section.hpp"
+#include "reports/answer/evidence.hpp"
 #include "reports/answer/marks.hpp"
-#include "reports/answer/overflow_section.hpp"
-#include "reports/answer/policies_section.hpp"
-#include "reports/answer/quantised_words.hpp"
 #include "reports/answer/text.hpp"
-#include "reports/answer/timeline_words.hpp"
-#include "reports/answer/updates_section.hpp"
 
 namespace halfscope::reports::markdown {
 namespace {
@@ -141,21 +136,6 @@ std::string section_text(const answer::Section& section) {
   return out;
 }
 
-/// What the answer rests on, in the order of the page.
-std::string evidence_text(const Study& study) {
-  std::string out;
-  for (const answer::Section& log : answer::quantised_sections(study)) out += section_text(log);
-  for (const answer::Section& log : answer::timeline_sections(study)) out += section_text(log);
-  out += section_text(answer::updates_section(study.analysis, answer::all_tensors(study.analysis)));
-  for (const answer::Section& event : answer::event_sections(study)) out += section_text(event);
-  const Table headroom = answer::headroom_table(study);
-  if (!headroom.empty()) out += table_text(headroom);
-  for (const auto& replayed : study.policies) {
-    out += section_text(answer::policies_section(replayed));
-  }
-  return out + section_text(answer::formats_section(study));
-}
-
 }  // namespace
 
 std::string report_markdown(const Study& study, std::string_view title) {
@@ -175,7 +155,10 @@ std::string report_markdown(const Study& study, std::string_view title) {
          list_text("Findings, worst first", findings_of(answer)) +
          list_text(answer::kDetailsTitle, details);
   for (const Table& table : answer.tables) out += table_text(table);
-  return out + evidence_text(study);
+  for (const answer::Section& section : answer::evidence_sections(study)) {
+    out += section_text(section);
+  }
+  return out;
 }
 
 }  // namespace halfscope::reports::markdown

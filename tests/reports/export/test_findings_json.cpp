@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "analyzers/study.hpp"
 #include "catch.hpp"
@@ -52,5 +53,11 @@ TEST_CASE("findings are written in pieces as they are whole", "[reports][json]")
   for (const auto& tensor : found.analysis.tensors()) all.tensors.push_back(&tensor);
   CHECK(pieces == json_text(reports::exports::to_json(found, all)));
   CHECK(nlohmann::json::parse(pieces).at("tensors").size() == tensors);
+  auto taken = nlohmann::ordered_json::array();
+  auto values = reports::exports::to_json(
+      found, [&](nlohmann::ordered_json&& tensor) { taken.push_back(std::move(tensor)); });
+  CHECK(values.at("tensors").empty());
+  values["tensors"] = std::move(taken);
+  CHECK(pieces == json_text(values));
   CHECK(largest < 100'000);
 }

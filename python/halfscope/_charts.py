@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The charts of a page as objects: Vega-Lite with its rows, drawn by Altair or vl-convert."""
+
+import functools
+import importlib.util
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from halfscope._parts import part
+
+FOLDER = Path(__file__).parent / "charts"  # reports/assets/charts
+WIDTH = 640  # pixels
+TITLE = 40  # pixels that a title takes, which a page has outside of the chart
+FONT = "Arial, 'Liberation Sans', Helvetica, sans-serif"  # vl-convert has its widths everywhere
+
+
+@functools.lru_cache(maxsize=None)
+def _read(folder):
+    """{name: what NAME.json holds}"""
+    import json
+
+    return {file.stem: json.loads(file.read_text(encoding="utf-8"))
+            for file in sorted((FOLDER / folder).glob("*.json"))}
+
+
+def filled(given, values):
+    """A specification with its values in place: reports/assets/charts/README.md has the rule."""
+    if isinstance(given, list):
+        out = []
+        for element in given:
+            value = filled(element, values)
+            names_list = isinstance(element, dict) and "$" in element and isinstance(value, list)
+            out += value if names_list else [value]
+        return out
+    if not isinstance(given, dict):
+        return given
+    own = {key: filled(value, values) for key, value in given.items() if key != "$"}
+    if "$" not in given:
+        return own
+    value = filled(values[given["$"]], values)
+    return {**value, **own} if isinstance(value, dict) else value
+
+
+def _config(width):
+    """The theme of a page in daylight, as configOf() of charts.js has it."""
+    shared = _read("shared")
+    config = filled(shared["theme"], {**shared["pieces"], **shared["light"]})
+    config.update(background=shared["light"]["card"], font=FONT)
+    config["axisY"] = {"labelLimit": max(110, round(width * 0.32))}
+    config["legend"] = {**config["legend"], "columns": 1 if width < 560 else 2,
+                        "labelLimit": round(width * 0.4)}
+    return config
+
+
+class Chart:
+    """One chart: `name`, `log`, `title`, `note`, and the `rows` that it draws.
+
+    In Jupyter it is drawn by Altair, or by vl-convert where Altair is not installed.
+    """
+
+    def __init__(self, told):
+        self.name, self.log = told["name"], told.get("log", "")
+        self.rows = told["rows"]
+        self._chart, self._page = told["chart"], told.get("page", "page")
+        self._parameters = told.get("parameters", {})
+        given = _read(self._page)[self._chart]
+        self.title = told.get("title") or given.get("description", self._chart)
+        self.note = told.get("note", "")
+
+    def __repr__(self):
+        return f"<Chart {self.name!r}: {len(self.rows)} rows>"
+
+    def spec(self, *, axis="linear", width=WIDTH):
+        """The Vega-Lite specification as a dict, rows inside. axis: "linear" or "log" counts, where
+        the chart has the choice; width: of the picture, in pixels."""
+        if axis not in ("linear", "log"):
+            raise ValueError(f"axis is {axis!r}, expected 'linear' or 'log'")
+        given = _read(self._page)[self._chart]
+        axes = _read("axes")[axis] if self._page == "page" else {}
+        spec = filled(given, {**_read("shared")["pieces"], **axes, **self._parameters})
+        data = spec["data"]["name"] if "data" in spec else self._chart
+        spec.update(width=width, datasets={data: self.rows}, config=_config(width),
+                    title={"text": self.title, "anchor": "start", "offset": 14, "fontSize": 13})
+        if isinstance(spec.get("height"), dict):  # so many pixels a name
+            names = {row[spec["encoding"]["y"]["field"]] for row in self.rows}
+            spec["height"] = spec["height"]["step"] * len(names)
+        else:
+            spec["height"] += TITLE
+        if self._page == "compare":
+            spec["layer"] = _drawn_layers(spec["layer"], self.rows)
+        return {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **spec}
+
+    def altair(self, **options):
+        """The chart as an altair.Chart. options: as for spec()."""
+        return part("altair", "altair()", "altair").Chart.from_dict(self.spec(**options))
+
+    def svg(self, **options):
+        """The chart as SVG text. options: as for spec()."""
+        convert = part("vl_convert", "a chart as SVG", "vl-convert-python")
+        return convert.vegalite_to_svg(_still(self.spec(**options)))
+
+    def png(self, *, scale=2, **options):
+        """The chart as the bytes of a PNG file. scale: pixels of the picture for one of the chart."""
+        convert = part("vl_convert", "a chart as PNG", "vl-convert-python")
+        return convert.vegalite_to_png(_still(self.spec(**options)), scale=scale)
+
+    def save_svg(self, path, **options):
+        """Writes the chart as SVG. options: as for spec()."""
+        Path(path).write_text(self.svg(**options), encoding="utf-8")
+
+    def save_png(self, path, **options):
+        """Writes the chart as PNG. options: as for png()."""
+        Path(path).write_bytes(self.png(**options))
+
+    def save(self, path, **options):
+        """Writes the chart as its name says: .svg or .png."""
+        ending = os.path.splitext(os.fspath(path))[1].lower()
+        if ending not in (".svg", ".png"):
+            raise ValueError(f"the name of a chart's file ends in .svg or .png, found {os.fspath(path)!r}")
+        (self.save_svg if ending == ".svg" else self.save_png)(path, **options)
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        if importlib.util.find_spec("altair") is None:
+            return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
+        bundle = self.altair()._repr_mimebundle_(include, exclude)
+        data = bundle[0] if isinstance(bundle, tuple) else bundle
+        return {**(data or {}), "text/plain": repr(self)}
+
+
+def _still(spec):
+    """Without the points that are not seen and only hovered over, and with place for the texts of a
+    reader whose fonts are wider."""
+    spec = {**spec, "padding": {"left": 16, "top": 5, "right": 12, "bottom": 5}}
+    if "layer" in spec:
+        spec["layer"] = [layer for layer in spec["layer"] if not _is_hovered(layer.get("mark"))]
+    return spec
+
+
+def _is_hovered(mark):
+    return isinstance(mark, dict) and mark.get("type") == "point" and mark.get("opacity") == 0
+
+
+def _drawn_layers(layers, rows):
+    """Layers with a name where their run has values, as draw() of compare.js."""
+    there = [row for row in rows if row.get("loss", 0) is not None]
+    drawn = {f"run{row['run']}" for row in there} | {
+        f"skipped{row['run']}" for row in there if row.get("skipped")}
+    return [layer for layer in layers if layer.get("name") is None or layer["name"] in drawn]
+
+
+class Charts(Mapping):
+    """Charts by name, in the order of the page. Those of a second log have its name before theirs."""
+
+    def __init__(self, charts, of_tensor=None):
+        self._charts, self._of_tensor = {}, of_tensor
+        for chart in charts:
+            taken = chart.name in self._charts
+            self._charts[f"{chart.log}: {chart.name}" if taken else chart.name] = chart
+
+    def __getitem__(self, name):
+        try:
+            return self._charts[name]
+        except KeyError:
+            raise KeyError(f"no chart is called {name!r}; there are {', '.join(self) or 'none'}") from None
+
+    def __iter__(self):
+        return iter(self._charts)
+
+    def __len__(self):
+        return len(self._charts)
+
+    def __repr__(self):
+        return f"<Charts: {', '.join(self) or 'none'}>"
+
+    def of(self, tensor):
+        """The charts of one tensor, by its name in the log: "histogram", "heat" and "scales"."""
+        found = self._of_tensor(tensor) if self._of_tensor else []
+        if not found:
+            raise KeyError(f"the log has no finite nonzero values of a tensor {tensor!r}")
+        charts = Charts([])
+        charts._charts = {told["chart"]: Chart(told) for told in found}
+        return charts
+
+    def first(self, names):
+        """The first of these names that there is, else the first chart of all; None of none."""
+        return next((self[name] for name in names if name in self), next(iter(self.values()), None))

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of the charts of two runs, as reports/assets/compare.js makes them of the same fields."""
+
+import math
+
+MOST_POINTS = 2000
+RUNS = ("a", "b")
+
+
+def _thinned(rows):
+    every = max(1, math.ceil(len(rows) / MOST_POINTS))
+    return [row for at, row in enumerate(rows) if at % every == 0 or at == len(rows) - 1]
+
+
+def _loss_rows(found):
+    return [{"run": run.upper(), "step": step, "loss": loss} for run in RUNS
+            for step, loss in _thinned((found.get("loss") or {}).get(run) or [])]
+
+
+def _scale_rows(found):
+    """Where the scale or what became of the step changes, and both ends of every stretch between."""
+    rows = []
+    for run in RUNS:
+        skipped = set(found["summary"][run]["skipped"])
+        steps = [{"run": run.upper(), "step": step, "scale": scale, "log2": math.log2(scale),
+                  "skipped": step in skipped}
+                 for step, scale in (found.get("scales") or {}).get(run) or [] if scale and scale > 0]
+
+        def same(x, y):
+            return (x["scale"], x["skipped"]) == (y["scale"], y["skipped"])
+
+        rows += _thinned([row for at, row in enumerate(steps)
+                          if not 0 < at < len(steps) - 1
+                          or not (same(row, steps[at - 1]) and same(row, steps[at + 1]))])
+    return rows
+
+
+def _outlines(tensor):
+    rows = []
+    for run in RUNS:
+        counts = {e: count[1] if isinstance(count, list) else count
+                  for e, count in tensor[run]["binades"]}
+        if not counts:
+            continue
+        for e in range(min(counts) - 1, max(counts) + 2):  # down to zero where nothing is
+            values = counts.get(e, 0)
+            rows.append({"run": run.upper(), "e": e, "values": values,
+                         "share": values / tensor[run]["total"]})
+    return rows
+
+
+def charts_of(found):
+    """As Judged.charts() gives them; none without rows."""
+    loss, scales = _loss_rows(found), _scale_rows(found)
+    told = []
+    if any(row["loss"] is not None for row in loss):
+        told.append({"name": "loss", "chart": "loss", "page": "compare", "rows": loss})
+    if any(row["scale"] != 1 for row in scales):
+        told.append({"name": "scales", "chart": "scales", "page": "compare", "rows": scales})
+    return told
+
+
+def tensor_chart(found, tensor):
+    """The chart of one tensor in both runs."""
+    for each in found["tensors"]:
+        if each["name"] == tensor:
+            rows = _outlines(each)
+            name = f"binades/{tensor}"
+            return [{"name": name, "chart": "binades", "page": "compare", "rows": rows}] if rows else []
+    return []

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of records as columns, for pandas and Arrow.
+
+The columns follow from the record's class, not from the log: a script that works with one log works
+with all. A count that may be known between bounds only is three columns: NAME (none where it is not
+exact), NAME_low and NAME_high.
+"""
+
+from halfscope._parts import part
+from halfscope._records import Record
+
+_SCALARS = {"int", "float", "bool", "str"}
+
+
+def _words(said):
+    """The alternatives of a type; a Literal is text."""
+    words, depth = [""], 0
+    for letter in said.replace(" | ", "|"):
+        depth += {"[": 1, "]": -1}.get(letter, 0)
+        if letter == "|" and depth == 0:
+            words.append("")
+        else:
+            words[-1] += letter
+    words = ["str" if word.startswith("Literal[") else word for word in words if word != "None"]
+    return list(dict.fromkeys(words))
+
+
+def _kind(said):
+    """"int", "float", "bool", "str", a list of one; "bounds int" and "bounds float"; else None."""
+    words = _words(said)
+    scalars = [word for word in words if word in _SCALARS]
+    lists = [word for word in words if word.startswith("list[")]
+    if scalars and lists:
+        return "bounds " + scalars[0]
+    if lists and len(words) == 1:
+        of = _words(lists[0][len("list["):-1])
+        return f"list {of[0]}" if of and of[0] in _SCALARS else None
+    if len(scalars) > 1:
+        return "float" if set(scalars) == {"int", "float"} else "str"
+    return scalars[0] if scalars and len(words) == 1 else None
+
+
+def _add(columns, name, kind, value):
+    columns.setdefault(name, (kind, []))[1].append(value)
+
+
+def _add_record(columns, record, fields, nested, before=""):
+    for field, said in fields.items():
+        kind, name = _kind(said), before + field
+        value = record.get(field) if record is not None else None
+        if kind and kind.startswith("bounds "):
+            low, high = value if isinstance(value, list) else (value, value)
+            exact = None if isinstance(value, list) else value
+            for ending, each in (("", exact), ("_low", low), ("_high", high)):
+                _add(columns, name + ending, kind.split()[1], each)
+        elif kind:
+            _add(columns, name, kind, value)
+        elif nested.get(field) and _words(said) == [nested[field].__name__]:
+            of = nested[field]
+            _add_record(columns, value, of._fields, of._nested, name + "_")
+
+
+def columns_of(records, cls):
+    """{column: (kind, values)} of records of a class."""
+    columns = {}
+    _add_record(columns, {}, cls._fields, cls._nested)  # all columns, whatever there is
+    for _, values in columns.values():
+        values.clear()
+    for record in records:
+        _add_record(columns, record, cls._fields, cls._nested)
+    return columns
+
+
+def to_pandas(columns):
+    """A DataFrame; whole numbers are Int64 and truth values boolean, so that some may be missing."""
+    pandas = part("pandas", "to_pandas()", "pandas")
+    types = {"int": "Int64", "float": "float64", "bool": "boolean", "str": "object"}
+    return pandas.DataFrame({name: pandas.Series(values, dtype=types.get(kind, "object"))
+                             for name, (kind, values) in columns.items()})
+
+
+def to_arrow(columns):
+    """A pyarrow.Table."""
+    pyarrow = part("pyarrow", "to_arrow()", "pyarrow")
+    types = {"int": pyarrow.int64(), "float": pyarrow.float64(), "bool": pyarrow.bool_(),
+             "str": pyarrow.string()}
+
+    def type_of(kind):
+        return pyarrow.list_(types[kind.split()[1]]) if kind.startswith("list ") else types[kind]
+
+    def as_said(kind, values):
+        return [None if v is None else str(v) for v in values] if kind == "str" else values
+
+    return pyarrow.table({name: pyarrow.array(as_said(kind, values), type_of(kind))
+                          for name, (kind, values) in columns.items()})
+
+
+def with_keys(records, keys, cls, name):
+    """Records of a class with columns before them: [(values of the keys, record)]."""
+    fields = {**keys, **cls._fields}
+    made = type(name, (Record,), {"__annotations__": fields, "_nested": cls._nested})
+    return [{**dict(zip(keys, values)), **record} for values, record in records], made

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What analyze, recommend, compare, policies and report return."""
+
+import os
+import re
+from pathlib import Path
+
+from halfscope import _frames
+from halfscope._fields import (ByScale, ComparisonFields, Finding, FindingsFields, PerStep, PolicyTrace,
+                               RecommendationFields)
+from halfscope._records import Record
+from halfscope._result import Result, named, record_tables, row_class
+
+
+class Findings(Result, FindingsFields):
+    """What rounding to a format does to every tensor of one or several logs: docs/json.md, analyze.
+
+    Tables: `tensors`; `per_step`, `by_scale` and `binades` of every tensor; and those lists of
+    objects that the log has.
+    """
+
+    _shown_first = ("gradients",)
+    _pandas_table = "tensors"
+
+    def _plain(self):
+        return dict(self)
+
+    def __repr__(self):
+        gradients = sum("grad" in tensor["role"] for tensor in self["tensors"])
+        return (f"<Findings: {len(self['tensors'])} tensors, {gradients} of gradients, of "
+                f"{named(self['logs'])}, against {self['format']}>")
+
+    def tensor(self, name):
+        """The entry of a tensor by its name in the log; of several logs, that of the first."""
+        for tensor in self["tensors"]:
+            if tensor["name"] == name:
+                return tensor
+        raise KeyError(f"no tensor is called {name!r}")
+
+    def _each(self, field, cls):
+        def rows():
+            records = [((tensor["log"], tensor["name"]), entry) for tensor in self["tensors"]
+                       for entry in tensor[field]]
+            return _frames.with_keys(records, {"log": "str", "name": "str"}, cls, "Row")
+        return rows
+
+    def _binades(self):
+        rows = [{"log": t["log"], "name": t["name"], "exponent": e, "count": count}
+                for t in self["tensors"] for e, count in t["binades"]]
+        return rows, row_class(log="str", name="str", exponent="int", count="int | list[int]")
+
+    def _tables(self):
+        lists = record_tables(self)
+        return {"tensors": lists.pop("tensors"), "per_step": self._each("per_step", PerStep),
+                "by_scale": self._each("by_scale", ByScale), "binades": self._binades, **lists}
+
+
+def _escaped(text):
+    return re.sub(r"([\\`*_\[\]<>|#~&])", r"\\\1", text)
+
+
+class Recommendation(Result, RecommendationFields):
+    """The loss scale for a log, and what it rests on: docs/json.md, recommend.
+
+    Printed, it is the answer and all findings. Tables: `findings`, and those lists of objects that
+    the log has, such as `headroom`, `scales`, `overflow_events`.
+    """
+
+    _shown_first = ("gradients", "scales/gradients", "timeline")
+    _pandas_table = "findings"
+
+    def _plain(self):
+        return dict(self)
+
+    def __repr__(self):
+        scale = self.get("static_scale")
+        said = "no static loss scale" if scale is None else f"static loss scale {scale:g}"
+        return (f"<Recommendation: {said}, {self['format']}, "
+                f"{len(self['answer']['findings'])} findings, of {named(self['logs'])}>")
+
+    def _tables(self):
+        return {"findings": lambda: (self["answer"]["findings"], Finding), **record_tables(self)}
+
+    # The same of an unpickled one: the sentences are among the fields.
+    def _first(self):
+        """The headline with its action, and the sentence on the loss scale."""
+        answer = self["answer"]
+        lead = " ".join(filter(None, (answer["headline"], answer.get("action"))))
+        return [lead] if answer["headline"] == answer["scale"] else [lead, answer["scale"]]
+
+    def _findings(self):
+        answer = self["answer"]
+        found = [" ".join(filter(None, (finding["title"], finding.get("action"))))
+                 for finding in answer["findings"]]
+        return ([answer["clear"]] if "clear" in answer else []) + found
+
+    def __str__(self):
+        lines = self["answer"].get("paste")
+        paste = ["", *(f"  {line}" for line in lines.splitlines()), ""] if lines else []
+        return "\n".join([*self._first(), *paste, *(f"* {said}" for said in self._findings())])
+
+    def _repr_markdown_(self):
+        headline, *rest = self._first()
+        lines = self["answer"].get("paste")
+        paste = [f"```python\n{lines}\n```"] if lines else []
+        said = "\n".join(f"* {_escaped(text)}" for text in self._findings())
+        return "\n\n".join([f"**{_escaped(headline)}**", *map(_escaped, rest), *paste, said])
+
+
+class Comparison(Result, ComparisonFields):
+    """Two runs side by side: docs/compare.md. Tables: `tensors`, `loss`, `scales`."""
+
+    _shown_first = ("loss", "scales")
+    _pandas_table = "tensors"
+
+    def _plain(self):
+        return dict(self)
+
+    def __repr__(self):
+        summary = self["summary"]
+        return (f"<Comparison: {len(self['tensors'])} tensors of {self['logs'][0]} and "
+                f"{self['logs'][1]}; in the second underflow: {summary['underflow']}, overflow: "
+                f"{summary['overflow']}>")
+
+    def _series(self, field, value):
+        def rows():
+            found = self.get(field) or {}
+            return ([{"run": run, "step": step, value: each} for run in ("a", "b")
+                     for step, each in found.get(run) or []],
+                    row_class(run="str", step="int", **{value: "float"}))
+        return rows
+
+    def _tables(self):
+        return {"tensors": record_tables(self)["tensors"], "loss": self._series("loss", "loss"),
+                "scales": self._series("scales", "loss_scale")}
+
+    def _charts(self):
+        from halfscope._charts import Chart, Charts
+        from halfscope._compare_rows import charts_of, tensor_chart
+
+        self._judged()
+        return Charts(map(Chart, charts_of(self)), lambda tensor: tensor_chart(self, tensor))
+
+    def save_html(self, path, title=None):
+        """Writes the page of `halfscope compare A B --out`: one file that needs no network."""
+        self._judged().write_page(title or "Two runs compared", os.fspath(path))
+
+
+class Policies(Result, list):
+    """Policies replayed over a run, a PolicyTrace each: docs/json.md, policies.
+
+    Tables: `policies`, a row each; `steps`, a row a policy and step.
+    """
+
+    _shown_first = ("policy-scales", "policy-flushed")
+    _pandas_table = "policies"
+
+    def _plain(self):
+        return list(self)
+
+    def __repr__(self):
+        logs = sorted({trace.get("log", "a series") for trace in self})
+        return f"<Policies: {len(self)} replayed over {named(logs)}>"
+
+    def named(self, policy):
+        """The trace of a policy, by its name: "torch", or "recorded" for the run itself."""
+        for trace in self:
+            if trace["policy"] == policy:
+                return trace
+        raise KeyError(f"no policy is called {policy!r}; there are "
+                       + ", ".join(trace["policy"] for trace in self))
+
+    def _rows(self):
+        counted = ("skipped", "overflow", "unknown", "applied_nonfinite")
+        rows = [{**trace, **{f"{name}_steps": len(trace[name]) for name in counted if name in trace}}
+                for trace in self]
+        fields = {name: said for name, said in PolicyTrace._fields.items()
+                  if name not in (*counted, "scale", "attempts")}
+        return rows, type("Row", (Record,), {
+            "__annotations__": {**fields, **{f"{name}_steps": "int" for name in counted}},
+            "_nested": PolicyTrace._nested})
+
+    def _steps(self):
+        rows = [{"policy": t["policy"], "log": t.get("log"), "step": step, "scale": scale,
+                 "attempts": attempts, "skipped": step in skipped}
+                for t in self if "scale" in t
+                for skipped in [frozenset(t["skipped"])]
+                for step, (scale, attempts) in enumerate(zip(t["scale"], t["attempts"]),
+                                                         t.get("first_step", 0))]
+        return rows, row_class(policy="str", log="str", step="int", scale="float", attempts="int",
+                              skipped="bool")
+
+    def _tables(self):
+        return {"policies": self._rows, "steps": self._steps}
+
+
+class Report(Result):
+    """Everything on one page: `halfscope report`.
+
+    recommendation: a Recommendation; analysis: Findings; policies: those replayed, where the log
+    can be; title. Tables: those of the three.
+    """
+
+    _shown_first = ("gradients", "scales/gradients", "timeline", "update-ratios", "outcomes", "rooms",
+                    "policy-scales", "policy-flushed", "fits")
+    _pandas_table = "tensors"
+
+    def __init__(self, found, title, again=None):
+        self.title = title
+        self._keep(found, again)
+        self._parts = {}
+
+    def _part(self, name, made):
+        if name not in self._parts:
+            self._parts[name] = made()._keep(self._judged(), lambda: self)
+        return self._parts[name]
+
+    @property
+    def recommendation(self):
+        """The fields of `halfscope recommend --json`."""
+        return self._part("recommendation", lambda: self._judged().recommendation(Recommendation))
+
+    @property
+    def analysis(self):
+        """The fields of `halfscope analyze --formats --what-if --json`."""
+        return self._part("analysis", lambda: self._judged().analysis(Findings))
+
+    @property
+    def policies(self):
+        """The fields of `halfscope policies --json`; empty where the log cannot be replayed."""
+        return self._part("policies", lambda: Policies(self._judged().traces(PolicyTrace)))
+
+    def __repr__(self):
+        return f"<Report: {self.title}>"
+
+    def __reduce__(self):
+        raise TypeError("a Report is not pickled: pickle its recommendation, analysis or policies, or "
+                        "save_html()")
+
+    def _tables(self):
+        return {**self.analysis._tables(), **{
+            name: table for part in (self.recommendation, self.policies)
+            for name, table in part._tables().items()}}
+
+    def save_html(self, path, title=None):
+        """Writes the page: one file that needs no network. Raises BadInput."""
+        self._judged().write_page(title or self.title, os.fspath(path))
+
+    def markdown(self):
+        """The answer and its tables as Markdown, as `halfscope report --out FILE.md` writes it."""
+        return self._judged().markdown(self.title)
+
+    def save_markdown(self, path):
+        """Writes markdown() to a file."""
+        Path(path).write_text(self.markdown(), encoding="utf-8")

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The emulator on arrays: each element as the scalar functions have it, bit for bit.
+
+    values, flags = halfscope.arrays.convert(gradients, "binary16")
+    total, flags = halfscope.arrays.add(a, b)
+
+Arrays are NumPy arrays, with ml_dtypes' types for bfloat16 and FP8, or PyTorch CPU tensors, or
+whatever else speaks DLPack; in C order without gaps. None is copied: results go into `out`, or into a
+new array of the same kind. Each function returns (values, flags): the array, and the exceptions of
+IEEE 754 that some element raised, of "invalid", "divide_by_zero", "overflow", "underflow" and
+"inexact".
+
+The options of all functions, as of `halfscope emulate` (docs/emulate.md):
+rounding: "near_even" (default), "near_maxMag", "minMag", "min", "max", "odd" or "stochastic"; the
+last one draws its bits from `seed` and the element's place. subnormals: "keep", "flush",
+"flush-before" or "flush-result". saturate: the largest finite number in place of an infinity. nan:
+"x86", "canonical" or "cuda". denormals_are_zero: subnormal operands count as zeros. threads: 0 uses
+all cores; results are the same for any number.
+
+Raises TypeError for elements that are none of these types, and ValueError for other layouts, other
+devices, lengths that differ, and unknown formats or options.
+"""
+
+import re
+from typing import Any, FrozenSet, NamedTuple
+
+from halfscope import _halfscope
+
+__all__ = ["Rounded", "add", "convert", "fused_multiply_add", "multiply", "quantise"]
+
+# Format, and the dtype that holds it in NumPy (with ml_dtypes) and in PyTorch.
+_DTYPES = {"binary16": "float16", "bfloat16": "bfloat16", "binary32": "float32",
+           "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e3m2": "float6_e3m2fn",
+           "e2m3": "float6_e2m3fn", "e2m1": "float4_e2m1fn"}
+_NARROW = re.compile(r"float[468]_")  # types of ml_dtypes and PyTorch in a byte
+_FORMATS = {dtype: format for format, dtype in _DTYPES.items()}
+_NAMES = {"fp16": "binary16", "half": "binary16", "float16": "binary16", "f16": "binary16",
+          "bf16": "bfloat16", "fp32": "binary32", "float32": "binary32", "single": "binary32"}
+
+
+class Rounded(NamedTuple):
+    """What a function gives: the array, and the exceptions that some element raised."""
+
+    values: Any
+    flags: FrozenSet[str]
+
+
+def _dtype(array):
+    return str(getattr(array, "dtype", "")).replace("torch.", "")
+
+
+def _is_torch(array):
+    return hasattr(array, "detach")
+
+
+def _seen(array):
+    """The same memory as the extension can look at it: types that DLPack has no name for as bits."""
+    if _is_torch(array):
+        array = array.detach()
+        if _NARROW.match(_dtype(array)):
+            import torch
+
+            return array.view(torch.uint8)
+        return array
+    name = _dtype(array)
+    if name == "bfloat16" and hasattr(array, "view"):
+        return array.view("uint16")
+    return array.view("uint8") if _NARROW.match(name) else array
+
+
+def _format_of(array, format):
+    if format is not None:
+        return format
+    found = _FORMATS.get(_dtype(array))
+    if found is None:
+        raise TypeError(f"the array has dtype {_dtype(array) or type(array).__name__}, which names no "
+                        "format; say which one its bits are of, format='binary16'")
+    return found
+
+
+def _empty(like, format):
+    """A new array for values of a format, of the kind of another one."""
+    name = _DTYPES.get(_NAMES.get(format.lower(), format))
+    if _is_torch(like):
+        import torch
+
+        return torch.empty(like.shape, dtype=getattr(torch, name or "", torch.uint8))
+    import numpy
+
+    shape = numpy.shape(like)
+    if name in ("float16", "float32"):
+        return numpy.empty(shape, name)
+    if name is None:
+        raise ValueError(f"format {format!r} has no dtype; give out=, with its bits as integers")
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        raise ImportError(f"an array of {format} needs ml_dtypes: pip install ml_dtypes; or give out=, "
+                          "an array of uint16 or uint8 for its bits") from error
+    return numpy.empty(shape, getattr(ml_dtypes, name))
+
+
+def _options(rounding="near_even", subnormals="keep", saturate=False, nan="x86",
+             denormals_are_zero=False, seed=0, threads=0):
+    return _halfscope.ArrayOptions(rounding=rounding, subnormals=subnormals, saturate=saturate, nan=nan,
+                                   denormals_are_zero=denormals_are_zero, seed=seed, threads=threads)
+
+
+def _rounded(values, flags):
+    return Rounded(values, frozenset(flags))
+
+
+def convert(array, format=None, *, out=None, **options):
+    """Converts float32 to a format, each element rounded once; or a format to float32, exactly.
+
+    array: float32, or elements of a format of at most 16 bits. format: "binary16", "bfloat16",
+    "e4m3", ...: of the result where the array is float32; else of the array, by default what its
+    dtype says. out: for the result, of the array's shape; uint16 and uint8 hold bits.
+    """
+    options = _options(**options)
+    if _dtype(array) == "float32":
+        if format is None:
+            raise ValueError("the array is float32: say what to convert it to, format='binary16'")
+        out = _empty(array, format) if out is None else out
+    else:
+        format = _format_of(array, format)
+        out = _empty(array, "binary32") if out is None else out
+    return _rounded(out, _halfscope.convert_array(format, _seen(array), _seen(out), options))
+
+
+def quantise(array, format="binary16", **options):
+    """Rounds float32 values to a format and keeps them as float32, where they are.
+
+    format: any whose values are all float32's, "tf32" among them.
+    """
+    flags = _halfscope.quantise_array(format, _seen(array), _options(**options))
+    return _rounded(array, flags)
+
+
+def _combine(operation, arrays, out, format, options):
+    options = _options(**options)
+    format = _format_of(arrays[0], format)
+    out = _empty(arrays[0], format) if out is None else out
+    flags = _halfscope.combine_arrays(operation, format, list(map(_seen, arrays)), _seen(out), options)
+    return _rounded(out, flags)
+
+
+def add(a, b, *, out=None, format=None, **options):
+    """a + b, each element rounded once. a, b: of one 16-bit format and one length. out: may be a or
+    b. format: by default what a's dtype says; needed for uint16."""
+    return _combine("add", (a, b), out, format, options)
+
+
+def multiply(a, b, *, out=None, format=None, **options):
+    """a * b, as add()."""
+    return _combine("multiply", (a, b), out, format, options)
+
+
+def fused_multiply_add(a, b, c, *, out=None, format=None, **options):
+    """a * b + c, rounded once, as add()."""
+    return _combine("fused_multiply_add", (a, b, c), out, format, options)
