@@ -18,6 +18,8 @@ Dtype dtype_called(const std::string& name);
 void bind_table(nanobind::module_& module);    ///< BinadeTable and the one pass
 void bind_logs(nanobind::module_& module);     ///< analyze and recommend
 void bind_run_log(nanobind::module_& module);  ///< the writer behind the recorders
+void bind_alerts(nanobind::module_& module);   ///< --fail-if on a log under way
+void bind_memory(nanobind::module_& module);   ///< tensors by their address
 void bind_emulate(nanobind::module_& module);  ///< rounding in place, loss scaling at work
 
 }  // namespace halfscope::python
