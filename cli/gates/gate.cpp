@@ -8,43 +8,18 @@
 
 #include "cli/options/exit.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/answer/text.hpp"
+#include "reports/answer/gate_words.hpp"
 
 namespace halfscope::cli::gates {
 namespace {
 
 using analyzers::gates::Condition;
 using analyzers::gates::Measured;
-using analyzers::gates::Relation;
 using analyzers::gates::Verdict;
-using analyzers::scale_history::RunState;
 using analyzers::scale_history::TimelineFacts;
-using analyzers::underflow::Share;
 using analyzers::underflow::TensorFindings;
 using log::printable;
-
-std::string_view sign_of(Relation relation) {
-  switch (relation) {
-    case Relation::less: return "<";
-    case Relation::less_equal: return "<=";
-    case Relation::greater: return ">";
-    case Relation::greater_equal: return ">=";
-    case Relation::equal: return "==";
-    case Relation::not_equal: return "!=";
-  }
-  return "";
-}
-
-std::string value_text(const Measured& value) {
-  if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
-  if (const auto* share = std::get_if<Share>(&value)) {
-    return fmt::format("{} of {} ({})", reports::answer::count_text(share->count),
-                       reports::answer::count_text(share->of),
-                       reports::answer::share_range_text(share->low(), share->high()));
-  }
-  if (const auto* state = std::get_if<RunState>(&value)) return std::string(name_of(*state));
-  return reports::answer::count_text(std::get<Interval>(value));
-}
+using reports::answer::violation_text;
 
 /// A condition says when to stop: it is kept where it fails.
 Outcome outcome_of(Verdict verdict) {
@@ -54,13 +29,6 @@ Outcome outcome_of(Verdict verdict) {
     case Verdict::undecided: return Outcome::undecided;
   }
   return Outcome::undecided;
-}
-
-/// "flushed_to_zero 12 of 72 (16.7 %) > 0.1 %"
-std::string violation_text(const Condition& c, const Measured& value, Verdict verdict) {
-  return fmt::format("{} {} {} {}{}{}", c.field, value_text(value), sign_of(c.relation), c.limit,
-                     c.percent ? " %" : "",
-                     verdict == Verdict::undecided ? " is undecided: only bounds are known" : "");
 }
 
 /// The log a tensor is of.

@@ -20,6 +20,8 @@ void bind_logs(nanobind::module_& module);     ///< analyze, recommend, report, 
 void bind_results(nanobind::module_& module);  ///< what these give
 void bind_run_log(nanobind::module_& module);  ///< the writer behind the recorders
 void bind_arrays(nanobind::module_& module);   ///< the emulator on arrays
+void bind_alerts(nanobind::module_& module);   ///< --fail-if on a log under way
+void bind_memory(nanobind::module_& module);   ///< tensors by their address
 void bind_emulate(nanobind::module_& module);  ///< rounding in place, loss scaling at work
 
 }  // namespace halfscope::python

@@ -61,5 +61,7 @@ NB_MODULE(_halfscope, module) {
   halfscope::python::bind_logs(module);
   halfscope::python::bind_run_log(module);
   halfscope::python::bind_arrays(module);
+  halfscope::python::bind_alerts(module);
+  halfscope::python::bind_memory(module);
   halfscope::python::bind_emulate(module);
 }

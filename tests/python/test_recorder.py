@@ -21,7 +21,8 @@ def test_tables_samples_and_scalars_are_the_twins(tmp_path, read_log):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     twin = copy.deepcopy(model)
     twin_optimizer = torch.optim.SGD(twin.parameters(), lr=0.1)
-    with Recorder(model, optimizer, tmp_path / "run", every=2, sample_every=[3]) as recorder:
+    with Recorder(model, optimizer, tmp_path / "run", every=2, sample_every=[3],
+                  magnitudes_every=1) as recorder:
         train(model, optimizer, recorder, 5)
     log = read_log(tmp_path / "run")
 
@@ -133,7 +134,10 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("in the way")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with pytest.raises(halfscope.BadInput, match="file/run"):
-        Recorder(model, optimizer, tmp_path / "file" / "run").start()
+        Recorder(model, optimizer, tmp_path / "file" / "run", on_error="raise").start()
+    with pytest.warns(RuntimeWarning, match="training goes on: BadInput: .*file/run"):
+        with Recorder(model, optimizer, tmp_path / "file" / "run") as recorder:
+            train(model, optimizer, recorder, 2)
     assert is_as_it_was(model, optimizer)
 
 

@@ -19,7 +19,7 @@ class Attempt:
 
     def __init__(self, run, step, record, sample):
         self._run = run
-        self._step = step
+        self.step = self._step = step
         self._record = record or sample
         self._sample = sample
         self.begun = False
@@ -74,25 +74,29 @@ class Attempt:
         skipped = not self._entered or bool(self._found_inf)
         if self._sample:
             self._read_after()
+            self._run.tell_sample_size(self._samples)
             self._run.writer.write_sample(self._step, self._samples, self._metadata(skipped))
         self._write_scalars(skipped)
 
     def _write(self, name, gathered):
-        scaled = self._scaled.get(name.partition("/")[0], False)
+        role = name.partition("/")[0]
+        scaled = self._scaled.get(role, False)
         # A scale that ran away to 0 or infinity cannot be undone: the log says "not known".
         usable = self._scale if 0 < self._scale < math.inf else None
         self._run.writer.write_tensor(self._step, name, gathered, scaled, usable if scaled else 1.0)
-        if self._sample:
+        if self._run.keeps(role):
             self._samples[name] = gathered.values()
 
     def _read_weights(self):
         for name, parameter in self._run.parameters.items():
             weight = Gathered()
-            weight.add(*self._run.storage.stored("weight", parameter, None, parameter), self._sample)
+            weight.add(*self._run.storage.stored("weight", parameter, None, parameter),
+                       self._run.keeps("weight"))
             self._write(f"weight/{name}", weight)
             if self._run.storage.has_master(parameter):
                 master = Gathered()
-                master.add(self._run.storage.updated(parameter), None, keep=self._sample)
+                master.add(self._run.storage.updated(parameter), None,
+                           keep=self._run.keeps("master_weight"))
                 self._write(f"master_weight/{name}", master)
 
     def _keep_for_updates(self):
@@ -120,12 +124,16 @@ class Attempt:
             gradient = self._gradients.get(name, parameter.grad.detach())
             update = Gathered()
             update.add(updates.update(run.optimizer, group, parameter, self._weights.get(name),
-                                      gradient), None, self._sample)
+                                      gradient), None, run.keeps("update"))
             self._write(f"update/{name}", update)
 
     def _read_after(self):
         for name, (parameter, _) in self._run.trained.items():
-            self._samples[f"weight_after/{name}"] = self._kept("weight_after", parameter, parameter)
+            if self._run.keeps("weight_after"):
+                self._samples[f"weight_after/{name}"] = self._kept("weight_after", parameter,
+                                                                   parameter)
+            if not self._run.keeps("optimizer_state"):
+                continue
             for key, value in self._run.optimizer.state.get(parameter, {}).items():
                 if isinstance(value, (int, float)):
                     value = torch.tensor(float(value), dtype=torch.float64)

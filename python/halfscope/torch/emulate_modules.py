@@ -10,7 +10,8 @@ from halfscope.torch import names
 from halfscope.torch.emulate_fast_path import NoFastPath
 from halfscope.torch.emulate_rounding import Round, RoundOutput
 from halfscope.torch.emulate_values import mapped
-from halfscope.torch.modules import Hook, hook_tensor
+from halfscope.torch.guard import Hook, call
+from halfscope.torch.modules import hook_tensor
 from halfscope.torch.tensors import largest
 
 # Their parameters and statistics are FP32 in every precision, as cuDNN and autocast have them.
@@ -64,12 +65,12 @@ class Modules:
     def start(self):
         self._fast_path.start()
         self._handles.append(
-            self._model.register_forward_pre_hook(Hook(lambda *_: self._before_forward())))
+            self._model.register_forward_pre_hook(Hook(call, lambda *_: self._before_forward())))
         for path, module in rounded_modules(self._model):
             # An operation that writes into its input must have that input itself, not a copy.
             if self._format and not getattr(module, "inplace", False):
-                self._handles.append(module.register_forward_pre_hook(Hook(self._called)))
-            self._handles.append(module.register_forward_hook(Hook(self._returned, path)))
+                self._handles.append(module.register_forward_pre_hook(Hook(call, self._called)))
+            self._handles.append(module.register_forward_hook(Hook(call, self._returned, path)))
 
     def stop(self):
         while self._handles:
@@ -103,7 +104,7 @@ class Modules:
         if output.requires_grad and torch.is_grad_enabled() and (self._format or self._note):
             if output.is_leaf:
                 output = output.view_as(output)  # a hook of ours must not stay on a parameter
-            hook_tensor(output, Hook(self._gradient_arrived))
+            hook_tensor(output, Hook(call, self._gradient_arrived))
         return output
 
     def _gradient_arrived(self, gradient):

@@ -84,7 +84,8 @@ class EmulatedScaler:
         scale = self.get_scale()
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         # All gradients decide whether the step overflows; policies follow those of weights.
-        weights = LargestGradient(parameters, self._bounds_scale).value() or 0.0
+        gradients = ((p, p.grad) for p in parameters if p.grad is not None)
+        weights = LargestGradient(gradients, self._bounds_scale).value() or 0.0
         outputs = largest_of(self._modules.take()) or 0.0
         nonfinite = not (math.isfinite(weights) and math.isfinite(outputs))
         self._facts = nonfinite, 0.0 if weights == 0 else unscaled(weights, scale)

@@ -8,7 +8,7 @@ import torch
 
 from halfscope.torch.emulate_checks import require_as_it_was
 from halfscope.torch.emulate_rounding import Round, round_, rounded
-from halfscope.torch.modules import Hook
+from halfscope.torch.guard import Hook, call
 
 
 class Weights:
@@ -65,12 +65,12 @@ class Weights:
             if not parameter.requires_grad or id(parameter) in self._watched:
                 continue
             self._watched.add(id(parameter))
-            self._handles.append(parameter.register_hook(Hook(self._rounded)))
+            self._handles.append(parameter.register_hook(Hook(call, self._rounded)))
             # The node that adds to .grad: its sum is a 16-bit tensor too.
             with torch.enable_grad():
                 accumulator = parameter.view_as(parameter).grad_fn.next_functions[0][0]
             self._accumulators.append(accumulator)
-            self._handles.append(accumulator.register_hook(Hook(self._added, parameter)))
+            self._handles.append(accumulator.register_hook(Hook(call, self._added, parameter)))
 
     def master(self, parameter):
         """What the optimizer updates: FP32 values, or the parameter itself."""

@@ -10,17 +10,18 @@ from halfscope.torch.tensors import Gathered, LargestGradient
 class Gradients:
     """Weight gradients as they are now. scaled: whether they carry the loss scale."""
 
-    def __init__(self, run, provenance, record, keep, scaled):
+    def __init__(self, run, provenance, record, scaled):
         self.scaled = scaled
-        self.read = {id(p) for p, _ in run.trained.values() if p.grad is not None}
-        self.largest = LargestGradient((p for p, _ in run.trained.values()), run.storage.bounds_scale)
+        there = [(name, p, p.grad) for name, (p, _) in run.trained.items() if p.grad is not None]
+        self.read = {id(parameter) for _, parameter, _ in there}
+        self.largest = LargestGradient(((p, gradient) for _, p, gradient in there),
+                                       run.storage.bounds_scale)
         self.tensors = {}  # name of a parameter -> Gathered, where tables are recorded
-        for name, (parameter, _) in run.trained.items() if record else ():
-            if parameter.grad is not None:
-                gathered = self.tensors[name] = Gathered()
-                computed = provenance.weight_grad(parameter)
-                gathered.add(*run.storage.stored("weight_grad", parameter.grad, computed, parameter),
-                             keep)
+        for name, parameter, gradient in there if record else ():
+            gathered = self.tensors[name] = Gathered()
+            computed = provenance.weight_grad(parameter)
+            gathered.add(*run.storage.stored("weight_grad", gradient, computed, parameter),
+                         run.keeps("weight_grad"))
 
 
 class EndOfBackward:
@@ -30,10 +31,16 @@ class EndOfBackward:
     def __init__(self, ended):
         self._ended = ended
         self._ending = False  # whether only callbacks that others queued come first
+        self._queued_in = None  # number of the pass
 
     def arrived(self):
-        """To be called by a hook on a parameter, while a pass runs. Queued every time: a pass that
-        raised takes what was queued with it, and nothing says so."""
+        """To be called by a hook on a parameter, while a pass runs. Queued once a pass, where passes
+        have numbers, else every time: a pass that raised takes what was queued with it, and nothing
+        says so."""
+        number = pass_number()
+        if number == self._queued_in and number != -1:
+            return
+        self._queued_in = number
         self._ending = False
         _at_end(self._behind_others)
 
@@ -49,10 +56,14 @@ class EndOfBackward:
         self._ended()
 
 
+# Of the backward pass that runs the hook that asks; -1 outside of one, and before 2.1.
+pass_number = getattr(torch._C, "_current_graph_task_id", lambda: -1)
+
+
 def backward_runs():
     """Whether it is a hook of a backward pass that asks. Before 2.1, which has no hook behind the
     accumulation, no optimizer can step there."""
-    return getattr(torch._C, "_current_graph_task_id", lambda: -1)() != -1
+    return pass_number() != -1
 
 
 def _at_end(call):

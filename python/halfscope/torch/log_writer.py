@@ -5,29 +5,39 @@ import json
 import os
 
 from halfscope import _halfscope
+from halfscope._halfscope import BadInput
 from halfscope._tables import as_numbers
 from halfscope.torch.tensors import DTYPE_NAMES
+
+
+def log_folder(out, rank, world_size):
+    """The folder of a rank's own log."""
+    folder = os.fspath(out)
+    return os.path.join(folder, f"rank-{rank:04d}") if world_size > 1 else folder
+
+
+def require_no_log(folder):
+    if os.path.exists(os.path.join(folder, "run.json")):
+        raise BadInput(f"{folder}: holds a run log already (run.json), and a log is never written "
+                       "over; log to another folder, or delete this one")
 
 
 class LogWriter:
     """One rank's folder. Raises halfscope.BadInput when it cannot be made, or holds a log already."""
 
-    def __init__(self, out, *, scaled, rank, world_size, sharded, about):
-        folder = os.fspath(out)
-        if world_size > 1:
-            folder = os.path.join(folder, f"rank-{rank:04d}")
+    def __init__(self, folder, *, scaled, rank, world_size, sharded, about):
         manifest = {"scaled": scaled, "rank": rank, "world_size": world_size, "sharded": sharded,
                     "about": about}
         self._writer = _halfscope.RunLogWriter(folder, json.dumps(manifest, allow_nan=False))
-        self._folder = folder
+        self.folder = folder
 
     def replace_about(self, about):
         """Keys of run.json, which is there whole at any time."""
-        path = os.path.join(self._folder, "run.json")
+        path = os.path.join(self.folder, "run.json")
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
         document.update(about)
-        beside = os.path.join(self._folder, ".run.json")
+        beside = os.path.join(self.folder, ".run.json")
         with open(beside, "w", encoding="utf-8") as file:
             json.dump(document, file, indent=2, allow_nan=False)
         os.replace(beside, path)

@@ -8,6 +8,7 @@ import torch
 
 from halfscope._halfscope import __version__
 from halfscope.torch import updates
+from halfscope.torch.provenance import autocast_dtype
 
 
 def rank_and_world_size():
@@ -41,6 +42,12 @@ def trained(model, optimizer, names, before=None):
                     "dtypes": sorted({_json(p.dtype) for p in parameters}), "text": repr(model)},
         "optimizer": {"class": _class(optimizer), "param_groups": groups},
     }
+
+
+def autocast(model):
+    """{device: the type that autocast casts to, or None}, as it is now, for the model's devices."""
+    devices = sorted({p.device.type for p in model.parameters()})
+    return {device: _json(autocast_dtype(device)) for device in devices}
 
 
 def about(model, optimizer, loss_scale, recorder):

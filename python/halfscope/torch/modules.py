@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Looks at activations and gradients while a step runs: hooks on modules, outputs and parameters."""
 
+import functools
 import threading
 import warnings
 from collections import defaultdict
@@ -8,10 +9,11 @@ from collections import defaultdict
 import torch
 
 from halfscope.torch import names
-from halfscope.torch.gradients import EndOfBackward
+from halfscope.torch.gradients import EndOfBackward, pass_number
+from halfscope.torch.guard import Hook
 from halfscope.torch.seen import LeftInPlace, Seen
 from halfscope.torch.storage import Storage
-from halfscope.torch.tensors import largest
+from halfscope.torch.tensors import largest_of_each
 
 # Before 2.0 all hooks of a tensor sit on the operation that made the tensor when the first one was
 # added. After an in-place operation (ReLU(inplace=True)) that is the wrong one for a second hook.
@@ -20,54 +22,39 @@ _HOOKS_STAY_BEHIND = not hasattr(torch.autograd.graph, "Node")
 _AFTER_ACCUMULATION = hasattr(torch.Tensor, "register_post_accumulate_grad_hook")
 
 
-def _nothing(*_):
-    """What a hook becomes in a copy of its module."""
-
-
-def _make_nothing():
-    return _nothing
-
-
-class Hook:
-    """A method as a hook that does not travel: a copied or pickled model has one that does nothing."""
-
-    def __init__(self, method, *first):
-        self._method = method
-        self._first = first
-
-    def __call__(self, *args):
-        return self._method(*self._first, *args)
-
-    def __reduce__(self):
-        return _make_nothing, ()
-
-
 class ModuleWatch:
-    """Hooks on a model. At every step the largest magnitudes of gradients; where `record` is set,
-    tables of activations and their gradients; where `keep` is set too, their values. The same of
-    local gradients of the parameters in `local`, {id: name}."""
+    """Hooks on a model. The largest magnitudes of what each backward pass adds to the weight
+    gradients; where `magnitudes` is set, those of activation gradients; where `record` is set, tables of activations and their
+    gradients; where `keep` says so of a role, their values. The same of local gradients of the
+    parameters in `local`, {id: name}. Where none of it is wanted no module has a hook."""
 
-    def __init__(self, model, parameters, trained, select=None, called=lambda: None,
+    def __init__(self, model, parameters, trained, guard, select=None, called=lambda: None,
                  ended=lambda: None, taken_away=lambda: None):
         """parameters: those to watch, as they are when asked; trained: function that gives the
-        optimizer's; called: called when the model is; ended: at the end of a backward pass that
-        reached one of the optimizer's parameters; taken_away: when one begins and what earlier ones
-        left in place is gone, though no step followed."""
+        optimizer's; guard: calls a function with arguments, for every hook; called: called when the
+        model is; ended: at the end of a backward pass that reached one of the optimizer's
+        parameters; taken_away: when one begins and what earlier ones left in place is gone, though
+        no step followed."""
         self._model = model
+        self._hook = functools.partial(Hook, guard)
         self._parameters = parameters
         self._select = select or (lambda path, module: True)
         self._handles = []
         self._hooked = {}          # id of a parameter -> handles
         self._hooked_modules = {}  # path -> (module, handle)
-        self._end_of_backward = EndOfBackward(self._pass_ended)
+        self._end_of_backward = EndOfBackward(lambda: guard(self._pass_ended))
         self._tell_called, self._tell_ended, self._tell_taken_away = called, ended, taken_away
         self._trained_now = trained
         self._trained = set()  # ids of parameters
         self._lock = threading.Lock()  # backward runs on a thread a device
         self._rounds = [Seen()]
+        self._times = {}
         self.round = 0   # number of the last one
-        self._new_pass = True  # whether the next weight gradient is the first of its pass
-        self.record = self.keep = False
+        self._pass = None  # number of the backward pass that was seen last
+        self._parts = False  # whether the magnitudes of this pass are taken as its gradients arrive
+        self.all_parts = False  # so in every pass: ranks reduce them later
+        self.record = self.magnitudes = False
+        self.keep = lambda role: False
         self.local = {}
         self._called = False  # whether a hook on a module ever ran
         self._unseen = 0      # steps with a backward pass before one did
@@ -76,7 +63,7 @@ class ModuleWatch:
 
     def start(self):
         self.take()
-        self._handles.append(self._model.register_forward_pre_hook(Hook(self._model_called)))
+        self._handles.append(self._model.register_forward_pre_hook(self._hook(self._model_called)))
         self._hook_modules()
         self._hook_parameters()
 
@@ -149,26 +136,33 @@ class ModuleWatch:
                           "compiles the model, start the Recorder before the model's first call",
                           RuntimeWarning, stacklevel=2)
 
+    def look_at_modules(self):
+        """As `record` and `magnitudes` say now."""
+        if self._handles and bool(self._hooked_modules) != (self.record or self.magnitudes):
+            self._hook_modules()
+
     def _hook_modules(self):
-        wanted = {path: module for path, module in names.leaf_modules(self._model)
-                  if self._select(path, module)}
+        wanted = {}
+        if self.record or self.magnitudes:
+            wanted = {path: module for path, module in names.leaf_modules(self._model)
+                      if self._select(path, module)}
         for path, (module, handle) in list(self._hooked_modules.items()):
             if wanted.get(path) is not module:
                 handle.remove()
                 del self._hooked_modules[path]
         for path, module in wanted.items():
             if path not in self._hooked_modules:
-                handle = module.register_forward_hook(Hook(self._returned, path))
+                handle = module.register_forward_hook(self._hook(self._returned, path))
                 self._hooked_modules[path] = (module, handle)
 
     def _hook_parameters(self):
         """Also those that were unfrozen since."""
         for parameter in self._parameters:
             if parameter.requires_grad and id(parameter) not in self._hooked:
-                hook = Hook(self._weight_grad_arrived, parameter)
+                hook = self._hook(self._weight_grad_arrived, parameter)
                 handles = self._hooked[id(parameter)] = [parameter.register_hook(hook)]
                 if _AFTER_ACCUMULATION:
-                    hook = Hook(self._accumulated)
+                    hook = self._hook(self._accumulated)
                     handles.append(parameter.register_post_accumulate_grad_hook(hook))
 
     def _unhook_parameters(self, but=()):
@@ -187,7 +181,7 @@ class ModuleWatch:
     def _forward_begins(self):
         """What comes behind a backward pass is another round."""
         with self._lock:
-            self._new_pass = True
+            self._pass = None
             if self._seen.passed:
                 self._rounds.append(Seen(self._seen.provenance))
                 self.round += 1
@@ -205,37 +199,44 @@ class ModuleWatch:
             if tensor.requires_grad:
                 computed = seen.provenance.activation_grad(tensor)
                 microbatch = max(self._calls - 1, 0)
-                hook_tensor(tensor, Hook(self._activation_grad_arrived, name, microbatch, computed))
+                hook_tensor(tensor, self._hook(self._activation_grad_arrived, name, microbatch,
+                                               computed))
 
     def _activation_grad_arrived(self, name, microbatch, computed, gradient):
         # No handles: a graph that outlived the recording. None: no gradient reached this output.
         if not self._handles or not self.in_step or gradient is None:
             return
-        magnitude = largest(gradient)
-        with self._lock:
-            self._seen.activation_grads[microbatch].append(magnitude)
+        if self.magnitudes:
+            (magnitude,) = largest_of_each([gradient]) or [None]
+            with self._lock:
+                self._seen.activation_grads[microbatch].append(magnitude)
         if self.record:
             self._gather("activation_grad", name, gradient, computed)
 
     def _weight_grad_arrived(self, parameter, gradient):
         if not self.in_step or gradient is None:
             return
-        if self._new_pass:
-            self._new_pass = False
-            if self._left.taken_away():
-                self._tell_taken_away()
-        bounds = self.storage.bounds_scale(parameter)
-        magnitude = largest(gradient) if bounds else None
+        if self._pass is None or self._pass != pass_number():
+            self._pass_begins()
         if not _AFTER_ACCUMULATION:
             self._accumulated(parameter)
-        if id(parameter) in self.local and id(parameter) in self._trained:
+        key = id(parameter)
+        microbatch = self._times[key]
+        self._times[key] = microbatch + 1
+        if key in self.local and key in self._trained:
             self._gather_local(parameter, gradient)
-        with self._lock:
-            self._seen.arrived = True
-            if bounds:
-                microbatch = self._times[id(parameter)]
+        if self._parts and self.storage.bounds_scale(parameter):
+            (magnitude,) = largest_of_each([gradient]) or [None]
+            with self._lock:
                 self._seen.weight_grads[microbatch].append(magnitude)
-                self._times[id(parameter)] += 1
+
+    def _pass_begins(self):
+        self._pass = pass_number()
+        if self._left.taken_away():
+            self._tell_taken_away()
+        self._seen.arrived = True
+        # The first pass of one rank leaves its gradients as they came: they are read once, there.
+        self._parts = self.all_parts or any(p.grad is not None for p in self._trained_now())
 
     def _accumulated(self, parameter):
         if self.in_step and id(parameter) in self._trained:
@@ -244,20 +245,28 @@ class ModuleWatch:
 
     def _pass_ended(self):
         with self._lock:
-            self._seen.passed = self._new_pass = True
+            self._seen.passed = True
+            self._pass = None
             self._left = LeftInPlace(self._trained_now())
         self._tell_ended()
+
+    def first_part(self, magnitudes):
+        """Of the gradients that a pass left in place, when it has just ended."""
+        if not self._parts and self._seen.arrived:
+            with self._lock:
+                self._seen.weight_grads[max(self._times.values()) - 1] += magnitudes
 
     def _gather(self, role, name, tensor, computed):
         tensor, computed = self.storage.stored(role, tensor, computed)
         with self._lock:
-            self._seen.tensors[f"{role}/{name}"].add(tensor, computed, self.keep)
+            self._seen.tensors[f"{role}/{name}"].add(tensor, computed, self.keep(role))
 
     def _gather_local(self, parameter, gradient):
         computed = self._seen.provenance.weight_grad(parameter)
         stored = self.storage.stored("local_weight_grad", gradient, computed, parameter)
         with self._lock:
-            self._seen.local[self.local[id(parameter)]].add(*stored, self.keep)
+            self._seen.local[self.local[id(parameter)]].add(*stored,
+                                                            self.keep("local_weight_grad"))
 
 
 def hook_tensor(tensor, hook):

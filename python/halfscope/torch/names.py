@@ -3,8 +3,14 @@
 
 import torch
 
+from halfscope.torch.sharding import is_distributed
+
 # Types that are recorded; others are no weights or activations, or need care of their own.
 _RECORDED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+COMPILED = ("torch.compile compiles the model: weights, weight gradients and updates are recorded, "
+            "activations and their gradients are not, since hooks on modules would break the compiled "
+            "graph. To record them, record some steps of the model that is not compiled")
+
 # Wrappers that put a prefix before every path and are no part of the network.
 _WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module",
              "OptimizedModule": "_orig_mod"}
@@ -17,22 +23,42 @@ def unwrapped(model):
     return model
 
 
+def _is_compiled(module):
+    return (type(module).__name__ == "OptimizedModule" or
+            getattr(module, "_compiled_call_impl", None) is not None)
+
+
+def is_compiled(model):
+    """Whether torch.compile() or module.compile() has a part of the model."""
+    return any(_is_compiled(module) for module in model.modules())
+
+
+def is_readable(tensor):
+    """Whether its memory holds its values: not of subclasses that hold other tensors, but for
+    DTensor, of which a rank's part is read."""
+    return is_distributed(tensor) or not hasattr(tensor, "__tensor_flatten__")
+
+
 def parameters(model, optimizer):
     """{name: parameter}, each parameter once: the model's in its order, then those that only the
     optimizer knows, as optimizer.<group>.<index>."""
-    named = dict(model.named_parameters())  # a shared parameter has its first name
+    named = {name.replace("_orig_mod.", ""): p  # a shared parameter has its first name
+             for name, p in model.named_parameters()}
     known = {id(parameter) for parameter in named.values()}
     for g, group in enumerate(optimizer.param_groups):
         for i, parameter in enumerate(group["params"]):
             if id(parameter) not in known:
                 named[f"optimizer.{g}.{i}"] = parameter
-    return {name: p for name, p in named.items() if p.dtype in _RECORDED}
+    return {name: p for name, p in named.items() if p.dtype in _RECORDED and is_readable(p)}
 
 
 def leaf_modules(model):
     """(path, module) of modules that have no submodules: where activations are looked at. What
     parametrizes a weight is no part of a layer, and attention calls no submodule."""
+    compiled = [path for path, module in model.named_modules() if _is_compiled(module)]
     for path, module in model.named_modules():
+        if any(not part or path == part or path.startswith(part + ".") for part in compiled):
+            continue
         parts = {name for name, _ in module.named_children()}
         if parts <= {"parametrizations"} or isinstance(module, torch.nn.MultiheadAttention):
             yield path or "model", module
@@ -42,7 +68,7 @@ def outputs(path, output):
     """(name, tensor) of the floating-point tensors in what a module returned. One tensor has the
     module's path; several have their index or key behind it."""
     if isinstance(output, torch.Tensor):
-        if output.dtype in _RECORDED:
+        if output.dtype in _RECORDED and is_readable(output):
             yield path, output
     elif isinstance(output, dict):
         for key, item in output.items():

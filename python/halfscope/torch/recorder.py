@@ -8,10 +8,12 @@ import warnings
 
 import torch
 
-from halfscope.torch import manifest, names
+from halfscope.torch import manifest, names, roles, sharding
 from halfscope.torch.attempt import Attempt
 from halfscope.torch.gradients import Gradients, backward_runs
-from halfscope.torch.log_writer import LogWriter
+from halfscope.torch.guard import Guard
+from halfscope.torch.live import Alerts, summary_of
+from halfscope.torch.log_writer import LogWriter, log_folder, require_no_log
 from halfscope.torch.modules import ModuleWatch
 from halfscope.torch.patching import Patch
 from halfscope.torch.scaler import FixedScale, WatchedScaler
@@ -38,70 +40,101 @@ class Recorder:
     unscaled_before_step  and whether it divides the gradients before optimizer.step()
     modules        function of (path, module): which modules' activations are recorded; by default
                    all that have no submodules
+    magnitudes_every  at which steps the largest magnitude of activation gradients is taken; by default
+                   at recorded steps. That of weight gradients is taken at every step
+    sample_roles   roles of the tensors that samples hold: "weight", "update"...; all by default
     clipping       how the loop clips gradients before the step; only noted in run.json
     local_gradients  whether weight gradients are also recorded as they come from each backward pass,
                    before they are added to those of other microbatches and ranks
     first_step     number of the first step, for a run that goes on from a checkpoint
     about          more for run.json: data, name of the run...; values must be JSON
+    on_error       "warn": an error of the recorder ends the recording with a warning, and the
+                   training run goes on; "raise": it is raised
     """
 
     def __init__(self, model, optimizer, out, every=1, *, sample_every=None, scaler=None,
                  loss_scale=None, unscaled_before_step=False, modules=None, clipping=None,
-                 local_gradients=False, first_step=0, about=None):
+                 local_gradients=False, first_step=0, about=None, magnitudes_every=None,
+                 sample_roles=None, on_error="warn"):
+        self._started = None  # so that __del__ says nothing of arguments that were refused
         require_kinds(model, optimizer, scaler, loss_scale)
+        if on_error not in ("warn", "raise"):
+            raise ValueError(f"on_error: found {on_error!r}, expected 'warn' or 'raise'")
         if scaler is not None and loss_scale is not None:
             raise ValueError("both scaler and loss_scale are given, expected one: a scaler knows its scale")
         self.optimizer = optimizer
         self.step = first_step  # of the step that comes next, or is under way
+        self._compiled = names.is_compiled(model)
         model = names.unwrapped(model)
+        self._guard = Guard(on_error == "raise", self.stop)
+        self.sampled_role = roles.test(sample_roles)
         self._out = out
         self._record_at = _step_test(every, "every")
         self._sample_at = _step_test(sample_every, "sample_every")
+        self._look_at = self._record_at
+        if magnitudes_every is not None:
+            self._look_at = _step_test(magnitudes_every, "magnitudes_every")
         self._settings = {"every": _told(every), "sample_every": _told(sample_every),
-                          "first_step": first_step, "clipping": clipping,
-                          "local_gradients": bool(local_gradients)}
+                          "magnitudes_every": _told(every if magnitudes_every is None else
+                                                    magnitudes_every),
+                          "sample_roles": roles.told(sample_roles), "first_step": first_step,
+                          "clipping": clipping, "local_gradients": bool(local_gradients)}
         self._model = model
         self._about = about or {}
         self.parameters, self._names = {}, {}  # by name; id -> name
         self._local = self._names if local_gradients else {}
-        self.modules = ModuleWatch(model, self.parameters.values(), self._of_the_optimizer, modules,
-                                   self.learn_parameters, self._backward_ended, self._give_up)
+        self.modules = ModuleWatch(model, self.parameters.values(), self._of_the_optimizer,
+                                   self._guard, modules, self._model_called, self._backward_ended,
+                                   self._give_up)
         self._learned = {}  # id -> parameter of the optimizer, held: ids stay theirs
         self.writer = None
+        self._alerts = Alerts()
+        self._autocast = None  # as run.json has it
         self.learn_parameters()
         if scaler is not None and getattr(scaler, "is_enabled", lambda: True)():
             self.loss_scale = WatchedScaler(scaler, optimizer)
         else:
             self.loss_scale = FixedScale(loss_scale, unscaled_before_step)
         self.storage = Storage()
-        self._told_missing = False
+        self._told_missing = self._told_size = False
+        self._told_unstarted = False
         self._started = False
         self._step_patch = self._zero_patch = None
         self._attempt = None
+        self._record_was = False  # of the step that has just ended
         self._gradients = None  # of the last backward pass since the last step
         self._losses, self._scaled_losses = [], []  # (round of the modules, loss)
         self._tried = []  # scalars of attempts of the step under way that it was tried again after
 
     def start(self):
-        """Makes the folder and begins to watch."""
+        """Makes the folder and begins to watch. Where the folder cannot be made, or a tensor cannot
+        be read, that is said in a warning, and nothing is recorded."""
         if self._started:
             raise RuntimeError("this Recorder was started already; make another, with a folder of its own")
         self._started = True
         rank, self.ranks = manifest.rank_and_world_size()
+        self.sharded = sharding.layout(self._model, self.ranks)
+        folder = log_folder(self._out, rank, self.ranks)
+        require_no_log(folder)
+        self._guard(self._start, folder, rank)
+        return self
+
+    def _start(self, folder, rank):
         self.learn_parameters()
         self._trained_told = manifest.trained(self._model, self.optimizer, self._names)
         about = manifest.about(self._model, self.optimizer, self.loss_scale, self._settings)
+        about["recorder"].update(self._blind_spots())
         self.writer = LogWriter(
-            self._out, scaled=self.loss_scale.scaled, rank=rank, world_size=self.ranks,
+            folder, scaled=self.loss_scale.scaled, rank=rank, world_size=self.ranks,
             sharded=self._of_each_rank() if self.ranks > 1 else [],
             about={**self._trained_told, **about, **self._about})
         self._prepare()
+        self.modules.all_parts = self.ranks > 1
         self.modules.start()
         self._step_patch = Patch(self.optimizer, "step", self._around_step)
         if hasattr(self.optimizer, "zero_grad"):
             self._zero_patch = Patch(self.optimizer, "zero_grad", self._around_zero_grad)
-        self.loss_scale.start(self._attempting, self._loss_scaled)
-        return self
+        self.loss_scale.start(self._attempting, lambda loss: self._guard(self._loss_scaled, loss))
 
     def stop(self):
         """Puts everything back as it was. The log is complete; a second stop() does nothing."""
@@ -113,6 +146,8 @@ class Recorder:
             self._zero_patch.remove()
         self.modules.stop()
         self.writer = None
+        self._gradients, self._attempt = None, None
+        self._losses, self._scaled_losses = [], []
 
     def __enter__(self):
         return self.start()
@@ -120,12 +155,33 @@ class Recorder:
     def __exit__(self, *_):
         self.stop()
 
+    def __del__(self):
+        if self._started is False:
+            self._tell_unstarted()
+
     def loss(self, loss):
         """Notes the loss, as it is before scaling, and returns it. Losses noted in one step (of
         microbatches) add up, as their gradients do."""
-        value = loss.detach() if isinstance(loss, torch.Tensor) else loss
-        self._losses.append((self.modules.round, value))
+        if not self._started:
+            self._tell_unstarted()
+        elif self.writer is not None:
+            value = loss.detach() if isinstance(loss, torch.Tensor) else loss
+            self._losses.append((self.modules.round, value))
         return loss
+
+    def alert(self, when, do=None):
+        """Looks for a condition of `halfscope analyze --fail-if` at every recorded step from now on.
+
+        when: text, as docs/gates.md has it: "nan > 0 for weight_grad", "skipped_share > 5%". do: a
+        function that is called with the lines of what holds or is undecided, and may raise to end
+        the run; by default they are one warning, the first time.
+        """
+        self._alerts.add(when, do)
+
+    def summary(self):
+        """What `halfscope recommend` says of the log so far, as text. Raises halfscope.BadInput
+        where nothing can be said yet."""
+        return summary_of(self._out)
 
     # What follows is for the other parts of the recorder.
 
@@ -184,26 +240,59 @@ class Recorder:
         return None if backward_runs() else gradients
 
     def gradients_now(self, provenance, scaled):
-        return Gradients(self, provenance, self._record, self._sample, scaled)
+        return Gradients(self, provenance, self._record, scaled)
 
     def take_tried(self):
         tried, self._tried = self._tried, []
         return tried
+
+    def tell_sample_size(self, tensors):
+        """Once, before the first is written."""
+        if not self._told_size:
+            self._told_size = True
+            roles.tell_size(tensors, self._out)
 
     def be_emulated(self, storage, loss_scale):
         """For emulate(), before start(): what memory holds, and the scale that it applies."""
         self.storage = self.modules.storage = storage
         self.loss_scale = loss_scale
 
+    def keeps(self, role):
+        """Whether values of the role go into the sample of the step under way."""
+        return self._sample and self.sampled_role(role)
+
     def _prepare(self):
         self._sample = self._sample_at(self.step)
         self._record = self._sample or self._record_at(self.step)
-        self.modules.record, self.modules.keep = self._record, self._sample
+        self.modules.record, self.modules.keep = self._record, self.keeps
+        self.modules.magnitudes = self._record or self._look_at(self.step)
         self.modules.local = self._local if self._record else {}
+        self.modules.look_at_modules()
 
     def _of_each_rank(self):
         local = ["local_weight_grad"] if self._local else []
-        return ["activation", "activation_grad", *local]
+        return ["activation", "activation_grad", *local, *self.sharded.roles]
+
+    def _blind_spots(self):
+        """For run.json: what is not looked at, and why. Said once, too."""
+        spots = dict(self.sharded.about)
+        if self._compiled:
+            spots["activations"] = "not recorded: torch.compile"
+            warnings.warn(f"Recorder: {names.COMPILED}", RuntimeWarning, stacklevel=5)
+        return spots
+
+    def _tell_unstarted(self):
+        if not self._told_unstarted:
+            self._told_unstarted = True
+            warnings.warn("Recorder: it was never started, so nothing is recorded; write `with "
+                          "Recorder(...):` around the loop, or call start()", RuntimeWarning,
+                          stacklevel=3)
+
+    def _model_called(self):
+        self.learn_parameters()
+        if self._autocast is None and self.writer is not None:
+            self._autocast = manifest.autocast(self._model)
+            self.writer.replace_about({"autocast": self._autocast})
 
     def _of_the_optimizer(self):
         return [p for group in self.optimizer.param_groups for p in group["params"]]
@@ -215,6 +304,7 @@ class Recorder:
         if self._gradients is None or not self.loss_scale.unscaled_by_the_loop:
             scaled = self.loss_scale.scaled and not self.loss_scale.unscaled_by_the_loop
             gradients = self.gradients_now(self.modules.provenance, scaled)
+            self.modules.first_part(gradients.largest.bounding)
             self._gradients = gradients if gradients.read else None  # a hook took them all away
 
     def _loss_scaled(self, loss):
@@ -231,7 +321,7 @@ class Recorder:
             for losses in (self._losses, self._scaled_losses))
 
     def _around_zero_grad(self, original, *args, **kwargs):
-        self._give_up()
+        self._guard(self._give_up)
         return original(*args, **kwargs)
 
     @contextlib.contextmanager
@@ -241,43 +331,55 @@ class Recorder:
         attempt = self._attempt = Attempt(self, self.step, self._record, self._sample)
         try:
             if not closure:
-                attempt.begin()
+                self._guard(attempt.begin)
             yield attempt
         finally:
             self._attempt = None  # an attempt that raised is not a step: nothing more is written
+        if self.writer is not None:
+            self._guard(self._attempt_ends, attempt)
+            if self._record_was and self.writer is not None:
+                self._alerts.look(self._guard, self.writer.folder, attempt.step)
+
+    def _attempt_ends(self, attempt):
+        self._record_was = False
         if self.loss_scale.tries_again():
             self._tried.append(attempt.again())
             return
         attempt.end()
+        self._record_was = self._record
         self.step += 1
         self._prepare()
 
     def _around_step(self, original, *args, **kwargs):
-        if self._attempt is not None:  # called by the scaler, which decided not to skip
-            self._attempt.entered(kwargs)
+        attempt = self._attempt
+        if attempt is not None:  # called by the scaler, which decided not to skip
+            self._guard(attempt.entered, kwargs)
             result = original(*args, **kwargs)
-            self._attempt.left()
+            self._guard(attempt.left)
             return result
         closure = args[0] if args else kwargs.get("closure")
         with self._attempting(closure is not None) as attempt:
-            attempt.entered(kwargs)
+            self._guard(attempt.entered, kwargs)
             if closure is not None:
                 args = (self._read_after(closure, attempt), *args[1:])
                 kwargs = {key: value for key, value in kwargs.items() if key != "closure"}
             result = original(*args, **kwargs)
-            attempt.left()
+            self._guard(attempt.left)
             return result
 
     def _read_after(self, closure, attempt):
         def first_call_is_read():
             loss = closure()
             if not attempt.begun:
-                if not self._losses and loss is not None:
-                    self.loss(loss)
-                attempt.begin()
+                self._guard(self._closure_was_called, loss, attempt)
             return loss
 
         return first_call_is_read
+
+    def _closure_was_called(self, loss, attempt):
+        if not self._losses and loss is not None:
+            self.loss(loss)
+        attempt.begin()
 
 
 def _step_test(every, name):

@@ -6,16 +6,21 @@ import math
 import torch
 
 from halfscope import _halfscope
-from halfscope._tables import as_numbers
 
 # Names of types as safetensors writes them.
 DTYPE_NAMES = {torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32",
                torch.float64: "F64"}
 
 
+def local(tensor):
+    """Detached; of a DTensor this rank's part."""
+    tensor = tensor.detach()
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
 def plain(tensor):
     """The values in CPU memory in C order, copied only where they are not there yet."""
-    tensor = tensor.detach()
+    tensor = local(tensor)
     if tensor.layout != torch.strided:
         tensor = tensor.to_dense()
     return tensor.cpu().contiguous()
@@ -23,6 +28,7 @@ def plain(tensor):
 
 def kept(tensor):
     """A copy of the values, in CPU memory."""
+    tensor = local(tensor)
     values = plain(tensor)
     if tensor.layout != torch.strided:  # plain() made it dense: a copy, of what has no address
         return values
@@ -32,7 +38,7 @@ def kept(tensor):
 def largest(tensor):
     """The largest magnitude, where the tensor is: infinity and NaN are themselves. No waiting for
     the device. None when there is no value."""
-    tensor = tensor.detach()
+    tensor = local(tensor)
     if tensor.layout == torch.sparse_coo:
         tensor = tensor.coalesce().values()
     if tensor.numel() == 0:
@@ -45,31 +51,50 @@ def largest(tensor):
 
 def largest_of(magnitudes):
     """The largest of what largest() gave, as a Python float; None when there is none."""
-    by_device = {}
+    by_device, values = {}, []
     for magnitude in magnitudes:
-        if magnitude is not None:
+        if isinstance(magnitude, float):
+            values.append(magnitude)
+        elif magnitude is not None:
             wide = torch.float64 if magnitude.dtype == torch.float64 else torch.float32
             by_device.setdefault((magnitude.device, wide), []).append(magnitude.to(wide))
-    values = [v for each in by_device.values() for v in torch.stack(each).tolist()]  # one wait each
+    for each in by_device.values():
+        values += torch.stack(each).tolist()  # one wait each
     if any(math.isnan(value) for value in values):
         return math.nan
     return max(values, default=None)
 
 
+def largest_of_each(tensors):
+    """Magnitudes that largest_of() takes, over tensors as they are now: of those in CPU memory one,
+    by one call; of others one each, where they are."""
+    magnitudes, here = [], []
+    for tensor in tensors:
+        tensor = local(tensor)
+        if tensor.device.type == "cpu" and tensor.layout == torch.strided and tensor.is_contiguous():
+            if tensor.numel():
+                here.append((tensor.data_ptr(), tensor.numel(), DTYPE_NAMES[tensor.dtype]))
+        else:
+            magnitudes.append(largest(tensor))
+    if here:
+        magnitudes.append(_halfscope.largest_at(here))
+    return magnitudes
+
+
 class LargestGradient:
-    """The largest magnitude over the gradients. Those that bound no loss scale count where they are
+    """The largest magnitude over gradients. Those that bound no loss scale count where they are
     infinite or NaN. Stays on the device until it is asked for."""
 
-    def __init__(self, parameters, bounds_scale):
-        self._bounding, self._others = [], []
-        for parameter in parameters:
-            if parameter.grad is not None:
-                which = self._bounding if bounds_scale(parameter) else self._others
-                which.append(largest(parameter.grad))
+    def __init__(self, gradients, bounds_scale):
+        """gradients: (parameter, its gradient)"""
+        bounding, others = [], []
+        for parameter, gradient in gradients:
+            (bounding if bounds_scale(parameter) else others).append(gradient)
+        self.bounding, self._others = largest_of_each(bounding), largest_of_each(others)
 
     def value(self):
         """As a Python float; None when there is none."""
-        most, other = largest_of(self._bounding), largest_of(self._others)
+        most, other = largest_of(self.bounding), largest_of(self._others)
         if other is None or math.isfinite(other):
             return most
         return other if most is None or math.isnan(other) else most + other
@@ -80,28 +105,24 @@ class Gathered:
     microbatches. Their tables add; with keep=True the values are kept too."""
 
     def __init__(self):
-        self.table = _halfscope.BinadeTable()
+        self.table = None
         self.dtype = None
         self.computed = None
         self._shapes = []
         self._values = []
-        self._finite = 0
-        self._sum = 0.0
+        self._finite = self._sum = None  # of several pieces
         self.sum_squares = 0.0
 
     def add(self, tensor, computed, keep=False):
         values = plain(tensor)
-        table, mean, sum_squares, _ = _halfscope.measure(*as_numbers(values))
-        finite = table.total - table.nan - table.inf
-        if self.dtype is None:
-            self.dtype, self.computed = values.dtype, computed
-        elif computed != self.computed:
-            self.computed = None
-        self.dtype = torch.promote_types(self.dtype, values.dtype)  # exact: the wider of the two
-        self.table.merge(table)
+        table, mean, sum_squares = _halfscope.measure_at(values.data_ptr(), values.numel(),
+                                                         DTYPE_NAMES[values.dtype])
+        if self.table is None:
+            self.table, self.dtype, self.computed = table, values.dtype, computed
+        else:
+            self._add_finite(mean * _finite_in(table), _finite_in(table))
+            self._add_table(table, values.dtype, computed)
         self._shapes.append(tuple(values.shape))
-        self._finite += finite
-        self._sum += mean * finite
         self.sum_squares += sum_squares
         self._last_mean = mean
         if keep:
@@ -109,18 +130,31 @@ class Gathered:
 
     def join(self, later):
         """Adds the pieces of another one."""
-        if self.dtype is None:
-            self.dtype, self.computed = later.dtype, later.computed
-        elif later.computed != self.computed:
-            self.computed = None
-        self.dtype = torch.promote_types(self.dtype, later.dtype)
-        self.table.merge(later.table)
+        if self.table is None:
+            self.__dict__.update(later.__dict__)
+            return
+        later._add_finite(0.0, 0)
+        self._add_finite(later._sum, later._finite)
+        self._add_table(later.table, later.dtype, later.computed)
         self._shapes += later._shapes
         self._values += later._values
-        self._finite += later._finite
-        self._sum += later._sum
         self.sum_squares += later.sum_squares
         self._last_mean = later._last_mean
+
+    def _add_table(self, table, dtype, computed):
+        if computed != self.computed:
+            self.computed = None
+        self.dtype = torch.promote_types(self.dtype, dtype)  # exact: the wider of the two
+        self.table.merge(table)
+
+    def _add_finite(self, total, finite):
+        """To the sum and the number of finite values, before the table is added to. One piece has
+        neither yet."""
+        if self._sum is None:
+            self._finite = _finite_in(self.table)
+            self._sum = self._last_mean * self._finite
+        self._sum += total
+        self._finite += finite
 
     @property
     def pieces(self):
@@ -145,3 +179,7 @@ class Gathered:
         """The kept values in that shape."""
         pieces = [piece.to(self.dtype).reshape(-1) for piece in self._values]
         return torch.cat(pieces).reshape(self.shape)
+
+
+def _finite_in(table):
+    return table.total - table.nan - table.inf

@@ -1,36 +1,153 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "halfscope/table/count/moment_sums.hpp"
+// Sums in eight lanes a block: element i is added to lane i modulo 8, whatever a vector holds.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "halfscope/table/count/moment_sums.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "halfscope/number/convert.hpp"
 #include "halfscope/table/count/element.hpp"
+#include "halfscope/table/count/moment_sums.hpp"
 
+HWY_BEFORE_NAMESPACE();
+namespace halfscope::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Doubles = hn::CappedTag<double, BlockSums::kLanes>;
+using Floats = hn::Rebind<float, Doubles>;
+
+HWY_INLINE hn::Vec<Doubles> doubles_at(const float* data) {
+  return hn::PromoteTo(Doubles(), hn::LoadU(Floats(), data));
+}
+
+/// Whole eights of binary32 elements. With kSkip, those that are infinite or NaN count as 0.
+template <bool kSkip>
+HWY_INLINE void add_eights(const float* data, std::size_t n, BlockSums& block) {
+  const Doubles d;
+  constexpr std::size_t kParts = BlockSums::kLanes / hn::MaxLanes(d);
+  hn::Vec<Doubles> sums[kParts], squares[kParts];
+  for (std::size_t k = 0; k < kParts; ++k) sums[k] = squares[k] = hn::Zero(d);
+  for (std::size_t i = 0; i < n; i += BlockSums::kLanes) {
+    for (std::size_t k = 0; k < kParts; ++k) {
+      auto x = doubles_at(data + i + k * hn::MaxLanes(d));
+      if constexpr (kSkip) x = hn::IfThenElseZero(hn::IsFinite(x), x);
+      sums[k] = hn::Add(sums[k], x);
+      squares[k] = hn::Add(squares[k], hn::Mul(x, x));
+    }
+  }
+  for (std::size_t k = 0; k < kParts; ++k) {
+    hn::StoreU(sums[k], d, block.sums.data() + k * hn::MaxLanes(d));
+    hn::StoreU(squares[k], d, block.squares.data() + k * hn::MaxLanes(d));
+  }
+}
+
+void add_all_eights(const float* data, std::size_t n, BlockSums& block) {
+  add_eights<false>(data, n, block);
+}
+void add_finite_eights(const float* data, std::size_t n, BlockSums& block) {
+  add_eights<true>(data, n, block);
+}
+
+/// binary16 and bfloat16 as binary32: exact. A NaN stays one.
+void widen_to_floats(Dtype dtype, const std::byte* data, std::size_t n, float* wide) {
+  const Floats d;
+  using Halves = hn::Rebind<hwy::float16_t, Floats>;
+  using Brains = hn::Rebind<hwy::bfloat16_t, Floats>;
+  constexpr std::size_t kStep = hn::MaxLanes(d);
+  alignas(64) std::array<std::uint16_t, BlockSums::kLanes> part{};
+  for (std::size_t i = 0; i < n; i += kStep) {
+    const std::size_t count = std::min(kStep, n - i);
+    std::memcpy(part.data(), data + 2 * i, 2 * count);
+    const auto to =
+        dtype == Dtype::f16
+            ? hn::PromoteTo(
+                  d, hn::LoadU(Halves(), reinterpret_cast<const hwy::float16_t*>(part.data())))
+            : hn::PromoteTo(
+                  d, hn::LoadU(Brains(), reinterpret_cast<const hwy::bfloat16_t*>(part.data())));
+    hn::StoreU(to, d, wide + i);
+  }
+}
+
+}  // namespace halfscope::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace halfscope {
+
+HWY_EXPORT(add_all_eights);
+HWY_EXPORT(add_finite_eights);
+HWY_EXPORT(widen_to_floats);
+
+namespace {
+
+using Wide = std::array<float, MomentSums::kBlock + BlockSums::kLanes>;
+
+/// A block's elements as binary32, in its own memory where they are and may be read there.
+const float* as_floats(const TensorView& block, Wide& wide) {
+  if (block.dtype != Dtype::f32) {
+    HWY_DYNAMIC_DISPATCH(widen_to_floats)(block.dtype, block.data, block.count, wide.data());
+    return wide.data();
+  }
+  if (reinterpret_cast<std::uintptr_t>(block.data) % alignof(float) == 0) {
+    return reinterpret_cast<const float*>(block.data);
+  }
+  std::memcpy(wide.data(), block.data, block.bytes());
+  return wide.data();
+}
+
+void add_one(double x, std::size_t lane, BlockSums& block) {
+  if (!std::isfinite(x)) return;
+  ++block.finite;
+  block.sums[lane] += x;
+  block.squares[lane] += x * x;
+}
+
+BlockSums sums_of_floats(const float* data, std::size_t n) {
+  BlockSums block;
+  const std::size_t whole = n - n % BlockSums::kLanes;
+  HWY_DYNAMIC_DISPATCH(add_all_eights)(data, whole, block);
+  block.finite = whole;
+  // A block's squares of finite binary32 numbers add up to far less than binary64 holds.
+  const auto is_finite = [](double x) { return std::isfinite(x); };
+  if (!std::all_of(block.squares.begin(), block.squares.end(), is_finite)) {
+    HWY_DYNAMIC_DISPATCH(add_finite_eights)(data, whole, block);
+    block.finite = static_cast<std::uint64_t>(std::count_if(data, data + whole, is_finite));
+  }
+  for (std::size_t i = whole; i < n; ++i) add_one(double{data[i]}, i - whole, block);
+  return block;
+}
+
+BlockSums sums_one_by_one(const TensorView& block) {
+  BlockSums sums;
+  const Format f = format_of(block.dtype);
+  for (std::size_t i = 0; i < block.count; ++i) {
+    add_one(to_double(f, load(block, i)), i % BlockSums::kLanes, sums);
+  }
+  return sums;
+}
+
+}  // namespace
+
 void MomentSums::add(const TensorView& part) {
-  constexpr std::size_t kLanes = 8;
-  const Format f = format_of(part.dtype);
+  const auto width = static_cast<std::size_t>(format_of(part.dtype).width / 8);
+  const bool narrow = width == 2 || part.dtype == Dtype::f32;
+  alignas(64) thread_local Wide wide;
   for (std::size_t first = 0; first < part.count; first += kBlock) {
-    const std::size_t end = std::min(first + kBlock, part.count);
-    std::array<double, kLanes> sums{}, squares{};
-    std::uint64_t finite = 0;
-    for (std::size_t i = first; i < end; ++i) {
-      const double x = part.dtype == Dtype::f32
-                           ? double{std::bit_cast<float>(load<std::uint32_t>(part.data, i))}
-                           : to_double(f, load(part, i));
-      if (!std::isfinite(x)) continue;
-      ++finite;
-      sums[i % kLanes] += x;
-      squares[i % kLanes] += x * x;
+    const TensorView block{part.dtype, part.data + first * width,
+                           std::min(kBlock, part.count - first)};
+    const BlockSums sums =
+        narrow ? sums_of_floats(as_floats(block, wide), block.count) : sums_one_by_one(block);
+    for (std::size_t lane = 0; lane < BlockSums::kLanes; ++lane) {
+      sum_ += sums.sums[lane];
+      sum_squares_ += sums.squares[lane];
     }
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      sum_ += sums[lane];
-      sum_squares_ += squares[lane];
-    }
-    finite_ += finite;
+    finite_ += sums.finite;
   }
 }
 
@@ -45,3 +162,4 @@ Moments moments(const TensorView& tensor) {
 }
 
 }  // namespace halfscope
+#endif

@@ -2,12 +2,20 @@
 // moments() of a tensor that is looked at part by part.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "halfscope/table/count/count.hpp"
 
 namespace halfscope {
+
+/// Of one block, by lane. Internal to MomentSums.
+struct BlockSums {
+  static constexpr std::size_t kLanes = 8;
+  std::array<double, kLanes> sums{}, squares{};
+  std::uint64_t finite = 0;
+};
 
 class MomentSums {
  public:

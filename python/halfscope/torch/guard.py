@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Between the recorder and the loop that it watches: hooks, and what becomes of errors."""
+
+import warnings
+
+import torch
+
+# Hooks that torch.compile traces would break its graph: there they are nothing.
+_compiles = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+
+
+def call(function, *args):
+    return function(*args)
+
+
+def _nothing(*_):
+    """What a hook becomes in a copy of its module."""
+
+
+def _make_nothing():
+    return _nothing
+
+
+class Hook:
+    """A method as a hook that does not travel: a copied or pickled model has one that does nothing."""
+
+    def __init__(self, guard, method, *first):
+        self._guard = guard
+        self._method = method
+        self._first = first
+
+    def __call__(self, *args):
+        if _compiles():
+            return None
+        return self._guard(self._method, *self._first, *args)
+
+    def __reduce__(self):
+        return _make_nothing, ()
+
+
+class Guard:
+    """Calls the recorder's own functions. The first error is one warning and ends the recording, not
+    the training run; with raises=True it is raised."""
+
+    def __init__(self, raises, stop):
+        self._raises = raises
+        self._stop = stop
+        self.error = None
+
+    def __call__(self, function, *args):
+        if self.error is not None:
+            return None
+        try:
+            return function(*args)
+        except Exception as error:
+            if self._raises:
+                raise
+            self.fail(error)
+            return None
+
+    def fail(self, error):
+        self.error = error
+        text = " ".join(str(error).split()) or "no message"
+        try:
+            self._stop()
+        except Exception as second:  # what was begun may be half there
+            text += f"; and when it stopped: {second}"
+        warnings.warn(f"Recorder: recording stops, training goes on: {type(error).__name__}: {text}. "
+                      "What was written until now can be read. With on_error=\"raise\" the error is "
+                      "raised", RuntimeWarning, stacklevel=3)

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The conditions of --fail-if on a run log that is still being written, for Recorder.alert().
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <utility>
+
+#include "analyzers/gates/condition.hpp"
+#include "analyzers/study.hpp"
+#include "bindings.hpp"
+#include "reports/answer/gate_words.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace halfscope::python {
+namespace {
+
+using analyzers::gates::Condition;
+using analyzers::gates::Verdict;
+using Violations = std::vector<std::pair<std::string, std::string>>;
+
+Condition condition_called(const std::string& text) {
+  return analyzers::gates::parse_condition(text, analyzers::gates::Subject::tensor);
+}
+
+template <typename Tested>
+void test_on(const Condition& condition, const std::string& name, const Tested& tested,
+             Violations& out) {
+  const auto value = analyzers::gates::measure(condition, tested);
+  if (!value) return;
+  const Verdict verdict = analyzers::gates::test(condition, *value);
+  if (verdict == Verdict::fails) return;
+  out.emplace_back(name, reports::answer::violation_text(condition, *value, verdict));
+}
+
+/// (name of a tensor, or of none for the log's timeline; sentence) where the condition holds or is
+/// undecided. Tensors are those of `step`, gradients at that step's loss scale.
+Violations violations(const std::filesystem::path& log, const std::string& text,
+                      std::int64_t step) {
+  const Condition condition = condition_called(text);
+  const bool of_log = analyzers::gates::is_of_timeline(condition);
+  nb::gil_scoped_release release;
+  analyzers::frames::Selection selection;
+  selection.at_run_scale = true;
+  if (!of_log) selection.first_step = step, selection.end_step = step + 1;
+  const analyzers::Passes passes = {.updates = analyzers::gates::is_of_updates(condition)};
+  const analyzers::Findings found =
+      analyzers::analyze({log}, {}, selection, passes,
+                         [](const std::string&) { return analyzers::frames::Progress(); });
+  Violations out;
+  if (of_log) {
+    for (const auto* timelines : {&found.timelines, &found.run_timelines}) {
+      for (const auto& facts : *timelines) test_on(condition, "", facts, out);
+    }
+    return out;
+  }
+  for (const auto& tensor : found.analysis.tensors()) {
+    if (analyzers::gates::applies(condition, tensor)) test_on(condition, tensor.name, tensor, out);
+  }
+  return out;
+}
+
+}  // namespace
+
+void bind_alerts(nb::module_& module) {
+  module.def(
+      "require_condition", [](const std::string& text) { condition_called(text); }, "text"_a);
+  module.def("violations", &violations, "log"_a, "condition"_a, "step"_a);
+}
+
+}  // namespace halfscope::python

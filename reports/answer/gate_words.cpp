@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/answer/gate_words.hpp"
+
+#include <fmt/format.h>
+
+#include "reports/answer/text.hpp"
+
+namespace halfscope::reports::answer {
+
+using analyzers::gates::Condition;
+using analyzers::gates::Measured;
+using analyzers::gates::Relation;
+using analyzers::gates::Verdict;
+using analyzers::scale_history::RunState;
+using analyzers::underflow::Share;
+
+namespace {
+
+std::string_view sign_of(Relation relation) {
+  switch (relation) {
+    case Relation::less: return "<";
+    case Relation::less_equal: return "<=";
+    case Relation::greater: return ">";
+    case Relation::greater_equal: return ">=";
+    case Relation::equal: return "==";
+    case Relation::not_equal: return "!=";
+  }
+  return "";
+}
+
+std::string value_text(const Measured& value) {
+  if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
+  if (const auto* share = std::get_if<Share>(&value)) {
+    return fmt::format("{} of {} ({})", count_text(share->count), count_text(share->of),
+                       share_range_text(share->low(), share->high()));
+  }
+  if (const auto* state = std::get_if<RunState>(&value)) return std::string(name_of(*state));
+  return count_text(std::get<Interval>(value));
+}
+
+}  // namespace
+
+std::string violation_text(const Condition& c, const Measured& value, Verdict verdict) {
+  return fmt::format("{} {} {} {}{}{}", c.field, value_text(value), sign_of(c.relation), c.limit,
+                     c.percent ? " %" : "",
+                     verdict == Verdict::undecided ? " is undecided: only bounds are known" : "");
+}
+
+}  // namespace halfscope::reports::answer
