@@ -622,6 +622,86 @@ class AdamState(Record):
     square_is_zero: int | list[int] | None
 
 
+class DelayedScalingChoice(Record):
+    """The field `delayed_scaling_choice` of halfscope analyze --json: docs/json.md."""
+
+    __slots__ = ()
+    amax_history_len: int
+    clipped: int | list[int]
+    flushed_to_zero: int | list[int]
+    clipped_steps: int
+    clipped_steps_by_chance: float
+    most_clipped: str | None
+
+
+class DelayedScaling(Record):
+    """The field `delayed_scaling` of halfscope analyze --json: docs/json.md."""
+
+    __slots__ = ()
+    log: str
+    tensors: int
+    steps: int
+    left_out: int
+    values: int | list[int] = field('values')  # type: ignore[assignment]
+    default_clips: bool
+    better: int | None
+    by_length: list[DelayedScalingChoice]
+    with_margin_1: DelayedScalingChoice
+    _nested = {
+        'by_length': DelayedScalingChoice,
+        'with_margin_1': DelayedScalingChoice,
+    }
+
+
+class MxGradient(Record):
+    """The field `mx_gradients` of halfscope analyze --json: docs/json.md."""
+
+    __slots__ = ()
+    tensors: int
+    e4m3_better: int
+    e5m2_better: int
+    e4m3_median_db: float | None
+    e5m2_median_db: float | None
+    most_for_e5m2: str | None
+    gained_db: float | None
+
+
+class LayerShift(Record):
+    """The field `layer_shifts` of halfscope analyze --json: docs/json.md."""
+
+    __slots__ = ()
+    log: str
+    activation: str
+    max_abs: float
+    layer: str
+    next: str
+    log2: int
+    next_max_abs: float
+    flushed_to_zero: int | list[int]
+    subnormal: int | list[int]
+    of: int | list[int]
+    in_sequence: bool
+    censored: bool | None
+    between: list[str] | None
+
+
+class AttentionScore(Record):
+    """The field `attention_scores` of halfscope analyze --json: docs/json.md."""
+
+    __slots__ = ()
+    log: str
+    query: str
+    key: str
+    step: int
+    query_norm: float
+    key_norm: float
+    width: int
+    at_most: float
+    can_overflow: bool
+    head_at_most: int | None
+    enough_head: int | None
+
+
 class FindingsFields(Record):
     """The fields of halfscope analyze --json: docs/json.md."""
 
@@ -641,6 +721,10 @@ class FindingsFields(Record):
     seems_scaled: SeemsScaled | None
     fp8: list[Fp8] | None
     adam_state: list[AdamState] | None
+    delayed_scaling: list[DelayedScaling] | None
+    mx_gradients: MxGradient | None
+    layer_shifts: list[LayerShift] | None
+    attention_scores: list[AttentionScore] | None
     _nested = {
         'tensors': TensorFindings,
         'peaks': Peak,
@@ -649,6 +733,10 @@ class FindingsFields(Record):
         'seems_scaled': SeemsScaled,
         'fp8': Fp8,
         'adam_state': AdamState,
+        'delayed_scaling': DelayedScaling,
+        'mx_gradients': MxGradient,
+        'layer_shifts': LayerShift,
+        'attention_scores': AttentionScore,
     }
 
 
@@ -1029,6 +1117,8 @@ class RecommendationFields(Record):
     answer: Answer
     fp8: list[RecommendationFieldsFp8] | None
     adam_state: list[AdamState] | None
+    layer_shifts: list[LayerShift] | None
+    attention_scores: list[AttentionScore] | None
     _nested = {
         'may_use': MayUse,
         'limited_by': LimitedBy,
@@ -1051,6 +1141,8 @@ class RecommendationFields(Record):
         'answer': Answer,
         'fp8': RecommendationFieldsFp8,
         'adam_state': AdamState,
+        'layer_shifts': LayerShift,
+        'attention_scores': AttentionScore,
     }
 
 
