@@ -144,6 +144,13 @@ HistoryChoice replay(std::span<const Track> tracks, std::int64_t length, std::in
   return choice;
 }
 
+/// The gradients that are cast: those of activations, or else of weights.
+Role cast_gradients(const LogFindings& log) {
+  const bool arriving = std::ranges::any_of(
+      log.tensors, [](Role role) { return role == Role::activation_grad; }, &TensorFindings::role);
+  return arriving ? Role::activation_grad : Role::weight_grad;
+}
+
 /// What the recipe casts a tensor to; empty of one that it does not cast, as a bias.
 std::optional<Format> cast_format(const TensorFindings& tensor, Role gradients) {
   if (tensor.shape.size() == 1) return std::nullopt;
@@ -203,12 +210,6 @@ bool AmaxHistory::clips() const {
   const auto clipped = static_cast<double>(at_default().clipped_steps);
   return clipped >= kLastingShare * static_cast<double>(steps) &&
          clipped > 2 * at_default().by_chance;
-}
-
-Role cast_gradients(const LogFindings& log) {
-  const bool arriving = std::ranges::any_of(
-      log.tensors, [](Role role) { return role == Role::activation_grad; }, &TensorFindings::role);
-  return arriving ? Role::activation_grad : Role::weight_grad;
 }
 
 std::vector<AmaxHistory> amax_histories(const underflow::Analysis& analysis) {

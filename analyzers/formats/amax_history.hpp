@@ -43,11 +43,9 @@ struct AmaxHistory {
   bool clips() const;
 };
 
-/// The gradients that training in 8 bits casts: those of activations, or else of weights.
-log::Role cast_gradients(const underflow::LogFindings& log);
-
-/// Activations and weights in E4M3, gradients in E5M2: the recipe's HYBRID. Of tensors of two
-/// dimensions or more, which matrix products take, with exact largest magnitudes at every step.
+/// Activations and weights in E4M3, gradients of activations, or else of weights, in E5M2: the
+/// recipe's HYBRID. Of tensors of two dimensions or more, which matrix products take, with exact
+/// largest magnitudes at every step.
 std::vector<AmaxHistory> amax_histories(const underflow::Analysis& analysis);
 
 }  // namespace halfscope::analyzers::formats

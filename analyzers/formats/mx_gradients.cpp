@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 #include <vector>
-
-#include "analyzers/formats/amax_history.hpp"
 
 namespace halfscope::analyzers::formats {
 
@@ -28,33 +27,45 @@ double median(std::vector<double> values) {
   return (values[middle - 1] + values[middle]) / 2;
 }
 
+/// What is added up over gradients.
+struct Sums {
+  MxGradients found;
+  std::vector<double> e4m3_db, e5m2_db;
+
+  void add(const TensorFindings& gradient) {
+    const auto e4m3 = noise_in(gradient, "e4m3"), e5m2 = noise_in(gradient, "e5m2");
+    if (!e4m3 || !e5m2) return;
+    e4m3_db.push_back(*e4m3);
+    e5m2_db.push_back(*e5m2);
+    if (*e4m3 > *e5m2) ++found.e4m3_better;
+    if (*e5m2 <= *e4m3) return;
+    ++found.e5m2_better;
+    const double gained = *e5m2 - *e4m3;
+    if (gained <= found.gained_db) return;
+    found.gained_db = gained;
+    found.most_for_e5m2 = gradient.name;
+  }
+
+  std::optional<MxGradients> finish() && {
+    if (e4m3_db.empty()) return std::nullopt;
+    found.tensors = e4m3_db.size();
+    found.e4m3_db = median(std::move(e4m3_db));
+    found.e5m2_db = median(std::move(e5m2_db));
+    return found;
+  }
+};
+
 }  // namespace
 
 std::optional<MxGradients> mx_gradients(const underflow::Analysis& analysis) {
-  MxGradients found;
-  std::vector<double> e4m3_db, e5m2_db;
-  for (const underflow::LogFindings& log : analysis.logs) {
-    const log::Role gradients = cast_gradients(log);
-    for (const TensorFindings& tensor : log.tensors) {
-      if (tensor.role != gradients) continue;
-      const auto e4m3 = noise_in(tensor, "e4m3"), e5m2 = noise_in(tensor, "e5m2");
-      if (!e4m3 || !e5m2) continue;
-      e4m3_db.push_back(*e4m3);
-      e5m2_db.push_back(*e5m2);
-      if (*e4m3 > *e5m2) ++found.e4m3_better;
-      if (*e5m2 <= *e4m3) continue;
-      ++found.e5m2_better;
-      if (const double gained = *e5m2 - *e4m3; gained > found.gained_db) {
-        found.gained_db = gained;
-        found.most_for_e5m2 = tensor.name;
-      }
+  for (const log::Role role : {log::Role::activation_grad, log::Role::weight_grad}) {
+    Sums sums;
+    for (const TensorFindings& tensor : analysis.tensors()) {
+      if (tensor.role == role) sums.add(tensor);
     }
+    if (auto found = std::move(sums).finish()) return found;
   }
-  found.tensors = e4m3_db.size();
-  if (found.tensors == 0) return std::nullopt;
-  found.e4m3_db = median(std::move(e4m3_db));
-  found.e5m2_db = median(std::move(e5m2_db));
-  return found;
+  return std::nullopt;
 }
 
 }  // namespace halfscope::analyzers::formats

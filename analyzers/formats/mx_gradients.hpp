@@ -12,7 +12,7 @@
 namespace halfscope::analyzers::formats {
 
 struct MxGradients {
-  std::uint64_t tensors = 0;  ///< cast_gradients() with exact noise in both formats
+  std::uint64_t tensors = 0;  ///< of activations, or else of weights, with noise in both formats
   std::uint64_t e4m3_better = 0, e5m2_better = 0;  ///< of them, by signal-to-noise ratio
   double e4m3_db = 0, e5m2_db = 0;                 ///< medians over them
   std::string most_for_e5m2;  ///< the tensor that gains most by E5M2; empty if none does

@@ -22,8 +22,7 @@ std::string setting_of(const HistoryChoice& choice) {
 }
 
 std::string clipped_text(const HistoryChoice& choice, const AmaxHistory& history) {
-  return fmt::format("{} of {} of tensors", count_text(choice.clipped_steps),
-                     plural(history.steps, "step"));
+  return fmt::format("{} of {}", count_text(choice.clipped_steps), plural(history.steps, "cast"));
 }
 
 std::string lost_text(const HistoryChoice& choice, const AmaxHistory& history) {
@@ -57,7 +56,7 @@ std::vector<Finding> delayed_findings(const AmaxHistory& history) {
                      "default {}, most often that of {}: magnitudes grow faster than the scales "
                      "follow.",
                      clipped_text(usual, history), setting_of(usual), code(usual.most_clipped)),
-         fmt::format("No shorter history clips less. {} leaves {} of these steps, and {} has none: "
+         fmt::format("No shorter history clips less. {} leaves {} of these casts, and {} has none: "
                      "it takes each scale from the tensor itself.",
                      code("margin=1"), count_text(history.with_margin.clipped_steps),
                      code("Float8CurrentScaling")),
@@ -95,9 +94,9 @@ Table delayed_table(const AmaxHistory& history) {
   Table table{
       Evidence::formats, "FP8 with delayed scaling, by the length of the history",
       "Transformer Engine's rule, replayed over the recorded largest magnitudes: activations and "
-      "weights in E4M3, gradients in E5M2, without each tensor's first step. A length beyond the "
-      "log's gives what the default gives."};
-  table.headings = {"amax_history_len", "clipped", "become zero", "largest clipped, in steps",
+      "weights in E4M3, gradients in E5M2, one cast a tensor and step after its first. A length "
+      "beyond the log's gives what the default gives."};
+  table.headings = {"amax_history_len", "clipped", "become zero", "casts that clip the largest",
                     "most often"};
   const HistoryChoice* const better = history.better();
   for (const HistoryChoice& choice : history.choices) {

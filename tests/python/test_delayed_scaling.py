@@ -17,7 +17,7 @@ STEPS = 24
 # Largest number, from where values are clipped (E4M3: above), up to where they become zero.
 E4M3 = (448, np.nextafter(464, 1000), 2.0**-10)
 E5M2 = (57344, 61440, 2.0**-17)
-FORMATS = {"activation": E4M3, "weight": E4M3, "activation_grad": E5M2}
+FORMATS = {"weight": E4M3, "weight_grad": E5M2}  # those of which full tensors are saved
 
 
 def run(*arguments):
@@ -35,7 +35,7 @@ def log(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(log):
-    return json.loads(run("analyze", log, "--formats", "--json", "-"))
+    return json.loads(run("analyze", log, "--formats", "--tensor", "weight*", "--json", "-"))
 
 
 def tensors_of(log):
@@ -85,8 +85,10 @@ def test_counts_are_those_of_the_full_tensors(log, found):
     assert by_length[0] > 0
 
 
-def test_a_healthy_run_keeps_the_default(log, found):
+def test_a_healthy_run_keeps_the_default(log):
+    found = json.loads(run("analyze", log, "--formats", "--json", "-"))
     (replay,) = found["delayed_scaling"]
+    assert replay["tensors"] == 3 + 5 + 5  # weights, activations, and their gradients
     assert not replay["default_clips"]
     assert "better" not in replay
     said = run("analyze", log, "--formats")
@@ -97,7 +99,7 @@ def test_a_healthy_run_keeps_the_default(log, found):
 def test_medians_are_those_of_the_tensors(found):
     ratios = {"e4m3": [], "e5m2": []}
     for tensor in found["tensors"]:
-        if tensor["role"] != "activation_grad":
+        if tensor["role"] != "weight_grad":
             continue
         for fit in tensor["mx_formats"]:
             if fit["element"] in ratios:

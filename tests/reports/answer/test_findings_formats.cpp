@@ -23,7 +23,7 @@ HistoryChoice choice(std::int64_t length, Interval flushed, std::uint64_t clippe
   return out;
 }
 
-/// 100 steps of tensors with 1000 values: a length of 1 and the default.
+/// 100 casts of tensors with 1000 values: a length of 1 and the default.
 AmaxHistory history(Interval flushed_at_1, Interval flushed, std::uint64_t clipped_steps) {
   AmaxHistory out;
   out.log = "run";
@@ -57,7 +57,7 @@ TEST_CASE("delayed scaling: a healthy log has no finding and a sentence", "[dela
   REQUIRE(delayed_sentences(healthy).size() == 1);
   CHECK(plain(delayed_sentences(healthy)[0]) ==
         "FP8 with delayed scaling can keep the default amax_history_len=1024: it clips the largest "
-        "magnitude in 4 of 100 steps of tensors, and 4 % to 5 % of the values become zero. No "
+        "magnitude in 4 of 100 casts, and 4 % to 5 % of the values become zero. No "
         "other length loses much less.");
   CHECK(said_of(history(20, 50, 12)).find("clip the largest") == std::string::npos);  // by chance
 }
@@ -67,16 +67,16 @@ TEST_CASE("delayed scaling: a shorter history that loses less", "[delayed_scalin
         "note: FP8 with delayed scaling loses least at amax_history_len=1: 2 % to 3 % of the "
         "values are clipped or become zero there, and 5 % to 6 % at the default "
         "amax_history_len=1024, which holds on to large magnitudes of steps long past. Set "
-        "amax_history_len=1. It clips the largest magnitude in 40 of 100 steps of tensors, the "
+        "amax_history_len=1. It clips the largest magnitude in 40 of 100 casts, the "
         "default in 4.\n");
 }
 
 TEST_CASE("delayed scaling: magnitudes that outgrow every history", "[delayed_scaling]") {
   CHECK(said_of(history(20, 20, 13)) ==
-        "note: FP8 with delayed scaling would clip the largest magnitude in 13 of 100 steps of "
-        "tensors at the default amax_history_len=1024, most often that of activation/a: magnitudes "
+        "note: FP8 with delayed scaling would clip the largest magnitude in 13 of 100 casts "
+        "at the default amax_history_len=1024, most often that of activation/a: magnitudes "
         "grow faster than the scales follow. No shorter history clips less. margin=1 leaves 2 of "
-        "these steps, and Float8CurrentScaling has none: it takes each scale from the tensor "
+        "these casts, and Float8CurrentScaling has none: it takes each scale from the tensor "
         "itself.\n");
   const Table table = delayed_table(history(20, 20, 13));
   REQUIRE(table.rows.size() == 3);
