@@ -5,13 +5,14 @@ import contextlib
 import warnings
 
 from halfscope.torch import names
+from halfscope.torch.arguments import require_kinds
 from halfscope.torch.emulate_checks import Known, require_model, require_optimizer
 from halfscope.torch.emulate_modules import Modules, is_rounded, wide_parameters
 from halfscope.torch.emulate_rounding import PRECISIONS
 from halfscope.torch.emulate_scaling import EmulatedScale, EmulatedScaler, policy_of
 from halfscope.torch.emulate_weights import Weights
 from halfscope.torch.patching import Patch
-from halfscope.torch.recorder import Recorder, require_kinds
+from halfscope.torch.recorder import Recorder
 from halfscope.torch.storage import EmulatedStorage
 
 _emulated = {}  # id -> the parameters and optimizers that are under emulation now
@@ -45,6 +46,9 @@ class Emulation:
                  keep_fp32, about):
         require_optimizer(optimizer)
         require_kinds(model, optimizer)
+        if names.is_compiled(model):
+            raise TypeError("model: torch.compile compiles it, or a part of it, so that no operation can "
+                            "be rounded on its way; give emulate() the model that is not compiled")
         if precision not in PRECISIONS:
             raise ValueError(f"precision: found {precision!r}, expected one of {', '.join(PRECISIONS)}")
         self._model = names.unwrapped(model)

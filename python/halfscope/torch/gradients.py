@@ -12,7 +12,10 @@ class Gradients:
 
     def __init__(self, run, provenance, record, scaled):
         self.scaled = scaled
-        there = [(name, p, p.grad) for name, (p, _) in run.trained.items() if p.grad is not None]
+        there = []
+        for name, (parameter, _) in run.trained.items():
+            if (gradient := parameter.grad) is not None:
+                there.append((name, parameter, gradient))
         self.read = {id(parameter) for _, parameter, _ in there}
         self.largest = LargestGradient(((p, gradient) for _, p, gradient in there),
                                        run.storage.bounds_scale)
@@ -31,16 +34,16 @@ class EndOfBackward:
     def __init__(self, ended):
         self._ended = ended
         self._ending = False  # whether only callbacks that others queued come first
-        self._queued_in = None  # number of the pass
+        self.queued_in = None  # number of the pass
 
     def arrived(self):
         """To be called by a hook on a parameter, while a pass runs. Queued once a pass, where passes
         have numbers, else every time: a pass that raised takes what was queued with it, and nothing
         says so."""
         number = pass_number()
-        if number == self._queued_in and number != -1:
+        if number == self.queued_in and number != -1:
             return
-        self._queued_in = number
+        self.queued_in = number
         self._ending = False
         _at_end(self._behind_others)
 

@@ -28,14 +28,14 @@ class ModuleWatch:
     gradients; where `keep` says so of a role, their values. The same of local gradients of the
     parameters in `local`, {id: name}. Where none of it is wanted no module has a hook."""
 
-    def __init__(self, model, parameters, trained, guard, select=None, called=lambda: None,
+    def __init__(self, model, parameters, guard, select=None, called=lambda: None,
                  ended=lambda: None, taken_away=lambda: None):
-        """parameters: those to watch, as they are when asked; trained: function that gives the
-        optimizer's; guard: calls a function with arguments, for every hook; called: called when the
+        """parameters: those to watch, as they are when asked; guard: calls a function with arguments, for every hook; called: called when the
         model is; ended: at the end of a backward pass that reached one of the optimizer's
         parameters; taken_away: when one begins and what earlier ones left in place is gone, though
         no step followed."""
         self._model = model
+        self._guard = guard
         self._hook = functools.partial(Hook, guard)
         self._parameters = parameters
         self._select = select or (lambda path, module: True)
@@ -44,8 +44,7 @@ class ModuleWatch:
         self._hooked_modules = {}  # path -> (module, handle)
         self._end_of_backward = EndOfBackward(lambda: guard(self._pass_ended))
         self._tell_called, self._tell_ended, self._tell_taken_away = called, ended, taken_away
-        self._trained_now = trained
-        self._trained = set()  # ids of parameters
+        self.trained = {}  # id -> parameter, of those that the optimizer has now
         self._lock = threading.Lock()  # backward runs on a thread a device
         self._rounds = [Seen()]
         self._times = {}
@@ -57,6 +56,7 @@ class ModuleWatch:
         self.keep = lambda role: False
         self.local = {}
         self._called = False  # whether a hook on a module ever ran
+        self.unseen_is_told = False
         self._unseen = 0      # steps with a backward pass before one did
         self.in_step = True  # whether backward passes are the step's: others are not looked at
         self.storage = Storage()
@@ -80,7 +80,6 @@ class ModuleWatch:
         """After others joined, or took the places of those that were there."""
         if not self._handles:
             return
-        self._trained = {id(parameter) for parameter in self._trained_now()}
         self._hook_modules()
         self._unhook_parameters({id(parameter) for parameter in self._parameters})
         self._hook_parameters()
@@ -96,7 +95,6 @@ class ModuleWatch:
 
     def take(self):
         """What was seen, and starts afresh."""
-        self._trained = {id(parameter) for parameter in self._trained_now()}
         with self._lock:
             seen, *later = self._rounds
             self._begin([Seen()])
@@ -127,13 +125,12 @@ class ModuleWatch:
     def tell_unseen(self, seen):
         """Once, where backward passes come from no module that was seen. What torch.compile made
         before the hooks were there calls none of them. The first step may be of an earlier call."""
-        if self._called or not seen.arrived:
+        if self._called or self.unseen_is_told or not seen.arrived:
             return
         self._unseen += 1
         if self._unseen == 2:
             warnings.warn("Recorder: two steps had backward passes, but no call of a module was seen; "
-                          "activations and their gradients are not recorded. If torch.compile "
-                          "compiles the model, start the Recorder before the model's first call",
+                          f"activations and their gradients are not recorded. Perhaps {names.COMPILED}",
                           RuntimeWarning, stacklevel=2)
 
     def look_at_modules(self):
@@ -159,11 +156,33 @@ class ModuleWatch:
         """Also those that were unfrozen since."""
         for parameter in self._parameters:
             if parameter.requires_grad and id(parameter) not in self._hooked:
-                hook = self._hook(self._weight_grad_arrived, parameter)
-                handles = self._hooked[id(parameter)] = [parameter.register_hook(hook)]
+                arrived, accumulated = self._parameter_hooks(parameter)
+                handles = self._hooked[id(parameter)] = [parameter.register_hook(arrived)]
                 if _AFTER_ACCUMULATION:
-                    hook = self._hook(self._accumulated)
-                    handles.append(parameter.register_post_accumulate_grad_hook(hook))
+                    handles.append(parameter.register_post_accumulate_grad_hook(accumulated))
+
+    def _parameter_hooks(self, parameter):
+        """One for its gradient as it arrives, one for .grad when it was added. Called at every step
+        for every parameter: what is not wanted then ends here."""
+        key = id(parameter)
+
+        def arrived(gradient):
+            if not self.in_step or gradient is None:
+                return
+            if self._pass is None or self._pass != pass_number():
+                self._guard(self._pass_begins)
+            if not _AFTER_ACCUMULATION:
+                self._guard(self._accumulated, key)
+            microbatch = self._times[key]
+            self._times[key] = microbatch + 1
+            if self._parts or self.local:
+                self._guard(self._weight_grad_arrived, parameter, microbatch, gradient)
+
+        def accumulated(_):
+            if self._end_of_backward.queued_in != pass_number():
+                self._guard(self._accumulated, key)
+
+        return arrived, accumulated
 
     def _unhook_parameters(self, but=()):
         for one in [one for one in self._hooked if one not in but]:
@@ -213,17 +232,8 @@ class ModuleWatch:
         if self.record:
             self._gather("activation_grad", name, gradient, computed)
 
-    def _weight_grad_arrived(self, parameter, gradient):
-        if not self.in_step or gradient is None:
-            return
-        if self._pass is None or self._pass != pass_number():
-            self._pass_begins()
-        if not _AFTER_ACCUMULATION:
-            self._accumulated(parameter)
-        key = id(parameter)
-        microbatch = self._times[key]
-        self._times[key] = microbatch + 1
-        if key in self.local and key in self._trained:
+    def _weight_grad_arrived(self, parameter, microbatch, gradient):
+        if id(parameter) in self.local and id(parameter) in self.trained:
             self._gather_local(parameter, gradient)
         if self._parts and self.storage.bounds_scale(parameter):
             (magnitude,) = largest_of_each([gradient]) or [None]
@@ -236,10 +246,10 @@ class ModuleWatch:
             self._tell_taken_away()
         self._seen.arrived = True
         # The first pass of one rank leaves its gradients as they came: they are read once, there.
-        self._parts = self.all_parts or any(p.grad is not None for p in self._trained_now())
+        self._parts = self.all_parts or any(p.grad is not None for p in self.trained.values())
 
-    def _accumulated(self, parameter):
-        if self.in_step and id(parameter) in self._trained:
+    def _accumulated(self, key):
+        if self.in_step and key in self.trained:
             with self._lock:
                 self._end_of_backward.arrived()
 
@@ -247,7 +257,7 @@ class ModuleWatch:
         with self._lock:
             self._seen.passed = True
             self._pass = None
-            self._left = LeftInPlace(self._trained_now())
+            self._left = LeftInPlace(self.trained.values())
         self._tell_ended()
 
     def first_part(self, magnitudes):

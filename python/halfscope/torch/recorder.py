@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recorder: what a user of PyTorch sees of halfscope."""
 
-import collections.abc
 import contextlib
-import math
 import warnings
 
 import torch
 
 from halfscope.torch import manifest, names, roles, sharding
+from halfscope.torch.arguments import require_kinds, step_test, told
 from halfscope.torch.attempt import Attempt
 from halfscope.torch.gradients import Gradients, backward_runs
 from halfscope.torch.guard import Guard
@@ -69,13 +68,13 @@ class Recorder:
         self._guard = Guard(on_error == "raise", self.stop)
         self.sampled_role = roles.test(sample_roles)
         self._out = out
-        self._record_at = _step_test(every, "every")
-        self._sample_at = _step_test(sample_every, "sample_every")
+        self._record_at = step_test(every, "every")
+        self._sample_at = step_test(sample_every, "sample_every")
         self._look_at = self._record_at
         if magnitudes_every is not None:
-            self._look_at = _step_test(magnitudes_every, "magnitudes_every")
-        self._settings = {"every": _told(every), "sample_every": _told(sample_every),
-                          "magnitudes_every": _told(every if magnitudes_every is None else
+            self._look_at = step_test(magnitudes_every, "magnitudes_every")
+        self._settings = {"every": told(every), "sample_every": told(sample_every),
+                          "magnitudes_every": told(every if magnitudes_every is None else
                                                     magnitudes_every),
                           "sample_roles": roles.told(sample_roles), "first_step": first_step,
                           "clipping": clipping, "local_gradients": bool(local_gradients)}
@@ -83,10 +82,12 @@ class Recorder:
         self._about = about or {}
         self.parameters, self._names = {}, {}  # by name; id -> name
         self._local = self._names if local_gradients else {}
-        self.modules = ModuleWatch(model, self.parameters.values(), self._of_the_optimizer,
-                                   self._guard, modules, self._model_called, self._backward_ended,
+        self.modules = ModuleWatch(model, self.parameters.values(), self._guard, modules,
+                                   self._model_called, self._backward_ended,
                                    self._give_up)
         self._learned = {}  # id -> parameter of the optimizer, held: ids stay theirs
+        self._ids = None    # of groups and their parameters, as they were last
+        self.trained = {}   # name -> (parameter, its group), of those the optimizer has now
         self.writer = None
         self._alerts = Alerts()
         self._autocast = None  # as run.json has it
@@ -185,12 +186,6 @@ class Recorder:
 
     # What follows is for the other parts of the recorder.
 
-    @property
-    def trained(self):
-        """{name: (parameter, its group)} of the parameters the optimizer has now."""
-        return {self._names[id(p)]: (p, group) for group in self.optimizer.param_groups
-                for p in group["params"] if id(p) in self._names}
-
     def hyperparameters(self):
         return manifest.hyperparameters(self.optimizer, self._names)
 
@@ -203,9 +198,19 @@ class Recorder:
     def learn_parameters(self):
         """Also those that joined the optimizer since, with the modules and names that the model has
         now."""
-        now = {id(p): p for p in self._of_the_optimizer()}
-        if now.keys() <= self._learned.keys():
+        groups = self.optimizer.param_groups
+        ids = [[id(group), *map(id, group["params"])] for group in groups]
+        if ids == self._ids:
             return
+        self._ids = ids
+        now = {id(p): p for p in self._of_the_optimizer()}
+        if not now.keys() <= self._learned.keys():
+            self._learn(now)
+        self.trained = {self._names[id(p)]: (p, group) for group in groups for p in group["params"]
+                        if id(p) in self._names}
+        self.modules.trained = {id(p): p for p in self._of_the_optimizer()}
+
+    def _learn(self, now):
         self._learned = now
         known = names.parameters(self._model, self.optimizer)
         self.parameters.clear()
@@ -214,10 +219,10 @@ class Recorder:
         self._names.update((id(p), name) for name, p in known.items())
         self.modules.look_again()
         if self.writer is not None:
-            told = manifest.trained(self._model, self.optimizer, self._names, self._trained_told)
-            if told != self._trained_told:
-                self._trained_told = told
-                self.writer.replace_about({k: v for k, v in told.items() if k not in self._about})
+            now_told = manifest.trained(self._model, self.optimizer, self._names, self._trained_told)
+            if now_told != self._trained_told:
+                self._trained_told = now_told
+                self.writer.replace_about({k: v for k, v in now_told.items() if k not in self._about})
 
     def missing_in(self, gradients):
         """How many gradients the optimizer's step is about to use that these are without."""
@@ -278,6 +283,7 @@ class Recorder:
         spots = dict(self.sharded.about)
         if self._compiled:
             spots["activations"] = "not recorded: torch.compile"
+            self.modules.unseen_is_told = True
             warnings.warn(f"Recorder: {names.COMPILED}", RuntimeWarning, stacklevel=5)
         return spots
 
@@ -380,38 +386,3 @@ class Recorder:
         if not self._losses and loss is not None:
             self.loss(loss)
         attempt.begin()
-
-
-def _step_test(every, name):
-    """A function of the step from a number, a collection of steps, a function, or None: never."""
-    if every is None:
-        return lambda step: False
-    if isinstance(every, int) and not isinstance(every, bool) and every > 0:
-        return lambda step: step % every == 0
-    if callable(every):
-        return lambda step: bool(every(step))
-    if isinstance(every, collections.abc.Iterable) and not isinstance(every, (str, bytes)):
-        steps = frozenset(every)
-        return lambda step: step in steps
-    raise TypeError(f"{name} is {every!r}, expected a number of steps above 0, a collection of steps "
-                    "or a function of the step")
-
-
-def _told(every):
-    """How run.json says it."""
-    if every is None or isinstance(every, int):
-        return every
-    return "a function" if callable(every) else sorted(every)
-
-
-def require_kinds(model, optimizer, scaler=None, loss_scale=None):
-    """Mistakes that would show hours later, or in the log alone, show here."""
-    if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"model: found {type(model).__name__}, expected a torch.nn.Module")
-    if not hasattr(optimizer, "param_groups") or not hasattr(optimizer, "step"):
-        raise TypeError(f"optimizer: found {type(optimizer).__name__}, expected a torch.optim.Optimizer")
-    missing = [method for method in ("scale", "step", "update") if not hasattr(scaler, method)]
-    if scaler is not None and missing:
-        raise TypeError(f"scaler: found {type(scaler).__name__}, expected a GradScaler or anything with its methods")
-    if loss_scale is not None and not (math.isfinite(loss_scale) and loss_scale > 0):
-        raise ValueError(f"loss_scale: found {loss_scale}, expected a positive finite number")

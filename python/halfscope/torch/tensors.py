@@ -12,10 +12,15 @@ DTYPE_NAMES = {torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32
                torch.float64: "F64"}
 
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
 def local(tensor):
     """Detached; of a DTensor this rank's part."""
     tensor = tensor.detach()
-    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    if type(tensor) in _PLAIN or not hasattr(tensor, "to_local"):
+        return tensor
+    return tensor.to_local()
 
 
 def plain(tensor):
@@ -23,6 +28,8 @@ def plain(tensor):
     tensor = local(tensor)
     if tensor.layout != torch.strided:
         tensor = tensor.to_dense()
+    if tensor.is_cpu and tensor.is_contiguous():
+        return tensor
     return tensor.cpu().contiguous()
 
 
@@ -70,10 +77,11 @@ def largest_of_each(tensors):
     by one call; of others one each, where they are."""
     magnitudes, here = [], []
     for tensor in tensors:
-        tensor = local(tensor)
-        if tensor.device.type == "cpu" and tensor.layout == torch.strided and tensor.is_contiguous():
-            if tensor.numel():
-                here.append((tensor.data_ptr(), tensor.numel(), DTYPE_NAMES[tensor.dtype]))
+        if type(tensor) not in _PLAIN:
+            tensor = local(tensor)
+        if tensor.is_cpu and tensor.layout is torch.strided and tensor.is_contiguous():
+            if count := tensor.numel():
+                here.append((tensor.data_ptr(), count, DTYPE_NAMES[tensor.dtype]))
         else:
             magnitudes.append(largest(tensor))
     if here:
@@ -104,6 +112,9 @@ class Gathered:
     """One tensor of one step, in as many pieces as it was seen: several calls of a module, several
     microbatches. Their tables add; with keep=True the values are kept too."""
 
+    __slots__ = ("table", "dtype", "computed", "sum_squares", "_shapes", "_values", "_finite", "_sum",
+                 "_last_mean")
+
     def __init__(self):
         self.table = None
         self.dtype = None
@@ -131,7 +142,8 @@ class Gathered:
     def join(self, later):
         """Adds the pieces of another one."""
         if self.table is None:
-            self.__dict__.update(later.__dict__)
+            for name in self.__slots__:
+                setattr(self, name, getattr(later, name))
             return
         later._add_finite(0.0, 0)
         self._add_finite(later._sum, later._finite)

@@ -12,6 +12,8 @@ import math
 
 import torch
 
+from halfscope.torch.sharding import is_distributed
+
 try:
     from torch.optim.optimizer import _default_to_fused_or_foreach as _choose
 except ImportError:  # before 2.0 foreach operations are taken on demand alone
@@ -71,6 +73,14 @@ def _wide(tensor):
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
+def _zero_for(tensor, parameter):
+    """What the optimizer's operation adds this tensor to, in place of the weight: one zero where that
+    is enough."""
+    if tensor.layout != torch.strided or is_distributed(tensor):
+        return torch.zeros_like(_wide(parameter.detach()))
+    return torch.zeros((), dtype=tensor.dtype, device=tensor.device)
+
+
 def _as_add_takes_it(alpha, parameter):
     """torch.add rounds alpha to a 16-bit type on the CPU and not on a GPU: asks it."""
     rounded = torch.tensor(alpha, dtype=parameter.dtype, device=parameter.device)
@@ -90,11 +100,11 @@ def _sgd(group, state, parameter, weight, gradient):
             direction = direction.add(weight, alpha=group["weight_decay"])
         if buffer is not None:
             direction = direction.add(buffer, alpha=momentum)
-    zeros = torch.zeros_like(_wide(parameter.detach()))
+    direction = _wide(direction)
     factor = -_number(group["lr"])
-    if zeros.dtype != parameter.dtype:
+    if direction.dtype != parameter.dtype:
         factor = _as_add_takes_it(factor, parameter)
-    return torch.add(zeros, _wide(direction), alpha=factor)
+    return torch.add(_zero_for(direction, parameter), direction, alpha=factor)
 
 
 def _adam(group, state, parameter, weight, decoupled):
@@ -109,11 +119,12 @@ def _adam(group, state, parameter, weight, decoupled):
     else:
         root = second.sqrt() / correction
     denominator = root.add_(group["eps"])
-    zeros = torch.zeros_like(_wide(parameter.detach()))
-    change = torch.addcdiv(zeros, _wide(state["exp_avg"]), _wide(denominator), value=-step_size)
+    first = _wide(state["exp_avg"])
+    zero = _zero_for(first, parameter)
+    change = torch.addcdiv(zero, first, _wide(denominator), value=-step_size)
     if not decoupled or group["weight_decay"] == 0:
         return change
     # The optimizer multiplies the weight by 1 - lr * weight_decay rounded to its type: what that
     # takes away is exactly representable, lr * weight_decay would not be what was taken.
-    kept = torch.tensor(1 - lr * group["weight_decay"], dtype=zeros.dtype, device=zeros.device)
+    kept = torch.tensor(1 - lr * group["weight_decay"], dtype=zero.dtype, device=zero.device)
     return change.add_(_wide(weight) * (kept - 1))
