@@ -87,14 +87,16 @@ std::optional<ScaleSettings> common_settings(std::span<const TimelineFacts> logs
     if (!all) all = log.settings;
     all->init = std::min(all->init, log.settings->init);
     all->longer = std::max(all->longer, log.settings->longer);
+    all->hysteresis = all->hysteresis || log.settings->hysteresis;
   }
   return all;
 }
 
 /// The policy of the tool that wrote a log, at the settings that serve it.
-std::string_view policy_of(frames::Tool tool) {
+std::string_view policy_of(frames::Tool tool, const ScaleSettings& settings) {
   switch (tool) {
-    case frames::Tool::deepspeed: return "deepspeed,hysteresis=1";
+    case frames::Tool::deepspeed:
+      return settings.hysteresis ? "deepspeed,hysteresis=2" : "deepspeed,hysteresis=1";
     case frames::Tool::nemo:
     case frames::Tool::megatron: return "megatron";
     case frames::Tool::fairseq: return "fairseq";
@@ -113,7 +115,7 @@ std::string_view policy_of(frames::Tool tool) {
 std::optional<DynamicAdvice> settled(const policy::Policy& policy, const ScaleSettings& settings) {
   const auto usual = policy::number_of(policy, policy::info_of(policy).interval);
   if (!usual) return std::nullopt;
-  const double interval = settings.longer ? static_cast<double>(*settings.longer) : *usual;
+  const double interval = std::max(*usual, static_cast<double>(settings.longer.value_or(0)));
   const int log2 = std::ilogb(settings.init);
   const auto with = replay::with_settings(policy, log2, interval);
   if (!with) return std::nullopt;
@@ -128,7 +130,7 @@ void add_own_scale(Recommendation& advice, frames::Tool tool, std::span<const Ti
   if (advice.no_scale != NoScale::no_gradients) return;
   const auto settings = common_settings(logs);
   if (!settings) return;
-  const policy::Policy own = policy::make(policy_of(tool));
+  const policy::Policy own = policy::make(policy_of(tool, *settings));
   if (auto found = settled(own, *settings)) advice.dynamic.push_back(std::move(*found));
   for (const std::string_view text : kPolicies) {
     const policy::Policy policy = policy::make(text);

@@ -20,10 +20,10 @@ bool is_jump(const ScaleChange& change, double window) {
 }
 
 /// Steps skipped after the jump until the scale was back at a growth above what it was, or lower.
-Interval lost_to(const ScaleJump& jump, const TimelineFacts& facts) {
+Interval lost_to(const ScaleChange& jump, const TimelineFacts& facts) {
   std::optional<std::int64_t> back;
   for (const ScaleChange& change : facts.changes) {
-    if (change.after < jump.by || !(change.to <= 2 * jump.from)) continue;
+    if (change.after < *jump.by || !(change.to <= 2 * jump.from)) continue;
     back = change.by;
     break;
   }
@@ -39,15 +39,20 @@ Interval lost_to(const ScaleJump& jump, const TimelineFacts& facts) {
 }  // namespace
 
 std::optional<ScaleJump> scale_jump(const TimelineFacts& facts) {
+  if (facts.numbered) return std::nullopt;
   const auto& settings = facts.settings;
   const std::uint64_t seen = settings && settings->window ? settings->window->low : 0;
   const double window = std::max(kShortestWindow, static_cast<double>(seen));
-  const auto found = std::ranges::find_if(
-      facts.changes, [&](const ScaleChange& change) { return is_jump(change, window); });
-  if (found == facts.changes.end() || facts.numbered) return std::nullopt;
-  ScaleJump jump{
-      found->after, *found->by, found->from, found->to, found->to == facts.scale_first, {}};
-  jump.lost = lost_to(jump, facts);
+  std::optional<ScaleJump> jump;
+  for (const ScaleChange& change : facts.changes) {
+    if (!is_jump(change, window)) continue;
+    if (!jump) {
+      jump = ScaleJump{
+          change.after, *change.by, change.from, change.to, change.to == facts.scale_first, 0};
+    }
+    ++jump->times;
+    if (facts.skips_told) jump->lost = jump->lost.value_or(Interval()) + lost_to(change, facts);
+  }
   return jump;
 }
 

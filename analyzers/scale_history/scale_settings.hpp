@@ -23,7 +23,12 @@ struct ScaleSettings {
   std::optional<Interval> window = {};
   /// The window to use instead, where the present one costs more steps than it need.
   std::optional<std::uint64_t> longer = {};
+  bool hysteresis = false;  ///< some skipped step left the scale as it was, above any floor
 };
+
+/// Clean steps after which the scale doubled, or so many at the most, as in ScaleSettings.
+std::optional<Interval> growth_window(const underflow::LogFindings& log,
+                                      const TimelineFacts& facts);
 
 /// Of a run whose steps the scale decided about; empty where it did not, as where it is constant.
 std::optional<ScaleSettings> scale_settings(const underflow::LogFindings& log,

@@ -75,6 +75,8 @@ void set_slow_start(const LogFindings& log, TimelineFacts& facts,
   if (2 * start->skipped < facts.skipped_in_all.high) return;
   if (!start->scale) start->scale = scale_of_step(log, start->last + 1);
   if (!start->from && first) start->from = scale_of_step(log, *first);
+  const bool tried = facts.numbered || facts.last.value_or(start->last) > start->last;
+  if (!tried && facts.skips_told) start->scale.reset();  // of a step that is not in the log
   facts.slow_start = start;
 }
 

@@ -66,12 +66,22 @@ std::int64_t held_before(Changes changes, std::size_t i) {
   return std::max<std::int64_t>(0, held);
 }
 
+/// Of a change by several halvings between two lines: about as long it held after each.
+void add_holds_within(const ScaleChange& change, std::vector<std::int64_t>& holds) {
+  if (!change.by || !(change.to > 0) || !std::isfinite(change.from)) return;
+  const auto halvings = static_cast<std::int64_t>(std::log2(change.from / change.to));
+  if (halvings < 2) return;
+  holds.insert(holds.end(), static_cast<std::size_t>(halvings - 1),
+               (*change.by - change.after) / halvings);
+}
+
 /// The most steps for which it may hold within one fall: far more than it usually does there, and
 /// the next reduction is another matter.
 std::int64_t longest_hold(Changes changes) {
   constexpr std::int64_t kLeast = 20, kFactor = 10;
   std::vector<std::int64_t> holds;
   for (std::size_t i = 1; i < changes.size(); ++i) holds.push_back(held_before(changes, i));
+  for (const ScaleChange& change : changes) add_holds_within(change, holds);
   if (holds.empty()) return kLeast;
   const auto middle = holds.begin() + static_cast<std::ptrdiff_t>((holds.size() - 1) / 2);
   std::nth_element(holds.begin(), middle, holds.end());
@@ -102,6 +112,39 @@ void set_falls(TimelineFacts& facts) {
     return a.from * b.to > b.from * a.to;  // by from / to, which may be infinite
   });
   if (facts.falls.size() > kMostFalls) facts.falls.resize(kMostFalls);
+}
+
+/// The last step that was or may have been skipped.
+std::optional<std::int64_t> last_skipped(const TimelineFacts& facts) {
+  std::optional<std::int64_t> last;
+  if (!facts.skipped.empty()) last = facts.skipped.back();
+  for (const frames::SkippedSteps& range : facts.ranges) {
+    if (range.count.high > 0) last = std::max(last, std::optional(range.last.value_or(kEnd)));
+  }
+  return last;
+}
+
+/// Whether the scale, which lines tell no more, must have grown twice: so many steps in a row were
+/// clean.
+bool must_have_grown(const LogFindings& log, const TimelineFacts& facts,
+                     const std::vector<Point>& points) {
+  constexpr std::uint64_t kUsualWindow = 1000;  // of those that do not print growth
+  const auto last = last_skipped(facts);
+  if (facts.numbered || !facts.skips_told || !last || !facts.last || *facts.last <= *last)
+    return false;
+  if (points.empty() || points.back().step.value_or(kEnd) > *last + 1) return false;
+  const auto window = growth_window(log, facts);
+  const std::uint64_t twice = 2 * (window ? window->high : kUsualWindow);
+  return static_cast<std::uint64_t>(*facts.last - *last) > twice;
+}
+
+/// A fall is over where the scale came to four times as much or more later. One growth may be the
+/// probe after which it falls again.
+void set_over(const LogFindings& log, const std::vector<Point>& points, TimelineFacts& facts) {
+  const bool grew = !facts.falls.empty() && must_have_grown(log, facts, points);
+  for (ScaleFall& fall : facts.falls) {
+    fall.over = grew || (fall.to > 0 && *facts.scale_last >= kCollapse * fall.to);
+  }
 }
 
 /// The largest magnitude that a log has of a gradient tensor at a step.
@@ -259,6 +302,7 @@ TimelineFacts facts_of(const LogFindings& log) {
   set_scales(points, facts);
   std::erase_if(points, [](const Point& point) { return point.within; });
   set_falls(facts);
+  set_over(log, points, facts);
   const SeenByStep seen = magnitudes_of(log);
   facts.magnitudes = !seen.empty();
   for (ScaleFall& fall : facts.falls) {
@@ -274,7 +318,7 @@ const ScaleFall* TimelineFacts::collapse() const {
   constexpr double kDeep = 1024;  // gradients that grew so far go on to
   const auto found = std::ranges::find_if(falls, [&](const ScaleFall& fall) {
     const bool deep = fall.to <= 1 || (!at_start(fall) && fall.from / fall.to >= kDeep);
-    return deep && scale_last.value_or(fall.to) * kCollapse <= fall.from;
+    return deep && !fall.over && scale_last.value_or(fall.to) * kCollapse <= fall.from;
   });
   return found == falls.end() ? nullptr : &*found;
 }
@@ -293,9 +337,9 @@ std::string_view name_of(RunState state) {
 }
 
 bool TimelineFacts::at_start(const ScaleFall& fall) const {
-  constexpr std::int64_t kSoon = 20;
+  const std::int64_t soon = numbered ? 0 : 20;  // steps between entries are not told
   return !changes.empty() && fall.first == changes.front().after && first &&
-         fall.first - *first <= kSoon;
+         fall.first - *first <= soon;
 }
 
 std::optional<TimelineFacts> timeline_facts(const LogFindings& log) {

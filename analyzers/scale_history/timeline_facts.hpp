@@ -44,6 +44,7 @@ struct ScaleFall {
   double from = 0, to = 0;
   std::uint64_t reductions = 0;  ///< that the log tells
   std::optional<ScaleDriver> driver;
+  bool over = false;  ///< the scale grew again, or must have, twice at least
 };
 
 /// What of a run's scalars was NaN or infinite.
@@ -106,8 +107,11 @@ struct SkipBurst {
 struct ScaleJump {
   std::int64_t after = 0, by = 0;
   double from = 0, to = 0;
-  bool to_start = false;  ///< to where the run began
-  Interval lost;          ///< steps skipped from then on until it was back, or the log ends
+  bool to_start = false;    ///< to where the run began
+  std::uint64_t times = 1;  ///< with later ones
+  /// Steps skipped after all of them until the scale was back, or the log ends; empty where the log
+  /// does not tell which steps were.
+  std::optional<Interval> lost = {};
 };
 
 struct TimelineFacts {
@@ -141,7 +145,7 @@ struct TimelineFacts {
   std::vector<Nonfinite> nonfinite;
   std::optional<SkippedInVain> in_vain;
   std::optional<SlowStart> slow_start;
-  std::optional<ScaleJump> jump;   ///< the first
+  std::optional<ScaleJump> jump;   ///< the first of them
   std::optional<SkipBurst> burst;  ///< where no scale is told, which would show how far it fell
   /// Skipped steps after which the learning rate was another one, of those where it is known on
   /// both sides: the schedule went on without an update.
@@ -163,7 +167,7 @@ struct TimelineFacts {
   /// Whether surely no more were.
   bool few_skipped() const;
   /// The deepest fall to a scale of 1 or less, which scales nothing any more, or to a thousandth in
-  /// the course of the run, and from which it did not come back; null where there is none.
+  /// the course of the run, and that is not over; null where there is none.
   const ScaleFall* collapse() const;
   /// Whether the scale fell from the first one told on, or some steps later.
   bool at_start(const ScaleFall& fall) const;

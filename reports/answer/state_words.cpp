@@ -19,7 +19,10 @@ using analyzers::scale_history::TimelineFacts;
 /// Where the scale is, or came to.
 std::string place_text(const TimelineFacts& facts) {
   if (facts.settings) return "it settled at " + scale_name(facts.settings->init);
-  return facts.scale_first ? "it stays at " + scale_name(*facts.scale_first) : "";
+  if (!facts.scale_first) return "";
+  if (facts.changes.empty()) return "it stays at " + scale_name(*facts.scale_first);
+  return fmt::format("it went from {} to {}", scale_name(*facts.scale_first),
+                     scale_name(*facts.scale_last));
 }
 
 std::string skips_text(const TimelineFacts& facts) {
@@ -71,13 +74,16 @@ std::string why_unknown(const TimelineFacts& facts) {
 }
 
 std::string jump_text(const ScaleJump& jump) {
+  const Interval steps = jump.lost.value_or(Interval());
+  const std::string again =
+      jump.times == 1 ? "" : fmt::format(", the first of {} such jumps", jump.times);
   const std::string lost =
-      jump.lost.high == 0 ? ""
-                          : fmt::format(", and {} {} lost until it was back", count_text(jump.lost),
-                                        jump.lost.high == 1 ? "step was" : "steps were");
-  return fmt::format("The loss scale jumped from {} to {}{} by step {}{}.", scale_name(jump.from),
+      steps.high == 0 ? ""
+                      : fmt::format(", and {} {} lost until it was back", count_text(steps),
+                                    steps.high == 1 ? "step was" : "steps were");
+  return fmt::format("The loss scale jumped from {} to {}{} by step {}{}{}.", scale_name(jump.from),
                      scale_name(jump.to), jump.to_start ? ", where the run began," : "", jump.by,
-                     lost);
+                     again, lost);
 }
 
 }  // namespace

@@ -24,9 +24,8 @@ constexpr std::string_view kUseless =
     "A scale of 1 or less scales nothing, so the scale is not the cause: look for NaN or "
     "infinities in the model, the data or the learning rate.";
 constexpr std::string_view kGrown =
-    "The gradients grew as far as it fell, so the scale is not the cause: look for it in the "
-    "model, "
-    "the data or the learning rate.";
+    "Either the gradients grew as far as it fell, or NaN and infinities took it down: look for the "
+    "cause in the model, the data or the learning rate.";
 constexpr double kOverflow = 65520;  // and above, a value is infinite in binary16
 
 /// A dynamic scale comes down after a skipped step, and for no other reason.
@@ -135,8 +134,22 @@ std::string fall_text(const ScaleFall& fall, const TimelineFacts& facts, std::st
   return out + ".";
 }
 
+/// That the loss was NaN or infinite while the scale fell; empty where it was not.
+std::string loss_text(const ScaleFall& fall, const TimelineFacts& facts) {
+  using analyzers::scale_history::Quantity;
+  if (facts.numbered) return "";
+  for (const analyzers::scale_history::Nonfinite& found : facts.nonfinite) {
+    const bool within = fall.first <= found.last && found.first <= fall.last.value_or(found.first);
+    if (found.of != Quantity::loss || !within) continue;
+    return fmt::format("The loss is NaN or infinite from step {} {}.", found.first,
+                       found.since == found.first ? "on" : fmt::format("to {}", found.last));
+  }
+  return "";
+}
+
 std::string drove_text(const ScaleFall& fall, const TimelineFacts& facts) {
   if (fall.driver) return driver_text(*fall.driver) + ".";
+  if (std::string text = loss_text(fall, facts); !text.empty()) return text;
   return facts.magnitudes ? "The cause is unknown: no tensor's magnitudes are recorded there."
                           : "The cause is unknown: the log has no per-tensor magnitudes.";
 }

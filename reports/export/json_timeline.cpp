@@ -120,7 +120,8 @@ void put_state(Json& to, const TimelineFacts& facts) {
                   {"by", facts.jump->by},
                   {"from", number_json(facts.jump->from)},
                   {"to", number_json(facts.jump->to)},
-                  {"lost", to_json(facts.jump->lost)}};
+                  {"times", facts.jump->times}};
+    if (facts.jump->lost) to["jump"]["lost"] = to_json(*facts.jump->lost);
   }
   if (facts.ranks.ranks > 1) {
     to["ranks"] = {{"count", facts.ranks.ranks},

@@ -78,13 +78,15 @@ def test_a_printed_run_is_answered_rightly(tmp_path, form, kind):
     text = " ".join(said("recommend", log).split())
     anew = kind == "restarted" and "state_dict" in text
     assert text.startswith("The loss scale jumped" if anew else FIRST[state])
-    if state == "slow_start" and form != "Colossal-AI":
+    # Apex's forms end with the last skipped step: nothing shows that the scale after it held.
+    ends_falling = kind == "slow start" and form in ("Apex amp", "Apex FP16_Optimizer")
+    if state == "slow_start" and form not in ("Colossal-AI", "Apex FP16_Optimizer"):
         assert "it starts too high. Start it at 131072 (2^17)" in text
     if state == "broken":
         assert "no loss scale cures" in text or form == "Apex amp"
     if anew:
         assert re.search(r"from 131072 \(2\^17\) to (16777216|8388608) \(2\^2[34]\), where the run began", text)
-    settles = kind in ("healthy", "slow start", "restarted") and state != "unknown"
+    settles = kind in ("healthy", "slow start", "restarted") and state != "unknown" and not ends_falling
     tells_scale = form != "Colossal-AI"
     assert ("Start a dynamic loss scale at 131072 (2^17)" in text) == (settles and tells_scale)
     lines = said("recommend", log, "--framework", "pytorch")

@@ -70,6 +70,71 @@ TEST_CASE("skipped steps that left the scale make no shorter window") {
   CHECK(facts_of(steps).settings->window == Interval(100));
 }
 
+/// Ten steps each, as a counter tells them.
+underflow::Analysis counted(std::initializer_list<frames::SkippedSteps> skips) {
+  underflow::Analysis analysis;
+  analysis.logs.resize(1);
+  analysis.logs[0].kinds = {{"console log", {frames::Gap::tensors}}};
+  for (std::int64_t step = 10; step <= 2000; step += 10) {
+    log::StepScalars scalars;
+    scalars.step = step;
+    scalars.learning_rate = 0.1;
+    analysis.logs[0].scalars.push_back(scalars);
+  }
+  analysis.logs[0].skips = skips;
+  return analysis;
+}
+
+TimelineFacts facts_of_counted(std::initializer_list<frames::SkippedSteps> skips) {
+  return findings_of(counted(skips)).timelines.at(0);
+}
+
+TEST_CASE("a skipped step that left the scale shows hysteresis, and no window") {
+  const auto settings = facts_of_counted({{1001, 1010, Interval(1), 131072, 131072},
+                                          {1011, 1020, Interval(1), 131072, 65536}})
+                            .settings;
+  REQUIRE(settings);
+  CHECK_FALSE(settings->window);
+  CHECK(settings->hysteresis);
+}
+
+TEST_CASE("growth is between a scale that a skipped step left and its double") {
+  const auto settings = facts_of_counted({{11, 20, Interval(1), 131072, 65536},
+                                          {121, 130, Interval(1), 131072, 65536},
+                                          {131, 140, Interval(1), 1048576, 524288}})
+                            .settings;
+  REQUIRE(settings);
+  CHECK(settings->window == Interval(1, 118));  // not 18: there the scale began anew
+  CHECK_FALSE(settings->hysteresis);
+}
+
+TEST_CASE("at its floor a scale shows no window") {
+  std::vector<Step> steps(50, Step{4});
+  for (const double scale : {4, 2, 1, 1, 1, 1}) steps.push_back({scale, true});
+  steps.insert(steps.end(), 5, Step{1});
+  const auto settings = facts_of(steps).settings;
+  REQUIRE(settings);
+  CHECK_FALSE(settings->window);
+  CHECK_FALSE(settings->hysteresis);
+}
+
+TEST_CASE("a scale settles only where it was tried and held") {
+  std::vector<Step> falling;
+  for (int log2 = 32; log2 > 20; --log2) falling.push_back({std::ldexp(1.0, log2), true});
+  CHECK_FALSE(facts_of(falling).settings);
+  std::vector<Step> growing;
+  for (int log2 = 7; log2 < 14; ++log2)
+    growing.insert(growing.end(), 30, Step{std::ldexp(1.0, log2)});
+  CHECK_FALSE(facts_of(growing).settings);
+  growing.insert(growing.end(), 200, Step{0x1p13});  // its greatest
+  REQUIRE(facts_of(growing).settings);
+  CHECK(facts_of(growing).settings->init == 0x1p13);
+  // The scale is told of one skipped step alone, and nobody knows how long it was that.
+  const auto once = facts_of_counted({{1001, 1010, Interval(1), 131072, 65536}}).settings;
+  REQUIRE(once);
+  CHECK(once->init == 65536);
+}
+
 TEST_CASE("a scale that rises further than growth takes it began anew") {
   std::vector<Step> steps = sawtooth(3, 100, 0x1p15);
   for (int log2 = 24; log2 > 15; --log2) steps.push_back({std::ldexp(1.0, log2), true});
@@ -82,6 +147,28 @@ TEST_CASE("a scale that rises further than growth takes it began anew") {
   CHECK(facts.jump->lost == 8);  // then it is back at 2^16
   CHECK_FALSE(facts.jump->to_start);
   CHECK_FALSE(facts_of(sawtooth(5, 20, 64)).jump);
+}
+
+TEST_CASE("every restart of the scaler counts, and its lost steps only where skips are told") {
+  std::vector<Step> steps = sawtooth(3, 100, 0x1p15);
+  for (int i = 0; i < 2; ++i) {
+    for (int log2 = 24; log2 > 15; --log2) steps.push_back({std::ldexp(1.0, log2), true});
+    steps.insert(steps.end(), 60, Step{0x1p15});
+  }
+  const TimelineFacts facts = facts_of(steps);
+  REQUIRE(facts.jump);
+  CHECK(facts.jump->times == 2);
+  CHECK(facts.jump->by == 304);
+  REQUIRE(facts.jump->lost);
+  CHECK(*facts.jump->lost == Interval(8 + 9));  // back at 2^16, and at 2^15
+  underflow::Analysis analysis = counted({});
+  for (log::StepScalars& scalars : analysis.logs[0].scalars) {
+    scalars.loss_scale = scalars.step < 1000 ? 0x1p15 : 0x1p24;
+  }
+  analysis.logs[0].scalars.back().loss_scale = 0x1p15;
+  const auto untold = findings_of(std::move(analysis)).timelines.at(0);
+  REQUIRE(untold.jump);
+  CHECK_FALSE(untold.jump->lost);
 }
 
 TEST_CASE("a schedule that goes on at skipped steps is ahead") {
