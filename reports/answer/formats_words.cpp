@@ -83,12 +83,12 @@ std::vector<std::string> delayed_sentences(const AmaxHistory& history) {
   for (const Finding& finding : delayed_findings(history)) out.push_back(text_of(finding));
   if (!out.empty()) return out;
   const HistoryChoice& usual = history.at_default();
-  return {
-      fmt::format("FP8 with delayed scaling can keep the default {}: it clips the largest "
-                  "magnitude in {}, and {} of the values become zero. No other length loses "
-                  "much less.",
-                  setting_of(usual), clipped_text(usual, history),
-                  share_text(usual.flushed, history.values.high))};
+  return {fmt::format(
+      "FP8 with delayed scaling can keep the default {}: it clips the largest magnitude in {} ({} "
+      "with {}), and {} of the values become zero. No other length loses much less.",
+      setting_of(usual), clipped_text(usual, history),
+      count_text(history.with_margin.clipped_steps), code("margin=1"),
+      share_text(usual.flushed, history.values.high))};
 }
 
 Table delayed_table(const AmaxHistory& history) {

@@ -57,15 +57,16 @@ TEST_CASE("delayed scaling: a healthy log has no finding and a sentence", "[dela
   REQUIRE(delayed_sentences(healthy).size() == 1);
   CHECK(plain(delayed_sentences(healthy)[0]) ==
         "FP8 with delayed scaling can keep the default amax_history_len=1024: it clips the largest "
-        "magnitude in 30 of 100 casts (4 with margin=1), and 4 % to 5 % of the values become zero. "
+        "magnitude in 30 of 100 casts (4 with margin=1), and 4.00 % to 5.00 % of the values become "
+        "zero. "
         "No other length loses much less.");
   CHECK(said_of(history(20, 20, 12)).empty());  // as by chance
 }
 
 TEST_CASE("delayed scaling: a shorter history that loses less", "[delayed_scaling]") {
   CHECK(said_of(history({20, 30}, {50, 60}, 4)) ==
-        "note: FP8 with delayed scaling loses least at amax_history_len=1: 2 % to 3 % of the "
-        "values are clipped or become zero there, and 5 % to 6 % at the default "
+        "note: FP8 with delayed scaling loses least at amax_history_len=1: 2.00 % to 3.00 % of the "
+        "values are clipped or become zero there, and 5.00 % to 6.00 % at the default "
         "amax_history_len=1024, which holds on to large magnitudes of steps long past. Set "
         "amax_history_len=1. It clips the largest magnitude in 40 of 100 casts, the "
         "default in 30.\n");
