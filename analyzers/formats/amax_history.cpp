@@ -207,9 +207,9 @@ const HistoryChoice* AmaxHistory::better() const {
 }
 
 bool AmaxHistory::clips() const {
-  const auto clipped = static_cast<double>(at_default().clipped_steps);
+  const auto clipped = static_cast<double>(with_margin.clipped_steps);
   return clipped >= kLastingShare * static_cast<double>(steps) &&
-         clipped > 2 * at_default().by_chance;
+         clipped > 2 * with_margin.by_chance;
 }
 
 std::vector<AmaxHistory> amax_histories(const underflow::Analysis& analysis) {

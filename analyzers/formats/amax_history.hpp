@@ -32,14 +32,16 @@ struct AmaxHistory {
   std::uint64_t left_out = 0;  ///< steps of tensors with infinities or NaN, which no format cures
   Interval values;             ///< finite and nonzero, at these steps
   std::vector<HistoryChoice> choices;  ///< by length, ascending; the last has the default length
-  HistoryChoice with_margin;           ///< the default length at margin = 1
+  HistoryChoice
+      with_margin;  ///< the default length at margin=1: clipped by more than a factor of 2
 
   const HistoryChoice& at_default() const { return choices.back(); }
   /// The length that loses fewest values, where the default surely loses so many more that it
   /// matters (kKeepLimit); else null.
   const HistoryChoice* better() const;
-  /// Whether the default clips largest magnitudes in many steps, and more often than by chance:
-  /// they grow faster than any history follows.
+  /// Whether largest magnitudes are clipped in many steps by more than a factor of 2, and more
+  /// often than by chance: they grow faster than any history follows. A training that begins well
+  /// has magnitudes that grow, too, but not so fast.
   bool clips() const;
 };
 

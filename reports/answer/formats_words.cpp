@@ -50,15 +50,16 @@ std::vector<Finding> delayed_findings(const AmaxHistory& history) {
   std::vector<Finding> found;
   const HistoryChoice& usual = history.at_default();
   if (history.clips()) {
+    const HistoryChoice& far = history.with_margin;
     found.push_back(
         {Severity::note,
          fmt::format("FP8 with delayed scaling would clip the largest magnitude in {} at the "
-                     "default {}, most often that of {}: magnitudes grow faster than the scales "
-                     "follow.",
-                     clipped_text(usual, history), setting_of(usual), code(usual.most_clipped)),
-         fmt::format("No shorter history clips less. {} leaves {} of these casts, and {} has none: "
-                     "it takes each scale from the tensor itself.",
-                     code("margin=1"), count_text(history.with_margin.clipped_steps),
+                     "default {}, in {} of them by more than a factor of 2, most often that of {}: "
+                     "magnitudes grow faster than the scales follow.",
+                     clipped_text(usual, history), setting_of(usual), count_text(far.clipped_steps),
+                     code(far.most_clipped)),
+         fmt::format("No shorter history clips less. {} clips none: it takes each scale from the "
+                     "tensor itself.",
                      code("Float8CurrentScaling")),
          Evidence::formats});
   }
@@ -82,12 +83,12 @@ std::vector<std::string> delayed_sentences(const AmaxHistory& history) {
   for (const Finding& finding : delayed_findings(history)) out.push_back(text_of(finding));
   if (!out.empty()) return out;
   const HistoryChoice& usual = history.at_default();
-  return {
-      fmt::format("FP8 with delayed scaling can keep the default {}: it clips the largest "
-                  "magnitude in {}, and {} of the values become zero. No other length loses "
-                  "much less.",
-                  setting_of(usual), clipped_text(usual, history),
-                  share_text(usual.flushed, history.values.high))};
+  return {fmt::format(
+      "FP8 with delayed scaling can keep the default {}: it clips the largest magnitude in {} ({} "
+      "with {}), and {} of the values become zero. No other length loses much less.",
+      setting_of(usual), clipped_text(usual, history),
+      count_text(history.with_margin.clipped_steps), code("margin=1"),
+      share_text(usual.flushed, history.values.high))};
 }
 
 Table delayed_table(const AmaxHistory& history) {
