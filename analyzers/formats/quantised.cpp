@@ -2,6 +2,7 @@
 #include "analyzers/formats/quantised.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace halfscope::analyzers::formats {
@@ -49,13 +50,15 @@ bool reaches(const QuantisedValue& value, double limit) { return value.high * kP
 
 void add_limits(QuantisedUnderflow& to, const QuantisedSeries& series) {
   for (std::size_t i = 0; i < kUnderflowLimits.size(); ++i) {
+    std::uint64_t seen = 0;
     for (const QuantisedValue& value : series.values) {
+      ++seen;
       if (!reaches(value, kUnderflowLimits[i])) {
         to.since[i].reset();
         to.at_end[i] = 0;
         continue;
       }
-      ++to.steps_above[i];
+      if (++to.steps_above[i] == seen) to.at_begin[i] = seen;
       ++to.at_end[i];
       if (!to.since[i]) to.since[i] = value.step;
     }
@@ -75,8 +78,8 @@ std::vector<UnderflowCell> cells_of(const QuantisedSeries& series,
   return cells;
 }
 
-QuantisedUnderflow underflow_of(const QuantisedSeries& series,
-                                const std::vector<QuantisedColumn>& columns) {
+QuantisedUnderflow shares_of(const QuantisedSeries& series,
+                             const std::vector<QuantisedColumn>& columns) {
   QuantisedUnderflow found;
   found.largest = largest_of(series, share_of);
   found.last = share_of(series.values.back());
@@ -109,18 +112,20 @@ bool surely_used(Recipe recipe) {
   return recipe == Recipe::own || recipe == Recipe::nvfp4 || recipe == Recipe::fp8_delayed_scaling;
 }
 
+bool has_share(const QuantisedTensor& tensor) { return tensor.underflow || tensor.overflow; }
+
 /// Where no recipe is surely the run's, the one of most tensors is taken as it.
 void mark_judged(std::vector<QuantisedTensor>& tensors) {
   std::map<Recipe, std::size_t> counts;
   for (const QuantisedTensor& tensor : tensors) {
-    if (tensor.underflow) ++counts[tensor.recipe];
+    if (has_share(tensor)) ++counts[tensor.recipe];
   }
   const auto sure = std::ranges::any_of(counts, [](const auto& c) { return surely_used(c.first); });
   const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto most = std::max_element(counts.begin(), counts.end(), fewer);
   for (QuantisedTensor& tensor : tensors) {
     tensor.judged =
-        tensor.underflow && (sure ? surely_used(tensor.recipe) : tensor.recipe == most->first);
+        has_share(tensor) && (sure ? surely_used(tensor.recipe) : tensor.recipe == most->first);
   }
 }
 
@@ -172,7 +177,9 @@ std::vector<RecipeLoss> recipes_of(const std::vector<QuantisedTensor>& tensors) 
 }  // namespace
 
 bool QuantisedUnderflow::lasts(std::size_t limit) const {
-  const std::uint64_t above = steps_above[limit];
+  const std::uint64_t first = at_begin[limit];
+  const bool first_alone = first <= kFirstSteps && first < steps;
+  const std::uint64_t above = steps_above[limit] - (first_alone ? first : 0);
   if (above == 0) return false;
   if (static_cast<double>(above) >= kLastingShare * static_cast<double>(steps)) return true;
   return at_end[limit] >= kLastingAtEnd;
@@ -210,6 +217,23 @@ const LayerLoss* QuantisedLog::worst() const {
   return most == layers.end() ? nullptr : &*most;
 }
 
+const QuantisedTensor* QuantisedLog::most_clipped() const {
+  const QuantisedTensor* most = nullptr;
+  for (const QuantisedTensor& tensor : tensors) {
+    if (!tensor.judged || !tensor.clips) continue;
+    if (most == nullptr || tensor.overflow->high > most->overflow->high) most = &tensor;
+  }
+  return most;
+}
+
+std::size_t QuantisedLog::clipping_layers() const {
+  std::set<std::string_view> names;
+  for (const QuantisedTensor& tensor : tensors) {
+    if (tensor.judged && tensor.clips) names.insert(tensor.layer);
+  }
+  return names.size();
+}
+
 QuantisedTensor& QuantisedCollector::tensor_of(const QuantisedSeries& series) {
   if (logs_.empty() || logs_.back().log != log_) {
     logs_.push_back({log_, series.log_steps.size(), columns_of(series.log_steps), {}, {}, {}});
@@ -237,9 +261,12 @@ void QuantisedCollector::add(const QuantisedSeries& series) {
   QuantisedTensor& tensor = tensor_of(series);
   switch (series.statistic) {
     case QuantisedStatistic::underflows:
-      tensor.underflow = underflow_of(series, logs_.back().columns);
+      tensor.underflow = shares_of(series, logs_.back().columns);
       break;
-    case QuantisedStatistic::overflows: tensor.overflow = largest_of(series, share_of); break;
+    case QuantisedStatistic::overflows:
+      tensor.overflow = largest_of(series, share_of);
+      tensor.clips = shares_of(series, logs_.back().columns).lasts(kClipLimit);
+      break;
     case QuantisedStatistic::scale_inv_min: tensor.scale_inv_least = least_of(series); break;
     case QuantisedStatistic::scale_inv_max:
       tensor.scale_inv_most = largest_of(series, as_is);

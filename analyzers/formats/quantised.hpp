@@ -22,10 +22,13 @@ namespace halfscope::analyzers::formats {
 inline constexpr std::array kUnderflowLimits = {0.005, 0.01, 0.02, 0.04};
 /// The one that decides whether a layer is to stay in BF16: kUnderflowLimits[kKeepLimit].
 inline constexpr std::size_t kKeepLimit = 2;
-/// Of a tensor's recorded steps so many must be at the limit, or its last ones: the first steps of
-/// delayed scaling have no history, and lose nearly all.
+/// The one that decides whether it is worth a finding that values are clipped.
+inline constexpr std::size_t kClipLimit = 0;
+/// Of a tensor's recorded steps so many must be at the limit, or its last ones. So many of the
+/// first do not count where others follow: delayed scaling has no history there, and loses nearly
+/// all.
 inline constexpr double kLastingShare = 0.05;
-inline constexpr std::uint64_t kLastingAtEnd = 3;
+inline constexpr std::uint64_t kLastingAtEnd = 3, kFirstSteps = 3;
 
 /// Most columns of a heat map of layers and steps.
 inline constexpr std::size_t kMostColumns = 400;
@@ -52,7 +55,8 @@ struct QuantisedUnderflow {
   std::array<std::uint64_t, kUnderflowLimits.size()> steps_above{};
   /// The first of the steps that end in the last one and are all so; empty where the last is not.
   std::array<std::optional<std::int64_t>, kUnderflowLimits.size()> since;
-  std::array<std::uint64_t, kUnderflowLimits.size()> at_end{};  ///< how many these are
+  std::array<std::uint64_t, kUnderflowLimits.size()> at_end{};    ///< how many these are
+  std::array<std::uint64_t, kUnderflowLimits.size()> at_begin{};  ///< the first steps that are so
   std::vector<UnderflowCell> cells;  ///< ascending; of columns with steps of it
 
   /// Whether it is at the limit for more than a few steps.
@@ -67,7 +71,8 @@ struct QuantisedTensor {
   bool columnwise = false;
   bool judged = false;  ///< the run used this recipe, as far as the log shows
   std::optional<QuantisedUnderflow> underflow;
-  std::optional<AtStep> overflow;         ///< the largest share that was clipped
+  std::optional<AtStep> overflow;  ///< the largest share that was clipped
+  bool clips = false;  ///< kUnderflowLimits[kClipLimit] or more, for more than a few steps
   std::optional<AtStep> scale_inv_least;  ///< over the steps
   std::optional<AtStep> scale_inv_most;
   std::optional<AtStep> mse_largest, mse_last;
@@ -112,6 +117,10 @@ struct QuantisedLog {
   std::size_t lasting_at(std::size_t limit) const;
   /// The layer whose tensor lost most; null where no layer has a share.
   const LayerLoss* worst() const;
+  /// The judged tensor that clips and clipped most; null where none does.
+  const QuantisedTensor* most_clipped() const;
+  /// Layers with a judged tensor that clips.
+  std::size_t clipping_layers() const;
   const QuantisedUnderflow& underflow_of(const LayerLoss& layer) const {
     return *tensors[layer.worst].underflow;
   }

@@ -399,7 +399,8 @@ class Jump(Record):
     by: int
     from_: float = field('from')
     to: float
-    lost: int | list[int]
+    times: int
+    lost: int | list[int] | None
 
 
 class Rank(Record):

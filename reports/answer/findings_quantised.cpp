@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings about what became zero in FP8 or FP4.
+// Findings about what became zero in FP8 or FP4, and what was clipped.
 #include <utility>
 
 #include "reports/answer/findings_list.hpp"
@@ -10,9 +10,12 @@ namespace halfscope::reports::answer::found {
 
 void quantised(const analyzers::Study& study, List& to) {
   for (const analyzers::formats::QuantisedLog& log : study.quantised) {
-    Finding finding = quantised_finding(log);
-    if (study.analysis.logs.size() > 1) finding.title = code(log.log) + ": " + finding.title;
-    to.push_back(std::move(finding));
+    const auto tell = [&](Finding finding) {
+      if (study.analysis.logs.size() > 1) finding.title = code(log.log) + ": " + finding.title;
+      to.push_back(std::move(finding));
+    };
+    tell(quantised_finding(log));
+    if (auto clipped = clipped_finding(log)) tell(std::move(*clipped));
   }
 }
 

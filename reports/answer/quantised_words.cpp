@@ -12,6 +12,7 @@
 namespace halfscope::reports::answer {
 
 using analyzers::formats::AtStep;
+using analyzers::formats::kClipLimit;
 using analyzers::formats::kKeepLimit;
 using analyzers::formats::kUnderflowLimits;
 using analyzers::formats::LayerLoss;
@@ -28,9 +29,14 @@ std::string limit_text(std::size_t limit) {
   return fmt::format("{:g} %", 100 * kUnderflowLimits[limit]);
 }
 
-/// "5.89 %"; of a printed 0.0000 "below 0.0001 %".
+/// "5.89 %"; of a printed 0.0000 "below 0.0001 %". What is below a limit is not rounded to it.
 std::string printed_share(const AtStep& share) {
-  return share.low <= 0 ? "below 0.0001 %" : share_text(share.middle());
+  if (share.low <= 0) return "below 0.0001 %";
+  const std::string text = share_text(share.middle());
+  const bool seems_at_limit = std::ranges::any_of(kUnderflowLimits, [&](double limit) {
+    return share.high < limit && text == share_text(limit);
+  });
+  return seems_at_limit ? fmt::format("{:.4f} %", 100 * share.middle()) : text;
 }
 
 /// "FP8", "FP8 and NVFP4": the recipes that are judged.
@@ -100,6 +106,15 @@ Finding nothing_lost(const QuantisedLog& log) {
                       plural(log.layers.size(), "layer"), limit_text(kKeepLimit), format_text(log),
                       most_text(log, *log.worst())),
           "No layer needs BF16 because of underflow.", Evidence::quantised};
+}
+
+/// How many layers clip, of how many: those with shares of underflow, or of what was clipped.
+std::string clipping_text(const QuantisedLog& log) {
+  std::set<std::string_view> layers;
+  for (const QuantisedTensor& tensor : log.tensors) {
+    if (tensor.judged) layers.insert(tensor.layer);
+  }
+  return fmt::format("{} of {}", count_text(log.clipping_layers()), plural(layers.size(), "layer"));
 }
 
 std::string limits_sentence(const QuantisedLog& log) {
@@ -223,6 +238,7 @@ Section section_of(const QuantisedLog& log, bool named) {
   Section section;
   section.title = named ? code(log.log) + ": underflow in FP8" : "Underflow in FP8";
   section.sentences.push_back(text_of(quantised_finding(log)));
+  if (const auto clipped = clipped_finding(log)) section.sentences.push_back(text_of(*clipped));
   if (log.layers.empty()) return section;
   for (const std::string& sentence :
        {limits_sentence(log), brief_sentence(log), assumed_sentence(log)}) {
@@ -269,6 +285,19 @@ Finding quantised_finding(const QuantisedLog& log) {
                    : keep.size() == 1 ? "Keep this layer in BF16."
                                       : "Keep these layers in BF16.";
   return finding;
+}
+
+std::optional<Finding> clipped_finding(const QuantisedLog& log) {
+  const QuantisedTensor* most = log.most_clipped();
+  if (most == nullptr) return std::nullopt;
+  return Finding{
+      Severity::warning,
+      fmt::format("{} {} {} or more of a tensor to the largest value of its format, the most {} "
+                  "of {} at step {}.",
+                  clipping_text(log), log.clipping_layers() == 1 ? "clips" : "clip",
+                  limit_text(kClipLimit), printed_share(*most->overflow), code(most->name()),
+                  most->overflow->step),
+      "Use current scaling, or a larger margin of delayed scaling.", Evidence::quantised};
 }
 
 std::vector<Section> quantised_sections(const analyzers::Findings& found) {

@@ -2,6 +2,7 @@
 // What a run lost in FP8 or FP4, in words, and the lines that keep layers in BF16.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,9 @@ namespace halfscope::reports::answer {
 
 /// What is to be said of a log first, and what to do.
 Finding quantised_finding(const analyzers::formats::QuantisedLog& log);
+
+/// Elements above the largest value of the format, for more than a few steps; empty where none are.
+std::optional<Finding> clipped_finding(const analyzers::formats::QuantisedLog& log);
 
 /// A section a log: the finding, the limits, lines to paste, tables.
 std::vector<Section> quantised_sections(const analyzers::Findings& found);

@@ -61,7 +61,9 @@ def by_name(rows):
 
 def lasts(shares, limit):
     above = [share >= limit for _, share in shares]
-    return sum(above) > 0 and (20 * sum(above) >= len(above) or (len(above) >= 3 and all(above[-3:])))
+    first = above.index(False) if False in above else 0
+    counted = sum(above) - (first if first <= 3 else 0)
+    return counted > 0 and (20 * counted >= len(above) or (len(above) >= 3 and all(above[-3:])))
 
 
 def since(shares, limit):
@@ -195,6 +197,37 @@ def test_first_steps_without_history_are_no_reason(tmp_path):
     (found,) = json.loads(run("analyze", log, "--json", "-")[0])["fp8"]
     assert found["keep_in_bf16"] == []
     assert found["briefly_above"] == ["x.fc1"]
+
+
+@pytest.mark.parametrize(("first", "steps", "keeps"), [(1, 20, 0), (1, 2, 0), (3, 10, 0), (4, 10, 1), (2, 2, 1)])
+def test_first_steps_of_few_are_no_reason(first, steps, keeps, tmp_path):
+    log = constant(tmp_path, {"x.fc1": ["90.0000"] * first + ["0.1000"] * (steps - first)}, range(steps))
+    (found,) = json.loads(run("analyze", log, "--json", "-")[0])["fp8"]
+    assert found["keep_in_bf16"] == ["x.fc1"][:keeps]
+    assert found["briefly_above"] == ["x.fc1"][keeps:]
+
+
+def test_what_is_clipped_is_said(tmp_path):
+    rows = []
+    for step in range(0, 400, 10):
+        for layer, share in ((0, "0.0000"), (1, "0.0100"), (2, "12.5000")):
+            rows.append((f"x.{layer}.fc1_gradient_underflows%", step, "0.0000"))
+            rows.append((f"x.{layer}.fc1_gradient_overflows%", step, share))
+    said = "1 of 3 layers clips 0.5 % or more of a tensor to the largest value of its format, the most 12.5 % of " \
+           "x.2.fc1_gradient at step 0."
+    log = write(tmp_path / "te.log", rows)
+    for command in ("analyze", "recommend"):
+        assert said in " ".join(run(command, log)[0].split())
+    assert run("recommend", log)[0].startswith("1 of 3 layers clips")
+    alone = write(tmp_path / "alone.log", [row for row in rows if "overflows%" in row[0]])
+    assert said in " ".join(run("analyze", alone)[0].split())
+    first = write(tmp_path / "first.log", [row if row[1] == 0 else (*row[:2], "0.0000") for row in rows])
+    assert "clips 0.5" not in run("analyze", first)[0]
+
+
+def test_a_share_below_the_limit_is_not_rounded_to_it(tmp_path):
+    out, _ = run("analyze", constant(tmp_path, {"x.fc1": "1.9999", "x.fc2": "0.0000"}))
+    assert "the most is 1.9999 % of x.fc1_gradient at step 0" in " ".join(out.split())
 
 
 def test_a_loss_that_begins_late_and_stays_is_one(tmp_path):

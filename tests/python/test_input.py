@@ -289,14 +289,39 @@ def test_lines_that_a_terminal_wrapped(columns, tmp_path):
     assert ("a terminal wrapped a line" in err and f"{columns} columns" in err) == some
 
 
-def test_a_number_that_may_be_cut_is_not_used(tmp_path):
-    """Nothing but the next row shows that 3276 is not the scale."""
+def test_a_wrapped_line_of_megatron_whose_end_begins_much_like_the_next_line(tmp_path):
+    form = (" iteration {:8d}/    2000 | consumed samples: {:12d} | elapsed time per iteration (ms): 100.0 | learning "
+            "rate: 1.000E-04 | global batch size:     8 | lm loss: 2.000000E+00 | loss scale: {} | grad norm: {} | "
+            "number of skipped iterations: {:3d} | number of nan iterations:   0 |")
+    rows = [(8388608.0, "nan", 10), (131072.0, "0.373", 6), (65536.0, "0.371", 1), (1024.0, "0.372", 6)] * 5
+    lines = [form.format(10 * (i + 1), 80 * (i + 1), *row) for i, row in enumerate(rows)]
+    (tmp_path / "plain").write_text("\n".join(lines) + "\n")
+    at = {line.index(" iterations:") for line in lines}
+    columns = [c for c in range(60, 140) if any(i % c == 0 for i in at)]
+    assert columns
+    for width in columns:
+        (tmp_path / "wrapped").write_text(wrapped("\n".join(lines), width))
+        assert analyzed(tmp_path / "wrapped", "LOG") == analyzed(tmp_path / "plain", "LOG")
+
+
+def test_scales_are_powers_of_two_with_the_next_row_alone(tmp_path):
     line = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {}\n"
-    text = "".join(line.format(2.0**k) for k in (15, 13)) + line.format(2.0**14)
+    text = "".join(line.format(2.0**k) for k in range(31, 14, -1))
+    (tmp_path / "plain").write_text(text)
+    (tmp_path / "wrapped").write_text(wrapped(text, 80))
+    assert analyzed(tmp_path / "wrapped", "LOG") == analyzed(tmp_path / "plain", "LOG")
+    assert "its rows are joined" in run("analyze", tmp_path / "wrapped")[1]
+
+
+def test_a_number_that_may_be_cut_is_not_used(tmp_path):
+    """Nothing but the next row shows that 3000 is not the scale."""
+    line = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {}\n"
+    text = "".join(line.format(scale) for scale in (30000.0, 7500.0, 15000.0))
     (tmp_path / "log").write_text("begin\n" + wrapped(text, 76) + line.format("4.0"))
     out, err = run("analyze", tmp_path / "log", "--json", "-")
     assert "a terminal seems to have wrapped a line within a number: 3 times" in err
-    assert "3276" not in out and "819" not in out and "1638" not in out
+    assert not any(scale in out for scale in ("3000", "7500", "1500"))
+    assert json.loads(out)["timeline"][0]["skipped"] == [1, 4]
 
 
 def test_a_log_in_a_folder_below(tmp_path):

@@ -157,3 +157,12 @@ def test_msprobes_dump_names_the_first_node_that_makes_infinities(tmp_path):
     peaks = {p["name"]: p for p in analyzed(tmp_path / "step6")["peaks"]}
     assert peaks["Module.z4.Linear.forward.0.input.0"]["max_abs"] == 2.0
     assert peaks["Module.z4.Linear.forward.0.input.0"]["role"] == "activation"
+
+
+@pytest.mark.parametrize("metric", ["loss_scale", "grad_scale", "train/loss_scale"])
+def test_a_chart_that_weights_and_biases_exports(metric, tmp_path):
+    rows = [f'"{step}","{65536.0 if step < 50 else 32768.0}","65536.0","65536.0"' for step in range(1, 100)]
+    name = f"run-7 - {metric}"
+    (tmp_path / "wandb.csv").write_text(f'"Step","{name}","{name}__MIN","{name}__MAX"\n' + "\n".join(rows) + "\n")
+    [timeline] = analyzed(tmp_path / "wandb.csv")["timeline"]
+    assert timeline["steps"] == 99 and timeline["last_scale"] == 32768

@@ -11,11 +11,16 @@
 namespace halfscope::analyzers::readers::common {
 namespace {
 
-/// The parts of a tag between slashes and dots, in lower case, words joined by '_'.
+/// The parts of a tag between slashes and dots, in lower case, words joined by '_'. W&B's exports
+/// write "RUN - METRIC".
 std::vector<std::string> parts_of(std::string_view tag) {
+  constexpr std::string_view kOfRun = " - ";
   std::vector<std::string> parts(1);
-  for (const char c : tag) {
-    if (c == '/' || c == '.') {
+  for (std::size_t i = 0; i < tag.size(); ++i) {
+    const char c = tag[i];
+    const bool of_run = tag.substr(i).starts_with(kOfRun);
+    if (of_run) i += kOfRun.size() - 1;
+    if (of_run || c == '/' || c == '.') {
       parts.emplace_back();
     } else if (c == '-' || c == ' ') {
       parts.back().push_back('_');

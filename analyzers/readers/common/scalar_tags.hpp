@@ -26,7 +26,8 @@ std::string_view name_of(ScalarMeaning meaning);
 
 /// By the last part of a tag, whatever its case and separators: "train/loss", "lm loss",
 /// "Train/Samples/lr", "learning-rate", "lr-AdamW/pg1", "amp/scale", "Train/Samples/loss_scale",
-/// "eval/loss", "val_loss", and by the one before it in "Loss/train". Empty for all else.
+/// "eval/loss", "val_loss", "run 7 - loss", and by the one before it in "Loss/train". Empty for all
+/// else.
 std::optional<ScalarMeaning> scalar_meaning(std::string_view tag);
 
 /// Tells the timeline a value by what it means.

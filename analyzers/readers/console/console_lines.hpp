@@ -83,6 +83,7 @@ struct ConsoleLine {
   std::optional<Bar> bar;
   LineScalars scalars;
   std::optional<double> odd_scale;  ///< what stands for a scale and is none, or 0
+  bool cut_overflow = false;        ///< of a skipped step, but a terminal may have cut its numbers
   bool at_minimum = false;          ///< the run ended since its scale cannot be lowered any more
 
   /// Whether it is of a console log: a progress bar alone may be any program's.

@@ -7,7 +7,11 @@
 // * "{'loss': 1.2, 'grad_norm': nan, 'learning_rate': 1e-05, 'epoch': 0.1}" and "{'eval_loss': 1.2,
 //   ..}": Hugging Face Trainer; numbers may be strings. 'global_step/max_steps': '10/400' in
 //   ms-swift's.
-// * "Epoch 1, validation: loss=1.2, over ..": icefall.
+// * "Epoch 1, validation: loss=1.2, over ..": icefall, " validation loss at iteration 200 | lm loss
+//   value: 1.2 |": Megatron-LM, "validation results at iteration 200 | lm_loss value: 1.2":
+//   GPT-NeoX, "valid on 'valid' subset | loss 1.2 |" and "{"valid_loss": "1.2", ..}": fairseq,
+//   "Validation Metrics (step 200) - Loss: 1.2": fairseq2, "eval_loss: 1.2, .., eval_runtime: 1":
+//   PaddleNLP, and "val_loss: 1.2" in NeMo's lines of training: evaluations.
 // Lines that tell steps (console_periodic.cpp) have their scalars by the same names.
 #include <algorithm>
 #include <array>
@@ -77,10 +81,29 @@ std::optional<bool> overflow_condition(std::string_view line) {
   return condition->starts_with("False") ? std::optional(false) : std::nullopt;
 }
 
+/// A line of an evaluation: its loss is the field `name` from `mark` on.
+struct Evaluation {
+  std::string_view mark, name;
+  std::string_view beside = {};  ///< what such a line has besides
+};
+constexpr Evaluation kEvaluations[] = {
+    {"{'eval_loss': ", "eval_loss"},
+    {"eval_loss: ", "eval_loss", "eval_runtime: "},
+    {", validation: loss=", "loss", "Epoch "},
+    {"' subset | loss ", "loss", "valid on '"},
+    {"\"valid_loss\": ", "valid_loss", "\"valid_num_updates\""},
+    {"validation loss at ", "lm loss value"},
+    {"validation results at ", "lm_loss value"},
+    {"Validation Metrics (step ", "Loss"},
+};
+
 std::optional<double> evaluation_loss(std::string_view line) {
-  if (has(line, "{'eval_loss': ")) return field(line, "eval_loss");
-  const bool of_icefall = has(line, "Epoch ") && has(line, ", validation: loss=");
-  return of_icefall ? number_after(line, ", validation: loss=") : std::nullopt;
+  for (const Evaluation& evaluation : kEvaluations) {
+    const std::size_t at = line.find(evaluation.mark);
+    if (at == std::string_view::npos || !has(line, evaluation.beside)) continue;
+    if (const auto loss = field(line.substr(at), evaluation.name)) return loss;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -111,6 +134,8 @@ LineScalars scalars_of(std::string_view line, bool tells_steps, bool has_bar) {
   for (const Name& name : kNames) {
     if (!(found.*name.scalar)) found.*name.scalar = field(line, name.name);
   }
+  // Lightning and NeMo repeat the last evaluation's among the training's.
+  if (found.any() && !found.evaluation_loss) found.evaluation_loss = field(line, "val_loss");
   found.nan_iterations = count_after(line, "number of nan iterations:");
   if (of_training && !tells_steps) found.step = count_field(line, "global_step");
   if (of_dictionary) found.step = count_after(line, "'global_step/max_steps': '");

@@ -25,13 +25,14 @@ std::size_t columns_of(std::string_view row) {
       row, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-/// How a row begins: its first characters, with all digits alike and all letters alike.
+/// How a row begins: its first characters, with all digits alike and all letters alike. As many as
+/// part Megatron-LM's " iteration      10/" from the end of its line: " iterations:   1 |".
 std::uint64_t shape_of(std::string_view row) {
-  std::uint64_t shape = 0;
-  for (const char c : row.substr(0, 8)) {
+  std::uint64_t shape = 0xCBF29CE484222325;  // FNV-1a
+  for (const char c : row.substr(0, 12)) {
     const auto byte = static_cast<unsigned char>(c);
     const unsigned char alike = is_digit(c) ? '0' : std::isalpha(byte) != 0 ? 'a' : byte;
-    shape = shape << 8 | alike;
+    shape = (shape ^ alike) * 0x100000001B3;
   }
   return shape;
 }
@@ -90,12 +91,15 @@ int facts_in(const ConsoleLine& line) {
   return facts;
 }
 
-/// Whether scales change as they do: by powers of two.
-bool halves(const ConsoleLine& line) {
-  if (!line.overflow || !line.overflow->attempted || !line.overflow->next) return false;
+bool is_power_of_two(double ratio) {
   int exponent = 0;
-  return *line.overflow->next > 0 &&
-         std::frexp(*line.overflow->attempted / *line.overflow->next, &exponent) == 0.5;
+  return std::frexp(ratio, &exponent) == 0.5;
+}
+
+/// Whether scales are as they mostly are: powers of two, or at least halved by one.
+bool is_likely(const ConsoleLine& line) {
+  if (!line.overflow || !line.overflow->next || !(*line.overflow->next > 0)) return false;
+  return is_power_of_two(line.overflow->attempted.value_or(1) / *line.overflow->next);
 }
 
 /// Whether a row and those that may continue it say more together than each for itself.
@@ -111,7 +115,7 @@ bool say_more_together(std::string_view row, Rows rest, const Wrapping& wrapping
     line += *next;
     last = *next;
     const ConsoleLine joined = console_line(line);
-    if (facts_in(joined) > apart || (first.overflow && !halves(first) && halves(joined))) {
+    if (facts_in(joined) > apart || (first.overflow && !is_likely(first) && is_likely(joined))) {
       return true;
     }
   }

@@ -51,6 +51,7 @@ void ConsoleSteps::begin(const Survey& survey, common::Contradictions& contradic
 void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
   line_ = number;
   at_minimum_ |= line.at_minimum;
+  if (line.cut_overflow && !survey_.counts_skips) ++perhaps_;
   if (line.odd_scale) {
     const bool zero = *line.odd_scale == 0;
     contradictions_->add(zero ? kZeroScale : kNoScale, number,

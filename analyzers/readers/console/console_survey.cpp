@@ -152,16 +152,19 @@ class WholeLines {
 
   /// Of several rows: put together in `joined`.
   std::optional<std::string_view> next(std::string& joined) {
-    while (const auto row = lines_.next()) {
-      number_ = lines_.number();
-      if (faults_ && row->find('\0') != std::string_view::npos) faults_->add(kNul, number_);
-      if (!goes_on(*row)) return row;
-      if (wrapping_.certain) return join(*row, joined);
-      if (!may_be_one_number(*row, *lines_.peek())) return row;
-      if (faults_) faults_->add(kPerhapsCut, number_, columns());
-    }
-    return std::nullopt;
+    const auto row = lines_.next();
+    doubtful_ = false;
+    if (!row) return row;
+    number_ = lines_.number();
+    if (faults_ && row->find('\0') != std::string_view::npos) faults_->add(kNul, number_);
+    if (!goes_on(*row)) return row;
+    if (wrapping_.certain) return join(*row, joined);
+    doubtful_ = may_be_one_number(*row, *lines_.peek());
+    if (doubtful_ && faults_) faults_->add(kPerhapsCut, number_, columns());
+    return row;
   }
+  /// The numbers of the row are not to be used: one may go on in the next row.
+  bool doubtful() const { return doubtful_; }
   /// Of the first row.
   std::uint64_t number() const { return number_; }
 
@@ -187,19 +190,25 @@ class WholeLines {
   Wrapping wrapping_;
   common::Contradictions* faults_;
   std::uint64_t number_ = 0;
+  bool doubtful_ = false;
 };
 
 /// A part of a line, and what it says.
 struct ReadPart {
   std::string_view text = {};
   std::uint64_t number = 0;
-  bool cut = false;
+  bool cut = false, doubtful = false;
   std::string plain = {};  ///< the text without colours, where it had some
   std::vector<ConsoleLine> lines = {};
 
   void read() {
     const std::string_view shown = without_colours(text, plain);
     lines.push_back(console_line(shown));
+    if (doubtful) {
+      const bool of_overflow = lines.front().overflow.has_value();
+      lines.front() = {};
+      lines.front().cut_overflow = of_overflow;
+    }
     if (!lines.front().overflow) return;
     lines.clear();
     for (const std::string_view message : messages_in(shown)) {
@@ -234,7 +243,7 @@ void for_each_console_line(const log::OpenPath& file, const SeeLine& see,
   while (const auto line = whole.next(joined.back())) {
     for_each_part(*line, [&](std::string_view part) {
       if (is_blank(part)) return;
-      parts.push_back({part, whole.number(), lines.cut()});
+      parts.push_back({part, whole.number(), lines.cut(), whole.doubtful()});
       if (parts.size() >= kBatch) see_all();
     });
     if (line->data() == joined.back().data()) joined.emplace_back();

@@ -91,6 +91,18 @@ TEST_CASE("quantised: which recipe counts") {
   CHECK(names(named.to_keep()) == std::vector<std::string>{"a"});
 }
 
+TEST_CASE("quantised: the first steps do not count where lower ones follow") {
+  const auto first_of = [](std::size_t first, std::size_t steps) {
+    std::vector<double> percents(steps, 0.1);
+    std::fill_n(percents.begin(), first, 90.0);
+    return found_in({{"a", Recipe::own, percents}}).to_keep().size();
+  };
+  CHECK(first_of(1, 20) == 0);
+  CHECK(first_of(formats::kFirstSteps, 10) == 0);
+  CHECK(first_of(formats::kFirstSteps + 1, 10) == 1);
+  CHECK(first_of(2, 2) == 1);
+}
+
 TEST_CASE("quantised: a few steps at the limit are no reason, lasting ones and the last are") {
   const auto with = [](std::size_t from, std::size_t to) {
     std::vector<double> percents(100, 0.1);

@@ -51,7 +51,7 @@ TEST_CASE("rows: lines of equal length are no rows") {
 
 TEST_CASE("rows: a number that may be cut, and nothing that shows it") {
   const std::string row =
-      "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 3276";
+      "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 3000";
   const Wrapping found = wrapping_of("begin\n" + row + "\n8.0\n" + row + "\n8.0\n");
   CHECK(found.columns == row.size());
   CHECK_FALSE(found.certain);
@@ -60,6 +60,26 @@ TEST_CASE("rows: a number that may be cut, and nothing that shows it") {
   CHECK_FALSE(may_be_one_number(row, "epoch 1"));
   // Lines of one form are of one length, and another begins with a number.
   CHECK(wrapping_of("begin\n" + row + "\n0 loss 2.85\n").columns == 0);
+}
+
+TEST_CASE("rows: a scale is a power of two only with the next row") {
+  const std::string row =
+      "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 3276";
+  CHECK(wrapping_of("begin\n" + row + "\n8.0\n").certain);
+  CHECK_FALSE(wrapping_of("begin\n" + row + "\n9.0\n").certain);
+}
+
+TEST_CASE("rows: the end of Megatron-LM's line begins much like the next line") {
+  const std::string line =
+      " iteration     1690/    2000 | loss scale: 65536.0 | grad norm: 0.5 | number of skipped"
+      " iterations:   1 | number of nan iterations:   0 |";
+  const std::size_t columns = line.find(" iterations:");
+  std::string text;
+  for (int i = 0; i < 3; ++i) text += wrapped(line, columns);
+  const Wrapping found = wrapping_of(text);
+  CHECK(found.certain);
+  CHECK(found.goes_on(line.substr(0, columns), line.substr(columns)));
+  CHECK_FALSE(found.goes_on(line.substr(0, columns), line));
 }
 
 TEST_CASE("rows: text of no screen") {
