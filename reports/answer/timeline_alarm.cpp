@@ -121,6 +121,13 @@ std::string_view action_of(const TimelineFacts& facts) {
                "the update was applied.";
 }
 
+/// share_of_steps() as the first words of a sentence.
+std::string share_first(const TimelineFacts& facts) {
+  std::string text = share_of_steps(facts);
+  if (text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
 AlarmWords slow_start_words(const TimelineFacts& facts) {
   const analyzers::scale_history::SlowStart& start = *facts.slow_start;
   const bool all = facts.skipped_in_all == Interval(start.skipped);
@@ -131,11 +138,11 @@ AlarmWords slow_start_words(const TimelineFacts& facts) {
                   : "";
   const std::string place = fmt::format("{} {}", facts.numbered ? "entry" : "step", start.last);
   words.what = facts.skips_told
-                   ? fmt::format("{}, {} at the start, up to {}{}{}", share_of_steps(facts),
+                   ? fmt::format("{}, {} at the start, up to {}{}{}", share_first(facts),
                                  all ? "all" : count_text(start.skipped) + " of them", place,
                                  down.empty() ? "" : ", while ", down)
                    : fmt::format("At the start {} by {}", down, place);
-  words.what += ": it starts too high.";
+  words.what += down.empty() ? ": the loss scale may start too high." : ": it starts too high.";
   const auto init = facts.settings ? std::optional(facts.settings->init) : start.scale;
   words.action = init && *init > 0
                      ? fmt::format("Start it at {}.", scale_name(*init))
@@ -148,29 +155,29 @@ constexpr std::string_view kAtOne =
     "model, the data or the learning rate.";
 
 AlarmWords at_one_words(const TimelineFacts& facts) {
-  return {fmt::format("{}, {} of them at a loss scale of 1 or less.", share_of_steps(facts),
+  return {fmt::format("{}, {} of them at a loss scale of 1 or less.", share_first(facts),
                       count_text(facts.skipped_at_one)),
           std::string(kAtOne)};
 }
 
 AlarmWords many_words(const TimelineFacts& facts) {
   if (facts.scale_first && facts.changes.empty()) {
-    const std::string what = fmt::format("{}, and the loss scale stayed at {}.",
-                                         share_of_steps(facts), scale_name(*facts.scale_first));
+    const std::string what = fmt::format("{}, and the loss scale stayed at {}.", share_first(facts),
+                                         scale_name(*facts.scale_first));
     if (*facts.scale_first <= 1) return {what, std::string(kAtOne)};
     return {
         what,
         "Use a dynamic loss scale, or a smaller static one; of a dynamic one, lower the minimum."};
   }
   return {
-      share_of_steps(facts) + ".",
+      share_first(facts) + ".",
       "A dynamic loss scale costs 2 % of the steps at the most. If it grows and falls by turns, "
       "let it grow less often (growth_interval, loss_scale_window); else look for NaN and "
       "infinities in the model, the data or the learning rate."};
 }
 
 AlarmWords untold_share_words(const TimelineFacts& facts) {
-  return {share_of_steps(facts) + "; the log does not say of how many" +
+  return {share_first(facts) + "; the log does not say of how many" +
               (facts.scale_first ? "." : ", nor at which loss scale."),
           "A few at the start, and one in some hundred, are what a dynamic loss scale costs; more "
           "are not."};

@@ -175,7 +175,8 @@ std::string share_of_steps(const TimelineFacts& facts) {
   if (!facts.skips_told) {
     return fmt::format("The loss scale was halved {} times", facts.halvings);
   }
-  const std::string count = count_text(facts.skipped_in_all);
+  const std::string count =
+      (facts.skips_at_least ? "at least " : "") + count_text(facts.skipped_in_all);
   const std::string_view were = facts.skipped_in_all.high == 1 ? "was" : "were";
   if (!facts.attempts)
     return fmt::format("{} {} {} skipped", count, facts.skipped_in_all.high == 1 ? "step" : "steps",
