@@ -124,7 +124,7 @@ Held held_by_steps(const underflow::LogFindings& log, const TimelineFacts& facts
     const bool goes_on = i + 1 < facts.changes.size() && facts.changes[i + 1].after < since;
     if (!goes_on) add(std::min(change.from, change.to), change.after, since, 1);
   }
-  add(*facts.scale_last, since, facts.last.value_or(since) + 1, 0);
+  if (!facts.grew_unseen) add(*facts.scale_last, since, facts.last.value_or(since) + 1, 0);
   return held;
 }
 

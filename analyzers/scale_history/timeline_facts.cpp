@@ -141,9 +141,9 @@ bool must_have_grown(const LogFindings& log, const TimelineFacts& facts,
 /// A fall is over where the scale came to four times as much or more later. One growth may be the
 /// probe after which it falls again.
 void set_over(const LogFindings& log, const std::vector<Point>& points, TimelineFacts& facts) {
-  const bool grew = !facts.falls.empty() && must_have_grown(log, facts, points);
+  facts.grew_unseen = !facts.falls.empty() && must_have_grown(log, facts, points);
   for (ScaleFall& fall : facts.falls) {
-    fall.over = grew || (fall.to > 0 && *facts.scale_last >= kCollapse * fall.to);
+    fall.over = facts.grew_unseen || (fall.to > 0 && *facts.scale_last >= kCollapse * fall.to);
   }
 }
 
@@ -337,7 +337,8 @@ std::string_view name_of(RunState state) {
 }
 
 bool TimelineFacts::at_start(const ScaleFall& fall) const {
-  const std::int64_t soon = numbered ? 0 : 20;  // steps between entries are not told
+  // Steps between entries are not told, and the first entry tells the scale after it.
+  const std::int64_t soon = numbered ? 1 : 20;
   return !changes.empty() && fall.first == changes.front().after && first &&
          fall.first - *first <= soon;
 }

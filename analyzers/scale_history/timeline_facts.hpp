@@ -63,6 +63,7 @@ struct Nonfinite {
   std::uint64_t count_since = 0;
   std::int64_t last_before = 0;  ///< of those before `since`
   bool finite_before = false;    ///< some step has a finite one
+  bool finite_loss = false;      ///< since `since` some step has a finite loss
   /// Whether it is there to stay, and not what a scaler skips now and then or at its start.
   bool lasts() const;
 };
@@ -141,7 +142,9 @@ struct TimelineFacts {
   std::optional<double> scale_first, scale_last, scale_least, scale_most;
   std::vector<ScaleChange> changes;  ///< ascending
   std::vector<ScaleFall> falls;      ///< deepest first, a few
-  bool magnitudes = false;           ///< of gradients, at any step
+  /// The scale must have grown after the last one told: so many clean steps follow.
+  bool grew_unseen = false;
+  bool magnitudes = false;  ///< of gradients, at any step
   std::vector<Nonfinite> nonfinite;
   std::optional<SkippedInVain> in_vain;
   std::optional<SlowStart> slow_start;

@@ -76,6 +76,7 @@ void add_nonfinite(std::int64_t step, std::uint64_t count, bool skipped, Nonfini
     found.since.reset();
     found.count_since = 0;
     found.finite_before = true;
+    found.finite_loss = false;
     return;
   }
   if (found.count == 0) found.first = step;
@@ -110,8 +111,12 @@ void set_nonfinite(const LogFindings& log, TimelineFacts& facts) {
       ++of_told;
       const bool skipped = of == Quantity::gradient_norm && was_skipped(facts, scalars.step);
       add_nonfinite(scalars.step, *count, skipped, found);
+      found.finite_loss |= found.since && scalars.loss && std::isfinite(*scalars.loss);
     }
-    if (explained(found, of_told, facts)) found.at_skips = found.count;
+    if (explained(found, of_told, facts)) {
+      found.at_skips = found.count;
+      found.first_applied.reset();
+    }
     if (found.count > 0) facts.nonfinite.push_back(found);
   }
 }
@@ -306,8 +311,9 @@ bool Nonfinite::lasts() const {
   switch (of) {
     case Quantity::evaluation_loss: return false;
     case Quantity::loss: return true;  // the model's
-    case Quantity::gradient_norm:
-      return finite_before ? count_since >= kMany : count_since > kLongestStart;
+    case Quantity::gradient_norm:      // a start has finite losses
+      return count_since > kLongestStart ||
+             (count_since >= kMany && (finite_before || !finite_loss));
     case Quantity::nan_iterations: break;  // a line has those of all steps since the line before
   }
   const auto steps = static_cast<std::uint64_t>(last_since - *since);

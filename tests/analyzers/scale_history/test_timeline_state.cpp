@@ -2,6 +2,7 @@
 // What is said of a run by its skipped steps, its loss scale and its scalars.
 #include "analyzers/scale_history/timeline_state.hpp"
 
+#include <cmath>
 #include <limits>
 #include <string>
 
@@ -135,10 +136,11 @@ TEST_CASE("an evaluation that is NaN does not say that training broke") {
 
 /// The state where these lines, each of ten steps, have such a scalar; all others have `otherwise`.
 RunState state_with(std::string_view tag, double value, double otherwise, std::size_t first,
-                    std::size_t end, std::int64_t last = 100) {
+                    std::size_t end, std::int64_t last = 100, double loss = 2) {
   underflow::Analysis analysis = counted(last);
   auto& lines = analysis.logs[0].scalars;
   for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (std::isfinite(loss)) lines[i].loss = loss;
     lines[i].more[std::string(tag)] = i >= first && i < end ? value : otherwise;
   }
   return facts_of(analysis).state;
@@ -154,6 +156,8 @@ TEST_CASE("norms that are infinite now and then, or at the start, are those of s
   CHECK(norms(0, 10) == RunState::normal);       // no finite one is before
   CHECK(norms(0, 64, 640) == RunState::normal);  // as 2^32 to 1, each by two
   CHECK(norms(0, 65, 650) == RunState::broken);
+  // A Trainer leaves losses that are NaN out.
+  CHECK(state_with(frames::kGradientNorm, kNan, 1, 0, 10, 100, kNan) == RunState::broken);
 }
 
 TEST_CASE("iterations with NaN last where they are most of those at the end") {
