@@ -107,11 +107,15 @@ void set_nonfinite(const LogFindings& log, TimelineFacts& facts) {
     std::uint64_t of_told = 0;
     for (const log::StepScalars& scalars : log.scalars) {
       const auto count = nonfinite_at(scalars, of);
-      if (!count) continue;
+      const bool finite_loss = scalars.loss && std::isfinite(*scalars.loss);
+      if (!count) {  // some logs keep finite norms only once one was not
+        found.finite_before |= finite_loss && found.count == 0;
+        continue;
+      }
       ++of_told;
       const bool skipped = of == Quantity::gradient_norm && was_skipped(facts, scalars.step);
       add_nonfinite(scalars.step, *count, skipped, found);
-      found.finite_loss |= found.since && scalars.loss && std::isfinite(*scalars.loss);
+      found.finite_loss |= found.since && finite_loss;
     }
     if (explained(found, of_told, facts)) {
       found.at_skips = found.count;
