@@ -107,7 +107,8 @@ void set_nonfinite(const LogFindings& log, TimelineFacts& facts) {
     std::uint64_t of_told = 0;
     for (const log::StepScalars& scalars : log.scalars) {
       const auto count = nonfinite_at(scalars, of);
-      const bool finite_loss = scalars.loss && std::isfinite(*scalars.loss);
+      // Hugging Face's Trainer prints 0 for losses that are NaN.
+      const bool finite_loss = std::isnormal(scalars.loss.value_or(0));
       if (!count) {  // some logs keep finite norms only once one was not
         found.finite_before |= finite_loss && found.count == 0;
         continue;

@@ -156,8 +156,10 @@ TEST_CASE("norms that are infinite now and then, or at the start, are those of s
   CHECK(norms(0, 10) == RunState::normal);       // no finite one is before
   CHECK(norms(0, 64, 640) == RunState::normal);  // as 2^32 to 1, each by two
   CHECK(norms(0, 65, 650) == RunState::broken);
-  // A Trainer leaves losses that are NaN out.
-  CHECK(state_with(frames::kGradientNorm, kNan, 1, 0, 10, 100, kNan) == RunState::broken);
+  // A Trainer leaves losses that are NaN out, or prints 0.
+  for (const double loss : {kNan, 0.0}) {
+    CHECK(state_with(frames::kGradientNorm, kNan, 1, 0, 10, 100, loss) == RunState::broken);
+  }
 }
 
 TEST_CASE("iterations with NaN last where they are most of those at the end") {
