@@ -25,10 +25,13 @@ def told(chosen):
 
 
 def tell_size(tensors, out):
-    """To the log of the program, which goes to stderr where nothing is set up."""
+    """To the log of the program, which goes to stderr where nothing is set up. Below 1 MiB nobody
+    asks."""
     sizes = Counter()
     for name, tensor in tensors.items():
         sizes[name.partition("/")[0]] += tensor.numel() * tensor.element_size()
+    if sum(sizes.values()) < 2**20:
+        return
     parts = ", ".join(f"{role} {_mib(size)}" for role, size in sizes.most_common())
     logging.getLogger("halfscope").warning(
         "%s: each sample needs %s (%s); sample_roles chooses what it holds", out,
