@@ -24,7 +24,7 @@ TimelineFacts facts_of(std::vector<log::StepScalars> scalars,
   underflow::Analysis analysis;
   analysis.logs.resize(1);
   analysis.logs[0].kinds = {{"console log", {gap}}};
-  analysis.logs[0].scalars = std::move(scalars);
+  analysis.logs[0].scalars.assign(scalars.begin(), scalars.end());
   analysis.logs[0].skips = std::move(skips);
   return findings_of(std::move(analysis)).timelines.at(0);
 }

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recorder that fails never ends the training run: one warning, and the log until then."""
+
+import errno
+import gc
+import os
+import pathlib
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from small_runs import loss_of, small_network, train  # noqa: E402
+
+import halfscope  # noqa: E402
+from halfscope.torch import Recorder  # noqa: E402
+from halfscope.torch.guard import Hook  # noqa: E402
+
+PROGRAM = os.environ.get("HALFSCOPE_PROGRAM",
+                         str(pathlib.Path(__file__).resolve().parents[2] / "build" / "halfscope"))
+STEPS = 6
+
+
+def trained(recorder_of):
+    """The weights after a run, and its warnings of the recorder."""
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with recorder_of(model, optimizer) as recorder:
+            train(model, optimizer, recorder, STEPS)
+    assert not any(isinstance(hook, Hook) for module in model.modules()
+                   for hook in (*module._forward_hooks.values(), *module._forward_pre_hooks.values()))
+    assert "step" not in vars(optimizer)
+    stops = [str(w.message) for w in said if "recording stops" in str(w.message)]
+    return [p.detach().clone() for p in model.parameters()], stops
+
+
+class NoRecorder:
+    def __init__(self, *_):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def loss(self, loss):
+        return loss
+
+
+def require_trained(recorder_of, text):
+    weights, stops = trained(recorder_of)
+    assert len(stops) == 1 and text in stops[0]
+    expected, _ = trained(NoRecorder)
+    assert all(torch.equal(a, b) for a, b in zip(weights, expected))
+
+
+def test_a_full_disk(tmp_path, read_log):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, limits[1]))
+    try:
+        require_trained(lambda m, o: Recorder(m, o, tmp_path / "run"), os.strerror(errno.EFBIG))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    log = read_log(tmp_path / "run")
+    assert 1 <= len(log.scalars) < STEPS
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to every folder")
+def test_a_folder_that_is_read_only(tmp_path):
+    tmp_path.chmod(0o555)
+    require_trained(lambda m, o: Recorder(m, o, tmp_path / "run"), "cannot make this folder")
+
+
+def test_a_folder_that_cannot_be_made():
+    require_trained(lambda m, o: Recorder(m, o, "/proc/halfscope/run"), "cannot make this folder")
+
+
+class Odd(torch.Tensor):
+    """A subclass whose values cannot be read."""
+
+    def detach(self):
+        raise NotImplementedError("values of Odd cannot be read")
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_tensor_that_cannot_be_read(tmp_path, read_log, every):
+    def of(model, optimizer):
+        model[1].register_forward_hook(
+            lambda module, inputs, output: output.as_subclass(Odd) if recorder.step == 3 else output)
+        recorder = Recorder(model, optimizer, tmp_path / "run", every=every)
+        return recorder
+
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with pytest.warns(RuntimeWarning, match="NotImplementedError: values of Odd cannot be read"):
+        with of(model, optimizer) as recorder:
+            for step in range(STEPS):
+                optimizer.zero_grad()
+                loss_of(model, step).as_subclass(torch.Tensor).backward()
+                optimizer.step()
+    assert sorted(read_log(tmp_path / "run").scalars) == [0, 1, 2]
+
+
+def test_it_is_raised_where_that_is_wanted(tmp_path):
+    with pytest.raises(halfscope.BadInput, match="cannot make this folder"):
+        trained(lambda m, o: Recorder(m, o, "/proc/halfscope/run", on_error="raise"))
+    with pytest.raises(ValueError, match="on_error"):
+        trained(lambda m, o: Recorder(m, o, tmp_path / "run", on_error="no"))
+
+
+def test_what_the_loop_raises_is_not_ours(tmp_path):
+    def of(model, optimizer):
+        model.register_forward_hook(lambda *_: 1 / 0)
+        return Recorder(model, optimizer, tmp_path / "run")
+
+    with pytest.raises(ZeroDivisionError):
+        trained(of)
+
+
+def test_one_that_was_never_started_warns_and_keeps_nothing(tmp_path):
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    recorder = Recorder(model, optimizer, tmp_path / "run")
+    with pytest.warns(RuntimeWarning, match="never started") as said:
+        train(model, optimizer, recorder, 3)
+    assert len(said) == 1 and not recorder._losses and not (tmp_path / "run").exists()
+    other = Recorder(model, optimizer, tmp_path / "other")
+    with pytest.warns(RuntimeWarning, match="never started"):
+        del other
+        gc.collect()  # its parts know each other
+
+
+SCRIPT = """
+import torch
+from halfscope.torch import Recorder
+from small_runs import loss_of, small_network
+torch.set_num_threads(1)
+model = small_network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+print("here", flush=True)
+with Recorder(model, optimizer, "run", sample_every=3) as recorder:
+    for step in range(10 ** 6):
+        optimizer.zero_grad()
+        recorder.loss(loss_of(model, step % 10)).backward()
+        optimizer.step()
+"""
+
+
+def test_a_run_that_is_killed_leaves_a_log_that_can_be_read(tmp_path):
+    """20 runs, killed at random moments."""
+    chance = random.Random(1)
+    tests = str(pathlib.Path(__file__).resolve().parent)
+    paths = os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])
+    readable = 0
+    for number in range(20):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        run = subprocess.Popen([sys.executable, "-c", SCRIPT], cwd=folder, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": paths})
+        assert run.stdout.readline() == b"here\n"
+        time.sleep(chance.uniform(0, 0.6) if number else 0)
+        run.kill()
+        run.wait()
+        done = subprocess.run([PROGRAM, "analyze", str(folder / "run")], capture_output=True, text=True)
+        if done.returncode == 0:
+            readable += 1
+        else:
+            lines = done.stderr.splitlines()
+            assert len(lines) == 1 and lines[0].startswith("halfscope: "), done.stderr
+        assert done.returncode in (0, 1), done.stderr
+        assert not [name for name in os.listdir(folder / "run" if (folder / "run").exists() else folder)
+                    if name.endswith(".partial")]
+    assert readable >= 10
