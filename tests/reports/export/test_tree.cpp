@@ -42,7 +42,8 @@ void fill(Out& to) {
 
 TEST_CASE("values are what the text says", "[reports][json]") {
   std::string text;
-  Pieces pieces([&text](std::string_view piece) { text += piece; });
+  const WriteText write = [&text](std::string_view piece) { text += piece; };
+  Pieces pieces(write);
   fill(pieces);
   pieces.flush();
   Tree tree;
