@@ -60,7 +60,8 @@ TEST_CASE("second moments that are lost are told by their share", "[adam]") {
   squares.adds_nothing_to = 0.00546;
   squares.square_is_zero = 20;
   CHECK(said_of(squares).starts_with(
-      "serious: Adam's second moments underflow in FP16: 90.0 % to 91.0 % of the gradients g are at "
+      "serious: Adam's second moments underflow in FP16: 90.0 % to 91.0 % of the gradients g are "
+      "at "
       "most 0.00546, and the 0.001 g^2 that they add is 0; of 2.00 % g^2 itself is."));
 }
 
