@@ -107,10 +107,9 @@ class Walk {
         if (underflow::nonfinite(step)) broken.insert(step.step);
         const auto largest = overflow_of(i, owner, step);
         if (!largest) continue;
-        const auto [at, is_new] = found.try_emplace(*owner, layers_[i].activation, *largest);
-        if (is_new || largest->log2() > at->second.largest.log2()) {
-          at->second = {layers_[i].activation, *largest};
-        }
+        const Overflow overflow{layers_[i].activation, *largest};
+        const auto [at, is_new] = found.try_emplace(*owner, overflow);
+        if (is_new || largest->log2() > at->second.largest.log2()) at->second = overflow;
       }
     }
     return found;
