@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string_view>
 #include <unordered_set>
 
@@ -23,9 +22,7 @@ struct Wrapping {
   bool goes_on(std::string_view row, std::string_view next) const;
 };
 
-/// `leave` is told which bytes of a long text were looked at, in order.
-using Leave = std::function<void(std::size_t begin, std::size_t end)>;
-Wrapping wrapping_of(std::string_view text, const Leave& leave = {});
+Wrapping wrapping_of(std::string_view text);
 
 /// Whether the end of a row and the beginning of the next may be one number.
 bool may_be_one_number(std::string_view row, std::string_view next);
