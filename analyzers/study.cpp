@@ -33,19 +33,12 @@ struct Read {
 /// What sees the logs beside the analysis.
 struct Beside {
   std::optional<replay::SeriesCollector> series;
-  std::optional<underflow::InBfloat16> in_bfloat16;
   formats::QuantisedCollector quantised;
 
   frames::Visitor begin(const std::string& log) {
     frames::Visitor visit = series ? series->begin(log) : frames::Visitor();
     quantised.begin(log);
     visit.quantised = [this](const frames::QuantisedSeries& found) { quantised.add(found); };
-    if (!in_bfloat16) return visit;
-    visit.frame = [judge = in_bfloat16->begin(log),
-                   collect = std::move(visit.frame)](frames::Frame&& frame) {
-      judge(frame);
-      if (collect) collect(std::move(frame));
-    };
     return visit;
   }
 };
@@ -57,13 +50,12 @@ Read read(const std::vector<std::filesystem::path>& logs, const Target& target,
   if (with_series && !selection.tensor_glob && target.name == Target().name) {
     beside.series.emplace(target, selection.recorded_scale);
   }
-  if (target.by_default) beside.in_bfloat16.emplace(target, selection);
   const auto companion = [&](const std::string& log) { return beside.begin(log); };
   Read found;
   found.analysis = underflow::analyze(logs, target, selection, phase("reading"), companion, opened);
   if (!target.by_default || !underflow::runs_in_bfloat16(found.analysis)) {
     if (beside.series) found.series = beside.series->finish(found.analysis.logs);
-  } else if (!beside.in_bfloat16->judge(found.analysis)) {
+  } else if (!underflow::judge_in_bfloat16(found.analysis)) {
     const Target own{"bfloat16", kBfloat16, target.subnormals};
     return read(logs, own, selection, phase, with_series, opened);
   }
@@ -181,15 +173,6 @@ scalars_alone(const Study& all) {
   return found;
 }
 
-/// What such a log tells of skipped steps is no series of gradients.
-void drop_scalars_alone(Study& all) {
-  for (const auto& [log, facts] : scalars_alone(all)) {
-    const std::string& name = facts->log;
-    std::erase_if(all.series.series, [&](const auto& series) { return series.log == name; });
-    std::erase_if(all.not_replayed, [&](const auto& none) { return none.first == name; });
-  }
-}
-
 /// Of logs without gradients: their own scales and skipped steps.
 void add_scale_series(Study& all) {
   for (const auto& [log, told] : scalars_alone(all)) {
@@ -271,7 +254,6 @@ Study study(Findings&& findings, const Selection& selection,
             const std::optional<replay::PolicyOptions>& policies) {
   const bool assume_constant = policies && policies->assume_constant;
   Study all = with_scales(std::move(findings), options, assume_constant);
-  drop_scalars_alone(all);
   const recommend::Basis basis{all.analysis, all.overflow, options};
   std::span<const replay::StepSeries> replayed;
   if (every_log(all.series.series, all.analysis)) replayed = all.series.series;
@@ -295,7 +277,6 @@ Study recommendation(Findings&& findings, const Selection& selection,
 std::vector<replay::PolicyStudy> study_policies(Findings&& findings,
                                                 const replay::PolicyOptions& policies) {
   Study all = with_scales(std::move(findings), policies.targets, policies.assume_constant);
-  drop_scalars_alone(all);
   add_scale_series(all);
   add_replays(all, policies);
   if (all.policies.empty()) refuse_replays(all);

@@ -33,7 +33,7 @@ def write_tensors(path, tensors, values=16):
         }
         for i in range(tensors)
     }
-    text = json.dumps(header).encode()
+    text = json.dumps(header, separators=(",", ":")).encode()  # at most 100 MB are read
     path.write_bytes(struct.pack("<Q", len(text)) + text + data.tobytes())
 
 

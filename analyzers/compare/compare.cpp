@@ -39,7 +39,7 @@ Interval new_zeros(const Counts& a, const Counts& b) {
 
 /// The steps of two tensors: pairs that both have, and what each has alone.
 struct Paired {
-  std::vector<std::pair<const StepFindings*, const StepFindings*>> both;
+  std::vector<std::pair<StepFindings, StepFindings>> both;
   Both<std::vector<std::int64_t>> alone;
 };
 
@@ -53,7 +53,7 @@ Paired pair_steps(const TensorFindings& a, const TensorFindings& b) {
     } else if (x == a.per_step.end() || y->step < x->step) {
       out.alone.b.push_back(y++->step);
     } else {
-      out.both.emplace_back(&*x++, &*y++);
+      out.both.emplace_back(*x++, *y++);
     }
   }
   return out;
@@ -159,12 +159,12 @@ ComparedTensor compare_tensor(const Both<const LogFindings*>& runs, const Tensor
   Side side_a, side_b;
   bool same_size = true;
   for (const auto& [of_a, of_b] : steps.both) {
-    t.steps.push_back(of_a->step);
-    side_a.add(*of_a);
-    side_b.add(*of_b);
-    same_size = same_size && of_a->counts.total == of_b->counts.total;
+    t.steps.push_back(of_a.step);
+    side_a.add(of_a);
+    side_b.add(of_b);
+    same_size = same_size && of_a.counts.total == of_b.counts.total;
     t.zeros_at.push_back(
-        {of_a->step, of_a->counts.total, new_zeros(of_a->counts, of_b->counts), false});
+        {of_a.step, of_a.counts.total, new_zeros(of_a.counts, of_b.counts), false});
   }
   t.counts = {side_a.counts, side_b.counts};
   t.max_abs = {side_a.max_abs, side_b.max_abs};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <ranges>
 #include <span>
 
 #include "analyzers/formats/quantised.hpp"
@@ -14,8 +15,10 @@ namespace halfscope::analyzers::formats {
 using log::Role;
 using policy::TeDelayed;
 using underflow::BinadeCount;
+using underflow::BinadeCounts;
 using underflow::LogFindings;
 using underflow::StepFindings;
+using underflow::StepList;
 using underflow::TensorFindings;
 
 namespace {
@@ -27,7 +30,7 @@ const std::array kLengths = {std::int64_t{1},  std::int64_t{4},   std::int64_t{1
 /// One tensor at one step, without infinities and NaN. Transformer Engine updates a scale once a
 /// step, however many casts the step has.
 struct Moment {
-  std::span<const StepFindings> parts;
+  std::ranges::subrange<StepList::Iterator> parts;
   double amax = 0;               ///< unscaled
   std::int64_t preceded_by = 0;  ///< steps before with a magnitude, which the history may hold
 };
@@ -53,12 +56,13 @@ struct Track {
 /// Empty of a tensor with steps missing in between, or without a history of one step.
 std::optional<Track> track_of(const TensorFindings& tensor, Format format) {
   Track track{&tensor, format, {}, 0};
-  const std::span<const StepFindings> all = tensor.per_step;
+  const StepList& all = tensor.per_step;
+  const auto at = [&](std::size_t i) { return all.begin() + static_cast<std::ptrdiff_t>(i); };
   std::int64_t seen = 0;
   for (std::size_t first = 0, last = 0; first < all.size(); first = last) {
     while (last < all.size() && all[last].step == all[first].step) ++last;
     if (first > 0 && all[first].step != all[first - 1].step + 1) return std::nullopt;
-    const auto parts = all.subspan(first, last - first);
+    const std::ranges::subrange parts(at(first), at(last));
     if (std::ranges::any_of(parts, has_nonfinite)) {
       ++track.left_out;
       continue;
@@ -76,7 +80,7 @@ std::optional<Track> track_of(const TensorFindings& tensor, Format format) {
 }
 
 /// Values at or above a limit, by their binades: those of its own binade may be on either side.
-Interval at_or_above(std::span<const BinadeCount> binades, Magnitude limit) {
+Interval at_or_above(const BinadeCounts& binades, Magnitude limit) {
   Interval count;
   for (const BinadeCount& binade : binades) {
     const Magnitude start{binade.exponent, 0};
@@ -89,7 +93,7 @@ Interval at_or_above(std::span<const BinadeCount> binades, Magnitude limit) {
   return count;
 }
 
-Interval below(std::span<const BinadeCount> binades, Magnitude limit) {
+Interval below(const BinadeCounts& binades, Magnitude limit) {
   Interval all;
   for (const BinadeCount& binade : binades) all += binade.count;
   return without(all, at_or_above(binades, limit));

@@ -100,15 +100,15 @@ class FitCollector {
 /// Collects the whole tensors of one name.
 class Collector {
  public:
-  /// enough_db: of fits; without it sums alone are collected.
-  Collector(TensorFindings& tensor, std::optional<double> enough_db) : tensor_(tensor) {
+  /// enough_db: of fits; without it sums alone are collected, as `none` says.
+  Collector(TensorFindings& tensor, const MagnitudeSums& none, std::optional<double> enough_db)
+      : tensor_(tensor), sums_(none) {
     if (enough_db) fits_ = std::make_unique<FitCollector>(tensor, *enough_db);
   }
 
   /// subnormals is a property of the analysis' target.
   void take(const WholeTensor& whole, Subnormals subnormals, int threads) {
-    const bool known = std::any_of(tensor_.per_step.begin(), tensor_.per_step.end(),
-                                   [&](const auto& step) { return step.step == whole.step; });
+    const bool known = tensor_.per_step.find(whole.step).has_value();
     const std::optional<int> recorded = usable_log2(whole.scale);
     if (!known || !recorded) {  // the best scale is the tables', which do not cover this step
       complete_ = false;
@@ -124,12 +124,11 @@ class Collector {
   void finish() {
     if (elements_.empty()) return;
     for (const auto& [step, count] : elements_) tensor_.whole_steps.push_back(step);
-    const bool all_steps =
-        std::all_of(tensor_.per_step.begin(), tensor_.per_step.end(), [&](const auto& step) {
-          const auto found = elements_.find(step.step);
-          return found != elements_.end() && found->second == step.counts.total;
-        });
-    if (complete_ && all_steps) tensor_.sums = std::move(sums_);
+    const bool all_steps = std::ranges::all_of(tensor_.per_step, [&](const auto& step) {
+      const auto found = elements_.find(step.step);
+      return found != elements_.end() && found->second == step.counts.total;
+    });
+    if (complete_ && all_steps) tensor_.sums = sums_;  // a copy takes no more than it needs
     if (fits_) fits_->finish(tensor_);
   }
 
@@ -137,7 +136,7 @@ class Collector {
   void add_sums(const WholeTensor& whole, int log2_recorded, int threads,
                 const ProgressCallback& tell) {
     constexpr std::size_t kSlice = std::size_t{1} << 24;
-    MagnitudeSums sums;
+    MagnitudeSums sums(sums_.cuts());
     for (std::size_t first = 0; first < whole.view.count; first += kSlice) {
       const TensorView before{whole.view.dtype, nullptr, first};
       const std::size_t count = std::min(kSlice, whole.view.count - first);
@@ -199,11 +198,12 @@ WholePass::~WholePass() = default;
 
 void WholePass::begin(underflow::LogFindings& log) {
   log_ = std::make_unique<OfLog>(OfLog{log});
+  const MagnitudeSums none = underflow::sums_for(analysis_.target);
   for (TensorFindings& t : log.tensors) {
     t.sums.reset();
     t.whole_steps.clear();
     log_->collectors.emplace(
-        t.name, Collector(t, options_ ? std::optional(options_->enough_db) : std::nullopt));
+        t.name, Collector(t, none, options_ ? std::optional(options_->enough_db) : std::nullopt));
   }
   log_->tensors.emplace(selection_, [this](const WholeTensor& whole) {
     const auto found = log_->collectors.find(whole.name);
@@ -223,7 +223,10 @@ void WholePass::take(const WholeStep& step, const ProgressCallback& tell) {
 
 void WholePass::finish_log() {
   log_->tensors->finish(log_->log.name, notes_);
-  for (auto& [name, collector] : log_->collectors) collector.finish();
+  auto& collectors = log_->collectors;
+  for (auto at = collectors.begin(); at != collectors.end(); at = collectors.erase(at)) {
+    at->second.finish();
+  }
   log_.reset();
 }
 

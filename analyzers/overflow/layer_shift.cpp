@@ -68,8 +68,8 @@ std::vector<Layer> layers_of(const LogFindings& log, const underflow::Modules& m
 
 bool finite_at(const Layer& layer, std::int64_t step) {
   return std::ranges::none_of(layer.weights, [&](const TensorFindings* weight) {
-    const StepFindings* const found = underflow::find_step(*weight, step);
-    return found != nullptr && underflow::nonfinite(*found);
+    const auto found = weight->per_step.find(step);
+    return found && underflow::nonfinite(*found);
   });
 }
 

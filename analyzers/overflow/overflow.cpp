@@ -28,7 +28,7 @@ OverflowEvent event_of(const LogView& view, const Run& run) {
   event.tensor = std::string(log::name_of(mark.role));
   if (mark.tensor) {
     const underflow::TensorFindings& tensor = view.tensor(*mark.tensor);
-    const Glimpse glimpse = glimpse_of(tensor, *underflow::find_step(tensor, event.step));
+    const Glimpse glimpse = glimpse_of(tensor, *tensor.per_step.find(event.step));
     event.tensor = tensor.name;
     event.nan = glimpse.nan;
     event.inf = glimpse.inf;

@@ -68,10 +68,10 @@ First first_of(const LogView& view, const Run& run) {
     return first;
   }
   first.tensor = &view.tensor(*mark.tensor);
-  first.step = underflow::find_step(*first.tensor, first.at);
-  first.nan = first.step->counts.nan.low != 0;
-  first.inf = first.step->counts.inf.low != 0;
-  first.held = held_text(first.step->counts);
+  const underflow::Counts counts = first.tensor->per_step.find(first.at)->counts;
+  first.nan = counts.nan.low != 0;
+  first.inf = counts.inf.low != 0;
+  first.held = held_text(counts);
   const bool known = first.tensor->source_dtype || first.tensor->computed_dtype;
   // Of gradients the scales that the run went through tell, whatever they were computed in.
   if (known || is_gradient(first.role)) first.narrow = underflow::computed_narrow(*first.tensor);
@@ -177,13 +177,12 @@ Judgement what_if(const LogView& view, const Run& run) {
   const std::string_view format = view.analysis.target.name;
   const double limit = to_double(boundaries(view.analysis.target.format).overflow);
   if (run.kind == Kind::what_if_forward) {
-    const underflow::StepFindings& step =
-        *underflow::find_step(view.tensor(*run.first().tensor), run.first_step());
+    const auto step = view.tensor(*run.first().tensor).per_step.find(run.first_step());
     return {Cause::at_scale_1,
             fmt::format(
                 "its largest magnitude at step {} is {:.6g}; {} overflows from {} on. Keep this "
                 "tensor in FP32 or BF16",
-                run.first_step(), step.max_abs.value_or(INFINITY), format, limit)};
+                run.first_step(), step->max_abs.value_or(INFINITY), format, limit)};
   }
   const LargestGradient largest = largest_gradient(view, run);
   const double scale = scale_of(view, run).value_or(1.0);
@@ -223,15 +222,14 @@ std::optional<double> scale_of(const LogView& view, const Run& run) {
     return std::nullopt;
   }
   if (run.kind == Kind::what_if_gradient) {
-    return mark.tensor
-               ? underflow::scale_seen(view.tensor(*mark.tensor),
-                                       *underflow::find_step(view.tensor(*mark.tensor), step))
-               : view.scale_seen(step);
+    return mark.tensor ? underflow::scale_seen(view.tensor(*mark.tensor),
+                                               *view.tensor(*mark.tensor).per_step.find(step))
+                       : view.scale_seen(step);
   }
   if (underflow::phase_of(mark.role) != Phase::backward) return std::nullopt;
   if (!mark.tensor) return view.scalars.loss_scale(step);
   const underflow::TensorFindings& tensor = view.tensor(*mark.tensor);
-  return underflow::computed_scale(tensor, *underflow::find_step(tensor, step), view.scalars);
+  return underflow::computed_scale(tensor, *tensor.per_step.find(step), view.scalars);
 }
 
 }  // namespace halfscope::analyzers::overflow

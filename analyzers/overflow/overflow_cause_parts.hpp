@@ -13,7 +13,6 @@ namespace halfscope::analyzers::overflow {
 /// The first marked values: what they are and hold.
 struct First {
   const underflow::TensorFindings* tensor = nullptr;  ///< null: known by scalars alone
-  const underflow::StepFindings* step = nullptr;
   log::Role role = log::Role::unknown;
   std::int64_t at = 0;
   bool nan = false, inf = false;

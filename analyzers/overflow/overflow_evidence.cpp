@@ -10,7 +10,6 @@
 namespace halfscope::analyzers::overflow {
 
 using underflow::Phase;
-using underflow::StepFindings;
 using underflow::TensorFindings;
 
 namespace {
@@ -41,8 +40,8 @@ std::optional<double> step_peak(const LogView& view, std::int64_t at) {
     // What a 16-bit run keeps in FP32 does not overflow where its other gradients do.
     const bool bounds = underflow::computed_narrow(tensor) || !view.formats.any_narrow_gradient();
     if (underflow::phase_of(tensor.role) != Phase::backward || !bounds) continue;
-    const StepFindings* step = underflow::find_step(tensor, at);
-    if (step == nullptr || !step->max_abs) continue;
+    const auto step = tensor.per_step.find(at);
+    if (!step || !step->max_abs) continue;
     peak = std::max(peak, view.scalars.in_fp16(tensor.role, at, *step->max_abs));
   }
   if (const StepScalars* scalars = view.scalars.at(at)) {
@@ -57,7 +56,7 @@ std::optional<double> step_peak(const LogView& view, std::int64_t at) {
 bool has_role(const LogView& view, Role role, std::int64_t step) {
   const auto& order = view.order.tensors();
   return std::any_of(order.begin(), order.end(), [&](std::size_t i) {
-    return view.tensor(i).role == role && underflow::find_step(view.tensor(i), step) != nullptr;
+    return view.tensor(i).role == role && view.tensor(i).per_step.find(step);
   });
 }
 
@@ -85,8 +84,8 @@ bool any_infinite_gradient(const LogView& view, std::int64_t step) {
         !underflow::computed_narrow(tensor)) {
       return false;
     }
-    const StepFindings* found = underflow::find_step(tensor, step);
-    return found != nullptr && found->counts.inf.low != 0;
+    const auto found = tensor.per_step.find(step);
+    return found && found->counts.inf.low != 0;
   });
 }
 
@@ -97,7 +96,7 @@ std::optional<ScaleSpan> scale_span(const LogView& view, const Run& run) {
     std::optional<double> scale = view.scalars.loss_scale(at);
     if (mark.tensor) {
       const TensorFindings& tensor = view.tensor(*mark.tensor);
-      scale = underflow::computed_scale(tensor, *underflow::find_step(tensor, at), view.scalars);
+      scale = underflow::computed_scale(tensor, *tensor.per_step.find(at), view.scalars);
     }
     if (!scale && !span) return std::nullopt;
     if (!scale) continue;
@@ -146,8 +145,8 @@ LargestGradient largest_gradient(const LogView& view, const Run& run) {
   for (const auto& [at, unused] : run.steps) {
     for (const std::size_t i : view.order.tensors()) {
       const TensorFindings& tensor = view.tensor(i);
-      const StepFindings* step = tensor.loss_scaled ? underflow::find_step(tensor, at) : nullptr;
-      if (step == nullptr || !step->largest) continue;
+      const auto step = tensor.per_step.find(at);
+      if (!tensor.loss_scaled || !step || !step->largest) continue;
       const double held = view.scalars.in_fp16(tensor.role, at, *step->max_abs);
       const bool whole = held == *step->max_abs;
       take(whole ? *step->largest : magnitude_of(held), whole ? step->scale : 1.0, held, at);

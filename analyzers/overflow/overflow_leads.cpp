@@ -14,10 +14,8 @@ constexpr std::ptrdiff_t kSteps = 4;  ///< the step itself and three before
 Lead lead_of(const underflow::TensorFindings& tensor, std::string_view relation,
              std::int64_t step) {
   Lead lead{tensor.name, std::string(relation), {}};
-  const auto end = std::upper_bound(tensor.per_step.begin(), tensor.per_step.end(), step,
-                                    [](std::int64_t wanted, const underflow::StepFindings& found) {
-                                      return wanted < found.step;
-                                    });
+  const auto end =
+      std::ranges::upper_bound(tensor.per_step, step, {}, &underflow::StepFindings::step);
   const auto begin = end - std::min(kSteps, end - tensor.per_step.begin());
   for (auto at = begin; at != end; ++at) lead.glimpses.push_back(glimpse_of(tensor, *at));
   return lead;

@@ -87,7 +87,7 @@ bool says_anything(Kind kind, const LogView& view, const StepScalars& s) {
 bool tells_skips_alone(const LogView& view) {
   return !view.log.kinds.empty() && view.order.tensors().empty() &&
          std::ranges::none_of(view.scalars.steps(),
-                              [](const auto& step) { return has_gradients(*step.second); });
+                              [](const StepScalars* step) { return has_gradients(*step); });
 }
 
 /// A table shows more than a scalar; a scalar goes first only where it is of an earlier phase. Of a
@@ -96,7 +96,8 @@ bool tells_skips_alone(const LogView& view) {
 void add_scalars(Kind kind, const LogView& view, Glance& seen) {
   const bool skips_alone = tells_skips_alone(view);
   const std::set<std::int64_t> with_tables(seen.steps.begin(), seen.steps.end());
-  for (const auto& [step, scalars] : view.scalars.steps()) {
+  for (const StepScalars* const scalars : view.scalars.steps()) {
+    const std::int64_t step = scalars->step;
     if (!says_anything(kind, view, *scalars)) continue;
     const bool loss_alone = !has_gradients(*scalars) && !scalars->found_inf;
     if (loss_alone && with_tables.count(step) == 0) seen.without_gradients.insert(step);
@@ -139,9 +140,9 @@ std::vector<std::int64_t> find_clean_steps(const LogView& view) {
       if (underflow::nonfinite(step)) bad.push_back(step.step);
     }
   }
-  for (const auto& [step, scalars] : view.scalars.steps()) {
-    if (has_gradients(*scalars)) with_gradients.push_back(step);
-    if (nonfinite_mark(*scalars)) bad.push_back(step);
+  for (const StepScalars* const scalars : view.scalars.steps()) {
+    if (has_gradients(*scalars)) with_gradients.push_back(scalars->step);
+    if (nonfinite_mark(*scalars)) bad.push_back(scalars->step);
   }
   std::ranges::set_difference(sorted(std::move(with_gradients)), sorted(std::move(bad)),
                               std::back_inserter(clean));
@@ -161,8 +162,7 @@ LogView::LogView(const underflow::Analysis& of, const underflow::LogFindings& on
            });
   });
   clean_steps = find_clean_steps(*this);
-  for (const auto& [step, unused] : scalars.steps()) scalar_steps.push_back(step);
-  std::sort(scalar_steps.begin(), scalar_steps.end());
+  for (const StepScalars* const told : scalars.steps()) scalar_steps.push_back(told->step);
   if (!scalar_steps.empty()) last_step = scalar_steps.back();
   for (const TensorFindings& t : log.tensors) {
     if (!t.per_step.empty()) last_step = std::max(last_step, t.per_step.back().step);

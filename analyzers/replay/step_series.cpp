@@ -98,6 +98,7 @@ struct SeriesBuilder::Found {
   std::map<std::string, std::size_t> index;
   std::deque<Tensor> tensors;
   bool any_scalars = false, any_bounds = false;
+  bool of_other_tool = false, any_magnitude = false;
   unsigned ranks = 1;
   Recorded recorded;
   underflow::Bfloat16Run bfloat16;
@@ -110,6 +111,7 @@ struct SeriesBuilder::Found {
   void add_loss(std::int64_t step, double magnitude);
   void add_scalars(const log::StepScalars& scalars);
   void tell_formats();
+  bool scalars_alone() const { return of_other_tool && !any_magnitude; }
   bool carries_scale() const { return manifest && manifest->gradients == log::ScaleState::scaled; }
   std::optional<double> scale_of(const SeriesStep& step) const;
   bool tested(const SeriesStep& step, std::optional<double> scale) const;
@@ -138,6 +140,7 @@ Tensor& SeriesBuilder::Found::tensor_of(const Frame& frame) {
 
 void SeriesBuilder::add(const Frame& frame) {
   Found& all = *found_;
+  all.any_magnitude = true;
   const bool nonfinite = frame.table.inf().low + frame.table.nan().low != 0;
   if (is_forward(frame.role) && nonfinite) all.broken_forward.insert(frame.step);
   const bool gradient = is_gradient(frame.role);
@@ -184,7 +187,10 @@ void SeriesBuilder::add(const log::StepScalars& scalars) { found_->add_scalars(s
 
 void SeriesBuilder::add(const log::Manifest& manifest) { found_->manifest = manifest; }
 
+void SeriesBuilder::add(const frames::LogKind&) { found_->of_other_tool = true; }
+
 void SeriesBuilder::add(const frames::StepPeak& peak) {
+  found_->any_magnitude |= !peak.tensor.empty() || peak.max_abs != 0;
   if (peak.max_abs == 0) return;
   if (is_gradient(peak.role)) {
     found_->steps[peak.step].largest.see(peak.max_abs);
@@ -200,6 +206,7 @@ void SeriesBuilder::add_rank(const std::vector<log::StepScalars>& scalars) {
 
 /// Microbatches are recorded as they were: with the loss scale where gradients carry one.
 void SeriesBuilder::Found::add_scalars(const log::StepScalars& scalars) {
+  if (scalars_alone()) return;  // all else of such a log comes before
   std::optional<double> scale = 1.0;
   if (carries_scale()) scale = scalars.loss_scale ? scalars.loss_scale : recorded_scale;
   if (!frames::usable_scale(scale.value_or(0))) scale.reset();
@@ -339,7 +346,7 @@ void SeriesBuilder::Found::add_tensors(StepSeries& series) {
 
 std::optional<StepSeries> SeriesBuilder::finish() {
   Found& all = *found_;
-  if (!all.any_scalars) return std::nullopt;
+  if (!all.any_scalars || all.scalars_alone()) return std::nullopt;
   all.tell_formats();
   all.recorded.ranks = ranks_wanted(all.ranks, all.manifest);
   all.untested = untested_to(all.manifest, all.steps);

@@ -111,6 +111,9 @@ class SeriesBuilder {
   void add(const log::Manifest& manifest);
   /// Of any rank: a step overflows where it does on one of them.
   void add(const frames::StepPeak& peak);
+  /// It is another tool's log: of one without tensors and peaks nothing is kept, scale_series.hpp
+  /// has what its scalars tell.
+  void add(const frames::LogKind& kind);
   /// Of a rank after the first: what a step's gradients were is known where all ranks tell.
   void add_rank(const std::vector<log::StepScalars>& scalars);
   /// Empty where the log has no every-step scalars.

@@ -79,6 +79,7 @@ frames::Visitor SeriesCollector::begin(const std::string& log) {
   frames::Visitor visit;
   visit.frame = [this](Frame&& frame) { builder_->add(frame); };
   visit.peak = [this](const frames::StepPeak& peak) { builder_->add(peak); };
+  visit.kind = [this](const frames::LogKind& kind) { builder_->add(kind); };
   visit.manifest = [this](const log::Manifest& manifest) { builder_->add(manifest); };
   visit.scalars = [this](const log::StepScalars& step) { builder_->add(step); };
   visit.other_rank = [this](const auto& scalars) { builder_->add_rank(scalars); };

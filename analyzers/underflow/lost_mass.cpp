@@ -154,10 +154,15 @@ std::vector<const TensorFindings*> counted_tensors(const Analysis& analysis) {
   return tensors;
 }
 
+MagnitudeSums sums_for(const Target& target) {
+  const std::uint64_t cut = kept_from(target, 1.0, 0).fraction;
+  return MagnitudeSums(cut == 0 ? std::vector<std::uint64_t>() : std::vector{cut});
+}
+
 LostMass::LostMass(Tensors tensors, const Target& target)
     : tensors_(std::move(tensors)), target_(target) {
   if (!std::ranges::all_of(tensors_, [](const auto* t) { return has_exact_sums(*t); })) return;
-  exact_.emplace();
+  exact_ = sums_for(target);
   for (const TensorFindings* t : tensors_) exact_->merge(*t->sums);
 }
 

@@ -16,6 +16,10 @@ namespace halfscope::analyzers::underflow {
 /// The tensors of all logs that a loss scale acts on.
 std::vector<const TensorFindings*> counted_tensors(const Analysis& analysis);
 
+/// Sums of nothing, exact wherever the target may flush: a binade needs one cut for it, not those
+/// of all formats.
+MagnitudeSums sums_for(const Target& target);
+
 /// The share of a tensor's mass that is flushed at loss scale 2^k: exact from whole tensors
 /// (TensorFindings::sums), bounds from the table otherwise.
 MassShare lost_mass(const TensorFindings& tensor, const Target& target, int k);

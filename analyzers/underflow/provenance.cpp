@@ -89,7 +89,9 @@ void Provenance::look_for_binary16(const Frame& frame) {
     const int unscaled = row.exponent - std::ilogb(frame.scale);
     // Powers of two are in the first segment.
     for (std::size_t i = 1; i < row.segments.size(); ++i) {
-      if (row.segments[i] != 0) different_.emplace(unscaled, i);
+      const std::pair value(unscaled, i);
+      const bool is_new = std::ranges::find(different_, value) == different_.end();
+      if (row.segments[i] != 0 && is_new) different_.push_back(value);
     }
   }
 }

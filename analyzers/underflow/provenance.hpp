@@ -4,8 +4,8 @@
 
 #include <cstddef>
 #include <optional>
-#include <set>
 #include <utility>
+#include <vector>
 
 #include "analyzers/underflow/underflow.hpp"
 
@@ -53,7 +53,7 @@ class Provenance {
   bool no_bfloat16_ = false;  ///< some need more bits than bfloat16 has
   bool no_grid_ = false;      ///< some step's are no multiples, below 2^11, of one number
   /// Binade and segment of values that are no powers of two: as many are different for sure.
-  std::set<std::pair<int, std::size_t>> different_;
+  std::vector<std::pair<int, std::size_t>> different_;
 };
 
 }  // namespace halfscope::analyzers::underflow

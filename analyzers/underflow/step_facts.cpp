@@ -23,7 +23,14 @@ std::optional<double> manifest_scale(const std::optional<log::Manifest>& manifes
 }
 
 LogScalars::LogScalars(const LogFindings& log) : of_manifest_(manifest_scale(log.manifest)) {
-  for (const log::StepScalars& scalars : log.scalars) steps_[scalars.step] = &scalars;
+  steps_.reserve(log.scalars.size());
+  for (const log::StepScalars& scalars : log.scalars) steps_.push_back(&scalars);
+  std::ranges::stable_sort(steps_, {}, &log::StepScalars::step);
+  // Of a step that is told again the last one holds.
+  std::ranges::reverse(steps_);
+  const auto again = std::ranges::unique(steps_, {}, &log::StepScalars::step);
+  steps_.erase(again.begin(), again.end());
+  std::ranges::reverse(steps_);
   find_parts(log);
 }
 
@@ -35,7 +42,8 @@ void LogScalars::find_parts(const LogFindings& log) {
   // Without peaks, as where tensors are selected by name, nothing but the sums is looked at.
   if (!sums.is_fp32() || log.peaks.empty()) return;
   const bool scaled = log.manifest && log.manifest->gradients == log::ScaleState::scaled;
-  for (const auto& [step, scalars] : steps_) {
+  for (const log::StepScalars* const scalars : steps_) {
+    const std::int64_t step = scalars->step;
     const std::optional<double> part = frames::largest_part(*scalars);
     const double scale = frames::microbatch_scale(*scalars, scaled);
     if (!part || !std::isfinite(*part) || *part == 0 || !frames::usable_scale(scale)) continue;
@@ -51,8 +59,8 @@ double LogScalars::in_fp16(Role role, std::int64_t step, double max_abs) const {
 }
 
 const log::StepScalars* LogScalars::at(std::int64_t step) const {
-  const auto found = steps_.find(step);
-  return found == steps_.end() ? nullptr : found->second;
+  const auto found = std::ranges::lower_bound(steps_, step, {}, &log::StepScalars::step);
+  return found == steps_.end() || (*found)->step != step ? nullptr : *found;
 }
 
 std::optional<double> LogScalars::loss_scale(std::int64_t step) const {
@@ -123,13 +131,6 @@ std::optional<StepMagnitude> infinite_magnitude(const TensorFindings& tensor,
                                                 const LogScalars& scalars) {
   const auto scale = computed_scale(tensor, step, scalars, WithoutScalars::as_recorded);
   return scale ? std::optional(infinite_magnitude(*scale)) : std::nullopt;
-}
-
-const StepFindings* find_step(const TensorFindings& tensor, std::int64_t step) {
-  const auto at = std::lower_bound(
-      tensor.per_step.begin(), tensor.per_step.end(), step,
-      [](const StepFindings& found, std::int64_t wanted) { return found.step < wanted; });
-  return at == tensor.per_step.end() || at->step != step ? nullptr : &*at;
 }
 
 }  // namespace halfscope::analyzers::underflow

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "analyzers/underflow/underflow.hpp"
 
@@ -31,12 +32,12 @@ class LogScalars {
   double in_fp16(log::Role role, std::int64_t step, double max_abs) const;
   /// The step and its largest weight gradient where FP16 holds less than that sum.
   const std::map<std::int64_t, double>& sums() const { return sums_; }
-  const std::unordered_map<std::int64_t, const log::StepScalars*>& steps() const { return steps_; }
+  const std::vector<const log::StepScalars*>& steps() const { return steps_; }  ///< ascending
 
  private:
   void find_parts(const LogFindings& log);
 
-  std::unordered_map<std::int64_t, const log::StepScalars*> steps_;
+  std::vector<const log::StepScalars*> steps_;  ///< ascending, all different
   std::optional<double> of_manifest_;
   std::unordered_map<std::int64_t, double> parts_;  ///< by step
   std::map<std::int64_t, double> sums_;
@@ -109,9 +110,6 @@ StepMagnitude infinite_magnitude(double computed_scale);
 std::optional<StepMagnitude> infinite_magnitude(const TensorFindings& tensor,
                                                 const StepFindings& step,
                                                 const LogScalars& scalars);
-
-/// The step of a tensor, or none.
-const StepFindings* find_step(const TensorFindings& tensor, std::int64_t step);
 
 /// A loss is recorded before the scale multiplies it: then its infinities are not the scale's
 /// doing.

@@ -60,10 +60,10 @@ void add_binades(std::map<int, Interval>& sum, const BoundedTable& table, double
   }
 }
 
-std::vector<BinadeCount> to_vector(const std::map<int, Interval>& sum) {
-  std::vector<BinadeCount> binades;
-  binades.reserve(sum.size());
+BinadeCounts packed(const std::map<int, Interval>& sum) {
+  BinadeCounts binades;
   for (const auto& [exponent, count] : sum) binades.push_back({exponent, count});
+  binades.shrink_to_fit();
   return binades;
 }
 
@@ -110,7 +110,7 @@ StepFindings find_step(const Frame& frame, const Normalised& normal, const Targe
   step.overflow_at_1 = found.overflow_at_1;
   std::map<int, Interval> binades;
   add_binades(binades, normal.table, normal.scale);
-  step.binades = to_vector(binades);
+  step.binades = packed(binades);
   step.moments = frame.moments;
   step.fits_as_is = underflow::fits_as_is(frame.table);
   step.largest = frame.table.largest();
@@ -204,18 +204,24 @@ void TensorCollector::add(const Frame& frame, double loss_scale) {
   tensor.unscale_exact = tensor.unscale_exact && unscales_exactly(frame.table, frame.scale);
   const Normalised normal(frame);
   add_table(tensor, normal);
-  tensor.per_step.push_back(find_step(frame, normal, target_, loss_scale));
+  StepFindings step = find_step(frame, normal, target_, loss_scale);
+  known_in_bfloat16_ = known_in_bfloat16_ && may_judge_in_bfloat16(frame, loss_scale);
+  if (known_in_bfloat16_) {
+    step.in_bfloat16 = unusual_in_bfloat16(frame, target_, loss_scale);
+    tensor.hidden_in_bfloat16 = tensor.hidden_in_bfloat16 || hides_flushed(frame, kBfloat16);
+  }
+  tensor.per_step.push_back(step);
 }
 
 void TensorCollector::finish(std::size_t place) {
   TensorFindings& t = tensors_[place];
-  std::ranges::stable_sort(t.per_step, {}, &StepFindings::step);
+  t.per_step.finish();
   std::map<int, Interval> binades;
   for (const StepFindings& step : t.per_step) {
     t.counts += step.counts;
     for (const BinadeCount& b : step.binades) binades[b.exponent] += b.count;
   }
-  t.binades = to_vector(binades);
+  t.binades = packed(binades);
   set_extremes(t);
   beside_[place].provenance.tell(t, target_.format);
 }

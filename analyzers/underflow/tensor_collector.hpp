@@ -20,7 +20,8 @@ namespace halfscope::analyzers::underflow {
 class TensorCollector {
  public:
   /// Refers to the target.
-  TensorCollector(std::string log, const Target& target) : log_(std::move(log)), target_(target) {}
+  TensorCollector(std::string log, const Target& target)
+      : log_(std::move(log)), target_(target), known_in_bfloat16_(target.by_default) {}
   TensorCollector(const TensorCollector&) = delete;
   TensorCollector& operator=(const TensorCollector&) = delete;
   ~TensorCollector() = default;
@@ -28,6 +29,8 @@ class TensorCollector {
   bool empty() const { return tensors_.empty(); }
   /// loss_scale: the one that the counts are for.
   void add(const frames::Frame& frame, double loss_scale);
+  /// Analysis::known_in_bfloat16, of this log.
+  bool known_in_bfloat16() const { return known_in_bfloat16_; }
   /// By role, then first appearance.
   std::vector<TensorFindings> finish() &&;
 
@@ -54,6 +57,7 @@ class TensorCollector {
 
   std::string log_;
   const Target& target_;
+  bool known_in_bfloat16_;
   std::vector<TensorFindings> tensors_;
   std::vector<Beside> beside_;
   std::unordered_set<std::size_t, Name, Name> places_{0, Name{&tensors_}, Name{&tensors_}};

@@ -119,7 +119,10 @@ Visitor notes_into(std::vector<LogFindings>& runs, const Visitor& companion) {
     runs.back().manifest = manifest;
   };
   visit.other_rank = companion.other_rank;
-  visit.kind = [&](const frames::LogKind& kind) { runs.back().kinds.push_back(kind); };
+  visit.kind = [&](const frames::LogKind& kind) {
+    if (companion.kind) companion.kind(kind);
+    runs.back().kinds.push_back(kind);
+  };
   visit.skipped = [&](const frames::SkippedSteps& steps) { runs.back().skips.push_back(steps); };
   visit.quantised = [&](const frames::QuantisedSeries& series) {
     if (companion.quantised) companion.quantised(series);
@@ -158,6 +161,7 @@ std::vector<LogFindings> analyze_log(const readers::Log& opened, const Selection
   const bool scalars = selection.scalars_suffice && !runs.back().scalars.empty();
   const bool quantised = std::ranges::any_of(runs, &LogFindings::quantised);
   if (collector.empty() && !something && !scalars && !quantised) refuse_empty(opened, selection);
+  analysis.known_in_bfloat16 = analysis.known_in_bfloat16 && collector.known_in_bfloat16();
   runs.back().tensors = std::move(collector).finish();
   for (LogFindings& run : runs) run.clipped = is_clipped(run);
   return runs;
@@ -175,6 +179,7 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   }
   Analysis analysis;
   analysis.target = target;
+  analysis.known_in_bfloat16 = target.by_default;
   analysis.loss_scale = selection.loss_scale;
   Selection wanted = selection;
   wanted.target = target.format;

@@ -16,6 +16,7 @@
 #include "analyzers/readers/logs.hpp"
 #include "analyzers/underflow/clipped.hpp"
 #include "analyzers/underflow/fit_findings.hpp"
+#include "analyzers/underflow/step_list.hpp"
 #include "analyzers/underflow/update_findings.hpp"
 #include "halfscope/table/binade_table.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"
@@ -39,40 +40,6 @@ struct Target {
   Boundaries boundaries(double loss_scale, double recorded_scale) const;
 };
 
-/// Every value of a tensor in one of seven classes; they sum to `total`. The last four classify the
-/// finite nonzero values after multiplication by the loss scale.
-struct Counts {
-  std::uint64_t total = 0;
-  Interval zero;  ///< both signs
-  Interval nan;
-  Interval inf;
-  Interval finite_nonzero;
-  Classes classes;
-  bool nonfinite_known = true;  ///< false: the log left infinities and NaN out without a count
-
-  Counts& operator+=(const Counts& other);
-};
-
-/// Finite nonzero unscaled values in [2^exponent, 2^(exponent+1)).
-struct BinadeCount {
-  int exponent = 0;
-  Interval count;
-};
-
-struct StepFindings {
-  std::int64_t step = 0;
-  double scale = 1.0;       ///< the scale the recorded bits carry
-  double loss_scale = 1.0;  ///< the scale `counts` are for
-  Counts counts;
-  std::vector<BinadeCount> binades;  ///< occupied only, ascending
-  std::optional<double> max_abs;     ///< unscaled, finite values, the most it can be; empty if none
-  std::optional<double> max_abs_at_least;  ///< where only bounds are known: the least
-  std::optional<Magnitude> largest;        ///< max_abs exactly, as recorded (times scale)
-  bool fits_as_is = false;                 ///< the recorded values are binary16 values
-  Interval overflow_at_1;                  ///< finite values that overflow without a loss scale
-  std::optional<Moments> moments;          ///< of the recorded values; approximate
-};
-
 /// Tables of one tensor that carry the same scale, up to a power of two: added over steps.
 struct ScaledTable {
   double scale = 1.0;  ///< in [1, 2); unscaled value = table value / scale
@@ -93,7 +60,8 @@ struct TensorFindings {
   /// A bucket of the log holds zero and values that FP16 keeps: what is flushed is not known, and
   /// underflow_identifiable is false.
   bool hidden_by_buckets = false;
-  bool loss_scaled = false;  ///< a loss scale acts on it; Frame::loss_scaled
+  bool hidden_in_bfloat16 = false;  ///< the same of what bfloat16 keeps, where that may be asked
+  bool loss_scaled = false;         ///< a loss scale acts on it; Frame::loss_scaled
   bool unscale_exact = true;
   std::vector<std::uint64_t> shape;  ///< of the last step
 
@@ -101,9 +69,9 @@ struct TensorFindings {
   std::optional<double> max_abs, min_abs_nonzero;  ///< unscaled, finite: the most, the least
   /// Where only bounds are known: the least that max_abs can be, the most that the other can be.
   std::optional<double> max_abs_at_least, min_abs_at_most;
-  std::vector<BinadeCount> binades;
-  std::vector<StepFindings> per_step;  ///< ascending by step
-  std::vector<ScaledTable> tables;     ///< all steps; what the numbers above come from
+  BinadeCounts binades;
+  StepList per_step;                ///< ascending by step
+  std::vector<ScaledTable> tables;  ///< all steps; what the numbers above come from
 
   /// What becomes of a weight's updates, where pairs were sampled; updates::UpdatePass.
   std::shared_ptr<const UpdateFindings> updates;
@@ -220,6 +188,9 @@ struct Analysis {
   double loss_scale = 1.0;
   std::vector<LogFindings> logs;  ///< as they were given; of several runs in one, one each
   frames::Notes notes;
+  /// What bfloat16 would make of every step is known: nobody asked for a format, no gradient is in
+  /// binary16, and all scales are powers of two.
+  bool known_in_bfloat16 = false;
 
   TensorRange tensors() const { return TensorRange(logs); }
   std::vector<std::string> names() const;  ///< of the logs

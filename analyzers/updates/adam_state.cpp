@@ -69,9 +69,7 @@ Interval lost_of(const TensorFindings& second, const TensorFindings* first) {
   for (const underflow::StepFindings& step : second.per_step) {
     Interval lost_now(0, step.counts.zero.high);
     if (first != nullptr) {
-      const auto same =
-          std::ranges::lower_bound(first->per_step, step.step, {}, &underflow::StepFindings::step);
-      if (same != first->per_step.end() && same->step == step.step) {
+      if (const auto same = first->per_step.find(step.step)) {
         lost_now.low = without(step.counts.zero, same->counts.zero).low;
       }
     }

@@ -17,7 +17,7 @@ namespace {
 
 using BinadeSums = std::map<int, Interval>;
 
-void add(BinadeSums& sums, const std::vector<BinadeCount>& binades) {
+void add(BinadeSums& sums, const analyzers::underflow::BinadeCounts& binades) {
   for (const BinadeCount& binade : binades) sums[binade.exponent] += binade.count;
 }
 

@@ -29,7 +29,7 @@ Json by_scale_json(const std::vector<Classes>& by_scale) {
   return list;
 }
 
-Json per_step_json(const std::vector<StepFindings>& steps) {
+Json per_step_json(const underflow::StepList& steps) {
   Json list = Json::array();
   for (const StepFindings& step : steps) {
     Json entry = {{"step", step.step}};
@@ -39,7 +39,7 @@ Json per_step_json(const std::vector<StepFindings>& steps) {
   return list;
 }
 
-Json steps_json(const std::vector<StepFindings>& steps) {
+Json steps_json(const underflow::StepList& steps) {
   Json list = Json::array();
   for (const StepFindings& step : steps) list.push_back(step.step);
   return list;
@@ -73,7 +73,7 @@ Json tensor_json(const underflow::TensorFindings& t, const underflow::Target& ta
   to["min_abs_nonzero"] = t.min_abs_at_most ? bounds_json(t.min_abs_nonzero, t.min_abs_at_most)
                                             : number_json(t.min_abs_nonzero);
   if (t.hidden_by_buckets) to["hidden_by_buckets"] = true;
-  to["binades"] = binades_json(t.binades);
+  to["binades"] = binades_json(t.binades.list());
   to["by_scale"] = by_scale_json(t.by_scale(target));
   to["per_step"] = per_step_json(t.per_step);
   if (t.updates) put_updates(to, *t.updates);

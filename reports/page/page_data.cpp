@@ -120,7 +120,8 @@ json charts_json(const analyzers::Study& study) {
     if (answer::is_counted(analysis, role)) out["scaled"].push_back(name_of(role));
   }
   for (const TensorFindings* tensor : tensors) {
-    out["facts"].push_back(answer::facts_text(*tensor) + charts::left_out(window, tensor->binades));
+    out["facts"].push_back(answer::facts_text(*tensor) +
+                           charts::left_out(window, tensor->binades.list()));
   }
   return out;
 }

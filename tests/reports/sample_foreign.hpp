@@ -67,8 +67,8 @@ inline hsa::underflow::Counts counts_of(const hs::BoundedTable& table,
 }
 
 /// Binades down to 2^-45, where the bucket with zero is long below all else.
-inline std::vector<hsa::underflow::BinadeCount> binades_of(const hs::BoundedTable& table) {
-  std::vector<hsa::underflow::BinadeCount> out;
+inline hsa::underflow::BinadeCounts binades_of(const hs::BoundedTable& table) {
+  hsa::underflow::BinadeCounts out;
   for (int e = -45; e < 70; ++e) {
     const hs::Interval count = without(table.at_or_above({e, 0}), table.at_or_above({e + 1, 0}));
     if (count.high != 0) out.push_back({e, count});

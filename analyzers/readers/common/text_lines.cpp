@@ -14,7 +14,7 @@ namespace halfscope::analyzers::readers::common {
 namespace {
 
 constexpr std::size_t kBytesATell = std::size_t{1} << 20;
-constexpr std::size_t kBytesALeave = std::size_t{1} << 24;
+constexpr std::size_t kBytesALeave = std::size_t{1} << 22;
 
 template <typename Number>
 std::optional<Number> parse(std::string_view text) {
@@ -107,7 +107,9 @@ std::optional<std::string_view> TextLines::next() {
     tell_at_ = at_ + kBytesATell;
   }
   if (at_ >= leave_at_) {
-    file_.leave(at_ - kBytesALeave);  // the lines before may still be looked at
+    const std::size_t last = at_ - kBytesALeave;  // the lines before may still be looked at
+    file_.leave(left_, last);
+    left_ = last;
     leave_at_ = at_ + kBytesALeave;
   }
   return line;

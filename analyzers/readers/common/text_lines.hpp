@@ -41,8 +41,9 @@ class TextLines {
   std::optional<std::string_view> next();
   /// The line that next() would give.
   std::optional<std::string_view> peek() const;
-  /// All of it.
+  /// All of it, and bytes of it that stay in memory no longer.
   std::string_view text() const { return text_; }
+  void leave(std::size_t begin, std::size_t end) const { file_.leave(begin, end); }
   /// Of the line that next() gave last; from 1.
   std::uint64_t number() const { return number_; }
   /// Whether that line has no end: the last one of a file that was cut off, perhaps.
@@ -57,7 +58,7 @@ class TextLines {
   std::uint64_t number_ = 0;
   frames::Progress progress_;
   std::uint64_t before_, in_all_;
-  std::size_t tell_at_ = 0, leave_at_;
+  std::size_t tell_at_ = 0, left_ = 0, leave_at_;
 };
 
 /// Lines of one file that could not be read, told in one note.

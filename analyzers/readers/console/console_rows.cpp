@@ -40,26 +40,32 @@ std::uint64_t shape_of(std::string_view row) {
 /// The rows of a text, one by one.
 class Rows {
  public:
-  explicit Rows(std::string_view text) : text_(text) {}
+  Rows(std::string_view text, const Leave& leave) : text_(text), leave_(&leave) {}
   std::optional<std::string_view> next() {
     if (at_ >= text_.size()) return std::nullopt;
     const std::size_t end = std::min(text_.find('\n', at_), text_.size());
     std::string_view row = text_.substr(at_, end - at_);
     if (row.ends_with('\r')) row.remove_suffix(1);
     at_ = end + 1;
+    if (*leave_ && at_ - left_ >= kBytesALeave) {
+      (*leave_)(left_, at_);
+      left_ = at_;
+    }
     return row;
   }
-  std::size_t at() const { return at_; }
 
  private:
+  static constexpr std::size_t kBytesALeave = std::size_t{1} << 22;
+
   std::string_view text_;
-  std::size_t at_ = 0;
+  const Leave* leave_;
+  std::size_t at_ = 0, left_ = 0;
 };
 
 /// The most columns of a row; 0 where the text cannot be that of a screen.
-std::size_t widest(std::string_view text) {
+std::size_t widest(std::string_view text, const Leave& leave) {
   std::size_t most = 0;
-  for (Rows rows(text); const auto row = rows.next();) {
+  for (Rows rows(text, leave); const auto row = rows.next();) {
     if (row->size() <= most) continue;
     if (row->size() > 4 * kMostColumns) return 0;
     most = std::max(most, columns_of(*row));
@@ -134,9 +140,9 @@ bool may_be_one_number(std::string_view row, std::string_view next) {
          (is_digit(next.front()) || next.front() == '.');
 }
 
-Wrapping wrapping_of(std::string_view text) {
+Wrapping wrapping_of(std::string_view text, const Leave& leave) {
   Wrapping found;
-  found.columns = widest(text);
+  found.columns = widest(text, leave);
   if (found.columns < kLeastColumns) return {};
   struct Full {
     std::string_view row;
@@ -144,7 +150,7 @@ Wrapping wrapping_of(std::string_view text) {
   };
   std::vector<Full> full;
   bool begins = true;
-  for (Rows rows(text); const auto row = rows.next();) {
+  for (Rows rows(text, leave); const auto row = rows.next();) {
     if (begins) found.starts.insert(shape_of(*row));
     begins = row->size() < found.columns || columns_of(*row) < found.columns;
     if (!begins && full.size() < kMostLooks) full.push_back({*row, rows});

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <unordered_set>
 
@@ -22,7 +23,9 @@ struct Wrapping {
   bool goes_on(std::string_view row, std::string_view next) const;
 };
 
-Wrapping wrapping_of(std::string_view text);
+/// `leave` is told which bytes of a long text were looked at, in order.
+using Leave = std::function<void(std::size_t begin, std::size_t end)>;
+Wrapping wrapping_of(std::string_view text, const Leave& leave = {});
 
 /// Whether the end of a row and the beginning of the next may be one number.
 bool may_be_one_number(std::string_view row, std::string_view next);

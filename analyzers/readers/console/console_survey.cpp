@@ -148,7 +148,10 @@ constexpr common::Contradiction kPerhapsCut{
 class WholeLines {
  public:
   WholeLines(common::TextLines& lines, common::Contradictions* faults)
-      : lines_(lines), wrapping_(wrapping_of(lines.text())), faults_(faults) {}
+      : lines_(lines),
+        wrapping_(
+            wrapping_of(lines.text(), [&](auto begin, auto end) { lines.leave(begin, end); })),
+        faults_(faults) {}
 
   /// Of several rows: put together in `joined`.
   std::optional<std::string_view> next(std::string& joined) {

@@ -42,11 +42,13 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-void MappedFile::leave(std::size_t count) const {
+void MappedFile::leave(std::size_t begin, std::size_t end) const {
   // A file's pages that were never written come back as they were. What the kernel refuses stays.
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::size_t whole = std::min(count, bytes_.size()) / page * page;
-  if (whole > 0) ::madvise(const_cast<std::byte*>(bytes_.data()), whole, MADV_DONTNEED);
+  const std::size_t first = begin / page * page;
+  const std::size_t last = std::min(end, bytes_.size()) / page * page;
+  if (first >= last) return;
+  ::madvise(const_cast<std::byte*>(bytes_.data()) + first, last - first, MADV_DONTNEED);
 }
 
 }  // namespace halfscope::log

@@ -22,9 +22,9 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
-  /// The first `count` bytes are not needed for now: the process no longer holds their pages. They
-  /// can still be read, from the page cache.
-  void leave(std::size_t count) const;
+  /// The bytes from `begin` up to `end` are not needed for now: the process no longer holds their
+  /// pages. They can still be read, from the page cache.
+  void leave(std::size_t begin, std::size_t end) const;
   /// The path as messages show it.
   const std::string& name() const { return name_; }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -148,45 +149,89 @@ Safetensors::Safetensors(const OpenPath& path) : file_(std::make_unique<MappedFi
   std::sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
-  const auto data = file_->bytes().subspan(kLengthBytes + text.size());
-  check_layout(header.entries, data.size(), file_->name());
-  data_bytes_ = data.size();
+  data_ = file_->bytes().subspan(kLengthBytes + text.size());
+  check_layout(header.entries, data_.size(), file_->name());
+  file_->leave(0, kLengthBytes + text.size());
   for (SafetensorsEntry& entry : header.entries) {
     if (const auto dtype = find_dtype(entry.dtype)) {
-      const auto count = static_cast<std::size_t>(*element_count(entry.shape));
-      const TensorView view{*dtype, data.data() + entry.begin, count};
-      tensors_.push_back({std::move(entry.name), std::move(entry.shape), view});
+      add(entry, *dtype);
     } else {
       skipped_.push_back({std::move(entry.name), skip_reason(entry.dtype)});
     }
   }
-  for (const NamedTensor& tensor : tensors_) by_name_.emplace(tensor.name, &tensor);
+  by_name_.resize(entries_.size());
+  std::iota(by_name_.begin(), by_name_.end(), std::size_t{0});
+  std::ranges::sort(by_name_, {}, [&](std::size_t place) { return name_of(place); });
   metadata_ = std::move(header.metadata);
 }
 
 Safetensors::~Safetensors() = default;
 
+void Safetensors::add(const SafetensorsEntry& entry, Dtype dtype) {
+  names_ += entry.name;
+  shapes_.insert(shapes_.end(), entry.shape.begin(), entry.shape.end());
+  entries_.push_back(
+      {names_.size(), shapes_.size(), entry.begin, *element_count(entry.shape), dtype});
+}
+
+std::string_view Safetensors::name_of(std::size_t place) const {
+  const std::uint64_t begin = place == 0 ? 0 : entries_[place - 1].name_end;
+  return std::string_view(names_).substr(begin, entries_[place].name_end - begin);
+}
+
+NamedTensor Safetensors::at(std::size_t place) const {
+  const Entry& entry = entries_[place];
+  const std::uint64_t begin = place == 0 ? 0 : entries_[place - 1].shape_end;
+  const std::span shape = std::span(shapes_).subspan(begin, entry.shape_end - begin);
+  return {std::string(name_of(place)),
+          {shape.begin(), shape.end()},
+          {entry.dtype, data_.data() + entry.begin, static_cast<std::size_t>(entry.count)}};
+}
+
+std::optional<std::size_t> Safetensors::find(std::string_view name) const {
+  const auto found = std::ranges::lower_bound(by_name_, name, {},
+                                              [&](std::size_t place) { return name_of(place); });
+  const bool is_there = found != by_name_.end() && name_of(*found) == name;
+  return is_there ? std::optional(*found) : std::nullopt;
+}
+
 void Safetensors::for_each(const std::function<void(const NamedTensor&)>& visit) const {
-  for (const NamedTensor& tensor : tensors_) visit(tensor);
+  constexpr std::size_t kBytesALeave = std::size_t{1} << 24;
+  std::size_t left = 0;
+  for (std::size_t place = 0; place < entries_.size(); ++place) {
+    const NamedTensor tensor = at(place);
+    visit(tensor);
+    const std::size_t end =
+        static_cast<std::size_t>(tensor.view.data - file_->bytes().data()) + tensor.view.bytes();
+    if (end < left + kBytesALeave) continue;
+    file_->leave(left, end);
+    left = end;
+  }
+}
+
+std::vector<NamedTensor> Safetensors::tensors() const {
+  std::vector<NamedTensor> all;
+  for (std::size_t place = 0; place < entries_.size(); ++place) all.push_back(at(place));
+  return all;
 }
 
 std::vector<std::string> Safetensors::names() const {
   std::vector<std::string> all;
-  for (const NamedTensor& tensor : tensors_) all.push_back(tensor.name);
+  for (std::size_t place = 0; place < entries_.size(); ++place) all.emplace_back(name_of(place));
   return all;
 }
 
 std::shared_ptr<const NamedTensor> Safetensors::tensor(std::string_view name) const {
-  const auto found = by_name_.find(name);
-  if (found == by_name_.end()) return nullptr;
-  return {std::shared_ptr<void>(), found->second};  // owns nothing: the data is mapped
+  const auto place = find(name);
+  return place ? std::make_shared<const NamedTensor>(at(*place)) : nullptr;
 }
 
 std::optional<NamedTensor> Safetensors::outline(std::string_view name) const {
-  const auto found = by_name_.find(name);
-  if (found == by_name_.end()) return std::nullopt;
-  const NamedTensor& tensor = *found->second;
-  return NamedTensor{tensor.name, tensor.shape, {tensor.view.dtype, nullptr, tensor.view.count}};
+  const auto place = find(name);
+  if (!place) return std::nullopt;
+  NamedTensor tensor = at(*place);
+  tensor.view.data = nullptr;
+  return tensor;
 }
 
 std::string Safetensors::shows_weights() const {

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +18,7 @@
 namespace halfscope::log {
 
 class MappedFile;
+struct SafetensorsEntry;
 
 /// Opens and validates a file: header size, JSON, offsets without holes or overlap, sizes that
 /// match shape and dtype. Tensors of dtypes that hold no counted numbers are skipped, with the
@@ -30,17 +33,30 @@ class Safetensors : public TensorFile {
   std::vector<std::string> names() const override;
   std::shared_ptr<const NamedTensor> tensor(std::string_view name) const override;
   std::optional<NamedTensor> outline(std::string_view name) const override;
-  std::optional<std::uint64_t> tensor_bytes() const override { return data_bytes_; }
+  std::optional<std::uint64_t> tensor_bytes() const override { return data_.size(); }
   /// Libraries write the metadata "format" ("pt", ...) into the models that they save.
   std::string shows_weights() const override;
-  const std::vector<NamedTensor>& tensors() const { return tensors_; }
+  std::vector<NamedTensor> tensors() const;
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
  private:
+  /// A file may have a million tensors: their names lie one after the other, and their shapes.
+  struct Entry {
+    std::uint64_t name_end = 0, shape_end = 0;  ///< they begin where the entry's before end
+    std::uint64_t begin = 0, count = 0;         ///< of the data
+    Dtype dtype = Dtype::f32;
+  };
+  void add(const SafetensorsEntry& entry, Dtype dtype);
+  std::string_view name_of(std::size_t place) const;
+  NamedTensor at(std::size_t place) const;
+  std::optional<std::size_t> find(std::string_view name) const;
+
   std::unique_ptr<MappedFile> file_;
-  std::uint64_t data_bytes_ = 0;
-  std::vector<NamedTensor> tensors_;
-  std::map<std::string_view, const NamedTensor*> by_name_;  ///< into tensors_
+  std::span<const std::byte> data_;
+  std::vector<Entry> entries_;  ///< as the data lies
+  std::string names_;
+  std::vector<std::uint64_t> shapes_;
+  std::vector<std::size_t> by_name_;  ///< into entries_
   std::vector<SkippedTensor> skipped_;
   std::map<std::string, std::string> metadata_;
 };

@@ -4,29 +4,21 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <numeric>
 
 namespace halfscope {
-namespace {
 
-std::uint64_t sum(std::span<const std::uint64_t> counts) {
-  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
-}
-
-}  // namespace
-
-std::span<std::uint64_t> BinadeTable::row_at(int exponent) {
+std::size_t BinadeTable::row_at(int exponent) {
   const std::size_t width = stride();
   if (counts_.empty()) {
     first_exponent_ = exponent;
   } else if (exponent < first_exponent_) {
     const auto more = static_cast<std::size_t>(first_exponent_ - exponent);
-    counts_.insert(counts_.begin(), more * width, 0);
+    counts_.grow_front(more * width);
     first_exponent_ = exponent;
   }
   const std::size_t at = static_cast<std::size_t>(exponent - first_exponent_) * width;
-  if (at + width > counts_.size()) counts_.resize(at + width, 0);
-  return {counts_.data() + at, width};
+  if (at + width > counts_.size()) counts_.grow_back(at + width - counts_.size());
+  return at;
 }
 
 void BinadeTable::widen(int significant_bits, std::optional<int> lowest_bit) {
@@ -43,9 +35,9 @@ void BinadeTable::widen(int significant_bits, std::optional<int> lowest_bit) {
 void BinadeTable::add(Magnitude m, bool negative, std::uint64_t times) {
   if (times == 0) return;
   const std::size_t segment = cuts_.segment_of(m.fraction);
-  const std::span<std::uint64_t> row = row_at(m.exponent);
-  row[segment] += times;
-  if (negative) row.back() += times;
+  const std::size_t row = row_at(m.exponent);
+  counts_.add(row + segment, times);
+  if (negative) counts_.add(row + stride() - 1, times);
   largest_ = largest_ ? std::max(*largest_, m) : m;
   smallest_ = smallest_ ? std::min(*smallest_, m) : m;
   const int bits = 53 - std::countr_zero(m.fraction | kFractionUnit);
@@ -63,11 +55,11 @@ void BinadeTable::add_specials(const SpecialCounts& counts) {
 void BinadeTable::keep_only(const std::vector<std::uint64_t>& wanted) {
   BinadeTable coarse(wanted);
   for (const Row& row : rows()) {
-    const std::span<std::uint64_t> to = coarse.row_at(row.exponent);
+    const std::size_t to = coarse.row_at(row.exponent);
     for (std::size_t i = 0; i < row.segments.size(); ++i) {
-      to[coarse.cuts_.segment_of(cuts_.first_of(i))] += row.segments[i];
+      coarse.counts_.add(to + coarse.cuts_.segment_of(cuts_.first_of(i)), row.segments[i]);
     }
-    to.back() = row.negative;
+    coarse.counts_.add(to + coarse.stride() - 1, row.negative);
   }
   cuts_ = coarse.cuts_;
   counts_ = std::move(coarse.counts_);
@@ -88,9 +80,9 @@ void BinadeTable::merge(const BinadeTable& other) {
   for (std::size_t r = 0; r < other.row_count(); ++r) {
     const Row row = other.row(r);
     if (row.count() == 0) continue;
-    const std::span<std::uint64_t> to = row_at(row.exponent);
-    for (std::size_t i = 0; i < row.segments.size(); ++i) to[i] += row.segments[i];
-    to.back() += row.negative;
+    const std::size_t to = row_at(row.exponent);
+    for (std::size_t i = 0; i < row.segments.size(); ++i) counts_.add(to + i, row.segments[i]);
+    counts_.add(to + stride() - 1, row.negative);
   }
   if (other.largest_) largest_ = largest_ ? std::max(*largest_, *other.largest_) : other.largest_;
   if (other.smallest_) {
@@ -108,12 +100,10 @@ BinadeTable BinadeTable::scaled_by_power_of_two(int k) const {
   return scaled;
 }
 
-std::uint64_t BinadeTable::Row::count() const { return sum(segments); }
-
 BinadeTable::Row BinadeTable::row(std::size_t index) const {
-  const std::uint64_t* const counts = counts_.data() + index * stride();
   const std::size_t segments = stride() - 1;
-  return {first_exponent_ + static_cast<int>(index), {counts, segments}, counts[segments]};
+  const CountSpan counts = counts_.span(index * stride(), stride());
+  return {first_exponent_ + static_cast<int>(index), counts.first(segments), counts[segments]};
 }
 
 std::vector<BinadeTable::Row> BinadeTable::rows() const {
@@ -139,7 +129,7 @@ Interval BinadeTable::at_or_above(const Row& row, std::uint64_t fraction) const 
   // Segments from the first cut at or above the fraction surely count; the one before may.
   const auto cut = std::ranges::lower_bound(cuts(), fraction);
   const auto first = static_cast<std::size_t>(cut - cuts().begin()) + 1;
-  const std::uint64_t sure = sum(row.segments.subspan(first));
+  const std::uint64_t sure = row.segments.subspan(first).sum();
   if (cut != cuts().end() && *cut == fraction) return sure;
   return {sure, sure + row.segments[first - 1]};
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "halfscope/table/boundary.hpp"
+#include "halfscope/table/count_list.hpp"
 #include "halfscope/table/cuts.hpp"
 #include "halfscope/table/interval.hpp"
 
@@ -67,9 +68,9 @@ class BinadeTable {
 
   struct Row {
     int exponent;
-    std::span<const std::uint64_t> segments;  ///< one count a segment: cuts().size() + 1
-    std::uint64_t negative;                   ///< how many of the row's values are negative
-    std::uint64_t count() const;
+    CountSpan segments;      ///< one count a segment: cuts().size() + 1
+    std::uint64_t negative;  ///< how many of the row's values are negative
+    std::uint64_t count() const { return segments.sum(); }
   };
   /// Occupied rows only, ascending.
   std::vector<Row> rows() const;
@@ -113,14 +114,14 @@ class BinadeTable {
   Interval at_or_above(const Row& row, std::uint64_t fraction) const;
   bool none_reaches(Magnitude m) const { return !largest_ || *largest_ < m; }
   bool all_reach(Magnitude m) const { return smallest_ && *smallest_ >= m; }
-  std::span<std::uint64_t> row_at(int exponent);  // makes room for it
+  std::size_t row_at(int exponent);  // where it begins in counts_; makes room for it
   void keep_only(const std::vector<std::uint64_t>& wanted);
   void widen(int significant_bits, std::optional<int> lowest_bit);
 
   Cuts cuts_;
   SpecialCounts specials_;
   int first_exponent_ = 0;
-  std::vector<std::uint64_t> counts_;  // shape (rows, stride())
+  CountList counts_;  // shape (rows, stride())
   std::optional<Magnitude> largest_, smallest_;
   int significant_bits_ = 0;
   std::optional<int> lowest_bit_;

@@ -108,13 +108,17 @@ std::int64_t take_row_count(Words& words, std::size_t words_per_row) {
   return rows;
 }
 
-/// Fills a row; returns its count.
-std::uint64_t take_row(Words& words, std::span<std::uint64_t> row) {
-  std::uint64_t count = 0;
-  for (std::uint64_t& segment : row.first(row.size() - 1)) count += segment = words.count("count");
-  row.back() =
-      static_cast<std::uint64_t>(words.take("negative", 0, static_cast<std::int64_t>(count)));
-  return count;
+/// Takes a row of so many segments into `counts`; returns how many values it has.
+std::uint64_t take_row(Words& words, CountList& counts, std::size_t at, std::size_t segments) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < segments; ++i) {
+    const std::uint64_t count = words.count("count");
+    counts.add(at + i, count);
+    sum += count;
+  }
+  const std::int64_t negative = words.take("negative", 0, static_cast<std::int64_t>(sum));
+  counts.add(at + segments, static_cast<std::uint64_t>(negative));
+  return sum;
 }
 
 }  // namespace
@@ -159,7 +163,8 @@ BinadeTable BinadeTable::decode(std::span<const std::int64_t> encoded) {
     const int exponent = words.exponent("row exponent");
     if (exponent <= last) reject("row exponents do not ascend");
     last = exponent;
-    if (take_row(words, table.row_at(exponent)) == 0) reject("an empty row");
+    const std::size_t row = table.row_at(exponent);
+    if (take_row(words, table.counts_, row, table.stride() - 1) == 0) reject("an empty row");
   }
   if (row_count != 0) {
     if (extremes.smallest.exponent != table.first_exponent_ || extremes.largest.exponent != last ||

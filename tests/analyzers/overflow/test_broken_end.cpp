@@ -17,11 +17,12 @@ using log::Role;
 
 void add(underflow::TensorFindings& tensor, std::int64_t step, std::uint64_t nan, std::uint64_t inf,
          double scale = 1) {
-  underflow::StepFindings& found = tensor.per_step.emplace_back();
+  underflow::StepFindings found;
   found.step = step;
   found.scale = scale;
   found.counts.nan = nan;
   found.counts.inf = inf;
+  tensor.per_step.push_back(found);
 }
 
 underflow::TensorFindings tensor_of(Role role, std::optional<Dtype> dtype) {

@@ -51,12 +51,12 @@ TEST_CASE("carried scale: not where steps were skipped, nor where it was told", 
   }
   CHECK_FALSE(scale_history::carried_scale(falling));
   underflow::LogFindings told = steps_of(1000, 4096);
-  for (underflow::StepFindings& step : told.tensors[0].per_step) step.scale = 4096;
+  told.tensors[0].per_step.change([](auto& step) { step.scale = 4096; });
   CHECK_FALSE(scale_history::carried_scale(told));
   underflow::LogFindings own = steps_of(1000, 4096);
   own.kinds.clear();  // a run log says what its values carry
   CHECK_FALSE(scale_history::carried_scale(own));
   underflow::LogFindings bounded = steps_of(1000, 4096);
-  for (underflow::StepFindings& step : bounded.tensors[0].per_step) step.max_abs_at_least = 1;
+  bounded.tensors[0].per_step.change([](auto& step) { step.max_abs_at_least = 1; });
   CHECK_FALSE(scale_history::carried_scale(bounded));
 }

@@ -33,7 +33,7 @@ underflow::Analysis recorded(const std::vector<Norm>& steps, double scale = 8) {
   t.role = log::Role::weight_grad;
   for (const Norm& step : steps) {
     underflow::StepFindings found;
-    found.step = std::ssize(t.per_step);
+    found.step = static_cast<std::int64_t>(t.per_step.size());
     found.scale = scale;
     found.counts.total = 100;
     found.max_abs = step.largest;
@@ -86,8 +86,10 @@ TEST_CASE("clipped: steps that are not finite, or lack tensors, do not count", "
   underflow::Analysis analysis =
       recorded({{0.1, 0.02}, {0.1, 0.03}, {0.1, 0.04}, {0.5, 0.04}, {0.6, 0.1}});
   CHECK_FALSE(clipped(analysis));
-  analysis.logs[0].tensors[0].per_step[3].counts.inf = 1;
-  analysis.logs[0].tensors[0].per_step[4].counts.total = 50;
+  analysis.logs[0].tensors[0].per_step.change([](underflow::StepFindings& step) {
+    if (step.step == 3) step.counts.inf = 1;
+    if (step.step == 4) step.counts.total = 50;
+  });
   CHECK(clipped(analysis));
 }
 

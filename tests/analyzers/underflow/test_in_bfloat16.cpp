@@ -70,16 +70,11 @@ void check_same(const Analysis& found, const Analysis& wanted) {
 }
 
 /// Read in binary16, judged in bfloat16; empty where that cannot be.
-std::optional<Analysis> judged(const std::vector<std::filesystem::path>& logs, const Target& target,
-                               const frames::Selection& selection) {
-  InBfloat16 in_bfloat16(target, selection);
-  const auto companion = [&](const std::string& log) {
-    frames::Visitor visit;
-    visit.frame = [see = in_bfloat16.begin(log)](frames::Frame&& frame) { see(frame); };
-    return visit;
-  };
-  Analysis analysis = analyze(logs, target, selection, {}, companion);
-  return in_bfloat16.judge(analysis) ? std::optional(std::move(analysis)) : std::nullopt;
+std::optional<Analysis> judged(const std::vector<std::filesystem::path>& logs,
+                               const frames::Selection& selection,
+                               Subnormals rule = Subnormals::keep) {
+  Analysis analysis = analyze(logs, {"binary16", kBinary16, rule, true}, selection);
+  return judge_in_bfloat16(analysis) ? std::optional(std::move(analysis)) : std::nullopt;
 }
 
 }  // namespace
@@ -92,7 +87,7 @@ TEST_CASE("a run that was read in binary16 is judged as if it were read in bfloa
     for (const double loss_scale : {1.0, 0x1p20, 0x1p-20}) {
       frames::Selection selection;
       selection.loss_scale = loss_scale;
-      const auto found = judged(logs, {"binary16", kBinary16, rule, true}, selection);
+      const auto found = judged(logs, selection, rule);
       REQUIRE(found);
       CHECK(runs_in_bfloat16(*found));
       const Analysis wanted = analyze(logs, {"bfloat16", kBfloat16, rule}, selection);
@@ -110,11 +105,11 @@ TEST_CASE("what must be read again is not judged in bfloat16", "[table]") {
   write_steps(half, Dtype::f16);
   frames::Selection odd;
   odd.recorded_scale = 1000;
-  CHECK_FALSE(judged({folder / "."}, {}, odd));
+  CHECK_FALSE(judged({folder / "."}, odd));
   odd.recorded_scale = 1024;
-  CHECK(judged({folder / "."}, {}, odd));
+  CHECK(judged({folder / "."}, odd));
   odd.loss_scale = 3;
-  CHECK_FALSE(judged({folder / "."}, {}, odd));
-  CHECK_FALSE(judged({half / "."}, {}, {}));
-  CHECK_FALSE(judged({folder / ".", half / "."}, {}, {}));
+  CHECK_FALSE(judged({folder / "."}, odd));
+  CHECK_FALSE(judged({half / "."}, {}));
+  CHECK_FALSE(judged({folder / ".", half / "."}, {}));
 }

@@ -133,18 +133,6 @@ TEST_CASE("A step overflows where its largest value does at the scale, exactly",
   CHECK(underflow::overflows(step, row.format, row.loss_scale) == row.overflows);
 }
 
-TEST_CASE("A step is found by its number") {
-  underflow::TensorFindings tensor;
-  CHECK(underflow::find_step(tensor, 0) == nullptr);
-  for (const std::int64_t step : {-2, 5, 9}) tensor.per_step.emplace_back().step = step;
-  for (const underflow::StepFindings& step : tensor.per_step) {
-    CHECK(underflow::find_step(tensor, step.step) == &step);
-  }
-  for (const std::int64_t absent : {-3, 0, 6, 10}) {
-    CHECK(underflow::find_step(tensor, absent) == nullptr);
-  }
-}
-
 TEST_CASE("A step is seen at the loss scale of its counts where one acts on it, else at 1") {
   underflow::TensorFindings tensor;
   underflow::StepFindings step = step_5(8, false, 1);

@@ -93,13 +93,14 @@ TEST_CASE("a gap without consequence is no gap", "[reports][gaps]") {
   table.add(sample::bucket(0.5, 0.6, 45));
   sample::add_step(tensor, 7, table);
   sample::add_step(tensor, 8, table);
-  for (auto& step : tensor.per_step) step.scale = 1024;  // --recorded-scale told it
+  tensor.per_step.change([](auto& step) { step.scale = 1024; });  // --recorded-scale told it
   analysis.logs[0].tensors = {tensor};
   CHECK(answer::could_not_tell(analysis).empty());
-  analysis.logs[0].tensors[0].per_step[1].step = 10;
+  analyzers::underflow::StepList& steps = analysis.logs[0].tensors[0].per_step;
+  steps.change([](auto& step) { step.step = step.step == 8 ? 10 : step.step; });
   CHECK(said(analysis, Gap::every_step) ==
         "The log has 2 of the steps from 7 to 10: an overflow at another step is not seen.");
-  for (auto& step : analysis.logs[0].tensors[0].per_step) step.scale = 1;
+  steps.change([](auto& step) { step.scale = 1; });
   CHECK(said(analysis, Gap::loss_scale).find("--recorded-scale TAG") != std::string::npos);
 }
 

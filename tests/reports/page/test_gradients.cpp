@@ -26,7 +26,7 @@ analyzers::underflow::Analysis of_three_binades() {
   tensor.counts.total = 500;
   tensor.counts.finite_nonzero = 500;
   tensor.counts.classes = {.flushed_to_zero = 100, .subnormal = 300, .normal = 0, .overflow = 100};
-  tensor.per_step.emplace_back();
+  tensor.per_step.push_back({});
   analyzers::underflow::Analysis out;
   out.logs.resize(1);
   out.logs[0].tensors = {tensor};

@@ -128,12 +128,12 @@ TEST_CASE("values far out do not press the rest together, and are told of", "[re
   const charts::Window window = charts::window_of(analysis, {});
   CHECK(window.first_exponent == -29);  // four binades below the limit of zero
   CHECK(window.last_exponent == 20);
-  CHECK(charts::left_out(window, tensor.binades) ==
+  CHECK(charts::left_out(window, tensor.binades.list()) ==
         " Not drawn: 10 values below 2^-29. Not drawn: 1 value at or above 2^20.");
   tensor.binades = {{-60, std::uint64_t{500}}, {-10, std::uint64_t{500}}};
   analysis.logs[0].tensors = {tensor};
   CHECK(charts::window_of(analysis, {}).first_exponent == -60);
-  CHECK(charts::left_out(charts::window_of(analysis, {}), tensor.binades).empty());
+  CHECK(charts::left_out(charts::window_of(analysis, {}), tensor.binades.list()).empty());
 }
 
 TEST_CASE("the worst tensor is one that a loss scale acts on", "[reports][worst]") {

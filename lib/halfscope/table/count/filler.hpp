@@ -42,11 +42,11 @@ class TableFiller {
   explicit TableFiller(BinadeTable& table) : table_(table) {}
 
   void add_segment(int exponent, std::size_t segment, std::uint64_t times) {
-    if (times != 0) table_.row_at(exponent)[segment] += times;
+    if (times != 0) table_.counts_.add(table_.row_at(exponent) + segment, times);
   }
   /// Of what add_segment() adds: how many are negative.
   void add_negative(int exponent, std::uint64_t times) {
-    if (times != 0) table_.row_at(exponent).back() += times;
+    if (times != 0) add_segment(exponent, table_.stride() - 1, times);
   }
   void add_specials(const SpecialCounts& counts) { table_.add_specials(counts); }
   void extend(Magnitude smallest, Magnitude largest) {

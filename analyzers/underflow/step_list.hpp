@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The findings of a tensor's steps in few bytes. A log may have a million tensors, or ten thousand
+// steps of each.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "analyzers/underflow/step_findings.hpp"
+
+namespace halfscope::analyzers::underflow {
+
+/// Gives its steps by value: a step is unpacked when it is looked at.
+class StepList {
+ public:
+  class Iterator {
+   public:
+    using value_type = StepFindings;
+    using reference = StepFindings;
+    using difference_type = std::ptrdiff_t;
+    using iterator_concept = std::random_access_iterator_tag;
+    using iterator_category = std::input_iterator_tag;  // no references, as C++17 asks for
+
+    /// Keeps the step that `->` looks into.
+    struct Arrow {
+      StepFindings step;
+      const StepFindings* operator->() const { return &step; }
+    };
+
+    Iterator() = default;
+    Iterator(const StepList* list, difference_type at) : list_(list), at_(at) {}
+    StepFindings operator*() const { return (*list_)[static_cast<std::size_t>(at_)]; }
+    Arrow operator->() const { return {**this}; }
+    StepFindings operator[](difference_type n) const { return *(*this + n); }
+    Iterator& operator+=(difference_type n) {
+      at_ += n;
+      return *this;
+    }
+    Iterator& operator-=(difference_type n) { return *this += -n; }
+    Iterator& operator++() { return *this += 1; }
+    Iterator& operator--() { return *this -= 1; }
+    Iterator operator++(int) { return {list_, at_++}; }
+    Iterator operator--(int) { return {list_, at_--}; }
+    friend Iterator operator+(Iterator it, difference_type n) { return it += n; }
+    friend Iterator operator+(difference_type n, Iterator it) { return it += n; }
+    friend Iterator operator-(Iterator it, difference_type n) { return it -= n; }
+    friend difference_type operator-(const Iterator& a, const Iterator& b) { return a.at_ - b.at_; }
+    friend auto operator<=>(const Iterator& a, const Iterator& b) { return a.at_ <=> b.at_; }
+    friend bool operator==(const Iterator& a, const Iterator& b) { return a.at_ == b.at_; }
+
+   private:
+    const StepList* list_ = nullptr;
+    difference_type at_ = 0;
+  };
+  using value_type = StepFindings;
+  using const_iterator = Iterator;
+
+  bool empty() const { return bytes_.empty(); }
+  std::size_t size() const { return empty() ? 0 : later_.size() + 1; }
+  std::size_t bytes() const { return bytes_.size(); }  ///< that it takes
+  StepFindings operator[](std::size_t i) const;
+  /// The step of that number, or none.
+  std::optional<StepFindings> find(std::int64_t step) const;
+  StepFindings back() const { return (*this)[size() - 1]; }
+  Iterator begin() const { return {this, 0}; }
+  Iterator end() const { return {this, static_cast<std::ptrdiff_t>(size())}; }
+
+  void push_back(const StepFindings& step);
+  /// In the order of steps; those of one step stay in theirs. Then no more are added.
+  void finish();
+  /// Each step as `change(step)` leaves it.
+  void change(const auto& change) {
+    StepList changed;
+    for (StepFindings step : *this) {
+      change(step);
+      changed.push_back(step);
+    }
+    changed.shrink_to_fit();
+    *this = std::move(changed);
+  }
+
+ private:
+  const std::byte* bytes_of(std::size_t i) const {
+    return bytes_.data() + (i == 0 ? 0 : later_[i - 1]);
+  }
+  std::int64_t number_of(std::size_t i) const;
+  void shrink_to_fit();
+
+  std::vector<std::byte> bytes_;
+  std::vector<std::size_t> later_;  // where each step but the first begins
+};
+
+}  // namespace halfscope::analyzers::underflow
