@@ -47,7 +47,7 @@ bool enough(const std::optional<underflow::NoiseRatio>& noise, double enough_db)
 
 /// Whether infinities stand for values of unknown size; not those that the loss scale made.
 bool hides_its_largest(const TensorFindings& t) {
-  return t.counts.inf.high > t.skipped_inf && t.computed_in_fp16();
+  return t.counts.inf.high > t.whole->skipped_inf && t.computed_in_fp16();
 }
 
 /// at_1: what the target makes of the values at scale 1.
@@ -84,11 +84,12 @@ void set_skipped_nonfinite(underflow::Analysis& analysis) {
       if (scalars.found_inf.value_or(false)) skipped.insert(scalars.step);
     }
     for (TensorFindings& t : log.tensors) {
-      t.skipped_nan = t.skipped_inf = 0;
+      underflow::WholeFindings& whole = t.whole.set();
+      whole.skipped_nan = whole.skipped_inf = 0;
       for (const underflow::StepFindings& step : t.per_step) {
         if (!t.loss_scaled || !skipped.contains(step.step)) continue;
-        t.skipped_nan += step.counts.nan.low;
-        t.skipped_inf += step.counts.inf.low;
+        whole.skipped_nan += step.counts.nan.low;
+        whole.skipped_inf += step.counts.inf.low;
       }
     }
   }
@@ -122,10 +123,10 @@ std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, Subnormals
 }
 
 std::optional<underflow::Narrowest> narrowest(const TensorFindings& tensor) {
-  if (tensor.fits.empty() || tensor.counts.finite_nonzero.high == 0) return std::nullopt;
+  if (tensor.whole->fits.empty() || tensor.counts.finite_nonzero.high == 0) return std::nullopt;
   for (const int width : {8, 16, 19}) {
     for (const bool needs_scale : {false, true}) {
-      for (const FormatFit& fit : tensor.fits) {  // more precision first
+      for (const FormatFit& fit : tensor.whole->fits) {  // more precision first
         const bool serves = needs_scale ? fit.fits_at_best : fit.fits_at_1;
         const bool wanted = find_format(fit.format)->format.width == width && !fit.saturating;
         if (serves && wanted) return underflow::Narrowest{fit.format, needs_scale};

@@ -13,7 +13,7 @@ using underflow::TensorFindings;
 namespace {
 
 std::optional<double> noise_in(const TensorFindings& tensor, std::string_view element) {
-  for (const underflow::BlockFit& fit : tensor.block_fits) {
+  for (const underflow::BlockFit& fit : tensor.whole->block_fits) {
     if (fit.element == element && fit.noise) return fit.noise->db;
   }
   return std::nullopt;

@@ -24,6 +24,7 @@ using frames::WholeTensor;
 using underflow::Analysis;
 using underflow::FormatFit;
 using underflow::TensorFindings;
+using underflow::WholeFindings;
 
 namespace {
 
@@ -65,19 +66,20 @@ class FitCollector {
   }
 
   void finish(TensorFindings& tensor) const {
-    for (FormatFit& fit : tensor.fits) set_noise(fit, tensor);
-    tensor.narrowest = narrowest(tensor);
+    WholeFindings& whole = tensor.whole.set();
+    for (FormatFit& fit : whole.fits) set_noise(fit, tensor);
+    whole.narrowest = narrowest(tensor);
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       underflow::BlockFit fit = blocks_[i].counts;
       fit.element = kMxElements[i];
       fit.noise = noise_of(blocks_[i]);
-      tensor.block_fits.push_back(fit);
+      whole.block_fits.push_back(fit);
     }
   }
 
  private:
   void plan(const TensorFindings& tensor, Subnormals subnormals) {
-    for (const FormatFit& fit : tensor.fits) {
+    for (const FormatFit& fit : tensor.whole->fits) {
       if (fit.saturating || !fit.best_log2) continue;
       jobs_.push_back({find_format(fit.format)->format, *fit.best_log2, subnormals});
     }
@@ -123,12 +125,13 @@ class Collector {
 
   void finish() {
     if (elements_.empty()) return;
-    for (const auto& [step, count] : elements_) tensor_.whole_steps.push_back(step);
+    WholeFindings& whole = tensor_.whole.set();
+    for (const auto& [step, count] : elements_) whole.whole_steps.push_back(step);
     const bool all_steps = std::ranges::all_of(tensor_.per_step, [&](const auto& step) {
       const auto found = elements_.find(step.step);
       return found != elements_.end() && found->second == step.counts.total;
     });
-    if (complete_ && all_steps) tensor_.sums = sums_;  // a copy takes no more than it needs
+    if (complete_ && all_steps) whole.sums = std::move(sums_);
     if (fits_) fits_->finish(tensor_);
   }
 
@@ -136,20 +139,21 @@ class Collector {
   void add_sums(const WholeTensor& whole, int log2_recorded, int threads,
                 const ProgressCallback& tell) {
     constexpr std::size_t kSlice = std::size_t{1} << 24;
-    MagnitudeSums sums(sums_.cuts());
+    MagnitudeSums all = sums_.unpacked(), sums(all.cuts());
     for (std::size_t first = 0; first < whole.view.count; first += kSlice) {
       const TensorView before{whole.view.dtype, nullptr, first};
       const std::size_t count = std::min(kSlice, whole.view.count - first);
       sums.add({whole.view.dtype, whole.view.data + before.bytes(), count}, threads);
       if (tell) tell(static_cast<double>(first + count) / static_cast<double>(whole.view.count));
     }
-    sums_.merge(sums, -log2_recorded);
+    all.merge(sums, -log2_recorded);
+    sums_ = PackedSums(all);
   }
 
   TensorFindings& tensor_;
   bool complete_ = true;
   std::map<std::int64_t, std::uint64_t> elements_;  // by step, over ranks
-  MagnitudeSums sums_;
+  PackedSums sums_;
   std::unique_ptr<FitCollector> fits_;
 };
 
@@ -165,18 +169,20 @@ void for_each_tensor(Analysis& analysis, const Visit& visit) {
 void set_fits(Analysis& analysis, double enough_db) {
   set_skipped_nonfinite(analysis);
   for_each_tensor(analysis, [&](TensorFindings& t) {
-    t.fits = fits_from_tables(t, analysis.target.subnormals, enough_db);
-    t.block_fits.clear();
-    t.narrowest = narrowest(t);
+    WholeFindings& whole = t.whole.set();
+    whole.fits = fits_from_tables(t, analysis.target.subnormals, enough_db);
+    whole.block_fits.clear();
+    whole.narrowest = narrowest(t);
   });
 }
 
 void set_lost(Analysis& analysis) {
   const std::optional<int> log2 = exact_log2(analysis.loss_scale);
   for_each_tensor(analysis, [&](TensorFindings& t) {
-    if (t.fits.empty()) return;
-    t.lost_at_1 = underflow::lost_mass(t, analysis.target, 0);
-    if (log2) t.lost = underflow::lost_mass(t, analysis.target, *log2);
+    if (t.whole->fits.empty()) return;
+    WholeFindings& whole = t.whole.set();
+    whole.lost_at_1 = underflow::lost_mass(t, analysis.target, 0);
+    if (log2) whole.lost = underflow::lost_mass(t, analysis.target, *log2);
   });
 }
 
@@ -200,8 +206,9 @@ void WholePass::begin(underflow::LogFindings& log) {
   log_ = std::make_unique<OfLog>(OfLog{log});
   const MagnitudeSums none = underflow::sums_for(analysis_.target);
   for (TensorFindings& t : log.tensors) {
-    t.sums.reset();
-    t.whole_steps.clear();
+    WholeFindings& whole = t.whole.set();
+    whole.sums.reset();
+    whole.whole_steps.clear();
     log_->collectors.emplace(
         t.name, Collector(t, none, options_ ? std::optional(options_->enough_db) : std::nullopt));
   }

@@ -29,8 +29,8 @@ class Masses {
   Masses(const Target& target, int k, int unit) : target_(target), k_(k), unit_(unit) {}
 
   void add(const TensorFindings& t) {
-    if (t.sums) {
-      add(t.sums->split_at(kept_from(target_, 1.0, k_), unit_));
+    if (t.whole->sums) {
+      add(t.whole->sums->unpacked().split_at(kept_from(target_, 1.0, k_), unit_));
     } else {
       for (const ScaledTable& scaled : t.tables) add(scaled);
     }
@@ -136,7 +136,7 @@ int top_exponent(const Tensors& tensors) {
   return top == std::numeric_limits<int>::min() ? 0 : top;
 }
 
-bool has_exact_sums(const TensorFindings& t) { return t.sums && !is_censored(t); }
+bool has_exact_sums(const TensorFindings& t) { return t.whole->sums && !is_censored(t); }
 
 MassShare bounds_of(const Tensors& tensors, const Target& target, int k) {
   Masses masses(target, k, top_exponent(tensors));
@@ -163,7 +163,7 @@ LostMass::LostMass(Tensors tensors, const Target& target)
     : tensors_(std::move(tensors)), target_(target) {
   if (!std::ranges::all_of(tensors_, [](const auto* t) { return has_exact_sums(*t); })) return;
   exact_ = sums_for(target);
-  for (const TensorFindings* t : tensors_) exact_->merge(*t->sums);
+  for (const TensorFindings* t : tensors_) exact_->merge(t->whole->sums->unpacked());
 }
 
 MassShare LostMass::at(int k) const {
@@ -172,8 +172,9 @@ MassShare LostMass::at(int k) const {
 }
 
 MassShare lost_mass(const TensorFindings& tensor, const Target& target, int k) {
-  return has_exact_sums(tensor) ? tensor.sums->share_below(kept_from(target, 1.0, k))
-                                : bounds_of({&tensor}, target, k);
+  return has_exact_sums(tensor)
+             ? tensor.whole->sums->unpacked().share_below(kept_from(target, 1.0, k))
+             : bounds_of({&tensor}, target, k);
 }
 
 std::optional<WorstLoss> worst_loss(const Tensors& tensors, const Target& target, int k) {

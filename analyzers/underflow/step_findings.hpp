@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/underflow/packed_numbers.hpp"
 #include "halfscope/table/binade_table.hpp"
 #include "halfscope/table/count/count.hpp"
+#include "halfscope/table/packed_numbers.hpp"
 
 namespace halfscope::analyzers::underflow {
 

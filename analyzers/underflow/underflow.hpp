@@ -15,11 +15,11 @@
 #include "analyzers/frames/source.hpp"
 #include "analyzers/readers/logs.hpp"
 #include "analyzers/underflow/clipped.hpp"
-#include "analyzers/underflow/fit_findings.hpp"
 #include "analyzers/underflow/step_list.hpp"
 #include "analyzers/underflow/update_findings.hpp"
+#include "analyzers/underflow/whole_findings.hpp"
 #include "halfscope/table/binade_table.hpp"
-#include "halfscope/table/count/magnitude_sums.hpp"
+#include "halfscope/table/rare.hpp"
 
 namespace halfscope::analyzers::underflow {
 
@@ -75,18 +75,7 @@ struct TensorFindings {
 
   /// What becomes of a weight's updates, where pairs were sampled; updates::UpdatePass.
   std::shared_ptr<const UpdateFindings> updates;
-  /// NaN and infinities of a gradient at steps that the log says were skipped: the scale made them,
-  /// no format is judged by them; formats::WholePass.
-  std::uint64_t skipped_nan = 0, skipped_inf = 0;
-  /// The same questions for every format; formats::WholePass.
-  std::vector<FormatFit> fits;
-  std::optional<Narrowest> narrowest;
-  /// Of its mass, without a loss scale, and at Analysis::loss_scale where that is a power of two.
-  std::optional<MassShare> lost_at_1, lost;
-  std::vector<BlockFit> block_fits;       ///< MX formats, where whole tensors are in the log
-  std::vector<std::int64_t> whole_steps;  ///< whose whole tensors the exact noise is of; ascending
-  /// Exact sums of the unscaled values, where every step's whole tensor is in the log.
-  std::optional<MagnitudeSums> sums;
+  Rare<WholeFindings> whole;
 
   /// Whether its values were computed in binary16, as far as the log or the values tell: then a
   /// zero may stand for a value of at most 2^-25 over the scale, an infinity for one of 65520 or

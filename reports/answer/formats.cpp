@@ -40,10 +40,10 @@ std::string people_say(Dtype dtype) {
 
 const analyzers::underflow::FormatFit* find_fit(const TensorFindings& tensor,
                                                 std::string_view format, bool saturating) {
-  const auto at = std::ranges::find_if(tensor.fits, [&](const auto& fit) {
+  const auto at = std::ranges::find_if(tensor.whole->fits, [&](const auto& fit) {
     return fit.format == format && fit.saturating == saturating;
   });
-  return at == tensor.fits.end() ? nullptr : &*at;
+  return at == tensor.whole->fits.end() ? nullptr : &*at;
 }
 
 std::string mx_name(std::string_view element) {
@@ -65,8 +65,8 @@ std::string nonfinite_names(std::uint64_t nan, std::uint64_t inf) {
 std::string skipped_values_text(const Analysis& analysis) {
   std::uint64_t nan = 0, inf = 0;
   for (const TensorFindings& tensor : analysis.tensors()) {
-    nan += tensor.skipped_nan;
-    inf += tensor.skipped_inf;
+    nan += tensor.whole->skipped_nan;
+    inf += tensor.whole->skipped_inf;
   }
   if (nan + inf == 0) return "";
   return fmt::format(
@@ -85,13 +85,13 @@ std::string fit_rule_text(double enough_db) {
 FitSums fit_sums(const Analysis& analysis) {
   FitSums out;
   for (const TensorFindings& tensor : analysis.tensors()) {
-    if (tensor.fits.empty() || tensor.counts.finite_nonzero.high == 0) continue;
+    if (tensor.whole->fits.empty() || tensor.counts.finite_nonzero.high == 0) continue;
     ++out.tensors;
     if (holds_nonfinite(tensor)) {
       ++out.nonfinite;
       continue;
     }
-    const auto narrowest = tensor.narrowest;
+    const auto narrowest = tensor.whole->narrowest;
     const NamedFormat* format = narrowest ? find_format(narrowest->format) : nullptr;
     const int width = format ? format->format.width : 64;
     if (width <= 8) ++out.eight_bits;

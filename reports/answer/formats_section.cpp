@@ -38,7 +38,7 @@ using Key = std::tuple<log::Role, int, std::string, bool>;
 std::map<Key, Group> group(const Analysis& analysis) {
   std::map<Key, Group> groups;
   for (const TensorFindings& t : analysis.tensors()) {
-    const auto narrow = t.narrowest;
+    const auto narrow = t.whole->narrowest;
     if (!narrow) continue;
     const int width = find_format(narrow->format)->format.width;
     Group& g = groups[{t.role, width, std::string(narrow->format), narrow->needs_scale}];
@@ -108,7 +108,7 @@ Row noise_row(const Analysis& analysis, log::Role role) {
   }
   for (std::size_t i = 0; i < analyzers::formats::kMxElements.size(); ++i) {
     add([i](const TensorFindings& t) {
-      return t.block_fits.empty() ? std::nullopt : t.block_fits[i].noise;
+      return t.whole->block_fits.empty() ? std::nullopt : t.whole->block_fits[i].noise;
     });
   }
   return row;
@@ -162,7 +162,7 @@ void add_delayed(const analyzers::formats::AmaxHistory& history, const Analysis&
 Section formats_section(const analyzers::Findings& found) {
   const Analysis& analysis = found.analysis;
   const bool any =
-      std::ranges::any_of(analysis.tensors(), [](const auto& t) { return !t.fits.empty(); });
+      std::ranges::any_of(analysis.tensors(), [](const auto& t) { return !t.whole->fits.empty(); });
   if (!any) return {};
   Section section{"Which formats fit", {fit_rule_text(found.enough_db)}};
   for (std::string text : {skipped_values_text(analysis), mass_text(found)}) {

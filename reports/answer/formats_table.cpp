@@ -40,7 +40,7 @@ bool same(const FormatFit& a, const FormatFit& b) {
 std::vector<FormatColumn> columns_of(const Analysis& analysis) {
   std::vector<FormatColumn> out;
   for (const TensorFindings& tensor : analysis.tensors()) {
-    for (const FormatFit& fit : tensor.fits) {
+    for (const FormatFit& fit : tensor.whole->fits) {
       const FormatColumn column = {fit.format, fit.saturating};
       if (std::find(out.begin(), out.end(), column) != out.end()) continue;
       const FormatFit* plain = find_fit(tensor, fit.format);
@@ -86,7 +86,7 @@ Cell fit_cell(const TensorFindings& tensor, const FormatFit* fit, Subnormals sub
 }
 
 Cell narrowest_cell(const TensorFindings& tensor) {
-  const std::optional<analyzers::underflow::Narrowest> narrowest = tensor.narrowest;
+  const std::optional<analyzers::underflow::Narrowest> narrowest = tensor.whole->narrowest;
   const std::string rest =
       holds_nonfinite(tensor)
           ? ", besides " + nonfinite_names(tensor.counts.nan.low, tensor.counts.inf.low)
@@ -97,7 +97,7 @@ Cell narrowest_cell(const TensorFindings& tensor) {
 
 /// One MX format of a tensor.
 Cell block_cell(const TensorFindings& tensor, std::string_view element) {
-  for (const analyzers::underflow::BlockFit& fit : tensor.block_fits) {
+  for (const analyzers::underflow::BlockFit& fit : tensor.whole->block_fits) {
     if (fit.element != element || !fit.noise) continue;
     return {decibels(*fit.noise), fit.noise->low_db,
             fmt::format("{} of {} become zero, {} saturate", count_text(fit.flushed_to_zero),
@@ -109,7 +109,7 @@ Cell block_cell(const TensorFindings& tensor, std::string_view element) {
 std::vector<std::string_view> elements_of(const Tensors& tensors) {
   std::vector<std::string_view> out;
   for (const TensorFindings* tensor : tensors) {
-    for (const analyzers::underflow::BlockFit& fit : tensor->block_fits) {
+    for (const analyzers::underflow::BlockFit& fit : tensor->whole->block_fits) {
       if (std::find(out.begin(), out.end(), fit.element) == out.end()) out.push_back(fit.element);
     }
   }
@@ -118,7 +118,7 @@ std::vector<std::string_view> elements_of(const Tensors& tensors) {
 
 /// What does not fit narrow formats comes first.
 int bits_of(const TensorFindings& tensor) {
-  const auto narrowest = tensor.narrowest;
+  const auto narrowest = tensor.whole->narrowest;
   const NamedFormat* format = narrowest ? find_format(narrowest->format) : nullptr;
   return format ? 2 * format->format.width + (narrowest->needs_scale ? 1 : 0) : 1000;
 }
@@ -126,7 +126,7 @@ int bits_of(const TensorFindings& tensor) {
 /// The tensors that were tested, what fits no narrow format first.
 Tensors tested(const Analysis& analysis) {
   Tensors tensors = all_tensors(analysis);
-  std::erase_if(tensors, [](const TensorFindings* tensor) { return tensor->fits.empty(); });
+  std::erase_if(tensors, [](const TensorFindings* tensor) { return tensor->whole->fits.empty(); });
   std::ranges::stable_sort(tensors, std::ranges::greater{},
                            [](const TensorFindings* tensor) { return bits_of(*tensor); });
   return tensors;

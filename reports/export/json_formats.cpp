@@ -90,22 +90,22 @@ void put_eight_bits(Json& to, const Findings& found) {
 }
 
 void put_formats(Json& to, const underflow::TensorFindings& tensor, Subnormals subnormals) {
-  if (tensor.fits.empty()) return;
-  for (const underflow::FormatFit& fit : tensor.fits) {
+  if (tensor.whole->fits.empty()) return;
+  for (const underflow::FormatFit& fit : tensor.whole->fits) {
     to["formats"].push_back(fit_json(fit, tensor, subnormals));
   }
-  if (const auto& narrow = tensor.narrowest) {
+  if (const auto& narrow = tensor.whole->narrowest) {
     to["narrowest"] = {{"format", narrow->format}, {"needs_scale", narrow->needs_scale}};
   }
-  if (tensor.skipped_nan + tensor.skipped_inf > 0) {
-    to["left_out_of_formats"] = {{"nan", tensor.skipped_nan}, {"inf", tensor.skipped_inf}};
+  if (tensor.whole->skipped_nan + tensor.whole->skipped_inf > 0) {
+    to["left_out_of_formats"] = {{"nan", tensor.whole->skipped_nan}, {"inf", tensor.whole->skipped_inf}};
   }
-  if (!tensor.whole_steps.empty()) to["whole_steps"] = tensor.whole_steps;
-  for (const underflow::BlockFit& fit : tensor.block_fits) {
+  if (!tensor.whole->whole_steps.empty()) to["whole_steps"] = tensor.whole->whole_steps;
+  for (const underflow::BlockFit& fit : tensor.whole->block_fits) {
     to["mx_formats"].push_back(block_fit_json(fit));
   }
-  if (tensor.lost_at_1) to["lost_mass"]["at_1"] = mass_json(*tensor.lost_at_1);
-  if (tensor.lost) to["lost_mass"]["at_loss_scale"] = mass_json(*tensor.lost);
+  if (tensor.whole->lost_at_1) to["lost_mass"]["at_1"] = mass_json(*tensor.whole->lost_at_1);
+  if (tensor.whole->lost) to["lost_mass"]["at_loss_scale"] = mass_json(*tensor.whole->lost);
 }
 
 }  // namespace halfscope::reports::exports

@@ -142,8 +142,8 @@ void put_rooms(const Study& study, json& to) {
 json fit_rows(const analyzers::underflow::LogFindings& log) {
   std::map<std::pair<log::Role, std::pair<int, std::string>>, std::array<std::uint64_t, 2>> sums;
   for (const TensorFindings* tensor : answer::of_log(log)) {
-    if (tensor->fits.empty() || tensor->counts.finite_nonzero.high == 0) continue;
-    const auto narrowest = tensor->narrowest;
+    if (tensor->whole->fits.empty() || tensor->counts.finite_nonzero.high == 0) continue;
+    const auto narrowest = tensor->whole->narrowest;
     const NamedFormat* format = narrowest ? find_format(narrowest->format) : nullptr;
     std::pair<int, std::string> name = {format ? format->format.width : 100,
                                         format ? answer::people_say(format->name) : "none"};

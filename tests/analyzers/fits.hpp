@@ -62,7 +62,7 @@ inline analyzers::underflow::TensorFindings fitted(const std::filesystem::path& 
 inline const analyzers::underflow::FormatFit& fit_in(const analyzers::underflow::TensorFindings& t,
                                                      std::string_view format,
                                                      bool saturating = false) {
-  for (const analyzers::underflow::FormatFit& fit : t.fits) {
+  for (const analyzers::underflow::FormatFit& fit : t.whole->fits) {
     if (fit.format == format && fit.saturating == saturating) return fit;
   }
   throw std::out_of_range(std::string(format));

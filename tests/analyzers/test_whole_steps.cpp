@@ -45,12 +45,12 @@ TEST_CASE("whole steps that are read once tell what they tell one question at a 
   REQUIRE(once.tensors().size() == 5);
   for (std::size_t i = 0; i < once.tensors().size(); ++i) {
     const underflow::TensorFindings &a = once.tensors()[i], &b = twice.tensors()[i];
-    CHECK(a.whole_steps == std::vector<std::int64_t>{1, 2});
-    CHECK(a.sums);
-    CHECK(a.sums == b.sums);
-    REQUIRE(a.fits.size() == b.fits.size());
-    CHECK(a.fits[0].noise_at_best->db == b.fits[0].noise_at_best->db);
-    CHECK(a.block_fits.size() == b.block_fits.size());
+    CHECK(a.whole->whole_steps == std::vector<std::int64_t>{1, 2});
+    CHECK(a.whole->sums);
+    CHECK(a.whole->sums == b.whole->sums);
+    REQUIRE(a.whole->fits.size() == b.whole->fits.size());
+    CHECK(a.whole->fits[0].noise_at_best->db == b.whole->fits[0].noise_at_best->db);
+    CHECK(a.whole->block_fits.size() == b.whole->block_fits.size());
     CHECK((a.updates != nullptr) == (a.name == "weight/a"));
     CHECK((b.updates == nullptr) == (a.updates == nullptr));
     if (!a.updates) continue;
@@ -65,7 +65,7 @@ TEST_CASE("formats of another width than 16 have sums, and no updates", "[table]
   const underflow::Analysis found =
       with(folder, {{.updates = true, .sums = true}}, {"e4m3", find_format("e4m3")->format});
   for (const underflow::TensorFindings& t : found.tensors()) {
-    CHECK(t.sums);
+    CHECK(t.whole->sums);
     CHECK_FALSE(t.updates);
   }
 }

@@ -137,12 +137,13 @@ inline void add_fits(hsa::Study& study) {
   std::size_t i = 0;
   for (hsa::underflow::TensorFindings& tensor : study.analysis.logs[0].tensors) {
     const std::size_t kind = i++ % 4;
-    tensor.fits = {fit("e4m3", false, kind == 3, 9, 31), fit("e5m2", kind == 0, kind != 1, 4, 25),
-                   fit("binary16", kind == 0, kind != 1, 3, 73),
-                   fit("bfloat16", kind != 1, kind != 1, 100, 55), fit("tf32", true, true, 90, 73)};
-    tensor.narrowest = hsa::formats::narrowest(tensor);
+    hsa::underflow::WholeFindings& whole = tensor.whole.set();
+    whole.fits = {fit("e4m3", false, kind == 3, 9, 31), fit("e5m2", kind == 0, kind != 1, 4, 25),
+                  fit("binary16", kind == 0, kind != 1, 3, 73),
+                  fit("bfloat16", kind != 1, kind != 1, 100, 55), fit("tf32", true, true, 90, 73)};
+    whole.narrowest = hsa::formats::narrowest(tensor);
     if (kind == 0) {
-      tensor.block_fits = {{"e4m3", 1000, 3, 2, 0, hsa::underflow::NoiseRatio{32, 32, 32, true}}};
+      whole.block_fits = {{"e4m3", 1000, 3, 2, 0, hsa::underflow::NoiseRatio{32, 32, 32, true}}};
     }
   }
 }

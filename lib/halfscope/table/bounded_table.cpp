@@ -55,41 +55,48 @@ void BoundedTable::add(const Span& span) {
   if (span.first && span.last && *span.last < *span.first) {
     throw std::invalid_argument("bounded table: a span ends below where it begins");
   }
-  note_end(span);
-  if (limit_) limit_ = larger_or_open(limit_, span.last);     // it was one of the values before
-  if (spans_.empty() || comes_before(spans_.back(), span)) {  // most sources are sorted
-    spans_.push_back(span);
+  Between& between = between_.set();
+  std::vector<Span>& spans = between.spans;
+  std::optional<Magnitude>& limit = between.limit;
+  between.note_end(span);
+  if (limit) limit = larger_or_open(limit, span.last);      // it was one of the values before
+  if (spans.empty() || comes_before(spans.back(), span)) {  // most sources are sorted
+    spans.push_back(span);
     return;
   }
-  const auto at = std::lower_bound(spans_.begin(), spans_.end(), span, comes_before);
-  if (at != spans_.end() && !comes_before(span, *at)) {
+  const auto at = std::lower_bound(spans.begin(), spans.end(), span, comes_before);
+  if (at != spans.end() && !comes_before(span, *at)) {
     at->count += span.count;
   } else {
-    spans_.insert(at, span);
+    spans.insert(at, span);
   }
 }
 
-void BoundedTable::note_end(const Span& span) {
+void BoundedTable::Between::note_end(const Span& span) {
   if (!span.last) {
-    open_ = true;
-  } else if (!spans_last_ || *spans_last_ < *span.last) {
-    spans_last_ = span.last;
+    open = true;
+  } else if (!last || *last < *span.last) {
+    last = span.last;
   }
 }
 
 /// Moves the ends of spans outward to fractions of so many bits.
 void BoundedTable::widen_spans(int fraction_bits) {
   const std::uint64_t below = (kFractionUnit >> fraction_bits) - 1;
-  for (Span& span : spans_) {
+  Between& between = between_.set();
+  for (Span& span : between.spans) {
     if (span.first) span.first->fraction &= ~below;
     if (span.last) span.last->fraction |= below;
-    note_end(span);
+    between.note_end(span);
   }
-  std::sort(spans_.begin(), spans_.end(), comes_before);
-  join_equal(spans_);
+  std::sort(between.spans.begin(), between.spans.end(), comes_before);
+  join_equal(between.spans);
 }
 
-void BoundedTable::limit_largest(Magnitude m) { limit_ = limit_ ? std::min(*limit_, m) : m; }
+void BoundedTable::limit_largest(Magnitude m) {
+  std::optional<Magnitude>& limit = between_.set().limit;
+  limit = limit ? std::min(*limit, m) : m;
+}
 
 void BoundedTable::merge(const BoundedTable& other) {
   const bool none = finite_nonzero().high == 0, none_there = other.finite_nonzero().high == 0;
@@ -98,45 +105,47 @@ void BoundedTable::merge(const BoundedTable& other) {
                                   : larger_or_open(largest(), other.largest());
   exact_.merge(other.exact_);
   merge_spans(other);
-  limit_ = limit;
+  if (limit != largest()) between_.set().limit = limit;
   nonfinite_known_ = nonfinite_known_ && other.nonfinite_known_;
 }
 
 void BoundedTable::merge_spans(const BoundedTable& other) {
-  if (other.spans_.empty()) return;
-  std::vector<Span> both(spans_.size() + other.spans_.size());
-  std::merge(spans_.begin(), spans_.end(), other.spans_.begin(), other.spans_.end(), both.begin(),
-             comes_before);
+  if (other.is_exact()) return;
+  std::vector<Span> both(spans().size() + other.spans().size());
+  std::ranges::merge(spans(), other.spans(), both.begin(), comes_before);
   join_equal(both);
-  spans_ = std::move(both);
-  open_ = open_ || other.open_;
-  spans_last_ = std::max(spans_last_, other.spans_last_);  // an empty one is the least
+  Between& between = between_.set();
+  between.spans = std::move(both);
+  between.open = between.open || other.between_->open;
+  between.last = std::max(between.last, other.between_->last);  // an empty one is the least
   for (const int bits : {3, 0}) {
-    if (spans_.size() > kMostSpans) widen_spans(bits);
+    if (between.spans.size() > kMostSpans) widen_spans(bits);
   }
 }
 
 BoundedTable BoundedTable::scaled_by_power_of_two(int k) const {
   BoundedTable scaled = *this;
   scaled.exact_ = exact_.scaled_by_power_of_two(k);
-  for (Span& span : scaled.spans_) {
+  if (is_exact() && !between_->limit) return scaled;
+  Between& between = scaled.between_.set();
+  for (Span& span : between.spans) {
     span.first = shifted(span.first, k);
     span.last = shifted(span.last, k);
   }
-  scaled.limit_ = shifted(limit_, k);
-  scaled.spans_last_ = shifted(spans_last_, k);
+  between.limit = shifted(between.limit, k);
+  between.last = shifted(between.last, k);
   return scaled;
 }
 
 std::uint64_t BoundedTable::total() const {
   std::uint64_t count = exact_.total();
-  for (const Span& span : spans_) count += span.count;
+  for (const Span& span : spans()) count += span.count;
   return count;
 }
 
 Interval BoundedTable::zero() const {
   Interval count = exact_.specials().zero;
-  for (const Span& span : spans_) {
+  for (const Span& span : spans()) {
     if (!may_be_zero(span)) break;  // the others come after
     count += perhaps(true, span.count);
   }
@@ -145,8 +154,8 @@ Interval BoundedTable::zero() const {
 
 Interval BoundedTable::nan() const {
   Interval count = exact_.specials().nan;
-  if (!open_) return count;
-  for (const Span& span : spans_) {
+  if (!between_->open) return count;
+  for (const Span& span : spans()) {
     count += perhaps(may_be_infinite(span) && span.nan, span.count);
   }
   return count;
@@ -154,14 +163,14 @@ Interval BoundedTable::nan() const {
 
 Interval BoundedTable::inf() const {
   Interval count = exact_.infinities();
-  if (!open_) return count;
-  for (const Span& span : spans_) count += perhaps(may_be_infinite(span), span.count);
+  if (!between_->open) return count;
+  for (const Span& span : spans()) count += perhaps(may_be_infinite(span), span.count);
   return count;
 }
 
 Interval BoundedTable::finite_nonzero() const {
   Interval count = exact_.finite_nonzero();
-  for (const Span& span : spans_) {
+  for (const Span& span : spans()) {
     const bool sure = !may_be_zero(span) && !may_be_infinite(span);
     count += Interval(sure ? span.count : 0, span.count);
   }
@@ -176,7 +185,7 @@ bool BoundedTable::none_reaches(Magnitude m) const {
 Interval BoundedTable::at_or_above(Magnitude m) const {
   if (none_reaches(m)) return 0;
   Interval count = exact_.at_or_above(m);
-  for (const Span& span : spans_) {
+  for (const Span& span : spans()) {
     if (span.last && *span.last < m) continue;
     const bool sure = span.first && *span.first >= m && !may_be_infinite(span);
     count += Interval(sure ? span.count : 0, span.count);
@@ -191,7 +200,7 @@ std::vector<Interval> BoundedTable::at_or_above(std::span<const Magnitude> ascen
     return static_cast<std::size_t>(end - ascending.begin());
   };
   std::vector<Interval> counts(ascending.size() + 1);  // first of those that end before a limit
-  for (const Span& span : spans_) {
+  for (const Span& span : spans()) {
     counts[span.last ? up_to(*span.last) : ascending.size()] += Interval(0, span.count);
     const bool sure = span.first && !may_be_infinite(span);
     counts[sure ? up_to(*span.first) : 0] += Interval(span.count, 0);
@@ -207,27 +216,28 @@ std::vector<Interval> BoundedTable::at_or_above(std::span<const Magnitude> ascen
 }
 
 std::optional<Magnitude> BoundedTable::largest() const {
-  if (open_) return limit_;
-  const auto most = std::max(exact_.largest(), spans_last_);  // an empty one is the least
-  return most && limit_ ? std::min(*most, *limit_) : most;
+  const std::optional<Magnitude>& limit = between_->limit;
+  if (between_->open) return limit;
+  const auto most = std::max(exact_.largest(), between_->last);  // an empty one is the least
+  return most && limit ? std::min(*most, *limit) : most;
 }
 
 std::optional<Magnitude> BoundedTable::largest_at_least() const {
   const auto surely = [](const Span& span) { return span.first && !may_be_infinite(span); };
-  const auto last = std::find_if(spans_.rbegin(), spans_.rend(), surely);  // first ends ascend
-  return last == spans_.rend() ? exact_.largest() : std::max(exact_.largest(), last->first);
+  const auto last = std::find_if(spans().rbegin(), spans().rend(), surely);  // first ends ascend
+  return last == spans().rend() ? exact_.largest() : std::max(exact_.largest(), last->first);
 }
 
 std::optional<Magnitude> BoundedTable::smallest() const {
   const std::optional<Magnitude> least = exact_.smallest();
-  if (spans_.empty()) return least;
-  const auto& first = spans_.front().first;  // the least, and empty if any is
+  if (is_exact()) return least;
+  const auto& first = spans().front().first;  // the least, and empty if any is
   return first && least ? std::min(first, least) : first;
 }
 
 std::optional<Magnitude> BoundedTable::smallest_at_most() const {
   std::optional<Magnitude> most = exact_.smallest();
-  for (const Span& span : spans_) {
+  for (const Span& span : spans()) {
     if (may_be_zero(span) || may_be_infinite(span)) continue;
     most = most ? std::min(*most, *span.last) : span.last;
   }
@@ -244,7 +254,7 @@ void BoundedTable::for_each_part(const PartVisitor& visit) const {
     }
   }
   const auto most = largest();
-  for (const Span& span : spans_) {
+  for (const Span& span : spans()) {
     const bool sure = !may_be_zero(span) && !may_be_infinite(span);
     const auto last = span.last && most ? std::min(span.last, most) : span.last;
     visit(span.first, last, Interval(sure ? span.count : 0, span.count));
@@ -256,8 +266,7 @@ bool operator==(const BoundedTable& a, const BoundedTable& b) {
     return !comes_before(x, y) && !comes_before(y, x) && x.count == y.count;
   };
   return a.exact_ == b.exact_ && a.largest() == b.largest() &&
-         a.nonfinite_known_ == b.nonfinite_known_ &&
-         std::equal(a.spans_.begin(), a.spans_.end(), b.spans_.begin(), b.spans_.end(), same);
+         a.nonfinite_known_ == b.nonfinite_known_ && std::ranges::equal(a.spans(), b.spans(), same);
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "halfscope/table/binade_table.hpp"
+#include "halfscope/table/rare.hpp"
 
 namespace halfscope {
 
@@ -43,8 +44,8 @@ class BoundedTable {
 
   /// The values that are known exactly, and the others, ascending.
   const BinadeTable& exact() const { return exact_; }
-  const std::vector<Span>& spans() const { return spans_; }
-  bool is_exact() const { return spans_.empty(); }
+  const std::vector<Span>& spans() const { return between_->spans; }
+  bool is_exact() const { return spans().empty(); }
   bool nonfinite_known() const { return nonfinite_known_; }
 
   std::uint64_t total() const;
@@ -79,14 +80,20 @@ class BoundedTable {
   void merge_spans(const BoundedTable& other);
   bool none_reaches(Magnitude m) const;
   void widen_spans(int fraction_bits);
-  void note_end(const Span& span);
+
+  /// What is known between bounds alone.
+  struct Between {
+    std::vector<Span> spans;         ///< ascending by (first, last, nan), all different
+    std::optional<Magnitude> limit;  ///< limit_largest()
+    // Of the spans, since every question asks for them:
+    std::optional<Magnitude> last;  ///< the largest end
+    bool open = false;              ///< some have none
+
+    void note_end(const Span& span);
+  };
 
   BinadeTable exact_;
-  std::vector<Span> spans_;         // ascending by (first, last, nan), all different
-  std::optional<Magnitude> limit_;  ///< limit_largest()
-  // Of the spans, since every question asks for them:
-  std::optional<Magnitude> spans_last_;  ///< the largest end
-  bool open_ = false;                    ///< some have none
+  Rare<Between> between_;
   bool nonfinite_known_ = true;
 };
 

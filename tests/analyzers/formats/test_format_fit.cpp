@@ -50,8 +50,8 @@ TEST_CASE("fits equal rounding every value by the oracle", "[oracle]") {
   }
   const bool flush = GENERATE(false, true);
   const underflow::TensorFindings t = fitted(write_one(folder, values), {.flush = flush});
-  CHECK(t.fits.size() == 7);
-  CHECK(t.whole_steps == std::vector<std::int64_t>{0});
+  CHECK(t.whole->fits.size() == 7);
+  CHECK(t.whole->whole_steps == std::vector<std::int64_t>{0});
   for (const std::string_view format : formats::kFitFormats) {
     check_fit(t, widen(values), format, flush);
   }
@@ -92,7 +92,7 @@ TEST_CASE("noise of values far below every format: all of it is lost, and that i
     REQUIRE(fit_in(t, format).noise_at_best);
     CHECK(fit_in(t, format).noise_at_best->db == 0);
   }
-  for (const underflow::BlockFit& fit : t.block_fits) {
+  for (const underflow::BlockFit& fit : t.whole->block_fits) {
     REQUIRE(fit.noise);
     CHECK(fit.noise->db == 0);
     CHECK(fit.flushed_to_zero == 3);
@@ -166,14 +166,14 @@ TEST_CASE("any number of threads gives the same bits", "[table]") {
   const auto log = write_one(folder, gradients(300'000, 5), {100, 3000});
   const underflow::TensorFindings one = fitted(log, {.options = {.threads = 1}});
   const underflow::TensorFindings many = fitted(log, {.options = {.threads = 0}});
-  for (std::size_t i = 0; i < one.fits.size(); ++i) {
-    REQUIRE(one.fits[i].noise_at_best->db == many.fits[i].noise_at_best->db);
+  for (std::size_t i = 0; i < one.whole->fits.size(); ++i) {
+    REQUIRE(one.whole->fits[i].noise_at_best->db == many.whole->fits[i].noise_at_best->db);
   }
-  for (std::size_t i = 0; i < one.block_fits.size(); ++i) {
-    REQUIRE(one.block_fits[i].noise->db == many.block_fits[i].noise->db);
-    REQUIRE(one.block_fits[i].flushed_to_zero == many.block_fits[i].flushed_to_zero);
+  for (std::size_t i = 0; i < one.whole->block_fits.size(); ++i) {
+    REQUIRE(one.whole->block_fits[i].noise->db == many.whole->block_fits[i].noise->db);
+    REQUIRE(one.whole->block_fits[i].flushed_to_zero == many.whole->block_fits[i].flushed_to_zero);
   }
-  REQUIRE(one.sums == many.sums);
+  REQUIRE(one.whole->sums == many.whole->sums);
 }
 
 TEST_CASE("MX blocks of whole tensors, by the definition", "[oracle]") {
@@ -185,8 +185,8 @@ TEST_CASE("MX blocks of whole tensors, by the definition", "[oracle]") {
   values[5 * row] = INFINITY;
   values.back() = NAN;
   const underflow::TensorFindings t = fitted(write_one(folder, values, {3, 4, row}));
-  REQUIRE(t.block_fits.size() == formats::kMxElements.size());
-  for (const underflow::BlockFit& fit : t.block_fits) {
+  REQUIRE(t.whole->block_fits.size() == formats::kMxElements.size());
+  for (const underflow::BlockFit& fit : t.whole->block_fits) {
     CAPTURE(row, fit.element);
     const JudgedBlocks j = judge_blocks(widen(values), row, fit.element);
     REQUIRE(fit.values == j.values);
@@ -206,7 +206,7 @@ TEST_CASE("MX: where elements begin to saturate", "[oracle]") {
     values.insert(values.end(), {x, std::nextafter(x, 0.0f), 1.0f, 0.0f});
   }
   const underflow::TensorFindings t = fitted(write_one(folder, values, {6, 4}));
-  for (const underflow::BlockFit& fit : t.block_fits) {
+  for (const underflow::BlockFit& fit : t.whole->block_fits) {
     CAPTURE(fit.element);
     CHECK(fit.saturated == judge_blocks(widen(values), 4, fit.element).saturated);
   }
@@ -218,7 +218,7 @@ TEST_CASE("blocks are of unscaled values", "[oracle]") {
   const underflow::TensorFindings t = fitted(write_one(folder, values), {.recorded_scale = 4096.0});
   std::vector<double> unscaled = widen(values);
   for (double& x : unscaled) x /= 4096;
-  for (const underflow::BlockFit& fit : t.block_fits) {
+  for (const underflow::BlockFit& fit : t.whole->block_fits) {
     const JudgedBlocks j = judge_blocks(unscaled, 320, fit.element);
     REQUIRE(fit.flushed_to_zero == j.flushed);
     REQUIRE(fit.noise->low_db <= j.db());
@@ -269,7 +269,8 @@ TEST_CASE("infinities of FP16 hide how large values were: nothing is known to fi
     writer.write(record);
   }
   const underflow::TensorFindings t = fitted(folder / "run");
-  for (const underflow::FormatFit& fit : t.fits) CHECK_FALSE((fit.fits_at_1 || fit.fits_at_best));
+  for (const underflow::FormatFit& fit : t.whole->fits)
+    CHECK_FALSE((fit.fits_at_1 || fit.fits_at_best));
   CHECK(formats::narrowest(t)->format == "binary32");
 }
 
@@ -287,13 +288,13 @@ TEST_CASE("sums want the whole tensor of every step", "[table]") {
       }
     }
     const underflow::TensorFindings t = fitted(run);
-    CHECK(t.sums.has_value() == both);
-    CHECK(t.whole_steps.size() == (both ? 2u : 1u));
+    CHECK(t.whole->sums.has_value() == both);
+    CHECK(t.whole->whole_steps.size() == (both ? 2u : 1u));
     CHECK(fit_in(t, "e5m2").noise_at_best->exact);
     underflow::Analysis a = underflow::analyze({run}, {}, {});
     add_whole_steps(a, {}, {.sums = true});
-    CHECK(a.logs[0].tensors[0].sums == t.sums);
-    CHECK(a.logs[0].tensors[0].fits.empty());
+    CHECK(a.logs[0].tensors[0].whole->sums == t.whole->sums);
+    CHECK(a.logs[0].tensors[0].whole->fits.empty());
   }
 }
 
@@ -301,8 +302,8 @@ TEST_CASE("a recorded scale that is no power of two leaves the estimate", "[tabl
   const TempFolder folder;
   const auto log = write_one(folder, gradients(600, 11));
   const underflow::TensorFindings t = fitted(log, {.recorded_scale = 1000.0});
-  CHECK_FALSE(t.sums);
-  CHECK(t.whole_steps.empty());
+  CHECK_FALSE(t.whole->sums);
+  CHECK(t.whole->whole_steps.empty());
   CHECK_FALSE(fit_in(t, "e5m2").noise_at_best->exact);
 }
 
@@ -313,9 +314,10 @@ TEST_CASE("a log that is given twice is counted twice, not mixed", "[table]") {
   add_whole_steps(a, {}, {.formats = true});
   REQUIRE(a.tensors().size() == 2);
   for (const underflow::TensorFindings& t : a.tensors()) {
-    CHECK(t.whole_steps.size() == 1);
-    CHECK(t.sums);
-    CHECK(t.fits[0].noise_at_best->db == a.logs[0].tensors[0].fits[0].noise_at_best->db);
+    CHECK(t.whole->whole_steps.size() == 1);
+    CHECK(t.whole->sums);
+    CHECK(t.whole->fits[0].noise_at_best->db ==
+          a.logs[0].tensors[0].whole->fits[0].noise_at_best->db);
   }
 }
 
@@ -328,6 +330,6 @@ TEST_CASE("empty tensors and scalars fit without trouble", "[table]") {
   const Values one = {3.0f};
   log::write_safetensors(path, {{"loss/l", {}, halfscope::test::view_of(one)}});
   const underflow::TensorFindings scalar = fitted(path);
-  CHECK(scalar.block_fits.at(0).values == 1);
-  CHECK(std::isinf(scalar.block_fits.at(0).noise->db));
+  CHECK(scalar.whole->block_fits.at(0).values == 1);
+  CHECK(std::isinf(scalar.whole->block_fits.at(0).noise->db));
 }

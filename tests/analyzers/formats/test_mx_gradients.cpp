@@ -19,7 +19,7 @@ TensorFindings tensor(const std::string& name, log::Role role, double e4m3, doub
     underflow::BlockFit fit;
     fit.element = element;
     fit.noise = underflow::NoiseRatio{db, db, db, true};
-    t.block_fits.push_back(fit);
+    t.whole.set().block_fits.push_back(fit);
   }
   return t;
 }

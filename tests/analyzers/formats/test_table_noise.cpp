@@ -25,9 +25,9 @@ TEST_CASE("from tables alone the noise is an estimate with true bounds", "[oracl
     writer.write(record_of("weight_grad/w", 0, recorded, scale));
   }
   const underflow::TensorFindings t = fitted(folder / "run", {.flush = flush});
-  CHECK(t.whole_steps.empty());
-  CHECK(t.block_fits.empty());
-  CHECK_FALSE(t.sums);
+  CHECK(t.whole->whole_steps.empty());
+  CHECK(t.whole->block_fits.empty());
+  CHECK_FALSE(t.whole->sums);
   for (const std::string_view format : formats::kFitFormats) {
     const underflow::FormatFit& fit = fit_in(t, format);
     CAPTURE(format, flush, deviation, scale);

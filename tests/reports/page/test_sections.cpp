@@ -173,7 +173,7 @@ TEST_CASE("tensors with NaN or infinity fit no format", "[reports][sections]") {
   const std::size_t before = answer::fit_sums(study.analysis).eight_bits;
   auto& tensors = study.analysis.logs[0].tensors;
   const auto fits_8_bits = [](const auto& tensor) {
-    const auto narrowest = tensor.narrowest;
+    const auto narrowest = tensor.whole->narrowest;
     return narrowest && find_format(narrowest->format)->format.width == 8;
   };
   const auto tensor = std::find_if(tensors.begin(), tensors.end(), fits_8_bits);

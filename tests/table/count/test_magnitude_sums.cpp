@@ -264,3 +264,17 @@ TEST_CASE("magnitude sums: nothing, and cuts of one's own", "[table]") {
   const Judge judge(widen(values), m);
   check_share(odd.share_below(m).l1, judge.l1, judge.all1);
 }
+
+TEST_CASE("magnitude sums: packed, they are the same") {
+  MagnitudeSums sums({kFractionUnit / 2});
+  REQUIRE(PackedSums(sums).unpacked() == sums);
+  const std::vector<float> values = values_of(1000, 3);
+  sums.add(view_of(values));
+  sums.merge(MagnitudeSums(sums), 900);
+  const std::uint64_t many = std::numeric_limits<std::uint64_t>::max();
+  sums.add({-1074, 0}, many);
+  sums.add({1023, kFractionUnit - 1}, many);  // all limbs are in use
+  CHECK(PackedSums(sums).unpacked() == sums);
+  CHECK(PackedSums(sums) == PackedSums(sums));
+  CHECK_FALSE(PackedSums(sums) == PackedSums(MagnitudeSums({kFractionUnit / 2})));
+}

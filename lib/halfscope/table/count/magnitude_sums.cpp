@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "halfscope/table/count/wide_sum.hpp"
+#include "halfscope/table/packed_numbers.hpp"
 
 namespace halfscope {
 namespace {
@@ -113,6 +114,33 @@ MassSplit MagnitudeSums::split_at(Magnitude m, int reference) const {
 std::optional<int> MagnitudeSums::top_exponent() const {
   if (parts_.empty()) return std::nullopt;
   return parts_.back().exponent;
+}
+
+PackedSums::PackedSums(const MagnitudeSums& sums) : cuts_(sums.cuts_) {
+  std::vector<std::byte> bytes;
+  Packer to(bytes);
+  for (const MagnitudeSums::Part& part : sums.parts_) {
+    to.integer(part.exponent);
+    to.natural(part.segment);
+    to.wide(part.magnitudes);
+    to.wide(part.squares);
+  }
+  bytes_.assign(bytes.begin(), bytes.end());  // takes no more than it needs
+}
+
+MagnitudeSums PackedSums::unpacked() const {
+  MagnitudeSums sums;
+  sums.cuts_ = cuts_;
+  Unpacker from(bytes_.data());
+  while (from.at() != bytes_.data() + bytes_.size()) {
+    MagnitudeSums::Part part;
+    part.exponent = static_cast<std::int32_t>(from.integer());
+    part.segment = static_cast<std::uint32_t>(from.natural());
+    from.wide(part.magnitudes);
+    from.wide(part.squares);
+    sums.parts_.push_back(part);
+  }
+  return sums;
 }
 
 }  // namespace halfscope

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -63,6 +64,7 @@ class MagnitudeSums {
 
  private:
   friend class SumsFiller;
+  friend class PackedSums;
   /// The sums of one segment of one binade.
   struct Part {
     std::int32_t exponent = 0;
@@ -77,6 +79,18 @@ class MagnitudeSums {
 
   Cuts cuts_;
   std::vector<Part> parts_;  ///< those with values, ascending by exponent and segment
+};
+
+/// The same sums in a third of the bytes or less, to be kept.
+class PackedSums {
+ public:
+  explicit PackedSums(const MagnitudeSums& sums);
+  MagnitudeSums unpacked() const;
+  friend bool operator==(const PackedSums&, const PackedSums&) = default;
+
+ private:
+  Cuts cuts_;
+  std::vector<std::byte> bytes_;
 };
 
 }  // namespace halfscope

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers in few bytes, for what is kept of each tensor at each step: most counts are small.
+// Numbers in few bytes, for what is kept of a million tensors: most counts are small.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <span>
 #include <vector>
 
 #include "halfscope/table/interval.hpp"
 
-namespace halfscope::analyzers::underflow {
+namespace halfscope {
 
 /// Appends numbers to bytes.
 class Packer {
@@ -31,6 +34,16 @@ class Packer {
   void interval(const Interval& count) {
     natural(count.low);
     natural(count.high - count.low);
+  }
+  /// A number of several words, the lowest first, without the zero bytes at its ends.
+  void wide(std::span<const std::uint64_t> words) {
+    const auto bytes = std::as_bytes(words);
+    const auto zero = [](std::byte b) { return b == std::byte{0}; };
+    const auto first = std::ranges::find_if_not(bytes, zero);
+    const auto last = std::find_if_not(bytes.rbegin(), std::make_reverse_iterator(first), zero);
+    natural(static_cast<std::uint64_t>(first - bytes.begin()));
+    natural(static_cast<std::uint64_t>(last.base() - first));
+    to_.insert(to_.end(), first, last.base());
   }
 
  private:
@@ -64,10 +77,16 @@ class Unpacker {
     const std::uint64_t low = natural();
     return {low, low + natural()};
   }
+  void wide(std::span<std::uint64_t> words) {
+    std::ranges::fill(words, 0);
+    const std::uint64_t first = natural(), size = natural();
+    std::memcpy(std::as_writable_bytes(words).data() + first, at_, size);
+    at_ += size;
+  }
   const std::byte* at() const { return at_; }
 
  private:
   const std::byte* at_;
 };
 
-}  // namespace halfscope::analyzers::underflow
+}  // namespace halfscope

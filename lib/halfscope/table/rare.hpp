@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What most of a million holders lack, for the price of a pointer.
+#pragma once
+
+#include <memory>
+
+namespace halfscope {
+
+/// A value that is T{} until somebody sets it. Copies are deep.
+template <typename T>
+class Rare {
+ public:
+  Rare() = default;
+  Rare(const Rare& other) : value_(other.value_ ? std::make_unique<T>(*other.value_) : nullptr) {}
+  Rare(Rare&&) noexcept = default;
+  Rare& operator=(const Rare& other) {
+    if (this != &other) *this = Rare(other);
+    return *this;
+  }
+  Rare& operator=(Rare&&) noexcept = default;
+  ~Rare() = default;
+
+  const T& operator*() const { return value_ ? *value_ : none(); }
+  const T* operator->() const { return &**this; }
+  /// To be changed.
+  T& set() {
+    if (!value_) value_ = std::make_unique<T>();
+    return *value_;
+  }
+
+ private:
+  static const T& none() {
+    static const T value{};
+    return value;
+  }
+
+  std::unique_ptr<T> value_;
+};
+
+}  // namespace halfscope
