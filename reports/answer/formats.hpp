@@ -26,7 +26,8 @@ std::string mx_name(std::string_view element);
 /// Whether a tensor holds NaN or infinity beside those of skipped steps: what fits then is said of
 /// its other values alone.
 inline bool holds_nonfinite(const analyzers::underflow::TensorFindings& tensor) {
-  return tensor.counts.nan.low + tensor.counts.inf.low > tensor.whole->skipped_nan + tensor.whole->skipped_inf;
+  return tensor.counts.nan.low + tensor.counts.inf.low >
+         tensor.whole->skipped_nan + tensor.whole->skipped_inf;
 }
 
 /// What a tensor was computed in, as far as the log or its values show: "FP16".
