@@ -181,6 +181,16 @@ TEST_CASE("where q and k are normalised, scores are of these", "[scores]") {
   CHECK(found[1].query == "activation/b.q_proj");
 }
 
+TEST_CASE("squares that a sum in binary64 loses are in the bound", "[scores]") {
+  Values row(201, 0x1p-27F);  // 1 + 2^-54 rounds to 1, as often as it is added
+  row[0] = 1;
+  const auto found =
+      Scores().put("activation/q", row, {1, 201}).put("activation/k", row, {1, 201}).found();
+  REQUIRE(found.size() == 1);
+  CHECK(static_cast<long double>(found[0].at_most()) >= 1 + 200 * 0x1p-54L);
+  check_norm(found[0].at_most(), 1);
+}
+
 TEST_CASE("no score of random rows is beyond its bound", "[scores]") {
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
