@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "halfscope/log/error.hpp"
 #include "reports/answer/findings_list.hpp"
@@ -91,6 +92,18 @@ void by_scale(const Study& study, List& to) {
                 Evidence::overflow});
 }
 
+/// The first tensor of a log without counts that holds NaN or infinities; null where none is named.
+const analyzers::frames::StepPeak* first_nonfinite(const Study& study) {
+  const analyzers::frames::StepPeak* first = nullptr;
+  for (const auto& log : study.analysis.logs) {
+    for (const analyzers::frames::StepPeak& peak : log.peaks) {
+      const bool named = !std::isfinite(peak.max_abs) && !peak.tensor.empty();
+      if (named && (first == nullptr || peak.step < first->step)) first = &peak;
+    }
+  }
+  return first;
+}
+
 void unexplained(const Study& study, List& to) {
   if (study.analysis.tensors().empty() && !study.timelines.empty()) return;  // alarms say it
   const auto events = events_of(study, Cause::undetermined);
@@ -101,9 +114,11 @@ void unexplained(const Study& study, List& to) {
                   log::printable(events[0]->why), Evidence::overflow});
   } else if (study.overflow.events.empty() && !study.advice.nonfinite_steps.empty()) {
     const auto& steps = study.advice.nonfinite_steps;
+    const auto* const first = first_nonfinite(study);
     to.push_back({Severity::serious,
-                  fmt::format("Gradients hold NaN or infinity at {}, first at step {}.",
-                              plural(steps.size(), "step"), steps.front()),
+                  fmt::format("{} NaN or infinity at {}, first {}at step {}.",
+                              first ? "There is" : "Gradients hold", plural(steps.size(), "step"),
+                              first ? "in " + code(first->tensor) + " " : "", steps.front()),
                   "", Evidence::overflow});
   }
 }
