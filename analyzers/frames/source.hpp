@@ -146,6 +146,7 @@ enum class Tool : std::uint8_t {
   nemo,
   megatron,
   fairseq,
+  fairseq2,
   apex,
   colossalai,
   mindspore,
@@ -165,7 +166,12 @@ struct LogKind {
   bool ended_at_minimum = false;  ///< the run ended since its scale could not be lowered any more
   /// A counter tells how many steps were skipped of this one and those after it.
   std::optional<std::int64_t> counted_from = {};
+  int scaler = 0;                               ///< of several the one whose messages are counted
   std::vector<OtherScaler> other_scalers = {};  ///< ascending
+  /// The last step that it tells of: a scale beyond is the one that the run ended with.
+  std::optional<std::int64_t> last_step = {};
+  /// Overflows after which the scale falls, where lines tell that it takes more than one.
+  std::optional<std::int64_t> hysteresis = {};
   Tool tool = Tool::other;
 };
 using KindVisitor = std::function<void(const LogKind&)>;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <string>
 
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/replay/policy_grid.hpp"
@@ -87,18 +88,19 @@ std::optional<ScaleSettings> common_settings(std::span<const TimelineFacts> logs
     if (!all) all = log.settings;
     all->init = std::min(all->init, log.settings->init);
     all->longer = std::max(all->longer, log.settings->longer);
-    all->hysteresis = all->hysteresis || log.settings->hysteresis;
+    all->hysteresis = std::max(all->hysteresis, log.settings->hysteresis);
   }
   return all;
 }
 
 /// The policy of the tool that wrote a log, at the settings that serve it.
-std::string_view policy_of(frames::Tool tool, const ScaleSettings& settings) {
+std::string policy_of(frames::Tool tool, const ScaleSettings& settings) {
   switch (tool) {
     case frames::Tool::deepspeed:
-      return settings.hysteresis ? "deepspeed,hysteresis=2" : "deepspeed,hysteresis=1";
+      return "deepspeed,hysteresis=" + std::to_string(settings.hysteresis);
     case frames::Tool::nemo:
     case frames::Tool::megatron: return "megatron";
+    case frames::Tool::fairseq2:
     case frames::Tool::fairseq: return "fairseq";
     case frames::Tool::apex: return "apex";
     case frames::Tool::colossalai: return "colossalai";

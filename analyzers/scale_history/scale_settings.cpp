@@ -173,6 +173,17 @@ std::optional<std::uint64_t> window_at_most(const std::vector<Skips>& skips) {
   return window;
 }
 
+/// As lines tell it; else 2 where a skipped step left the scale as it was.
+std::int64_t hysteresis_of(const underflow::LogFindings& log, const std::vector<Skips>& skips,
+                           const TimelineFacts& facts) {
+  std::optional<std::int64_t> told;
+  for (const frames::LogKind& kind : log.kinds) told = std::max(told, kind.hysteresis);
+  const bool stayed = std::ranges::any_of(skips, [&](const Skips& skip) {
+    return skip.after == skip.scale && !may_be_floor(skip.scale, facts);
+  });
+  return std::max<std::int64_t>(told.value_or(1), stayed ? 2 : 1);
+}
+
 }  // namespace
 
 std::optional<Interval> growth_window(const underflow::LogFindings& log,
@@ -192,9 +203,7 @@ std::optional<ScaleSettings> scale_settings(const underflow::LogFindings& log,
   if (facts.numbered) return found;
   const std::vector<Skips> skips = skips_of(log, facts);
   found.window = growth_window(log, facts);
-  found.hysteresis = std::ranges::any_of(skips, [&](const Skips& skip) {
-    return skip.after == skip.scale && !may_be_floor(skip.scale, facts);
-  });
+  found.hysteresis = hysteresis_of(log, skips, facts);
   const bool costs = facts.skipped_in_all.high > 0 || !facts.skips_told;
   if (costs && found.window && 2 * found.window->high <= kUsualWindow) found.longer = kUsualWindow;
   return found;

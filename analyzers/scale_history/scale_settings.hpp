@@ -23,7 +23,9 @@ struct ScaleSettings {
   std::optional<Interval> window = {};
   /// The window to use instead, where the present one costs more steps than it need.
   std::optional<std::uint64_t> longer = {};
-  bool hysteresis = false;  ///< some skipped step left the scale as it was, above any floor
+  /// Overflows after which the scale falls: as lines tell, or 2 where some skipped step left it as
+  /// it was, above any floor.
+  std::int64_t hysteresis = 1;
 };
 
 /// Clean steps after which the scale doubled, or so many at the most, as in ScaleSettings.

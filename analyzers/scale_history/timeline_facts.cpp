@@ -219,8 +219,7 @@ std::optional<ScaleDriver> driver_of(const ScaleFall& fall, const SeenByStep& se
   return driver;
 }
 
-/// A last entry that tells no more than what the scale became after a skipped step is of a step
-/// that the run may not have come to.
+/// Beyond the log's last step such an entry tells no more than what the scale came to.
 bool is_only_scale(const log::StepScalars& s) {
   return s.loss_scale && !s.loss && !s.learning_rate && !s.found_inf && !s.max_abs_weight_grad &&
          !s.max_abs_activation_grad;
@@ -246,22 +245,24 @@ void add_at_one(std::int64_t first, std::uint64_t count, TimelineFacts& facts) {
   facts.first_at_one = std::min(first, facts.first_at_one.value_or(first));
 }
 
+/// The last step that the readers tell of; empty where none of them says so.
+std::optional<std::int64_t> last_step(const LogFindings& log) {
+  std::optional<std::int64_t> last;
+  for (const frames::LogKind& kind : log.kinds) last = std::max(last, kind.last_step);
+  return last;
+}
+
 void set_steps(const LogFindings& log, TimelineFacts& facts) {
-  const log::StepScalars* last = nullptr;
+  const auto last = last_step(log);
   for (const log::StepScalars& scalars : log.scalars) {
+    if (last && scalars.step > *last && is_only_scale(scalars)) break;
     ++facts.steps;
     if (!facts.first) facts.first = scalars.step;
     facts.last = scalars.step;
-    last = &scalars;
     facts.skips_told = facts.skips_told || scalars.found_inf.has_value();
     if (!scalars.found_inf.value_or(false)) continue;
     facts.skipped.push_back(scalars.step);
     if (scalars.loss_scale.value_or(2) <= 1) add_at_one(scalars.step, 1, facts);
-  }
-  if (last && is_only_scale(*last) && !facts.skipped.empty() &&
-      facts.skipped.back() == last->step - 1) {
-    --facts.steps;
-    facts.last = facts.skipped.back();
   }
   facts.skipped_in_all = Interval(facts.skipped.size());
   for (const frames::SkippedSteps& range : log.skips) {
@@ -282,6 +283,7 @@ bool set_kinds(const LogFindings& log, TimelineFacts& facts) {
     facts.ended_at_minimum = facts.ended_at_minimum || kind.ended_at_minimum;
     if (kind.ranks.ranks > 1) facts.ranks = kind.ranks;
     if (!facts.counted_from) facts.counted_from = kind.counted_from;
+    if (!kind.other_scalers.empty()) facts.scaler = kind.scaler;
     for (const frames::OtherScaler& other : kind.other_scalers) {
       facts.other_scalers.push_back(other);
     }

@@ -130,12 +130,17 @@ struct TimelineFacts {
   std::uint64_t skipped_at_one = 0;  ///< at a loss scale of 1 or less
   std::optional<std::int64_t> first_at_one;  ///< the first step that may be one of them
   std::optional<std::int64_t> counted_from;  ///< LogKind::counted_from
+  int scaler = 0;                            ///< LogKind::scaler
   std::vector<frames::OtherScaler> other_scalers;
   /// The steps that the log tells of, and how many they are; empty where it does not say.
   std::optional<std::uint64_t> attempts;
   /// As far as step numbers show, or growth of the scale between skipped steps; 0: nothing does.
   std::uint64_t steps_at_least = 0;
-  std::uint64_t halvings = 0;  ///< where nothing but the scale tells of skipped steps
+  /// Where nothing but the scale tells of skipped steps: its halvings, each at least one of them.
+  std::uint64_t halvings = 0;
+  /// The steps between the lines around these: as many may have been skipped, as it may have grown
+  /// and fallen there unseen.
+  std::uint64_t around_halvings = 0;
   std::int64_t first_attempt = 0, last_attempt = 0;
   frames::PrintingRanks ranks;
   bool ended_at_minimum = false;  ///< LogKind::ended_at_minimum

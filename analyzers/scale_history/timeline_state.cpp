@@ -209,13 +209,18 @@ void set_in_vain(TimelineFacts& facts, const Steps& steps) {
   }
 }
 
-/// How often the scale was halved, at least.
-std::uint64_t halvings(const TimelineFacts& facts) {
+/// How often the scale was halved, at least, and the steps between the lines around that: a line
+/// shows a fall as often as a step is skipped, however often between two lines it grew and fell.
+void set_halvings(TimelineFacts& facts) {
   double all = 0;
   for (const ScaleChange& change : facts.changes) {
-    if (change.to > 0 && change.to < change.from) all += std::log2(change.from / change.to);
+    if (!(change.to > 0 && change.to < change.from)) continue;
+    all += std::log2(change.from / change.to);
+    facts.around_halvings +=
+        static_cast<std::uint64_t>(change.by.value_or(change.after) - change.after);
   }
-  return static_cast<std::uint64_t>(all);
+  facts.halvings = static_cast<std::uint64_t>(all);
+  facts.around_halvings = std::max(facts.around_halvings, facts.halvings);
 }
 
 /// How often the scale grew between skipped steps that are numbered alone. A scale that comes back
@@ -286,7 +291,7 @@ std::uint64_t least_skipped(const TimelineFacts& facts) {
 }
 
 std::uint64_t most_skipped(const TimelineFacts& facts) {
-  return facts.skips_told ? facts.skipped_in_all.high : facts.halvings;
+  return facts.skips_told ? facts.skipped_in_all.high : facts.around_halvings;
 }
 
 }  // namespace
@@ -301,7 +306,7 @@ void set_state(const LogFindings& log, TimelineFacts& facts) {
     facts.attempts = facts.steps_at_least;
   }
   if (facts.numbered) facts.steps_at_least = kUsualWindow * growths_between(log, facts);
-  if (!facts.skips_told) facts.halvings = halvings(facts);
+  if (!facts.skips_told) set_halvings(facts);
   set_slow_start(log, facts, steps ? std::optional(steps->first) : std::nullopt);
   if (steps) set_in_vain(facts, *steps);
   set_schedule(log, facts);

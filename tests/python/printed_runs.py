@@ -183,7 +183,7 @@ def nemo(run, every=10):
             yield (f"Epoch 0: :   {100 * s.number // len(run.steps)}%|#         | {s.number}/"
                    f"{len(run.steps)} [00:40<2:40:10, 2.50it/s, v_num=0, reduced_train_loss="
                    f"{s.loss:.3f}, global_step={s.number - 1}.0, grad_norm={s.norm:.3f}, "
-                   f"loss_scale={s.after}]")
+                   f"loss_scale={s.scale}]")  # logged before the update
 
 
 def fairseq2(run, every=10):

@@ -30,6 +30,8 @@ constexpr std::pair<std::string_view, Tool> kMarks[] = {
     {"loss scaler ", Tool::apex},
     {"Using dynamic loss scale of", Tool::apex},
     {"num_updates", Tool::fairseq},
+    {"Train Metrics (step ", Tool::fairseq2},
+    {"verflow detected at step ", Tool::fairseq2},
     {"ignoring gradient", Tool::fairseq},
     {"optimizer not run", Tool::paddle},
     {"Found inf or nan, current scale", Tool::paddle},
@@ -60,6 +62,7 @@ ConsoleLine console_line(std::string_view line) {
   found.scalars = scalars_of(line, found.periodic.has_value(), found.bar.has_value());
   found.applied = applied_of(line);
   found.at_minimum = ends_at_minimum(line);
+  if (found.overflow) found.hysteresis = count_after(line, "hysteresis is ");
   if (found.overflow) check_scale(found.overflow->next, found.odd_scale);
   if (found.overflow) check_scale(found.overflow->attempted, found.odd_scale);
   if (found.applied) check_scale(found.applied->next, found.odd_scale);

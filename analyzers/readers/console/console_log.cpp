@@ -119,10 +119,13 @@ struct Engine {
     kind.perhaps_skipped += from.perhaps_skipped();
     kind.ended_at_minimum |= from.at_minimum();
     kind.skips_at_least |= from.skips_at_least();
+    kind.last_step = std::max(kind.last_step, from.last_step());
+    kind.hysteresis = std::max(kind.hysteresis, from.hysteresis());
     if (from.ranks().ranks > 1) kind.ranks = from.ranks();
     if (!kind.counted_from && from.counted_from()) {
       kind.counted_from = std::max(*from.counted_from(), first_step);
     }
+    if (!from.other_scalers().empty()) kind.scaler = from.scaler();
     for (const frames::OtherScaler& other : from.other_scalers()) {
       kind.other_scalers.push_back(other);
     }

@@ -34,6 +34,7 @@ void ConsoleSteps::take_scalars(LineScalars scalars) {
                             : none       ? entry_++
                                          : bar_done_.value_or(done_);
   tell(step, scalars);
+  told_ = std::max(told_, std::optional(step));
   if (scalars.loss_scale) timeline_.loss_scale(step, *scalars.loss_scale);
 }
 
@@ -54,6 +55,7 @@ void ConsoleSteps::take(const AppliedOverflow& applied) {
   const std::int64_t step =
       survey_.steps == StepSource::none ? entry_++ : bar_done_.value_or(done_);
   timeline_.found_inf(step, false);
+  told_ = std::max(told_, std::optional(step));
   if (applied.next) timeline_.loss_scale(step + 1, *applied.next);
 }
 

@@ -51,6 +51,7 @@ void ConsoleSteps::begin(const Survey& survey, common::Contradictions& contradic
 void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
   line_ = number;
   at_minimum_ |= line.at_minimum;
+  hysteresis_ = std::max(hysteresis_, line.hysteresis);
   if (line.cut_overflow && !survey_.counts_skips) ++perhaps_;
   if (line.odd_scale) {
     const bool zero = *line.odd_scale == 0;
@@ -160,6 +161,7 @@ void ConsoleSteps::take_bar(const Bar& bar) {
 
 void ConsoleSteps::tell_at(std::int64_t step, const Overflow& overflow) {
   timeline_.found_inf(step, true);
+  told_ = std::max(told_, std::optional(step));
   if (overflow.attempted) timeline_.loss_scale(step, *overflow.attempted);
   if (overflow.next) timeline_.loss_scale(step + 1, *overflow.next);
 }
@@ -301,6 +303,7 @@ void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
     scale_step_ = done.steps + 1;
   }
   done_ = done.steps;
+  told_ = done_;    // a run that started again is told up to here
   named_.forget();  // of an overflow before this line
   if (!done.skipped) return;
   if (!counted_from_) {

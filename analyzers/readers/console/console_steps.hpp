@@ -41,10 +41,15 @@ class ConsoleSteps {
   bool any_step() const { return any_step_; }
   bool numbered() const { return numbered_; }
   bool at_minimum() const { return at_minimum_; }
+  /// The last step of which more than a scale is known; empty where there is none.
+  std::optional<std::int64_t> last_step() const { return told_; }
+  /// The most overflows that lines say it takes to lower the scale.
+  std::optional<std::int64_t> hysteresis() const { return hysteresis_; }
   /// How many processes were taken to print each message, where messages were counted by it.
   frames::PrintingRanks ranks() const;
   /// The first step whose skips a counter tells; empty where there is none.
   std::optional<std::int64_t> counted_from() const { return counted_from_; }
+  int scaler() const { return scaler_.value_or(0); }
   std::vector<frames::OtherScaler> other_scalers() const;
   /// Steps that may have been skipped beyond those told.
   std::uint64_t perhaps_skipped() const;
@@ -104,6 +109,8 @@ class ConsoleSteps {
   std::map<std::int64_t, std::int64_t> attempts_;  // by applied updates
   std::map<std::int64_t, std::int64_t> counters_;  // of skipped steps, by steps done
   std::optional<std::int64_t> counted_from_;
+  std::optional<std::int64_t> told_;  // the last step that something is told of
+  std::optional<std::int64_t> hysteresis_;
   std::optional<double> scale_, scale_before_;  // as the last line that has one says, and before
   std::int64_t scale_step_ = 0;                 // the first step of scale_
   std::int64_t entry_ = 0;                      // the next one of scalars that have no step

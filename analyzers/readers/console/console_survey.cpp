@@ -262,9 +262,11 @@ Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& 
   PairedMessages pairs;
   MessagesByRank by_rank;
   BarSurvey bars;
+  bool fields = false;  // of bars tell steps: with accumulation the bar itself counts batches
   for_each_console_line(file, [&](const ConsoleLine& line, std::uint64_t, bool) {
     survey.tool = std::max(survey.tool, line.tool);
     if (line.bar) bars.take(*line.bar);
+    fields |= line.bar && line.scalars.step;
     if (line.overflow || line.scalars.any()) bars.follows();
     if (line.overflow) {
       ++survey.overflows;
@@ -282,7 +284,8 @@ Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& 
     engines.take(*line.periodic, line.scalars.learning_rate);
   });
   const auto bar = bars.found();
-  if (survey.steps == StepSource::none && bar) survey.steps = StepSource::bar;
+  const bool by_bar = bar && (!fields || survey.overflows > 0);
+  if (survey.steps == StepSource::none && by_bar) survey.steps = StepSource::bar;
   survey.bar = bar.value_or("");
   survey.ranks = ranks ? frames::PrintingRanks{*ranks, true, true} : runs.found();
   survey.torn_runs = ranks || runs.some_torn();

@@ -249,6 +249,10 @@ void read_deepspeed_csv(const log::OpenPath& log, const common::TimelineSelectio
   if (visit.kind) {
     frames::LogKind kind{"DeepSpeed CSV metrics", {frames::Gap::tensors}, true};
     kind.tool = frames::Tool::deepspeed;
+    for (const Metric& metric : metrics) {
+      if (metric.values.empty()) continue;
+      kind.last_step = std::max(kind.last_step, std::optional(metric.values.rbegin()->first));
+    }
     if (any_samples && !samples) kind.gaps.push_back(frames::Gap::steps);
     visit.kind(kind);
   }

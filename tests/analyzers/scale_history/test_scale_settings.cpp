@@ -95,7 +95,14 @@ TEST_CASE("a skipped step that left the scale shows hysteresis, and no window") 
                             .settings;
   REQUIRE(settings);
   CHECK_FALSE(settings->window);
-  CHECK(settings->hysteresis);
+  CHECK(settings->hysteresis == 2);
+}
+
+TEST_CASE("hysteresis is what lines tell, where they do") {
+  underflow::Analysis analysis = counted(
+      {{1001, 1010, Interval(1), 131072, 131072}, {1011, 1020, Interval(1), 131072, 65536}});
+  analysis.logs[0].kinds[0].hysteresis = 3;
+  CHECK(findings_of(std::move(analysis)).timelines.at(0).settings->hysteresis == 3);
 }
 
 TEST_CASE("growth is between a scale that a skipped step left and its double") {
@@ -105,7 +112,7 @@ TEST_CASE("growth is between a scale that a skipped step left and its double") {
                             .settings;
   REQUIRE(settings);
   CHECK(settings->window == Interval(1, 118));  // not 18: there the scale began anew
-  CHECK_FALSE(settings->hysteresis);
+  CHECK(settings->hysteresis == 1);
 }
 
 TEST_CASE("at its floor a scale shows no window") {
@@ -115,7 +122,7 @@ TEST_CASE("at its floor a scale shows no window") {
   const auto settings = facts_of(steps).settings;
   REQUIRE(settings);
   CHECK_FALSE(settings->window);
-  CHECK_FALSE(settings->hysteresis);
+  CHECK(settings->hysteresis == 1);
 }
 
 TEST_CASE("a scale settles only where it was tried and held") {
@@ -197,6 +204,7 @@ TEST_CASE("where the scale alone is told, a fall from the first one is a slow st
   const auto facts = findings_of(std::move(analysis)).timelines.at(0);
   CHECK(facts.state == RunState::slow_start);
   CHECK(facts.halvings == 8);
+  CHECK(facts.around_halvings == 10);
 }
 
 }  // namespace

@@ -212,6 +212,41 @@ TEST_CASE("NaN at a skipped step is not the first that is left unexplained") {
   CHECK(facts.nonfinite_since() == 50);
 }
 
+TEST_CASE("a scale beyond the last step is of no step of the run") {
+  underflow::Analysis analysis = counted(100);
+  log::StepScalars after;
+  after.step = 101;
+  after.loss_scale = 512;
+  analysis.logs[0].scalars.push_back(after);
+  CHECK(facts_of(analysis).last == 101);
+  analysis.logs[0].kinds[0].last_step = 100;
+  CHECK(facts_of(analysis).last == 100);
+  CHECK(facts_of(analysis).steps == 10);
+  CHECK(facts_of(analysis).attempts == 100);
+  CHECK(facts_of(analysis).scale_last == 512);
+}
+
+/// Lines every ten steps; the scale is doubled at every tenth of them, and halved at the next.
+RunState state_of_lines(std::size_t lines, std::size_t doubled) {
+  underflow::Analysis analysis;
+  analysis.logs.resize(1);
+  analysis.logs[0].kinds = {{"console log", {frames::Gap::tensors}}};
+  for (std::size_t i = 1; i <= lines; ++i) {
+    log::StepScalars scalars;
+    scalars.step = static_cast<std::int64_t>(10 * i);
+    scalars.loss_scale = i % 10 == 0 && i <= 10 * doubled ? 131072 : 65536;
+    scalars.loss = 1;
+    analysis.logs[0].scalars.push_back(scalars);
+  }
+  return facts_of(analysis).state;
+}
+
+TEST_CASE("between lines a scale that fell may have grown and fallen at all steps") {
+  CHECK(state_of_lines(105, 10) == RunState::unknown);  // 10 to 100 of 1041 steps
+  CHECK(state_of_lines(105, 5) == RunState::normal);    // 5 to 50
+  CHECK(state_of_lines(105, 0) == RunState::normal);
+}
+
 TEST_CASE("of another loss scaler, and of unknown many steps, nothing says that all is well") {
   underflow::Analysis analysis = counted(100);
   analysis.logs[0].kinds[0].other_scalers = {{1, 40, 0x1p-24}};
