@@ -37,7 +37,8 @@ AlarmWords static_words(const TimelineFacts& facts) {
 std::vector<AlarmWords> run_log_words(const TimelineFacts& facts) {
   if (facts.skips_at_static_scale() && facts.nonfinite.empty()) return {static_words(facts)};
   std::vector<AlarmWords> words = alarm_words(facts);
-  if (facts.schedule_ahead > 0) words.push_back(schedule_words(facts));
+  if (facts.schedule_ahead > 0)
+    words.push_back(schedule_words(facts, analyzers::frames::Tool::other));
   if (const auto collapse = collapse_words(facts))
     words.push_back({collapse->what, collapse->action, true});
   return words;

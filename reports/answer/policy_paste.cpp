@@ -40,6 +40,9 @@ constexpr std::string_view kKerasWraps =
 constexpr std::string_view kGraph =
     "Replayed as static graphs have it, never below 1; in a dynamic graph the scale has no floor: "
     "--policy paddle,graph=dynamic.";
+constexpr std::string_view kNoWindow =
+    "It has no setting for the window, which follows the numbers of workers and of batches in a "
+    "step.";
 constexpr std::string_view kWholePower = "It starts at an integer power of two, 1 or more.";
 constexpr std::string_view kFile =
     R"("fp16": {{"enabled": true, "loss_scale": 0, "initial_scale_power": {log2}, )"
@@ -119,6 +122,8 @@ constexpr Template kTemplates[] = {
      "--fp16 --fp16-init-scale {init_scale} --fp16-scale-window {scale_window} "
      "--fp16-scale-tolerance {tolerance} --min-loss-scale {min_loss_scale}{threshold_flag}",
      "", "init_scale"},
+    {"fairseq", "fairseq2", "fairseq2's recipe configuration", Style::python,
+     "trainer:\n  fp16_loss_scale: [{init_scale}, {min_loss_scale}]", kNoWindow},
     {"metaseq", "", "metaseq's command line", Style::flags,
      "--fp16 --fp16-init-scale {init_scale} --fp16-scale-window {scale_window} "
      "--fp16-scale-tolerance {tolerance} --min-loss-scale {min_loss_scale}{threshold_flag}",

@@ -103,10 +103,26 @@ std::string joined(std::string_view a, std::string_view b) {
   return fmt::format("{}{}{}", a, a.empty() || b.empty() ? "" : " ", b);
 }
 
+constexpr std::string_view kFairseq2 = "fairseq2";
+
+/// Whether the settings are of the scale that fairseq2 printed: its scaler is fairseq's, set
+/// elsewhere.
+bool of_fairseq2(const analyzers::Study& study) {
+  const auto& dynamic = study.advice.dynamic;
+  return !dynamic.empty() && dynamic.front().of_own_scale &&
+         study.tool == analyzers::frames::Tool::fairseq2;
+}
+
 /// The lines of the run's own policy, where it is none of the frameworks' above.
-std::optional<Snippet> own_lines(const Recommendation& advice) {
+std::optional<Snippet> own_lines(const analyzers::Study& study) {
+  const Recommendation& advice = study.advice;
   if (advice.dynamic.empty()) return std::nullopt;
   const policy::Policy& policy = advice.dynamic.front().policy;
+  if (of_fairseq2(study)) {
+    const auto paste = paste_of(policy, kFairseq2);
+    if (!paste) return std::nullopt;
+    return Snippet{kFairseq2, paste->where, "fairseq", {}, {paste->lines, paste->note}};
+  }
   const std::string_view name = policy::info_of(policy).name;
   if (std::ranges::find(kTemplates, name, &Template::policy) != std::end(kTemplates)) {
     return std::nullopt;
@@ -123,6 +139,7 @@ std::string_view framework_of(const analyzers::Study& study) {
   switch (study.tool) {
     case analyzers::frames::Tool::transformers: return "transformers";
     case analyzers::frames::Tool::nemo: return "nemo";
+    case analyzers::frames::Tool::fairseq2: return kFairseq2;
     default: return "";
   }
 }
@@ -156,7 +173,7 @@ std::vector<Snippet> snippets(const analyzers::Study& study) {
     }
     if (!snippet.first().lines.empty()) all.push_back(std::move(snippet));
   }
-  if (auto own = own_lines(advice)) all.push_back(std::move(*own));
+  if (auto own = own_lines(study)) all.push_back(std::move(*own));
   return all;
 }
 

@@ -11,6 +11,7 @@
 namespace halfscope::reports::answer {
 namespace {
 
+using analyzers::frames::Tool;
 using analyzers::scale_history::RunState;
 using analyzers::scale_history::ScaleJump;
 using analyzers::scale_history::ScaleSettings;
@@ -27,11 +28,9 @@ std::string place_text(const TimelineFacts& facts) {
 
 std::string skips_text(const TimelineFacts& facts) {
   if (!facts.skips_told) {
-    return facts.halvings == 0
-               ? "it never fell"
-               : fmt::format("it was halved {}", facts.halvings == 1
-                                                     ? "once"
-                                                     : fmt::format("{} times", facts.halvings));
+    return facts.halvings == 0   ? "it never fell"
+           : facts.halvings == 1 ? "it was halved once"
+                                 : fmt::format("it was halved {} times", facts.halvings);
   }
   if (facts.skipped_in_all.high > 0) return share_of_steps(facts);
   return facts.attempts ? fmt::format("none of the steps {} to {} was skipped", facts.first_attempt,
@@ -69,6 +68,7 @@ std::string why_unknown(const TimelineFacts& facts) {
                        share_of_steps(facts), facts.burst->skipped, facts.burst->first,
                        facts.burst->last);
   }
+  if (!facts.skips_told) return share_of_steps(facts);
   return share_of_steps(facts) +
          (facts.attempts ? ", too few steps to judge" : "; it does not say of how many");
 }
@@ -96,7 +96,7 @@ AlarmWords state_words(const TimelineFacts& facts) {
   }
   return {fmt::format("The log does not tell whether its loss scale is normal: {}.",
                       why_unknown(facts)),
-          "", false, true};
+          facts.settings ? growth_text(*facts.settings) : "", false, true};
 }
 
 AlarmWords jump_words(const TimelineFacts& facts) {
@@ -106,7 +106,8 @@ AlarmWords jump_words(const TimelineFacts& facts) {
           "checkpoint (scaler.state_dict() in PyTorch)."};
 }
 
-AlarmWords schedule_words(const TimelineFacts& facts) {
+AlarmWords schedule_words(const TimelineFacts& facts, Tool tool) {
+  const bool of_torch = tool != Tool::mindspore && tool != Tool::paddle;
   const bool all = facts.schedule_ahead == facts.schedule_known;
   return {fmt::format(
               "The learning-rate schedule went on at {} skipped {}, without an update: it is "
@@ -115,8 +116,10 @@ AlarmWords schedule_words(const TimelineFacts& facts) {
                   : fmt::format("{} of {}", count_text(facts.schedule_ahead),
                                 count_text(facts.schedule_known)),
               facts.schedule_known == 1 ? "step" : "steps", plural(facts.schedule_ahead, "step")),
-          "Call scheduler.step() after an applied update alone, where scaler.get_scale() has not "
-          "fallen; the same holds for a moving average of the weights.",
+          fmt::format("{}; the same holds for a moving average of the weights.",
+                      of_torch ? "Call scheduler.step() after an applied update alone, where "
+                                 "scaler.get_scale() has not fallen"
+                               : "Let the schedule count applied updates alone"),
           false, true};
 }
 

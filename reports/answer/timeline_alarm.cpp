@@ -88,21 +88,22 @@ std::string in_vain_text(const TimelineFacts& facts) {
                          : "in this log");
 }
 
-std::string_view action_of(const TimelineFacts& facts) {
-  if ((facts.in_vain || facts.ended_at_minimum) && facts.scale_last.value_or(1) > 1) {
-    return "If the loss scale could not fall further, lower its minimum, or the static scale. If "
-           "steps are skipped all the same, the gradients hold NaN or infinities that no loss "
-           "scale cures: go back to a checkpoint from before, and look for them in the model, the "
-           "data or the learning rate.";
-  }
+constexpr std::string_view kNoCure = "hold NaN or infinities that no loss scale cures";
+
+std::string action_of(const TimelineFacts& facts) {
   if (facts.in_vain || facts.ended_at_minimum) {
-    return "The gradients hold NaN or infinities that no loss scale cures: go back to a checkpoint "
-           "from before, and look for them in the model, the data or the learning rate.";
+    const bool lower = facts.scale_last.value_or(1) > 1;
+    return fmt::format(
+        "{} gradients {}: go back to a checkpoint from before, and look for them in "
+        "the model, the data or the learning rate.",
+        lower ? "If the loss scale could not fall further, lower its minimum, or "
+                "the static scale. If steps are skipped all the same, the"
+              : "The",
+        kNoCure);
   }
   if (facts.state == analyzers::scale_history::RunState::broken) {
     return "This lasts to the end of the log, and no loss scale cures it: look for the first NaN "
-           "or "
-           "infinity in the model, the data or the learning rate.";
+           "or infinity in the model, the data or the learning rate.";
   }
   const bool of_training = std::ranges::any_of(facts.nonfinite, [](const Nonfinite& found) {
     return found.of != Quantity::evaluation_loss && found.at_skips < found.count;
@@ -195,29 +196,32 @@ AlarmWords skips_words(const TimelineFacts& facts) {
     return words;
   }
   if (facts.steps_at_least > 0 && facts.few_skipped()) return {};
+  if (!facts.skips_told && !facts.many_skipped()) return {};  // state_words() says so
   return facts.attempts ? many_words(facts) : untold_share_words(facts);
 }
 
 /// Of scalers whose messages are not counted; empty where there is none.
 AlarmWords scalers_words(const TimelineFacts& facts) {
   AlarmWords words;
-  bool collapsed = false;
+  bool any_dead = false;
   for (const analyzers::frames::OtherScaler& other : facts.other_scalers) {
+    const bool dead = other.scale_last.value_or(2) <= 1;
     words.what +=
-        fmt::format("{}Loss scaler {} has {} of skipped steps", words.what.empty() ? "" : " ",
-                    other.scaler, plural(other.messages, "message"));
+        fmt::format("{}Loss scaler {} {}has {} of skipped steps", words.what.empty() ? "" : " ",
+                    other.scaler, dead ? "is dead: it " : "", plural(other.messages, "message"));
     if (other.scale_last) {
       words.what += fmt::format(", down to loss scale {}", scale_name(*other.scale_last));
     }
     words.what += ".";
-    collapsed = collapsed || other.scale_last.value_or(2) <= 1;
+    any_dead = any_dead || dead;
   }
-  if (collapsed) {
-    words.action =
-        "A scale of 1 or less scales nothing: the gradients of that loss hold NaN or infinities "
-        "that no loss scale cures. ";
+  if (any_dead) {
+    words.action = fmt::format(
+        "A scale of 1 or less scales nothing: the gradients of that loss {}. ", kNoCure);
   }
-  words.action += "All else here is of another scaler alone: give the messages of each in a file.";
+  words.action +=
+      fmt::format("All else here is of loss scaler {} alone: give the messages of each in a file.",
+                  facts.scaler);
   return words;
 }
 
@@ -233,7 +237,7 @@ void add_alarms(const TimelineFacts& facts, AlarmWords& words) {
     if (found.at_skips < found.count) add(nonfinite_text(found, facts));
   }
   words.lasts = facts.state == analyzers::scale_history::RunState::broken;
-  words.action = std::string(action_of(facts));
+  words.action = action_of(facts);
 }
 
 }  // namespace
@@ -254,7 +258,7 @@ std::vector<AlarmWords> alarm_words(const analyzers::Findings& found) {
     std::vector<AlarmWords> of_log = alarm_words(facts);
     const bool said = !of_log.empty() || facts.collapse() != nullptr;
     if (scalars_alone && !said) of_log.push_back(state_words(facts));
-    if (facts.schedule_ahead > 0) of_log.push_back(schedule_words(facts));
+    if (facts.schedule_ahead > 0) of_log.push_back(schedule_words(facts, found.tool));
     for (AlarmWords& words : of_log) {
       if (found.analysis.logs.size() > 1)
         words.what = log::printable(facts.log) + ": " + words.what;

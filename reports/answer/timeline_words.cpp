@@ -173,7 +173,15 @@ Section section_of(const TimelineFacts& facts) {
 
 std::string share_of_steps(const TimelineFacts& facts) {
   if (!facts.skips_told) {
-    return fmt::format("The loss scale was halved {} times", facts.halvings);
+    const std::string times =
+        facts.halvings == 1 ? "once" : fmt::format("{} times", facts.halvings);
+    const Interval skipped(facts.halvings, facts.around_halvings);
+    if (skipped.exact() || !facts.attempts) return "the loss scale was halved " + times;
+    return fmt::format(
+        "the loss scale was halved {}, and the lines are too far apart to show more: {} of the "
+        "steps {} to {} ({}) were skipped",
+        times, count_text(skipped), facts.first_attempt, facts.last_attempt,
+        share_text(skipped, *facts.attempts));
   }
   const std::string count =
       (facts.skips_at_least ? "at least " : "") + count_text(facts.skipped_in_all);
@@ -192,8 +200,12 @@ std::string scale_name(double scale) {
 std::optional<CollapseWords> collapse_words(const TimelineFacts& facts) {
   const ScaleFall* const fall = facts.collapse();
   if (fall == nullptr) return std::nullopt;
-  return CollapseWords{fall_text(*fall, facts, "The loss scale collapsed"),
-                       drove_text(*fall, facts), std::string(fall->to <= 1 ? kUseless : kGrown)};
+  const std::string opening =
+      facts.other_scalers.empty()
+          ? "The loss scale collapsed"
+          : fmt::format("The loss scale of scaler {} collapsed", facts.scaler);
+  return CollapseWords{fall_text(*fall, facts, opening), drove_text(*fall, facts),
+                       std::string(fall->to <= 1 ? kUseless : kGrown)};
 }
 
 std::optional<CollapseWords> collapse_words(const analyzers::Findings& found) {

@@ -40,7 +40,8 @@ AlarmWords state_words(const analyzers::scale_history::TimelineFacts& facts);
 /// That the scale began anew, as where the scaler was not restored; empty where it did not. There.
 AlarmWords jump_words(const analyzers::scale_history::TimelineFacts& facts);
 /// That the learning rate's schedule ran ahead of skipped steps, where it did. There.
-AlarmWords schedule_words(const analyzers::scale_history::TimelineFacts& facts);
+AlarmWords schedule_words(const analyzers::scale_history::TimelineFacts& facts,
+                          analyzers::frames::Tool tool);
 /// The alarms of every log, or its state where that is all that can be said of it; the log is named
 /// where there are several.
 std::vector<AlarmWords> alarm_words(const analyzers::Findings& found);

@@ -61,7 +61,8 @@ LINES = {"DeepSpeed ZeRO": '"initial_scale_power": 17', "DeepSpeed fused": '"ini
          "Megatron-LM": "--initial-loss-scale 131072", "Apex amp": "amp.initialize",
          "Apex FP16_Optimizer": "amp.initialize", "fairseq": "--fp16-init-scale 131072",
          "fairseq, JSON": "--fp16-init-scale 131072", "PaddleNLP": "init_loss_scaling=131072.0",
-         "MindSpore": "init_loss_scale=131072.0", "NeMo": "fp16_initial_loss_scale=131072.0"}
+         "MindSpore": "init_loss_scale=131072.0", "NeMo": "fp16_initial_loss_scale=131072.0",
+         "fairseq2": "fp16_loss_scale: [131072.0, 0.0001]"}
 
 
 @pytest.mark.parametrize("form, kind", sorted(STATES), ids=lambda text: text.replace(" ", "-"))
