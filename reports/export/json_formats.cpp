@@ -98,7 +98,8 @@ void put_formats(Json& to, const underflow::TensorFindings& tensor, Subnormals s
     to["narrowest"] = {{"format", narrow->format}, {"needs_scale", narrow->needs_scale}};
   }
   if (tensor.whole->skipped_nan + tensor.whole->skipped_inf > 0) {
-    to["left_out_of_formats"] = {{"nan", tensor.whole->skipped_nan}, {"inf", tensor.whole->skipped_inf}};
+    to["left_out_of_formats"] = {{"nan", tensor.whole->skipped_nan},
+                                 {"inf", tensor.whole->skipped_inf}};
   }
   if (!tensor.whole->whole_steps.empty()) to["whole_steps"] = tensor.whole->whole_steps;
   for (const underflow::BlockFit& fit : tensor.whole->block_fits) {
