@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What values were computed in, under autocast and without."""
 
+import json
+
 import pytest
 import torch
 from torch import nn
@@ -102,3 +104,45 @@ def test_a_weight_used_with_and_without_autocast_is_not_known(tmp_path, read_log
     assert log.tables["weight_grad/weight", 0]["computed_dtype"] is None
     record = log.tables["activation/model", 0]  # once bfloat16, once float32
     assert (record["source_dtype"], record["computed_dtype"], record["shape"]) == ("F32", None, (2, 4, 3))
+
+
+class CastsItself(nn.Module):
+    """Autocast inside of forward(), as Accelerate wraps it."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(6, 3)
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return self.inner(x)
+
+
+def said_of_autocast(folder):
+    return json.loads((folder / "run.json").read_text())["autocast"]
+
+
+@pytest.mark.parametrize("autocast, said", [(False, None), (True, "bfloat16")])
+def test_the_manifest_has_the_state_of_autocast(tmp_path, read_log, autocast, said):
+    record(tmp_path / "run", read_log, autocast)
+    assert said_of_autocast(tmp_path / "run") == {"cpu": said}
+
+
+def test_the_manifest_has_autocast_that_begins_inside_of_the_model(tmp_path, read_log):
+    record(tmp_path / "run", read_log, autocast=False, model=CastsItself())
+    assert said_of_autocast(tmp_path / "run") == {"cpu": "bfloat16"}
+
+
+def test_autocast_is_that_of_training_steps(tmp_path):
+    """An evaluation without autocast, before and between, changes nothing."""
+    model = nn.Linear(6, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Recorder(model, optimizer, tmp_path / "run", every=2):
+        for _ in range(3):
+            with torch.no_grad():
+                model(torch.ones(2, 6))
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = model(torch.ones(2, 6)).float().sum()
+            loss.backward()
+            optimizer.step()
+            assert said_of_autocast(tmp_path / "run") == {"cpu": "bfloat16"}

@@ -57,6 +57,11 @@ class Attempt:
             for name, gathered in self._seen.tensors.items():
                 self._write(name, gathered)
 
+    @property
+    def casts(self):
+        """As Provenance has them; of steps that are recorded."""
+        return self._seen.provenance.casts
+
     def entered(self, kwargs):
         self._entered = True
         if unscales_inside(self._run.optimizer):

@@ -38,6 +38,6 @@ def _warn_once(when):
         if not told:
             told.append(True)
             more = f", and {len(lines) - 1} more" if len(lines) > 1 else ""
-            warnings.warn(f"Recorder.alert({when!r}): {lines[0]}{more}", RuntimeWarning, stacklevel=6)
+            warnings.warn(f"Recorder.alert({when!r}): {lines[0]}{more}", RuntimeWarning, stacklevel=7)
 
     return warn

@@ -8,7 +8,6 @@ import torch
 
 from halfscope._halfscope import __version__
 from halfscope.torch import updates
-from halfscope.torch.provenance import autocast_dtype
 
 
 def rank_and_world_size():
@@ -44,10 +43,9 @@ def trained(model, optimizer, names, before=None):
     }
 
 
-def autocast(model):
-    """{device: the type that autocast casts to, or None}, as it is now, for the model's devices."""
-    devices = sorted({p.device.type for p in model.parameters()})
-    return {device: _json(autocast_dtype(device)) for device in devices}
+def autocast(casts):
+    """casts: {device: the type that autocast casts to, or None}"""
+    return {device: _json(cast) for device, cast in sorted(casts.items())}
 
 
 def about(model, optimizer, loss_scale, recorder):

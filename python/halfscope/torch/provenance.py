@@ -25,11 +25,16 @@ def autocast_dtype(device_type):
     return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
 
 
+def autocast_now(model):
+    """{device: that type}, for the model's devices."""
+    return {device: autocast_dtype(device) for device in {p.device.type for p in model.parameters()}}
+
+
 class Provenance:
     """Of one step: told about every module's output, asked about gradients."""
 
     def __init__(self):
-        self._autocast_seen = False
+        self.casts = {}  # device -> the type that autocast cast to, where it was on
         self._computed = {}  # id of a parameter -> dtype, or None when unknown or in dispute
 
     def activation(self, output):
@@ -44,7 +49,8 @@ class Provenance:
     def see(self, module, output):
         """Called after each call of a module without submodules, with one of its outputs."""
         cast = autocast_dtype(output.device.type)
-        self._autocast_seen |= cast is not None
+        if cast is not None:
+            self.casts[output.device.type] = cast
         for parameter in module.parameters(recurse=False):
             computed = self._of_parameter(module, parameter, output, cast)
             if self._computed.setdefault(id(parameter), computed) != computed:
@@ -63,4 +69,4 @@ class Provenance:
         """The type a parameter's gradient was computed in, as far as it is known."""
         if id(parameter) in self._computed:
             return self._computed[id(parameter)]
-        return None if self._autocast_seen else parameter.dtype
+        return None if self.casts else parameter.dtype

@@ -15,6 +15,7 @@ from halfscope.torch.live import Alerts, summary_of
 from halfscope.torch.log_writer import LogWriter, log_folder, require_no_log
 from halfscope.torch.modules import ModuleWatch
 from halfscope.torch.patching import Patch
+from halfscope.torch.provenance import autocast_now
 from halfscope.torch.scaler import FixedScale, WatchedScaler
 from halfscope.torch.storage import Storage
 
@@ -90,7 +91,7 @@ class Recorder:
         self.trained = {}   # name -> (parameter, its group), of those the optimizer has now
         self.writer = None
         self._alerts = Alerts()
-        self._autocast = None  # as run.json has it
+        self._autocast = None  # {device: type or None}, as run.json has it
         self.learn_parameters()
         if scaler is not None and getattr(scaler, "is_enabled", lambda: True)():
             self.loss_scale = WatchedScaler(scaler, optimizer)
@@ -296,9 +297,16 @@ class Recorder:
 
     def _model_called(self):
         self.learn_parameters()
-        if self._autocast is None and self.writer is not None:
-            self._autocast = manifest.autocast(self._model)
-            self.writer.replace_about({"autocast": self._autocast})
+        if self._autocast is None:
+            self._note_autocast(autocast_now(self._model))
+
+    def _note_autocast(self, found):
+        """Also where it begins inside of the model's forward()."""
+        known = self._autocast or {}
+        merged = {**known, **{key: cast for key, cast in found.items() if known.get(key) is None}}
+        if merged != self._autocast and self.writer is not None:
+            self._autocast = merged
+            self.writer.replace_about({"autocast": manifest.autocast(merged)})
 
     def _of_the_optimizer(self):
         return [p for group in self.optimizer.param_groups for p in group["params"]]
@@ -352,6 +360,8 @@ class Recorder:
             self._tried.append(attempt.again())
             return
         attempt.end()
+        if attempt.casts:
+            self._note_autocast(attempt.casts)
         self._record_was = self._record
         self.step += 1
         self._prepare()

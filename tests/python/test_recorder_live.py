@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a recorder says while the run goes on: alert() and summary()."""
+
+import os
+import pathlib
+import subprocess
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from small_runs import loss_of, small_network, train  # noqa: E402
+
+import halfscope  # noqa: E402
+from halfscope.torch import Recorder  # noqa: E402
+
+PROGRAM = os.environ.get("HALFSCOPE_PROGRAM",
+                         str(pathlib.Path(__file__).resolve().parents[2] / "build" / "halfscope"))
+BROKEN = (2, 3)  # steps
+
+
+def break_at(recorder, parameter, steps=BROKEN):
+    """NaN in one value of the gradient at these steps."""
+    def hook(gradient):
+        gradient = gradient.clone()
+        if recorder.step in steps:
+            gradient.view(-1)[0] = float("nan")
+        return gradient
+
+    parameter.register_hook(hook)
+
+
+def run_with(tmp_path, when, do=None, steps=5, broken=BROKEN, **settings):
+    """A run with an alert, and its warnings. The broken steps are not taken: weights stay finite."""
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    recorder = Recorder(model, optimizer, tmp_path / "run", **settings)
+    break_at(recorder, model[3].weight, broken)
+    recorder.alert(when=when, do=do)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with recorder:
+            for step in range(steps):
+                optimizer.zero_grad()
+                optimizer.param_groups[0]["lr"] = 0.0 if step in broken else 0.1
+                recorder.loss(loss_of(model, step)).backward()
+                optimizer.step()
+                with torch.no_grad():
+                    model[3].weight.nan_to_num_()
+    return [w for w in said if "Recorder.alert" in str(w.message)]
+
+
+def test_an_alert_warns_once(tmp_path):
+    (said,) = run_with(tmp_path, "nan > 0 for weight_grad")
+    assert said.category is RuntimeWarning
+    assert str(said.message) == (
+        "Recorder.alert('nan > 0 for weight_grad'): step 2: tensor 'weight_grad/3.weight': "
+        "nan 1 > 0")
+    assert said.filename == __file__  # where the loop calls the step
+
+
+def test_an_alert_whose_condition_never_holds_says_nothing(tmp_path):
+    assert not run_with(tmp_path, "nan > 0 for weight_grad", broken=())
+
+
+def test_do_is_called_each_time_with_the_lines(tmp_path):
+    calls = []
+    assert not run_with(tmp_path, "nan > 0 for weight_grad", calls.append)
+    assert calls == [[f"step {step}: tensor 'weight_grad/3.weight': nan 1 > 0"] for step in BROKEN]
+
+
+def test_lines_are_those_of_fail_if(tmp_path):
+    calls = []
+    run_with(tmp_path, "max_abs >= 2^-40 for weight_grad", calls.append, steps=1, broken=())
+    done = subprocess.run([PROGRAM, "analyze", tmp_path / "run", "--fail-if",
+                           "max_abs >= 2^-40 for weight_grad"], capture_output=True, text=True)
+    assert done.returncode == 4
+    start = f"halfscope: {tmp_path / 'run'}: "
+    expected = [line[len(start):] for line in done.stderr.splitlines() if line.startswith(start)]
+    assert len(expected) == 4
+    assert calls == [[f"step 0: {line}" for line in expected]]
+
+
+def test_it_looks_at_recorded_steps_alone(tmp_path):
+    calls = []
+    run_with(tmp_path, "nan > 0 for weight_grad", calls.append, every=3)
+    assert [lines[0].partition(":")[0] for lines in calls] == ["step 3"]
+
+
+def test_a_condition_on_the_log_counts_its_steps(tmp_path, stand_in_scaler):
+    model, scaler = small_network(), stand_in_scaler()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    recorder, calls = Recorder(model, optimizer, tmp_path / "run", scaler=scaler), []
+    break_at(recorder, model[0].weight, (1,))
+    recorder.alert("skipped > 0", calls.append)
+    with recorder:
+        for step in range(3):
+            optimizer.zero_grad()
+            scaler.scale(loss_of(model, step)).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    assert [lines[0].partition(":")[0] for lines in calls] == ["step 1", "step 2"]
+    assert all(len(lines) == 1 and "skipped 1 > 0" in lines[0] for lines in calls)
+
+
+def test_do_may_end_the_run(tmp_path, read_log):
+    class Enough(Exception):
+        pass
+
+    def do(lines):
+        raise Enough(lines[0])
+
+    with pytest.raises(Enough, match="step 2: tensor 'weight_grad/3.weight'"):
+        run_with(tmp_path, "nan > 0 for weight_grad", do)
+    assert sorted(read_log(tmp_path / "run").scalars) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("when", ["nan >", "flushed > 3", "nan > x", "nan > 0 for"])
+def test_a_wrong_condition_is_refused_at_once(tmp_path, when):
+    model = small_network()
+    recorder = Recorder(model, torch.optim.SGD(model.parameters(), lr=0.1), tmp_path / "run").start()
+    with pytest.raises(ValueError) as refused:
+        recorder.alert(when=when)
+    recorder.stop()
+    done = subprocess.run([PROGRAM, "analyze", tmp_path / "run", "--fail-if", when],
+                          capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == f"halfscope: --fail-if: {refused.value}"
+
+
+def test_a_summary_is_the_text_of_recommend_so_far(tmp_path):
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Recorder(model, optimizer, tmp_path / "run") as recorder:
+        with pytest.raises(halfscope.BadInput, match="holds no tensor"):
+            recorder.summary()
+        for steps in (1, 3):
+            train(model, optimizer, recorder, steps)
+            said = recorder.summary()
+            assert said == str(halfscope.recommend(tmp_path / "run"))
+            done = subprocess.run([PROGRAM, "recommend", tmp_path / "run"], capture_output=True,
+                                  text=True, check=True)
+            *program, more = done.stdout.splitlines()  # where to read on
+            assert more.startswith("More: ")
+            assert said.replace("* Nothing", "Nothing").splitlines() == program
+    assert recorder.summary() == said
