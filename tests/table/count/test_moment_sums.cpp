@@ -4,9 +4,12 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
+#include "halfscope/number/convert.hpp"
+#include "tests/vector_target.hpp"
 
 using namespace halfscope;
 
@@ -36,4 +39,46 @@ TEST_CASE("moments of a tensor in parts are those of the whole, bit by bit", "[t
     }
   }
   CHECK(MomentSums().value().mean == 0);
+}
+
+TEST_CASE("moments of every dtype and length are those of the judge, on every target", "[table]") {
+  const Dtype dtype = GENERATE(from_range(kAllDtypes));
+  const Format format = format_of(dtype);
+  const auto width = static_cast<std::size_t>(format.width / 8);
+  std::mt19937 random(7);
+  std::normal_distribution<double> normal(0.25, 2);
+  std::vector<std::byte> bytes;
+  std::vector<double> values;
+  for (int i = 0; i < 9000; ++i) {  // more than two blocks
+    const double x = i % 1013 == 0 ? std::numeric_limits<double>::quiet_NaN() : normal(random);
+    const std::uint64_t bits = from_double(format, x).bits;
+    values.push_back(to_double(format, bits));
+    const auto* const first = reinterpret_cast<const std::byte*>(&bits);
+    bytes.insert(bytes.end(), first, first + width);
+  }
+  const auto judged = [&](std::size_t count) {
+    long double sum = 0, squares = 0;
+    std::uint64_t finite = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!std::isfinite(values[i])) continue;
+      sum += values[i];
+      squares += static_cast<long double>(values[i]) * values[i];
+      ++finite;
+    }
+    return std::pair(finite == 0 ? 0 : sum / static_cast<long double>(finite), squares);
+  };
+  for (const std::size_t count : {0, 1, 2, 3, 7, 8, 9, 63, 64, 65, 4095, 4096, 4097, 9000}) {
+    const auto [mean, squares] = judged(count);
+    const Moments first = moments({dtype, bytes.data(), count});
+    CHECK(std::abs(first.mean - static_cast<double>(mean)) <= 1e-12);
+    CHECK(std::abs(first.sum_squares - static_cast<double>(squares)) <=
+          1e-12 * static_cast<double>(squares));
+    for (const std::string& target : targets()) {
+      const OnTarget on(target);
+      const Moments found = moments({dtype, bytes.data(), count});
+      CAPTURE(target, count);
+      CHECK(found.mean == first.mean);
+      CHECK(found.sum_squares == first.sum_squares);
+    }
+  }
 }
