@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/scale_history/run_log_facts.hpp"
 
-#include <algorithm>
+#include <optional>
+
+#include "analyzers/readers/common/timeline.hpp"
 
 namespace halfscope::analyzers::scale_history {
 
@@ -11,6 +13,10 @@ std::optional<TimelineFacts> run_log_facts(const underflow::LogFindings& log) {
   alone.name = log.name;
   alone.kinds = {frames::LogKind{"run log", {}}};
   alone.scalars = log.scalars;
+  for (log::StepScalars& scalars : alone.scalars) {
+    std::optional<double>& scale = scalars.loss_scale;
+    if (scale && !readers::common::can_be_scale(*scale)) scale.reset();
+  }
   return timeline_facts(alone);
 }
 

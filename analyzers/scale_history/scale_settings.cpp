@@ -7,14 +7,11 @@
 #include <map>
 #include <vector>
 
+#include "analyzers/scale_history/scale_rules.hpp"
 #include "analyzers/scale_history/timeline_facts.hpp"
 
 namespace halfscope::analyzers::scale_history {
 namespace {
-
-/// Growth that skips more than one step in so many is worth a longer window: what PyTorch (2000)
-/// and DeepSpeed, Megatron-LM and MindSpore (1000) have.
-constexpr std::uint64_t kUsualWindow = 1000;
 
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
@@ -26,13 +23,6 @@ struct Skips {
   double scale = 0;
   std::optional<double> after = {};
 };
-
-/// A scale that comes back to the same may be at its floor: none is as high as this.
-constexpr double kHighestFloor = 1024;
-
-bool may_be_floor(double scale, const TimelineFacts& facts) {
-  return scale <= kHighestFloor && scale == facts.scale_least;
-}
 
 /// Whether the log tells no scale but those that steps were skipped at, each twice what holds
 /// after.
@@ -204,6 +194,7 @@ std::optional<ScaleSettings> scale_settings(const underflow::LogFindings& log,
   const std::vector<Skips> skips = skips_of(log, facts);
   found.window = growth_window(log, facts);
   found.hysteresis = hysteresis_of(log, skips, facts);
+  // Growth that skips more than one step in kUsualWindow is worth a longer window.
   const bool costs = facts.skipped_in_all.high > 0 || !facts.skips_told;
   if (costs && found.window && 2 * found.window->high <= kUsualWindow) found.longer = kUsualWindow;
   return found;

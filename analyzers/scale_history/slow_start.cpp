@@ -2,7 +2,8 @@
 #include "analyzers/scale_history/slow_start.hpp"
 
 #include <algorithm>
-#include <cmath>
+
+#include "analyzers/scale_history/scale_rules.hpp"
 
 namespace halfscope::analyzers::scale_history {
 
@@ -60,7 +61,7 @@ std::optional<SlowStart> fallen_at_start(const TimelineFacts& facts) {
   const auto fall = std::ranges::find_if(
       facts.falls, [&](const ScaleFall& f) { return facts.at_start(f) && f.last && f.to > 0; });
   if (fall == facts.falls.end()) return std::nullopt;
-  const auto halvings = static_cast<std::uint64_t>(std::log2(fall->from / fall->to));
+  const auto halvings = static_cast<std::uint64_t>(halvings_between(fall->from, fall->to));
   return SlowStart{halvings, *fall->last, fall->from, fall->to};
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 
+#include "analyzers/scale_history/scale_rules.hpp"
 #include "analyzers/scale_history/timeline_state.hpp"
 
 namespace halfscope::analyzers::scale_history {
@@ -69,7 +70,7 @@ std::int64_t held_before(Changes changes, std::size_t i) {
 /// Of a change by several halvings between two lines: about as long it held after each.
 void add_holds_within(const ScaleChange& change, std::vector<std::int64_t>& holds) {
   if (!change.by || !(change.to > 0) || !std::isfinite(change.from)) return;
-  const auto halvings = static_cast<std::int64_t>(std::log2(change.from / change.to));
+  const auto halvings = static_cast<std::int64_t>(halvings_between(change.from, change.to));
   if (halvings < 2) return;
   holds.insert(holds.end(), static_cast<std::size_t>(halvings - 1),
                (*change.by - change.after) / halvings);
@@ -128,7 +129,6 @@ std::optional<std::int64_t> last_skipped(const TimelineFacts& facts) {
 /// clean.
 bool must_have_grown(const LogFindings& log, const TimelineFacts& facts,
                      const std::vector<Point>& points) {
-  constexpr std::uint64_t kUsualWindow = 1000;  // of those that do not print growth
   const auto last = last_skipped(facts);
   if (facts.numbered || !facts.skips_told || !last || !facts.last || *facts.last <= *last)
     return false;
@@ -189,8 +189,10 @@ std::optional<ScaleDriver> driver_at(std::int64_t step, const std::vector<Seen>&
   return driver;
 }
 
-/// The scale of a step: the last one told at it or before.
-double scale_at(const std::vector<Point>& points, std::int64_t step) {
+/// The scale of a step: the last one told at it or before, else the first one; `otherwise` where no
+/// step's is told.
+double scale_at(const std::vector<Point>& points, std::int64_t step, double otherwise) {
+  if (points.empty()) return otherwise;
   const auto after =
       std::upper_bound(points.begin(), points.end(), step,
                        [](std::int64_t s, const Point& p) { return s < p.step.value_or(kEnd); });
@@ -204,7 +206,7 @@ std::optional<ScaleDriver> driver_of(const ScaleFall& fall, const SeenByStep& se
   for (; at != seen.end() && (!fall.last || at->first < *fall.last); ++at) {
     auto of_step = driver_at(at->first, at->second);
     if (!of_step) continue;
-    of_step->scale = scale_at(points, at->first);
+    of_step->scale = scale_at(points, at->first, fall.from);
     const auto reach = [](const ScaleDriver& d) { return d.max_abs * d.scale; };
     if (!driver || !(reach(*of_step) <= reach(*driver))) driver = of_step;
     if (!std::isfinite(driver->max_abs)) return driver;
@@ -214,7 +216,7 @@ std::optional<ScaleDriver> driver_of(const ScaleFall& fall, const SeenByStep& se
   driver = driver_at(std::prev(before)->first, std::prev(before)->second);
   if (driver) {
     driver->before = true;
-    driver->scale = scale_at(points, driver->step);
+    driver->scale = scale_at(points, driver->step, fall.from);
   }
   return driver;
 }

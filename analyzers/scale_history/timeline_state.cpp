@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "analyzers/scale_history/scale_jump.hpp"
+#include "analyzers/scale_history/scale_rules.hpp"
 #include "analyzers/scale_history/slow_start.hpp"
 
 namespace halfscope::analyzers::scale_history {
@@ -21,9 +22,8 @@ constexpr double kMost = 0.5;               // of the steps
 constexpr std::uint64_t kMany = 3;
 /// Steps that a start may cost: from 2^32 to 1 by halves, each after two overflows.
 constexpr std::uint64_t kLongestStart = 64;
-constexpr double kFew = 0.05;  // of the steps: TimelineFacts::many_skipped()
-/// Clean steps before growth, at the least, as the frameworks set it.
-constexpr std::uint64_t kUsualWindow = 100;
+constexpr double kFew = 0.05;                // of the steps: TimelineFacts::many_skipped()
+constexpr std::uint64_t kLeastWindow = 100;  // clean steps before growth, as frameworks set it
 
 bool more_than_few(std::uint64_t count, std::uint64_t of) {
   return static_cast<double>(count) > kFew * static_cast<double>(of);
@@ -49,6 +49,11 @@ bool was_skipped(const TimelineFacts& facts, std::int64_t step) {
   return after != facts.ranges.begin() && step <= std::prev(after)->last.value_or(step);
 }
 
+/// Of a run log it is what somebody recorded: any number.
+std::uint64_t count_of(double value) {
+  return value >= 0 && value < 0x1p63 ? static_cast<std::uint64_t>(value) : 0;
+}
+
 /// What a step's scalars have of a quantity: how many are NaN or infinite; empty: none is there.
 std::optional<std::uint64_t> nonfinite_at(const log::StepScalars& scalars, Quantity of) {
   const auto of_tag = [&](std::string_view tag) -> std::optional<std::uint64_t> {
@@ -65,7 +70,7 @@ std::optional<std::uint64_t> nonfinite_at(const log::StepScalars& scalars, Quant
     case Quantity::nan_iterations: break;
   }
   const auto found = scalars.more.find(std::string(frames::kNanIterations));
-  if (found != scalars.more.end()) return static_cast<std::uint64_t>(found->second);
+  if (found != scalars.more.end()) return count_of(found->second);
   return scalars.loss || scalars.learning_rate ? std::optional<std::uint64_t>(0) : std::nullopt;
 }
 
@@ -175,7 +180,7 @@ bool at_the_bottom(const TimelineFacts& facts) {
   const auto falls = static_cast<std::uint64_t>(std::ranges::count_if(
       facts.changes, [](const ScaleChange& change) { return change.to < change.from; }));
   const auto halvings =
-      static_cast<std::uint64_t>(std::log2(*facts.scale_most / *facts.scale_last));
+      static_cast<std::uint64_t>(halvings_between(*facts.scale_most, *facts.scale_last));
   return *facts.scale_last == facts.scale_least &&
          facts.skipped_in_all.low >= kLeastInVain + std::max(falls, halvings);
 }
@@ -185,7 +190,7 @@ bool are_most(std::uint64_t skipped, const Steps& steps) {
          static_cast<double>(skipped) >= kMost * static_cast<double>(steps.last - steps.first + 1);
 }
 
-/// Whether the last steps, as many as a start may cost, are known to be none of the skipped ones.
+/// Whether the last kLeastInVain steps, or more, are known to be none of the skipped ones.
 bool ends_clean(const TimelineFacts& facts, std::int64_t last) {
   std::int64_t skipped = facts.skipped.empty() ? 0 : facts.skipped.back();
   for (const SkippedSteps& range : facts.ranges) {
@@ -215,7 +220,7 @@ void set_halvings(TimelineFacts& facts) {
   double all = 0;
   for (const ScaleChange& change : facts.changes) {
     if (!(change.to > 0 && change.to < change.from)) continue;
-    all += std::log2(change.from / change.to);
+    all += halvings_between(change.from, change.to);
     facts.around_halvings +=
         static_cast<std::uint64_t>(change.by.value_or(change.after) - change.after);
   }
@@ -223,17 +228,15 @@ void set_halvings(TimelineFacts& facts) {
   facts.around_halvings = std::max(facts.around_halvings, facts.halvings);
 }
 
-/// How often the scale grew between skipped steps that are numbered alone. A scale that comes back
-/// to the same after each of them may be at its floor: none is as high as kHighestFloor.
+/// How often the scale grew between skipped steps that are numbered alone: it came back to the same
+/// or more, and was not at its floor.
 std::uint64_t growths_between(const LogFindings& log, const TimelineFacts& facts) {
-  constexpr double kHighestFloor = 1024;
   std::uint64_t growths = 0;
   std::optional<double> before;
   for (const log::StepScalars& scalars : log.scalars) {
     if (!scalars.loss_scale) continue;
     const double scale = *scalars.loss_scale;
-    const bool at_floor = scale <= kHighestFloor && scale == facts.scale_least;
-    if (before && scale >= *before && !at_floor) ++growths;
+    if (before && scale >= *before && !may_be_floor(scale, facts)) ++growths;
     before = scale;
   }
   return growths;
@@ -277,6 +280,7 @@ RunState state_of(const TimelineFacts& facts) {
   if (!told) return RunState::unknown;
   const bool none = facts.skipped_in_all.high == 0;
   if (none && facts.scale_least == 1 && facts.scale_most == 1) return RunState::not_needed;
+  if (none && facts.scale_most == 0) return RunState::unknown;
   if (facts.skipped_at_one > 0) return RunState::skipping;
   if (facts.slow_start) return RunState::slow_start;
   if (!none && facts.steps_at_least == 0) return RunState::unknown;
@@ -305,7 +309,7 @@ void set_state(const LogFindings& log, TimelineFacts& facts) {
     facts.last_attempt = steps->last;
     facts.attempts = facts.steps_at_least;
   }
-  if (facts.numbered) facts.steps_at_least = kUsualWindow * growths_between(log, facts);
+  if (facts.numbered) facts.steps_at_least = kLeastWindow * growths_between(log, facts);
   if (!facts.skips_told) set_halvings(facts);
   set_slow_start(log, facts, steps ? std::optional(steps->first) : std::nullopt);
   if (steps) set_in_vain(facts, *steps);

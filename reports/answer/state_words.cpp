@@ -39,7 +39,8 @@ std::string skips_text(const TimelineFacts& facts) {
 }
 
 std::string clean_steps(const Interval& window) {
-  return fmt::format("{} clean steps{}", window.high, window.exact() ? "" : " at the most");
+  return fmt::format("{} clean step{}{}", window.high, window.high == 1 ? "" : "s",
+                     window.exact() ? "" : " at the most");
 }
 
 /// What growth costs, and whether that can be less.
@@ -62,6 +63,9 @@ AlarmWords normal_words(const TimelineFacts& facts) {
 std::string why_unknown(const TimelineFacts& facts) {
   if (!facts.scale_first && !facts.skips_told) {
     return "it shows neither a loss scale nor skipped steps";
+  }
+  if (facts.scale_most == 0 && facts.skipped_in_all.high == 0) {
+    return "it is 0 throughout, as a setting may be and no scale in use is";
   }
   if (facts.burst) {
     return fmt::format("{}, {} of them from step {} to {}, and no line tells how far it fell there",

@@ -22,16 +22,17 @@ std::string_view subject_of(Quantity quantity) {
   return quantity == Quantity::loss ? "The loss" : "The gradient norm";
 }
 
+std::string_view step_name(const TimelineFacts& facts) { return facts.numbered ? "entry" : "step"; }
+
 std::string_view steps_name(const TimelineFacts& facts) {
   return facts.numbered ? "entries" : "steps";
 }
 
 std::string where_text(std::int64_t first, std::int64_t last, std::uint64_t count,
                        const TimelineFacts& facts) {
-  const std::string_view one = facts.numbered ? "entry" : "step";
-  if (first == last) return fmt::format("at {} {}", one, first);
-  return fmt::format("from {} {} to {}, at {} printed {}", one, first, last, count_text(count),
-                     steps_name(facts));
+  if (first == last) return fmt::format("at {} {}", step_name(facts), first);
+  return fmt::format("from {} {} to {}, at {} printed {}", step_name(facts), first, last,
+                     count_text(count), steps_name(facts));
 }
 
 /// What was NaN for good, apart from what a skipped step may have printed before.
@@ -41,8 +42,8 @@ std::string lasting_text(const Nonfinite& found, const TimelineFacts& facts) {
                   where_text(*found.since, found.last_since, found.count_since, facts));
   const std::uint64_t before = found.count - found.count_since - found.at_skips;
   if (before == 1) {
-    out += fmt::format("; that of step {} was followed by finite ones, as at a skipped step",
-                       found.last_before);
+    out += fmt::format("; that of {} {} was followed by finite ones, as at a skipped step",
+                       step_name(facts), found.last_before);
   } else if (before > 1) {
     out += fmt::format(
         "; those of {} {} before, {} to {}, were followed by finite ones, as at "
@@ -137,7 +138,7 @@ AlarmWords slow_start_words(const TimelineFacts& facts) {
   const std::string down =
       start.scale ? fmt::format("the loss scale came down {}to {}", from, scale_name(*start.scale))
                   : "";
-  const std::string place = fmt::format("{} {}", facts.numbered ? "entry" : "step", start.last);
+  const std::string place = fmt::format("{} {}", step_name(facts), start.last);
   words.what = facts.skips_told
                    ? fmt::format("{}, {} at the start, up to {}{}{}", share_first(facts),
                                  all ? "all" : count_text(start.skipped) + " of them", place,

@@ -8,6 +8,7 @@
 
 #include "analyzers/scale_history/timeline_facts.hpp"
 #include "halfscope/log/error.hpp"
+#include "halfscope/table/boundary.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
@@ -26,7 +27,6 @@ constexpr std::string_view kUseless =
 constexpr std::string_view kGrown =
     "Either the gradients grew as far as it fell, or NaN and infinities took it down: look for the "
     "cause in the model, the data or the learning rate.";
-constexpr double kOverflow = 65520;  // and above, a value is infinite in binary16
 
 /// A dynamic scale comes down after a skipped step, and for no other reason.
 std::string no_skips_text(const TimelineFacts& facts) {
@@ -113,7 +113,7 @@ std::string driver_text(const ScaleDriver& driver) {
       out += fmt::format(", with {}", plural(driver.also, "other tensor"));
     }
   } else {
-    const bool over = driver.max_abs * driver.scale >= kOverflow;
+    const bool over = driver.max_abs * driver.scale >= to_double(boundaries(kBinary16).overflow);
     out = fmt::format("{} came closest to overflow, with {} {}: times that step's scale, {}, it {}",
                       name, magnitude_text(driver.max_abs), at, scale_name(driver.scale),
                       over ? "overflows"

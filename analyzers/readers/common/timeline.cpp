@@ -99,7 +99,16 @@ std::vector<std::string> by_likeness(const std::set<std::string>& tags) {
 constexpr std::size_t kMostTags = 1000;  // of a message that shows some of them
 constexpr std::size_t kTagsShown = 12;
 
+void tell_odd_scales(const std::set<std::int64_t>& steps, const std::string& log, Notes& notes) {
+  if (steps.empty()) return;
+  notes.push_back(fmt::format(
+      "{}: a loss scale is infinite, nan or negative at {} {}, first at step {}; it is skipped",
+      printable(log), steps.size(), steps.size() == 1 ? "step" : "steps", *steps.begin()));
+}
+
 }  // namespace
+
+bool can_be_scale(double scale) { return std::isfinite(scale) && scale >= 0; }
 
 std::optional<double> ScaleSeries::at(std::int64_t step) const {
   const auto after = scales_.lower_bound(step);
@@ -136,6 +145,10 @@ void Timeline::learning_rate(std::int64_t step, double value) {
 }
 
 void Timeline::loss_scale(std::int64_t step, double value) {
+  if (!can_be_scale(value)) {
+    if (frames::in_steps(selection_, step)) state_->odd_scales.insert(step);
+    return;
+  }
   state_->of_steps.add(step, value);  // of a step between selected ones too
   if (frames::in_steps(selection_, step)) scalars_at(step).loss_scale = value;
 }
@@ -174,6 +187,7 @@ void Timeline::restart(std::int64_t step) {
   state_->scalars.erase(state_->scalars.lower_bound(step), state_->scalars.end());
   state_->last_told = state_->scalars.end();
   state_->of_steps.restart(step);
+  state_->odd_scales.erase(state_->odd_scales.lower_bound(step), state_->odd_scales.end());
   std::erase_if(state_->skips, [&](const auto& steps) { return steps.first >= step; });
   for (SkippedSteps& steps : state_->skips) {
     if (!steps.last || *steps.last < step) continue;
@@ -368,6 +382,7 @@ void Timeline::finish(Notes& notes) {
   for (const SkippedSteps& steps : state_->skips) {
     if (visit_.skipped) visit_.skipped(steps);
   }
+  tell_odd_scales(state_->odd_scales, log_, notes);
   tell_assumptions(notes);
 }
 

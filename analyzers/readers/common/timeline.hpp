@@ -17,6 +17,9 @@
 
 namespace halfscope::analyzers::readers::common {
 
+/// Whether a number that a log tells can be a loss scale. 0 is what is left of one that collapsed.
+bool can_be_scale(double scale);
+
 /// The loss scale that recorded values carry at each step, told by a scalar.
 class ScaleSeries {
  public:
@@ -53,7 +56,8 @@ struct TimelineState {
   std::vector<frames::SkippedSteps> skips;
   std::set<std::string> broken;  ///< tags of which some value was NaN or infinite
   std::set<std::int64_t> without_scale;
-  std::uint64_t left_out = 0;  ///< tables and magnitudes of these steps
+  std::set<std::int64_t> odd_scales;  ///< steps whose loss scale can be none
+  std::uint64_t left_out = 0;         ///< tables and magnitudes of these steps
   bool any_assumed = false, any_gradient = false;
 };
 
@@ -76,6 +80,7 @@ class Timeline {
   /// Scalars of a step; those that are there already are replaced.
   void loss(std::int64_t step, double value);
   void learning_rate(std::int64_t step, double value);
+  /// What can be no scale is skipped, with a note.
   void loss_scale(std::int64_t step, double value);
   void found_inf(std::int64_t step, bool value);
   /// Kept where they tell that something broke, and how it went on: a norm, or an evaluation's

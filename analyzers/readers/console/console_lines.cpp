@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/readers/console/console_lines.hpp"
 
-#include <cmath>
 #include <utility>
 
+#include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/console/console_words.hpp"
 
 namespace halfscope::analyzers::readers::console {
 namespace {
 
-/// 0 is what is left of a loss scale after it collapsed.
-bool can_be_scale(double scale) { return std::isfinite(scale) && scale >= 0; }
+using common::can_be_scale;
 
 /// Takes away what can be no loss scale, and keeps it to be told.
 void check_scale(std::optional<double>& scale, std::optional<double>& odd) {

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
@@ -31,7 +30,7 @@ namespace fs = std::filesystem;
 using log::printable;
 
 constexpr int kLevels = 1;  // csv_monitor's output_path holds a folder for each job
-constexpr std::int64_t kMostSteps = std::int64_t{1} << 53;
+constexpr std::int64_t kMostSamples = std::int64_t{1} << 53;
 
 /// NAME of a header "step,NAME"; of a file with more columns nothing.
 std::optional<std::string> header_name(std::string_view line) {
@@ -52,7 +51,7 @@ std::optional<Row> row_of(std::string_view line) {
   if (comma == std::string_view::npos) return std::nullopt;
   const auto at = common::integer_in(line.substr(0, comma));
   const auto value = common::number_in(line.substr(comma + 1));
-  if (!at || !value || *at < 0 || *at > kMostSteps) return std::nullopt;
+  if (!at || !value || *at < 0 || *at > kMostSamples) return std::nullopt;
   return Row{*at, *value};
 }
 
@@ -106,7 +105,7 @@ Metric read_metric(const log::OpenPath& file, const frames::Progress& progress,
       metric.counts_samples |= says_samples(*name);
     } else if (const auto row = row_of(*line)) {
       const bool scale = metric.meaning == ScalarMeaning::loss_scale;
-      if (scale && !(std::isfinite(row->value) && row->value >= 0)) {
+      if (scale && !common::can_be_scale(row->value)) {
         contradictions.add(kNoScale, lines.number(), fmt::format("{}", row->value));
         continue;
       }

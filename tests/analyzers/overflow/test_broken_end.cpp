@@ -155,6 +155,9 @@ TEST_CASE("A run log's scalars are judged as another tool's") {
   facts->changes.push_back({0, 5, 2048, 1024});
   CHECK_FALSE(facts->skips_at_static_scale());
   CHECK_FALSE(scale_history::timeline_facts(log));  // of its own it is none
+  log.scalars[5].loss_scale = INFINITY;             // can be none
+  log.scalars[6].loss_scale = -1;
+  CHECK(scale_history::run_log_facts(log)->changes.empty());
 }
 
 TEST_CASE("No step is held where all that are recorded may overflow at the scale") {

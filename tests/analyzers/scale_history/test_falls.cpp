@@ -20,12 +20,14 @@ log::StepScalars line_of(std::int64_t step, std::optional<double> scale = std::n
 
 TimelineFacts facts_of(std::vector<log::StepScalars> scalars,
                        std::vector<frames::SkippedSteps> skips,
-                       frames::Gap gap = frames::Gap::tensors) {
+                       frames::Gap gap = frames::Gap::tensors,
+                       std::vector<frames::StepPeak> peaks = {}) {
   underflow::Analysis analysis;
   analysis.logs.resize(1);
   analysis.logs[0].kinds = {{"console log", {gap}}};
   analysis.logs[0].scalars.assign(scalars.begin(), scalars.end());
   analysis.logs[0].skips = std::move(skips);
+  analysis.logs[0].peaks = std::move(peaks);
   return findings_of(std::move(analysis)).timelines.at(0);
 }
 
@@ -70,6 +72,16 @@ TEST_CASE("a probe long before a fall is not its beginning") {
   REQUIRE(facts.falls.size() == 1);
   CHECK(facts.falls[0].first == 1991);
   CHECK(facts.falls[0].from == 0x1p16);
+}
+
+TEST_CASE("a fall whose scales have no steps has a driver all the same") {
+  const TimelineFacts facts =
+      facts_of({line_of(10)}, {{1, 10, Interval(3), std::nullopt, std::nullopt, {1024, 64, 16}}},
+               frames::Gap::tensors, {{log::Role::weight_grad, 5, 0.5, std::nullopt, "layer"}});
+  REQUIRE(facts.falls.size() == 1);
+  REQUIRE(facts.falls[0].driver);
+  CHECK(facts.falls[0].driver->tensor == "layer");
+  CHECK(facts.falls[0].driver->scale == 1024);
 }
 
 TEST_CASE("of entries without steps only the first can be the start") {

@@ -170,6 +170,7 @@ TEST_CASE("iterations with NaN last where they are most of those at the end") {
   CHECK(counts(1, 2) == RunState::normal);  // 8 of the last 80
   CHECK(counts(10, 9) == RunState::broken);
   CHECK(counts(10, 2) == RunState::broken);
+  for (const double none : {kNan, -1.0, 0x1p80}) CHECK(counts(none, 2) == RunState::normal);
 }
 
 TEST_CASE("without a scale, as many steps as a start costs may be skipped") {
@@ -245,6 +246,28 @@ TEST_CASE("between lines a scale that fell may have grown and fallen at all step
   CHECK(state_of_lines(105, 10) == RunState::unknown);  // 10 to 100 of 1041 steps
   CHECK(state_of_lines(105, 5) == RunState::normal);    // 5 to 50
   CHECK(state_of_lines(105, 0) == RunState::normal);
+}
+
+TEST_CASE("a scale of 0 throughout is not normal, nor needless") {
+  underflow::Analysis analysis = counted(100);
+  for (const double scale : {1.0, 0.0}) {
+    for (log::StepScalars& scalars : analysis.logs[0].scalars) scalars.loss_scale = scale;
+    const RunState wanted = scale == 1 ? RunState::not_needed : RunState::unknown;
+    CHECK(facts_of(analysis).state == wanted);
+  }
+}
+
+TEST_CASE("halvings are counted whatever the scales") {
+  underflow::Analysis analysis;
+  analysis.logs.resize(1);
+  analysis.logs[0].kinds = {{"CSV metrics", {frames::Gap::tensors}}};
+  for (const double scale : {3 * 0x1p16, 3 * 0x1p14, 0x1p1023, 0x1p-1074}) {
+    log::StepScalars scalars;
+    scalars.step = static_cast<std::int64_t>(analysis.logs[0].scalars.size());
+    scalars.loss_scale = scale;
+    analysis.logs[0].scalars.push_back(scalars);
+  }
+  CHECK(facts_of(analysis).halvings == 2 + 1024);  // the ratio is beyond binary64
 }
 
 TEST_CASE("of another loss scaler, and of unknown many steps, nothing says that all is well") {

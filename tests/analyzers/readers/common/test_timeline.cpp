@@ -373,6 +373,23 @@ TEST_CASE("the falls of a scale, and what drove them") {
   }
 }
 
+TEST_CASE("what can be no loss scale is skipped and noted; 0 is one that collapsed") {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  Told told;
+  const Visitor visit = told.visitor();
+  common::Timeline timeline("run", Selection(), visit);
+  timeline.loss_scale(1, 1024);
+  timeline.loss_scale(2, 0);
+  for (const double odd : {kInf, std::numeric_limits<double>::quiet_NaN(), -4.0}) {
+    for (const std::int64_t step : {1, 4, 7}) timeline.loss_scale(step, odd);
+  }
+  timeline.finish(told.notes);
+  REQUIRE(told.scalars.size() == 2);
+  CHECK(told.scalars[0].loss_scale == 1024);
+  CHECK(told.scalars[1].loss_scale == 0);
+  CHECK(told.says("run: a loss scale is infinite, nan or negative at 3 steps, first at step 1"));
+}
+
 TEST_CASE("skipped steps between two lines are part of the way the scale goes") {
   analyzers::underflow::Analysis analysis = with_scales({{11, 1024}});
   analysis.logs[0].skips.push_back(analyzers::frames::SkippedSteps{12, 20, 3, 1024, 128});
