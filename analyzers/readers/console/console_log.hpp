@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was printed while a run trained: loss scales and skipped steps of DeepSpeed, Apex, fairseq
-// and Megatron-LM.
+// What was printed while a run trained: loss scales and skipped steps, in the forms that are listed
+// in console_overflows.cpp, console_periodic.cpp and console_progress.cpp.
 #pragma once
 
 #include "analyzers/readers/common/timeline.hpp"

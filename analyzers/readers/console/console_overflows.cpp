@@ -8,19 +8,16 @@
 //   reducing to 32768.0" and "Overflow detected. Skipping step. Attempted ...": DeepSpeed
 //   runtime/fp16/{unfused,fused}_optimizer.py, after "Grad overflow on iteration 4" (or ": 4") and
 //   "Reducing dynamic loss scale from 65536.0 to 32768.0".
-// * "Grad overflow on iteration 4", then "Using dynamic loss scale of 65536.0", the one it was
-// tried
-//   at: Apex FP16_Optimizer.
+// * "Grad overflow on iteration 4", then "Using dynamic loss scale of 65536.0", the scale of that
+//   iteration: Apex FP16_Optimizer.
 // * "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0": Apex
 //   amp/handle.py.
-// * "gradient overflow detected, ignoring gradient, setting loss scale to: 64.0": fairseq
-// trainer.py
-//   and optim/dynamic_loss_scaler.py.
+// * "gradient overflow detected, ignoring gradient, setting loss scale to: 64.0": trainer.py and
+//   optim/dynamic_loss_scaler.py of fairseq.
 // * "Found inf or nan, current scale is: 32768.0, decrease to: 32768.0*0.5" and "optimizer not run,
 //   scale_before: 32768.0, scale_after: 16384.0": Paddle and PaddleNLP.
-// * "Overflow detected at step 7, ignoring gradient, decreasing loss scale from 64 to 32." and
-// "...,
-//   loss scale is already at minimum (1).": fairseq2; the step is repeated.
+// * "Overflow detected at step 7, ignoring gradient, decreasing loss scale from 64 to 32.", or with
+//   "loss scale is already at minimum (1)." at its end: fairseq2; the step is repeated.
 // * "overflow, drop step, loss scale adjust to 1024.0": MindYOLO; with "still update" in the place
 //   of "drop step" the update is applied.
 // * "Found overflow. Skip step", by every rank, and before it, by one, where the scale comes down,
@@ -38,10 +35,6 @@ namespace halfscope::analyzers::readers::console {
 namespace {
 
 constexpr std::string_view kNamed = "Grad overflow on iteration";
-
-bool has(std::string_view line, std::string_view mark) {
-  return line.find(mark) != std::string_view::npos;
-}
 
 /// The rank of a label before the line: mpirun's "[1,3]<stdout>:", "[rank3]:" of torchrun,
 /// "[default3]:" of Slurm scripts around it, "3: " of srun --label.

@@ -12,8 +12,7 @@
 //   fairseq2 metrics/recorder.py. A step that overflows is repeated: the number counts applied
 //   updates.
 // * "loss: 1.2, learning_rate: 0.001, global_step: 10, ...": PaddleNLP's Trainer.
-// * "Training epoch 0, iteration 9/99 | lr: 0.001 | ... | global_step: 9 |
-// reduced_train_loss: 1.2":
+// * "Training epoch 0, iteration 9/99 | lr: 0.001 | ... | global_step: 9 | reduced_train_loss: 1":
 //   NeMo 2.
 // * "{ Epoch:[  1/  2], step:[   10/  100], loss: 1.2, ..., lr: 0.001, overflow cond: False,
 //   loss_scale: 65536.0, global_norm: [1.2]": MindFormers core/callback. The step is one of the
@@ -36,10 +35,6 @@ namespace halfscope::analyzers::readers::console {
 namespace {
 
 constexpr std::string_view kSkipped = "number of skipped iterations:";
-
-bool has(std::string_view line, std::string_view mark) {
-  return line.find(mark) != std::string_view::npos;
-}
 
 std::optional<Periodic> deepspeed_progress(std::string_view line) {
   const std::size_t at = line.find("step=");

@@ -23,10 +23,6 @@
 namespace halfscope::analyzers::readers::console {
 namespace {
 
-bool has(std::string_view line, std::string_view mark) {
-  return line.find(mark) != std::string_view::npos;
-}
-
 /// The names that programs give a scalar; the first one that a line has holds.
 struct Name {
   std::string_view name;

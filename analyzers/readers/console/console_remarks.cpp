@@ -2,6 +2,9 @@
 // What is to be said of a console log beside its steps.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "analyzers/readers/console/console_steps.hpp"
 
 namespace halfscope::analyzers::readers::console {
@@ -35,8 +38,8 @@ std::vector<std::string> ConsoleSteps::rank_remarks() const {
   return remarks;
 }
 
-std::vector<std::string> ConsoleSteps::remarks() const {
-  std::vector<std::string> remarks = rank_remarks();
+std::vector<std::string> ConsoleSteps::message_remarks() const {
+  std::vector<std::string> remarks;
   std::uint64_t of_others = 0;
   for (const auto& [scaler, other] : other_scalers_) of_others += other.messages;
   if (of_others > 0) {
@@ -63,6 +66,11 @@ std::vector<std::string> ConsoleSteps::remarks() const {
         "'number of skipped iterations' is 0 in every line although steps were skipped: DeepSpeed "
         "skips them, and Megatron-LM does not know; what DeepSpeed printed is counted");
   }
+  return remarks;
+}
+
+std::vector<std::string> ConsoleSteps::step_remarks() const {
+  std::vector<std::string> remarks;
   if (!counts_updates_.empty()) {
     remarks.push_back(counts_updates_ +
                       " counts applied updates: a step number here is that count plus the skipped "
@@ -96,6 +104,13 @@ std::vector<std::string> ConsoleSteps::remarks() const {
                            : "and so are overflows just before the restart"));
   }
   return remarks;
+}
+
+std::vector<std::string> ConsoleSteps::remarks() const {
+  std::vector<std::string> all = rank_remarks();
+  std::ranges::move(message_remarks(), std::back_inserter(all));
+  std::ranges::move(step_remarks(), std::back_inserter(all));
+  return all;
 }
 
 }  // namespace halfscope::analyzers::readers::console

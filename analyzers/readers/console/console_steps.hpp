@@ -91,6 +91,8 @@ class ConsoleSteps {
   void tell_scale();
   void number_pending();
   std::vector<std::string> rank_remarks() const;
+  std::vector<std::string> message_remarks() const;
+  std::vector<std::string> step_remarks() const;
   void forget_pending();
 
   common::Timeline& timeline_;

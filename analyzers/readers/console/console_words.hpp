@@ -13,6 +13,8 @@ namespace halfscope::analyzers::readers::console {
 /// had some.
 std::string_view without_colours(std::string_view line, std::string& buffer);
 
+bool has(std::string_view line, std::string_view mark);
+
 /// The text after a mark, without the blanks and colons before the next word; empty where the mark
 /// is missing.
 std::optional<std::string_view> after(std::string_view line, std::string_view mark);
