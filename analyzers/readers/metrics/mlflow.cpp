@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,9 +30,10 @@ namespace fs = std::filesystem;
 using log::printable;
 
 constexpr std::string_view kMetrics = "metrics";
-constexpr int kLevelsOfNames = 3;                      // "train/loss" is a folder and a file in it
-constexpr int kLevelsOfRuns = 2;                       // mlruns/EXPERIMENT/RUN
-constexpr std::size_t kFoldersLookedAt = 64;           // to tell what a folder is
+constexpr int kLevelsOfNames = 3;             // "train/loss" is a folder and a file in it
+constexpr int kLevelsOfRuns = 2;              // mlruns/EXPERIMENT/RUN
+constexpr std::size_t kFoldersLookedAt = 64;  // to tell what a folder is
+constexpr std::size_t kAllFolders = std::numeric_limits<std::size_t>::max();
 constexpr std::int64_t kYear2001 = 1'000'000'000'000;  // in milliseconds
 constexpr std::int64_t kYear2286 = 10'000'000'000'000;
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 53;
@@ -92,7 +94,7 @@ std::vector<Metric> metrics_of(const log::OpenPath& log, bool joined) {
   }
   std::vector<Metric> metrics;
   std::vector<fs::path> runs;
-  for (const fs::path& folder : metrics_below(log.path, kLevelsOfRuns, -1)) {
+  for (const fs::path& folder : metrics_below(log.path, kLevelsOfRuns, kAllFolders)) {
     const auto files = common::files_below(log.at(folder), kLevelsOfNames, is_metric);
     if (!files.empty()) runs.push_back(folder.parent_path());
     for (const fs::path& file : files) {

@@ -178,7 +178,7 @@ State furthest(const log::OpenPath& log, bool joined, Notes& notes) {
 /// Tells entries to a timeline.
 class StateReader {
  public:
-  explicit StateReader(common::Timeline& timeline) : timeline_(timeline), tags_(timeline) {}
+  explicit StateReader(common::Timeline& timeline) : tags_(timeline) {}
 
   void take(const Entry& entry) {
     if (entry.scalar("train_runtime")) return;
@@ -202,7 +202,6 @@ class StateReader {
   }
 
  private:
-  common::Timeline& timeline_;
   common::ScalarTags tags_;
   std::uint64_t filtered_ = 0;
   std::int64_t first_ = 0;

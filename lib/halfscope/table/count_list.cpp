@@ -2,6 +2,7 @@
 #include "halfscope/table/count_list.hpp"
 
 #include <bit>
+#include <utility>
 
 namespace halfscope {
 
