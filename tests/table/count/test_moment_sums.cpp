@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -79,6 +80,24 @@ TEST_CASE("moments of every dtype and length are those of the judge, on every ta
       CAPTURE(target, count);
       CHECK(found.mean == first.mean);
       CHECK(found.sum_squares == first.sum_squares);
+    }
+  }
+}
+
+TEST_CASE("moments of every encoding of 16 bits, on every target", "[table]") {
+  const Dtype dtype = GENERATE(Dtype::f16, Dtype::bf16);
+  std::vector<std::uint16_t> all;
+  for (unsigned bits = 0; bits < 0x10000; ++bits) all.push_back(static_cast<std::uint16_t>(bits));
+  for (const std::string& target : targets()) {
+    const OnTarget on(target);
+    CAPTURE(target);
+    for (const std::uint16_t bits : all) {
+      const double x = to_double(format_of(dtype), bits);
+      // Eight of them, since fewer are added one by one.
+      const std::vector<std::uint16_t> eight(8, bits);
+      const Moments found = moments({dtype, std::as_bytes(std::span(eight)).data(), 8});
+      REQUIRE(found.mean == (std::isfinite(x) ? x : 0));
+      REQUIRE(found.sum_squares == (std::isfinite(x) ? 8 * x * x : 0));
     }
   }
 }

@@ -54,10 +54,26 @@ void add_finite_eights(const float* data, std::size_t n, BlockSums& block) {
   add_eights<true>(data, n, block);
 }
 
+/// Exact. Highway makes finite numbers of infinities and NaN where there is no instruction for it.
+HWY_INLINE hn::Vec<Floats> floats_of_halves(const std::uint16_t* data) {
+  const Floats d;
+  using Halves = hn::Rebind<hwy::float16_t, Floats>;
+  const hn::Rebind<std::uint32_t, Floats> words;
+  const hn::Rebind<std::uint16_t, Floats> halves;
+  const auto finite =
+      hn::PromoteTo(d, hn::LoadU(Halves(), reinterpret_cast<const hwy::float16_t*>(data)));
+  const auto bits = hn::PromoteTo(words, hn::LoadU(halves, data));
+  const auto top = hn::Set(words, 0x7C00);
+  const auto not_finite = hn::Or(
+      hn::ShiftLeft<16>(hn::And(bits, hn::Set(words, 0x8000))),
+      hn::Or(hn::Set(words, 0x7F800000), hn::ShiftLeft<13>(hn::And(bits, hn::Set(words, 0x3FF)))));
+  const auto is_top = hn::RebindMask(d, hn::Eq(hn::And(bits, top), top));
+  return hn::IfThenElse(is_top, hn::BitCast(d, not_finite), finite);
+}
+
 /// binary16 and bfloat16 as binary32: exact. A NaN stays one.
 void widen_to_floats(Dtype dtype, const std::byte* data, std::size_t n, float* wide) {
   const Floats d;
-  using Halves = hn::Rebind<hwy::float16_t, Floats>;
   using Brains = hn::Rebind<hwy::bfloat16_t, Floats>;
   constexpr std::size_t kStep = hn::MaxLanes(d);
   alignas(64) std::array<std::uint16_t, BlockSums::kLanes> part{};
@@ -66,8 +82,7 @@ void widen_to_floats(Dtype dtype, const std::byte* data, std::size_t n, float* w
     std::memcpy(part.data(), data + 2 * i, 2 * count);
     const auto to =
         dtype == Dtype::f16
-            ? hn::PromoteTo(
-                  d, hn::LoadU(Halves(), reinterpret_cast<const hwy::float16_t*>(part.data())))
+            ? floats_of_halves(part.data())
             : hn::PromoteTo(
                   d, hn::LoadU(Brains(), reinterpret_cast<const hwy::bfloat16_t*>(part.data())));
     hn::StoreU(to, d, wide + i);
