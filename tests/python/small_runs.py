@@ -86,3 +86,9 @@ def require_recorded(log, step, gradients):
     for name, gradient in gradients.items():
         assert log.tables[f"weight_grad/{name}", step]["table"] == halfscope.binade_table(gradient)
     assert log.scalars[step]["max_abs_weight_grad"] == largest(gradients)
+
+
+def join_ranks(rank, folder, ranks=2):
+    """They meet at a file, not at a port, which another test may have."""
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/ranks-meet-here",
+                                         rank=rank, world_size=ranks)

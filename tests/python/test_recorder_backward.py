@@ -9,7 +9,7 @@ from torch import nn
 
 import halfscope
 from halfscope.torch import Recorder
-from small_runs import gradients_of, loss_of, require_recorded, small_network
+from small_runs import gradients_of, join_ranks, loss_of, require_recorded, small_network
 
 
 @pytest.mark.parametrize("clip", [
@@ -191,9 +191,8 @@ def test_parameters_unfrozen_later_are_seen(tmp_path, read_log):
 # place in a callback of its own.
 
 
-def train_rank(rank, port, folder, no_sync):
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+def train_rank(rank, folder, no_sync):
+    join_ranks(rank, folder)
     model = nn.parallel.DistributedDataParallel(small_network())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     made = []
@@ -220,8 +219,7 @@ def train_rank(rank, port, folder, no_sync):
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this PyTorch has no torch.distributed")
 @pytest.mark.parametrize("no_sync", [False, True])
 def test_ranks_record_the_reduced_gradient(tmp_path, read_log, no_sync):
-    port = 29500 + torch.randint(20000, ()).item()
-    torch.multiprocessing.spawn(train_rank, (port, str(tmp_path), no_sync), nprocs=2)
+    torch.multiprocessing.spawn(train_rank, (str(tmp_path), no_sync), nprocs=2)
     made = [torch.load(tmp_path / f"made-{rank}.pt") for rank in (0, 1)]
     for rank in (0, 1):
         log = read_log(tmp_path / "run" / f"rank-{rank:04d}")

@@ -10,7 +10,7 @@ from torch import nn
 
 import halfscope
 from halfscope.torch import Recorder
-from small_runs import loss_of, small_network
+from small_runs import join_ranks, loss_of, small_network
 
 ROLE = "local_weight_grad/"
 
@@ -183,9 +183,8 @@ def test_selected_alone_they_bound_the_loss_scale(both):
 # Ranks.
 
 
-def train_rank(rank, port, folder):
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+def train_rank(rank, folder):
+    join_ranks(rank, folder)
     model = nn.parallel.DistributedDataParallel(small_network())
     optimizer = sgd(model)
     by_hand = gradients_by_hand(model.module, [rank])
@@ -198,8 +197,7 @@ def train_rank(rank, port, folder):
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this PyTorch has no torch.distributed")
 def test_each_rank_records_its_own_before_the_reduction(tmp_path, read_log):
-    port = 29500 + torch.randint(20000, ()).item()
-    torch.multiprocessing.spawn(train_rank, (port, str(tmp_path)), nprocs=2)
+    torch.multiprocessing.spawn(train_rank, (str(tmp_path),), nprocs=2)
     by_hand = [torch.load(tmp_path / f"by-hand-{rank}.pt") for rank in (0, 1)]
     for rank in (0, 1):
         log = read_log(tmp_path / "run" / f"rank-{rank:04d}")

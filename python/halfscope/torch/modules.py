@@ -30,16 +30,19 @@ class ModuleWatch:
 
     def __init__(self, model, parameters, guard, select=None, called=lambda: None,
                  ended=lambda: None, taken_away=lambda: None):
-        """parameters: those to watch, as they are when asked; guard: calls a function with arguments, for every hook; called: called when the
+        """model: as the loop calls it; parameters: those to watch, as they are when asked; guard: calls a function with arguments, for every hook; called: called when the
         model is; ended: at the end of a backward pass that reached one of the optimizer's
         parameters; taken_away: when one begins and what earlier ones left in place is gone, though
         no step followed."""
-        self._model = model
+        self._model = names.unwrapped(model)
+        self._compiled = names.is_compiled_whole(model)
+        self._called_model = names.called(model)
         self._guard = guard
         self._hook = functools.partial(Hook, guard)
         self._parameters = parameters
         self._select = select or (lambda path, module: True)
         self._handles = []
+        self._started = False
         self._hooked = {}          # id of a parameter -> handles
         self._hooked_modules = {}  # path -> (module, handle)
         self._end_of_backward = EndOfBackward(lambda: guard(self._pass_ended))
@@ -63,11 +66,15 @@ class ModuleWatch:
 
     def start(self):
         self.take()
-        self._handles.append(self._model.register_forward_pre_hook(self._hook(self._model_called)))
+        self._started = True
+        if self._called_model is not None:
+            hook = self._hook(self._model_called)
+            self._handles.append(self._called_model.register_forward_pre_hook(hook))
         self._hook_modules()
         self._hook_parameters()
 
     def stop(self):
+        self._started = False
         while self._handles:
             self._handles.pop().remove()
         for _, handle in self._hooked_modules.values():
@@ -78,7 +85,7 @@ class ModuleWatch:
 
     def look_again(self):
         """After others joined, or took the places of those that were there."""
-        if not self._handles:
+        if not self._started:
             return
         self._hook_modules()
         self._unhook_parameters({id(parameter) for parameter in self._parameters})
@@ -125,7 +132,7 @@ class ModuleWatch:
     def tell_unseen(self, seen):
         """Once, where backward passes come from no module that was seen. What torch.compile made
         before the hooks were there calls none of them. The first step may be of an earlier call."""
-        if self._called or self.unseen_is_told or not seen.arrived:
+        if self._called or self.unseen_is_told or not (seen.arrived and self._hooked_modules):
             return
         self._unseen += 1
         if self._unseen == 2:
@@ -135,12 +142,12 @@ class ModuleWatch:
 
     def look_at_modules(self):
         """As `record` and `magnitudes` say now."""
-        if self._handles and bool(self._hooked_modules) != (self.record or self.magnitudes):
+        if self._started and bool(self._hooked_modules) != (self.record or self.magnitudes):
             self._hook_modules()
 
     def _hook_modules(self):
         wanted = {}
-        if self.record or self.magnitudes:
+        if (self.record or self.magnitudes) and not self._compiled:
             wanted = {path: module for path, module in names.leaf_modules(self._model)
                       if self._select(path, module)}
         for path, (module, handle) in list(self._hooked_modules.items()):
@@ -194,6 +201,7 @@ class ModuleWatch:
             self._called = True
             self._tell_called()
             self._forward_begins()
+            self._seen.provenance.called |= not self._compiled
             self._calls += 1
             self._hook_parameters()
 
@@ -222,8 +230,8 @@ class ModuleWatch:
                                                computed))
 
     def _activation_grad_arrived(self, name, microbatch, computed, gradient):
-        # No handles: a graph that outlived the recording. None: no gradient reached this output.
-        if not self._handles or not self.in_step or gradient is None:
+        # Not started: a graph that outlived the recording. None: no gradient reached this output.
+        if not self._started or not self.in_step or gradient is None:
             return
         if self.magnitudes:
             (magnitude,) = largest_of_each([gradient]) or [None]

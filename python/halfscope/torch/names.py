@@ -16,11 +16,30 @@ _WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module",
              "OptimizedModule": "_orig_mod"}
 
 
-def unwrapped(model):
-    """The network itself, inside wrappers that only run it."""
+def _layers(model):
+    """The model, and what its wrappers run; the network itself is the last."""
+    yield model
     while type(model).__name__ in _WRAPPERS:
         model = getattr(model, _WRAPPERS[type(model).__name__])
-    return model
+        yield model
+
+
+def unwrapped(model):
+    """The network itself, inside wrappers that only run it."""
+    *_, network = _layers(model)
+    return network
+
+
+def is_compiled_whole(model):
+    return any(_is_compiled(layer) for layer in _layers(model))
+
+
+def called(model):
+    """The module whose calls a hook sees: the network; where it is compiled, what the loop calls,
+    since the graph has no place for a hook; None where that compiles itself (module.compile())."""
+    if not is_compiled_whole(model):
+        return unwrapped(model)
+    return None if getattr(model, "_compiled_call_impl", None) is not None else model
 
 
 def _is_compiled(module):

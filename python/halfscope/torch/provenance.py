@@ -34,6 +34,7 @@ class Provenance:
     """Of one step: told about every module's output, asked about gradients."""
 
     def __init__(self):
+        self.called = False  # whether a call of the model or of a module of it was seen
         self.casts = {}  # device -> the type that autocast cast to, where it was on
         self._computed = {}  # id of a parameter -> dtype, or None when unknown or in dispute
 
@@ -48,6 +49,7 @@ class Provenance:
 
     def see(self, module, output):
         """Called after each call of a module without submodules, with one of its outputs."""
+        self.called = True
         cast = autocast_dtype(output.device.type)
         if cast is not None:
             self.casts[output.device.type] = cast
@@ -69,4 +71,4 @@ class Provenance:
         """The type a parameter's gradient was computed in, as far as it is known."""
         if id(parameter) in self._computed:
             return self._computed[id(parameter)]
-        return None if self.casts else parameter.dtype
+        return parameter.dtype if self.called and not self.casts else None

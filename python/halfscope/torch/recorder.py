@@ -65,7 +65,6 @@ class Recorder:
         self.optimizer = optimizer
         self.step = first_step  # of the step that comes next, or is under way
         self._compiled = names.is_compiled(model)
-        model = names.unwrapped(model)
         self._guard = Guard(on_error == "raise", self.stop)
         self.sampled_role = roles.test(sample_roles)
         self._out = out
@@ -79,7 +78,7 @@ class Recorder:
                                                     magnitudes_every),
                           "sample_roles": roles.told(sample_roles), "first_step": first_step,
                           "clipping": clipping, "local_gradients": bool(local_gradients)}
-        self._model = model
+        self._model = names.unwrapped(model)
         self._about = about or {}
         self.parameters, self._names = {}, {}  # by name; id -> name
         self._local = self._names if local_gradients else {}
