@@ -45,7 +45,7 @@ SlowStart skipped_at_start(const TimelineFacts& facts, std::int64_t first) {
     const auto range = std::ranges::lower_bound(facts.ranges, step, {}, &SkippedSteps::first);
     if (range == facts.ranges.end() || range->first != step || !range->last) return start;
     const auto from = range->scales.empty() ? range->scale_from : std::optional(most_of(*range));
-    const bool falls = from && range->scale_to < from;
+    const bool falls = from && range->scale_to && *range->scale_to < *from;
     if (!falls && !is_full(*range)) return start;
     start.skipped += range->count.low;
     start.last = *range->last;

@@ -196,6 +196,8 @@ void Timeline::restart(std::int64_t step) {
     steps.last = step - 1;
     steps.count = {steps.count.low > gone ? steps.count.low - gone : 0,
                    std::min(steps.count.high, left)};
+    steps.scales.clear();  // those that hold no more may be among them
+    steps.scale_to.reset();
   }
 }
 

@@ -92,6 +92,14 @@ TEST_CASE("a slow start goes over several lines") {
   CHECK(facts.slow_start->scale == 0x1p17);
 }
 
+TEST_CASE("where the scale after skipped steps is unknown, it did not come down") {
+  underflow::Analysis analysis = counted(100);
+  skip(analysis, 1, 5, 1024, std::nullopt);
+  CHECK_FALSE(facts_of(analysis).slow_start);
+  analysis.logs[0].skips[0].scale_to = 32;
+  CHECK(facts_of(analysis).slow_start);
+}
+
 TEST_CASE("each change that lines tell counts, and a fall ends where the scale holds") {
   underflow::Analysis analysis = counted(400);
   skip(analysis, 1, 3, 0x1p16, 0x1p13, {0x1p16, 0x1p15, 0x1p15, 0x1p14, 0x1p14, 0x1p13});

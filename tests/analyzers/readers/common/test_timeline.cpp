@@ -390,6 +390,22 @@ TEST_CASE("what can be no loss scale is skipped and noted; 0 is one that collaps
   CHECK(told.says("run: a loss scale is infinite, nan or negative at 3 steps, first at step 1"));
 }
 
+TEST_CASE("where a run started again among steps, what they left is unknown") {
+  Told told;
+  const Visitor visit = told.visitor();
+  common::Timeline timeline("run", Selection(), visit);
+  timeline.skipped({11, 20, 3, 1024, 128, {1024, 512, 512, 256, 256, 128}});
+  timeline.skipped({21, 30, 1, 128, 64, {128, 64}});
+  timeline.restart(15);
+  timeline.finish(told.notes);
+  REQUIRE(told.skips.size() == 1);
+  CHECK(told.skips[0].last == 14);
+  CHECK(told.skips[0].count == Interval(0, 3));
+  CHECK(told.skips[0].scale_from == 1024);
+  CHECK_FALSE(told.skips[0].scale_to);
+  CHECK(told.skips[0].scales.empty());
+}
+
 TEST_CASE("skipped steps between two lines are part of the way the scale goes") {
   analyzers::underflow::Analysis analysis = with_scales({{11, 1024}});
   analysis.logs[0].skips.push_back(analyzers::frames::SkippedSteps{12, 20, 3, 1024, 128});
