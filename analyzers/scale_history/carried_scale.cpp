@@ -57,7 +57,9 @@ std::optional<CarriedScale> carried_scale(const LogFindings& log) {
   const double overflow = to_double(boundaries(kBinary16).overflow);
   const ToldByStep told = scales_of(log);
   CarriedScale found{log.name};
-  for (const frames::LogKind& kind : log.kinds) found.tag += kind.scale_tag;
+  for (const frames::LogKind& kind : log.kinds) {
+    if (found.tag.empty()) found.tag = kind.scale_tag;
+  }
   for (const auto& [step, largest] : largest_of(log)) {
     const auto at = told.find(step);
     if (at == told.end()) continue;

@@ -42,6 +42,11 @@ TEST_CASE("carried scale: gradients that could not have been scaled once more", 
   CHECK_FALSE(scale_history::carried_scale(steps_of(1000, 64)));
   CHECK_FALSE(scale_history::carried_scale(steps_of(1, 4096)));
   CHECK(scale_history::carried_scale(steps_of(65520.0 / 4096, 4096)));
+  underflow::LogFindings joined = steps_of(1000, 4096);  // of several kinds in one folder
+  joined.kinds[0].scale_tag = "amp/scale";
+  joined.kinds.insert(joined.kinds.begin(), frames::LogKind{"console log", {}});
+  joined.kinds.push_back(frames::LogKind{"CSV metrics", {}, false, "loss_scale"});
+  CHECK(scale_history::carried_scale(joined)->tag == "amp/scale");
 }
 
 TEST_CASE("carried scale: not where steps were skipped, nor where it was told", "[carried_scale]") {
