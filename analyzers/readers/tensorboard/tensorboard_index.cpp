@@ -19,6 +19,7 @@ using log::ValueOutline;
 using Plugin = TensorBoardIndex::Plugin;
 
 constexpr std::string_view kOwnTables = "binades/", kOwnNumbers = "exact/";  // docs/run-log.md
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 53;  // differences of steps are numbers too
 constexpr std::uint64_t kProgressBytes = std::uint64_t{1} << 20;
 
 std::uint64_t size_of(const std::vector<log::OpenPath>& files) {
@@ -73,6 +74,10 @@ void TensorBoardIndex::read(std::uint32_t file, const frames::Progress& progress
   while (const auto message = reader.next_message()) {
     if (!event.read(*message)) {
       reader.reject("a record is not a TensorBoard event");
+      continue;
+    }
+    if (event.step < -kMostSteps || event.step > kMostSteps) {
+      reader.reject(fmt::format("a record's step is {}, beyond 2^53", event.step));
       continue;
     }
     any_record_ = true;

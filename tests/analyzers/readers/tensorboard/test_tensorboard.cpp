@@ -280,6 +280,25 @@ TEST_CASE("gradient norms and evaluations tell from where on they are broken", "
   CHECK(std::isnan(found.scalars[2].more.at(std::string(kEvaluationLoss))));
 }
 
+TEST_CASE("steps whose differences are no numbers are skipped", "[tensorboard]") {
+  const TempFolder folder;
+  constexpr std::int64_t kMost = std::int64_t{1} << 53;
+  using Limits = std::numeric_limits<std::int64_t>;
+  {
+    EventWriter writer(folder / "1.tfevents");
+    for (const std::int64_t step : {Limits::min(), -kMost - 1, -kMost, kMost, Limits::max() - 1}) {
+      log::proto::Event event = event_at(step, "loss_scale");
+      value_of(event).set_simple_value(1024);
+      writer.write(event);
+    }
+  }
+  const Read found = read(folder / "");
+  REQUIRE(found.scalars.size() == 2);
+  CHECK(found.scalars[0].step == -kMost);
+  CHECK(found.scalars[1].step == kMost);
+  CHECK(mentions(found.notes, "a record's step is 9223372036854775806, beyond 2^53"));
+}
+
 TEST_CASE("scalars alone leave tensors open", "[tensorboard]") {
   const TempFolder folder;
   {
