@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <ranges>
 #include <span>
 
 #include "analyzers/formats/quantised.hpp"
@@ -27,10 +26,17 @@ const std::int64_t kDefaultLength = TeDelayed().amax_history_len;
 const std::array kLengths = {std::int64_t{1},  std::int64_t{4},   std::int64_t{16},
                              std::int64_t{64}, std::int64_t{256}, kDefaultLength};
 
+/// The findings of one step.
+struct Parts {
+  StepList::Iterator first, last;
+  StepList::Iterator begin() const { return first; }
+  StepList::Iterator end() const { return last; }
+};
+
 /// One tensor at one step, without infinities and NaN. Transformer Engine updates a scale once a
 /// step, however many casts the step has.
 struct Moment {
-  std::ranges::subrange<StepList::Iterator> parts;
+  Parts parts;
   double amax = 0;               ///< unscaled
   std::int64_t preceded_by = 0;  ///< steps before with a magnitude, which the history may hold
 };
@@ -62,7 +68,7 @@ std::optional<Track> track_of(const TensorFindings& tensor, Format format) {
   for (std::size_t first = 0, last = 0; first < all.size(); first = last) {
     while (last < all.size() && all[last].step == all[first].step) ++last;
     if (first > 0 && all[first].step != all[first - 1].step + 1) return std::nullopt;
-    const std::ranges::subrange parts(at(first), at(last));
+    const Parts parts{at(first), at(last)};
     if (std::ranges::any_of(parts, has_nonfinite)) {
       ++track.left_out;
       continue;

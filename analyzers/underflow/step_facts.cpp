@@ -28,8 +28,8 @@ LogScalars::LogScalars(const LogFindings& log) : of_manifest_(manifest_scale(log
   std::ranges::stable_sort(steps_, {}, &log::StepScalars::step);
   // Of a step that is told again the last one holds.
   std::ranges::reverse(steps_);
-  const auto again = std::ranges::unique(steps_, {}, &log::StepScalars::step);
-  steps_.erase(again.begin(), again.end());
+  const auto is_again = [](const auto* a, const auto* b) { return a->step == b->step; };
+  steps_.erase(std::unique(steps_.begin(), steps_.end(), is_again), steps_.end());
   std::ranges::reverse(steps_);
   find_parts(log);
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <ranges>
 
 namespace halfscope::analyzers::underflow {
 namespace {
@@ -148,10 +147,17 @@ StepFindings StepList::operator[](std::size_t i) const { return unpacked(Unpacke
 std::int64_t StepList::number_of(std::size_t i) const { return Unpacker(bytes_of(i)).integer(); }
 
 std::optional<StepFindings> StepList::find(std::int64_t step) const {
-  const auto places = std::views::iota(std::size_t{0}, size());
-  const auto at = std::ranges::lower_bound(places, step, {}, [&](auto i) { return number_of(i); });
-  if (at == places.end() || number_of(*at) != step) return std::nullopt;
-  return (*this)[*at];
+  std::size_t first = 0, last = size();
+  while (first < last) {
+    const std::size_t middle = first + (last - first) / 2;
+    if (number_of(middle) < step) {
+      first = middle + 1;
+    } else {
+      last = middle;
+    }
+  }
+  if (first == size() || number_of(first) != step) return std::nullopt;
+  return (*this)[first];
 }
 
 void StepList::push_back(const StepFindings& step) {
