@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "analyzers/frames/quantised.hpp"
+#include "analyzers/study.hpp"
 
 namespace halfscope::fuzz {
 namespace {
@@ -97,6 +98,23 @@ void read_once(Read& read, const std::filesystem::path& log,
   }
 }
 
+/// What `recommend` makes of it, but the words.
+void answer(const std::filesystem::path& log) {
+  analyzers::frames::Selection selection;
+  selection.scalars_suffice = true;
+  analyzers::underflow::Target target;
+  target.by_default = true;
+  try {
+    const analyzers::Study study = analyzers::recommendation(
+        analyzers::analyze({log}, target, selection, analyzers::kRecommendPasses, {}), selection,
+        {});
+    require(!study.analysis.logs.empty());
+  } catch (const log::BadInput& refused) {
+    const std::string message = refused.what();
+    require(log::printable(message) == message && message.size() < 4096);
+  }
+}
+
 }  // namespace
 
 void read_log(Recognises& recognises, Read& read, const std::filesystem::path& log) {
@@ -106,6 +124,7 @@ void read_log(Recognises& recognises, Read& read, const std::filesystem::path& l
   selection.recorded_scale = 1024;
   selection.first_step = 1;
   read_once(read, log, selection);
+  answer(log);
 }
 
 void read_files(Recognises& recognises, Read& read, Bytes bytes) {

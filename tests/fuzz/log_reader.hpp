@@ -17,7 +17,7 @@ using Read = void(const log::OpenPath& log,
                   const analyzers::frames::Progress& progress);
 
 /// Asks the reader whether a file or folder is its log, and reads it whatever the answer: as it is,
-/// and with a loss scale given.
+/// and with a loss scale given. Then has the program answer what follows from it.
 void read_log(Recognises& recognises, Read& read, const std::filesystem::path& log);
 
 /// The same of a folder of the input's files (files_in()), or of its one file.
