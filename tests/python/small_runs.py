@@ -92,3 +92,17 @@ def join_ranks(rank, folder, ranks=2):
     """They meet at a file, not at a port, which another test may have."""
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/ranks-meet-here",
                                          rank=rank, world_size=ranks)
+
+
+def require_same_log(log, other):
+    """Histograms, scalars and samples, to the bit; nothing is missing in either."""
+    assert log.tables.keys() == other.tables.keys()
+    for key, record in other.tables.items():
+        assert log.tables[key] == record, key
+    assert repr(log.scalars) == repr(other.scalars)  # NaN equals NaN
+    assert log.sample_files.keys() == other.sample_files.keys()
+    for step in other.sample_files:
+        (mine, _), (theirs, _) = log.sample(step), other.sample(step)
+        assert mine.keys() == theirs.keys()
+        for name, values in theirs.items():
+            assert torch.equal(mine[name].nan_to_num(), values.nan_to_num()), name
