@@ -273,7 +273,7 @@ def test_a_run_goes_on_from_a_checkpoint(tmp_path, read_log):
 def test_the_examples_of_the_documentation_run(root, tmp_path, monkeypatch, read_log, capsys,
                                                stand_in_scaler):
     blocks = re.findall(r"```python\n(.*?)```", (root / "docs" / "recording.md").read_text(), re.S)
-    recorded, asked, with_scaler = blocks
+    recorded, asked, with_scaler, *_ = blocks  # others need Lightning or Transformers: their tests
     monkeypatch.chdir(tmp_path)
     model = small_network()
     names = {"model": model, "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),

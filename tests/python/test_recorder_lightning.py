@@ -2,6 +2,7 @@
 """halfscope.lightning: the log is that of a Recorder in the loop that Lightning runs."""
 
 import json
+import re
 
 import pytest
 
@@ -179,3 +180,13 @@ def test_alerts_and_the_summary(tmp_path):
     fit(tmp_path, callback)
     assert [step[0].partition(":")[0] for step in lines] == ["step 0", "step 3"]
     assert callback.summary() == str(halfscope.recommend(tmp_path / "run"))
+
+
+def test_the_lines_of_the_documentation(tmp_path, root, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (lines,) = (block for block in re.findall(r"```python\n(.*?)```", (
+        root / "docs/recording.md").read_text(), re.S) if "halfscope.lightning" in block)
+    names = {"lightning": lightning}
+    exec(lines.replace("max_steps=10_000", "max_steps=2, accelerator='cpu', logger=False"), names)
+    names["trainer"].fit(Network(), loader(BATCHES))
+    assert names["callback"].recorder.step == 2

@@ -3,7 +3,7 @@
 
 Every framework is installed from the package index into an environment of its own, once; --new
 installs it again. Its tests are those of `./run test` that need it: the recorder and emulate() on
-PyTorch, and the lines to paste, where a warning is a failure. Ends with 1 where a test fails, with
+PyTorch, the recorder's callbacks, and the lines to paste, where a warning is a failure. Ends with 1 where a test fails, with
 3 where a framework could not be installed."""
 
 import argparse
@@ -48,9 +48,9 @@ def newest_python():
     return "3.11"
 
 
-def on_torch(name, packages, modules, **more):
+def on_torch(name, packages, modules, tests=LINES, **more):
     """A framework that uses the installed PyTorch: a CUDA build is several gigabytes."""
-    return Framework(Environment(name, "3.11", packages, stands_on="torch", **more), modules)
+    return Framework(Environment(name, "3.11", packages, stands_on="torch", **more), modules, tests)
 
 
 # Current releases: no version is asked for but where a framework fell still.
@@ -60,8 +60,9 @@ _FASTAI = ("matplotlib", "pandas", "pillow", "scipy", "pyyaml", "requests", "pac
 FRAMEWORKS = (
     Framework(Environment("torch", "3.11", (*TESTING, "torch", "safetensors", "scikit-learn")),
               ("torch",), (*RECORDER, *LINES), 12),
-    on_torch("lightning", ("lightning",), ("lightning",)),
-    on_torch("transformers", ("transformers", "accelerate"), ("accelerate", "transformers")),
+    on_torch("lightning", ("lightning",), ("lightning",), (*LINES, "test_recorder_lightning.py")),
+    on_torch("transformers", ("transformers", "accelerate"), ("accelerate", "transformers"),
+             (*LINES, "test_recorder_transformers.py")),
     on_torch("fastai", _FASTAI, ("fastai",), alone=("fastai",)),
     on_torch("deepspeed", ("deepspeed",), ("deepspeed",), first=("setuptools", "wheel"),
              flags=("--no-build-isolation",), settings=(("DS_BUILD_OPS", "0"),)),

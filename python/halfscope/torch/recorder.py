@@ -16,7 +16,7 @@ from halfscope.torch.log_writer import LogWriter, log_folder, require_no_log
 from halfscope.torch.modules import ModuleWatch
 from halfscope.torch.patching import Patch
 from halfscope.torch.provenance import autocast_now
-from halfscope.torch.scaler import FixedScale, WatchedScaler
+from halfscope.torch.scaler import FixedScale, WatchedScaler, of_accelerate, step_method
 from halfscope.torch.storage import Storage
 
 
@@ -62,7 +62,10 @@ class Recorder:
             raise ValueError(f"on_error: found {on_error!r}, expected 'warn' or 'raise'")
         if scaler is not None and loss_scale is not None:
             raise ValueError("both scaler and loss_scale are given, expected one: a scaler knows its scale")
-        self.optimizer = optimizer
+        self.optimizer, accelerated = of_accelerate(optimizer)
+        self._stepped = step_method(optimizer)
+        if loss_scale is None and scaler is None:
+            scaler = accelerated
         self.step = first_step  # of the step that comes next, or is under way
         self._compiled = names.is_compiled(model)
         self._guard = Guard(on_error == "raise", self.stop)
@@ -93,12 +96,11 @@ class Recorder:
         self._autocast = None  # {device: type or None}, as run.json has it
         self.learn_parameters()
         if scaler is not None and getattr(scaler, "is_enabled", lambda: True)():
-            self.loss_scale = WatchedScaler(scaler, optimizer)
+            self.loss_scale = WatchedScaler(scaler, self.optimizer)
         else:
             self.loss_scale = FixedScale(loss_scale, unscaled_before_step)
         self.storage = Storage()
-        self._told_missing = self._told_size = False
-        self._told_unstarted = False
+        self._told_missing = self._told_size = self._told_unstarted = False
         self._started = False
         self._step_patch = self._zero_patch = None
         self._attempt = None
@@ -132,7 +134,7 @@ class Recorder:
         self._prepare()
         self.modules.all_parts = self.ranks > 1
         self.modules.start()
-        self._step_patch = Patch(self.optimizer, "step", self._around_step)
+        self._step_patch = Patch(*self._stepped, self._around_step)
         if hasattr(self.optimizer, "zero_grad"):
             self._zero_patch = Patch(self.optimizer, "zero_grad", self._around_zero_grad)
         self.loss_scale.start(self._attempting, lambda loss: self._guard(self._loss_scaled, loss))

@@ -108,6 +108,21 @@ class WatchedScaler:
         return result
 
 
+def of_accelerate(optimizer):
+    """(the optimizer inside of Accelerate's wrapper, the wrapper's scaler), else (optimizer, None)."""
+    scaler = None
+    while type(optimizer).__name__ == "AcceleratedOptimizer":
+        scaler, optimizer = optimizer.scaler, optimizer.optimizer
+    return optimizer, scaler
+
+
+def step_method(optimizer):
+    """(object, name) of the method that a step runs where it is not skipped. Accelerate keeps one,
+    from before, and puts it in the optimizer's place while its scaler steps."""
+    kept = "_optimizer_patched_step_method"
+    return (optimizer, kept) if hasattr(optimizer, kept) else (of_accelerate(optimizer)[0], "step")
+
+
 def found_inf_inside(optimizer, kwargs):
     """For optimizers that unscale inside: what they were told, while their step() is entered. They
     are entered even when the step is to be skipped. None where they were told nothing."""
