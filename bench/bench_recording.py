@@ -1,61 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What halfscope.torch.Recorder adds to a training step, in CPU time.
+"""What halfscope.torch.Recorder adds to a training step, in wall time and in CPU time of all threads.
 
-    bench_recording.py [--json FILE] [--pairs N] [--steps N]
+    bench_recording.py [--json FILE] [--pairs N] [--networks NAME ...] [--threads N]
 
-Two copies of a network train in turns, one of them recorded. A pair of turns gives a ratio of CPU
-times, so that what else the machine does is in both. Printed are the median and the quartiles of the
-pairs; one thread.
+Two copies of a network train in turns, one of them recorded. A pair of turns gives a ratio of times,
+so that what else the machine does is in both. Printed are the medians of the pairs with their 95 %
+intervals (of order statistics, by the binomial distribution).
 """
 
 import argparse
+import contextlib
 import json
+import math
 import pathlib
 import platform
 import statistics
 import tempfile
 import time
 
+import recording_peers
 import torch
+from recording_networks import NETWORKS
 from torch import nn
 
 from halfscope.torch import Recorder
-
-
-def convolutions():
-    """Two convolutions with batch normalization; 32 images of 32 x 32."""
-    model = nn.Sequential(
-        nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(),
-        nn.Conv2d(32, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(),
-        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
-    return model, torch.randn(32, 3, 32, 32), torch.arange(32) % 10
-
-
-def transformer():
-    """Two layers of a transformer, 128 wide; 4 sequences of 32 words out of 1,000."""
-    class Words(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.embedding = nn.Embedding(1000, 128)
-            layer = nn.TransformerEncoderLayer(128, 4, 512, dropout=0.0, batch_first=True)
-            self.layers = nn.TransformerEncoder(layer, 2)
-            self.head = nn.Linear(128, 1000)
-
-        def forward(self, words):
-            return self.head(self.layers(self.embedding(words))).flatten(0, 1)
-
-    words = torch.randint(1000, (4, 32))
-    return Words(), words, words.flatten().roll(-1)
-
-
-def perceptron():
-    """Three small layers, one example: mostly the calls, hardly any arithmetic."""
-    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(),
-                          nn.Linear(64, 10))
-    return model, torch.randn(1, 64), torch.zeros(1, dtype=torch.long)
-
-
-NETWORKS = (convolutions, transformer, perceptron)
 
 
 def trainer(make):
@@ -71,65 +39,115 @@ def trainer(make):
     return model, optimizer, step
 
 
-def cpu_time(step, steps):
-    begin = time.process_time()
+def times_of(step, steps):
+    """(wall, CPU) seconds."""
+    wall, cpu = time.perf_counter(), time.process_time()
     for _ in range(steps):
         step()
-    return time.process_time() - begin
+    return time.perf_counter() - wall, time.process_time() - cpu
 
 
-def measure(make, settings, pairs, steps):
-    """Of each pair: how much more CPU time the recorded steps took, in percent, and in milliseconds
-    a step."""
-    model, optimizer, recorded = trainer(make)
+def recorder(**settings):
+    return lambda model, optimizer, folder: Recorder(model, optimizer, folder / "run", **settings)
+
+
+def peer(look):
+    return lambda model, optimizer, folder: recording_peers.looking_at(model, optimizer, look)
+
+
+def tensorboard(model, optimizer, folder):
+    look = recording_peers.add_histogram(folder)
+    return look and recording_peers.looking_at(model, optimizer, look)
+
+
+# What is done at a step, and how many steps a turn has.
+WAYS = {
+    "not recorded": (recorder(every=[-1]), 1),
+    "recorded": (recorder(every=1), 1),
+    "every tenth recorded": (recorder(every=10), 10),
+    "recorded and sampled": (recorder(every=1, sample_every=1), 1),
+    "torch.histc, 64 bins": (peer(recording_peers.histc), 1),
+    "TensorBoard's add_histogram": (tensorboard, 1),
+    "statistics as Transformer Engine's": (peer(recording_peers.statistics), 1),
+}
+
+
+def interval(values):
+    """The 95 % interval of the median: the k-th value from either end, by the binomial
+    distribution."""
+    ordered, n = sorted(values), len(values)
+    below, k = 0.0, 0
+    while below + math.comb(n, k) / 2**n <= 0.025:
+        below += math.comb(n, k) / 2**n
+        k += 1
+    return ordered[max(k - 1, 0)], ordered[n - max(k, 1)]
+
+
+def measure(make, way, pairs, steps):
+    """Of each pair: how much longer a turn took, (wall, CPU) in percent, and wall milliseconds a
+    step. None where the way cannot be used."""
+    model, optimizer, watched = trainer(make)
     _, _, plain = trainer(make)
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        with Recorder(model, optimizer, pathlib.Path(folder) / "run", **settings):
-            cpu_time(plain, 2), cpu_time(recorded, 2)  # memory is allocated, kernels are chosen
+        context = way(model, optimizer, pathlib.Path(folder))
+        if context is None:
+            return None
+        with context:
+            times_of(plain, 2), times_of(watched, steps)  # memory is allocated, kernels are chosen
             for pair in range(pairs):
-                order = [plain, recorded] if pair % 2 == 0 else [recorded, plain]
-                times = {step: cpu_time(step, steps) for step in order}
-                more = times[recorded] - times[plain]
-                found.append((100 * more / times[plain], 1000 * more / steps))
-    return zip(*found)
+                order = [plain, watched] if pair % 2 == 0 else [watched, plain]
+                times = {step: times_of(step, steps) for step in order}
+                (wall, cpu), (wall_more, cpu_more) = times[plain], times[watched]
+                found.append((100 * (wall_more / wall - 1), 100 * (cpu_more / cpu - 1),
+                              1000 * (wall_more - wall) / steps))
+    return list(zip(*found))
+
+
+def result_of(make, name, pairs):
+    way, steps = WAYS[name]
+    turns = max(pairs // steps, 20)
+    found = measure(make, way, turns, steps)
+    if found is None:
+        print(f"{make.__name__}, {name}: cannot be used here")
+        return None
+    wall, cpu, milliseconds = found
+    result = {"name": f"recorder, {make.__name__}, {name}", "threads": torch.get_num_threads(),
+              "value": statistics.median(cpu), "unit": "% more CPU time", "pairs": turns,
+              "interval": interval(cpu), "wall": statistics.median(wall),
+              "wall_interval": interval(wall), "milliseconds": statistics.median(milliseconds),
+              "torch": torch.__version__}
+    (low, high), (wall_low, wall_high) = result["interval"], result["wall_interval"]
+    print(f"{make.__name__ + ', ' + name:<50} CPU {result['value']:6.1f} % ({low:.1f} to {high:.1f})"
+          f"   wall {result['wall']:6.1f} % ({wall_low:.1f} to {wall_high:.1f})"
+          f"   {result['milliseconds']:.2f} ms a step", flush=True)
+    return result
 
 
 def processor():
     """Its name, where Linux tells it."""
-    try:
+    with contextlib.suppress(OSError, StopIteration):
         lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.machine()
-
-
-WAYS = {"not recorded": {"every": [-1]}, "recorded": {"every": 1},
-        "recorded and sampled": {"every": 1, "sample_every": 1}}
+    return platform.machine()
 
 
 def main():
+    names = [make.__name__ for make in NETWORKS]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json")
-    parser.add_argument("--pairs", type=int, default=60)
-    parser.add_argument("--steps", type=int, default=1, help="of a turn")
+    parser.add_argument("--pairs", type=int, default=200)
+    parser.add_argument("--networks", nargs="+", choices=names, default=names)
+    parser.add_argument("--threads", type=int, help="of PyTorch; default: its own choice")
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    print(f"PyTorch {torch.__version__}, {processor()}")
-    results = []
-    for make in NETWORKS:
-        for way, settings in WAYS.items():
-            percent, milliseconds = measure(make, settings, options.pairs, options.steps)
-            low, middle, high = statistics.quantiles(percent, n=4)
-            each = statistics.median(milliseconds)
-            name = f"recorder, {make.__name__}, steps {way}"
-            results.append({"name": name, "threads": 1, "value": middle, "unit": "% more CPU time",
-                            "quartiles": [low, high], "milliseconds": each,
-                            "torch": torch.__version__})
-            print(f"{name:<55} {middle:7.1f} % more CPU time ({low:.1f} to {high:.1f}), "
-                  f"{each:.2f} ms a step", flush=True)
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    print(f"PyTorch {torch.__version__}, {processor()}, {torch.get_num_threads()} threads")
+    chosen = [make for make in NETWORKS if make.__name__ in options.networks]
+    results = [result_of(make, name, options.pairs) for make in chosen for name in WAYS]
     if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(results, indent=1), encoding="utf-8")
+        text = json.dumps([result for result in results if result], indent=1)
+        pathlib.Path(options.json).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The networks of bench_recording.py: each gives a model, its input and what it should answer."""
+
+import torch
+from torch import nn
+
+
+def convolutions():
+    """Two convolutions with batch normalization; 32 images of 32 x 32."""
+    model = nn.Sequential(
+        nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(),
+        nn.Conv2d(32, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
+    return model, torch.randn(32, 3, 32, 32), torch.arange(32) % 10
+
+
+class Gpt(nn.Module):
+    """Predicts each next token from those before it."""
+
+    def __init__(self, tokens, width, heads, layers, length):
+        super().__init__()
+        self.words = nn.Embedding(tokens, width)
+        self.places = nn.Embedding(length, width)
+        layer = nn.TransformerEncoderLayer(width, heads, 4 * width, dropout=0.0, activation="gelu",
+                                           batch_first=True, norm_first=True)
+        self.blocks = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False) \
+            if torch.__version__ >= "2" else nn.TransformerEncoder(layer, layers)
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, tokens, bias=False)
+        self.register_buffer("future", torch.full((length, length), float("-inf")).triu(1))
+        self.register_buffer("place", torch.arange(length))
+
+    def forward(self, tokens):
+        x = self.words(tokens) + self.places(self.place)
+        return self.head(self.norm(self.blocks(x, self.future))).flatten(0, 1)
+
+
+def gpt():
+    """0.8 M weights: 4 blocks, 128 wide; 8 sequences of 64 characters."""
+    tokens = torch.randint(65, (8, 64))
+    return Gpt(65, 128, 4, 4, 64), tokens, tokens.roll(-1, 1).flatten()
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = nn.TransformerEncoderLayer(768, 12, 3072, dropout=0.0, activation="gelu",
+                                                batch_first=True, norm_first=True)
+
+    def forward(self, x):
+        return self.block(x).flatten(0, 1)
+
+
+def wide_block():
+    """One block of a transformer, 768 wide (7.1 M weights); 4 sequences of 64 tokens."""
+    return Block(), torch.randn(4, 64, 768), torch.arange(256) % 768
+
+
+def perceptron():
+    """Three small layers, one example: mostly the calls, hardly any arithmetic."""
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(),
+                          nn.Linear(64, 10))
+    return model, torch.randn(1, 64), torch.zeros(1, dtype=torch.long)
+
+
+NETWORKS = (convolutions, gpt, wide_block, perceptron)

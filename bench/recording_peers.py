@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What others do with the tensors of a step, for bench_recording.py: written after what their
+documentation says they compute, on the same tensors as the recorder's at a recorded step (weights,
+their gradients, activations and theirs)."""
+
+import contextlib
+
+import torch
+
+
+def histc(tensor, name):
+    """64 bins from the least to the largest value, as wandb.watch keeps them."""
+    flat = tensor.detach().flatten().float()
+    low, high = flat.min().item(), flat.max().item()
+    return torch.histc(flat, bins=64, min=low, max=high).tolist()
+
+
+def statistics(tensor, name):
+    """The statistics of Transformer Engine's LogTensorStats, of values in high precision."""
+    x = tensor.detach().float()
+    return torch.stack([x.min(), x.max(), x.mean(), x.std(), x.abs().mean(), x.norm(1),
+                        x.norm(2), x.abs().max()]).tolist()
+
+
+def add_histogram(folder):
+    """TensorBoard's, with its default bins; None where it is not installed, or not with a NumPy
+    that PyTorch 1.13 works with."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+        writer = SummaryWriter(folder)
+        writer.add_histogram("first", torch.ones(2))
+    except (ImportError, TypeError):
+        return None
+    return lambda tensor, name: writer.add_histogram(name, tensor)
+
+
+@contextlib.contextmanager
+def looking_at(model, optimizer, look):
+    """`look(tensor, name)` at every tensor that the recorder records of a step, but the updates."""
+    handles = []
+
+    def see_output(name):
+        def hook(module, inputs, output):
+            if not isinstance(output, torch.Tensor) or not output.requires_grad:
+                return
+            look(output, f"activation/{name}")
+            output.register_hook(lambda grad: look(grad, f"activation_grad/{name}") and None)
+        return hook
+
+    for name, module in model.named_modules():
+        if not list(module.children()):
+            handles.append(module.register_forward_hook(see_output(name)))
+    before = optimizer.step
+
+    def step(*arguments, **named):
+        for name, weight in model.named_parameters():
+            look(weight, f"weight/{name}")
+            look(weight.grad, f"weight_grad/{name}")
+        return before(*arguments, **named)
+
+    optimizer.step = step
+    try:
+        yield
+    finally:
+        optimizer.step = before
+        for handle in handles:
+            handle.remove()
