@@ -29,6 +29,16 @@ def told(every):
     return "a function" if callable(every) else sorted(every)
 
 
+class Steps:
+    """At which steps histograms are recorded, whole tensors, and activation gradients' magnitudes."""
+
+    def __init__(self, every, sample_every, magnitudes_every):
+        settings = {"every": every, "sample_every": sample_every,
+                    "magnitudes_every": every if magnitudes_every is None else magnitudes_every}
+        self.record, self.sample, self.look = (step_test(v, k) for k, v in settings.items())
+        self.told = {name: told(value) for name, value in settings.items()}
+
+
 def require_kinds(model, optimizer, scaler=None, loss_scale=None):
     """Mistakes that would show hours later, or in the log alone, show here."""
     if not isinstance(model, torch.nn.Module):

@@ -7,7 +7,7 @@ import warnings
 import torch
 
 from halfscope.torch import manifest, names, roles, sharding
-from halfscope.torch.arguments import require_kinds, step_test, told
+from halfscope.torch.arguments import Steps, require_kinds
 from halfscope.torch.attempt import Attempt
 from halfscope.torch.gradients import Gradients, backward_runs
 from halfscope.torch.guard import Guard
@@ -16,7 +16,7 @@ from halfscope.torch.log_writer import LogWriter, log_folder, require_no_log
 from halfscope.torch.modules import ModuleWatch
 from halfscope.torch.patching import Patch
 from halfscope.torch.provenance import autocast_now
-from halfscope.torch.scaler import FixedScale, WatchedScaler, of_accelerate, step_method
+from halfscope.torch.scaler import loss_scale_of, of_accelerate, step_method
 from halfscope.torch.storage import Storage
 
 
@@ -60,27 +60,18 @@ class Recorder:
         require_kinds(model, optimizer, scaler, loss_scale)
         if on_error not in ("warn", "raise"):
             raise ValueError(f"on_error: found {on_error!r}, expected 'warn' or 'raise'")
-        if scaler is not None and loss_scale is not None:
-            raise ValueError("both scaler and loss_scale are given, expected one: a scaler knows its scale")
-        self.optimizer, accelerated = of_accelerate(optimizer)
+        self.loss_scale = loss_scale_of(optimizer, scaler, loss_scale, unscaled_before_step)
+        self.optimizer, _ = of_accelerate(optimizer)
         self._stepped = step_method(optimizer)
-        if loss_scale is None and scaler is None:
-            scaler = accelerated
         self.step = first_step  # of the step that comes next, or is under way
         self._compiled = names.is_compiled(model)
         self._guard = Guard(on_error == "raise", self.stop)
         self.sampled_role = roles.test(sample_roles)
         self._out = out
-        self._record_at = step_test(every, "every")
-        self._sample_at = step_test(sample_every, "sample_every")
-        self._look_at = self._record_at
-        if magnitudes_every is not None:
-            self._look_at = step_test(magnitudes_every, "magnitudes_every")
-        self._settings = {"every": told(every), "sample_every": told(sample_every),
-                          "magnitudes_every": told(every if magnitudes_every is None else
-                                                    magnitudes_every),
-                          "sample_roles": roles.told(sample_roles), "first_step": first_step,
-                          "clipping": clipping, "local_gradients": bool(local_gradients)}
+        self._steps = Steps(every, sample_every, magnitudes_every)
+        self._settings = {**self._steps.told, "sample_roles": roles.told(sample_roles),
+                          "first_step": first_step, "clipping": clipping,
+                          "local_gradients": bool(local_gradients)}
         self._model = names.unwrapped(model)
         self._about = about or {}
         self.parameters, self._names = {}, {}  # by name; id -> name
@@ -88,20 +79,19 @@ class Recorder:
         self.modules = ModuleWatch(model, self.parameters.values(), self._guard, modules,
                                    self._model_called, self._backward_ended,
                                    self._give_up)
+        self.storage = Storage()
+        self._alerts = Alerts()
+        self._begin_empty()
+        self.learn_parameters()
+        self._started = False
+
+    def _begin_empty(self):
         self._learned = {}  # id -> parameter of the optimizer, held: ids stay theirs
         self._ids = None    # of groups and their parameters, as they were last
         self.trained = {}   # name -> (parameter, its group), of those the optimizer has now
         self.writer = None
-        self._alerts = Alerts()
         self._autocast = None  # {device: type or None}, as run.json has it
-        self.learn_parameters()
-        if scaler is not None and getattr(scaler, "is_enabled", lambda: True)():
-            self.loss_scale = WatchedScaler(scaler, self.optimizer)
-        else:
-            self.loss_scale = FixedScale(loss_scale, unscaled_before_step)
-        self.storage = Storage()
         self._told_missing = self._told_size = self._told_unstarted = False
-        self._started = False
         self._step_patch = self._zero_patch = None
         self._attempt = None
         self._record_was = False  # of the step that has just ended
@@ -269,10 +259,10 @@ class Recorder:
         return self._sample and self.sampled_role(role)
 
     def _prepare(self):
-        self._sample = self._sample_at(self.step)
-        self._record = self._sample or self._record_at(self.step)
+        self._sample = self._steps.sample(self.step)
+        self._record = self._sample or self._steps.record(self.step)
         self.modules.record, self.modules.keep = self._record, self.keeps
-        self.modules.magnitudes = self._record or self._look_at(self.step)
+        self.modules.magnitudes = self._record or self._steps.look(self.step)
         self.modules.local = self._local if self._record else {}
         self.modules.look_at_modules()
 

@@ -123,6 +123,18 @@ def step_method(optimizer):
     return (optimizer, kept) if hasattr(optimizer, kept) else (of_accelerate(optimizer)[0], "step")
 
 
+def loss_scale_of(optimizer, scaler, loss_scale, unscaled_before_step):
+    """From the recorder's arguments."""
+    if scaler is not None and loss_scale is not None:
+        raise ValueError("both scaler and loss_scale are given, expected one: a scaler knows its scale")
+    optimizer, accelerated = of_accelerate(optimizer)
+    if loss_scale is None and scaler is None:
+        scaler = accelerated
+    if scaler is not None and getattr(scaler, "is_enabled", lambda: True)():
+        return WatchedScaler(scaler, optimizer)
+    return FixedScale(loss_scale, unscaled_before_step)
+
+
 def found_inf_inside(optimizer, kwargs):
     """For optimizers that unscale inside: what they were told, while their step() is entered. They
     are entered even when the step is to be skipped. None where they were told nothing."""
