@@ -22,11 +22,11 @@ AtStep share_of(const QuantisedValue& value) {
 AtStep as_is(const QuantisedValue& value) { return {value.step, value.low, value.high}; }
 
 /// The first of the largest.
-AtStep largest_of(const QuantisedSeries& series, AtStep (*of)(const QuantisedValue&)) {
+AtStep largest_of(std::span<const QuantisedValue> values, AtStep (*of)(const QuantisedValue&)) {
   const auto smaller = [](const QuantisedValue& a, const QuantisedValue& b) {
     return a.high < b.high;
   };
-  return of(*std::max_element(series.values.begin(), series.values.end(), smaller));
+  return of(*std::max_element(values.begin(), values.end(), smaller));
 }
 
 AtStep least_of(const QuantisedSeries& series) {
@@ -48,21 +48,35 @@ double median_of(std::vector<double> values) {
 /// Whether a printed share is at the limit or above, by the upper end of what it stands for.
 bool reaches(const QuantisedValue& value, double limit) { return value.high * kPercent >= limit; }
 
+/// So many of the first steps are at the limit and do not count.
+std::size_t first_steps(std::span<const QuantisedValue> values, double limit) {
+  const auto below = [limit](const QuantisedValue& value) { return !reaches(value, limit); };
+  const auto first = std::ranges::find_if(values, below);
+  const auto steps = static_cast<std::size_t>(first - values.begin());
+  return steps <= kFirstSteps && first != values.end() ? steps : 0;
+}
+
 void add_limits(QuantisedUnderflow& to, const QuantisedSeries& series) {
   for (std::size_t i = 0; i < kUnderflowLimits.size(); ++i) {
-    std::uint64_t seen = 0;
     for (const QuantisedValue& value : series.values) {
-      ++seen;
       if (!reaches(value, kUnderflowLimits[i])) {
         to.since[i].reset();
         to.at_end[i] = 0;
         continue;
       }
-      if (++to.steps_above[i] == seen) to.at_begin[i] = seen;
+      ++to.steps_above[i];
       ++to.at_end[i];
       if (!to.since[i]) to.since[i] = value.step;
     }
+    to.steps_above[i] -= first_steps(series.values, kUnderflowLimits[i]);
   }
+}
+
+/// The largest share of the steps that count, and of the first where these do not.
+void add_largest(QuantisedUnderflow& to, std::span<const QuantisedValue> values, double limit) {
+  to.first_steps = first_steps(values, limit);
+  to.largest = largest_of(values.subspan(to.first_steps), share_of);
+  if (to.first_steps > 0) to.at_first = largest_of(values.first(to.first_steps), share_of);
 }
 
 std::vector<UnderflowCell> cells_of(const QuantisedSeries& series,
@@ -78,10 +92,11 @@ std::vector<UnderflowCell> cells_of(const QuantisedSeries& series,
   return cells;
 }
 
+/// First steps at the limit do not count.
 QuantisedUnderflow shares_of(const QuantisedSeries& series,
-                             const std::vector<QuantisedColumn>& columns) {
+                             const std::vector<QuantisedColumn>& columns, std::size_t limit) {
   QuantisedUnderflow found;
-  found.largest = largest_of(series, share_of);
+  add_largest(found, series.values, kUnderflowLimits[limit]);
   found.last = share_of(series.values.back());
   found.steps = series.values.size();
   std::vector<double> low, high;
@@ -139,10 +154,10 @@ std::vector<LayerLoss> layers_of(const std::vector<QuantisedTensor>& tensors,
     const QuantisedTensor& tensor = tensors[i];
     if (!tensor.underflow || !wanted(tensor)) continue;
     const auto [place, is_new] = places.try_emplace(tensor.layer, layers.size());
-    if (is_new) layers.push_back({tensor.layer, i, {}, 0});
+    if (is_new) layers.push_back({tensor.layer, i, {}, false, 0});
     LayerLoss& layer = layers[place->second];
-    const auto most = [&](std::size_t at) { return tensors[at].underflow->largest.high; };
-    if (most(i) > most(layer.worst)) layer.worst = i;
+    if (lost_more(tensor, tensors[layer.worst])) layer.worst = i;
+    layer.at_first = layer.at_first || tensor.underflow->at_first;
     if (tensor.underflow->lasts(kKeepLimit)) layer.lasting.push_back(i);
     for (std::size_t limit = layer.limits; limit < kUnderflowLimits.size(); ++limit) {
       if (tensor.underflow->lasts(limit)) layer.limits = limit + 1;
@@ -158,8 +173,7 @@ std::vector<RecipeLoss> recipes_of(const std::vector<QuantisedTensor>& tensors) 
     if (!tensor.underflow) continue;
     RecipeLoss first{tensor.recipe, tensor.judged, 0, 0, i};
     RecipeLoss& loss = found.try_emplace(tensor.recipe, first).first->second;
-    const auto most = [&](std::size_t at) { return tensors[at].underflow->largest.high; };
-    if (most(i) > most(loss.worst)) loss.worst = i;
+    if (lost_more(tensor, tensors[loss.worst])) loss.worst = i;
   }
   std::vector<RecipeLoss> recipes;
   for (const auto& named : found) {
@@ -177,12 +191,17 @@ std::vector<RecipeLoss> recipes_of(const std::vector<QuantisedTensor>& tensors) 
 }  // namespace
 
 bool QuantisedUnderflow::lasts(std::size_t limit) const {
-  const std::uint64_t first = at_begin[limit];
-  const bool first_alone = first <= kFirstSteps && first < steps;
-  const std::uint64_t above = steps_above[limit] - (first_alone ? first : 0);
+  const auto above = static_cast<double>(steps_above[limit]);
   if (above == 0) return false;
-  if (static_cast<double>(above) >= kLastingShare * static_cast<double>(steps)) return true;
-  return at_end[limit] >= kLastingAtEnd;
+  return above >= kLastingShare * static_cast<double>(steps) || at_end[limit] >= kLastingAtEnd;
+}
+
+bool lost_more(const QuantisedTensor& a, const QuantisedTensor& b) {
+  const auto loss = [](const QuantisedTensor& tensor) {
+    const QuantisedUnderflow& u = *tensor.underflow;
+    return std::pair(u.lasts(kKeepLimit), u.largest.high);
+  };
+  return loss(a) > loss(b);
 }
 
 std::string QuantisedTensor::name() const { return frames::tensor_of(layer, tensor); }
@@ -198,7 +217,7 @@ std::vector<const LayerLoss*> QuantisedLog::to_keep() const {
 std::vector<const LayerLoss*> QuantisedLog::briefly() const {
   std::vector<const LayerLoss*> found;
   for (const LayerLoss& layer : layers) {
-    const bool reaches_it = underflow_of(layer).steps_above[kKeepLimit] > 0;
+    const bool reaches_it = layer.at_first || underflow_of(layer).steps_above[kKeepLimit] > 0;
     if (layer.lasting.empty() && reaches_it) found.push_back(&layer);
   }
   return found;
@@ -209,12 +228,12 @@ std::size_t QuantisedLog::lasting_at(std::size_t limit) const {
   return static_cast<std::size_t>(std::ranges::count_if(layers, is));
 }
 
-const LayerLoss* QuantisedLog::worst() const {
-  const auto smaller = [this](const LayerLoss& a, const LayerLoss& b) {
-    return underflow_of(a).largest.high < underflow_of(b).largest.high;
+const LayerLoss* QuantisedLog::worst_of(const std::vector<const LayerLoss*>& some) const {
+  const auto lost_less = [this](const LayerLoss* a, const LayerLoss* b) {
+    return lost_more(tensors[b->worst], tensors[a->worst]);
   };
-  const auto most = std::max_element(layers.begin(), layers.end(), smaller);
-  return most == layers.end() ? nullptr : &*most;
+  const auto most = std::ranges::max_element(some, lost_less);
+  return most == some.end() ? nullptr : *most;
 }
 
 const QuantisedTensor* QuantisedLog::most_clipped() const {
@@ -261,18 +280,20 @@ void QuantisedCollector::add(const QuantisedSeries& series) {
   QuantisedTensor& tensor = tensor_of(series);
   switch (series.statistic) {
     case QuantisedStatistic::underflows:
-      tensor.underflow = shares_of(series, logs_.back().columns);
+      tensor.underflow = shares_of(series, logs_.back().columns, kKeepLimit);
       break;
-    case QuantisedStatistic::overflows:
-      tensor.overflow = largest_of(series, share_of);
-      tensor.clips = shares_of(series, logs_.back().columns).lasts(kClipLimit);
+    case QuantisedStatistic::overflows: {
+      const QuantisedUnderflow shares = shares_of(series, logs_.back().columns, kClipLimit);
+      tensor.overflow = shares.largest;
+      tensor.clips = shares.lasts(kClipLimit);
       break;
+    }
     case QuantisedStatistic::scale_inv_min: tensor.scale_inv_least = least_of(series); break;
     case QuantisedStatistic::scale_inv_max:
-      tensor.scale_inv_most = largest_of(series, as_is);
+      tensor.scale_inv_most = largest_of(series.values, as_is);
       break;
     case QuantisedStatistic::mse:
-      tensor.mse_largest = largest_of(series, as_is);
+      tensor.mse_largest = largest_of(series.values, as_is);
       tensor.mse_last = as_is(series.values.back());
       break;
   }

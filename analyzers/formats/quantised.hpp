@@ -48,15 +48,18 @@ struct UnderflowCell {
 
 /// Elements that were not zero and became zero, as shares of all elements of a tensor.
 struct QuantisedUnderflow {
-  AtStep largest, last;  ///< the first of the largest
+  AtStep largest, last;  ///< the first of the largest, of the steps that count
+  /// The largest of the first steps, where these do not count.
+  std::optional<AtStep> at_first;
+  std::uint64_t first_steps = 0;  ///< how many these are
   double median_low = 0, median_high = 0;
   std::uint64_t steps = 0;  ///< that have a share
-  /// By kUnderflowLimits: steps at the limit or above. A share that may be so counts.
+  /// By kUnderflowLimits: steps at the limit or above, without first ones that do not count. A
+  /// share that may be so counts.
   std::array<std::uint64_t, kUnderflowLimits.size()> steps_above{};
   /// The first of the steps that end in the last one and are all so; empty where the last is not.
   std::array<std::optional<std::int64_t>, kUnderflowLimits.size()> since;
-  std::array<std::uint64_t, kUnderflowLimits.size()> at_end{};    ///< how many these are
-  std::array<std::uint64_t, kUnderflowLimits.size()> at_begin{};  ///< the first steps that are so
+  std::array<std::uint64_t, kUnderflowLimits.size()> at_end{};  ///< how many these are
   std::vector<UnderflowCell> cells;  ///< ascending; of columns with steps of it
 
   /// Whether it is at the limit for more than a few steps.
@@ -71,7 +74,7 @@ struct QuantisedTensor {
   bool columnwise = false;
   bool judged = false;  ///< the run used this recipe, as far as the log shows
   std::optional<QuantisedUnderflow> underflow;
-  std::optional<AtStep> overflow;  ///< the largest share that was clipped
+  std::optional<AtStep> overflow;  ///< the largest share that was clipped, of steps that count
   bool clips = false;  ///< kUnderflowLimits[kClipLimit] or more, for more than a few steps
   std::optional<AtStep> scale_inv_least;  ///< over the steps
   std::optional<AtStep> scale_inv_most;
@@ -79,6 +82,10 @@ struct QuantisedTensor {
 
   std::string name() const;  ///< "model.layers.3.mlp.fc1_gradient"
 };
+
+/// Whether the first lost more: what lasts comes before what does not, then the largest share
+/// decides. Both have shares.
+bool lost_more(const QuantisedTensor& a, const QuantisedTensor& b);
 
 /// Steps of a column of the heat map.
 struct QuantisedColumn {
@@ -88,8 +95,9 @@ struct QuantisedColumn {
 /// Places of QuantisedLog::tensors.
 struct LayerLoss {
   std::string layer;
-  std::size_t worst = 0;             ///< the tensor with the largest share
+  std::size_t worst = 0;             ///< the tensor that lost most
   std::vector<std::size_t> lasting;  ///< tensors that are at the limit for more than a few steps
+  bool at_first = false;   ///< some tensor reaches the limit at first steps that do not count
   std::size_t limits = 0;  ///< so many of kUnderflowLimits some tensor is at for more than that
 };
 
@@ -98,7 +106,7 @@ struct RecipeLoss {
   frames::Recipe recipe = frames::Recipe::own;
   bool judged = false;
   std::size_t layers = 0, to_keep = 0;
-  std::size_t worst = 0;  ///< place of the tensor with the largest share
+  std::size_t worst = 0;  ///< place of the tensor that lost most
 };
 
 struct QuantisedLog {
@@ -115,8 +123,8 @@ struct QuantisedLog {
   std::vector<const LayerLoss*> briefly() const;
   /// So many layers are at the limit in some tensor for more than a few steps.
   std::size_t lasting_at(std::size_t limit) const;
-  /// The layer whose tensor lost most; null where no layer has a share.
-  const LayerLoss* worst() const;
+  /// Of some layers the one whose tensor lost most; null where there is none.
+  const LayerLoss* worst_of(const std::vector<const LayerLoss*>& some) const;
   /// The judged tensor that clips and clipped most; null where none does.
   const QuantisedTensor* most_clipped() const;
   /// Layers with a judged tensor that clips.

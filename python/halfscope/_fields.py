@@ -549,6 +549,7 @@ class UnderflowShare(Record):
     __slots__ = ()
     largest: list[float]
     largest_step: int
+    first_steps: int | None
     median: list[float]
     last: list[float]
     last_step: int
@@ -1017,6 +1018,7 @@ class TensorUnderflowShare(Record):
     __slots__ = ()
     largest: list[float]
     largest_step: int
+    first_steps: int | None
     median: list[float]
     last: list[float]
     last_step: int

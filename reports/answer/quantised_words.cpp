@@ -72,16 +72,22 @@ std::string kinds_text(const QuantisedLog& log) {
 }
 
 /// "5.89 % of `x` at step 7"
-std::string most_text(const QuantisedLog& log, const LayerLoss& layer) {
-  const QuantisedTensor& tensor = log.tensors[layer.worst];
-  return fmt::format("{} of {} at step {}", printed_share(tensor.underflow->largest),
-                     code(tensor.name()), tensor.underflow->largest.step);
+std::string most_text(const QuantisedTensor& tensor, const AtStep& share) {
+  return fmt::format("{} of {} at step {}", printed_share(share), code(tensor.name()), share.step);
 }
 
-const LayerLoss& worst_of(const QuantisedLog& log, const std::vector<const LayerLoss*>& layers) {
-  return **std::ranges::max_element(layers, [&](const LayerLoss* a, const LayerLoss* b) {
-    return log.underflow_of(*a).largest.high < log.underflow_of(*b).largest.high;
-  });
+/// Of the layer among these that lost most; there is one.
+std::string most_text(const QuantisedLog& log, const std::vector<const LayerLoss*>& layers) {
+  const QuantisedTensor& tensor = log.tensors[log.worst_of(layers)->worst];
+  return most_text(tensor, tensor.underflow->largest);
+}
+
+/// ", 2 % or more since step 450": the worst of these layers, where it began late and lasts.
+std::string since_text(const QuantisedLog& log, const std::vector<const LayerLoss*>& layers) {
+  const QuantisedUnderflow& worst = log.underflow_of(*log.worst_of(layers));
+  const auto& since = worst.since[kKeepLimit];
+  if (!since || worst.at_end[kKeepLimit] == worst.steps) return "";
+  return fmt::format(", {} or more since step {}", limit_text(kKeepLimit), *since);
 }
 
 bool has_fine_scales(const QuantisedLog& log) {
@@ -100,11 +106,13 @@ Finding no_shares() {
 }
 
 Finding nothing_lost(const QuantisedLog& log) {
+  std::vector<const LayerLoss*> all;
+  for (const LayerLoss& layer : log.layers) all.push_back(&layer);
   return {Severity::note,
           fmt::format("Of {}, none loses {} or more of a tensor to underflow in {} for more than a "
                       "few steps: the most is {}.",
                       plural(log.layers.size(), "layer"), limit_text(kKeepLimit), format_text(log),
-                      most_text(log, *log.worst())),
+                      most_text(log, all)),
           "No layer needs BF16 because of underflow.", Evidence::quantised};
 }
 
@@ -132,13 +140,33 @@ std::string limits_sentence(const QuantisedLog& log) {
 }
 
 std::string brief_sentence(const QuantisedLog& log) {
-  const std::vector<const LayerLoss*> brief = log.briefly();
+  std::vector<const LayerLoss*> brief = log.briefly();
+  std::erase_if(brief, [&](const LayerLoss* layer) {
+    return log.underflow_of(*layer).steps_above[kKeepLimit] == 0;
+  });
   if (brief.empty()) return "";
   return fmt::format(
       "{} {} {} at a few steps only, the most with {}. This alone is no reason for "
       "BF16.",
       plural(brief.size(), "layer"), brief.size() == 1 ? "reaches" : "reach",
-      limit_text(kKeepLimit), most_text(log, worst_of(log, brief)));
+      limit_text(kKeepLimit), most_text(log, brief));
+}
+
+/// First steps that do not count.
+std::string first_sentence(const QuantisedLog& log) {
+  const QuantisedTensor* most = nullptr;
+  for (const QuantisedTensor& tensor : log.tensors) {
+    if (!tensor.judged || !tensor.underflow || !tensor.underflow->at_first) continue;
+    const double before = most == nullptr ? 0 : most->underflow->at_first->high;
+    if (tensor.underflow->at_first->high > before) most = &tensor;
+  }
+  if (most == nullptr) return "";
+  const auto layers = std::ranges::count_if(log.layers, &LayerLoss::at_first);
+  return fmt::format(
+      "The first recorded steps do not count if lower ones follow, since delayed scaling has no "
+      "history there: {} {} {} or more, the most {}.",
+      plural(static_cast<std::uint64_t>(layers), "layer"), layers == 1 ? "loses" : "lose",
+      limit_text(kKeepLimit), most_text(*most, *most->underflow->at_first));
 }
 
 std::string assumed_sentence(const QuantisedLog& log) {
@@ -208,7 +236,7 @@ Table tensors_table(const QuantisedLog& log) {
   }
   std::ranges::stable_sort(order, [](const QuantisedTensor* a, const QuantisedTensor* b) {
     if (a->judged != b->judged) return a->judged;
-    return a->underflow->largest.high > b->underflow->largest.high;
+    return lost_more(*a, *b);
   });
   table.left_out = order.size() - std::min(order.size(), kMostRows);
   for (std::size_t i = 0; i < order.size() - table.left_out; ++i) {
@@ -241,7 +269,7 @@ Section section_of(const QuantisedLog& log, bool named) {
   if (const auto clipped = clipped_finding(log)) section.sentences.push_back(text_of(*clipped));
   if (log.layers.empty()) return section;
   for (const std::string& sentence :
-       {limits_sentence(log), brief_sentence(log), assumed_sentence(log)}) {
+       {limits_sentence(log), brief_sentence(log), first_sentence(log), assumed_sentence(log)}) {
     if (!sentence.empty()) section.sentences.push_back(sentence);
   }
   section.pastes = keep_pastes(log);
@@ -269,15 +297,14 @@ Finding quantised_finding(const QuantisedLog& log) {
   if (log.layers.empty()) return no_shares();
   const std::vector<const LayerLoss*> keep = log.to_keep();
   if (keep.empty()) return nothing_lost(log);
-  const LayerLoss& worst = worst_of(log, keep);
   const bool serious =
       std::ranges::any_of(keep, [](const auto* l) { return l->limits == kUnderflowLimits.size(); });
   Finding finding{serious ? Severity::serious : Severity::warning, "", "", Evidence::quantised};
-  finding.title = fmt::format("{} of {} {} {} or more of {} {} to underflow in {}, the most {}.",
+  finding.title = fmt::format("{} of {} {} {} or more of {} {} to underflow in {}, the most {}{}.",
                               count_text(keep.size()), plural(log.layers.size(), "layer"),
                               keep.size() == 1 ? "loses" : "lose", limit_text(kKeepLimit),
                               keep.size() == 1 ? "its" : "their", kinds_text(log), format_text(log),
-                              most_text(log, worst));
+                              most_text(log, keep), since_text(log, keep));
   constexpr std::size_t kModel = 8;  // of fewer layers, most are no model
   finding.action = log.layers.size() >= kModel && 2 * keep.size() > log.layers.size()
                        ? fmt::format("That is most of them: train in BF16{}.",

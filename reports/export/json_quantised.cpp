@@ -35,6 +35,7 @@ Json underflow_json(const QuantisedUnderflow& u, bool whole) {
   Json to;
   to["largest"] = bounds_json(u.largest);
   to["largest_step"] = u.largest.step;
+  if (u.first_steps > 0) to["first_steps"] = u.first_steps;
   to["median"] = bounds_json(u.median_low, u.median_high);
   to["last"] = bounds_json(u.last);
   to["last_step"] = u.last.step;

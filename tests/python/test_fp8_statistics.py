@@ -59,10 +59,15 @@ def by_name(rows):
     return {name: sorted(steps.items()) for name, steps in found.items()}
 
 
-def lasts(shares, limit):
+def first_steps(shares, limit):
     above = [share >= limit for _, share in shares]
     first = above.index(False) if False in above else 0
-    counted = sum(above) - (first if first <= 3 else 0)
+    return first if first <= 3 else 0
+
+
+def lasts(shares, limit):
+    above = [share >= limit for _, share in shares]
+    counted = sum(above) - first_steps(shares, limit)
     return counted > 0 and (20 * counted >= len(above) or (len(above) >= 3 and all(above[-3:])))
 
 
@@ -102,9 +107,11 @@ def test_every_number_of_the_json_is_that_of_the_lines(seed, count, tmp_path):
     for tensor in log["tensors"]:
         shares = all_shares.pop(f"{tensor['name']}_underflows%")
         share = tensor["underflow_share"]
-        largest = max(s for _, s in shares)
+        first = first_steps(shares, 2)
+        assert share.get("first_steps", 0) == first
+        largest = max(s for _, s in shares[first:])
         close(share["largest"], largest)
-        assert share["largest_step"] == next(step for step, s in shares if s == largest)
+        assert share["largest_step"] == next(step for step, s in shares[first:] if s == largest)
         close(share["last"], shares[-1][1])
         assert share["last_step"] == shares[-1][0]
         middle = statistics.median(s for _, s in shares)
@@ -112,7 +119,7 @@ def test_every_number_of_the_json_is_that_of_the_lines(seed, count, tmp_path):
         assert share["median"][1] - share["median"][0] <= 1.0001e-6
         for limit in LIMITS:
             at = f"{limit / 100:g}"
-            assert share["steps_above"][at] == sum(s >= limit for _, s in shares)
+            assert share["steps_above"][at] == sum(s >= limit for _, s in shares) - first_steps(shares, limit)
             assert share["above_since"].get(at) == since(shares, limit)
         columns, cells = expected_columns(steps, shares)
         assert [tuple(c) for c in log["columns"]] == columns
@@ -205,6 +212,25 @@ def test_first_steps_of_few_are_no_reason(first, steps, keeps, tmp_path):
     (found,) = json.loads(run("analyze", log, "--json", "-")[0])["fp8"]
     assert found["keep_in_bf16"] == ["x.fc1"][:keeps]
     assert found["briefly_above"] == ["x.fc1"][keeps:]
+
+
+def test_what_was_lost_at_first_steps_is_no_largest_share(tmp_path):
+    layers = {f"x.{i}": ["90.0000"] + ["0.0010"] * 39 for i in range(30)}
+    layers["x.late"] = ["90.0000"] + ["0.1000"] * 20 + ["3.9000"] * 19
+    layers["x.blip"] = ["0.1000"] * 20 + ["50.0000"] + ["0.1000"] * 19
+    log = constant(tmp_path, layers)
+    text = " ".join(run("analyze", log)[0].split())
+    assert "the most 3.90 % of x.late_gradient at step 210, 2 % or more since step 210. Keep this layer" in text
+    assert "1 layer reaches 2 % at a few steps only, the most with 50.0 % of x.blip_gradient at step 200." in text
+    assert "31 layers lose 2 % or more, the most 90.0 % of x.0_gradient at step 0." in text
+    rows = [x.split()[0] for x in run("analyze", log)[0].splitlines() if "_gradient  FP8" in x]
+    assert rows[:2] == ["x.late_gradient", "x.blip_gradient"]
+    found = json.loads(run("analyze", log, "--json", "-")[0])
+    assert "the most 3.90 %" in json.loads(run("recommend", log, "--json", "-")[0])["answer"]["headline"]
+    share = next(t for t in found["fp8"][0]["tensors"] if t["name"] == "x.late_gradient")["underflow_share"]
+    close(share["largest"], 3.9)
+    assert (share["first_steps"], share["steps_above"]["0.02"]) == (1, 19)
+    assert found["fp8"][0]["tensors"][0]["underflow_share"]["steps_above"]["0.02"] == 0
 
 
 def test_what_is_clipped_is_said(tmp_path):

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "catch.hpp"
 
@@ -101,6 +102,26 @@ TEST_CASE("quantised: the first steps do not count where lower ones follow") {
   CHECK(first_of(formats::kFirstSteps, 10) == 0);
   CHECK(first_of(formats::kFirstSteps + 1, 10) == 1);
   CHECK(first_of(2, 2) == 1);
+}
+
+TEST_CASE("quantised: the largest share is of the steps that count, and what lasts comes first") {
+  std::vector<double> late(20, 0.1), blip(20, 0.1), first(20, 0.1);
+  std::fill(late.begin() + 10, late.end(), 3.0);
+  late[0] = blip[0] = first[0] = 90;
+  blip[5] = 50;
+  const QuantisedLog log = found_in(
+      {{"first", Recipe::own, first}, {"blip", Recipe::own, blip}, {"late", Recipe::own, late}});
+  const auto& [of_first, of_blip, of_late] =
+      std::tie(*log.tensors[0].underflow, *log.tensors[1].underflow, *log.tensors[2].underflow);
+  CHECK(of_first.largest.high == 0.001);
+  CHECK(of_first.at_first->high == 0.9);
+  CHECK(of_first.steps_above[formats::kKeepLimit] == 0);
+  CHECK(of_blip.largest.high == 0.5);
+  CHECK(of_late.largest.high == 0.03);
+  CHECK(of_late.first_steps == 1);
+  CHECK(formats::lost_more(log.tensors[2], log.tensors[1]));
+  CHECK(formats::lost_more(log.tensors[1], log.tensors[0]));
+  CHECK(names(log.briefly()) == std::vector<std::string>{"first", "blip"});
 }
 
 TEST_CASE("quantised: a few steps at the limit are no reason, lasting ones and the last are") {
