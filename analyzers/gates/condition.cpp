@@ -18,8 +18,10 @@
 
 namespace halfscope::analyzers::gates {
 
+using underflow::Answer;
 using underflow::Share;
 using underflow::TensorFindings;
+using underflow::TensorPeaks;
 
 namespace {
 
@@ -215,6 +217,26 @@ std::optional<Measured> as_power(std::optional<int> log2) {
   return log2 ? as_number(std::ldexp(1.0, *log2)) : std::nullopt;
 }
 
+/// How many values are so, of which no more is known than whether there are some.
+Interval some(std::size_t least, bool perhaps) {
+  return {least, least > 0 || perhaps ? std::numeric_limits<std::uint64_t>::max() : 0};
+}
+
+Interval some(Answer answer) { return some(answer == Answer::yes ? 1 : 0, answer != Answer::no); }
+
+template <typename Tensor>
+bool selects(const Condition& condition, const Tensor& tensor) {
+  if (condition.only.empty()) {
+    const bool is_weight =
+        tensor.role == log::Role::weight || tensor.role == log::Role::master_weight;
+    return is_weight || !is_of_updates(condition);
+  }
+  if (const auto role = log::find_role(condition.only)) return tensor.role == *role;
+  frames::Selection selection;
+  selection.tensor_glob = condition.only;
+  return frames::selects(selection, tensor.name);
+}
+
 void require_sense(const Condition& c, Subject subject) {
   const auto reject = [&](const std::string& why) {
     throw std::invalid_argument(fmt::format("'{}': {}", printable(c.text), why));
@@ -269,6 +291,10 @@ bool is_of_timeline(const Condition& condition) {
   return find_field(kTimelineFields, condition.field) != nullptr;
 }
 
+bool is_of_end(const Condition& condition) {
+  return condition.field == "state" || condition.field == "nonfinite_since";
+}
+
 bool is_of_updates(const Condition& condition) {
   const Field* field = find_field(Subject::tensor, condition.field);
   return field != nullptr && (field->name == "updates" || field->base == Base::updates);
@@ -285,6 +311,17 @@ std::optional<Measured> measure(const Condition& condition, const TensorFindings
   return of.high == 0 ? std::nullopt : std::optional<Measured>(Share{count, of});
 }
 
+std::optional<Measured> measure(const Condition& condition, const TensorPeaks& tensor) {
+  const std::size_t nan = tensor.nan_steps.size(), inf = tensor.inf_steps.size();
+  if (condition.percent) return std::nullopt;
+  if (condition.field == "nan") return some(nan, false);
+  if (condition.field == "inf") return some(inf, nan > 0);  // a NaN hides them
+  if (condition.field == "overflow") return some(tensor.overflows);
+  if (condition.field == "flushed_to_zero") return some(tensor.flushes);
+  const bool exact = condition.field == "max_abs" && !tensor.max_abs_at_least;
+  return exact ? as_number(tensor.max_abs) : std::nullopt;
+}
+
 std::optional<Measured> measure(const Condition& condition,
                                 const recommend::Recommendation& advice) {
   if (condition.field == "static_scale") return as_power(advice.static_log2);
@@ -297,15 +334,11 @@ std::optional<Measured> measure(const Condition& condition,
 }
 
 bool applies(const Condition& condition, const TensorFindings& tensor) {
-  const bool is_weight =
-      tensor.role == log::Role::weight || tensor.role == log::Role::master_weight;
-  if (condition.only.empty()) {
-    return is_weight || !is_of_updates(condition);
-  }
-  if (const auto role = log::find_role(condition.only)) return tensor.role == *role;
-  frames::Selection selection;
-  selection.tensor_glob = condition.only;
-  return frames::selects(selection, tensor.name);
+  return selects(condition, tensor);
+}
+
+bool applies(const Condition& condition, const TensorPeaks& tensor) {
+  return selects(condition, tensor);
 }
 
 Verdict test(const Condition& condition, const Measured& value) {

@@ -9,6 +9,7 @@
 
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/scale_history/timeline_facts.hpp"
+#include "analyzers/underflow/tensor_peaks.hpp"
 
 namespace halfscope::analyzers::compare {
 struct ComparedTensor;
@@ -41,21 +42,32 @@ bool is_of_timeline(const Condition& condition);
 /// Whether it is about weight updates, which only weights have.
 bool is_of_updates(const Condition& condition);
 
+/// Whether it is about how a log's tensors end, too, so that one without a timeline has it.
+bool is_of_end(const Condition& condition);
+
 /// What a field holds: a count, a share, or a number.
 using Measured = std::variant<Interval, underflow::Share, double, scale_history::RunState>;
 
 /// Empty where the field has no value: no finite value, no scale, or a share of no values.
 std::optional<Measured> measure(const Condition& condition,
                                 const underflow::TensorFindings& tensor);
+/// Of magnitudes without counts: how many values are so is bounded from below alone.
+std::optional<Measured> measure(const Condition& condition, const underflow::TensorPeaks& tensor);
 std::optional<Measured> measure(const Condition& condition,
                                 const recommend::Recommendation& advice);
 std::optional<Measured> measure(const Condition& condition, const compare::ComparedTensor& tensor);
 /// Empty too where the log does not tell; NaN of a step since which something is so that is not.
 std::optional<Measured> measure(const Condition& condition,
                                 const scale_history::TimelineFacts& facts);
+/// The same where tensors tell of the end, too. `facts`: null where the log has no such scalars.
+/// `broken_since`: the step from which on its tensors hold NaN or infinities.
+std::optional<Measured> measure(const Condition& condition,
+                                const scale_history::TimelineFacts* facts,
+                                std::optional<std::int64_t> broken_since);
 
 /// Whether the condition is meant for this tensor.
 bool applies(const Condition& condition, const underflow::TensorFindings& tensor);
+bool applies(const Condition& condition, const underflow::TensorPeaks& tensor);
 bool applies(const Condition& condition, const compare::ComparedTensor& tensor);
 
 enum class Verdict { fails, holds, undecided };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -57,6 +58,16 @@ std::optional<Measured> measure(const Condition& condition,
   if (condition.field == "skipped") return facts.skipped_bounds();
   if (!facts.attempts) return std::nullopt;
   return underflow::Share{facts.skipped_bounds(), Interval(*facts.attempts)};
+}
+
+std::optional<Measured> measure(const Condition& condition,
+                                const scale_history::TimelineFacts* facts,
+                                std::optional<std::int64_t> broken_since) {
+  const scale_history::TimelineFacts untold;
+  const scale_history::TimelineFacts& told = facts == nullptr ? untold : *facts;
+  if (!broken_since || !is_of_end(condition)) return measure(condition, told);
+  if (condition.field == "state") return RunState::broken;
+  return step_of(std::min(*broken_since, told.nonfinite_since().value_or(*broken_since)));
 }
 
 }  // namespace halfscope::analyzers::gates

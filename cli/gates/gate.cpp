@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <stdexcept>
 
@@ -17,7 +18,6 @@ using analyzers::gates::Condition;
 using analyzers::gates::Measured;
 using analyzers::gates::Verdict;
 using analyzers::scale_history::TimelineFacts;
-using analyzers::underflow::TensorFindings;
 using log::printable;
 using reports::answer::violation_text;
 
@@ -31,53 +31,66 @@ Outcome outcome_of(Verdict verdict) {
   return Outcome::undecided;
 }
 
-/// The log a tensor is of.
-auto tensors_of(const analyzers::underflow::Analysis& analysis) { return analysis.tensors(); }
-const auto& tensors_of(const analyzers::compare::Comparison& c) { return c.tensors; }
+/// Tensors that a condition is meant for, those of them that are weights and that have the field.
+struct Counts {
+  std::size_t tensors = 0, meant = 0, weights = 0, tested = 0;
+};
 
-std::string log_of(const analyzers::underflow::Analysis&, const TensorFindings& t) { return t.log; }
-std::string log_of(const analyzers::compare::Comparison& c,
-                   const analyzers::compare::ComparedTensor&) {
-  return c.logs.a + " and " + c.logs.b;
+[[noreturn]] void refuse(const Condition& c, const std::string& why) {
+  throw options::BadUsage(fmt::format("--fail-if '{}': {}", printable(c.text), why));
 }
 
-bool is_weight(const TensorFindings& t) {
-  return t.role == log::Role::weight || t.role == log::Role::master_weight;
-}
-bool is_weight(const analyzers::compare::ComparedTensor&) {
-  return true;
-}  // asked of no weight in particular
-
-/// Why nothing could be tested.
-template <typename Findings>
-std::string nothing_tested(const Condition& c, const Findings& findings) {
-  std::size_t meant = 0, weights = 0;
-  for (const auto& t : tensors_of(findings)) {
-    if (!applies(c, t)) continue;
-    ++meant;
-    weights += is_weight(t) ? 1 : 0;
-  }
-  if (meant == 0) {
+/// Why nothing could be tested on tensors.
+std::string nothing_tested(const Condition& c, const Counts& counts) {
+  if (counts.meant == 0) {
     return c.only.empty()
                ? std::string("no selected tensor is a weight")
                : fmt::format("no selected tensor is of role or name '{}'", printable(c.only));
   }
-  if (analyzers::gates::is_of_updates(c) && weights == 0) {
+  if (analyzers::gates::is_of_updates(c) && counts.weights == 0) {
     return fmt::format("{} is known for weights only; use 'for weight', or remove 'for'", c.field);
   }
   return fmt::format("none of its tensors has values to compute {}{} from", c.field,
                      c.percent ? " as a share" : "");
 }
 
-template <typename Findings>
-void test_condition(const Condition& c, std::size_t number, const Findings& findings,
-                    GateLines& lines) {
-  std::size_t tested = 0;
-  for (const auto& t : tensors_of(findings)) {
+/// What logs without tensors have instead.
+std::string no_tensors(const analyzers::Findings& found) {
+  std::string text = "the log has no values of tensors, which this condition is tested on; ";
+  if (!found.timelines.empty() || !found.run_timelines.empty()) {
+    return text +
+           "use a field of its scalars: state, skipped, skipped_share, collapsed_since, "
+           "nonfinite_since or last_scale";
+  }
+  if (found.quantised.empty()) return text + "no field can be tested";
+  return text +
+         "its statistics of quantised tensors are in no field: --json FILE has keep_in_bf16 in fp8";
+}
+
+/// Of magnitudes without counts.
+std::string no_counts(const Condition& c) {
+  return fmt::format(
+      "{}{} needs counts of values, and the log has largest magnitudes only; use nan, inf, "
+      "overflow, flushed_to_zero or max_abs, without %",
+      c.field, c.percent ? " as a share" : "");
+}
+
+bool is_weight(log::Role role) {
+  return role == log::Role::weight || role == log::Role::master_weight;
+}
+
+/// `log_of`: the log that a tensor is of.
+template <typename Tensors, typename LogOf>
+void test_tensors(const Condition& c, std::size_t number, const Tensors& tensors,
+                  const LogOf& log_of, Counts& counts, GateLines& lines) {
+  for (const auto& t : tensors) {
+    ++counts.tensors;
     if (!applies(c, t)) continue;
-    GateTest result{number, c.text, log_of(findings, t), t.name, Outcome::not_tested, false, ""};
+    ++counts.meant;
+    counts.weights += is_weight(t.role) ? 1 : 0;
+    GateTest result{number, c.text, log_of(t), t.name, Outcome::not_tested, false, ""};
     if (const std::optional<Measured> value = measure(c, t)) {
-      ++tested;
+      ++counts.tested;
       const Verdict verdict = analyzers::gates::test(c, *value);
       result.outcome = outcome_of(verdict);
       if (verdict != Verdict::fails) result.text = violation_text(c, *value, verdict);
@@ -86,9 +99,29 @@ void test_condition(const Condition& c, std::size_t number, const Findings& find
     }
     lines.tests.push_back(std::move(result));
   }
-  if (tested != 0) return;
-  throw options::BadUsage(
-      fmt::format("--fail-if '{}': {}", printable(c.text), nothing_tested(c, findings)));
+}
+
+void test_condition(const Condition& c, std::size_t number, const analyzers::Findings& found,
+                    GateLines& lines) {
+  Counts counted, bounded;
+  const auto log_of = [](const auto& tensor) { return tensor.log; };
+  test_tensors(c, number, found.analysis.tensors(), log_of, counted, lines);
+  test_tensors(c, number, found.peaks, log_of, bounded, lines);
+  if (counted.tested + bounded.tested > 0) return;
+  if (counted.tensors + bounded.tensors == 0) refuse(c, no_tensors(found));
+  const bool updates = analyzers::gates::is_of_updates(c);
+  if (counted.meant == 0 && bounded.meant > 0 && !updates) refuse(c, no_counts(c));
+  refuse(c, nothing_tested(c, counted.meant > 0 ? counted : bounded));
+}
+
+void test_condition(const Condition& c, std::size_t number,
+                    const analyzers::compare::Comparison& comparison, GateLines& lines) {
+  const std::string logs = comparison.logs.a + " and " + comparison.logs.b;
+  Counts counts;
+  test_tensors(
+      c, number, comparison.tensors, [&](const auto&) { return logs; }, counts, lines);
+  counts.weights = counts.meant;  // asked of no weight in particular
+  if (counts.tested == 0) refuse(c, nothing_tested(c, counts));
 }
 
 /// A condition on a log, or on all of them: a value that is not known leaves it undecided.
@@ -104,19 +137,47 @@ GateTest tested(const Condition& c, std::size_t number, const std::string& log,
   return result;
 }
 
+/// What a log's scalars tell, and since when its tensors hold NaN or infinities to the end.
+struct LogState {
+  std::string log;
+  const TimelineFacts* facts = nullptr;
+  std::optional<std::int64_t> broken_since = {};
+};
+
+/// Of a log without scalars what its tensors tell, where the condition is about that.
+std::vector<LogState> states_of(const Condition& c, const analyzers::Findings& found) {
+  std::vector<LogState> all;
+  for (const auto* timelines : {&found.timelines, &found.run_timelines}) {
+    for (const TimelineFacts& facts : *timelines) all.push_back({facts.log, &facts});
+  }
+  if (!analyzers::gates::is_of_end(c)) return all;
+  for (const auto& log : found.analysis.logs) {
+    const bool has_tensors = !log.tensors.empty() || !log.peaks.empty();
+    const bool told = std::ranges::find(all, log.name, &LogState::log) != all.end();
+    if (has_tensors && !told) all.push_back({log.name});
+  }
+  for (LogState& state : all) {
+    const auto end =
+        std::ranges::find(found.broken_ends, state.log, &analyzers::overflow::BrokenEnd::log);
+    if (end != found.broken_ends.end()) state.broken_since = end->first;
+  }
+  return all;
+}
+
 /// Of the fields that every log has which tells its loss scale or its skipped steps.
 void test_timelines(const Condition& c, std::size_t number, const analyzers::Findings& found,
                     GateLines& lines) {
   const std::size_t before = lines.tests.size();
-  for (const auto* timelines : {&found.timelines, &found.run_timelines}) {
-    for (const TimelineFacts& facts : *timelines) {
-      lines.tests.push_back(tested(c, number, facts.log, analyzers::gates::measure(c, facts)));
-      lines.tests.back().of_log = true;
-    }
+  for (const LogState& state : states_of(c, found)) {
+    const auto value = analyzers::gates::measure(c, state.facts, state.broken_since);
+    lines.tests.push_back(tested(c, number, state.log, value));
+    lines.tests.back().of_log = true;
   }
   if (lines.tests.size() != before) return;
-  throw options::BadUsage(
-      fmt::format("--fail-if '{}': no log tells a loss scale or skipped steps", printable(c.text)));
+  const bool tensors = !found.analysis.tensors().empty() || !found.peaks.empty();
+  refuse(c, fmt::format("no log tells a loss scale or skipped steps; {}",
+                        tensors ? "use state or nonfinite_since, or a field of its tensors"
+                                : "no field of a log can be tested"));
 }
 
 }  // namespace
@@ -149,7 +210,7 @@ GateLines test_conditions(const std::vector<Condition>& conditions,
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     const bool of_log = analyzers::gates::is_of_timeline(conditions[i]);
     if (of_log) test_timelines(conditions[i], i, found, lines);
-    if (!of_log) test_condition(conditions[i], i, found.analysis, lines);
+    if (!of_log) test_condition(conditions[i], i, found, lines);
   }
   return lines;
 }

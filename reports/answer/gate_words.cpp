@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <limits>
+
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
@@ -35,7 +38,9 @@ std::string value_text(const Measured& value) {
                        share_range_text(share->low(), share->high()));
   }
   if (const auto* state = std::get_if<RunState>(&value)) return std::string(name_of(*state));
-  return count_text(std::get<Interval>(value));
+  const Interval& count = std::get<Interval>(value);
+  const bool bounded = count.high < std::numeric_limits<std::uint64_t>::max();
+  return bounded ? count_text(count) : "at least " + count_text(count.low);
 }
 
 }  // namespace

@@ -112,3 +112,60 @@ BAD_USAGE = [
 def test_bad_conditions_exit_with_2(log, command, condition, words):
     out, err = run(command, log, condition, expect=2)
     assert out == "" and words in err and "--fail-if" in err
+
+
+def dump(folder, outputs):
+    """As msprobe writes it: a layer for each output, given what the one before has made."""
+    def tensor(largest):
+        return {"type": "torch.Tensor", "dtype": "torch.float16", "shape": [2, 4], "Max": largest, "Min": -0.5}
+    nodes = {f"Module.l{i}.Linear.forward.0":
+             {"input_args": [tensor(outputs[i - 1] if i else 1.0)], "input_kwargs": {}, "output": [tensor(made)]}
+             for i, made in enumerate(outputs)}
+    folder.mkdir(parents=True)
+    (folder / "dump.json").write_text(json.dumps({"task": "statistics", "level": "L0", "dump_data_dir": None, "data": nodes}))
+    return folder
+
+
+def test_magnitudes_without_counts_are_tested_as_bounds(tmp_path):
+    fine = dump(tmp_path / "step0" / "rank0", [2.0, 4.0])
+    run("analyze", fine, "nan > 0", "inf > 0 for activation", "overflow > 0", "max_abs > 4", "state == broken",
+        "nonfinite_since >= 0")
+    bad = dump(tmp_path / "step1" / "rank0", [2.0, float("inf"), float("nan")])
+    _, err = run("analyze", bad, "nan > 0", "inf > 0 for *l1*", "state == broken", "nonfinite_since == 1", expect=4)
+    lines = [line.removeprefix(f"halfscope: {bad}: ") for line in err.splitlines() if " > 0" in line or " == " in line]
+    assert lines == ["tensor 'Module.l2.Linear.forward.0.output.0': nan at least 1 > 0",
+                     "tensor 'Module.l1.Linear.forward.0.output.0': inf at least 1 > 0",
+                     "state broken == broken", "nonfinite_since 1 == 1"]
+    _, err = run("analyze", bad, "nan > 5 for *l2*output*", expect=4)
+    assert "nan at least 1 > 5 is undecided: only bounds are known" in err
+    _, err = run("analyze", bad, "zero > 1", expect=2)
+    assert "largest magnitudes only; use nan, inf, overflow, flushed_to_zero or max_abs" in err
+    _, err = run("analyze", bad, "last_scale < 2", expect=2)
+    assert "no log tells a loss scale or skipped steps; use state or nonfinite_since" in err
+
+
+def test_a_log_of_tensors_that_ends_in_nan_is_broken(tmp_path):
+    save_file({"weight/a": np.full(3, np.nan, np.float32)}, tmp_path / "w.safetensors")
+    run("analyze", tmp_path / "w.safetensors", "state == broken", expect=4)
+    run("analyze", tmp_path / "w.safetensors", "state == collapsed")
+
+
+def test_what_a_log_has_instead_is_said(tmp_path):
+    line = "2026-01-13 12:00:00,123 - INFO - x.fc1_gradient_underflows% \t\t iteration={:06d} \t\t value=5.0000\n"
+    (tmp_path / "te.log").write_text("".join(line.format(step) for step in range(9)))
+    _, err = run("analyze", tmp_path / "te.log", "nan > 0", expect=2)
+    assert "no values of tensors" in err and "keep_in_bf16 in fp8" in err and "weight" not in err
+    (tmp_path / "scalars.csv").write_text("step,loss,lr\n" + "".join(f"{s},2.5,0.1\n" for s in range(9)))
+    _, err = run("analyze", tmp_path / "scalars.csv", "nan > 0", expect=2)
+    assert "use a field of its scalars: state, " in err
+
+
+@pytest.mark.parametrize("scale", [None, 1.0, 65536.0])
+def test_the_gate_of_the_guide_passes_a_run_that_trains(scale, tmp_path):
+    names = "step,loss" + ("" if scale is None else ",loss_scale")
+    rows = "".join(f"{s},{5 - s / 100}" + ("" if scale is None else f",{scale}") + "\n" for s in range(100))
+    (tmp_path / "train.csv").write_text(f"{names}\n{rows}")
+    guide = (ROOT / "docs" / "gates.md").read_text().split("```yaml\n- name: The run still trains")[1].split("```")[0]
+    conditions = [part.split("'")[0] for part in guide.split("--fail-if '")[1:]]
+    assert conditions
+    run("analyze", tmp_path / "train.csv", *conditions)
