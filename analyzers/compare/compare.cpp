@@ -307,9 +307,9 @@ bool some_in_bfloat16(const Analysis& a, const Analysis& b) {
 void require_counts(const Analysis& analysis) {
   const LogFindings& log = analysis.logs.front();
   if (log.kinds.empty()) return;
-  throw log::BadInput(log.name + ": is a log of " + log.kinds.front().name +
-                      ", which has bounds or scalars only; compare needs run logs or tensors: "
-                      "record both runs (docs/recording.md)");
+  throw log::BadInput(log.name + ": has bounds or scalars only (" + log.kinds.front().name +
+                      "); compare needs run logs or tensors: record both runs "
+                      "(docs/recording.md)");
 }
 
 }  // namespace

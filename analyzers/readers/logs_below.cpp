@@ -94,7 +94,7 @@ std::string list_text(const LogsBelow& below) {
   }
   if (below.logs.size() > named) list += fmt::format(" and {} more", below.logs.size() - named);
   if (!below.all) list += ", and perhaps others";
-  return fmt::format("; folders in it hold logs: {}; name one", list);
+  return fmt::format("is no log itself; the logs in it are {}; name one", list);
 }
 
 }  // namespace halfscope::analyzers::readers

@@ -21,7 +21,8 @@ struct LogsBelow {
 /// throws log::BadInput.
 LogsBelow logs_below(const std::filesystem::path& folder);
 
-/// "; it holds 2 logs: 'a' (run logs) and 'b' (console logs); name one", or nothing.
+/// "is no log itself; the logs in it are 'a' (run logs) and 'b' (console logs); name one", or
+/// nothing.
 std::string list_text(const LogsBelow& below);
 
 }  // namespace halfscope::analyzers::readers

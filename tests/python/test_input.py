@@ -373,7 +373,11 @@ REFUSED = [
     (b"", "is empty"),
     (gzip.compress(b""), "is empty"),
     (bytes(4096), "is nothing but zeros"),
-    (b"epoch 1 done\n" * 9, "is text without any line that Halfscope knows"),
+    (b"epoch 1 done\n" * 9, "is text without any line that Halfscope knows; docs/logs.md lists the lines; check that "
+     "this file has the run's output, or write its values as a CSV file with the columns step, loss and loss_scale"),
+    (b'{"epoch": 1, "xy": 2}\n' * 9, "is text without any line that Halfscope knows"),
+    (b"iter,loss\n1,2.5\n2,2.25\n", "is a CSV file without a column 'step'; name the column of the steps 'step'"),
+    (b"step,foo,bar\n1,2.5,1\n", "is a CSV file of which no column but 'step' has a name that Halfscope knows"),
     (gzip.compress(tarred()), "is gzip of a tar archive; unpack it"),
     (gzip.compress(gzip.compress(gzip.compress(b"loss: 1\n"))), "is gzip of text"),
 ]
@@ -402,3 +406,26 @@ def test_encrypted_archives_say_so(tmp_path):
     subprocess.run(["zip", "-q", "-P", "secret", "a.zip", "a.log"], cwd=tmp_path, check=True)
     _, err = run("analyze", tmp_path / "a.zip", expect=1)
     assert "encrypted" in err
+
+
+def test_of_two_logs_in_folders_one_is_to_be_named(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.log").write_text(OVERFLOW.format(65536, 32768))
+    _, err = run("analyze", tmp_path, expect=1)
+    assert err.startswith(f"halfscope: {tmp_path}: is no log itself; the logs in it are '{tmp_path}/a' (")
+    assert err.endswith("; name one\n")
+    assert "that Halfscope can read" not in err and "expected" not in err
+
+
+def test_json_that_is_cut_is_said_where(tmp_path):
+    (tmp_path / "trainer_state.json").write_text('{"global_step": 1,\n "log_history": [{"loss": 1.0, "step": 1}, {"ste')
+    _, err = run("analyze", tmp_path / "trainer_state.json")
+    assert "in line 2, byte " in err
+
+
+def test_a_progress_bar_without_a_line_break_is_cut_once(tmp_path):
+    bars = "".join(f"\r{n}/300 loss: 2.5 step={n} loss={3 - n / 200}" for n in range(300))
+    (tmp_path / "train.log").write_text(OVERFLOW.format(65536, 32768) + bars)
+    _, err = run("analyze", tmp_path / "train.log", expect=0)
+    assert "300 times" not in err and "299 times" not in err

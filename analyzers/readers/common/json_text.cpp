@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/readers/common/json_text.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <limits>
@@ -19,6 +22,8 @@ class JsonText {
  public:
   explicit JsonText(std::string_view text) : text_(text) { look(); }
 
+  /// Of the text that was given.
+  std::size_t place() const { return at_; }
   bool at_end() const { return instead_.empty() && at_ >= text_.size(); }
   char current() const { return instead_.empty() ? text_[at_] : instead_.front(); }
   void advance() {
@@ -98,6 +103,8 @@ class Sax : public nlohmann::json_sax<nlohmann::json> {
 
   /// Where the parser stopped, and why; empty where it did not.
   const std::string& error() const { return error_; }
+  /// The byte behind what is wrong, of what was parsed.
+  std::size_t place() const { return place_; }
 
   bool null() override {
     events_.null();
@@ -140,8 +147,9 @@ class Sax : public nlohmann::json_sax<nlohmann::json> {
     events_.end_array();
     return !events_.done();
   }
-  bool parse_error(std::size_t, const std::string& token,
+  bool parse_error(std::size_t place, const std::string& token,
                    const nlohmann::json::exception&) override {
+    place_ = place;
     error_ = "is not JSON at '" + log::printable(token.substr(0, kShown)) + "'";
     return false;
   }
@@ -154,7 +162,18 @@ class Sax : public nlohmann::json_sax<nlohmann::json> {
 
   JsonEvents& events_;
   std::string error_;
+  std::size_t place_ = 0;
 };
+
+/// " in line 3, byte 5 of it": the last byte before `place`.
+std::string place_text(std::string_view text, std::size_t place) {
+  const std::string_view before = text.substr(0, std::min(place, text.size()));
+  const auto lines = std::count(before.begin(), before.end(), '\n');
+  const std::size_t begin = before.rfind('\n') + 1;
+  const std::size_t byte = std::max<std::size_t>(before.size() - begin, 1);
+  return lines == 0 ? fmt::format(", byte {}", byte)
+                    : fmt::format(" in line {}, byte {} of it", lines + 1, byte);
+}
 
 }  // namespace
 
@@ -165,11 +184,11 @@ std::string read_json(std::string_view text, JsonEvents& events) {
   };
   if (text.size() <= kLongestString && !has("NaN") && !has("Infinity")) {  // twice as fast
     nlohmann::json::sax_parse(text, &sax);
-  } else {
-    JsonText json(text);
-    nlohmann::json::sax_parse(JsonIterator(&json), JsonIterator(nullptr), &sax);
+    return sax.error().empty() ? "" : sax.error() + place_text(text, sax.place());
   }
-  return sax.error();
+  JsonText json(text);
+  nlohmann::json::sax_parse(JsonIterator(&json), JsonIterator(nullptr), &sax);
+  return sax.error().empty() ? "" : sax.error() + place_text(text, json.place());
 }
 
 }  // namespace halfscope::analyzers::readers::common

@@ -30,7 +30,8 @@ class JsonEvents {
   virtual bool done() const { return false; }
 };
 
-/// One JSON text. Returns what is wrong with it, "is not JSON at 'x'"; empty where nothing is. What
+/// One JSON text. Returns what is wrong with it, "is not JSON at 'x' in line 3, byte 5 of it";
+/// empty where nothing is. Of a text of one line the line is not told. What
 /// is nested takes a bit of memory a level and no stack; a string of 16 MiB ends the text.
 std::string read_json(std::string_view text, JsonEvents& events);
 

@@ -159,12 +159,14 @@ void read_lines(const ConsoleFile& file, const std::vector<ConsoleSteps*>& engin
   common::Contradictions contradictions;
   LineSplit split(file.survey);
   for (ConsoleSteps* steps : engines) steps->begin(file.survey, contradictions);
+  std::optional<std::uint64_t> cut_line;  // a line has parts: the last one decides
   const auto see = [&](const ConsoleLine& line, std::uint64_t number, bool cut) {
-    if (cut && line.any()) contradictions.add(kCut, number);
+    cut_line = cut && line.any() ? std::optional(number) : std::nullopt;
     split.give(line, number, engines);
   };
   for_each_console_line(reading.log.at(file.path), see, reading.progress, reading.done,
                         reading.in_all, &contradictions);
+  if (cut_line) contradictions.add(kCut, *cut_line);
   reading.done += common::bytes_of(reading.log, {file.path});
   contradictions.tell(printable(file.path.string()), reading.notes);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -87,6 +88,39 @@ bool begins_without_case(std::string_view text, std::string_view with) {
          });
 }
 
+std::vector<std::string> cells_of(std::string_view line) {
+  std::vector<std::string> cells(1);
+  for (const char c : line) {
+    if (c == ',') {
+      cells.emplace_back();
+    } else if (std::isspace(static_cast<unsigned char>(c)) == 0 && c != '"') {
+      cells.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return cells;
+}
+
+/// Of a CSV file: names in the first line, numbers in the second.
+std::optional<Content> table_content(std::string_view text) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const std::vector<std::string> names = cells_of(text.substr(0, end));
+  std::string_view rest = text.substr(std::min(end + 1, text.size()));
+  const std::vector<std::string> first = cells_of(rest.substr(0, rest.find('\n')));
+  const auto is_number = [](const std::string& cell) {
+    return cell.empty() || cell.find_first_not_of("0123456789.+-einfa") == std::string::npos;
+  };
+  const bool named = std::ranges::none_of(names, is_number);
+  if (names.size() < 2 || first.size() != names.size() || !named) return std::nullopt;
+  if (!std::ranges::any_of(first, is_number)) return std::nullopt;
+  if (std::ranges::find(names, "step") == names.end()) {
+    return Content{"a CSV file without a column 'step'",
+                   "name the column of the steps 'step', in the first line; beside it, the columns "
+                   "loss and loss_scale are read"};
+  }
+  return Content{"a CSV file of which no column but 'step' has a name that Halfscope knows",
+                 "name the columns loss and loss_scale, in the first line"};
+}
+
 Content text_content(std::string_view text) {
   const std::size_t first = std::min(text.find_first_not_of(" \t\r\n"), text.size());
   text.remove_prefix(first);
@@ -94,8 +128,10 @@ Content text_content(std::string_view text) {
     return {"an HTML page", "save the log itself, not the page that shows it"};
   }
   if (text.starts_with("<?xml")) return {"XML", std::string(kNameLog)};
+  if (const auto table = table_content(text)) return *table;
   return {"text without any line that Halfscope knows",
-          "docs/logs.md lists the lines; check that this file has the run's output"};
+          "docs/logs.md lists the lines; check that this file has the run's output, or write its "
+          "values as a CSV file with the columns step, loss and loss_scale"};
 }
 
 Content zip_content(const log::OpenFile& file) {
