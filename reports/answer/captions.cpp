@@ -58,8 +58,14 @@ Caption policy_flushed_caption() {
           "dashed may be. The dot is the worst step, at most."};
 }
 
-Caption timeline_caption() {
-  return {"Loss scale of the run", "Triangles are skipped steps whose number is known."};
+Caption timeline_caption(const analyzers::Findings& found) {
+  const bool marks = std::ranges::any_of(found.analysis.logs, [](const auto& log) {
+    return std::ranges::any_of(log.scalars, [](const log::StepScalars& scalars) {
+      return scalars.found_inf.value_or(false);
+    });
+  });
+  return {"Loss scale of the run",
+          marks ? "Triangles are skipped steps whose number is known." : ""};
 }
 
 Caption quantised_caption(const std::string& tensors) {

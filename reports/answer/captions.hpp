@@ -34,7 +34,7 @@ Caption headroom_caption(const analyzers::Study& study);
 Caption headroom_steps_caption();
 Caption policy_scales_caption();
 Caption policy_flushed_caption();
-Caption timeline_caption();
+Caption timeline_caption(const analyzers::Findings& found);
 /// tensors: map_title() of the tensors of a heat map.
 Caption quantised_caption(const std::string& tensors);
 /// That the heat maps of such tensors show nothing.

@@ -103,7 +103,7 @@ std::map<std::string, answer::Caption, std::less<>> captions(const Study& study)
           {"trends", answer::headroom_steps_caption()},
           {"policy-scales", answer::policy_scales_caption()},
           {"policy-flushed", answer::policy_flushed_caption()},
-          {"timeline", answer::timeline_caption()},
+          {"timeline", answer::timeline_caption(study)},
           {"fits", answer::fits_caption()}};
 }
 

@@ -49,10 +49,11 @@ std::string note_html(const answer::Caption& caption) {
 
 std::string chart_html(const answer::Caption& caption, std::string_view chart,
                        std::string_view more) {
+  const std::string note = note_html(caption);
   return fmt::format(
-      "<div><h3>{}</h3><p class=\"note\">{}</p><figure class=\"chart\" "
-      "data-chart=\"{}\"{}></figure></div>\n",
-      answer::html_escape(caption.title), note_html(caption), chart, more);
+      "<div><h3>{}</h3>{}<figure class=\"chart\" data-chart=\"{}\"{}></figure></div>\n",
+      answer::html_escape(caption.title), note.empty() ? "" : "<p class=\"note\">" + note + "</p>",
+      chart, more);
 }
 
 std::string per_log(const analyzers::underflow::Analysis& analysis,

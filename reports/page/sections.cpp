@@ -21,6 +21,7 @@
 #include "reports/page/policies_html.hpp"
 #include "reports/page/quantised_data.hpp"
 #include "reports/page/section_html.hpp"
+#include "reports/page/timeline_data.hpp"
 
 namespace halfscope::reports::page {
 
@@ -123,10 +124,11 @@ std::string timeline_section(const Study& study) {
   if (logs.empty()) return "";
   std::string body;
   for (const answer::Section& log : logs) body += section_html(log);
-  return section(answer::name_of(Evidence::timeline), "History of the loss scale",
-                 logs.front().sentences.front(),
-                 body + chart_html(answer::timeline_caption(), "timeline"),
-                 study.analysis.tensors().empty());
+  return section(
+      answer::name_of(Evidence::timeline), "History of the loss scale",
+      logs.front().sentences.front(),
+      draws_timeline(study) ? body + chart_html(answer::timeline_caption(study), "timeline") : body,
+      study.analysis.tensors().empty());
 }
 
 std::string overflow_section(const Study& study) {

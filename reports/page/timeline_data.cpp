@@ -3,15 +3,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <utility>
 
 #include "reports/page/own_chart.hpp"
 
 namespace halfscope::reports::page {
 
-using analyzers::underflow::Analysis;
+using analyzers::scale_history::TimelineFacts;
 using json = nlohmann::ordered_json;
 
 namespace {
@@ -39,7 +41,8 @@ json changes(const Rows& rows) {
 
 /// A step without a scale has the one before. Of skipped steps that are not told apart, the scales
 /// before and after them.
-json rows_of(const analyzers::underflow::LogFindings& log) {
+/// The last scale lasts to the last step, unless it must have grown unseen.
+json rows_of(const analyzers::underflow::LogFindings& log, const TimelineFacts& facts) {
   Rows rows;
   std::optional<double> scale;
   for (const log::StepScalars& scalars : log.scalars) {
@@ -49,21 +52,37 @@ json rows_of(const analyzers::underflow::LogFindings& log) {
   }
   for (const auto& range : log.skips) {
     add_row(rows, range.first, range.scale_from, false);
-    if (range.last) add_row(rows, *range.last + 1, range.scale_to, false);
+    // Of a log that ends among them: no earlier than if each step was skipped.
+    const auto skipped = static_cast<std::int64_t>(range.count.low);
+    add_row(rows, range.last ? *range.last + 1 : range.first + skipped, range.scale_to, false);
   }
+  const bool ends_before = !rows.empty() && facts.last && rows.rbegin()->first < *facts.last;
+  if (ends_before && !facts.grew_unseen) add_row(rows, *facts.last, facts.scale_last, false);
   return changes(rows);
+}
+
+/// By the log's number; of those alone that have rows.
+std::map<std::size_t, json> rows_of(const analyzers::Findings& found) {
+  std::map<std::size_t, json> all;
+  const auto& logs = found.analysis.logs;
+  for (const TimelineFacts& facts : found.timelines) {
+    const auto log = std::ranges::find(logs, facts.log, &analyzers::underflow::LogFindings::name);
+    if (log == logs.end()) continue;
+    json rows = rows_of(*log, facts);
+    if (!rows.empty()) all[static_cast<std::size_t>(log - logs.begin())] = std::move(rows);
+  }
+  return all;
 }
 
 }  // namespace
 
+bool draws_timeline(const analyzers::Findings& found) { return !rows_of(found).empty(); }
+
 void put_timeline_chart(const analyzers::Findings& found, json& to) {
-  if (found.timelines.empty()) return;
-  const Analysis& analysis = found.analysis;
+  const std::map<std::size_t, json> all = rows_of(found);
+  if (all.empty()) return;
   to["timeline"] = own_chart({"step", "scale", "log2", "skipped"});
-  for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
-    const json rows = rows_of(analysis.logs[log]);
-    if (!rows.empty()) to["timeline"]["rows"][std::to_string(log)]["all"] = rows;
-  }
+  for (const auto& [log, rows] : all) to["timeline"]["rows"][std::to_string(log)]["all"] = rows;
 }
 
 }  // namespace halfscope::reports::page

@@ -8,6 +8,9 @@
 
 namespace halfscope::reports::page {
 
+/// Whether some log has a loss scale to draw.
+bool draws_timeline(const analyzers::Findings& found);
+
 /// Adds "timeline", the chart of it, to own_charts_json().
 void put_timeline_chart(const analyzers::Findings& found, nlohmann::ordered_json& to);
 

@@ -139,6 +139,30 @@ def test_a_timeline_without_skipped_steps_is_drawn(browser, folder, tmp_path):  
     assert len(rows) == 3 and not any(row["skipped"] for row in rows)
 
 
+DEEPSPEED = "[Rank 0] step={}, skipped={}, lr=[0.0003], mom=[(0.9, 0.95)]\n"
+OVERFLOW = "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: {}, reducing to {}\n"
+
+
+def test_a_scale_is_drawn_to_the_end_of_its_log(browser, tmp_path):  # noqa: F811
+    falls = [OVERFLOW.format(2**k, 2 ** (k - 1)) for k in range(16, 0, -1)]
+    text = DEEPSPEED.format(10, 0) + "".join(falls[:9]) + DEEPSPEED.format(20, 9) + "".join(falls[9:])
+    (tmp_path / "train.log").write_text(text)
+    halfscope("report", tmp_path / "train.log", "--out", tmp_path / "page.html")
+    quiet(browser, tmp_path / "page.html")
+    view = "window.halfscopeViews.timeline"
+    rows = browser.execute_script(f"return {view}.data('timeline')")
+    assert rows[0]["scale"] == 65536 and rows[-1]["scale"] == 1 and rows[-1]["step"] >= 27
+    assert browser.execute_script(f"return {view}.scale('y').domain()[0]") < 0  # above the axis
+    assert "Triangles" not in (tmp_path / "page.html").read_text()
+
+
+def test_a_log_without_a_scale_has_no_chart_of_it(browser, tmp_path):  # noqa: F811
+    (tmp_path / "loss.csv").write_text("step,loss\n" + "".join(f"{n},{3 - n / 50}\n" for n in range(100)))
+    halfscope("report", tmp_path / "loss.csv", "--out", tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert 'data-chart="timeline"' not in text and "Loss scale of the run" not in text
+
+
 def test_a_missing_parameter_is_said(browser, folder):  # noqa: F811
     page = folder / "pages/full.html"
     open_page(browser, page)
