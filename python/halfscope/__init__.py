@@ -9,6 +9,7 @@ compare(a, b)         Comparison: two runs tensor by tensor
 report(logs)          Report: everything on one page
 halfscope.arrays      the emulator on arrays: rounding, conversions, sums and products
 halfscope.torch       Recorder: records a PyTorch training run; emulate: runs it as if in 16 bits
+halfscope.lightning, halfscope.transformers   RecorderCallback: the Recorder for these trainers
 
 The results are mappings with the fields of docs/json.md, which are attributes too. They have
 to_pandas(), to_arrow(), charts, save_html(), save_svg(), save_png(), and a display of their own in
