@@ -36,24 +36,35 @@ Interval lost_to(const ScaleChange& jump, const TimelineFacts& facts) {
   return lost;
 }
 
+void add_jump(const ScaleChange& change, TimelineFacts& facts) {
+  if (!facts.jump) {
+    facts.jump = ScaleJump{
+        change.after, *change.by, change.from, change.to, change.to == facts.scale_first, 0};
+  }
+  ScaleJump& jump = *facts.jump;
+  ++jump.times;
+  if (facts.skips_told) jump.lost = jump.lost.value_or(Interval()) + lost_to(change, facts);
+}
+
 }  // namespace
 
-std::optional<ScaleJump> scale_jump(const TimelineFacts& facts) {
-  if (facts.numbered) return std::nullopt;
+void set_jump(TimelineFacts& facts) {
+  if (facts.numbered) return;
   const auto& settings = facts.settings;
   const std::uint64_t seen = settings && settings->window ? settings->window->low : 0;
   const double window = std::max(kShortestWindow, static_cast<double>(seen));
-  std::optional<ScaleJump> jump;
+  std::optional<double> before_reset;  // of the reductions since
   for (const ScaleChange& change : facts.changes) {
-    if (!is_jump(change, window)) continue;
-    if (!jump) {
-      jump = ScaleJump{
-          change.after, *change.by, change.from, change.to, change.to == facts.scale_first, 0};
+    if (is_jump(change, window)) {
+      add_jump(change, facts);
+      before_reset = change.from;
+    } else if (change.to > change.from) {
+      before_reset.reset();
     }
-    ++jump->times;
-    if (facts.skips_told) jump->lost = jump->lost.value_or(Interval()) + lost_to(change, facts);
+    for (ScaleFall& fall : facts.falls) {
+      if (fall.first == change.after && fall.from == change.from) fall.before_reset = before_reset;
+    }
   }
-  return jump;
 }
 
 }  // namespace halfscope::analyzers::scale_history

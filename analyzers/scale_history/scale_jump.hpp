@@ -6,7 +6,8 @@
 
 namespace halfscope::analyzers::scale_history {
 
-/// The first one; empty where the scale grew as dynamic ones grow.
-std::optional<ScaleJump> scale_jump(const TimelineFacts& facts);
+/// Sets TimelineFacts::jump, where the scale did not grow as dynamic ones grow, and
+/// ScaleFall::before_reset. Needs TimelineFacts::settings.
+void set_jump(TimelineFacts& facts);
 
 }  // namespace halfscope::analyzers::scale_history

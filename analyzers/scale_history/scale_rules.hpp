@@ -15,6 +15,9 @@ namespace halfscope::analyzers::scale_history {
 /// MindSpore (1000) have.
 inline constexpr std::uint64_t kUsualWindow = 1000;
 
+/// The share of steps that growth skips at the most: two in 100, with a hysteresis of 2.
+inline constexpr double kMostToGrowth = 0.02;
+
 /// Whether skipped steps may leave a scale as it was because it is the least allowed: it is the
 /// least of the run, and no floor is as high as this.
 inline bool may_be_floor(double scale, const TimelineFacts& facts) {

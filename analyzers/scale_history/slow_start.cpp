@@ -18,6 +18,12 @@ bool is_full(const SkippedSteps& range) {
   return range.last && range.count.low == static_cast<std::uint64_t>(*range.last - range.first + 1);
 }
 
+/// Whether more of these steps were skipped than growth of a scale costs.
+bool exceeds_growth(const SkippedSteps& range) {
+  const std::int64_t steps = range.last.value_or(range.first) - range.first + 1;
+  return static_cast<double>(range.count.low) > kMostToGrowth * static_cast<double>(steps);
+}
+
 /// The scale that the log tells at a step.
 std::optional<double> scale_of_step(const LogFindings& log, std::int64_t step) {
   for (const log::StepScalars& scalars : log.scalars) {
@@ -32,7 +38,7 @@ double most_of(const SkippedSteps& range) {
 }
 
 /// The steps skipped from the first one on: one and all, or, of steps that are not told apart,
-/// while the scale came down.
+/// while the scale came down, or, of the first of these, more than growth explains.
 SlowStart skipped_at_start(const TimelineFacts& facts, std::int64_t first) {
   SlowStart start;
   for (std::int64_t step = first;;) {
@@ -46,7 +52,8 @@ SlowStart skipped_at_start(const TimelineFacts& facts, std::int64_t first) {
     if (range == facts.ranges.end() || range->first != step || !range->last) return start;
     const auto from = range->scales.empty() ? range->scale_from : std::optional(most_of(*range));
     const bool falls = from && range->scale_to && *range->scale_to < *from;
-    if (!falls && !is_full(*range)) return start;
+    const bool unseen = !from && range->first == first && exceeds_growth(*range);
+    if (!falls && !unseen && !is_full(*range)) return start;
     start.skipped += range->count.low;
     start.last = *range->last;
     start.scale = range->scale_to;

@@ -47,7 +47,10 @@ std::vector<Point> points_of(const LogFindings& log, const TimelineFacts& facts)
 
 void set_scales(const std::vector<Point>& points, TimelineFacts& facts) {
   for (const Point& point : points) {
-    if (!facts.scale_first) facts.scale_first = point.scale;
+    if (!facts.scale_first) {
+      facts.scale_first = point.scale;
+      facts.scale_first_step = point.step;
+    }
     facts.scale_last = point.scale;
     facts.scale_least = std::min(facts.scale_least.value_or(point.scale), point.scale);
     facts.scale_most = std::max(facts.scale_most.value_or(point.scale), point.scale);
@@ -321,8 +324,9 @@ TimelineFacts facts_of(const LogFindings& log) {
 const ScaleFall* TimelineFacts::collapse() const {
   constexpr double kDeep = 1024;  // gradients that grew so far go on to
   const auto found = std::ranges::find_if(falls, [&](const ScaleFall& fall) {
-    const bool deep = fall.to <= 1 || (!at_start(fall) && fall.from / fall.to >= kDeep);
-    return deep && !fall.over && scale_last.value_or(fall.to) * kCollapse <= fall.from;
+    const double from = fall.net_from();
+    const bool deep = fall.to <= 1 || (!at_start(fall) && from / fall.to >= kDeep);
+    return deep && !fall.over && scale_last.value_or(fall.to) * kCollapse <= from;
   });
   return found == falls.end() ? nullptr : &*found;
 }

@@ -3,6 +3,7 @@
 // the scale went, where it collapsed, and which tensor drove that.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -45,6 +46,11 @@ struct ScaleFall {
   std::uint64_t reductions = 0;  ///< that the log tells
   std::optional<ScaleDriver> driver;
   bool over = false;  ///< the scale grew again, or must have, twice at least
+  /// It follows a scale that began anew (ScaleJump): the scale before that.
+  std::optional<double> before_reset = {};
+
+  /// The scale that it fell from, less what a scale that began anew had risen before.
+  double net_from() const { return std::min(from, before_reset.value_or(from)); }
 };
 
 /// What of a run's scalars was NaN or infinite.
@@ -61,9 +67,10 @@ struct Nonfinite {
   std::optional<std::int64_t> since = {};
   std::int64_t last_since = 0;
   std::uint64_t count_since = 0;
-  std::int64_t last_before = 0;  ///< of those before `since`
-  bool finite_before = false;    ///< some step has a finite one
-  bool finite_loss = false;      ///< since `since` some step has a finite loss
+  std::int64_t last_before = 0;        ///< of those before `since`
+  bool finite_before = false;          ///< some step has a finite one
+  bool finite_loss = false;            ///< since `since` some step has a finite loss
+  std::vector<std::int64_t> few = {};  ///< the last steps that count, three at the most
   /// Whether it is there to stay, and not what a scaler skips now and then or at its start.
   bool lasts() const;
 };
@@ -85,9 +92,12 @@ std::string_view name_of(RunState state);  ///< as JSON has it
 
 /// Most or all steps were skipped, and lowering the scale did not help.
 struct SkippedInVain {
-  std::int64_t first = 0, last = 0;  ///< among these steps, the log's last ones
-  Interval skipped;                  ///< of them
-  bool all = false;                  ///< every one was
+  /// Among these steps, the log's last ones; without `last` the log ends before it tells their
+  /// numbers: applied steps may lie between `first` and the skipped ones.
+  std::int64_t first = 0;
+  std::optional<std::int64_t> last = {};
+  Interval skipped;  ///< of them
+  bool all = false;  ///< every one was
 };
 
 /// The first steps, skipped while the scale came down.
@@ -145,8 +155,9 @@ struct TimelineFacts {
   frames::PrintingRanks ranks;
   bool ended_at_minimum = false;  ///< LogKind::ended_at_minimum
   std::optional<double> scale_first, scale_last, scale_least, scale_most;
-  std::vector<ScaleChange> changes;  ///< ascending
-  std::vector<ScaleFall> falls;      ///< deepest first, a few
+  std::optional<std::int64_t> scale_first_step;  ///< of scale_first, where it is told of one
+  std::vector<ScaleChange> changes;              ///< ascending
+  std::vector<ScaleFall> falls;                  ///< deepest first, a few
   /// The scale must have grown after the last one told: so many clean steps follow.
   bool grew_unseen = false;
   bool magnitudes = false;  ///< of gradients, at any step
@@ -175,7 +186,8 @@ struct TimelineFacts {
   /// Whether surely no more were.
   bool few_skipped() const;
   /// The deepest fall to a scale of 1 or less, which scales nothing any more, or to a thousandth in
-  /// the course of the run, and that is not over; null where there is none.
+  /// the course of the run, by ScaleFall::net_from(), and that is not over; null where there is
+  /// none.
   const ScaleFall* collapse() const;
   /// Whether the scale fell from the first one told on, or some steps later.
   bool at_start(const ScaleFall& fall) const;

@@ -20,6 +20,7 @@ namespace {
 constexpr std::uint64_t kLeastInVain = 10;  // a scale that starts high needs some skipped steps
 constexpr double kMost = 0.5;               // of the steps
 constexpr std::uint64_t kMany = 3;
+constexpr std::size_t kFewNamed = 3;  // steps, as answers name them one by one
 /// Steps that a start may cost: from 2^32 to 1 by halves, each after two overflows.
 constexpr std::uint64_t kLongestStart = 64;
 constexpr double kFew = 0.05;                // of the steps: TimelineFacts::many_skipped()
@@ -87,6 +88,8 @@ void add_nonfinite(std::int64_t step, std::uint64_t count, bool skipped, Nonfini
   if (found.count == 0) found.first = step;
   found.last = step;
   found.count += count;
+  found.few.push_back(step);
+  if (found.few.size() > kFewNamed) found.few.erase(found.few.begin());
   if (skipped) {
     ++found.at_skips;
     return;
@@ -206,6 +209,9 @@ void set_in_vain(TimelineFacts& facts, const Steps& steps) {
   const Steps at_one{facts.first_at_one.value_or(steps.first), steps.last};
   if (tail >= kLeastInVain) {
     facts.in_vain = SkippedInVain{from, steps.last, tail, true};
+    const bool placed =
+        facts.ranges.empty() || facts.ranges.back().last || from < facts.ranges.back().first;
+    if (!placed) facts.in_vain->last.reset();
   } else if (facts.attempts && !facts.slow_start && are_most(facts.skipped_in_all.low, steps)) {
     facts.in_vain = SkippedInVain{steps.first, steps.last, facts.skipped_in_all,
                                   facts.skipped_in_all.low == *facts.attempts};
@@ -315,9 +321,9 @@ void set_state(const LogFindings& log, TimelineFacts& facts) {
   if (steps) set_in_vain(facts, *steps);
   set_schedule(log, facts);
   if (!facts.scale_first && !facts.numbered) facts.burst = burst_of(facts);
-  facts.state = state_of(facts);
   facts.settings = scale_settings(log, facts);
-  facts.jump = scale_jump(facts);
+  set_jump(facts);
+  facts.state = state_of(facts);
 }
 
 bool Nonfinite::lasts() const {

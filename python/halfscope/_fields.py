@@ -378,7 +378,7 @@ class SkippedInVain(Record):
 
     __slots__ = ()
     first: int
-    last: int
+    last: int | None
     skipped: int | list[int]
 
 
@@ -1001,7 +1001,7 @@ class Answer(Record):
     __slots__ = ()
     headline: str
     action: str | None
-    scale: str
+    scale: str | None
     clear: str | None = field('clear')  # type: ignore[assignment]
     findings: list[Finding]
     paste: str | None

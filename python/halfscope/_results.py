@@ -86,7 +86,8 @@ class Recommendation(Result, RecommendationFields):
         """The headline with its action, and the sentence on the loss scale."""
         answer = self["answer"]
         lead = " ".join(filter(None, (answer["headline"], answer.get("action"))))
-        return [lead] if answer["headline"] == answer["scale"] else [lead, answer["scale"]]
+        scale = answer.get("scale", "")
+        return [lead, scale] if scale not in ("", answer["headline"]) else [lead]
 
     def _findings(self):
         answer = self["answer"]

@@ -31,7 +31,7 @@ bool leads(const Study& study, const Finding& worst) {
 std::vector<std::string> Answer::first_lines() const {
   std::vector<std::string> lines;
   if (lead) lines.push_back(lead->title + (lead->action.empty() ? "" : " ") + lead->action);
-  lines.push_back(scale);
+  if (!scale.empty()) lines.push_back(scale);
   return lines;
 }
 

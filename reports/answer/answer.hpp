@@ -31,7 +31,7 @@ inline constexpr std::string_view kDetailsTitle = "Evidence for the scale";
 struct Answer {
   /// What harms most, where no loss scale brings it back, or where none can be recommended.
   std::optional<Finding> lead;
-  std::string scale;                 ///< a sentence or more on the loss scale
+  std::string scale;                 ///< sentences on the loss scale; none where the lead says all
   std::vector<Number> numbers;       ///< what is lost, what to use, what limits it
   std::vector<Finding> findings;     ///< in order of harm, without the lead
   std::string clear;                 ///< said where nothing harms: no more than the log can show

@@ -39,8 +39,7 @@ void alarms(const Study& study, List& to) {
 void collapse(const Study& study, List& to) {
   const auto words = collapse_words(study);
   if (!words || ends_broken(study)) return;  // then alarms say it
-  to.push_back(
-      {Severity::breaks, words->what, words->driver + " " + words->action, Evidence::timeline});
+  to.push_back({Severity::breaks, words->what, words->rest(), Evidence::timeline});
 }
 
 void lasting(const Study& study, List& to) {

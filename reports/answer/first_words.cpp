@@ -20,13 +20,14 @@ using analyzers::scale_history::TimelineFacts;
 AlarmWords static_words(const TimelineFacts& facts) {
   const analyzers::scale_history::SkippedInVain& skips = *facts.in_vain;
   const std::string scale = scale_name(*facts.scale_last);
+  const std::int64_t last = skips.last.value_or(facts.last_attempt);  // a run log tells each step
   AlarmWords words;
   words.lasts = words.scale_helps = true;
   words.what = skips.all
                    ? fmt::format("Every step from {} to {} was skipped, all {}, at loss scale {}.",
-                                 skips.first, skips.last, count_text(skips.skipped), scale)
+                                 skips.first, last, count_text(skips.skipped), scale)
                    : fmt::format("{} of the steps {} to {} were skipped, at loss scale {}.",
-                                 count_text(skips.skipped), skips.first, skips.last, scale);
+                                 count_text(skips.skipped), skips.first, last, scale);
   words.action =
       "The scale never changed, and a smaller one may help: run again with a dynamic loss scale, "
       "which falls until steps are applied.";
@@ -85,7 +86,8 @@ std::string first_text(const analyzers::Findings& found) {
     out += plain(words.what + (words.action.empty() ? "" : " ") + words.action) + "\n";
   }
   if (const auto collapse = collapse_words(found)) {
-    out += collapse->what + " " + collapse->driver + "\n";
+    const std::string rest = collapse->rest();
+    out += collapse->what + (rest.empty() ? "" : " ") + rest + "\n";
   }
   return out;
 }

@@ -182,27 +182,18 @@ std::string counts_text(const View& view) {
                             plural(tensors.size(), "tensor"), plural(view.steps.size(), "step"));
 }
 
-/// What a log without tensors has instead: of the loss scale no more than it tells.
+/// What a log without tensors has instead, where it has the loss scale or counts skipped steps.
 std::string scalars_text(const View& view) {
-  std::uint64_t steps = 0, of_scale = 0;
-  for (const log::StepScalars& scalars : view.log.scalars) {
-    ++steps;
-    of_scale += scalars.loss_scale || scalars.found_inf ? 1 : 0;
-  }
-  if (of_scale > 0) {
-    return fmt::format("; the scalars of {} show what the loss scale did", plural(steps, "step"));
-  }
-  const bool has_counter = std::ranges::any_of(
+  const std::string steps = plural(view.log.scalars.size(), "step");
+  const bool of_scale = std::ranges::any_of(view.log.scalars, [](const log::StepScalars& scalars) {
+    return scalars.loss_scale || scalars.found_inf;
+  });
+  if (of_scale) return fmt::format("; the scalars of {} show what the loss scale did", steps);
+  const bool counted = std::ranges::any_of(
       view.log.kinds, [](const auto& kind) { return kind.counted_from.has_value(); });
-  if (!view.log.skips.empty() || steps == 0) return "";
-  if (has_counter) {
-    return fmt::format(
-        "; the scalars of {} have no loss scale, and their counter shows no skipped step",
-        plural(steps, "step"));
-  }
+  if (!counted || !view.log.skips.empty() || view.log.scalars.empty()) return "";
   return fmt::format(
-      "; the scalars of {} have no loss scale and do not say which steps were skipped",
-      plural(steps, "step"));
+      "; the scalars of {} have no loss scale, and their counter shows no skipped step", steps);
 }
 
 std::string tensors_text(const View& view) {

@@ -12,6 +12,7 @@
 #include "reports/answer/snippets.hpp"
 #include "reports/answer/summary.hpp"
 #include "reports/answer/text.hpp"
+#include "reports/answer/timeline_words.hpp"
 #include "reports/answer/update_sums.hpp"
 
 namespace halfscope::reports::answer {
@@ -93,6 +94,33 @@ std::string own_scale_text(const Study& study) {
                      no_scale_text(study));
 }
 
+/// Whether the scale's history is all that the study has.
+bool history_alone(const Study& study) {
+  return study.advice.no_scale == analyzers::recommend::NoScale::no_gradients &&
+         study.advice.roles_found.empty() && study.quantised.empty() && study.peaks.empty() &&
+         study.timelines.size() == 1;
+}
+
+/// What the history of the scale advises; empty where its own sentences say all.
+std::string history_text(const Study& study) {
+  const analyzers::scale_history::TimelineFacts& facts = study.timelines.front();
+  using analyzers::scale_history::RunState;
+  switch (facts.state) {
+    case RunState::not_needed: return "";
+    case RunState::normal:
+      if (!facts.scale_first) return "";
+      return facts.changes.empty()
+                 ? fmt::format("Keep the loss scale of {}.", scale_name(*facts.scale_first))
+                 : "Keep the settings of the loss scale.";
+    case RunState::broken:
+      if (facts.scale_last.value_or(1) > 1) return "";  // a lower one may help
+      [[fallthrough]];
+    case RunState::collapsed: return "No loss scale is recommended: the scale is not the cause.";
+    default: break;
+  }
+  return fmt::format("{}: {}.", no_scale_title(study.advice), no_scale_text(study));
+}
+
 }  // namespace
 
 std::string scale_sentence(const Study& study, bool fine) {
@@ -101,6 +129,7 @@ std::string scale_sentence(const Study& study, bool fine) {
     return may_use_text(study);
   }
   if (!advice.static_log2 && !advice.dynamic.empty()) return own_scale_text(study);
+  if (!advice.static_log2 && history_alone(study)) return history_text(study);
   if (!advice.static_log2) {
     return fmt::format("{}: {}.", no_scale_title(advice), no_scale_text(study));
   }

@@ -21,14 +21,16 @@ using analyzers::scale_history::TimelineFacts;
 std::string place_text(const TimelineFacts& facts) {
   if (facts.settings) return "it settled at " + scale_name(facts.settings->init);
   if (!facts.scale_first) return "";
-  if (facts.changes.empty()) return "it stays at " + scale_name(*facts.scale_first);
+  if (facts.changes.empty()) {
+    return fmt::format("it is {} wherever the log shows it", scale_name(*facts.scale_first));
+  }
   return fmt::format("it went from {} to {}", scale_name(*facts.scale_first),
                      scale_name(*facts.scale_last));
 }
 
 std::string skips_text(const TimelineFacts& facts) {
   if (!facts.skips_told) {
-    return facts.halvings == 0   ? "it never fell"
+    return facts.halvings == 0   ? "no line shows a fall"
            : facts.halvings == 1 ? "it was halved once"
                                  : fmt::format("it was halved {} times", facts.halvings);
   }
@@ -46,17 +48,22 @@ std::string clean_steps(const Interval& window) {
 /// What growth costs, and whether that can be less.
 std::string growth_text(const ScaleSettings& settings) {
   if (!settings.window) return "";
-  const std::string grows = fmt::format("The scale doubles after {}, which costs a step each time",
-                                        clean_steps(*settings.window));
+  const std::string steps =
+      settings.hysteresis == 1 ? "a step" : fmt::format("{} steps", settings.hysteresis);
+  const std::string grows = fmt::format("The scale doubles after {}, which costs {} each time",
+                                        clean_steps(*settings.window), steps);
   return settings.longer ? fmt::format("{}: let it double after {}.", grows, *settings.longer)
                          : grows + ".";
 }
 
 AlarmWords normal_words(const TimelineFacts& facts) {
   const std::string place = place_text(facts);
+  const bool constant = facts.scale_first && facts.changes.empty();
+  const std::string skips = constant && !facts.skips_told ? "" : skips_text(facts);
   const bool numbered = facts.numbered && facts.skipped_in_all.high > 0;
-  return {fmt::format("The loss scale is normal: {}{}{}{}.", place, place.empty() ? "" : ", and ",
-                      skips_text(facts), numbered ? ", and it grew again between them" : ""),
+  return {fmt::format("The loss scale is normal: {}{}{}{}.", place,
+                      place.empty() || skips.empty() ? "" : ", and ", skips,
+                      numbered ? ", and it grew again between them" : ""),
           facts.settings ? growth_text(*facts.settings) : "", false, true};
 }
 
@@ -90,6 +97,19 @@ std::string jump_text(const ScaleJump& jump) {
                      again, lost);
 }
 
+/// How a framework saves and loads the state of its scaler; empty where nothing is known of it.
+std::string_view state_of_scaler(Tool tool) {
+  switch (tool) {
+    case Tool::megatron:
+      return ". Megatron-LM has it in the optimizer's state: use neither --no-save-optim nor "
+             "--no-load-optim";
+    case Tool::apex: return " (amp.state_dict())";
+    case Tool::other:
+    case Tool::tensorboard: return " (scaler.state_dict() in PyTorch)";
+    default: return "";
+  }
+}
+
 }  // namespace
 
 AlarmWords state_words(const TimelineFacts& facts) {
@@ -103,11 +123,12 @@ AlarmWords state_words(const TimelineFacts& facts) {
           facts.settings ? growth_text(*facts.settings) : "", false, true};
 }
 
-AlarmWords jump_words(const TimelineFacts& facts) {
+AlarmWords jump_words(const TimelineFacts& facts, Tool tool) {
   if (!facts.jump) return {};
   return {jump_text(*facts.jump),
-          "A scaler that begins anew was not restored at resume: save and load its state with the "
-          "checkpoint (scaler.state_dict() in PyTorch)."};
+          fmt::format("A scaler that begins anew was not restored at resume: save and load its "
+                      "state with the checkpoint{}.",
+                      state_of_scaler(tool))};
 }
 
 AlarmWords schedule_words(const TimelineFacts& facts, Tool tool) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a log's scalars and skipped steps show to be wrong: the first sentences of an answer.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "analyzers/scale_history/timeline_facts.hpp"
@@ -28,9 +30,16 @@ std::string_view steps_name(const TimelineFacts& facts) {
   return facts.numbered ? "entries" : "steps";
 }
 
+/// The steps one by one, where `few` is all of them.
 std::string where_text(std::int64_t first, std::int64_t last, std::uint64_t count,
-                       const TimelineFacts& facts) {
+                       const std::vector<std::int64_t>& few, const TimelineFacts& facts) {
   if (first == last) return fmt::format("at {} {}", step_name(facts), first);
+  const std::size_t from = few.size() - std::min<std::size_t>(few.size(), count);
+  if (count <= few.size() && few[from] == first && few.back() == last) {
+    const std::span<const std::int64_t> all(few.begin() + static_cast<std::ptrdiff_t>(from),
+                                            few.end() - 1);
+    return fmt::format("at {} {} and {}", steps_name(facts), fmt::join(all, ", "), last);
+  }
   return fmt::format("from {} {} to {}, at {} printed {}", step_name(facts), first, last,
                      count_text(count), steps_name(facts));
 }
@@ -39,7 +48,7 @@ std::string where_text(std::int64_t first, std::int64_t last, std::uint64_t coun
 std::string lasting_text(const Nonfinite& found, const TimelineFacts& facts) {
   std::string out =
       fmt::format("{} is NaN or infinite {}", subject_of(found.of),
-                  where_text(*found.since, found.last_since, found.count_since, facts));
+                  where_text(*found.since, found.last_since, found.count_since, found.few, facts));
   const std::uint64_t before = found.count - found.count_since - found.at_skips;
   if (before == 1) {
     out += fmt::format("; that of {} {} was followed by finite ones, as at a skipped step",
@@ -61,10 +70,10 @@ std::string nonfinite_text(const Nonfinite& found, const TimelineFacts& facts) {
                            ? std::to_string(found.first)
                            : fmt::format("{} and {}", found.first, found.last));
   }
-  std::string out = found.since
-                        ? lasting_text(found, facts)
-                        : fmt::format("{} is NaN or infinite {}", subject_of(found.of),
-                                      where_text(found.first, found.last, found.count, facts));
+  std::string out =
+      found.since ? lasting_text(found, facts)
+                  : fmt::format("{} is NaN or infinite {}", subject_of(found.of),
+                                where_text(found.first, found.last, found.count, found.few, facts));
   if (found.at_skips > 0) {
     out += fmt::format("; {} {} skipped",
                        plural(found.at_skips, found.since ? "other such step" : "such step"),
@@ -78,12 +87,20 @@ std::string in_vain_text(const TimelineFacts& facts) {
   const std::string scale =
       facts.scale_last ? fmt::format(", the last at loss scale {}", scale_name(*facts.scale_last))
                        : "";
+  if (!skips.last) {
+    return fmt::format("The log ends with {}{}.{}", plural(skips.skipped.low, "skipped step"),
+                       scale,
+                       skips.first > 1 ? fmt::format(" They come after step {}: the log does not "
+                                                     "show how many steps between were applied.",
+                                                     skips.first - 1)
+                                       : "");
+  }
   if (!skips.all) {
     return fmt::format("{} of the steps {} to {} were skipped{}: a lower scale did not help.",
-                       count_text(skips.skipped), skips.first, skips.last, scale);
+                       count_text(skips.skipped), skips.first, *skips.last, scale);
   }
   return fmt::format("Every step from {} to {} was skipped{}: no update was applied {}.",
-                     skips.first, skips.last, scale,
+                     skips.first, *skips.last, scale,
                      skips.first > 1 || (facts.first && skips.first > *facts.first)
                          ? fmt::format("after step {}", skips.first - 1)
                          : "in this log");
@@ -119,8 +136,8 @@ std::string action_of(const TimelineFacts& facts) {
   return at_the_end
              ? "The log ends there. A dynamic loss scale skips such a step now and then; look "
                "at the steps that follow."
-             : "Later ones are finite: a dynamic loss scale skips such a step, without one "
-               "the update was applied.";
+             : "Later ones are finite, so no NaN reached the weights: a dynamic loss scale skips "
+               "such a step.";
 }
 
 /// share_of_steps() as the first words of a sentence.
@@ -243,10 +260,11 @@ void add_alarms(const TimelineFacts& facts, AlarmWords& words) {
 
 }  // namespace
 
-std::vector<AlarmWords> alarm_words(const TimelineFacts& facts) {
+std::vector<AlarmWords> alarm_words(const TimelineFacts& facts, analyzers::frames::Tool tool) {
   std::vector<AlarmWords> all;
   if (facts.alarming()) add_alarms(facts, all.emplace_back());
-  for (const AlarmWords& words : {scalers_words(facts), skips_words(facts), jump_words(facts)}) {
+  for (const AlarmWords& words :
+       {scalers_words(facts), skips_words(facts), jump_words(facts, tool)}) {
     if (!words.what.empty()) all.push_back(words);
   }
   return all;
@@ -256,7 +274,7 @@ std::vector<AlarmWords> alarm_words(const analyzers::Findings& found) {
   const bool scalars_alone = found.analysis.tensors().empty() && found.peaks.empty();
   std::vector<AlarmWords> all;
   for (const TimelineFacts& facts : found.timelines) {
-    std::vector<AlarmWords> of_log = alarm_words(facts);
+    std::vector<AlarmWords> of_log = alarm_words(facts, found.tool);
     const bool said = !of_log.empty() || facts.collapse() != nullptr;
     if (scalars_alone && !said) of_log.push_back(state_words(facts));
     if (facts.schedule_ahead > 0) of_log.push_back(schedule_words(facts, found.tool));

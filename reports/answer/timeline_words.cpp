@@ -15,6 +15,7 @@ namespace halfscope::reports::answer {
 namespace {
 
 using analyzers::frames::SkippedSteps;
+using analyzers::scale_history::RunState;
 using analyzers::scale_history::ScaleDriver;
 using analyzers::scale_history::ScaleFall;
 using analyzers::scale_history::TimelineFacts;
@@ -65,9 +66,15 @@ std::string ranks_text(const TimelineFacts& facts) {
             "--ranks N gives the number.");
 }
 
+/// Of steps that the log ends before it numbers: this one or later ones.
+std::string open_text(std::string_view one, std::int64_t first) {
+  return first > 1 ? fmt::format("after {} {}", one, first - 1)
+                   : fmt::format("from {} {} on", one, first);
+}
+
 std::string skipped_text(const TimelineFacts& facts) {
   if (!facts.scale_first && !facts.skips_told) {
-    return "The log reports no loss scale and no skipped step.";
+    return facts.alarming() ? "The log reports no loss scale and no skipped step." : "";
   }
   if (facts.skipped_in_all.high == 0) return no_skips_text(facts);
   std::string out =
@@ -87,7 +94,7 @@ std::string skipped_text(const TimelineFacts& facts) {
     out += i == 0 && facts.skipped.empty() ? ": " : "; ";
     const std::string count = count_text(range.count);
     out += range.last ? fmt::format("{} of steps {} to {}", count, range.first, *range.last)
-                      : fmt::format("{} from step {} on", count, range.first);
+                      : fmt::format("{} {}", count, open_text("step", range.first));
   }
   if (facts.ranges.size() > kRangesShown) {
     out += fmt::format("; and so on, {} such ranges", facts.ranges.size());
@@ -97,10 +104,12 @@ std::string skipped_text(const TimelineFacts& facts) {
 
 std::string scales_text(const TimelineFacts& facts) {
   if (facts.changes.empty()) return "Loss scale: " + scale_name(*facts.scale_first) + ".";
-  return fmt::format("Loss scale: {} at first, {} at last, between {} and {}; {}.",
-                     scale_name(*facts.scale_first), scale_name(*facts.scale_last),
-                     scale_name(*facts.scale_least), scale_name(*facts.scale_most),
-                     plural(facts.changes.size(), "change"));
+  const std::int64_t step = facts.scale_first_step.value_or(0);
+  const bool later = !facts.numbered && facts.first && step > *facts.first;
+  return fmt::format("Loss scale: {} at {}, {} at last, between {} and {}; {}.",
+                     scale_name(*facts.scale_first), later ? fmt::format("step {}", step) : "first",
+                     scale_name(*facts.scale_last), scale_name(*facts.scale_least),
+                     scale_name(*facts.scale_most), plural(facts.changes.size(), "change"));
 }
 
 std::string driver_text(const ScaleDriver& driver) {
@@ -130,7 +139,7 @@ std::string fall_text(const ScaleFall& fall, const TimelineFacts& facts, std::st
   std::string out =
       fmt::format("{} from {} to {} ", opening, scale_name(fall.from), scale_name(fall.to));
   out += fall.last ? fmt::format("between {} {} and {}", both, fall.first, *fall.last)
-                   : fmt::format("from {} {} on", one, fall.first);
+                   : open_text(one, fall.first);
   return out + ".";
 }
 
@@ -147,11 +156,22 @@ std::string loss_text(const ScaleFall& fall, const TimelineFacts& facts) {
   return "";
 }
 
+/// Why the scale fell, where no other sentence says it: what starts too high, or began anew, comes
+/// down; what a collapse and NaN that last may come from stands beside them.
 std::string drove_text(const ScaleFall& fall, const TimelineFacts& facts) {
   if (fall.driver) return driver_text(*fall.driver) + ".";
   if (std::string text = loss_text(fall, facts); !text.empty()) return text;
+  if (&fall == facts.collapse() || fall.before_reset) return "";
+  if (fall.to > 1 && facts.at_start(fall)) {
+    return facts.state == RunState::slow_start ? "" : "It starts too high.";
+  }
+  if (facts.state == RunState::broken && !fall.over) return "";
   return facts.magnitudes ? "The cause is unknown: no tensor's magnitudes are recorded there."
                           : "The cause is unknown: the log has no per-tensor magnitudes.";
+}
+
+std::string joined(const std::string& first, const std::string& second) {
+  return first + (first.empty() || second.empty() ? "" : " ") + second;
 }
 
 Section section_of(const TimelineFacts& facts) {
@@ -160,11 +180,13 @@ Section section_of(const TimelineFacts& facts) {
   if (facts.first && !facts.numbered) {
     section.title += fmt::format(", steps {} to {}", *facts.first, *facts.last);
   }
-  section.sentences.push_back(skipped_text(facts));
-  if (facts.scale_first) section.sentences.push_back(scales_text(facts));
+  const auto add = [&](std::string sentence) {
+    if (!sentence.empty()) section.sentences.push_back(std::move(sentence));
+  };
+  add(skipped_text(facts));
+  if (facts.scale_first) add(scales_text(facts));
   for (const ScaleFall& fall : facts.falls) {
-    section.sentences.push_back(fall_text(fall, facts, "The scale fell") + " " +
-                                drove_text(fall, facts));
+    add(joined(fall_text(fall, facts, "The scale fell"), drove_text(fall, facts)));
   }
   return section;
 }
@@ -204,9 +226,12 @@ std::optional<CollapseWords> collapse_words(const TimelineFacts& facts) {
       facts.other_scalers.empty()
           ? "The loss scale collapsed"
           : fmt::format("The loss scale of scaler {} collapsed", facts.scaler);
-  return CollapseWords{fall_text(*fall, facts, opening), drove_text(*fall, facts),
-                       std::string(fall->to <= 1 ? kUseless : kGrown)};
+  CollapseWords words{fall_text(*fall, facts, opening), drove_text(*fall, facts), ""};
+  if (facts.state != RunState::broken) words.action = fall->to <= 1 ? kUseless : kGrown;
+  return words;
 }
+
+std::string CollapseWords::rest() const { return joined(driver, action); }
 
 std::optional<CollapseWords> collapse_words(const analyzers::Findings& found) {
   for (const TimelineFacts& facts : found.timelines) {
@@ -217,7 +242,10 @@ std::optional<CollapseWords> collapse_words(const analyzers::Findings& found) {
 
 std::vector<Section> timeline_sections(const analyzers::Findings& found) {
   std::vector<Section> all;
-  for (const TimelineFacts& facts : found.timelines) all.push_back(section_of(facts));
+  for (const TimelineFacts& facts : found.timelines) {
+    Section section = section_of(facts);
+    if (!section.sentences.empty()) all.push_back(std::move(section));
+  }
   return all;
 }
 

@@ -14,12 +14,15 @@
 
 namespace halfscope::reports::answer {
 
-/// A section a log.
+/// A section a log that has more to tell than its state_words().
 std::vector<Section> timeline_sections(const analyzers::Findings& found);
 
-/// That a loss scale collapsed, what drove it, and what to do: a sentence or two each.
+/// That a loss scale collapsed, what drove it, and what to do: a sentence or two each, or nothing
+/// where alarms say it.
 struct CollapseWords {
   std::string what, driver, action;
+  /// What follows `what`.
+  std::string rest() const;
 };
 std::optional<CollapseWords> collapse_words(const analyzers::scale_history::TimelineFacts& facts);
 /// Of the first log of which that holds.
@@ -33,12 +36,14 @@ struct AlarmWords {
   bool scale_helps = false;  ///< another loss scale may
 };
 /// In timeline_alarm.cpp.
-std::vector<AlarmWords> alarm_words(const analyzers::scale_history::TimelineFacts& facts);
+std::vector<AlarmWords> alarm_words(const analyzers::scale_history::TimelineFacts& facts,
+                                    analyzers::frames::Tool tool = analyzers::frames::Tool::other);
 /// How a run did of which no alarm tells, as far as a log without tensors shows; empty of one that
 /// collapsed. In state_words.cpp.
 AlarmWords state_words(const analyzers::scale_history::TimelineFacts& facts);
 /// That the scale began anew, as where the scaler was not restored; empty where it did not. There.
-AlarmWords jump_words(const analyzers::scale_history::TimelineFacts& facts);
+AlarmWords jump_words(const analyzers::scale_history::TimelineFacts& facts,
+                      analyzers::frames::Tool tool);
 /// That the learning rate's schedule ran ahead of skipped steps, where it did. There.
 AlarmWords schedule_words(const analyzers::scale_history::TimelineFacts& facts,
                           analyzers::frames::Tool tool);

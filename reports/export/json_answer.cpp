@@ -15,7 +15,7 @@ void put_answer(Json& to, const analyzers::Study& study) {
     json["severity"] = answer::name_of(answer.lead->severity);
     json["evidence"] = answer::name_of(answer.lead->evidence);
   }
-  json["scale"] = answer::plain(answer.scale);
+  if (!answer.scale.empty()) json["scale"] = answer::plain(answer.scale);
   if (const answer::Snippet* const snippet = first_snippet(answer, study)) {
     json["paste"] = first_lines_of(*snippet, answer).lines;
   }

@@ -101,8 +101,8 @@ void put_state(Json& to, const TimelineFacts& facts) {
   if (const auto since = facts.nonfinite_since()) to["nonfinite_since"] = *since;
   if (facts.in_vain) {
     to["skipped_in_vain"] = {{"first", facts.in_vain->first},
-                             {"last", facts.in_vain->last},
                              {"skipped", to_json(facts.in_vain->skipped)}};
+    if (facts.in_vain->last) to["skipped_in_vain"]["last"] = *facts.in_vain->last;
   }
   if (facts.ended_at_minimum) to["ended_at_minimum"] = true;
   for (const analyzers::frames::OtherScaler& other : facts.other_scalers) {

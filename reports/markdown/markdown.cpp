@@ -142,7 +142,8 @@ std::string report_markdown(const Study& study, std::string_view title) {
   const Answer answer = answer::answer_of(study);
   std::string out = fmt::format("# {}\n\n", escaped(log::printable(title)));
   out += "**" + sentence(answer.headline()) + "**";
-  if (answer.lead) out += " " + sentence(answer.lead->action) + "\n\n" + sentence(answer.scale);
+  if (answer.lead && !answer.lead->action.empty()) out += " " + sentence(answer.lead->action);
+  if (answer.lead && !answer.scale.empty()) out += "\n\n" + sentence(answer.scale);
   out += "\n\n";
   out += paste_text(answer, study);
   std::vector<std::string> numbers, details;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "analyzers/readers/console/console_steps.hpp"
 
@@ -95,6 +96,10 @@ std::vector<std::string> ConsoleSteps::step_remarks() const {
   }
   if (survey_.steps == StepSource::bar && any_step_) {
     remarks.push_back("no line has a step: steps are taken from the progress bar");
+  }
+  const bool entries = survey_.steps == StepSource::none && !any_step_;
+  if (std::string filtered = filtered_.text(entries ? "entry" : "step"); !filtered.empty()) {
+    remarks.push_back(std::move(filtered));
   }
   if (went_back_) {
     remarks.push_back(std::string("the run was restarted at an earlier step: earlier lines for "

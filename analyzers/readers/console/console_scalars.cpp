@@ -17,9 +17,10 @@ void ConsoleSteps::tell(std::int64_t step, const LineScalars& scalars) {
 }
 
 /// Of a line that tells no steps itself: those of the progress bar, of a field in it, or none.
-void ConsoleSteps::take_scalars(LineScalars scalars) {
+void ConsoleSteps::take_scalars(LineScalars scalars, frames::Tool tool) {
   const bool none = survey_.steps == StepSource::none && !scalars.step;
   if (none && survey_.overflows) return;  // entries are numbered by these
+  const std::optional<double> loss = scalars.loss;
   if (survey_.steps == StepSource::lines && !scalars.step) {
     // Lines that tell steps have their own scalars: it tells what broke alone.
     const auto broke = [](std::optional<double>& value) {
@@ -33,6 +34,7 @@ void ConsoleSteps::take_scalars(LineScalars scalars) {
   const std::int64_t step = scalars.step ? *scalars.step
                             : none       ? entry_++
                                          : bar_done_.value_or(done_);
+  if (tool == frames::Tool::transformers) filtered_.take(step, loss, scalars.gradient_norm);
   tell(step, scalars);
   told_ = std::max(told_, std::optional(step));
   if (scalars.loss_scale) timeline_.loss_scale(step, *scalars.loss_scale);

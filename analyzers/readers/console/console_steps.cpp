@@ -70,7 +70,7 @@ void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
   if (line.periodic) {
     take(*line.periodic, with_applied(line.scalars));
   } else if (line.scalars.any() && (!line.bar || of_training || line.scalars.step)) {
-    take_scalars(line.scalars);
+    take_scalars(line.scalars, line.tool);
   }
   if (line.scalars.evaluation_loss) {
     timeline_.evaluation_loss(bar_done_.value_or(std::max(done_, entry_ - 1)),

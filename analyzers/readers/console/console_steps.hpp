@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analyzers/readers/common/contradictions.hpp"
+#include "analyzers/readers/common/filtered_losses.hpp"
 #include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
 #include "analyzers/readers/console/console_named.hpp"
@@ -74,7 +75,7 @@ class ConsoleSteps {
   LineScalars with_applied(LineScalars scalars);
   void note_epoch(const Periodic& done);
   void count_bare(const Periodic& done);
-  void take_scalars(LineScalars scalars);
+  void take_scalars(LineScalars scalars, frames::Tool tool);
   void tell(std::int64_t step, const LineScalars& scalars);
   void take_counter(const Periodic& done, bool again);
   bool counts_another_interval(const Periodic& done) const;
@@ -131,6 +132,7 @@ class ConsoleSteps {
   std::map<Scales, std::uint64_t> of_other_ranks_;  // messages
   std::optional<std::int64_t> interval_;            // skipped steps of the last line, by itself
   std::int64_t interval_told_ = 0;                  // by all such lines
+  common::FilteredLosses filtered_;
   std::uint64_t repeated_ = 0;
   std::uint64_t perhaps_ = 0;
   std::uint64_t of_either_run_ = 0;  // overflows just before a line of a run that started again

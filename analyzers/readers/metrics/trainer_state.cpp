@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/readers/common/filtered_losses.hpp"
 #include "analyzers/readers/common/json_text.hpp"
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/common/one_run.hpp"
@@ -182,8 +183,7 @@ class StateReader {
 
   void take(const Entry& entry) {
     if (entry.scalar("train_runtime")) return;
-    const auto loss = entry.scalar("loss"), norm = entry.scalar("grad_norm");
-    if (loss == 0 && norm && !std::isfinite(*norm) && filtered_++ == 0) first_ = *entry.step;
+    filtered_.take(*entry.step, entry.scalar("loss"), entry.scalar("grad_norm"));
     for (const auto& [name, value] : entry.scalars) tags_.take(name, *entry.step, value);
   }
 
@@ -194,17 +194,13 @@ class StateReader {
                       "step and are skipped",
                       name, without_step));
     }
-    if (filtered_ == 0) return;
-    notes.push_back(fmt::format(
-        "{}: the loss is 0 in {} {} whose gradient norm is NaN or infinite, first at step {}: the "
-        "Trainer logs 0 where the loss of every step is NaN or infinite (logging_nan_inf_filter)",
-        name, filtered_, filtered_ == 1 ? "entry" : "entries", first_));
+    const std::string filtered = filtered_.text("step");
+    if (!filtered.empty()) notes.push_back(name + ": " + filtered);
   }
 
  private:
   common::ScalarTags tags_;
-  std::uint64_t filtered_ = 0;
-  std::int64_t first_ = 0;
+  common::FilteredLosses filtered_;
 };
 
 }  // namespace

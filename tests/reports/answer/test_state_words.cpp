@@ -33,6 +33,15 @@ TEST_CASE("one clean step is one") {
         "double after 1000.");
 }
 
+TEST_CASE("growth costs as many steps as hysteresis has") {
+  TimelineFacts facts;
+  facts.state = RunState::normal;
+  facts.settings = ScaleSettings{1024, Interval(1000)};
+  facts.settings->hysteresis = 2;
+  CHECK(state_words(facts).action ==
+        "The scale doubles after 1000 clean steps, which costs 2 steps each time.");
+}
+
 TEST_CASE("what is counted by entries is said of entries") {
   TimelineFacts facts;
   facts.state = RunState::broken;
