@@ -127,6 +127,27 @@ Findings findings_of(Analysis&& analysis) {
   return found;
 }
 
+std::set<std::string> Findings::beyond_scales() const {
+  std::set<std::string> logs;
+  const auto broken = [](const scale_history::TimelineFacts& facts) {
+    return facts.collapse() != nullptr || facts.state == scale_history::RunState::broken;
+  };
+  for (const auto& facts : timelines) {
+    if (broken(facts)) logs.insert(facts.log);
+  }
+  for (const auto& facts : run_timelines) {
+    // A smaller scale may help.
+    const bool helps = facts.skips_at_static_scale() && facts.nonfinite.empty();
+    if (broken(facts) && !helps) logs.insert(facts.log);
+  }
+  for (const overflow::BrokenEnd& end : broken_ends) logs.insert(end.log);
+  for (const updates::AdamState& state : adam) {
+    if (state.divides_by_zero()) logs.insert(state.log);
+  }
+  if (const overflow::OverflowEvent* const end = overflow.lasting()) logs.insert(end->log);
+  return logs;
+}
+
 const overflow::OverflowEvent* Study::lasting_first() const {
   const overflow::OverflowEvent* const end = overflow.lasting();
   const auto& model = advice.nan_in_model;
@@ -223,12 +244,18 @@ replay::Harmless harmless(const Analysis& analysis, const underflow::RecommendOp
 void add_replays(Study& all, replay::PolicyOptions policies) {
   const underflow::RecommendOptions targets = policies.targets;
   policies.harmless = harmless(all.analysis, targets);
+  const std::set<std::string> beyond = all.beyond_scales();
   for (replay::StepSeries& run : std::exchange(all.series.series, {})) {
     const auto log = std::ranges::find(all.analysis.logs, run.log, &underflow::LogFindings::name);
     // Of a run log without gradients' tensors all that is known are magnitudes.
     const bool magnitudes =
         log != all.analysis.logs.end() && log->kinds.empty() &&
         std::ranges::none_of(log->tensors, &underflow::TensorFindings::loss_scaled);
+    if (beyond.contains(run.log)) {
+      const replay::StaticAdvice none{{}, replay::NoStatic::beyond};
+      all.policies.push_back(replay::study_policies(std::move(run), policies, none));
+      continue;
+    }
     all.policies.push_back(
         magnitudes ? replay::study_magnitudes(std::move(run), policies)
                    : replay::study_policies(std::move(run), policies, all.advice.static_advice()));

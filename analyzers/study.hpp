@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,6 +74,9 @@ struct Findings {
   /// The steps of run logs, for a replay. Of binary16 alone, and where no tensors are selected by
   /// name: a policy decides by all gradients, in binary16.
   replay::LogSeries series;
+
+  /// Logs that end in what no loss scale helps against, so that there are no settings to give.
+  std::set<std::string> beyond_scales() const;
 };
 
 /// Reads the logs: each value once, and once more where whole tensors are asked for. Where nobody

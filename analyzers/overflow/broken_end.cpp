@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "analyzers/underflow/step_facts.hpp"
 
@@ -102,6 +103,28 @@ void add_peaks(const LogFindings& log, const LogScalars& scalars, Steps& steps) 
   }
 }
 
+/// "Module.fc.Linear.forward.0" or "Functional.relu.0.backward", as msprobe names what it dumps.
+bool is_node(std::string_view name) {
+  name = name.substr(0, name.find_last_not_of("0123456789.") + 1);
+  return name.ends_with(".forward") || name.ends_with(".backward");
+}
+
+/// Whose output the tensor is, "Module.fc.Linear.forward.0.output.0", where all its inputs are
+/// finite.
+std::string source_of(const LogFindings& log, const BrokenEnd& end) {
+  const std::string node = end.tensor.substr(0, end.tensor.rfind(".output."));
+  if (!is_node(node)) return "";
+  const std::string output = node + ".output.";
+  bool any = false;
+  for (const frames::StepPeak& peak : log.peaks) {
+    const bool input = peak.tensor.starts_with(node + ".") && !peak.tensor.starts_with(output);
+    if (peak.step != end.first || !input) continue;
+    if (!std::isfinite(peak.max_abs)) return "";
+    any = true;
+  }
+  return any ? node : "";
+}
+
 std::optional<BrokenEnd> end_of(const Steps& steps, const std::string& log) {
   BrokenEnd end;
   end.log = log;
@@ -132,7 +155,9 @@ std::optional<BrokenEnd> broken_end(const LogFindings& log) {
   Steps steps;
   add_tensors(log, scalars, steps);
   add_peaks(log, scalars, steps);
-  return end_of(steps, log.name);
+  std::optional<BrokenEnd> end = end_of(steps, log.name);
+  if (end) end->source = source_of(log, *end);
+  return end;
 }
 
 }  // namespace halfscope::analyzers::overflow

@@ -14,6 +14,9 @@ namespace halfscope::analyzers::overflow {
 struct BrokenEnd {
   std::string log;
   std::string tensor;  ///< of those at `first` the one that comes first within a step
+  /// The module or operation that made `tensor` of finite inputs, as msprobe names both; empty
+  /// where that is not known.
+  std::string source = {};
   std::int64_t first = 0, last = 0;
   std::uint64_t steps = 0;  ///< recorded ones from first to last: all of them
   std::uint64_t also = 0;   ///< other tensors

@@ -202,9 +202,8 @@ Judgement what_if(const LogView& view, const Run& run) {
 
 Judgement not_recorded_dtype(const First& first) {
   return {Cause::undetermined,
-          fmt::format("step {} holds {} in role {}, and the log does not say which dtype computed "
-                      "it; histograms of it would show more",
-                      first.at, first.held, name_of(first.role))};
+          fmt::format("step {} holds {} in role {}; histograms of it would show more", first.at,
+                      first.held, name_of(first.role))};
 }
 
 Judgement judge_recorded(const LogView& view, const Run& run) {

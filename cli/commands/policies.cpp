@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <memory>
+#include <utility>
 
 #include "analyzers/replay/policy_study.hpp"
 #include "analyzers/study.hpp"
@@ -15,6 +17,7 @@
 #include "cli/options/output.hpp"
 #include "cli/terminal/text_policies.hpp"
 #include "halfscope/log/error.hpp"
+#include "reports/answer/first_words.hpp"
 #include "reports/answer/policy_words.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_policies.hpp"
@@ -58,30 +61,37 @@ void require_sense(const Options& options) {
   }
 }
 
+struct Replays {
+  std::vector<PolicyStudy> studies;
+  /// By PolicyStudy::series.log, of logs that no loss scale helps: what is said before.
+  std::map<std::string, std::string> first;
+};
+
 /// Of one log alone: several stay apart.
-std::vector<PolicyStudy> study_log(const std::string& log, const Options& options) {
+void study_log(const std::string& log, const Options& options, Replays& to) {
   options::LogOptions one = options;
   one.logs = {log};
-  const std::vector<PolicyStudy> replays =
-      analyzers::study_policies(options::run_analysis(one), options.replay);
+  analyzers::Findings found = options::run_analysis(one);
+  const std::string first =
+      found.beyond_scales().empty() ? "" : reports::answer::first_text(found) + "\n";
+  std::vector<PolicyStudy> replays = analyzers::study_policies(std::move(found), options.replay);
+  to.first.try_emplace(replays.front().series.log, first);
   for (const PolicyStudy& replay : replays) {
     for (const std::string& note : replay.series.notes) {
       fmt::print(stderr, "halfscope: {}\n", note);
     }
   }
-  return replays;
+  std::ranges::move(replays, std::back_inserter(to.studies));
 }
 
-std::vector<PolicyStudy> studies_of(const Options& options) {
-  std::vector<PolicyStudy> studies;
+Replays replays_of(const Options& options) {
+  Replays replays;
   if (!options.magnitudes.empty()) {
-    studies.push_back(analyzers::replay::study_magnitudes(
+    replays.studies.push_back(analyzers::replay::study_magnitudes(
         analyzers::replay::read_magnitudes(options.magnitudes), options.replay));
   }
-  for (const std::string& log : options.logs) {
-    std::ranges::move(study_log(log, options), std::back_inserter(studies));
-  }
-  return studies;
+  for (const std::string& log : options.logs) study_log(log, options, replays);
+  return replays;
 }
 
 /// What the text says where nothing could be searched; JSON has no place for it.
@@ -125,11 +135,12 @@ int run(Options options) {
   if (!options.framework.empty()) {
     options.replay.tuned = options::parse_policy(options.framework, "--framework");
   }
-  const std::vector<PolicyStudy> studies = studies_of(options);
-  write_json(options, studies);
+  Replays replays = replays_of(options);
+  write_json(options, replays.studies);
   if (options.json == "-") return options::kFine;
-  for (const PolicyStudy& study : studies) {
-    fmt::print("{}", terminal::policies_text(study, options.framework, !options.policies.empty()));
+  for (const PolicyStudy& study : replays.studies) {
+    fmt::print("{}{}", std::exchange(replays.first[study.series.log], ""),
+               terminal::policies_text(study, options.framework, !options.policies.empty()));
   }
   return options::kFine;
 }

@@ -106,7 +106,12 @@ const analyzers::frames::StepPeak* first_nonfinite(const Study& study) {
 
 void unexplained(const Study& study, List& to) {
   if (study.analysis.tensors().empty() && !study.timelines.empty()) return;  // alarms say it
-  const auto events = events_of(study, Cause::undetermined);
+  auto events = events_of(study, Cause::undetermined);
+  std::erase_if(events, [&](const OverflowEvent* event) {
+    return std::ranges::any_of(study.broken_ends, [&](const auto& end) {
+      return end.log == event->log && event->step >= end.first;  // alarms say it
+    });
+  });
   if (!events.empty()) {
     to.push_back({Severity::serious,
                   fmt::format("{} in {}{}; the log does not show why.", what(*events[0]),

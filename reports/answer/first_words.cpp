@@ -50,6 +50,16 @@ std::string_view values_of(const BrokenEnd& end) {
   return end.nan ? "NaN or infinities" : "infinities";
 }
 
+std::string where_text(const BrokenEnd& end) {
+  if (end.source.empty()) {
+    return "look for the first NaN or infinity in the model, the data or the learning rate.";
+  }
+  return fmt::format(
+      "{} is the first with finite inputs and NaN or infinite outputs, at step {}. Look there: at "
+      "its inputs, its weights and the precision that it computes in.",
+      code(end.source), end.first);
+}
+
 AlarmWords end_words(const BrokenEnd& end) {
   const std::string tensors = end.also == 0 ? code(end.tensor) + " holds"
                                             : fmt::format("{} and {} hold", code(end.tensor),
@@ -59,9 +69,7 @@ AlarmWords end_words(const BrokenEnd& end) {
                                : fmt::format("from step {} to the last, {}, at {} recorded steps",
                                              end.first, end.last, count_text(end.steps));
   return {fmt::format("{} {} {}.", tensors, values_of(end), when),
-          "No loss scale in the log explains this: look for the first NaN or infinity in the "
-          "model, the data or the learning rate.",
-          true};
+          "No loss scale in the log explains this: " + where_text(end), true};
 }
 
 }  // namespace
@@ -94,13 +102,6 @@ std::string first_text(const analyzers::Findings& found) {
 
 bool ends_broken(const analyzers::Findings& found) {
   return std::ranges::any_of(first_words(found), &AlarmWords::lasts);
-}
-
-bool beyond_scales(const analyzers::Study& study) {
-  return collapse_words(study) || study.overflow.lasting() != nullptr ||
-         std::ranges::any_of(first_words(study), [](const AlarmWords& words) {
-           return words.lasts && !words.scale_helps;
-         });
 }
 
 bool broken(const analyzers::Study& study) {

@@ -21,9 +21,6 @@ std::string first_text(const analyzers::Findings& found);
 /// steps in vain.
 bool ends_broken(const analyzers::Findings& found);
 
-/// Whether a log ends in what no loss scale helps against, so that there are no settings to give.
-bool beyond_scales(const analyzers::Study& study);
-
 /// Whether something is infinite or NaN, or overflows, whatever the loss scale.
 bool broken(const analyzers::Study& study);
 

@@ -57,7 +57,7 @@ std::string limit_detail(const Study& study, const Limit& limit) {
 
 std::string_view use_title(const Study& study) {
   if (default_fine(study)) return "Static loss scale, if you use one";
-  if (beyond_scales(study) || ends_broken(study)) return "Loss scale, by the finite gradients";
+  if (ends_broken(study)) return "Loss scale, by the finite gradients";
   return study.advice.none_needed ? "Loss scale, if you use one" : "Loss scale to use";
 }
 
@@ -96,7 +96,7 @@ std::vector<Number> numbers(const Study& study) {
                               advice.lost_at_1,
                               study.analysis.loss_scale == 1 ? study.worst_lost : std::nullopt));
   }
-  if (!advice.static_log2) return out;
+  if (!advice.static_log2 || !study.beyond_scales().empty()) return out;
   if (advice.flushed_at_recommended.of.high > 0) {
     out.push_back(lost_number(study, "Lost at loss scale " + power_text(*advice.static_log2),
                               advice.flushed_at_recommended, advice.lost_at_recommended,

@@ -188,6 +188,9 @@ std::string check_text(const PolicyStudy& study) {
 }
 
 std::string not_tuned_text(const PolicyStudy& study, std::string_view asked) {
+  if (study.advised.refused == replay::NoStatic::beyond) {
+    return "No settings are given, static or dynamic: no loss scale helps this run.\n";
+  }
   const std::string why = asked.empty() ? "" : why_not_tunable(policy_called(asked));
   if (!why.empty()) {
     return fmt::format("No dynamic settings are searched for {}: {}.\n", policy_name_in(asked),
@@ -272,6 +275,7 @@ std::string fixed_text(const PolicyStudy& study) {
             scale);
       case replay::NoStatic::upper_bound:
         return fmt::format("No static scale is recommended: {}\n", upper_bound_text(scale));
+      case replay::NoStatic::beyond: return "";  // not_tuned_text() says it
     }
   }
   if (!study.fixed) return "";

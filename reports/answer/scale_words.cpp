@@ -76,7 +76,7 @@ std::string use_text(const Study& study) {
         power_text(*advice.static_log2),
         share_range_text(advice.lost_at_recommended->l2.low, advice.lost_at_recommended->l2.high));
   }
-  const bool failed = beyond_scales(study) || ends_broken(study);
+  const bool failed = !study.beyond_scales().empty() || ends_broken(study);
   return fmt::format("{} a loss scale of {}.",
                      failed ? "The finite gradients alone would allow" : "Use",
                      scale_or_bound(advice));

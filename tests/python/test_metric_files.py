@@ -153,10 +153,35 @@ def test_msprobes_dump_names_the_first_node_that_makes_infinities(tmp_path):
     write_dump(tmp_path / "step6" / "rank0", bad_layer=4)
     done = run("analyze", tmp_path)
     assert "step 7, rank 1: 'Module.z2.Linear.forward.0', node 3 of its dump" in done.stderr
-    assert done.stdout.startswith("Module.z2.Linear.forward.0.output.0 and 2 other tensors hold")
+    said = done.stdout.splitlines()[0]
+    assert said.startswith("Module.z2.Linear.forward.0.output.0 and 2 other tensors hold")
+    assert "Module.z2.Linear.forward.0 is the first with finite inputs and NaN or infinite outputs, at step 7" in said
+    for command in ("analyze", "recommend"):
+        assert "dtype" not in run(command, tmp_path).stdout
+        assert "does not show why" not in run(command, tmp_path).stdout
     peaks = {p["name"]: p for p in analyzed(tmp_path / "step6")["peaks"]}
     assert peaks["Module.z4.Linear.forward.0.input.0"]["max_abs"] == 2.0
     assert peaks["Module.z4.Linear.forward.0.input.0"]["role"] == "activation"
+
+
+def test_a_dump_that_ends_in_infinities_gets_no_settings(tmp_path):
+    for step in range(4):
+        write_dump(tmp_path / "dump" / f"step{step}" / "rank0", bad_layer=2 if step == 3 else 9)
+        path = tmp_path / "dump" / f"step{step}" / "rank0" / "dump.json"
+        dump = json.loads(path.read_text())
+        made = nan if step == 3 else 2.0
+        gradient = {"dtype": "torch.float16", "shape": [2], "Max": made, "Min": made}
+        dump["data"]["Module.z4.Linear.parameters_grad"] = {"weight": [gradient]}
+        path.write_text(json.dumps(dump))
+    said = run("policies", tmp_path / "dump").stdout
+    assert said.startswith("Module.z2.Linear.forward.0.output.0 and ")
+    assert "No settings are given, static or dynamic: no loss scale helps this run." in " ".join(said.split())
+    assert "GradScaler" not in said and "worth a change" not in said and "recommended static" not in said
+    page = tmp_path / "page.html"
+    run("report", tmp_path / "dump", "--out", page)
+    text = page.read_text().split('<script type="application/json"')[0]
+    assert "GradScaler" not in text.split("What the log does not show")[0]
+    assert "Loss scale, by the finite gradients" not in text and "Loss scale to use" not in text
 
 
 @pytest.mark.parametrize("metric", ["loss_scale", "grad_scale", "train/loss_scale"])

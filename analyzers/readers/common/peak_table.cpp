@@ -65,7 +65,7 @@ void tell_kind(const PeakLog& of, const PeakTable& peaks, const TimelineSelectio
   frames::LogKind kind{of.name, {}};
   if (peaks.empty()) return visit.kind(kind);  // what it lacks is no question then
   if (of.rounded) kind.gaps.push_back(Gap::rounded);
-  kind.gaps.push_back(Gap::dtype);
+  if (!of.has_dtypes) kind.gaps.push_back(Gap::dtype);
   if (!selection.recorded_scale && !selection.scale_tag) kind.gaps.push_back(Gap::loss_scale);
   kind.gaps.push_back(Gap::counts);
   kind.gaps.push_back(Gap::updates);

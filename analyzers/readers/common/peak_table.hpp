@@ -42,6 +42,7 @@ struct PeakLog {
   std::string name;       ///< "msprobe monitor tables"
   bool rounded = true;    ///< its numbers are
   bool in_order = false;  ///< its tensors come in the order in which they are computed
+  bool has_dtypes = false;  ///< it says what each tensor was computed in
 };
 
 /// Reads one file of a log of printed extremes, of which `before` bytes of `in_all` are read.

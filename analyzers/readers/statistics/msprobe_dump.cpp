@@ -172,6 +172,7 @@ void read_msprobe_dump(const log::OpenPath& log, const common::TimelineSelection
   common::PeakLog kind = "msprobe dump";
   kind.rounded = false;
   kind.in_order = true;
+  kind.has_dtypes = true;  // of others it takes no tensor
   common::read_peaks(kind, log, files, read, selection, visit, notes);
   dumps.tell(printable(log.path.string()), files.size(), notes);
 }
