@@ -251,14 +251,11 @@ void add_replays(Study& all, replay::PolicyOptions policies) {
     const bool magnitudes =
         log != all.analysis.logs.end() && log->kinds.empty() &&
         std::ranges::none_of(log->tensors, &underflow::TensorFindings::loss_scaled);
-    if (beyond.contains(run.log)) {
-      const replay::StaticAdvice none{{}, replay::NoStatic::beyond};
-      all.policies.push_back(replay::study_policies(std::move(run), policies, none));
-      continue;
-    }
     all.policies.push_back(
         magnitudes ? replay::study_magnitudes(std::move(run), policies)
                    : replay::study_policies(std::move(run), policies, all.advice.static_advice()));
+    replay::PolicyStudy& replayed = all.policies.back();
+    if (beyond.contains(replayed.series.log)) replayed.advised.refused = replay::NoStatic::beyond;
   }
 }
 

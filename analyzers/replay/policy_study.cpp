@@ -101,8 +101,7 @@ PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options,
     const std::string fixed = "static,scale=2^" + std::to_string(*advised.log2);
     study.fixed = replay(policy::make(fixed), study.series);
   }
-  // Of a scale alone, what is not known of gradients would decide.
-  if (!study.series.from_scale && advised.refused != NoStatic::beyond) {
+  if (!study.series.from_scale) {  // what is not known of gradients would decide
     study.tuned =
         tune(to_tune(options, study.series), study.series, options.targets, options.harmless);
   }

@@ -22,7 +22,7 @@ AlarmWords static_words(const TimelineFacts& facts) {
   const std::string scale = scale_name(*facts.scale_last);
   const std::int64_t last = skips.last.value_or(facts.last_attempt);  // a run log tells each step
   AlarmWords words;
-  words.lasts = words.scale_helps = true;
+  words.lasts = true;
   words.what = skips.all
                    ? fmt::format("Every step from {} to {} was skipped, all {}, at loss scale {}.",
                                  skips.first, last, count_text(skips.skipped), scale)

@@ -155,6 +155,11 @@ std::string run_flushed_sentence(const Trace& run) {
                      one ? "that scale" : "these scales", share_range_text(low, high));
 }
 
+/// Whether some loss scale may help the run.
+bool gives_settings(const PolicyStudy& study) {
+  return study.advised.refused != replay::NoStatic::beyond;
+}
+
 std::string run_text(const PolicyStudy& study) {
   std::string out =
       study.series.in_bfloat16
@@ -188,7 +193,7 @@ std::string check_text(const PolicyStudy& study) {
 }
 
 std::string not_tuned_text(const PolicyStudy& study, std::string_view asked) {
-  if (study.advised.refused == replay::NoStatic::beyond) {
+  if (!gives_settings(study)) {
     return "No settings are given, static or dynamic: no loss scale helps this run.\n";
   }
   const std::string why = asked.empty() ? "" : why_not_tunable(policy_called(asked));
@@ -287,7 +292,7 @@ std::string fixed_text(const PolicyStudy& study) {
 std::vector<AnswerLine> answer_lines(const PolicyStudy& study, std::string_view asked) {
   std::vector<AnswerLine> lines;
   add_lines(lines, run_text(study) + fixed_text(study));
-  if (study.tuned) {
+  if (study.tuned && gives_settings(study)) {
     add_lines(lines, tuned_text(*study.tuned, study.target_underflow));
     add_paste(lines, *study.tuned, asked);
   } else {
@@ -299,6 +304,7 @@ std::vector<AnswerLine> answer_lines(const PolicyStudy& study, std::string_view 
 std::vector<std::pair<std::string, const Trace*>> references(const PolicyStudy& study) {
   std::vector<std::pair<std::string, const Trace*>> out;
   if (study.recorded) out.emplace_back("the run itself", &*study.recorded);
+  if (!gives_settings(study)) return out;
   if (study.fixed) out.emplace_back("recommended static scale", &*study.fixed);
   if (study.tuned) out.emplace_back("best found: " + study.tuned->text, &study.tuned->trace);
   return out;

@@ -31,9 +31,8 @@ std::optional<CollapseWords> collapse_words(const analyzers::Findings& found);
 /// What is wrong, by the scalars and skipped steps of a log, and what to do about it.
 struct AlarmWords {
   std::string what, action;
-  bool lasts = false;        ///< to the end of the log
-  bool minor = false;        ///< costs few steps, or none
-  bool scale_helps = false;  ///< another loss scale may
+  bool lasts = false;  ///< to the end of the log
+  bool minor = false;  ///< costs few steps, or none
 };
 /// In timeline_alarm.cpp.
 std::vector<AlarmWords> alarm_words(const analyzers::scale_history::TimelineFacts& facts,

@@ -105,8 +105,8 @@ TEST_CASE("quantised: the first steps do not count where lower ones follow") {
 }
 
 TEST_CASE("quantised: the largest share is of the steps that count, and what lasts comes first") {
-  std::vector<double> late(20, 0.1), blip(20, 0.1), first(20, 0.1);
-  std::fill(late.begin() + 10, late.end(), 3.0);
+  std::vector<double> late(40, 0.1), blip(40, 0.1), first(40, 0.1);
+  std::fill(late.begin() + 20, late.end(), 3.0);
   late[0] = blip[0] = first[0] = 90;
   blip[5] = 50;
   const QuantisedLog log = found_in(
