@@ -52,7 +52,8 @@ SlowStart skipped_at_start(const TimelineFacts& facts, std::int64_t first) {
     if (range == facts.ranges.end() || range->first != step || !range->last) return start;
     const auto from = range->scales.empty() ? range->scale_from : std::optional(most_of(*range));
     const bool falls = from && range->scale_to && *range->scale_to < *from;
-    const bool unseen = !from && range->first == first && exceeds_growth(*range);
+    const bool goes_on = facts.last && *facts.last > *range->last;  // with fewer
+    const bool unseen = !from && range->first == first && goes_on && exceeds_growth(*range);
     if (!falls && !unseen && !is_full(*range)) return start;
     start.skipped += range->count.low;
     start.last = *range->last;

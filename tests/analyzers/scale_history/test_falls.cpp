@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a fall of the loss scale begins, and when it is over.
 #include "analyzers/scale_history/timeline_facts.hpp"
+
+#include <algorithm>
+#include <cmath>
+
 #include "analyzers/study.hpp"
 #include "catch.hpp"
 
@@ -72,6 +76,41 @@ TEST_CASE("a probe long before a fall is not its beginning") {
   REQUIRE(facts.falls.size() == 1);
   CHECK(facts.falls[0].first == 1991);
   CHECK(facts.falls[0].from == 0x1p16);
+}
+
+/// A scale of 2^12 that begins anew at 2^23 by step 1001 and comes down to `end`.
+TimelineFacts begun_anew(double end) {
+  std::vector<log::StepScalars> lines;
+  for (std::int64_t step = 1; step <= 1000; ++step) lines.push_back(line_of(step, 0x1p12));
+  double scale = 0x1p23;
+  for (std::int64_t step = 1001; step <= 1100; ++step) {
+    lines.push_back(line_of(step, scale));
+    scale = std::max(end, scale / 2);
+  }
+  return facts_of(lines, {});
+}
+
+TEST_CASE("a fall from where the scale began anew counts from what it was before") {
+  const TimelineFacts back = begun_anew(0x1p12);
+  REQUIRE(back.jump);
+  REQUIRE(back.falls.size() == 1);
+  CHECK(back.falls[0].before_reset == 0x1p12);
+  CHECK(back.collapse() == nullptr);
+  CHECK(begun_anew(0x1p3).collapse() == nullptr);  // by less than a thousandth
+  CHECK(begun_anew(0x1p2).collapse() != nullptr);
+}
+
+TEST_CASE("steps skipped after the last line have no numbers") {
+  std::vector<log::StepScalars> lines;
+  for (std::int64_t step = 100; step <= 900; step += 100) lines.push_back(line_of(step));
+  std::vector<double> scales;
+  for (int log2 = 14; log2 > 0; --log2) scales.push_back(std::ldexp(1.0, log2));
+  const TimelineFacts open =
+      facts_of(lines, {{901, std::nullopt, Interval(16), 0x1p15, 1, scales}});
+  REQUIRE(open.in_vain);
+  CHECK(open.in_vain->first == 901);
+  CHECK_FALSE(open.in_vain->last);
+  CHECK(open.state == RunState::broken);
 }
 
 TEST_CASE("a fall whose scales have no steps has a driver all the same") {
