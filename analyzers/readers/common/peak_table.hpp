@@ -39,9 +39,9 @@ class PeakTable {
 struct PeakLog {
   PeakLog(const char* its_name) : name(its_name) {}  // NOLINT(google-explicit-constructor)
 
-  std::string name;       ///< "msprobe monitor tables"
-  bool rounded = true;    ///< its numbers are
-  bool in_order = false;  ///< its tensors come in the order in which they are computed
+  std::string name;         ///< "msprobe monitor tables"
+  bool rounded = true;      ///< its numbers are
+  bool in_order = false;    ///< its tensors come in the order in which they are computed
   bool has_dtypes = false;  ///< it says what each tensor was computed in
 };
 
