@@ -373,7 +373,7 @@ TEST_CASE("the falls of a scale, and what drove them") {
   }
 }
 
-TEST_CASE("what can be no loss scale is skipped and noted; 0 is one that collapsed") {
+TEST_CASE("what can be no loss scale is skipped and noted, 0 is one that collapsed") {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   Told told;
   const Visitor visit = told.visitor();
