@@ -80,8 +80,9 @@ std::string why_unknown(const TimelineFacts& facts) {
                        facts.burst->last);
   }
   if (!facts.skips_told) return share_of_steps(facts);
-  return share_of_steps(facts) +
-         (facts.attempts ? ", too few steps to judge" : "; it does not say of how many");
+  if (!facts.attempts) return share_of_steps(facts) + "; it does not say of how many";
+  return share_of_steps(facts) + (facts.skipped_in_all.exact() ? ", too few steps to judge"
+                                                               : ", a range too wide to judge");
 }
 
 std::string jump_text(const ScaleJump& jump) {

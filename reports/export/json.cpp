@@ -2,8 +2,6 @@
 #include "reports/export/json.hpp"
 
 #include <cmath>
-#include <cstdint>
-#include <limits>
 
 #include "halfscope/version.hpp"
 #include "reports/answer/no_scale.hpp"
@@ -37,9 +35,7 @@ Json limit_json(const recommend::Limit& limit, bool several_logs) {
 }  // namespace
 
 Json to_json(const Interval& count) {
-  if (count.exact()) return count.low;
-  const bool bounded = count.high != std::numeric_limits<std::uint64_t>::max();
-  return Json::array({count.low, bounded ? Json(count.high) : Json(nullptr)});
+  return count.exact() ? Json(count.low) : Json::array({count.low, count.high});
 }
 
 Json number_json(std::optional<double> x) {

@@ -118,7 +118,6 @@ struct Engine {
   void take(const ConsoleSteps& from) {
     kind.perhaps_skipped += from.perhaps_skipped();
     kind.ended_at_minimum |= from.at_minimum();
-    kind.skips_at_least |= from.skips_at_least();
     kind.last_step = std::max(kind.last_step, from.last_step());
     kind.hysteresis = std::max(kind.hysteresis, from.hysteresis());
     if (from.ranks().ranks > 1) kind.ranks = from.ranks();

@@ -142,6 +142,7 @@ void ConsoleSteps::take_message(const Overflow& overflow) {
   counted_messages_ |= !overflow.rank;
   pending_count_ += Interval(another ? 1 : 0, another || perhaps ? 1 : 0);
   if (!another) return;
+  naming_ += overflow.next.has_value();
   repeated_ += same && !overflow.rank && survey_.ranks.ranks == 1 ? 1 : 0;
   if (pending_count_.low <= kMostHeld) pending_.push_back(overflow);
 }
@@ -386,7 +387,9 @@ frames::PrintingRanks ConsoleSteps::ranks() const {
 }
 
 std::uint64_t ConsoleSteps::perhaps_skipped() const {
-  return perhaps_ + of_either_run_ + named_.perhaps();
+  // A step that has a message with its scale has at least one without, too.
+  const std::uint64_t bare = not_counted_ - std::min(not_counted_, naming_);
+  return perhaps_ + of_either_run_ + named_.perhaps() + bare;
 }
 
 }  // namespace halfscope::analyzers::readers::console

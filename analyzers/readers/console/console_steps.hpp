@@ -54,8 +54,6 @@ class ConsoleSteps {
   std::vector<frames::OtherScaler> other_scalers() const;
   /// Steps that may have been skipped beyond those told.
   std::uint64_t perhaps_skipped() const;
-  /// Some skipped steps may have had no message that counts.
-  bool skips_at_least() const { return not_counted_ > 0; }
   /// What was odd, one line each, without the file's name.
   std::vector<std::string> remarks() const;
 
@@ -122,7 +120,7 @@ class ConsoleSteps {
   std::optional<double> applied_scale_;  // what the last of these left
   // Messages that name no scale, in a log in which some do: since the last periodic line, and those
   // that were not counted.
-  std::uint64_t bare_ = 0, not_counted_ = 0;
+  std::uint64_t bare_ = 0, not_counted_ = 0, naming_ = 0;
   bool applied_now_ = false;           // since the last periodic line
   std::optional<std::int64_t> epoch_;  // the first
   std::optional<int> rank_, scaler_;

@@ -204,9 +204,10 @@ TEST_CASE("a step that alone was skipped shows no scale that is normal") {
 TEST_CASE("a lower bound of skipped steps is no upper one") {
   underflow::Analysis analysis = counted(100);
   skip(analysis, 41, 3, 1024, 512);
-  CHECK(facts_of(analysis).skipped_bounds() == 3);
-  analysis.logs[0].kinds[0].skips_at_least = true;
-  CHECK(facts_of(analysis).skipped_bounds() == Interval(3, 100));
+  CHECK(facts_of(analysis).state == RunState::normal);
+  analysis.logs[0].kinds[0].perhaps_skipped = 60;
+  CHECK(facts_of(analysis).skipped_in_all == Interval(3, 63));
+  CHECK(facts_of(analysis).state == RunState::unknown);
 }
 
 TEST_CASE("NaN at a skipped step is not the first that is left unexplained") {
