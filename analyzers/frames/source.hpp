@@ -157,7 +157,9 @@ enum class Tool : std::uint8_t {
 /// What kind of log it is, in words ("TensorBoard histograms"), and what such a one leaves open.
 struct LogKind {
   std::string name;
-  std::vector<Gap> gaps;       ///< ascending
+  std::vector<Gap> gaps;  ///< ascending
+  /// Skipped steps are told by the scale's falls: those at its minimum, say, do not show.
+  bool skips_at_least = false;
   std::string scale_tag = {};  ///< of the scalar that is taken as the loss scale, where one is
   PrintingRanks ranks = {};    ///< of a console log
   std::uint64_t perhaps_skipped = 0;  ///< more steps than it tells were skipped, at the most

@@ -55,9 +55,9 @@ std::optional<Measured> measure(const Condition& condition,
     return facts.scale_last ? std::optional<Measured>(*facts.scale_last) : std::nullopt;
   }
   if (!facts.skips_told) return std::nullopt;
-  if (condition.field == "skipped") return facts.skipped_in_all;
+  if (condition.field == "skipped") return facts.skipped_bounds();
   if (!facts.attempts) return std::nullopt;
-  return underflow::Share{facts.skipped_in_all, Interval(*facts.attempts)};
+  return underflow::Share{facts.skipped_bounds(), Interval(*facts.attempts)};
 }
 
 std::optional<Measured> measure(const Condition& condition,

@@ -283,6 +283,7 @@ bool set_kinds(const LogFindings& log, TimelineFacts& facts) {
   bool steps_open = false;
   for (const frames::LogKind& kind : log.kinds) {
     facts.kinds.push_back(kind.name);
+    facts.skips_at_least = facts.skips_at_least || kind.skips_at_least;
     facts.skipped_in_all += Interval(0, kind.perhaps_skipped);
     facts.ended_at_minimum = facts.ended_at_minimum || kind.ended_at_minimum;
     if (kind.ranks.ranks > 1) facts.ranks = kind.ranks;

@@ -130,7 +130,8 @@ struct TimelineFacts {
   std::vector<std::string> kinds;
   /// Steps are numbers of entries: the log tells no steps.
   bool numbered = false;
-  std::uint64_t steps = 0;  ///< that have scalars
+  bool skips_at_least = false;  ///< LogKind::skips_at_least
+  std::uint64_t steps = 0;      ///< that have scalars
   std::optional<std::int64_t> first, last;
   std::vector<std::int64_t> skipped;         ///< ascending
   std::vector<frames::SkippedSteps> ranges;  ///< some of these were skipped as well
@@ -171,6 +172,8 @@ struct TimelineFacts {
   std::optional<ScaleSettings> settings;
   RunState state = RunState::unknown;
 
+  /// skipped_in_all, where the log may hide more.
+  Interval skipped_bounds() const;
   /// Whether something is wrong that the first line has to say.
   bool alarming() const;
   /// The first step with a NaN or infinity that no skipped step accounts for, of those that last

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 
 #include "analyzers/scale_history/scale_jump.hpp"
 #include "analyzers/scale_history/scale_rules.hpp"
@@ -347,6 +348,12 @@ std::optional<std::int64_t> TimelineFacts::nonfinite_since() const {
     if (found.since) since = std::min(*found.since, since.value_or(*found.since));
   }
   return since ? since : earliest;
+}
+
+Interval TimelineFacts::skipped_bounds() const {
+  const std::uint64_t most = attempts.value_or(std::numeric_limits<std::uint64_t>::max());
+  return skips_at_least ? Interval(skipped_in_all.low, std::max(most, skipped_in_all.high))
+                        : skipped_in_all;
 }
 
 bool TimelineFacts::alarming() const {

@@ -481,7 +481,7 @@ class Timeline(Record):
     first: int | None
     last: int | None
     skipped_steps: list[int]
-    skipped: int | list[int] | None
+    skipped: int | list[int] | list[int | None] | None
     state: Literal['normal', 'slow_start', 'skipping', 'collapsed', 'broken', 'not_needed', 'unknown']
     skipped_share: float | list[float] | None
     collapsed_since: int | None

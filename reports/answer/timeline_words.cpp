@@ -77,7 +77,8 @@ std::string skipped_text(const TimelineFacts& facts) {
     return facts.alarming() ? "The log reports no loss scale and no skipped step." : "";
   }
   if (facts.skipped_in_all.high == 0) return no_skips_text(facts);
-  std::string out = steps_text(facts.skipped_in_all) + " skipped";
+  std::string out =
+      (facts.skips_at_least ? "At least " : "") + steps_text(facts.skipped_in_all) + " skipped";
   if (facts.numbered) {
     return out + "; the log does not say which: entries are numbered from 0." + ranks_text(facts);
   }
@@ -204,7 +205,8 @@ std::string share_of_steps(const TimelineFacts& facts) {
         times, count_text(skipped), facts.first_attempt, facts.last_attempt,
         share_text(skipped, *facts.attempts));
   }
-  const std::string count = count_text(facts.skipped_in_all);
+  const std::string count =
+      (facts.skips_at_least ? "at least " : "") + count_text(facts.skipped_in_all);
   const std::string_view were = facts.skipped_in_all.high == 1 ? "was" : "were";
   if (!facts.attempts)
     return fmt::format("{} {} {} skipped", count, facts.skipped_in_all.high == 1 ? "step" : "steps",

@@ -2,6 +2,8 @@
 #include "reports/export/json.hpp"
 
 #include <cmath>
+#include <cstdint>
+#include <limits>
 
 #include "halfscope/version.hpp"
 #include "reports/answer/no_scale.hpp"
@@ -35,7 +37,9 @@ Json limit_json(const recommend::Limit& limit, bool several_logs) {
 }  // namespace
 
 Json to_json(const Interval& count) {
-  return count.exact() ? Json(count.low) : Json::array({count.low, count.high});
+  if (count.exact()) return count.low;
+  const bool bounded = count.high != std::numeric_limits<std::uint64_t>::max();
+  return Json::array({count.low, bounded ? Json(count.high) : Json(nullptr)});
 }
 
 Json number_json(std::optional<double> x) {

@@ -86,7 +86,7 @@ Json nonfinite_json(const TimelineFacts& facts) {
 
 /// How the run did, and since when.
 void put_state(Json& to, const TimelineFacts& facts) {
-  const Interval skipped = facts.skipped_in_all;
+  const Interval skipped = facts.skipped_bounds();
   if (facts.skips_told) to["skipped"] = to_json(skipped);
   if (facts.skips_told && facts.attempts && *facts.attempts > 0) {
     const auto of = static_cast<double>(*facts.attempts);

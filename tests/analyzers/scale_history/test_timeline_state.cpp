@@ -204,6 +204,14 @@ TEST_CASE("a step that alone was skipped shows no scale that is normal") {
 TEST_CASE("a lower bound of skipped steps is no upper one") {
   underflow::Analysis analysis = counted(100);
   skip(analysis, 41, 3, 1024, 512);
+  CHECK(facts_of(analysis).skipped_bounds() == 3);
+  analysis.logs[0].kinds[0].skips_at_least = true;
+  CHECK(facts_of(analysis).skipped_bounds() == Interval(3, 100));
+}
+
+TEST_CASE("steps that may have been skipped beside those that were leave the state open") {
+  underflow::Analysis analysis = counted(100);
+  skip(analysis, 41, 3, 1024, 512);
   CHECK(facts_of(analysis).state == RunState::normal);
   analysis.logs[0].kinds[0].perhaps_skipped = 60;
   CHECK(facts_of(analysis).skipped_in_all == Interval(3, 63));

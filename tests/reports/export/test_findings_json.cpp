@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -15,6 +17,7 @@
 
 using namespace halfscope;
 using reports::exports::json_text;
+using reports::exports::to_json;
 using reports::exports::write_findings;
 
 namespace {
@@ -60,4 +63,10 @@ TEST_CASE("findings are written in pieces as they are whole", "[reports][json]")
   values["tensors"] = std::move(taken);
   CHECK(pieces == json_text(values));
   CHECK(largest < 100'000);
+}
+
+TEST_CASE("json: a count that nothing bounds has no upper end") {
+  CHECK(to_json(Interval(7)).dump() == "7");
+  CHECK(to_json(Interval(2, 9)).dump() == "[2,9]");
+  CHECK(to_json(Interval(1, std::numeric_limits<std::uint64_t>::max())).dump() == "[1,null]");
 }
