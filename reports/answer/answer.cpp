@@ -48,7 +48,8 @@ Answer answer_of(const Study& study, std::string_view framework) {
     out.clear = clear_text(study);
   }
   out.numbers = numbers(study);
-  if (study.beyond_scales().empty() && !serves_nothing(study.advice)) out.snippets = snippets(study);
+  if (study.beyond_scales().empty() && !serves_nothing(study.advice))
+    out.snippets = snippets(study);
   out.pastes = keep_pastes(study);
   out.dynamic_first = fine;
   out.details = details(study);
