@@ -2,7 +2,6 @@
 """halfscope.lightning: the log is that of a Recorder in the loop that Lightning runs."""
 
 import json
-import re
 
 import pytest
 
@@ -12,6 +11,8 @@ lightning = frameworks.need("lightning")
 
 import torch  # noqa: E402
 from lightning.pytorch.plugins import MixedPrecision  # noqa: E402
+from recorder_callbacks import (documented, require_alerts_and_a_summary,  # noqa: E402
+                                require_refusal_of_a_folder_with_a_log)
 from small_runs import batch, require_same_log, small_network  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -163,29 +164,16 @@ def test_a_run_that_goes_on_counts_on(tmp_path, read_log):
 
 
 def test_a_folder_that_holds_a_log_stops_the_run_before_it_begins(tmp_path):
-    fit(tmp_path, RecorderCallback(tmp_path / "run"))
-    model = Network()
-    with pytest.raises(halfscope.BadInput, match="holds a run log already"):
-        fit(tmp_path, RecorderCallback(tmp_path / "run"), model)
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), Network().parameters()))
+    require_refusal_of_a_folder_with_a_log(tmp_path, RecorderCallback, fit, Network)
 
 
 def test_alerts_and_the_summary(tmp_path):
-    callback, lines = RecorderCallback(tmp_path / "run", every=3), []
-    with pytest.raises(ValueError, match="found 'nan >', expected 'FIELD OP NUMBER"):
-        callback.alert("nan >")
-    with pytest.raises(RuntimeError, match="has not begun"):
-        callback.summary()
-    callback.alert("max_abs > 0 for network.3.weight", lines.append)
-    fit(tmp_path, callback)
-    assert [step[0].partition(":")[0] for step in lines] == ["step 0", "step 3"]
-    assert callback.summary() == str(halfscope.recommend(tmp_path / "run"))
+    require_alerts_and_a_summary(tmp_path, RecorderCallback(tmp_path / "run", every=3), fit)
 
 
 def test_the_lines_of_the_documentation(tmp_path, root, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (lines,) = (block for block in re.findall(r"```python\n(.*?)```", (
-        root / "docs/recording.md").read_text(), re.S) if "halfscope.lightning" in block)
+    lines = documented(root, "halfscope.lightning")
     names = {"lightning": lightning}
     exec(lines.replace("max_steps=10_000", "max_steps=2, accelerator='cpu', logger=False"), names)
     names["trainer"].fit(Network(), loader(BATCHES))

@@ -3,7 +3,6 @@
 recorder on the wrapper that Accelerate puts around an optimizer."""
 
 import json
-import re
 
 import pytest
 
@@ -15,10 +14,11 @@ import torch  # noqa: E402
 from accelerate import Accelerator  # noqa: E402
 from accelerate.optimizer import AcceleratedOptimizer  # noqa: E402
 from accelerate.state import AcceleratorState  # noqa: E402
+from recorder_callbacks import (documented, require_alerts_and_a_summary,  # noqa: E402
+                                require_refusal_of_a_folder_with_a_log)
 from small_runs import batch, loss_of, require_same_log, small_network  # noqa: E402
 from torch import nn  # noqa: E402
 
-import halfscope  # noqa: E402
 from halfscope.torch import Recorder  # noqa: E402
 from halfscope.torch.guard import Hook  # noqa: E402
 from halfscope.transformers import RecorderCallback  # noqa: E402
@@ -133,30 +133,17 @@ def test_a_run_that_goes_on_counts_on(tmp_path, read_log):
 
 
 def test_a_folder_that_holds_a_log_stops_the_run_before_it_begins(tmp_path):
-    train(tmp_path, RecorderCallback(tmp_path / "run"))
-    model = Network()
-    with pytest.raises(halfscope.BadInput, match="holds a run log already"):
-        train(tmp_path, RecorderCallback(tmp_path / "run"), model)
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), Network().parameters()))
+    require_refusal_of_a_folder_with_a_log(tmp_path, RecorderCallback, train, Network)
 
 
 def test_alerts_and_the_summary(tmp_path):
-    callback, lines = RecorderCallback(tmp_path / "run", every=3), []
-    with pytest.raises(ValueError, match="found 'nan >', expected 'FIELD OP NUMBER"):
-        callback.alert("nan >")
-    with pytest.raises(RuntimeError, match="has not begun"):
-        callback.summary()
-    callback.alert("max_abs > 0 for network.3.weight", lines.append)
-    train(tmp_path, callback)
-    assert [step[0].partition(":")[0] for step in lines] == ["step 0", "step 3"]
-    assert callback.summary() == str(halfscope.recommend(tmp_path / "run"))
+    require_alerts_and_a_summary(tmp_path, RecorderCallback(tmp_path / "run", every=3), train)
 
 
 def test_the_lines_of_the_documentation(tmp_path, root, monkeypatch):
     monkeypatch.chdir(tmp_path)
     AcceleratorState._reset_state(True)
-    (lines,) = (block for block in re.findall(r"```python\n(.*?)```", (
-        root / "docs/recording.md").read_text(), re.S) if "halfscope.transformers" in block)
+    lines = documented(root, "halfscope.transformers")
     arguments = transformers.TrainingArguments(output_dir="out", max_steps=2, report_to="none",
                                                use_cpu=True, disable_tqdm=True)
     names = {"transformers": transformers, "model": Network(), "arguments": arguments,

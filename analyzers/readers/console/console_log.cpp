@@ -52,8 +52,8 @@ bool tells_any(std::string_view text) {
   return false;
 }
 
-/// The same of a text of any size, in parts.
-bool tells_anywhere(std::string_view text) {
+/// The same of a text of any size, in parts, which `leave` is told of when they were looked at.
+bool tells_anywhere(std::string_view text, const Leave& leave) {
   constexpr std::size_t kPart = std::size_t{1} << 20;
   std::atomic<bool> found = false;
   tbb::parallel_for(std::size_t{0}, (text.size() + kPart - 1) / kPart, [&](std::size_t part) {
@@ -64,7 +64,9 @@ bool tells_anywhere(std::string_view text) {
     if (first == std::string_view::npos) return;
     const auto from = static_cast<std::size_t>(own.data() - text.data()) + first;
     const std::size_t to = text.find('\n', std::min(text.size(), (part + 1) * kPart) - 1);
-    if (tells_any(text.substr(from, std::min(to, text.size()) - from))) found = true;
+    const std::size_t end = std::min(to, text.size());
+    if (tells_any(text.substr(from, end - from))) found = true;
+    leave(from, end);
   });
   return found;
 }
@@ -73,10 +75,12 @@ bool tells_anywhere(std::string_view text) {
 bool tells_between(const log::OpenPath& file) {
   try {
     const log::MappedFile mapped(file);
-    std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()),
-                          mapped.bytes().size());
-    text = input::without_zeros(text);
-    return input::is_text(text.substr(0, kLookedAt)) && tells_anywhere(text);
+    const std::string_view all(reinterpret_cast<const char*>(mapped.bytes().data()),
+                               mapped.bytes().size());
+    const std::string_view text = input::without_zeros(all);
+    const auto zeros = static_cast<std::size_t>(text.data() - all.data());
+    const auto leave = [&](auto begin, auto end) { mapped.leave(zeros + begin, zeros + end); };
+    return input::is_text(text.substr(0, kLookedAt)) && tells_anywhere(text, leave);
   } catch (const log::BadInput&) {
     return false;
   }

@@ -133,10 +133,6 @@ std::string_view without_colours(std::string_view line, std::string& buffer) {
   return buffer;
 }
 
-bool has(std::string_view line, std::string_view mark) {
-  return line.find(mark) != std::string_view::npos;
-}
-
 std::optional<std::string_view> after(std::string_view line, std::string_view mark) {
   const std::size_t at = line.find(mark);
   if (at == std::string_view::npos) return std::nullopt;

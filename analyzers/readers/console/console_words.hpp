@@ -13,7 +13,9 @@ namespace halfscope::analyzers::readers::console {
 /// had some.
 std::string_view without_colours(std::string_view line, std::string& buffer);
 
-bool has(std::string_view line, std::string_view mark);
+inline bool has(std::string_view line, std::string_view mark) {
+  return line.find(mark) != std::string_view::npos;
+}
 
 /// The text after a mark, without the blanks and colons before the next word; empty where the mark
 /// is missing.
