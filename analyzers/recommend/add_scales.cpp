@@ -16,11 +16,10 @@ using underflow::Analysis;
 namespace {
 
 /// What static_scale itself does, out of the evidence for every scale.
-void put_static(Recommendation& advice, const Analysis& analysis,
+void put_static(Recommendation& advice, const Analysis& analysis, const underflow::LostMass& lost,
                 const std::vector<LogMaxima>& maxima) {
-  const auto counted = underflow::counted_tensors(analysis);
-  advice.lost_at_1 = underflow::LostMass(counted, analysis.target).at(0);
-  advice.worst_lost = underflow::worst_loss(counted, analysis.target, *advice.static_log2);
+  advice.lost_at_1 = lost.at(0);
+  advice.worst_lost = underflow::worst_loss(lost.tensors(), analysis.target, *advice.static_log2);
   for (const LogMaxima& log : maxima) advice.steps_left_out += log.left_out.size();
   for (const ScaleEvidence& scale : advice.scales) {
     if (scale.log2_scale != *advice.static_log2) continue;
@@ -78,8 +77,12 @@ Recommendation recommend(const Basis& basis) {
 void add_scales(Recommendation& advice, const Basis& basis) {
   const bool no_scale = advice.needs_no_scale();
   const std::vector<LogMaxima> maxima = step_maxima(basis);
-  if (!no_scale) advice.scales = scale_evidence(basis.analysis, advice, maxima);
-  if (advice.static_log2) put_static(advice, basis.analysis, maxima);
+  if (advice.static_log2) {
+    const underflow::Analysis& analysis = basis.analysis;
+    const underflow::LostMass lost(underflow::counted_tensors(analysis), analysis.target);
+    if (!no_scale) advice.scales = scale_evidence(analysis, advice, lost, maxima);
+    put_static(advice, analysis, lost, maxima);
+  }
   if (!no_scale) advice.highest_if_half_log2 = highest_if_half(advice, basis);
   advice.may_use = may_use(basis.analysis, advice);
 }

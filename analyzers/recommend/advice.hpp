@@ -16,6 +16,10 @@
 #include "halfscope/policy/policy.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"
 
+namespace halfscope::analyzers::underflow {
+class LostMass;
+}
+
 namespace halfscope::analyzers::recommend {
 
 struct LogMaxima;
@@ -126,6 +130,7 @@ struct Footprint {
 };
 
 std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis&, const Recommendation&,
+                                          const underflow::LostMass&,
                                           const std::vector<LogMaxima>&);  // scale_evidence.cpp
 std::optional<RankSum> rank_sum(const underflow::Analysis&, const Recommendation&,
                                 const frames::Selection&);  // rank_sum.cpp

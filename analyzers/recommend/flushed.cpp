@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/recommend/flushed.hpp"
 
-#include <algorithm>
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_reduce.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <utility>
+
+#include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/lowest_scale.hpp"
 
 namespace halfscope::analyzers::recommend {
+
+using underflow::Analysis;
+using underflow::Share;
+using underflow::TensorFindings;
+
 namespace {
 
 /// Finite values that are neither zero nor flushed.
@@ -15,26 +27,58 @@ Interval kept_of(const underflow::Counts& counts, const Classes& classes) {
   return {std::max(kept.low, rest.low), std::min(kept.high, rest.high)};
 }
 
-void add_share(underflow::Share& share, Interval& kept, const underflow::TensorFindings& tensor,
-               const Classes& classes) {
-  // Zeros of values computed in binary16 may be flushed values: counted as perhaps.
-  const std::uint64_t perhaps = tensor.underflow_identifiable ? 0 : tensor.counts.zero.low;
-  share.count += Interval(classes.flushed_to_zero.low, classes.flushed_to_zero.high + perhaps);
-  share.of += tensor.counts.finite_nonzero + Interval(0, perhaps);
-  kept += kept_of(tensor.counts, classes);
-  if (underflow::is_bounded(tensor)) share.kept.emplace();  // told once all are added
-}
+/// Of some tensors together.
+struct Sum {
+  Interval count, of, kept;
+  bool bounded = false;
+
+  void add(const TensorFindings& tensor, const Classes& classes) {
+    // Zeros of values computed in binary16 may be flushed values: counted as perhaps.
+    const std::uint64_t perhaps = tensor.underflow_identifiable ? 0 : tensor.counts.zero.low;
+    const Interval flushed = classes.flushed_to_zero;
+    *this += {Interval(flushed.low, flushed.high + perhaps),
+              tensor.counts.finite_nonzero + Interval(0, perhaps), kept_of(tensor.counts, classes),
+              underflow::is_bounded(tensor)};
+  }
+  Sum& operator+=(const Sum& other) {
+    count += other.count;
+    of += other.of;
+    kept += other.kept;
+    bounded = bounded || other.bounded;
+    return *this;
+  }
+  Share share() const { return {count, of, bounded ? std::optional(kept) : std::nullopt}; }
+};
+using Sums = std::vector<Sum>;  // one a scale
 
 }  // namespace
 
-underflow::Share flushed_at(const underflow::Analysis& analysis, int k) {
-  underflow::Share share;
-  Interval kept;
-  for (const underflow::TensorFindings& t : analysis.tensors()) {
-    if (t.loss_scaled) add_share(share, kept, t, t.classes_at(analysis.target, k));
+Share flushed_at(const Analysis& analysis, int k) { return flushed_at(analysis, k, k).front(); }
+
+/// Counts add up to the same in any order.
+std::vector<Share> flushed_at(const Analysis& analysis, int first, int last) {
+  using Range = tbb::blocked_range<std::size_t>;
+  constexpr std::size_t kGrain = 256;
+  const auto tensors = underflow::counted_tensors(analysis);
+  const Sums none(static_cast<std::size_t>(last - first + 1));
+  const auto add = [&](const Range& range, Sums sums) {
+    for (std::size_t i = range.begin(); i < range.end(); ++i) {
+      for (int k = first; k <= last; ++k) {
+        const Classes classes = tensors[i]->classes_at(analysis.target, k);
+        sums[static_cast<std::size_t>(k - first)].add(*tensors[i], classes);
+      }
+    }
+    return sums;
+  };
+  const auto join = [](Sums a, const Sums& b) {
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+    return a;
+  };
+  std::vector<Share> shares;
+  for (const Sum& sum : tbb::parallel_reduce(Range(0, tensors.size(), kGrain), none, add, join)) {
+    shares.push_back(sum.share());
   }
-  if (share.kept) share.kept = kept;
-  return share;
+  return shares;
 }
 
 }  // namespace halfscope::analyzers::recommend

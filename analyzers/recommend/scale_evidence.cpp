@@ -27,17 +27,16 @@ std::pair<int, int> shown(const Recommendation& advice) {
 
 std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis& analysis,
                                           const Recommendation& advice,
+                                          const underflow::LostMass& lost,
                                           const std::vector<LogMaxima>& maxima) {
-  if (!advice.static_log2) return {};
-  const underflow::LostMass lost(underflow::counted_tensors(analysis), analysis.target);
   std::vector<ScaleEvidence> scales;
   const auto [first, last] = shown(advice);
+  const std::vector<underflow::Share> flushed = flushed_at(analysis, first, last);
   for (int k = first; k <= last; ++k) {
-    const underflow::Share flushed = flushed_at(analysis, k);
     ScaleEvidence scale;
     scale.log2_scale = k;
-    scale.flushed = flushed.count;
-    scale.of = flushed.of;
+    scale.flushed = flushed[static_cast<std::size_t>(k - first)].count;
+    scale.of = flushed[static_cast<std::size_t>(k - first)].of;
     scale.lost = lost.at(k);
     scales.push_back(scale);
   }

@@ -89,7 +89,9 @@ void FlushedSum::add(const frames::Frame& frame) {
   step_ = frame.step;
   const int exponent = std::ilogb(frame.scale);
   const double significand = std::scalbn(frame.scale, -exponent);
-  const BoundedTable shifted = frame.table.scaled_by_power_of_two(-exponent);
+  std::optional<BoundedTable> moved;
+  const BoundedTable& shifted =
+      exponent == 0 ? frame.table : moved.emplace(frame.table.scaled_by_power_of_two(-exponent));
   for (ScaledTable& sum : tables_) {
     // Other cuts are kept apart: of a merged table only the common ones would be left.
     if (sum.scale == significand && sum.table.exact().cuts() == shifted.exact().cuts()) {

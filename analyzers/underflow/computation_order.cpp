@@ -65,7 +65,6 @@ ComputationOrder::ComputationOrder(const LogFindings& log)
   for (std::size_t i = 0; i < log.tensors.size(); ++i) {
     const TensorFindings& t = log.tensors[i];
     tensors_.push_back(i);
-    names_.try_emplace(t.name, i);
     if (t.role == Role::activation) activations.push_back(i);
     if (t.role == Role::activation_grad) gradients.push_back(i);
     if (is_weight(t.role) || gradient_of_weight(t.role)) parameters.push_back(i);
@@ -164,6 +163,11 @@ void ComputationOrder::sort_tensors() {
 
 std::optional<std::size_t> ComputationOrder::find(std::string_view role,
                                                   std::string_view path) const {
+  if (names_.empty()) {
+    for (std::size_t i = 0; i < log_.tensors.size(); ++i) {
+      names_.try_emplace(log_.tensors[i].name, i);
+    }
+  }
   const auto at = names_.find(std::string(role) + "/" + std::string(path));
   return at == names_.end() ? std::nullopt : std::optional(at->second);
 }

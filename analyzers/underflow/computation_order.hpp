@@ -72,8 +72,9 @@ class ComputationOrder {
   std::vector<Module> modules_;  ///< in the forward order
   // By parts of the names in log_.
   std::unordered_map<std::string_view, std::size_t> paths_;  ///< module path -> module
-  std::unordered_map<std::string_view, std::size_t> names_;  ///< tensor's name -> tensor
-  std::vector<std::size_t> module_;                          ///< of each tensor, or kNone
+  /// Tensor's name -> tensor; made when it is asked for first.
+  mutable std::unordered_map<std::string_view, std::size_t> names_;
+  std::vector<std::size_t> module_;  ///< of each tensor, or kNone
 };
 
 }  // namespace halfscope::analyzers::underflow

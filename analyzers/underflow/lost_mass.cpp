@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/underflow/lost_mass.hpp"
 
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_reduce.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "analyzers/underflow/step_facts.hpp"
@@ -138,6 +142,14 @@ int top_exponent(const Tensors& tensors) {
 
 bool has_exact_sums(const TensorFindings& t) { return t.whole->sums && !is_censored(t); }
 
+// Of a million tensors those of each range are looked at by one thread.
+using Range = tbb::blocked_range<std::size_t>;
+constexpr std::size_t kGrain = 256;
+
+std::span<const TensorFindings* const> part_of(const Tensors& tensors, const Range& range) {
+  return std::span(tensors).subspan(range.begin(), range.size());
+}
+
 MassShare bounds_of(const Tensors& tensors, const Target& target, int k) {
   Masses masses(target, k, top_exponent(tensors));
   for (const TensorFindings* t : tensors) masses.add(*t);
@@ -162,8 +174,18 @@ MagnitudeSums sums_for(const Target& target) {
 LostMass::LostMass(Tensors tensors, const Target& target)
     : tensors_(std::move(tensors)), target_(target) {
   if (!std::ranges::all_of(tensors_, [](const auto* t) { return has_exact_sums(*t); })) return;
-  exact_ = sums_for(target);
-  for (const TensorFindings* t : tensors_) exact_->merge(t->whole->sums->unpacked());
+  const MagnitudeSums none = sums_for(target);
+  const auto add = [&](const Range& range, MagnitudeSums sums) {
+    for (const TensorFindings* t : part_of(tensors_, range)) {
+      sums.merge(t->whole->sums->unpacked());
+    }
+    return sums;
+  };
+  const auto join = [](MagnitudeSums a, const MagnitudeSums& b) {
+    a.merge(b);
+    return a;
+  };
+  exact_ = tbb::parallel_reduce(Range(0, tensors_.size(), kGrain), none, add, join);
 }
 
 MassShare LostMass::at(int k) const {
@@ -178,12 +200,19 @@ MassShare lost_mass(const TensorFindings& tensor, const Target& target, int k) {
 }
 
 std::optional<WorstLoss> worst_loss(const Tensors& tensors, const Target& target, int k) {
-  std::optional<WorstLoss> worst;
-  for (const TensorFindings* t : tensors) {
-    const Bounds l2 = lost_mass(*t, target, k).l2;
-    if (!worst || l2.low > worst->l2.low) worst = {t->name, l2};
-  }
-  return worst;
+  using Worst = std::pair<const TensorFindings*, Bounds>;
+  const auto worse = [](const Worst& a, const Worst& b) {  // of equal ones the first
+    return a.first == nullptr || (b.first != nullptr && b.second.low > a.second.low) ? b : a;
+  };
+  const auto find = [&](const Range& range, Worst worst) {
+    for (const TensorFindings* t : part_of(tensors, range)) {
+      worst = worse(worst, {t, lost_mass(*t, target, k).l2});
+    }
+    return worst;
+  };
+  const auto [tensor, l2] =
+      tbb::parallel_reduce(Range(0, tensors.size(), kGrain), Worst(), find, worse);
+  return tensor == nullptr ? std::nullopt : std::optional(WorstLoss{tensor->name, l2});
 }
 
 bool is_negligible(const MassShare& all, const std::optional<WorstLoss>& worst,

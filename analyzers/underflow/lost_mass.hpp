@@ -30,6 +30,7 @@ class LostMass {
  public:
   LostMass(std::vector<const TensorFindings*> tensors, const Target& target);
   MassShare at(int k) const;
+  const std::vector<const TensorFindings*>& tensors() const { return tensors_; }
 
  private:
   std::vector<const TensorFindings*> tensors_;

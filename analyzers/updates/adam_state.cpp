@@ -189,7 +189,11 @@ class States {
 
 std::vector<AdamState> adam_states(const underflow::Analysis& analysis) {
   std::vector<AdamState> all;
+  const auto may_have = [](const TensorFindings& t) {
+    return t.role == Role::optimizer_state || t.role == Role::weight;
+  };
   for (const LogFindings& log : analysis.logs) {
+    if (std::ranges::none_of(log.tensors, may_have)) continue;
     for (AdamState& state : States(log).find()) all.push_back(std::move(state));
   }
   return all;

@@ -86,8 +86,16 @@ bool tells_between(const log::OpenPath& file) {
   }
 }
 
+/// A header of text follows its length: 8 bytes, of which the last is 0 and not all are.
+bool begins_as_safetensors(std::string_view begin) {
+  const std::string_view length = begin.substr(0, 8);
+  return begin.size() > 8 && begin[8] == '{' && length.back() == '\0' &&
+         length.find_first_not_of('\0') != std::string_view::npos;
+}
+
 bool is_console_file(const log::OpenPath& file) {
   const std::string begin = common::beginning_of(file, kLookedAt);
+  if (begins_as_safetensors(begin)) return false;
   // A program that writes on after its log was emptied leaves zeros before what it writes.
   const bool blank = begin.find_first_not_of('\0') == std::string::npos;
   const bool text = input::is_text(begin) && !input::is_of_other_kind(begin);

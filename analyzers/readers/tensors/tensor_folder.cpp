@@ -84,9 +84,9 @@ void take_metadata(const log::TensorFile& opened, StepFile& file) {
   if (step && *step >= 0) file.step = *step;
 }
 
-/// `step`: where the metadata has none.
+/// `step`: where the metadata has none. Where names have roles, nothing else is asked for them.
 StepFile described(const log::OpenPath& path, std::optional<Dtype> as, std::int64_t step,
-                   const log::TensorFile& opened) {
+                   const log::TensorFile& opened, bool roles_in_names) {
   StepFile file;
   file.path = path.path;
   file.open = path.files;
@@ -95,7 +95,7 @@ StepFile described(const log::OpenPath& path, std::optional<Dtype> as, std::int6
   std::error_code ignored;
   file.bytes = fs::file_size(file.path, ignored);
   take_metadata(opened, file);
-  file.shows_weights = weights_shown(file.path, opened);
+  if (!roles_in_names) file.shows_weights = weights_shown(file.path, opened);
   return file;
 }
 
@@ -132,7 +132,7 @@ std::vector<std::string> add_file(const Found& found, std::optional<Dtype> as, T
   if (found.index) require_shard(found.path, *found.index);
   const log::OpenPath path(found.path, all.open);
   auto opened = open_tensor_file(path, as);
-  StepFile file = described(path, as, step, *opened);
+  StepFile file = described(path, as, step, *opened, all.roles_in_names);
   if (found.index) {
     if (file.shows_weights.empty()) file.shows_weights = "is a shard of a checkpoint";
     check_shard(found.path, *opened, *found.index, all.notes);
@@ -335,11 +335,12 @@ std::shared_ptr<log::TensorFile> open_step_file(const StepFile& file) {
 }
 
 TensorFolder single_file(const log::OpenPath& path, std::optional<Dtype> as) {
-  std::shared_ptr<log::TensorFile> opened = open_tensor_file(path, as);
+  std::shared_ptr<log::TensorFile> opened = path.files.tensors(path.path);
+  if (!opened) path.files.keep(path.path, opened = open_tensor_file(path, as));
   TensorFolder alone;
   alone.folder = path.path;
   alone.roles_in_names = any_role_in(opened->names());
-  alone.files.push_back(described(path, as, 0, *opened));
+  alone.files.push_back(described(path, as, 0, *opened, alone.roles_in_names));
   alone.files.front().step = 0;
   alone.files.front().opened = std::move(opened);
   return alone;

@@ -59,6 +59,7 @@ struct OpenFiles::Kept {
   std::mutex mutex;
   std::map<std::filesystem::path, std::vector<std::string>> notes;
   std::map<std::filesystem::path, std::shared_ptr<const OpenFile>> files;
+  std::map<std::filesystem::path, std::shared_ptr<TensorFile>> tensors;
   // Of those that are too many to keep, the last one: one look at a file asks for it several times.
   std::filesystem::path last_path;
   std::shared_ptr<const OpenFile> last;
@@ -82,6 +83,17 @@ std::vector<std::string> OpenFiles::notes(const std::filesystem::path& log) cons
     found.insert(found.end(), notes.begin(), notes.end());
   }
   return found;
+}
+
+std::shared_ptr<TensorFile> OpenFiles::tensors(const std::filesystem::path& file) const {
+  const std::lock_guard lock(kept_->mutex);
+  const auto known = kept_->tensors.find(file);
+  return known == kept_->tensors.end() ? nullptr : known->second;
+}
+
+void OpenFiles::keep(const std::filesystem::path& file, std::shared_ptr<TensorFile> tensors) const {
+  const std::lock_guard lock(kept_->mutex);
+  kept_->tensors.insert_or_assign(file, std::move(tensors));
 }
 
 std::shared_ptr<const OpenFile> OpenFiles::open(const std::filesystem::path& path) const {

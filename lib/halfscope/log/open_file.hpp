@@ -16,6 +16,8 @@
 
 namespace halfscope::log {
 
+class TensorFile;
+
 /// What is to be said of a file's contents, where these are not the bytes that lie at its path.
 struct FileRemarks {
   std::vector<std::string> notes = {};  ///< one line each, with the path
@@ -68,6 +70,9 @@ class OpenFiles {
   std::shared_ptr<const OpenFile> open(const std::filesystem::path& path) const;
   /// What was said of a file, or of those in a folder, by name.
   std::vector<std::string> notes(const std::filesystem::path& log) const;
+  /// What a reader has made of a file of tensors, for the pass that reads it next; null at first.
+  std::shared_ptr<TensorFile> tensors(const std::filesystem::path& file) const;
+  void keep(const std::filesystem::path& file, std::shared_ptr<TensorFile> tensors) const;
 
  private:
   struct Kept;

@@ -89,23 +89,23 @@ std::string_view header_text(const MappedFile& file) {
 /// A tensor's bytes are what its shape and dtype take. An unknown dtype is taken at its word.
 void check_size(const SafetensorsEntry& entry, const std::string& file) {
   const std::uint64_t held = entry.end - entry.begin;
-  const std::string place = place_text(file, entry.name);
+  const auto place = [&] { return place_text(file, entry.name); };
   const auto count = element_count(entry.shape);
   std::uint64_t bits = 0;
   if (!count || __builtin_mul_overflow(*count, std::max(bits_of(entry.dtype), 1u), &bits)) {
     throw BadInput(
         fmt::format("{} holds {} bytes, but its shape {} needs more than any file can hold;"
                     " {}",
-                    place, held, shape_text(entry.shape), kDamaged));
+                    place(), held, shape_text(entry.shape), kDamaged));
   }
   if (bits_of(entry.dtype) == 0) return;
   if (bits % 8 != 0) {
-    throw BadInput(fmt::format("{} has {} bits in shape {} of {}, expected whole bytes; {}", place,
-                               bits, shape_text(entry.shape), entry.dtype, kDamaged));
+    throw BadInput(fmt::format("{} has {} bits in shape {} of {}, expected whole bytes; {}",
+                               place(), bits, shape_text(entry.shape), entry.dtype, kDamaged));
   }
   if (held != bits / 8) {
-    throw BadInput(fmt::format("{} holds {} bytes, expected {} for shape {} of {}; {}", place, held,
-                               bits / 8, shape_text(entry.shape), entry.dtype, kDamaged));
+    throw BadInput(fmt::format("{} holds {} bytes, expected {} for shape {} of {}; {}", place(),
+                               held, bits / 8, shape_text(entry.shape), entry.dtype, kDamaged));
   }
 }
 
@@ -115,14 +115,14 @@ void check_layout(const std::vector<SafetensorsEntry>& entries, std::uint64_t da
                   const std::string& file) {
   std::uint64_t previous_end = 0;
   for (const SafetensorsEntry& entry : entries) {
-    const std::string place = place_text(file, entry.name);
+    const auto place = [&] { return place_text(file, entry.name); };
     if (entry.end < entry.begin) {
-      throw BadInput(fmt::format("{} ends at byte {}, expected {} (its begin) or more; {}", place,
+      throw BadInput(fmt::format("{} ends at byte {}, expected {} (its begin) or more; {}", place(),
                                  entry.end, entry.begin, kDamaged));
     }
     if (entry.begin != previous_end) {
       throw BadInput(fmt::format(
-          "{} begins at byte {} and {}, expected {}; {}", place, entry.begin,
+          "{} begins at byte {} and {}, expected {}; {}", place(), entry.begin,
           entry.begin < previous_end ? "overlaps the tensor before it" : "leaves a hole",
           previous_end, kDamaged));
     }
@@ -131,7 +131,7 @@ void check_layout(const std::vector<SafetensorsEntry>& entries, std::uint64_t da
       throw BadInput(
           fmt::format("{} ends at byte {} of the data, but the file holds {}; it is cut "
                       "short, copy or write it again",
-                      place, entry.end, data_bytes));
+                      place(), entry.end, data_bytes));
     }
     previous_end = entry.end;
   }

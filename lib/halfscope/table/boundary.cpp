@@ -50,11 +50,12 @@ Magnitude first_magnitude(const Limit& limit, const Dyadic& loss, const Dyadic& 
   Wide numerator = Wide{limit.significand} * recorded.significand;
   const int shift = std::max(0, 108 - bit_width(numerator));
   numerator <<= shift;
-  const Wide quotient = numerator / loss.significand;  // at least 55 bits
+  const bool power_of_two = loss.significand == 1;  // mostly, and a division takes long
+  const Wide quotient = power_of_two ? numerator : numerator / loss.significand;  // 55 bits or more
   const int dropped = bit_width(quotient) - 53;
   // NOLINTBEGIN(clang-analyzer-core.UndefinedBinaryOperatorResult): dropped is 2 at least
-  const bool exact =
-      numerator % loss.significand == 0 && (quotient & ((Wide{1} << dropped) - 1)) == 0;
+  const bool exact = (power_of_two || numerator % loss.significand == 0) &&
+                     (quotient & ((Wide{1} << dropped) - 1)) == 0;
   auto significand = static_cast<std::uint64_t>(quotient >> dropped);
   // NOLINTEND(clang-analyzer-core.UndefinedBinaryOperatorResult)
   int exponent = limit.exponent + recorded.exponent - loss.exponent - shift + dropped + 52;

@@ -40,9 +40,13 @@ TEST_CASE("logs: one that is open stays what it was", "[log]") {
   const std::filesystem::path path = write_tensors(folder, {{"weight_grad/w", {1, 2}}});
   const readers::Logs logs;
   CHECK(frames_of(logs.at(path)) == Names{"weight_grad/w"});
+  const log::OpenFiles files = logs.at(path).opened().files;
+  const auto header = files.tensors(path);  // is read once
+  CHECK(header != nullptr);
   const TempFolder other;
   std::filesystem::rename(write_tensors(other, {{"weight_grad/v", {3}}}), path);
   CHECK(whole_of(logs.at(path)) == Names{"weight_grad/w"});
+  CHECK(files.tensors(path) == header);
   CHECK(whole_of(path) == Names{"weight_grad/v"});  // a path alone is read anew
 
   const auto kinds = logs.at(path).kinds();

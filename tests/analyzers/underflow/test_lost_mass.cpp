@@ -80,6 +80,35 @@ TEST_CASE("lost mass is exact where whole tensors are in the log", "[oracle]") {
   }
 }
 
+TEST_CASE("of many tensors exact sums add up to the same, and of equal losses the first is worst",
+          "[table]") {
+  const TempFolder folder;
+  std::vector<std::pair<std::string, Values>> many;
+  for (unsigned i = 0; i < 2000; ++i) {
+    const bool lost = i % 700 == 650;  // all of the mass
+    many.emplace_back("weight_grad/" + std::to_string(i),
+                      lost ? Values{1e-9F, 2e-9F} : gradients(5, i, -20, 4));
+  }
+  const underflow::Analysis a = with_sums(write_tensors(folder, many));
+  const auto counted = underflow::counted_tensors(a);
+  REQUIRE(counted.size() == many.size());
+  MagnitudeSums sum = underflow::sums_for(a.target);
+  std::string worst;
+  double most = -1;
+  for (const underflow::TensorFindings* t : counted) {
+    sum.merge(t->whole->sums->unpacked());
+    const double low = underflow::lost_mass(*t, a.target, 0).l2.low;
+    if (low > most) most = low, worst = t->name;
+  }
+  CHECK(most == 1.0);
+  const Magnitude kept = a.target.boundaries(1.0, 1.0).nonzero;
+  CHECK(underflow::LostMass(counted, a.target).at(0) == sum.share_below(kept));
+  const auto found = underflow::worst_loss(counted, a.target, 0);
+  REQUIRE(found);
+  CHECK(found->tensor == worst);
+  CHECK(found->l2.low == most);
+}
+
 TEST_CASE("many tiny values, little mass: below 2^-27 did not matter, 2^-27 to 2^-24 did",
           "[oracle]") {
   // In the manner of Multibox SSD (Micikevicius et al. 2018): most values below what matters, some

@@ -88,7 +88,8 @@ Bounds share(const detail::WideSum* parts) {
   most.add(parts[2]);
   detail::WideSum all = most;
   all.add(parts[1]);
-  return {detail::WideSum::ratio(parts[0], all), detail::WideSum::ratio(most, all)};
+  const double low = detail::WideSum::ratio(parts[0], all);
+  return {low, parts[2].bit_length() == 0 ? low : detail::WideSum::ratio(most, all)};
 }
 
 /// The bounds of parts[sure], to which the segment between may belong.

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace halfscope::detail {
@@ -67,7 +68,7 @@ class WideSum {
     int exponent = whole.bit_length() - length;  // rest * 2^exponent is as long as whole
     rest.shift_left(exponent);
     if (rest.compare(whole) < 0) {
-      rest.shift_left(1);
+      rest.twice();
       ++exponent;
     }
     std::uint64_t quotient = 0;  // 53 bits and one more, the first of them set
@@ -75,7 +76,7 @@ class WideSum {
       const bool one = rest.compare(whole) >= 0;
       if (one) rest.subtract(whole);
       quotient = quotient << 1 | (one ? 1 : 0);
-      rest.shift_left(1);
+      rest.twice();
     }
     const bool half = (quotient & 1) != 0;
     const bool odd = (quotient & 2) != 0;
@@ -96,6 +97,11 @@ class WideSum {
     WideSum shifted(0);
     shifted.add(limbs_, count);
     limbs_ = std::move(shifted.limbs_);
+  }
+  void twice() {
+    std::uint64_t carry = 0;
+    for (std::uint64_t& limb : limbs_) carry = std::exchange(limb, limb << 1 | carry) >> 63;
+    if (carry != 0) limbs_.push_back(carry);
   }
   int compare(const WideSum& other) const {
     for (std::size_t i = std::max(limbs_.size(), other.limbs_.size()); i-- > 0;) {
