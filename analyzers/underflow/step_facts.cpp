@@ -25,12 +25,15 @@ std::optional<double> manifest_scale(const std::optional<log::Manifest>& manifes
 LogScalars::LogScalars(const LogFindings& log) : of_manifest_(manifest_scale(log.manifest)) {
   steps_.reserve(log.scalars.size());
   for (const log::StepScalars& scalars : log.scalars) steps_.push_back(&scalars);
-  std::ranges::stable_sort(steps_, {}, &log::StepScalars::step);
-  // Of a step that is told again the last one holds.
-  std::ranges::reverse(steps_);
-  const auto is_again = [](const auto* a, const auto* b) { return a->step == b->step; };
-  steps_.erase(std::unique(steps_.begin(), steps_.end(), is_again), steps_.end());
-  std::ranges::reverse(steps_);
+  const auto is_out_of_order = [](const auto* a, const auto* b) { return a->step >= b->step; };
+  if (std::ranges::adjacent_find(steps_, is_out_of_order) != steps_.end()) {
+    std::ranges::stable_sort(steps_, {}, &log::StepScalars::step);
+    // Of a step that is told again the last one holds.
+    std::ranges::reverse(steps_);
+    const auto is_again = [](const auto* a, const auto* b) { return a->step == b->step; };
+    steps_.erase(std::unique(steps_.begin(), steps_.end(), is_again), steps_.end());
+    std::ranges::reverse(steps_);
+  }
   find_parts(log);
 }
 

@@ -43,7 +43,7 @@ constexpr std::pair<std::string_view, Tool> kMarks[] = {
     {"'grad_norm': ", Tool::transformers},
 };
 
-Tool tool_of(std::string_view line) {
+Tool tool_of(const Line& line) {
   for (const auto& [mark, tool] : kMarks) {
     if (line.find(mark) != std::string_view::npos) return tool;
   }
@@ -52,7 +52,8 @@ Tool tool_of(std::string_view line) {
 
 }  // namespace
 
-ConsoleLine console_line(std::string_view line) {
+ConsoleLine console_line(std::string_view text) {
+  const Line line(text);
   ConsoleLine found;
   found.overflow = overflow_of(line);
   found.iteration = iteration_of(line);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analyzers/frames/source.hpp"
+#include "analyzers/readers/console/console_words.hpp"
 
 namespace halfscope::analyzers::readers::console {
 
@@ -95,21 +96,21 @@ struct ConsoleLine {
 };
 
 /// What one line says; nothing for most. Without colours (console_words.hpp).
-ConsoleLine console_line(std::string_view line);
+ConsoleLine console_line(std::string_view text);
 
 /// The parts of a line that have a message of an overflow each, as where several processes write
 /// into one log; the line itself where it has one or none.
 std::vector<std::string_view> messages_in(std::string_view line);
 
 /// In files of their own: console_overflows.cpp, console_periodic.cpp and console_progress.cpp.
-std::optional<Overflow> overflow_of(std::string_view line);
-std::optional<OverflowIteration> iteration_of(std::string_view line);
-std::optional<AppliedOverflow> applied_of(std::string_view line);
+std::optional<Overflow> overflow_of(const Line& line);
+std::optional<OverflowIteration> iteration_of(const Line& line);
+std::optional<AppliedOverflow> applied_of(const Line& line);
 /// The run ended since its loss scale could not be lowered any more.
-bool ends_at_minimum(std::string_view line);
-std::optional<Periodic> periodic_of(std::string_view line);
-std::optional<Bar> bar_of(std::string_view line);
+bool ends_at_minimum(const Line& line);
+std::optional<Periodic> periodic_of(const Line& line);
+std::optional<Bar> bar_of(const Line& line);
 /// Of a line that tells steps, or a bar, or values between braces as Hugging Face's Trainer prints.
-LineScalars scalars_of(std::string_view line, bool tells_steps, bool has_bar);
+LineScalars scalars_of(const Line& line, bool tells_steps, bool has_bar);
 
 }  // namespace halfscope::analyzers::readers::console

@@ -175,8 +175,8 @@ void read_lines(const ConsoleFile& file, const std::vector<ConsoleSteps*>& engin
     cut_line = cut && line.any() ? std::optional(number) : std::nullopt;
     split.give(line, number, engines);
   };
-  for_each_console_line(reading.log.at(file.path), see, reading.progress, reading.done,
-                        reading.in_all, &contradictions);
+  for_each_console_line(reading.log.at(file.path), file.survey.wrapping, see, reading.progress,
+                        reading.done, reading.in_all, &contradictions);
   if (cut_line) contradictions.add(kCut, *cut_line);
   reading.done += common::bytes_of(reading.log, {file.path});
   contradictions.tell(printable(file.path.string()), reading.notes);

@@ -57,7 +57,7 @@ std::optional<std::int64_t> rank_of_label(std::string_view line) {
   return std::nullopt;
 }
 
-std::optional<int> rank_of(std::string_view line) {
+std::optional<int> rank_of(const Line& line) {
   auto rank = count_after(line, "Rank ");
   if (!rank) rank = rank_of_label(line);
   if (!rank || *rank < 0 || *rank > kMostSteps) return std::nullopt;
@@ -65,7 +65,7 @@ std::optional<int> rank_of(std::string_view line) {
 }
 
 /// "32768.0*0.5", as Paddle prints what the scale becomes.
-std::optional<double> product_after(std::string_view line, std::string_view mark) {
+std::optional<double> product_after(const Line& line, std::string_view mark) {
   const auto rest = after(line, mark);
   if (!rest) return std::nullopt;
   const std::size_t end = end_of_number(*rest);
@@ -77,21 +77,21 @@ std::optional<double> product_after(std::string_view line, std::string_view mark
 }
 
 /// A message that tells no more than what the scale becomes.
-std::optional<Overflow> overflow_to(std::string_view line, std::string_view mark) {
+std::optional<Overflow> overflow_to(const Line& line, std::string_view mark) {
   Overflow found;
   found.next = number_after(line, mark);
   return found.next ? std::optional(found) : std::nullopt;
 }
 
 /// Of a line with "MARK65536 to 32768": both scales.
-void put_fall(std::string_view line, std::string_view mark, Overflow& to) {
+void put_fall(const Line& line, std::string_view mark, Overflow& to) {
   const auto from = after(line, mark);
   if (!from) return;
   to.attempted = number_after(line, mark);
   to.next = number_after(*from, " to ");
 }
 
-std::optional<Overflow> attempted_overflow(std::string_view line) {
+std::optional<Overflow> attempted_overflow(const Line& line) {
   Overflow found;
   if (!has(line, "verflow") && !has(line, "OVERFLOW!")) return std::nullopt;
   found.attempted = number_after(line, "Attempted loss scale");
@@ -101,7 +101,7 @@ std::optional<Overflow> attempted_overflow(std::string_view line) {
 }
 
 /// What a line tells of the scale after one that named the iteration.
-std::optional<Overflow> of_named(std::string_view line) {
+std::optional<Overflow> of_named(const Line& line) {
   Overflow found;
   found.of_named = true;
   constexpr std::string_view kFrom = "educing dynamic loss scale from ";
@@ -113,25 +113,25 @@ std::optional<Overflow> of_named(std::string_view line) {
   return found.attempted ? std::optional(found) : std::nullopt;
 }
 
-std::optional<Overflow> apex_overflow(std::string_view line) {
+std::optional<Overflow> apex_overflow(const Line& line) {
   auto found = overflow_to(line, "educing loss scale to ");
   const std::int64_t scaler = count_after(line, "loss scaler ").value_or(0);
   if (found) found->scaler = static_cast<int>(std::min<std::int64_t>(1000, scaler));
   return found;
 }
 
-std::optional<Overflow> fairseq_overflow(std::string_view line) {
+std::optional<Overflow> fairseq_overflow(const Line& line) {
   return overflow_to(line, "setting loss scale to");
 }
 
-std::optional<Overflow> paddle_overflow(std::string_view line) {
+std::optional<Overflow> paddle_overflow(const Line& line) {
   Overflow found;
   found.attempted = number_after(line, "current scale is");
   found.next = product_after(line, "decrease to");
   return found.attempted && found.next ? std::optional(found) : std::nullopt;
 }
 
-std::optional<Overflow> paddlenlp_overflow(std::string_view line) {
+std::optional<Overflow> paddlenlp_overflow(const Line& line) {
   Overflow found;
   found.confirms = true;
   found.attempted = field(line, "scale_before");
@@ -139,7 +139,7 @@ std::optional<Overflow> paddlenlp_overflow(std::string_view line) {
   return found.attempted && found.next ? std::optional(found) : std::nullopt;
 }
 
-std::optional<Overflow> fairseq2_overflow(std::string_view line) {
+std::optional<Overflow> fairseq2_overflow(const Line& line) {
   Overflow found;
   constexpr std::string_view kFrom = "decreasing loss scale from ";
   if (has(line, kFrom)) {
@@ -150,15 +150,15 @@ std::optional<Overflow> fairseq2_overflow(std::string_view line) {
   return found.attempted && found.next ? std::optional(found) : std::nullopt;
 }
 
-std::optional<Overflow> mindyolo_overflow(std::string_view line) {
+std::optional<Overflow> mindyolo_overflow(const Line& line) {
   return overflow_to(line, "loss scale adjust to");
 }
 
-std::optional<Overflow> colossal_scale(std::string_view line) {
+std::optional<Overflow> colossal_scale(const Line& line) {
   return overflow_to(line, "the loss scale is adjusted to");
 }
 
-std::optional<Overflow> colossal_overflow(std::string_view) {
+std::optional<Overflow> colossal_overflow(const Line&) {
   Overflow found;
   found.bare = true;
   return found;
@@ -167,7 +167,7 @@ std::optional<Overflow> colossal_overflow(std::string_view) {
 /// A line that has the mark is of that form.
 struct Form {
   std::string_view mark;
-  std::optional<Overflow> (*read)(std::string_view line);
+  std::optional<Overflow> (*read)(const Line& line);
 };
 constexpr Form kForms[] = {{"Attempted loss scale", attempted_overflow},
                            {"Gradient overflow.", apex_overflow},
@@ -182,7 +182,7 @@ constexpr Form kForms[] = {{"Attempted loss scale", attempted_overflow},
 
 }  // namespace
 
-std::optional<Overflow> overflow_of(std::string_view line) {
+std::optional<Overflow> overflow_of(const Line& line) {
   if (!has(line, "scale") && !has(line, "verflow")) return std::nullopt;
   for (const Form& form : kForms) {
     if (!has(line, form.mark)) continue;
@@ -194,7 +194,7 @@ std::optional<Overflow> overflow_of(std::string_view line) {
   return std::nullopt;
 }
 
-std::optional<OverflowIteration> iteration_of(std::string_view line) {
+std::optional<OverflowIteration> iteration_of(const Line& line) {
   const std::size_t at = line.find(kNamed);
   if (at == std::string_view::npos) return std::nullopt;
   const auto rest = after(line.substr(at), kNamed);
@@ -207,12 +207,12 @@ std::optional<OverflowIteration> iteration_of(std::string_view line) {
   return found;
 }
 
-std::optional<AppliedOverflow> applied_of(std::string_view line) {
+std::optional<AppliedOverflow> applied_of(const Line& line) {
   if (!has(line, "overflow, still update")) return std::nullopt;
   return AppliedOverflow{number_after(line, "loss scale adjust to")};
 }
 
-bool ends_at_minimum(std::string_view line) {
+bool ends_at_minimum(const Line& line) {
   // Of DeepSpeed, of fairseq2 twice, and of icefall.
   constexpr std::string_view kMarks[] = {
       "loss scale already at minimum", "loss scale is already at minimum",

@@ -36,7 +36,7 @@ namespace {
 
 constexpr std::string_view kSkipped = "number of skipped iterations:";
 
-std::optional<Periodic> deepspeed_progress(std::string_view line) {
+std::optional<Periodic> deepspeed_progress(const Line& line) {
   const std::size_t at = line.find("step=");
   if (at == std::string_view::npos) return std::nullopt;
   // mpirun's "[1,0]<stdout>:step=10".
@@ -48,7 +48,7 @@ std::optional<Periodic> deepspeed_progress(std::string_view line) {
 }
 
 /// Also of a line that is cut off behind its loss scale, as the last one of a run that was killed.
-std::optional<Periodic> megatron_progress(std::string_view line) {
+std::optional<Periodic> megatron_progress(const Line& line) {
   constexpr std::string_view kIteration = "iteration ";
   const std::size_t at = line.find(kIteration);
   if (at == std::string_view::npos ||
@@ -66,60 +66,61 @@ std::optional<Periodic> megatron_progress(std::string_view line) {
 }
 
 /// Of training: lines of validation have neither the scale nor the norm.
-std::optional<Periodic> fairseq_progress(std::string_view line) {
+std::optional<Periodic> fairseq_progress(const Line& line) {
   auto updates = count_field(line, "num_updates");
   if (!updates) updates = count_field(line, "train_num_updates");
   if (!updates || !(has(line, "gnorm") || has(line, "loss_scale"))) return std::nullopt;
   return Periodic{*updates, true, std::nullopt, false};
 }
 
-std::optional<Periodic> insightface_progress(std::string_view line) {
+std::optional<Periodic> insightface_progress(const Line& line) {
   const auto steps = count_after(line, "Global Step:");
   if (!steps || !has(line, "Grad Scale:")) return std::nullopt;
   return Periodic{*steps, false, std::nullopt, false};
 }
 
-std::optional<Periodic> mlperf_progress(std::string_view line) {
+std::optional<Periodic> mlperf_progress(const Line& line) {
   const auto steps = count_field(line, "step");
   if (!steps || !has(line, "loss_scale")) return std::nullopt;
   return Periodic{*steps, false, std::nullopt, false};
 }
 
-std::optional<Periodic> paddlenlp_progress(std::string_view line) {
+std::optional<Periodic> paddlenlp_progress(const Line& line) {
   const auto steps = count_after(line, "global_step:");
   if (!steps || !has(line, "loss:") || !has(line, "learning_rate:")) return std::nullopt;
   return Periodic{*steps, false, std::nullopt, false};
 }
 
 /// Step n of N in epoch E, both counted from 1: "E/..." and "n/N" after their marks.
-std::optional<std::int64_t> step_of_epochs(std::string_view line, std::string_view epoch_mark,
+std::optional<std::int64_t> step_of_epochs(const Line& line, std::string_view epoch_mark,
                                            std::string_view step_mark) {
   const auto at = after(line, step_mark);
-  const auto step = at ? count_after(line, step_mark) : std::nullopt;
-  const auto in_epoch = step ? count_after(*at, "/") : std::nullopt;
+  if (!at) return std::nullopt;
+  const std::int64_t step = count_after(line, step_mark).value_or(-1);
+  const std::int64_t in_epoch = count_after(*at, "/").value_or(-1);
   const std::int64_t epoch = count_after(line, epoch_mark).value_or(1);
-  if (!in_epoch || epoch < 1 || *step > *in_epoch) return std::nullopt;
-  if (epoch > 1 && *in_epoch > (kMostSteps - *step) / (epoch - 1)) return std::nullopt;
-  return (epoch - 1) * *in_epoch + *step;
+  if (step < 0 || epoch < 1 || step > in_epoch) return std::nullopt;
+  if (epoch > 1 && in_epoch > (kMostSteps - step) / (epoch - 1)) return std::nullopt;
+  return (epoch - 1) * in_epoch + step;
 }
 
-std::optional<Periodic> mindformers_progress(std::string_view line) {
+std::optional<Periodic> mindformers_progress(const Line& line) {
   const auto steps = step_of_epochs(line, "Epoch:[", "step:[");
   return steps ? std::optional(Periodic{*steps, false, std::nullopt, false}) : std::nullopt;
 }
 
-std::optional<Periodic> mindyolo_progress(std::string_view line) {
+std::optional<Periodic> mindyolo_progress(const Line& line) {
   const auto steps = step_of_epochs(line, "Epoch ", ", Step ");
   return steps ? std::optional(Periodic{*steps, false, std::nullopt, false}) : std::nullopt;
 }
 
-std::optional<Periodic> fairseq2_progress(std::string_view line) {
+std::optional<Periodic> fairseq2_progress(const Line& line) {
   const auto steps = count_after(line, "Train Metrics (step ");
   if (!steps) return std::nullopt;
   return Periodic{*steps, true, std::nullopt, false, "fairseq2's step"};
 }
 
-std::optional<Periodic> nemo_progress(std::string_view line) {
+std::optional<Periodic> nemo_progress(const Line& line) {
   const auto steps = count_after(line, "| global_step:");
   if (!steps || !has(line, "Training epoch ")) return std::nullopt;
   return Periodic{*steps, false, std::nullopt, false};
@@ -132,7 +133,7 @@ std::optional<std::int64_t> icefall_rank(std::string_view before) {
   return count_after(before.substr(open), "(");
 }
 
-std::optional<Periodic> icefall_progress(std::string_view line) {
+std::optional<Periodic> icefall_progress(const Line& line) {
   const std::size_t at = line.find("Epoch ");
   const auto epoch = at == std::string_view::npos ? std::nullopt : count_after(line, "Epoch ");
   const auto batch = count_after(line, ", batch ");
@@ -146,7 +147,7 @@ std::optional<Periodic> icefall_progress(std::string_view line) {
 
 struct Form {
   std::string_view mark;  ///< a line without it is not of that form
-  std::optional<Periodic> (*read)(std::string_view line);
+  std::optional<Periodic> (*read)(const Line& line);
 };
 constexpr Form kForms[] = {{"skipped=", deepspeed_progress},
                            {"iteration ", megatron_progress},
@@ -162,7 +163,7 @@ constexpr Form kForms[] = {{"skipped=", deepspeed_progress},
 
 }  // namespace
 
-std::optional<Periodic> periodic_of(std::string_view line) {
+std::optional<Periodic> periodic_of(const Line& line) {
   for (const Form& form : kForms) {
     if (!has(line, form.mark)) continue;
     if (const auto found = form.read(line)) return found;

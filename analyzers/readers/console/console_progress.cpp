@@ -53,24 +53,24 @@ constexpr Name kNames[] = {{"lm loss", &LineScalars::loss},
                            {"grad_scale", &LineScalars::loss_scale}};
 
 /// A bar over validation has a validation's loss.
-bool is_validation(std::string_view line) {
+bool is_validation(const Line& line) {
   constexpr std::array<std::string_view, 6> kWords = {"alid", "Eval", "eval",
                                                       "Test", "test", "Sanity"};
   const std::string_view begin = line.substr(0, line.find("%|"));
   return std::ranges::any_of(kWords, [&](std::string_view word) { return has(begin, word); });
 }
 
-std::optional<std::int64_t> pipeline_step(std::string_view line) {
+std::optional<std::int64_t> pipeline_step(const Line& line) {
   return has(line, " iter time (s):") ? count_after(line, "steps:") : std::nullopt;
 }
 
 /// "{'loss': 1.2, ...": a Python dictionary; JSON has other quotes, and is another tool's.
-bool is_dictionary(std::string_view line) {
+bool is_dictionary(const Line& line) {
   return has(line, "{'loss': ") || (has(line, "{'") && has(line, "'grad_norm': "));
 }
 
 /// MindFormers' "overflow cond: True".
-std::optional<bool> overflow_condition(std::string_view line) {
+std::optional<bool> overflow_condition(const Line& line) {
   const auto condition = after(line, "overflow cond:");
   if (!condition) return std::nullopt;
   if (condition->starts_with("True")) return true;
@@ -93,7 +93,7 @@ constexpr Evaluation kEvaluations[] = {
     {"Validation Metrics (step ", "Loss"},
 };
 
-std::optional<double> evaluation_loss(std::string_view line) {
+std::optional<double> evaluation_loss(const Line& line) {
   for (const Evaluation& evaluation : kEvaluations) {
     const std::size_t at = line.find(evaluation.mark);
     if (at == std::string_view::npos || !has(line, evaluation.beside)) continue;
@@ -104,7 +104,7 @@ std::optional<double> evaluation_loss(std::string_view line) {
 
 }  // namespace
 
-std::optional<Bar> bar_of(std::string_view line) {
+std::optional<Bar> bar_of(const Line& line) {
   const std::size_t percent = line.find("%|");
   if (percent == std::string_view::npos) return std::nullopt;
   const std::size_t end = line.find(" [", percent);
@@ -120,7 +120,7 @@ std::optional<Bar> bar_of(std::string_view line) {
   return Bar{*done, *total, line.substr(0, percent)};
 }
 
-LineScalars scalars_of(std::string_view line, bool tells_steps, bool has_bar) {
+LineScalars scalars_of(const Line& line, bool tells_steps, bool has_bar) {
   LineScalars found;
   found.evaluation_loss = evaluation_loss(line);
   const bool of_training = has_bar && !is_validation(line);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/readers/console/console_survey.hpp"
 
-#include <tbb/blocked_range.h>
-#include <tbb/parallel_for.h>
+#include <tbb/parallel_pipeline.h>
 
 #include <fmt/format.h>
 
@@ -11,6 +10,7 @@
 #include <deque>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -144,27 +144,32 @@ constexpr common::Contradiction kWrapped{"a terminal wrapped a line", "its rows 
 constexpr common::Contradiction kPerhapsCut{
     "a terminal seems to have wrapped a line within a number", "such rows are skipped"};
 
+/// A line that is odd, for Contradictions.
+struct Fault {
+  const common::Contradiction* kind;
+  std::uint64_t line;
+  std::string found = {};
+};
+
 /// The lines of a file, each of one row, or of those that a terminal made of it.
 class WholeLines {
  public:
-  WholeLines(common::TextLines& lines, common::Contradictions* faults)
-      : lines_(lines),
-        wrapping_(
-            wrapping_of(lines.text(), [&](auto begin, auto end) { lines.leave(begin, end); })),
-        faults_(faults) {}
+  WholeLines(common::TextLines& lines, const Wrapping& wrapping)
+      : lines_(lines), wrapping_(wrapping) {}
 
   /// Of several rows: put together in `joined`.
-  std::optional<std::string_view> next(std::string& joined) {
+  std::optional<std::string_view> next(std::string& joined, std::vector<Fault>& faults) {
     const auto row = lines_.next();
     doubtful_ = false;
     if (!row) return row;
     number_ = lines_.number();
-    if (faults_ && row->find('\0') != std::string_view::npos) faults_->add(kNul, number_);
+    if (row->find('\0') != std::string_view::npos) faults.push_back({&kNul, number_});
     if (!goes_on(*row)) return row;
-    if (wrapping_.certain) return join(*row, joined);
-    doubtful_ = may_be_one_number(*row, *lines_.peek());
-    if (doubtful_ && faults_) faults_->add(kPerhapsCut, number_, columns());
-    return row;
+    doubtful_ = !wrapping_.certain && may_be_one_number(*row, *lines_.peek());
+    if (doubtful_) faults.push_back({&kPerhapsCut, number_, columns()});
+    if (!wrapping_.certain) return row;
+    faults.push_back({&kWrapped, number_, columns()});
+    return join(*row, joined);
   }
   /// The numbers of the row are not to be used: one may go on in the next row.
   bool doubtful() const { return doubtful_; }
@@ -179,7 +184,6 @@ class WholeLines {
   }
   std::string columns() const { return fmt::format("{} columns", wrapping_.columns); }
   std::string_view join(std::string_view row, std::string& joined) {
-    if (faults_) faults_->add(kWrapped, number_, columns());
     joined = row;
     for (bool more = true; more;) {
       const auto next = lines_.next();
@@ -190,8 +194,7 @@ class WholeLines {
   }
 
   common::TextLines& lines_;
-  Wrapping wrapping_;
-  common::Contradictions* faults_;
+  const Wrapping& wrapping_;
   std::uint64_t number_ = 0;
   bool doubtful_ = false;
 };
@@ -220,50 +223,83 @@ struct ReadPart {
   }
 };
 
+/// Parts of some lines that follow each other.
+struct Batch {
+  std::vector<ReadPart> parts = {};
+  std::vector<Fault> faults = {};
+  // Lines of several rows that parts are of, and a free one.
+  std::deque<std::string> joined = std::deque<std::string>(1);
+};
+
+/// Null after the last one.
+std::shared_ptr<Batch> next_batch(const common::TextLines& lines, WholeLines& whole) {
+  constexpr std::size_t kParts = 1024;
+  auto batch = std::make_shared<Batch>();
+  while (batch->parts.size() < kParts) {
+    const auto line = whole.next(batch->joined.back(), batch->faults);
+    if (!line) break;
+    for_each_part(*line, [&](std::string_view part) {
+      if (is_blank(part)) return;
+      batch->parts.push_back({part, whole.number(), lines.cut(), whole.doubtful()});
+    });
+    if (line->data() == batch->joined.back().data()) batch->joined.emplace_back();
+  }
+  const bool none = batch->parts.empty() && batch->faults.empty();
+  return none ? nullptr : batch;
+}
+
 }  // namespace
 
-void for_each_console_line(const log::OpenPath& file, const SeeLine& see,
+void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, const SeeLine& see,
                            const frames::Progress& progress, std::uint64_t before,
                            std::uint64_t in_all, common::Contradictions* faults) {
-  constexpr std::size_t kBatch = 4096;  // parts that are read in parallel, and then seen in order
+  constexpr std::size_t kBatches = 8;  // in memory
+  using Shared = std::shared_ptr<Batch>;
   common::TextLines lines(file, progress, before, in_all);
-  WholeLines whole(lines, faults);
-  std::vector<ReadPart> parts;
+  WholeLines whole(lines, wrapping);
   EpochSteps epochs;
-  std::deque<std::string> joined(1);  // lines of several rows that parts are of, and a free one
-  const auto see_all = [&] {
-    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, parts.size(), 64), [&](const auto& range) {
-      for (std::size_t i = range.begin(); i < range.end(); ++i) parts[i].read();
-    });
-    for (ReadPart& part : parts) {
+  const auto next = [&](tbb::flow_control& flow) {
+    auto batch = next_batch(lines, whole);
+    if (!batch) flow.stop();
+    return batch;
+  };
+  const auto read = [](const Shared& batch) {
+    for (ReadPart& part : batch->parts) part.read();
+    return batch;
+  };
+  const auto see_all = [&](const Shared& batch) {
+    for (Fault& fault : batch->faults) {
+      if (faults != nullptr) faults->add(*fault.kind, fault.line, std::move(fault.found));
+    }
+    for (ReadPart& part : batch->parts) {
       for (ConsoleLine& line : part.lines) {
         epochs.to_steps(line);
         see(line, part.number, part.cut);
       }
     }
-    parts.clear();
   };
-  while (const auto line = whole.next(joined.back())) {
-    for_each_part(*line, [&](std::string_view part) {
-      if (is_blank(part)) return;
-      parts.push_back({part, whole.number(), lines.cut(), whole.doubtful()});
-      if (parts.size() >= kBatch) see_all();
-    });
-    if (line->data() == joined.back().data()) joined.emplace_back();
-    if (parts.empty()) joined.resize(1);
-  }
-  see_all();
+  using Mode = tbb::filter_mode;
+  tbb::parallel_pipeline(kBatches,
+                         tbb::make_filter<void, Shared>(Mode::serial_in_order, next) &
+                             tbb::make_filter<Shared, Shared>(Mode::parallel, read) &
+                             tbb::make_filter<Shared, void>(Mode::serial_in_order, see_all));
+}
+
+Wrapping wrapping_in(const log::OpenPath& file) {
+  const common::TextLines lines(file);
+  return wrapping_of(lines.text(), [&](auto begin, auto end) { lines.leave(begin, end); });
 }
 
 Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks) {
   Survey survey;
+  survey.wrapping = wrapping_in(file);
   RankRuns runs;
   EngineSurvey engines;
   PairedMessages pairs;
   MessagesByRank by_rank;
   BarSurvey bars;
   bool fields = false;  // of bars tell steps: with accumulation the bar itself counts batches
-  for_each_console_line(file, [&](const ConsoleLine& line, std::uint64_t, bool) {
+  for_each_console_line(file, survey.wrapping, [&](const ConsoleLine& line, std::uint64_t, bool) {
     survey.tool = std::max(survey.tool, line.tool);
     if (line.bar) bars.take(*line.bar);
     fields |= line.bar && line.scalars.step;

@@ -11,6 +11,7 @@
 #include "analyzers/frames/source.hpp"
 #include "analyzers/readers/common/contradictions.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
+#include "analyzers/readers/console/console_rows.hpp"
 #include "halfscope/log/open_file.hpp"
 
 namespace halfscope::analyzers::readers::console {
@@ -41,14 +42,18 @@ struct Survey {
   std::string bar;                            ///< bar_name() of that of training; empty: none
   std::optional<std::int64_t> first, last;    ///< steps that lines tell
   std::int64_t apart = 1;                     ///< the most steps between two such lines
+  Wrapping wrapping;                          ///< of its rows
 };
+
+/// How a file's rows are wrapped.
+Wrapping wrapping_in(const log::OpenPath& file);
 
 /// Calls `see` for the messages and scalars of each line of a file, in order, with the number of
 /// the line; for a line without any, once with an empty ConsoleLine. `cut`: in the last line, which
 /// has no end. Rows that a terminal made of one line are joined. `faults` gets lines that were
-/// wrapped or hold NUL bytes.
+/// wrapped or hold NUL bytes. Lines are read by all threads while `see` is called by one.
 using SeeLine = std::function<void(const ConsoleLine& line, std::uint64_t number, bool cut)>;
-void for_each_console_line(const log::OpenPath& file, const SeeLine& see,
+void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, const SeeLine& see,
                            const frames::Progress& progress = {}, std::uint64_t before = 0,
                            std::uint64_t in_all = 0, common::Contradictions* faults = nullptr);
 

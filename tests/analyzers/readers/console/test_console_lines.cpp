@@ -10,6 +10,8 @@
 namespace halfscope::analyzers::readers {
 namespace {
 
+using namespace std::literals;
+
 TEST_CASE("colours are taken out of a line, wherever they are") {
   std::string buffer;
   CHECK(console::without_colours("\x1b[1;31mskip\x1b[0mped=\x1b[32m2", buffer) == "skipped=2");
@@ -44,22 +46,41 @@ TEST_CASE("a field is found by its whole name") {
 
 TEST_CASE("a progress bar's counts, and of what it is") {
   const auto bar =
-      console::bar_of("Epoch 1:  41%|####1     | 98/240 [00:40<02:40,  2.50it/s, loss=nan]");
+      console::bar_of("Epoch 1:  41%|####1     | 98/240 [00:40<02:40,  2.50it/s, loss=nan]"sv);
   REQUIRE(bar);
   CHECK(bar->done == 98);
   CHECK(bar->total == 240);
   CHECK(bar->of == "Epoch 1:  41");
-  for (const char* line : {"41%|###| 98/? [", "41%| 98/240", "| 98/240 [00:40", "41%|##| 241/240 [",
-                           "41%|##| -1/240 [", "41%|##| 1k/2k ["}) {
+  for (const std::string_view line : {"41%|###| 98/? [", "41%| 98/240", "| 98/240 [00:40",
+                                      "41%|##| 241/240 [", "41%|##| -1/240 [", "41%|##| 1k/2k ["}) {
     INFO(line);
     CHECK_FALSE(console::bar_of(line));
   }
 }
 
+TEST_CASE("a line finds what is in it, and looks for nothing else") {
+  const console::Line line("iteration 7/ 9 | lm loss: 2.5E+00 | loss scale: 1024.0 | \xFF\xE9");
+  for (std::size_t at = 0; at <= line.size(); ++at) {
+    for (std::size_t length = 0; length <= line.size() - at; ++length) {
+      if (!line.may_have(line.substr(at, length))) FAIL(at << " " << length);
+    }
+  }
+  CHECK_FALSE(line.may_have("grad norm"));
+  CHECK(line.find("loss") == 20);
+  CHECK(line.find("loss", 21) == 36);
+  CHECK(line.find("loss", 37) == console::Line::npos);
+  CHECK(console::field(line, "loss scale") == 1024);
+  CHECK(console::count_after(line, "iteration ") == 7);
+  CHECK_FALSE(console::field(line, "learning rate"));
+  CHECK_FALSE(console::after(line, "skipped"));
+  CHECK(console::has(line, ""));
+  CHECK(console::Line("").may_have("x"));  // single characters are not noted
+}
+
 TEST_CASE("an iteration's number that is torn is none") {
-  CHECK(console::iteration_of("Grad overflow on iteration 4")->iteration == 4);
-  CHECK(console::iteration_of("Grad overflow on iteration:  4 ")->iteration == 4);
-  for (const char* line :
+  CHECK(console::iteration_of("Grad overflow on iteration 4"sv)->iteration == 4);
+  CHECK(console::iteration_of("Grad overflow on iteration:  4 "sv)->iteration == 4);
+  for (const std::string_view line :
        {"Grad overflow on iteration", "Grad overflow on iteration 4Using dynamic",
         "Grad overflow on iterationGrad overflow on iteration 44",
         "Grad overflow on iteration 146681466814669"}) {
@@ -67,7 +88,7 @@ TEST_CASE("an iteration's number that is torn is none") {
     REQUIRE(console::iteration_of(line));
     CHECK_FALSE(console::iteration_of(line)->iteration);
   }
-  CHECK_FALSE(console::iteration_of("No Grad overflow for 4 iterations"));
+  CHECK_FALSE(console::iteration_of("No Grad overflow for 4 iterations"sv));
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST_CASE("many lines are seen one after the other, each as it reads alone") {
                        line.overflow ? line.overflow->next.value_or(-1) : -1);
   };
   console::for_each_console_line(
-      log::OpenPath(file),
+      log::OpenPath(file), console::wrapping_in(file),
       [&](const console::ConsoleLine& line, std::uint64_t number, bool cut) {
         seen.push_back(shown(line, number, cut));
       },
