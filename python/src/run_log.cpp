@@ -100,7 +100,7 @@ nb::dict scalars_of(const log::StepScalars& scalars) {
   values["found_inf"] = scalars.found_inf;
   values["max_abs_weight_grad"] = scalars.max_abs_weight_grad;
   values["max_abs_activation_grad"] = scalars.max_abs_activation_grad;
-  values["more"] = scalars.more;
+  values["more"] = scalars.more.map();
   return values;
 }
 

@@ -222,6 +222,21 @@ TEST_CASE("the histogram has a bucket a binade and sign, and one for zeros", "[l
   CHECK(histogram.sum_squares() == Approx(9 + 4 + 2.25 + 25));
 }
 
+TEST_CASE("values by tag are a map that takes a pointer where it is empty", "[log]") {
+  log::TagValues values;
+  CHECK(sizeof values == sizeof(void*));
+  CHECK(values.empty());
+  CHECK(values.find("a") == values.end());
+  values["b"] = 2;
+  values.insert_or_assign("a", 1);
+  const log::TagValues copy = values;
+  values.clear();
+  CHECK(values == log::TagValues());
+  CHECK(copy == log::TagValues{{"a", 1}, {"b", 2}});
+  CHECK(copy.begin()->first == "a");
+  CHECK((copy.size() == 2 && copy.contains("b") && copy.at("b") == 2));
+}
+
 TEST_CASE("a step that was run twice counts once, the last time", "[log][run_log]") {
   const Folder folder;
   const auto loss = [](std::int64_t step, double value) {

@@ -15,7 +15,7 @@ ScaleTag::ScaleTag(const log::RunLog& log, const frames::Selection& selection) {
   scales_.emplace();
   std::set<std::string> tags;
   for (const log::StepScalars& scalars : log.scalars()) {
-    std::map<std::string, double> all = scalars.more;
+    std::map<std::string, double> all = scalars.more.map();
     if (scalars.loss_scale) all[kLossScale] = *scalars.loss_scale;
     for (const auto& [tag, value] : all) {
       tags.insert(tag);

@@ -15,6 +15,7 @@
 
 #include "halfscope/log/document.hpp"
 #include "halfscope/log/open_file.hpp"
+#include "halfscope/log/tag_values.hpp"
 #include "halfscope/log/tensor_file.hpp"
 #include "halfscope/table/binade_table.hpp"
 #include "halfscope/table/count/count.hpp"
@@ -75,7 +76,7 @@ struct StepScalars {
   std::optional<bool> found_inf;
   std::optional<double> max_abs_weight_grad;      ///< unscaled; infinity and NaN are themselves
   std::optional<double> max_abs_activation_grad;  ///< unscaled
-  std::map<std::string, double> more;             ///< any other scalar, by tag
+  TagValues more;                                 ///< any other scalar
 };
 
 /// One tensor at one step: its table, and beside it what does not add.
