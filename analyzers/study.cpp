@@ -28,6 +28,7 @@ struct Read {
   Analysis analysis;
   LogSeries series;
   std::vector<formats::QuantisedLog> quantised;
+  std::vector<overflow::AttentionScores> scores;
 };
 
 /// What sees the logs beside the analysis.
@@ -63,6 +64,21 @@ Read read(const std::vector<std::filesystem::path>& logs, const Target& target,
   return found;
 }
 
+/// All passes. The logs stay open from the first to the last, and no longer.
+Read read_all(const std::vector<std::filesystem::path>& logs, const Target& target,
+              const Selection& selection, const Passes& passes, const Phases& phase) {
+  const readers::Logs opened;
+  Selection selected = selection;
+  selected.scalars_suffice = passes.scalars_suffice;
+  Read found = read(logs, target, selected, phase, passes.series, opened);
+  if (!passes.updates && !passes.formats && !passes.sums) return found;
+  const bool updates_alone = !passes.formats && !passes.sums;
+  const char* const what = updates_alone ? "weight updates" : "whole tensors";
+  found.scores = add_whole_steps(found.analysis, selection, passes, {.enough_db = passes.enough_db},
+                                 phase(what), opened);
+  return found;
+}
+
 /// The gradients' mass that is lost at the analysis' own loss scale.
 void add_lost(Findings& found) {
   const std::optional<int> log2 = exact_log2(found.analysis.loss_scale);
@@ -89,19 +105,9 @@ Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   const auto phase = [&](const std::string& what) {
     return phases ? phases(what) : frames::Progress();
   };
-  const readers::Logs opened;
-  Selection selected = selection;
-  selected.scalars_suffice = passes.scalars_suffice;
-  Read found = read(logs, target, selected, phase, passes.series, opened);
-  std::vector<overflow::AttentionScores> scores;
-  if (passes.updates || passes.formats || passes.sums) {
-    const bool updates_alone = !passes.formats && !passes.sums;
-    const char* const what = updates_alone ? "weight updates" : "whole tensors";
-    scores = add_whole_steps(found.analysis, selection, passes, {.enough_db = passes.enough_db},
-                             phase(what), opened);
-  }
+  Read found = read_all(logs, target, selection, passes, phase);
   Findings findings = findings_of(std::move(found.analysis));
-  findings.scores = std::move(scores);
+  findings.scores = std::move(found.scores);
   findings.series = std::move(found.series);
   findings.quantised = std::move(found.quantised);
   findings.enough_db = passes.enough_db;

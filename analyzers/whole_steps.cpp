@@ -48,12 +48,12 @@ void take_scores(overflow::ScoreBounds& scores, const frames::Selection& selecti
                  const WholeStep& step, const updates::UpdatePass::Beside& beside) {
   frames::TensorsOfSteps tensors(selection,
                                  [&](const frames::WholeTensor& tensor) { scores.take(tensor); });
-  for (const std::string& name : step.tensors->names()) {
-    if (!overflow::ScoreBounds::wants(name)) continue;
+  step.tensors->for_each_name([&](const std::string& name) {
+    if (!overflow::ScoreBounds::wants(name)) return;
     const auto tensor = step.tensors->tensor(name);
     tensors.take(step, *tensor, {});
     beside(*tensor);
-  }
+  });
 }
 
 }  // namespace

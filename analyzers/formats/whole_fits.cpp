@@ -14,6 +14,7 @@
 #include "analyzers/formats/whole_noise.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/underflow.hpp"
+#include "halfscope/log/name_index.hpp"
 
 namespace halfscope::analyzers::formats {
 
@@ -99,61 +100,78 @@ class FitCollector {
   std::array<BlockSums, kMxElements.size()> blocks_;
 };
 
-/// Collects the whole tensors of one name.
+/// Collects the whole tensors of one name. Of a million there is one each: what they share and
+/// what they collect stands elsewhere.
 class Collector {
  public:
-  /// enough_db: of fits; without it sums alone are collected, as `none` says.
-  Collector(TensorFindings& tensor, const MagnitudeSums& none, std::optional<double> enough_db)
-      : tensor_(tensor), sums_(none) {
-    if (enough_db) fits_ = std::make_unique<FitCollector>(tensor, *enough_db);
-  }
+  /// What is asked of all tensors.
+  struct Asked {
+    MagnitudeSums none;              ///< sums of nothing
+    Subnormals subnormals;           ///< of the analysis' target
+    std::optional<FitOptions> fits;  ///< without, sums alone
+  };
 
-  /// subnormals is a property of the analysis' target.
-  void take(const WholeTensor& whole, Subnormals subnormals, int threads) {
-    const bool known = tensor_.per_step.find(whole.step).has_value();
+  void take(const WholeTensor& whole, const Asked& asked, TensorFindings& tensor) {
+    const bool known = tensor.per_step.find(whole.step).has_value();
     const std::optional<int> recorded = usable_log2(whole.scale);
     if (!known || !recorded) {  // the best scale is the tables', which do not cover this step
       complete_ = false;
       return;
     }
+    if (asked.fits && !fits_) {
+      fits_ = std::make_unique<FitCollector>(tensor, asked.fits->enough_db);
+    }
+    const int threads = asked.fits ? asked.fits->threads : 0;
     const double summed = fits_ ? 0.05 : 1.0;  // of the time, roughly
-    elements_[whole.step] += whole.view.count;
-    add_sums(whole, *recorded, threads, part_of(whole.tell, 0, summed));
+    count(whole.step, whole.view.count);
+    add_sums(whole, *recorded, asked.none, threads, part_of(whole.tell, 0, summed), tensor);
     if (!fits_) return;
-    fits_->take(whole, *recorded, tensor_, subnormals, threads, part_of(whole.tell, summed, 1));
+    fits_->take(whole, *recorded, tensor, asked.subnormals, threads,
+                part_of(whole.tell, summed, 1));
   }
 
-  void finish() {
+  void finish(TensorFindings& tensor) {
     if (elements_.empty()) return;
-    WholeFindings& whole = tensor_.whole.set();
-    for (const auto& [step, count] : elements_) whole.whole_steps.push_back(step);
-    const bool all_steps = std::ranges::all_of(tensor_.per_step, [&](const auto& step) {
-      const auto found = elements_.find(step.step);
-      return found != elements_.end() && found->second == step.counts.total;
+    const bool all_steps = std::ranges::all_of(tensor.per_step, [&](const auto& step) {
+      const auto found = at(step.step);
+      return found != elements_.end() && *found == std::pair(step.step, step.counts.total);
     });
-    if (complete_ && all_steps) whole.sums = std::move(sums_);
-    if (fits_) fits_->finish(tensor_);
+    if (!complete_ || !all_steps) tensor.sums = {};
+    if (!fits_) return;
+    for (const auto& [step, count] : elements_) tensor.whole.set().whole_steps.push_back(step);
+    fits_->finish(tensor);
   }
 
  private:
-  void add_sums(const WholeTensor& whole, int log2_recorded, int threads,
-                const ProgressCallback& tell) {
+  using Elements = std::vector<std::pair<std::int64_t, std::uint64_t>>;
+  Elements::iterator at(std::int64_t step) {
+    return std::ranges::lower_bound(elements_, step, {}, &Elements::value_type::first);
+  }
+  void count(std::int64_t step, std::uint64_t more) {
+    auto place = at(step);
+    if (place == elements_.end() || place->first != step)
+      place = elements_.insert(place, {step, 0});
+    place->second += more;
+  }
+
+  static void add_sums(const WholeTensor& whole, int log2_recorded, const MagnitudeSums& none,
+                       int threads, const ProgressCallback& tell, TensorFindings& tensor) {
     constexpr std::size_t kSlice = std::size_t{1} << 24;
-    MagnitudeSums all = sums_.unpacked(), sums(all.cuts());
+    MagnitudeSums sums = none;
     for (std::size_t first = 0; first < whole.view.count; first += kSlice) {
       const TensorView before{whole.view.dtype, nullptr, first};
       const std::size_t count = std::min(kSlice, whole.view.count - first);
       sums.add({whole.view.dtype, whole.view.data + before.bytes(), count}, threads);
       if (tell) tell(static_cast<double>(first + count) / static_cast<double>(whole.view.count));
     }
+    std::optional<PackedSums>& kept = tensor.sums.set();
+    MagnitudeSums all = kept ? kept->unpacked() : none;
     all.merge(sums, -log2_recorded);
-    sums_ = PackedSums(all);
+    kept = PackedSums(all);
   }
 
-  TensorFindings& tensor_;
   bool complete_ = true;
-  std::map<std::int64_t, std::uint64_t> elements_;  // by step, over ranks
-  PackedSums sums_;
+  Elements elements_;  // by step, over ranks
   std::unique_ptr<FitCollector> fits_;
 };
 
@@ -196,26 +214,39 @@ WholePass::WholePass(Analysis& analysis, const Selection& selection,
 
 struct WholePass::OfLog {
   underflow::LogFindings& log;
-  std::map<std::string_view, Collector> collectors = {};
+  Collector::Asked asked;
+  std::vector<Collector> collectors = std::vector<Collector>(log.tensors.size());
+  log::NameIndex<std::vector<TensorFindings>> places{log.tensors};
+  std::size_t next = 0;  // tensors mostly come in their order
   std::optional<frames::TensorsOfSteps> tensors = {};
+
+  std::optional<std::size_t> place_of(const std::string& name) {
+    if (next == log.tensors.size()) next = 0;
+    if (log.tensors[next].name == name) return next++;
+    if (!indexed) {
+      for (std::size_t i = 0; i < log.tensors.size(); ++i) places.add(i);
+      indexed = true;
+    }
+    const auto found = places.find(name);
+    if (found) next = *found + 1;
+    return found;
+  }
+  bool indexed = false;
 };
 
 WholePass::~WholePass() = default;
 
 void WholePass::begin(underflow::LogFindings& log) {
-  log_ = std::make_unique<OfLog>(OfLog{log});
-  const MagnitudeSums none = underflow::sums_for(analysis_.target);
+  log_.reset(new OfLog{
+      log, {underflow::sums_for(analysis_.target), analysis_.target.subnormals, options_}});
   for (TensorFindings& t : log.tensors) {
-    WholeFindings& whole = t.whole.set();
-    whole.sums.reset();
-    whole.whole_steps.clear();
-    log_->collectors.emplace(
-        t.name, Collector(t, none, options_ ? std::optional(options_->enough_db) : std::nullopt));
+    t.sums = {};
+    if (options_) t.whole.set().whole_steps.clear();
   }
   log_->tensors.emplace(selection_, [this](const WholeTensor& whole) {
-    const auto found = log_->collectors.find(whole.name);
-    if (found == log_->collectors.end()) return;
-    found->second.take(whole, analysis_.target.subnormals, options_ ? options_->threads : 0);
+    OfLog& of = *log_;
+    const auto place = of.place_of(whole.name);
+    if (place) of.collectors[*place].take(whole, of.asked, of.log.tensors[*place]);
   });
 }
 
@@ -230,9 +261,9 @@ void WholePass::take(const WholeStep& step, const ProgressCallback& tell) {
 
 void WholePass::finish_log() {
   log_->tensors->finish(log_->log.name, notes_);
-  auto& collectors = log_->collectors;
-  for (auto at = collectors.begin(); at != collectors.end(); at = collectors.erase(at)) {
-    at->second.finish();
+  for (std::size_t i = 0; i < log_->collectors.size(); ++i) {
+    log_->collectors[i].finish(log_->log.tensors[i]);
+    log_->collectors[i] = {};
   }
   log_.reset();
 }

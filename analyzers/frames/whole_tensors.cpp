@@ -69,11 +69,11 @@ void TensorsOfSteps::take(const WholeStep& step, const log::NamedTensor& tensor,
 }
 
 void TensorsOfSteps::take(const WholeStep& step, const ProgressCallback& tell) {
-  for (const std::string& name : step.tensors->names()) {
+  step.tensors->for_each_name([&](const std::string& name) {
     if (!taken_.contains(name) && is_wanted(step, name)) {
       visit(step, *step.tensors->tensor(name), tell);
     }
-  }
+  });
   taken_.clear();
   done_ = 0;
 }

@@ -140,6 +140,7 @@ bool ScoreBounds::wants(std::string_view name) { return named(name).has_value();
 void ScoreBounds::begin(const underflow::LogFindings& log) {
   log_ = log.name;
   convolutions_.clear();
+  if (std::ranges::none_of(log.tensors, is_convolution)) return;
   const underflow::Modules modules(log);
   for (const underflow::TensorFindings& tensor : log.tensors) {
     if (is_convolution(tensor)) convolutions_.insert(modules.of(tensor));

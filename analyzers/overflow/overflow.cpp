@@ -140,8 +140,8 @@ OverflowFindings find_overflow(const Analysis& analysis) {
     add_broken_forward(log, findings.broken_forward);
   }
   findings.headroom = find_headroom(analysis, findings);
-  std::stable_sort(findings.headroom.begin(), findings.headroom.end(),
-                   [](const Headroom& a, const Headroom& b) { return a.least < b.least; });
+  std::ranges::sort(findings.headroom, {},
+                    [](const Headroom& h) { return std::pair(h.least, h.tensor); });
   return findings;
 }
 

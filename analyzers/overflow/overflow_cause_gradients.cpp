@@ -96,7 +96,7 @@ Judgement may_be_cast(const First& first, const ScaleSpan& span, const Neighbour
 bool isolated(const LogView& view, const Run& run, std::int64_t step) {
   if (view.formats.all_wide()) return true;
   if (!run.first().tensor) return false;
-  const auto incoming = view.order.incoming_gradient(*run.first().tensor);
+  const auto incoming = view.order().incoming_gradient(*run.first().tensor);
   return incoming && view.tensor(*incoming).per_step.find(step);
 }
 

@@ -35,8 +35,7 @@ std::optional<double> loss_of(const LogView& view, std::int64_t step) {
 /// The largest unscaled magnitude of a step over its finite gradients and its scalars.
 std::optional<double> step_peak(const LogView& view, std::int64_t at) {
   double peak = 0;
-  for (const std::size_t i : view.order.tensors()) {
-    const TensorFindings& tensor = view.tensor(i);
+  for (const TensorFindings& tensor : view.log.tensors) {
     // What a 16-bit run keeps in FP32 does not overflow where its other gradients do.
     const bool bounds = underflow::computed_narrow(tensor) || !view.formats.any_narrow_gradient();
     if (underflow::phase_of(tensor.role) != Phase::backward || !bounds) continue;
@@ -54,9 +53,8 @@ std::optional<double> step_peak(const LogView& view, std::int64_t at) {
 }  // namespace
 
 bool has_role(const LogView& view, Role role, std::int64_t step) {
-  const auto& order = view.order.tensors();
-  return std::any_of(order.begin(), order.end(), [&](std::size_t i) {
-    return view.tensor(i).role == role && view.tensor(i).per_step.find(step);
+  return std::ranges::any_of(view.log.tensors, [&](const TensorFindings& tensor) {
+    return tensor.role == role && tensor.per_step.find(step);
   });
 }
 
@@ -77,9 +75,7 @@ bool any_infinite_gradient(const LogView& view, std::int64_t step) {
       (infinite(scalars->max_abs_weight_grad) || infinite(scalars->max_abs_activation_grad))) {
     return true;
   }
-  const auto& order = view.order.tensors();
-  return std::any_of(order.begin(), order.end(), [&](std::size_t i) {
-    const TensorFindings& tensor = view.tensor(i);
+  return std::ranges::any_of(view.log.tensors, [&](const TensorFindings& tensor) {
     if (underflow::phase_of(tensor.role) != Phase::backward ||
         !underflow::computed_narrow(tensor)) {
       return false;
@@ -143,7 +139,7 @@ LargestGradient largest_gradient(const LogView& view, const Run& run) {
     }
   };
   for (const auto& [at, unused] : run.steps) {
-    for (const std::size_t i : view.order.tensors()) {
+    for (const std::size_t i : view.order().tensors()) {
       const TensorFindings& tensor = view.tensor(i);
       const auto step = tensor.per_step.find(at);
       if (!tensor.loss_scaled || !step || !step->largest) continue;

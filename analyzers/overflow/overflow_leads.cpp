@@ -57,7 +57,7 @@ std::vector<Lead> find_leads(const LogView& view, const Run& run) {
     return lead.glimpses.empty() ? std::vector<Lead>() : std::vector<Lead>{std::move(lead)};
   }
   std::vector<Lead> leads = {lead_of(view.tensor(*mark.tensor), "itself", run.first_step())};
-  for (const underflow::Origin& origin : view.order.origins(*mark.tensor)) {
+  for (const underflow::Origin& origin : view.order().origins(*mark.tensor)) {
     if (leads.size() == kTensors) break;
     Lead lead = lead_of(view.tensor(origin.tensor), origin.relation, run.first_step());
     if (!lead.glimpses.empty()) leads.push_back(std::move(lead));

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/overflow/overflow_runs.hpp"
 
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_reduce.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <set>
 
 namespace halfscope::analyzers::overflow {
@@ -16,9 +20,44 @@ namespace {
 using log::Role;
 using log::StepScalars;
 
+/// Of a million tensors, each thread looks at some; what they find is joined in the tensors' order.
+template <typename Found, typename Look>
+Found over_tensors(const std::vector<TensorFindings>& tensors, const Look& look) {
+  using Range = tbb::blocked_range<std::size_t>;
+  constexpr std::size_t kGrain = 256;
+  const auto add = [&](const Range& range, Found found) {
+    for (std::size_t i = range.begin(); i < range.end(); ++i) look(i, found);
+    return found;
+  };
+  const auto join = [](Found a, const Found& b) {
+    a.append(b);
+    return a;
+  };
+  return tbb::parallel_reduce(Range(0, tensors.size(), kGrain), Found(), add, join);
+}
+
+/// Numbers of steps, each mostly once: to be sorted.
+class StepNumbers {
+ public:
+  void add(std::int64_t step) {
+    if (steps_.empty() || steps_.back() != step) steps_.push_back(step);
+  }
+  void append(const StepNumbers& more) {
+    steps_.insert(steps_.end(), more.steps_.begin(), more.steps_.end());
+  }
+  std::vector<std::int64_t> sorted() && {
+    std::ranges::sort(steps_);
+    steps_.erase(std::unique(steps_.begin(), steps_.end()), steps_.end());
+    return std::move(steps_);
+  }
+
+ private:
+  std::vector<std::int64_t> steps_;
+};
+
 /// Steps where something could have been seen, and what was.
 struct Glance {
-  std::vector<std::int64_t> steps;
+  StepNumbers steps;
   std::map<std::int64_t, Mark> marks;
   std::set<std::int64_t> without_gradients;  ///< of them: a finite loss is all that is recorded
 };
@@ -73,19 +112,13 @@ bool has_gradients(const StepScalars& s) {
   return s.max_abs_weight_grad || s.max_abs_activation_grad;
 }
 
-std::vector<std::int64_t> sorted(std::vector<std::int64_t> steps) {
-  std::sort(steps.begin(), steps.end());
-  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
-  return steps;
-}
-
 bool says_anything(Kind kind, const LogView& view, const StepScalars& s) {
   return has_gradients(s) || view.counted_loss(s) ||
          (kind == Kind::recorded && (s.loss || s.found_inf));
 }
 
 bool tells_skips_alone(const LogView& view) {
-  return !view.log.kinds.empty() && view.order.tensors().empty() &&
+  return !view.log.kinds.empty() && view.log.tensors.empty() &&
          std::ranges::none_of(view.scalars.steps(),
                               [](const StepScalars* step) { return has_gradients(*step); });
 }
@@ -95,13 +128,15 @@ bool tells_skips_alone(const LogView& view) {
 /// timeline_facts.hpp.
 void add_scalars(Kind kind, const LogView& view, Glance& seen) {
   const bool skips_alone = tells_skips_alone(view);
-  const std::set<std::int64_t> with_tables(seen.steps.begin(), seen.steps.end());
+  const std::vector<std::int64_t> with_tables = StepNumbers(seen.steps).sorted();
   for (const StepScalars* const scalars : view.scalars.steps()) {
     const std::int64_t step = scalars->step;
     if (!says_anything(kind, view, *scalars)) continue;
     const bool loss_alone = !has_gradients(*scalars) && !scalars->found_inf;
-    if (loss_alone && with_tables.count(step) == 0) seen.without_gradients.insert(step);
-    seen.steps.push_back(step);
+    if (loss_alone && !std::ranges::binary_search(with_tables, step)) {
+      seen.without_gradients.insert(step);
+    }
+    seen.steps.add(step);
     const auto mark =
         kind == Kind::recorded ? nonfinite_mark(*scalars) : overflow_mark(view, *scalars);
     if (!mark || (skips_alone && mark->role != Role::loss)) continue;
@@ -112,39 +147,81 @@ void add_scalars(Kind kind, const LogView& view, Glance& seen) {
   }
 }
 
-Glance look(const LogView& view, Kind kind) {
-  Glance seen;
-  for (const std::size_t i : view.order.tensors()) {  // first computed first: the first mark stays
+/// What tensors show of one kind.
+struct Shown {
+  StepNumbers steps;
+  std::map<std::size_t, std::vector<std::int64_t>> by_tensor;  ///< steps; mostly nothing
+
+  void append(const Shown& more) {
+    steps.append(more.steps);
+    by_tensor.insert(more.by_tensor.begin(), more.by_tensor.end());
+  }
+};
+
+/// A step's mark is of the tensor that shows something and is computed first.
+void add_tensors(Kind kind, const LogView& view, Glance& seen) {
+  auto shown = over_tensors<Shown>(view.log.tensors, [&](std::size_t i, Shown& found) {
     const TensorFindings& tensor = view.tensor(i);
-    if (!concerns(kind, tensor)) continue;
+    if (!concerns(kind, tensor)) return;
     for (const StepFindings& step : tensor.per_step) {
-      seen.steps.push_back(step.step);
-      if (shows(kind, view, tensor, step)) {
-        seen.marks.try_emplace(step.step, Mark{i, tensor.role, 0.0});
-      }
+      found.steps.add(step.step);
+      if (shows(kind, view, tensor, step)) found.by_tensor[i].push_back(step.step);
+    }
+  });
+  seen.steps = std::move(shown.steps);
+  if (shown.by_tensor.empty()) return;
+  for (const std::size_t i : view.order().tensors()) {
+    const auto found = shown.by_tensor.find(i);
+    if (found == shown.by_tensor.end()) continue;
+    for (const std::int64_t step : found->second) {
+      seen.marks.try_emplace(step, Mark{i, view.tensor(i).role, 0.0});
     }
   }
+}
+
+Glance look(const LogView& view, Kind kind) {
+  Glance seen;
+  add_tensors(kind, view, seen);
   if (kind != Kind::what_if_forward) add_scalars(kind, view, seen);
-  seen.steps = sorted(std::move(seen.steps));
   return seen;
 }
 
-std::vector<std::int64_t> find_clean_steps(const LogView& view) {
-  std::vector<std::int64_t> with_gradients, bad, clean;
-  for (const std::size_t i : view.order.tensors()) {
+/// What the steps of all tensors tell of a log.
+struct TensorSteps {
+  StepNumbers with_gradients, bad;
+  std::int64_t last = std::numeric_limits<std::int64_t>::min();
+  bool at_run_scale = false;
+
+  void append(const TensorSteps& more) {
+    with_gradients.append(more.with_gradients);
+    bad.append(more.bad);
+    last = std::max(last, more.last);
+    at_run_scale = at_run_scale || more.at_run_scale;
+  }
+};
+
+TensorSteps tensor_steps(const LogView& view) {
+  return over_tensors<TensorSteps>(view.log.tensors, [&](std::size_t i, TensorSteps& found) {
     const TensorFindings& tensor = view.tensor(i);
+    const bool backward = underflow::phase_of(tensor.role) == underflow::Phase::backward;
     for (const StepFindings& step : tensor.per_step) {
-      if (underflow::phase_of(tensor.role) == underflow::Phase::backward) {
-        with_gradients.push_back(step.step);
-      }
-      if (underflow::nonfinite(step)) bad.push_back(step.step);
+      if (backward) found.with_gradients.add(step.step);
+      if (underflow::nonfinite(step)) found.bad.add(step.step);
+      found.last = std::max(found.last, step.step);
+      const bool other_scale = step.loss_scale != view.analysis.loss_scale;
+      found.at_run_scale = found.at_run_scale || (tensor.loss_scaled && other_scale);
     }
-  }
+  });
+}
+
+std::vector<std::int64_t> find_clean_steps(const LogView& view, TensorSteps&& tensors) {
+  auto& [with_gradients, bad, last, at_run_scale] = tensors;
   for (const StepScalars* const scalars : view.scalars.steps()) {
-    if (has_gradients(*scalars)) with_gradients.push_back(scalars->step);
-    if (nonfinite_mark(*scalars)) bad.push_back(scalars->step);
+    if (has_gradients(*scalars)) with_gradients.add(scalars->step);
+    if (nonfinite_mark(*scalars)) bad.add(scalars->step);
   }
-  std::ranges::set_difference(sorted(std::move(with_gradients)), sorted(std::move(bad)),
+  std::vector<std::int64_t> clean;
+  std::ranges::set_difference(std::move(with_gradients).sorted(), std::move(bad).sorted(),
                               std::back_inserter(clean));
   return clean;
 }
@@ -152,28 +229,23 @@ std::vector<std::int64_t> find_clean_steps(const LogView& view) {
 }  // namespace
 
 LogView::LogView(const underflow::Analysis& of, const underflow::LogFindings& one)
-    : analysis(of), log(one), order(one), scalars(one) {
+    : analysis(of), log(one), scalars(one) {
   half_loss = log.manifest && log.manifest->loss_dtype == Dtype::f16;
   any_narrow = std::ranges::any_of(log.tensors, underflow::computed_narrow);
   for (const TensorFindings& t : log.tensors) formats.add(t);
-  at_run_scale = std::ranges::any_of(log.tensors, [&](const TensorFindings& t) {
-    return t.loss_scaled && std::ranges::any_of(t.per_step, [&](const StepFindings& step) {
-             return step.loss_scale != of.loss_scale;
-           });
-  });
-  clean_steps = find_clean_steps(*this);
+  TensorSteps tensors = tensor_steps(*this);
+  at_run_scale = tensors.at_run_scale;
   for (const StepScalars* const told : scalars.steps()) scalar_steps.push_back(told->step);
   if (!scalar_steps.empty()) last_step = scalar_steps.back();
-  for (const TensorFindings& t : log.tensors) {
-    if (!t.per_step.empty()) last_step = std::max(last_step, t.per_step.back().step);
-  }
+  last_step = std::max(last_step, tensors.last);
+  clean_steps = find_clean_steps(*this, std::move(tensors));
 }
 
 std::optional<bool> LogView::narrow(Role role) const {
   bool found = false;
-  for (const std::size_t i : order.tensors()) {
-    if (tensor(i).role != role) continue;
-    if (underflow::computed_narrow(tensor(i))) return true;
+  for (const TensorFindings& tensor : log.tensors) {
+    if (tensor.role != role) continue;
+    if (underflow::computed_narrow(tensor)) return true;
     found = true;
   }
   return found ? std::optional(false) : std::nullopt;
@@ -184,10 +256,10 @@ double LogView::scale_seen(std::int64_t step) const {
 }
 
 std::vector<Run> find_runs(const LogView& view, Kind kind) {
-  const Glance seen = look(view, kind);
+  Glance seen = look(view, kind);
   std::vector<Run> runs;
   bool going_on = false;
-  for (const std::int64_t step : seen.steps) {
+  for (const std::int64_t step : std::move(seen.steps).sorted()) {
     const auto mark = seen.marks.find(step);
     const bool marked = mark != seen.marks.end();
     if (marked && !going_on) runs.push_back({kind, {}});

@@ -20,7 +20,6 @@ struct LogView {
 
   const underflow::Analysis& analysis;
   const underflow::LogFindings& log;
-  underflow::ComputationOrder order;
   underflow::LogScalars scalars;
   bool half_loss = false;   ///< the manifest says that the loss is held in FP16
   bool any_narrow = false;  ///< some tensor was computed in a format of binary16's range or less
@@ -40,6 +39,13 @@ struct LogView {
   /// Whether what has this role was computed in such a format; empty where the log does not tell.
   std::optional<bool> narrow(log::Role role) const;
   const underflow::TensorFindings& tensor(std::size_t index) const { return log.tensors[index]; }
+  /// Made when it is asked for first: for one thread.
+  const underflow::ComputationOrder& order() const {
+    return order_ ? *order_ : order_.emplace(log);
+  }
+
+ private:
+  mutable std::optional<underflow::ComputationOrder> order_;
 };
 
 /// What is looked for. Recorded infinities and NaN are one matter; what would overflow is another,

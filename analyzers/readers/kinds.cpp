@@ -154,9 +154,9 @@ constexpr std::array kKinds = {
     Kind{metrics::is_mlflow, metrics::read_mlflow, nullptr, false},
     Kind{console::is_deepspeed_csv, console::read_deepspeed_csv, nullptr, false},
     Kind{console::is_console_log, console::read_console_log, nullptr, false},
-    Kind{has_tensor_files, read_tensor_files, read_whole_files},
-    Kind{has_torch_files, read_tensor_files, read_whole_files, true, false},
-    Kind{is_file, read_one_tensor_file, read_whole_files, true, false},
+    Kind{has_tensor_files, read_tensor_files, read_whole_files, true, true, false},
+    Kind{has_torch_files, read_tensor_files, read_whole_files, true, false, false},
+    Kind{is_file, read_one_tensor_file, read_whole_files, true, false, false},
 };
 static_assert(kKinds.size() == common::kKindNames.size());
 
@@ -196,6 +196,11 @@ std::vector<const Kind*> kinds_of(const log::OpenPath& log) {
     if (alone) break;
   }
   return found;
+}
+
+bool may_have_scalars(const Log& log) {
+  if (log::is_of_kernel(log.path())) return false;  // it is refused
+  return std::ranges::any_of(log.kinds(), [](const Kind* kind) { return kind->has_scalars; });
 }
 
 namespace {

@@ -31,6 +31,8 @@ struct Kind {
   bool has_tensors = true;
   /// Whether it may be one of several kinds in a folder.
   bool joins = true;
+  /// Whether its logs may tell of steps, of what ran or of magnitudes: all but tensor files.
+  bool has_scalars = true;
 };
 
 std::span<const Kind> kinds();
@@ -39,6 +41,9 @@ std::string name_of(const Kind& kind);
 
 /// Log::kinds() of one that nothing is known of yet.
 std::vector<const Kind*> kinds_of(const log::OpenPath& log);
+
+/// Whether a log that is of some kind may tell of more than tensors.
+bool may_have_scalars(const Log& log);
 
 /// Calls `visit.frame` for every selected frame of one log, of whatever kind, in the log's order,
 /// and `visit.peak` for the selected steps' peaks unless tensors are selected by name. A folder of

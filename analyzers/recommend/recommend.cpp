@@ -192,11 +192,10 @@ Recommendation static_scale(const Basis& basis) {
   r.wide_format = wide_range(analysis.target.format);
   const Tensors tensors = underflow::counted_tensors(analysis);
   std::set<std::int64_t> nonfinite;
-  std::set<std::string> roles;
-  for (const TensorFindings& t : analysis.tensors()) {
-    roles.insert(std::string(log::name_of(t.role)));
-  }
-  r.roles_found.assign(roles.begin(), roles.end());
+  std::set<log::Role> roles;
+  for (const TensorFindings& t : analysis.tensors()) roles.insert(t.role);
+  for (const log::Role role : roles) r.roles_found.emplace_back(log::name_of(role));
+  std::ranges::sort(r.roles_found);
   for (const TensorFindings* t : tensors) {
     for (const StepFindings& step : t->per_step) {
       if (underflow::nonfinite(step)) nonfinite.insert(step.step);

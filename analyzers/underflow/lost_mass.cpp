@@ -33,8 +33,8 @@ class Masses {
   Masses(const Target& target, int k, int unit) : target_(target), k_(k), unit_(unit) {}
 
   void add(const TensorFindings& t) {
-    if (t.whole->sums) {
-      add(t.whole->sums->unpacked().split_at(kept_from(target_, 1.0, k_), unit_));
+    if (const auto& sums = *t.sums) {
+      add(sums->unpacked().split_at(kept_from(target_, 1.0, k_), unit_));
     } else {
       for (const ScaledTable& scaled : t.tables) add(scaled);
     }
@@ -140,7 +140,7 @@ int top_exponent(const Tensors& tensors) {
   return top == std::numeric_limits<int>::min() ? 0 : top;
 }
 
-bool has_exact_sums(const TensorFindings& t) { return t.whole->sums && !is_censored(t); }
+bool has_exact_sums(const TensorFindings& t) { return t.sums->has_value() && !is_censored(t); }
 
 // Of a million tensors those of each range are looked at by one thread.
 using Range = tbb::blocked_range<std::size_t>;
@@ -177,7 +177,7 @@ LostMass::LostMass(Tensors tensors, const Target& target)
   const MagnitudeSums none = sums_for(target);
   const auto add = [&](const Range& range, MagnitudeSums sums) {
     for (const TensorFindings* t : part_of(tensors_, range)) {
-      sums.merge(t->whole->sums->unpacked());
+      sums.merge((*t->sums)->unpacked());
     }
     return sums;
   };
@@ -194,9 +194,8 @@ MassShare LostMass::at(int k) const {
 }
 
 MassShare lost_mass(const TensorFindings& tensor, const Target& target, int k) {
-  return has_exact_sums(tensor)
-             ? tensor.whole->sums->unpacked().share_below(kept_from(target, 1.0, k))
-             : bounds_of({&tensor}, target, k);
+  return has_exact_sums(tensor) ? (*tensor.sums)->unpacked().share_below(kept_from(target, 1.0, k))
+                                : bounds_of({&tensor}, target, k);
 }
 
 std::optional<WorstLoss> worst_loss(const Tensors& tensors, const Target& target, int k) {

@@ -12,10 +12,6 @@ using frames::Frame;
 
 namespace {
 
-/// So many different values that FP16 holds are no accident: of random FP32 values each does with a
-/// chance of 2^-13, three do with one of 2^-39. docs/numerics/statistics.md.
-constexpr std::size_t kDifferentValues = 3;
-
 /// Whether a's smallest magnitude is larger than b's.
 bool coarser(Dtype a, Dtype b) {
   return format_of(a).min_quantum_exponent() > format_of(b).min_quantum_exponent();
@@ -84,20 +80,21 @@ void Provenance::look_for_binary16(const Frame& frame) {
   no_bfloat16_ = no_bfloat16_ || table.significant_bits() > kBfloat16.precision;
   no_grid_ = no_grid_ || table.largest()->exponent - *table.lowest_bit() >= kBinary16.precision;
   for (const BinadeTable::Row& row : table.rows()) {
-    if (different_.size() >= kDifferentValues) return;
     // A constant under a loss scale that changes is one value.
     const int unscaled = row.exponent - std::ilogb(frame.scale);
     // Powers of two are in the first segment.
-    for (std::size_t i = 1; i < row.segments.size(); ++i) {
+    for (std::uint32_t i = 1; i < row.segments.size(); ++i) {
+      if (differ_ == kDifferentValues) return;
+      if (row.segments[i] == 0) continue;
       const std::pair value(unscaled, i);
-      const bool is_new = std::ranges::find(different_, value) == different_.end();
-      if (row.segments[i] != 0 && is_new) different_.push_back(value);
+      const auto end = different_.begin() + differ_;
+      if (std::find(different_.begin(), end, value) == end) different_[differ_++] = value;
     }
   }
 }
 
 bool Provenance::looks_like_binary16() const {
-  return all_fit_ && no_bfloat16_ && no_grid_ && different_.size() >= kDifferentValues;
+  return all_fit_ && no_bfloat16_ && no_grid_ && differ_ == kDifferentValues;
 }
 
 void Provenance::tell(TensorFindings& t, Format target) const {

@@ -2,10 +2,11 @@
 // What a tensor's values were computed in, told by its frames one after the other.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "analyzers/underflow/underflow.hpp"
 
@@ -52,8 +53,13 @@ class Provenance {
   bool all_fit_ = true;       ///< every step's values are a power of two from binary16 values
   bool no_bfloat16_ = false;  ///< some need more bits than bfloat16 has
   bool no_grid_ = false;      ///< some step's are no multiples, below 2^11, of one number
-  /// Binade and segment of values that are no powers of two: as many are different for sure.
-  std::vector<std::pair<int, std::size_t>> different_;
+  /// So many different values that FP16 holds are no accident: of random FP32 values each does with
+  /// a chance of 2^-13, three do with one of 2^-39. docs/numerics/statistics.md.
+  static constexpr std::size_t kDifferentValues = 3;
+  /// Binade and segment of values that are no powers of two: as many are different for sure. In
+  /// place, since a log may have a million tensors.
+  std::array<std::pair<int, std::uint32_t>, kDifferentValues> different_ = {};
+  std::uint8_t differ_ = 0;  ///< how many there are
 };
 
 }  // namespace halfscope::analyzers::underflow

@@ -161,17 +161,18 @@ std::optional<StepFindings> StepList::find(std::int64_t step) const {
 }
 
 void StepList::push_back(const StepFindings& step) {
-  if (!empty()) later_.push_back(bytes_.size());
+  if (!empty()) later_.set().push_back(bytes_.size());
   const std::vector<std::byte> bytes = packed(step);
   bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
 }
 
 void StepList::shrink_to_fit() {
   bytes_.shrink_to_fit();
-  later_.shrink_to_fit();
+  if (!later_->empty()) later_.set().shrink_to_fit();
 }
 
 void StepList::finish() {
+  if (size() < 2) return shrink_to_fit();
   std::vector<std::size_t> order(size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto number = [&](std::size_t i) { return number_of(i); };

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analyzers/underflow/step_findings.hpp"
+#include "halfscope/table/rare.hpp"
 
 namespace halfscope::analyzers::underflow {
 
@@ -61,7 +62,7 @@ class StepList {
   using const_iterator = Iterator;
 
   bool empty() const { return bytes_.empty(); }
-  std::size_t size() const { return empty() ? 0 : later_.size() + 1; }
+  std::size_t size() const { return empty() ? 0 : later_->size() + 1; }
   std::size_t bytes() const { return bytes_.size(); }  ///< that it takes
   StepFindings operator[](std::size_t i) const;
   /// The step of that number, or none.
@@ -86,13 +87,13 @@ class StepList {
 
  private:
   const std::byte* bytes_of(std::size_t i) const {
-    return bytes_.data() + (i == 0 ? 0 : later_[i - 1]);
+    return bytes_.data() + (i == 0 ? 0 : (*later_)[i - 1]);
   }
   std::int64_t number_of(std::size_t i) const;
   void shrink_to_fit();
 
   std::vector<std::byte> bytes_;
-  std::vector<std::size_t> later_;  // where each step but the first begins
+  Rare<std::vector<std::size_t>> later_;  // where each step but the first begins
 };
 
 }  // namespace halfscope::analyzers::underflow

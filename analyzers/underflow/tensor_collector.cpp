@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/underflow/tensor_collector.hpp"
 
+#include <tbb/parallel_for.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -44,25 +46,38 @@ std::pair<int, int> binades_of(const BoundedTable& table) {
 }
 
 /// Unscaled binades of a table whose values carry `scale` in [1, 2).
-void add_binades(std::map<int, Interval>& sum, const BoundedTable& table, double scale) {
+BinadeCounts unscaled_binades(const BoundedTable& table, double scale) {
+  BinadeCounts binades;
   if (table.is_exact() && scale == 1.0) {
-    for (const BinadeTable::Row& row : table.exact().rows()) sum[row.exponent] += row.count();
-    return;
+    for (const BinadeTable::Row& row : table.exact().rows()) {
+      binades.push_back({row.exponent, row.count()});
+    }
+    return binades;
   }
   const auto [first, last] = binades_of(table);
-  if (first > last) return;
+  if (first > last) return binades;
   std::vector<Magnitude> starts;
   for (int e = first - 1; e <= last + 1; ++e) starts.push_back(unscaled_binade(e, scale));
   const std::vector<Interval> from = table.at_or_above(starts);
   for (std::size_t i = 0; i + 1 < from.size(); ++i) {
     const Interval count = without(from[i], from[i + 1]);
-    if (count.high != 0) sum[first - 1 + static_cast<int>(i)] += count;
+    if (count.high != 0) binades.push_back({first - 1 + static_cast<int>(i), count});
   }
+  return binades;
 }
 
-BinadeCounts packed(const std::map<int, Interval>& sum) {
+/// Of all steps together.
+BinadeCounts sum_of_binades(const StepList& steps) {
   BinadeCounts binades;
-  for (const auto& [exponent, count] : sum) binades.push_back({exponent, count});
+  if (steps.size() == 1) {
+    binades = steps.back().binades;
+  } else {
+    std::map<int, Interval> sum;
+    for (const StepFindings& step : steps) {
+      for (const BinadeCount& b : step.binades) sum[b.exponent] += b.count;
+    }
+    for (const auto& [exponent, count] : sum) binades.push_back({exponent, count});
+  }
   binades.shrink_to_fit();
   return binades;
 }
@@ -108,9 +123,7 @@ StepFindings find_step(const Frame& frame, const Normalised& normal, const Targe
   const StepClasses found = classes_of(frame, target, loss_scale);
   step.counts.classes = found.classes;
   step.overflow_at_1 = found.overflow_at_1;
-  std::map<int, Interval> binades;
-  add_binades(binades, normal.table, normal.scale);
-  step.binades = packed(binades);
+  step.binades = unscaled_binades(normal.table, normal.scale);
   step.moments = frame.moments;
   step.fits_as_is = underflow::fits_as_is(frame.table);
   step.largest = frame.table.largest();
@@ -185,11 +198,12 @@ void set_extremes(TensorFindings& t) {
 }  // namespace
 
 std::size_t TensorCollector::place_of(const Frame& frame) {
-  const auto at = places_.find(std::string_view(frame.name));
-  if (at != places_.end()) return *at;
+  if (const auto known = places_.find(frame.name)) return *known;
+  const std::size_t place = tensors_.size();
   tensors_.push_back(begun(log_, frame));
   beside_.emplace_back();
-  return *places_.insert(tensors_.size() - 1).first;
+  places_.add(place);
+  return place;
 }
 
 void TensorCollector::add(const Frame& frame, double loss_scale) {
@@ -216,19 +230,15 @@ void TensorCollector::add(const Frame& frame, double loss_scale) {
 void TensorCollector::finish(std::size_t place) {
   TensorFindings& t = tensors_[place];
   t.per_step.finish();
-  std::map<int, Interval> binades;
-  for (const StepFindings& step : t.per_step) {
-    t.counts += step.counts;
-    for (const BinadeCount& b : step.binades) binades[b.exponent] += b.count;
-  }
-  t.binades = packed(binades);
+  for (const StepFindings& step : t.per_step) t.counts += step.counts;
+  t.binades = sum_of_binades(t.per_step);
   set_extremes(t);
   beside_[place].provenance.tell(t, target_.format);
 }
 
 std::vector<TensorFindings> TensorCollector::finish() && {
   places_.clear();
-  for (std::size_t i = 0; i < tensors_.size(); ++i) finish(i);
+  tbb::parallel_for(std::size_t{0}, tensors_.size(), [&](std::size_t i) { finish(i); });
   beside_ = {};
   if (!std::ranges::is_sorted(tensors_, {}, &TensorFindings::role)) {
     std::ranges::stable_sort(tensors_, {}, &TensorFindings::role);

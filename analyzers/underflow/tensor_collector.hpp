@@ -3,16 +3,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
-#include <string_view>
 #include <type_traits>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "analyzers/underflow/provenance.hpp"
 #include "analyzers/underflow/underflow.hpp"
+#include "halfscope/log/name_index.hpp"
 
 namespace halfscope::analyzers::underflow {
 
@@ -40,16 +38,6 @@ class TensorCollector {
     std::int64_t last_step = 0;
     Provenance provenance = {};
   };
-  /// Finds a tensor's place by its name, which stands in the tensor alone.
-  struct Name {
-    using is_transparent = void;
-    const std::vector<TensorFindings>* tensors;
-    std::string_view of(std::string_view name) const { return name; }
-    std::string_view of(std::size_t place) const { return (*tensors)[place].name; }
-    std::size_t operator()(const auto& a) const { return std::hash<std::string_view>()(of(a)); }
-    bool operator()(const auto& a, const auto& b) const { return of(a) == of(b); }
-  };
-
   static_assert(std::is_nothrow_move_constructible_v<TensorFindings>, "else growth copies");
 
   std::size_t place_of(const frames::Frame& frame);
@@ -60,7 +48,7 @@ class TensorCollector {
   bool known_in_bfloat16_;
   std::vector<TensorFindings> tensors_;
   std::vector<Beside> beside_;
-  std::unordered_set<std::size_t, Name, Name> places_{0, Name{&tensors_}, Name{&tensors_}};
+  log::NameIndex<std::vector<TensorFindings>> places_{tensors_};
 };
 
 }  // namespace halfscope::analyzers::underflow

@@ -185,7 +185,8 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   wanted.target = target.format;
   for (const std::filesystem::path& log : logs) {
     const readers::Log& at = opened.at(log);
-    const Visitor beside = companion ? companion(at.path().string()) : Visitor();
+    const bool wanted_beside = companion && readers::may_have_scalars(at);
+    const Visitor beside = wanted_beside ? companion(at.path().string()) : Visitor();
     std::ranges::move(analyze_log(at, wanted, analysis, progress, beside),
                       std::back_inserter(analysis.logs));
   }

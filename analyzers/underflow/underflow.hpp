@@ -19,6 +19,7 @@
 #include "analyzers/underflow/update_findings.hpp"
 #include "analyzers/underflow/whole_findings.hpp"
 #include "halfscope/table/binade_table.hpp"
+#include "halfscope/table/count/magnitude_sums.hpp"
 #include "halfscope/table/rare.hpp"
 
 namespace halfscope::analyzers::underflow {
@@ -76,6 +77,8 @@ struct TensorFindings {
   /// What becomes of a weight's updates, where pairs were sampled; updates::UpdatePass.
   std::shared_ptr<const UpdateFindings> updates;
   Rare<WholeFindings> whole;
+  /// Exact sums of the unscaled values, where every step's whole tensor is in the log.
+  Rare<std::optional<PackedSums>> sums;
 
   /// Whether its values were computed in binary16, as far as the log or the values tell: then a
   /// zero may stand for a value of at most 2^-25 over the scale, an infinity for one of 65520 or
@@ -186,8 +189,9 @@ struct Analysis {
   bool has_run_log() const;
 };
 
-/// Sees a log as it is read, so that it is read once: called with each log's name before it, gives
-/// a visitor that is told what the analysis is told, the frame left as it is.
+/// Sees a log as it is read, so that it is read once: called before it with the name of each log
+/// that may have more than tensors, gives a visitor that is told what the analysis is told, the
+/// frame left as it is.
 using Companion = std::function<frames::Visitor(const std::string& log)>;
 
 /// opened: the logs, for passes that read them after this one. Throws log::BadInput when a log

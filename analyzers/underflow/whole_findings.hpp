@@ -22,8 +22,6 @@ struct WholeFindings {
   std::optional<MassShare> lost_at_1, lost;
   std::vector<BlockFit> block_fits;       ///< MX formats, where whole tensors are in the log
   std::vector<std::int64_t> whole_steps;  ///< whose whole tensors the exact noise is of; ascending
-  /// Exact sums of the unscaled values, where every step's whole tensor is in the log.
-  std::optional<PackedSums> sums;
 };
 
 }  // namespace halfscope::analyzers::underflow

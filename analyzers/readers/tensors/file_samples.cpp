@@ -26,44 +26,63 @@ class StepTensors final : public log::TensorFile {
   StepTensors& operator=(const StepTensors&) = delete;
   /// False where a name of the file is there already: files hold parts of one tensor then.
   bool add(const StepFile& file) {
-    const std::shared_ptr<const log::TensorFile> opened = open_step_file(file);
-    std::vector<std::string> names = opened->names();
-    const auto is_there = [&](const std::string& name) { return places_.contains(name); };
-    if (std::ranges::any_of(names, is_there)) return false;
-    opened_.push_back(opened);
-    for (std::string& name : names) {
-      const Place place{opened.get(), &file};
-      order_.push_back(places_.emplace(std::move(name), place).first->first);
+    const Part part{open_step_file(file), &file};
+    const std::size_t index = parts_.size();
+    if (index == 1) add_names(0);
+    if (index > 0) {
+      bool is_there = false;
+      part.opened->for_each_name(
+          [&](const std::string& name) { is_there = is_there || places_.contains(name); });
+      if (is_there) return false;
     }
+    parts_.push_back(part);
+    if (index > 0) add_names(index);
     return true;
   }
 
   void for_each(const std::function<void(const log::NamedTensor&)>& visit) const override {
-    for (const std::string_view name : order_) visit(*tensor(name));
+    for_each_name([&](const std::string& name) { visit(*tensor(name)); });
   }
   const std::vector<log::SkippedTensor>& skipped() const override { return skipped_; }
-  std::vector<std::string> names() const override { return {order_.begin(), order_.end()}; }
+  std::vector<std::string> names() const override {
+    std::vector<std::string> all;
+    for_each_name([&](const std::string& name) { all.push_back(name); });
+    return all;
+  }
+  void for_each_name(const std::function<void(const std::string&)>& visit) const override {
+    for (const Part& part : parts_) part.opened->for_each_name(visit);
+  }
 
   std::shared_ptr<const log::NamedTensor> tensor(std::string_view name) const override {
-    const auto place = places_.find(name);
-    return place == places_.end() ? nullptr : place->second.opened->tensor(name);
+    const Part* const part = part_of(name);
+    return part == nullptr ? nullptr : part->opened->tensor(name);
   }
   std::optional<log::NamedTensor> outline(std::string_view name) const override {
-    const auto place = places_.find(name);
-    return place == places_.end() ? std::nullopt : place->second.opened->outline(name);
+    const Part* const part = part_of(name);
+    return part == nullptr ? std::nullopt : part->opened->outline(name);
   }
-  const StepFile& file_of(const std::string& name) const { return *places_.at(name).file; }
+  const StepFile& file_of(const std::string& name) const {
+    return *(parts_.size() == 1 ? parts_.front() : parts_[places_.at(name)]).file;
+  }
 
  private:
-  struct Place {
-    const log::TensorFile* opened;
+  struct Part {
+    std::shared_ptr<const log::TensorFile> opened;
     const StepFile* file;
   };
+  const Part* part_of(std::string_view name) const {
+    if (parts_.size() == 1) return &parts_.front();
+    const auto place = places_.find(name);
+    return place == places_.end() ? nullptr : &parts_[place->second];
+  }
+  void add_names(std::size_t part) {
+    parts_[part].opened->for_each_name(
+        [&](const std::string& name) { places_.emplace(name, part); });
+  }
 
-  std::vector<std::shared_ptr<const log::TensorFile>> opened_;
-  std::map<std::string, Place, std::less<>> places_;
-  std::vector<std::string_view> order_;      ///< keys of places_
-  std::vector<log::SkippedTensor> skipped_;  ///< for_each_frame has named them
+  std::vector<Part> parts_;
+  std::map<std::string, std::size_t, std::less<>> places_;  ///< in parts_; empty where that is one
+  std::vector<log::SkippedTensor> skipped_;                 ///< for_each_frame has named them
 };
 
 /// One step's files together; apart where several hold parts of one tensor.

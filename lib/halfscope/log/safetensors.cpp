@@ -159,9 +159,12 @@ Safetensors::Safetensors(const OpenPath& path) : file_(std::make_unique<MappedFi
       skipped_.push_back({std::move(entry.name), skip_reason(entry.dtype)});
     }
   }
+  names_.shrink_to_fit();
+  shapes_.shrink_to_fit();
+  entries_.shrink_to_fit();
   by_name_.resize(entries_.size());
-  std::iota(by_name_.begin(), by_name_.end(), std::size_t{0});
-  std::ranges::sort(by_name_, {}, [&](std::size_t place) { return name_of(place); });
+  std::iota(by_name_.begin(), by_name_.end(), std::uint32_t{0});
+  std::ranges::sort(by_name_, {}, [&](std::uint32_t place) { return name_of(place); });
   metadata_ = std::move(header.metadata);
 }
 
@@ -170,8 +173,10 @@ Safetensors::~Safetensors() = default;
 void Safetensors::add(const SafetensorsEntry& entry, Dtype dtype) {
   names_ += entry.name;
   shapes_.insert(shapes_.end(), entry.shape.begin(), entry.shape.end());
-  entries_.push_back(
-      {names_.size(), shapes_.size(), entry.begin, *element_count(entry.shape), dtype});
+  // A header, and so what it holds, is no longer than kMaxSafetensorsHeader.
+  entries_.push_back({static_cast<std::uint32_t>(names_.size()),
+                      static_cast<std::uint32_t>(shapes_.size()), entry.begin,
+                      *element_count(entry.shape), dtype});
 }
 
 std::string_view Safetensors::name_of(std::size_t place) const {
@@ -190,9 +195,9 @@ NamedTensor Safetensors::at(std::size_t place) const {
 
 std::optional<std::size_t> Safetensors::find(std::string_view name) const {
   const auto found = std::ranges::lower_bound(by_name_, name, {},
-                                              [&](std::size_t place) { return name_of(place); });
+                                              [&](std::uint32_t place) { return name_of(place); });
   const bool is_there = found != by_name_.end() && name_of(*found) == name;
-  return is_there ? std::optional(*found) : std::nullopt;
+  return is_there ? std::optional<std::size_t>(*found) : std::nullopt;
 }
 
 void Safetensors::for_each(const std::function<void(const NamedTensor&)>& visit) const {
@@ -219,6 +224,12 @@ std::vector<std::string> Safetensors::names() const {
   std::vector<std::string> all;
   for (std::size_t place = 0; place < entries_.size(); ++place) all.emplace_back(name_of(place));
   return all;
+}
+
+void Safetensors::for_each_name(const std::function<void(const std::string&)>& visit) const {
+  for (std::size_t place = 0; place < entries_.size(); ++place) {
+    visit(std::string(name_of(place)));
+  }
 }
 
 std::shared_ptr<const NamedTensor> Safetensors::tensor(std::string_view name) const {

@@ -31,6 +31,7 @@ class Safetensors : public TensorFile {
   void for_each(const std::function<void(const NamedTensor&)>& visit) const override;
   const std::vector<SkippedTensor>& skipped() const override { return skipped_; }
   std::vector<std::string> names() const override;
+  void for_each_name(const std::function<void(const std::string&)>& visit) const override;
   std::shared_ptr<const NamedTensor> tensor(std::string_view name) const override;
   std::optional<NamedTensor> outline(std::string_view name) const override;
   std::optional<std::uint64_t> tensor_bytes() const override { return data_.size(); }
@@ -42,7 +43,7 @@ class Safetensors : public TensorFile {
  private:
   /// A file may have a million tensors: their names lie one after the other, and their shapes.
   struct Entry {
-    std::uint64_t name_end = 0, shape_end = 0;  ///< they begin where the entry's before end
+    std::uint32_t name_end = 0, shape_end = 0;  ///< they begin where the entry's before end
     std::uint64_t begin = 0, count = 0;         ///< of the data
     Dtype dtype = Dtype::f32;
   };
@@ -56,7 +57,7 @@ class Safetensors : public TensorFile {
   std::vector<Entry> entries_;  ///< as the data lies
   std::string names_;
   std::vector<std::uint64_t> shapes_;
-  std::vector<std::size_t> by_name_;  ///< into entries_
+  std::vector<std::uint32_t> by_name_;  ///< into entries_
   std::vector<SkippedTensor> skipped_;
   std::map<std::string, std::string> metadata_;
 };

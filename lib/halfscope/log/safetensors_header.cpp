@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <unordered_set>
 #include <utility>
 
 #include "halfscope/log/error.hpp"
+#include "halfscope/log/name_index.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
 namespace halfscope::log {
@@ -97,10 +97,12 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   enum class Field : std::uint8_t { dtype, shape, data_offsets };
 
   void start_entry() {
-    if (!names_.insert(key_).second) refuse_twice(key_);
     in_metadata_ = key_ == kSafetensorsMetadata;
+    if (in_metadata_ ? has_metadata_ : names_.find(key_).has_value()) refuse_twice(key_);
+    has_metadata_ = has_metadata_ || in_metadata_;
     if (in_metadata_) return;
     header_.entries.emplace_back().name = key_;
+    names_.add(header_.entries.size() - 1);
     offsets_.clear();
   }
 
@@ -171,13 +173,13 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   std::string_view json_;
   const std::string& file_;
   SafetensorsHeader header_;
-  std::unordered_set<std::string> names_;
+  NameIndex<std::vector<SafetensorsEntry>> names_{header_.entries};
   std::vector<std::uint64_t> offsets_;
   std::string key_;
   int depth_ = 0;
   unsigned seen_ = 0;  ///< fields of this tensor so far, a bit each
   Field field_ = Field::dtype;
-  bool in_metadata_ = false;
+  bool in_metadata_ = false, has_metadata_ = false;
 };
 
 }  // namespace

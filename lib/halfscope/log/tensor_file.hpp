@@ -47,6 +47,10 @@ class TensorFile {
   virtual const std::vector<SkippedTensor>& skipped() const = 0;
   /// Names of the readable tensors in file order, without their data.
   virtual std::vector<std::string> names() const = 0;
+  /// The same one by one: a file may have a million.
+  virtual void for_each_name(const std::function<void(const std::string&)>& visit) const {
+    for (const std::string& name : names()) visit(name);
+  }
   /// One readable tensor; null where none has the name. Its view stays valid as long as both the
   /// pointer and the file live: what had to be unpacked is freed with the pointer.
   virtual std::shared_ptr<const NamedTensor> tensor(std::string_view name) const = 0;

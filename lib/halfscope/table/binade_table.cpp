@@ -45,11 +45,13 @@ void BinadeTable::add(Magnitude m, bool negative, std::uint64_t times) {
 }
 
 void BinadeTable::add_specials(const SpecialCounts& counts) {
-  specials_.zero += counts.zero;
-  specials_.negative_zero += counts.negative_zero;
-  specials_.nan += counts.nan;
-  specials_.positive_infinity += counts.positive_infinity;
-  specials_.negative_infinity += counts.negative_infinity;
+  if (counts == SpecialCounts()) return;
+  SpecialCounts& sum = specials_.set();
+  sum.zero += counts.zero;
+  sum.negative_zero += counts.negative_zero;
+  sum.nan += counts.nan;
+  sum.positive_infinity += counts.positive_infinity;
+  sum.negative_infinity += counts.negative_infinity;
 }
 
 void BinadeTable::keep_only(const std::vector<std::uint64_t>& wanted) {
@@ -76,7 +78,7 @@ void BinadeTable::merge(const BinadeTable& other) {
     merge(coarse);
     return;
   }
-  add_specials(other.specials_);
+  add_specials(other.specials());
   for (std::size_t r = 0; r < other.row_count(); ++r) {
     const Row row = other.row(r);
     if (row.count() == 0) continue;
@@ -121,7 +123,7 @@ std::uint64_t BinadeTable::finite_nonzero() const {
 }
 
 std::uint64_t BinadeTable::total() const {
-  return finite_nonzero() + specials_.zero + specials_.nan + infinities();
+  return finite_nonzero() + specials().zero + specials().nan + infinities();
 }
 
 Interval BinadeTable::at_or_above(const Row& row, std::uint64_t fraction) const {

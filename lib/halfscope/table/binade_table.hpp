@@ -12,6 +12,7 @@
 #include "halfscope/table/count_list.hpp"
 #include "halfscope/table/cuts.hpp"
 #include "halfscope/table/interval.hpp"
+#include "halfscope/table/rare.hpp"
 
 namespace halfscope {
 
@@ -56,9 +57,9 @@ class BinadeTable {
   /// underflows.
   BinadeTable scaled_by_power_of_two(int k) const;
 
-  const SpecialCounts& specials() const { return specials_; }
+  const SpecialCounts& specials() const { return *specials_; }
   std::uint64_t infinities() const {
-    return specials_.positive_infinity + specials_.negative_infinity;
+    return specials().positive_infinity + specials().negative_infinity;
   }
   std::uint64_t finite_nonzero() const;
   std::uint64_t total() const;
@@ -119,7 +120,7 @@ class BinadeTable {
   void widen(int significant_bits, std::optional<int> lowest_bit);
 
   Cuts cuts_;
-  SpecialCounts specials_;
+  Rare<SpecialCounts> specials_;
   int first_exponent_ = 0;
   CountList counts_;  // shape (rows, stride())
   std::optional<Magnitude> largest_, smallest_;

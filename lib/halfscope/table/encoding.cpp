@@ -128,11 +128,11 @@ std::vector<std::int64_t> BinadeTable::encode() const {
   const auto put = [&](auto word) { words.push_back(static_cast<std::int64_t>(word)); };
   put(cuts().size());
   for (const std::uint64_t cut : cuts()) put(cut);
-  put(specials_.zero);
-  put(specials_.negative_zero);
-  put(specials_.nan);
-  put(specials_.positive_infinity);
-  put(specials_.negative_infinity);
+  put(specials().zero);
+  put(specials().negative_zero);
+  put(specials().nan);
+  put(specials().positive_infinity);
+  put(specials().negative_infinity);
   const Magnitude largest = largest_.value_or(Magnitude{});
   const Magnitude smallest = smallest_.value_or(Magnitude{});
   put(largest.exponent);
@@ -155,7 +155,7 @@ BinadeTable BinadeTable::decode(std::span<const std::int64_t> encoded) {
   Words words(encoded);
   words.take("layout version", kLayout, kLayout);
   BinadeTable table(take_cuts(words));
-  table.specials_ = take_specials(words);
+  table.add_specials(take_specials(words));
   const Extremes extremes = take_extremes(words);
   const std::int64_t row_count = take_row_count(words, table.stride() + 1);
   std::int64_t last = std::numeric_limits<std::int64_t>::min();

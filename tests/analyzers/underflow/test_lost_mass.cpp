@@ -96,7 +96,7 @@ TEST_CASE("of many tensors exact sums add up to the same, and of equal losses th
   std::string worst;
   double most = -1;
   for (const underflow::TensorFindings* t : counted) {
-    sum.merge(t->whole->sums->unpacked());
+    sum.merge((*t->sums)->unpacked());
     const double low = underflow::lost_mass(*t, a.target, 0).l2.low;
     if (low > most) most = low, worst = t->name;
   }
