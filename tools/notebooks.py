@@ -18,13 +18,16 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def kernel_in(folder):
-    """A kernel's name, and the variables by which Jupyter finds it in the folder."""
+    """A kernel's name, and the variables by which Jupyter finds it in the folder. The kernel finds the
+    program that was built."""
+    program = pathlib.Path(os.environ.get("HALFSCOPE_PROGRAM", ROOT / "build" / "halfscope"))
     kernel = pathlib.Path(folder) / "kernels" / "halfscope"
     kernel.mkdir(parents=True)
     (kernel / "kernel.json").write_text(json.dumps({
         "argv": [sys.executable, "-Xfrozen_modules=off", "-m", "ipykernel_launcher", "-f",
                  "{connection_file}"],
-        "display_name": "halfscope", "language": "python"}))
+        "display_name": "halfscope", "language": "python",
+        "env": {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}}))
     return kernel.name, {"JUPYTER_PATH": str(folder), "JUPYTER_RUNTIME_DIR": f"{folder}/runtime"}
 
 

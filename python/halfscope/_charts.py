@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The charts of a page as objects: Vega-Lite with its rows, drawn by Altair or vl-convert."""
+"""The charts of a page as objects: Vega-Lite with its rows, drawn by vl-convert or Altair."""
 
 import functools
-import importlib.util
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -56,7 +55,7 @@ def _config(width):
 class Chart:
     """One chart: `name`, `log`, `title`, `note`, and the `rows` that it draws.
 
-    In Jupyter it is drawn by Altair, or by vl-convert where Altair is not installed.
+    In Jupyter it is a picture, drawn by vl-convert: no script, no network. altair() is interactive.
     """
 
     def __init__(self, told):
@@ -126,11 +125,10 @@ class Chart:
         (self.save_svg if ending == ".svg" else self.save_png)(path, **options)
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        if importlib.util.find_spec("altair") is None:
+        try:
             return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
-        bundle = self.altair()._repr_mimebundle_(include, exclude)
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
-        return {**(data or {}), "text/plain": repr(self)}
+        except ImportError as error:
+            return {"text/plain": f"{self!r}: {error}"}
 
 
 def _still(spec):

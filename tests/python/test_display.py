@@ -135,7 +135,15 @@ def test_altair_takes_every_chart(everything):
     altair = pytest.importorskip("altair")
     for chart in everything.charts.values():
         assert isinstance(chart.altair(), altair.TopLevelMixin)
-    assert "text/plain" in everything.charts["gradients"]._repr_mimebundle_()
+
+
+def test_a_chart_is_displayed_as_a_picture_without_a_script(everything, monkeypatch):
+    chart = everything.charts["gradients"]
+    shown = chart._repr_mimebundle_()
+    assert set(shown) == {"image/svg+xml", "text/plain"} and "<script" not in shown["image/svg+xml"]
+    monkeypatch.setitem(sys.modules, "vl_convert", None)  # not installed
+    shown = chart._repr_mimebundle_()
+    assert set(shown) == {"text/plain"} and "pip install vl-convert-python" in shown["text/plain"]
 
 
 def test_charts_of_one_tensor(everything, tmp_path):

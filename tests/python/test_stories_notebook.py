@@ -24,7 +24,7 @@ def outputs(tmp_path_factory):
         kernel, variables = notebooks.kernel_in(tmp_path_factory.mktemp("jupyter"))
         for name, value in (variables | {"HALFSCOPE_PROGRAM": str(PROGRAM)}).items():
             patch.setenv(name, value)
-        cells = notebooks.executed(ROOT / "notebooks" / "02-simulated-failures.ipynb", kernel).cells
+        cells = notebooks.executed(ROOT / "notebooks" / "07-simulated-failures.ipynb", kernel).cells
     return [output for cell in cells if cell.cell_type == "code" for output in cell.outputs]
 
 
