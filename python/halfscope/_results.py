@@ -54,6 +54,13 @@ class Findings(Result, FindingsFields):
         return {"tensors": lists.pop("tensors"), "per_step": self._each("per_step", PerStep),
                 "by_scale": self._each("by_scale", ByScale), "binades": self._binades, **lists}
 
+    def _charts(self):
+        from halfscope._charts import Chart, Charts
+        from halfscope._share_rows import charts_of
+
+        page = super()._charts()
+        return Charts([*page.values(), *map(Chart, charts_of(self, page))], page._of_tensor)
+
 
 def _escaped(text):
     return re.sub(r"([\\`*_\[\]<>|#~&])", r"\\\1", text)

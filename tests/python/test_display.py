@@ -146,6 +146,22 @@ def test_a_chart_is_displayed_as_a_picture_without_a_script(everything, monkeypa
     assert set(shown) == {"text/plain"} and "pip install vl-convert-python" in shown["text/plain"]
 
 
+def test_shares_are_of_all_values_and_zeros_have_a_bar(tmp_path, capfd):
+    np.savez(tmp_path / "a.npz", **{"activation_grad/w": np.float32([0, 0, 0, 2**-27, 2**-15, 1, 1.5, 2**17])})
+    rows = halfscope.analyze(tmp_path / "a.npz").charts["shares/activation_grad"].rows
+    assert [(row["magnitude"], row["share"], row["class"]) for row in rows] == [
+        ("0", 3 / 8, "kept"), ("2^-27 to 2^-26", 1 / 8, "zero"), ("2^-15 to 2^-14", 1 / 8, "subnormal"),
+        ("2^0 to 2^1", 2 / 8, "normal"), ("2^17 to 2^18", 1 / 8, "overflow")]
+    charts = halfscope.analyze([LOG, tmp_path / "a.npz"]).charts
+    drawn = [chart for chart in charts.values() if chart.name.startswith("shares/")]
+    assert [chart.name.removeprefix("shares/") for chart in drawn] == [
+        "weight_grad", "activation_grad", "activation_grad"]
+    for chart in drawn:
+        assert sum(row["share"] for row in chart.rows) == pytest.approx(1)
+        vl_convert.vegalite_to_vega(chart.spec(), show_warnings=True)
+        assert capfd.readouterr().err == ""
+
+
 def test_charts_of_one_tensor(everything, tmp_path):
     charts = everything.charts.of("weight_grad/conv1.weight")
     assert list(charts) == ["histogram", "heat", "scales"]
