@@ -1,31 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stories' notebook: it runs, its pictures can be read, its words are those of the files."""
 
-import importlib
 import re
 
 import pytest
 from page_browser import browser  # noqa: F401  (a fixture)
-from test_stories import PROGRAM, ROOT, told
-
-
-def tool(folder, name):
-    """A module of tools/, imported from there."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / folder))
-        return importlib.import_module(name)
+from test_notebook import cells_of, outputs_of
+from test_stories import ROOT, told
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory):
-    """Of the notebook, run once as ./run notebooks runs it."""
-    notebooks = tool("tools", "notebooks")
-    with pytest.MonkeyPatch.context() as patch:
-        kernel, variables = notebooks.kernel_in(tmp_path_factory.mktemp("jupyter"))
-        for name, value in (variables | {"HALFSCOPE_PROGRAM": str(PROGRAM)}).items():
-            patch.setenv(name, value)
-        cells = notebooks.executed(ROOT / "notebooks" / "07-simulated-failures.ipynb", kernel).cells
-    return [output for cell in cells if cell.cell_type == "code" for output in cell.outputs]
+def outputs():
+    return outputs_of(cells_of(ROOT / "notebooks" / "07-simulated-failures.ipynb"))
 
 
 def test_the_notebook_runs_and_tells_what_the_files_have(outputs):
