@@ -31,12 +31,26 @@ def kernel_in(folder):
     return kernel.name, {"JUPYTER_PATH": str(folder), "JUPYTER_RUNTIME_DIR": f"{folder}/runtime"}
 
 
+def joined(outputs):
+    """Neighbouring pieces of one stream as one: where a kernel cuts it is chance."""
+    whole = []
+    for output in outputs:
+        if whole and output.output_type == "stream" and whole[-1].get("name") == output.name:
+            whole[-1].text += output.text
+        else:
+            whole.append(output)
+    return whole
+
+
 def executed(path, kernel):
     """The notebook with its outputs; what else it says of itself stays."""
     notebook = nbformat.read(path, as_version=4)
     metadata = dict(notebook.metadata)
     nbclient.NotebookClient(notebook, timeout=600, kernel_name=kernel, record_timing=False,
                             resources={"metadata": {"path": str(path.parent)}}).execute()
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = joined(cell.outputs)
     notebook.metadata = nbformat.from_dict(metadata)
     return notebook
 

@@ -80,7 +80,8 @@ class Chart:
         spec = filled(given, {**_read("shared")["pieces"], **axes, **self._parameters})
         data = spec["data"]["name"] if "data" in spec else self._chart
         spec.update(width=width, datasets={data: self.rows}, config=_config(width),
-                    title={"text": self.title, "anchor": "start", "offset": 14, "fontSize": 13})
+                    title={"text": self.title, "anchor": "start", "offset": 14, "fontSize": 13,
+                           "limit": width})
         if isinstance(spec.get("height"), dict):  # so many pixels a name
             names = {row[spec["encoding"]["y"]["field"]] for row in self.rows}
             spec["height"] = spec["height"]["step"] * len(names)

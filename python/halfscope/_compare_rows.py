@@ -52,11 +52,14 @@ def _outlines(tensor):
 def charts_of(found):
     """As Judged.charts() gives them; none without rows."""
     loss, scales = _loss_rows(found), _scale_rows(found)
+    runs = "{} (dashed) and {} (line)".format(*found["logs"])
     told = []
     if any(row["loss"] is not None for row in loss):
-        told.append({"name": "loss", "chart": "loss", "page": "compare", "rows": loss})
+        told.append({"name": "loss", "chart": "loss", "page": "compare", "rows": loss,
+                     "title": f"Loss of {runs}"})
     if any(row["scale"] != 1 for row in scales):
-        told.append({"name": "scales", "chart": "scales", "page": "compare", "rows": scales})
+        told.append({"name": "scales", "chart": "scales", "page": "compare", "rows": scales,
+                     "title": f"Loss scale of {runs}"})
     return told
 
 

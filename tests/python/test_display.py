@@ -173,6 +173,7 @@ def test_charts_of_one_tensor(everything, tmp_path):
         everything.charts["x"]
     runs = halfscope.compare(LOG, LOG)
     assert list(runs.charts) == ["loss"]
+    assert runs.charts["loss"].title == f"Loss of {LOG} (dashed) and {LOG} (line)"
     runs.charts.of("weight_grad/conv1.weight")["binades"].save(tmp_path / "x.svg")
 
 
