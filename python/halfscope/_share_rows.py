@@ -4,7 +4,7 @@
 ROLES = {"activation_grad": "Activation gradients", "weight_grad": "Weight gradients"}
 CLASSES = ("zero", "subnormal", "normal", "overflow")
 WORDS = {"zero": "becomes zero", "subnormal": "subnormal", "normal": "normal", "overflow": "overflow"}
-NAMED = 5  # binades that a class needs for its name
+NAMED = 6  # binades that a class needs for its name
 GAP = 2  # binades between the bar of the zeros and the smallest magnitude
 
 
