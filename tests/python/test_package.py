@@ -231,3 +231,17 @@ def test_bad_input_is_one_line_that_names_the_file(tmp_path):
     assert isinstance(raised.value, ValueError)
     with pytest.raises(ValueError, match="no role is called 'grad'"):
         halfscope.analyze(tmp_path / "nothing", roles={"*": "grad"})
+
+
+def test_a_missing_torch_is_named_with_what_installs_it():
+    code = "import sys; sys.modules['torch'] = None; import halfscope.torch"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: halfscope.torch needs 'halfscope[torch]': pip install 'halfscope[torch]'")
+
+
+def test_the_module_shows_others_nothing():
+    """Another package in the process may have another protobuf."""
+    shown = subprocess.run(["nm", "--dynamic", "--defined-only", "--format=just-symbols",
+                            halfscope._halfscope.__file__], check=True, capture_output=True, text=True)
+    assert shown.stdout.split() == ["PyInit__halfscope"]
