@@ -47,7 +47,7 @@ class Blobs : public Generated {
 
 /// Whether (x, y), with the shape's extent from -1 to 1, is part of shape `label`.
 bool inside(std::uint32_t label, double x, double y) {
-  const double radius = std::hypot(x, y), side = std::max(std::abs(x), std::abs(y));
+  const double radius = std::sqrt(x * x + y * y), side = std::max(std::abs(x), std::abs(y));
   if (side > 1) return false;
   switch (label) {
     case 0: return radius <= 1;                                                  // disk
