@@ -6,17 +6,20 @@ import re
 from pathlib import Path
 
 from halfscope import _frames
-from halfscope._fields import (ByScale, ComparisonFields, Finding, FindingsFields, PerStep, PolicyTrace,
-                               RecommendationFields)
+from halfscope._fields import (BlockFit, ByScale, ComparisonFields, Finding, FindingsFields, FormatFit,
+                               PerStep, PolicyTrace, RecommendationFields)
 from halfscope._records import Record
 from halfscope._result import Result, named, record_tables, row_class
+
+
+FORMATS = {"formats": FormatFit, "mx_formats": BlockFit}  # by --formats
 
 
 class Findings(Result, FindingsFields):
     """What rounding to a format does to every tensor of one or several logs: docs/json.md, analyze.
 
-    Tables: `tensors`; `per_step`, `by_scale` and `binades` of every tensor; and those lists of
-    objects that the log has.
+    Tables: `tensors`; `per_step`, `by_scale` and `binades` of every tensor, with formats=True also
+    `formats` and `mx_formats`; and those lists of objects that the log has.
     """
 
     _shown_first = ("gradients",)
@@ -40,7 +43,7 @@ class Findings(Result, FindingsFields):
     def _each(self, field, cls):
         def rows():
             records = [((tensor["log"], tensor["name"]), entry) for tensor in self["tensors"]
-                       for entry in tensor[field]]
+                       for entry in tensor.get(field) or []]
             return _frames.with_keys(records, {"log": "str", "name": "str"}, cls, "Row")
         return rows
 
@@ -51,8 +54,10 @@ class Findings(Result, FindingsFields):
 
     def _tables(self):
         lists = record_tables(self)
+        formats = {field: self._each(field, row) for field, row in FORMATS.items()
+                   if any(field in tensor for tensor in self["tensors"])}
         return {"tensors": lists.pop("tensors"), "per_step": self._each("per_step", PerStep),
-                "by_scale": self._each("by_scale", ByScale), "binades": self._binades, **lists}
+                "by_scale": self._each("by_scale", ByScale), "binades": self._binades, **formats, **lists}
 
     def _charts(self):
         from halfscope._charts import Chart, Charts

@@ -208,6 +208,15 @@ def test_columns_follow_from_the_class(found, bounded):
     assert low < high
 
 
+def test_formats_are_rows():
+    result = halfscope.analyze(LOG, formats=True)
+    for field in ("formats", "mx_formats"):
+        frame = result.to_pandas(field)
+        entries = [(t.name, entry.format, entry.snr_db) for t in result.tensors for entry in t.get(field, [])]
+        assert list(zip(frame["name"], frame["format"])) == [entry[:2] for entry in entries]
+        assert frame["snr_db"].dropna().tolist() == [snr for *_, snr in entries if snr is not None]
+
+
 def test_every_table_has_columns_of_one_length(advice, found):
     seen = set()
     for result in (advice, found, halfscope.policies(LOG), halfscope.compare(LOG, LOG),
