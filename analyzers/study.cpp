@@ -232,6 +232,7 @@ Study with_scales(Findings&& findings, const underflow::RecommendOptions& option
   close_gaps(all.series, all.analysis, assume_constant);
   all.not_replayed = std::move(all.series.none);
   recommend::add_scales(all.advice, basis);
+  all.advice.beyond_scales = !all.beyond_scales().empty();
   return all;
 }
 
@@ -248,6 +249,7 @@ replay::Harmless harmless(const Analysis& analysis, const underflow::RecommendOp
 
 /// Replays the series, and takes them.
 void add_replays(Study& all, replay::PolicyOptions policies) {
+  if (all.series.series.empty()) return;
   const underflow::RecommendOptions targets = policies.targets;
   policies.harmless = harmless(all.analysis, targets);
   const std::set<std::string> beyond = all.beyond_scales();
@@ -287,7 +289,9 @@ Study study(Findings&& findings, const Selection& selection,
   const recommend::Basis basis{all.analysis, all.overflow, options};
   std::span<const replay::StepSeries> replayed;
   if (every_log(all.series.series, all.analysis)) replayed = all.series.series;
-  recommend::add_dynamic(all.advice, basis, replayed, harmless(all.analysis, options));
+  const replay::Harmless none;
+  recommend::add_dynamic(all.advice, basis, replayed,
+                         replayed.empty() ? none : harmless(all.analysis, options));
   recommend::add_own_scale(all.advice, all.tool, all.timelines);
   recommend::add_cures(all.advice, basis, selection);
   if (!policies) return all;

@@ -43,7 +43,7 @@ struct Frame {
   std::optional<Dtype> computed_dtype;  ///< as recorded; empty where the log does not say
   double scale = 1.0;                   ///< unscaled value = recorded value / scale
   /// Where a loss scale acts on it, that of its step: the one its values carry, else the one the
-  /// log's scalars tell; 1 where nobody knows.
+  /// log's scalars tell; 1 where it is unknown.
   double run_scale = 1.0;
   std::vector<std::uint64_t> shape;  ///< where a log has counts alone: {number of elements}
   BoundedTable table;                ///< of the recorded values
@@ -83,7 +83,7 @@ bool in_steps(const Selection& selection, std::int64_t step);
 /// applies it in binary32 at most.
 bool usable_scale(double scale);
 
-/// The loss scale a record's values carry. Throws log::BadInput naming `log` where nobody knows.
+/// The loss scale a record's values carry. Throws log::BadInput naming `log` where it is unknown.
 double scale_of(const log::TensorRecord& record, const Selection& selection,
                 const std::filesystem::path& log);
 
@@ -178,10 +178,11 @@ using KindVisitor = std::function<void(const LogKind&)>;
 /// Steps of which some were skipped, where a log tells no more than between which.
 struct SkippedSteps {
   std::int64_t first = 0;
-  std::optional<std::int64_t> last = {};       ///< inclusive; empty: the log ends before it tells
-  Interval count = {};                         ///< so many of them were skipped
-  std::optional<double> scale_from, scale_to;  ///< before the first of these, after the last
-  std::vector<double> scales = {};             ///< between: each in order, as far as it is told
+  std::optional<std::int64_t> last = {};  ///< inclusive; empty: the log ends before it tells
+  Interval count = {};                    ///< so many of them were skipped
+  std::optional<double> scale_from = {};  ///< before the first of these
+  std::optional<double> scale_to = {};    ///< after the last
+  std::vector<double> scales = {};        ///< between: each in order, as far as it is told
 };
 /// Scalars of another tool's log that are told where they show that something broke: the gradients'
 /// norm and the loss of evaluations where they are NaN or infinite, and from there on; how many

@@ -54,6 +54,7 @@ constexpr Field kTensorFields[] = {
     {"swamped_fused", Base::updates},
     {"rule_2048", Base::updates},
     {"undetermined", Base::updates},
+    {"underflow_share", Base::itself},
 };
 constexpr Field kRecommendationFields[] = {
     {"static_scale", Base::none},    {"highest", Base::none},
@@ -224,19 +225,6 @@ Interval some(std::size_t least, bool perhaps) {
 
 Interval some(Answer answer) { return some(answer == Answer::yes ? 1 : 0, answer != Answer::no); }
 
-template <typename Tensor>
-bool selects(const Condition& condition, const Tensor& tensor) {
-  if (condition.only.empty()) {
-    const bool is_weight =
-        tensor.role == log::Role::weight || tensor.role == log::Role::master_weight;
-    return is_weight || !is_of_updates(condition);
-  }
-  if (const auto role = log::find_role(condition.only)) return tensor.role == *role;
-  frames::Selection selection;
-  selection.tensor_glob = condition.only;
-  return frames::selects(selection, tensor.name);
-}
-
 void require_sense(const Condition& c, Subject subject) {
   const auto reject = [&](const std::string& why) {
     throw std::invalid_argument(fmt::format("'{}': {}", printable(c.text), why));
@@ -291,6 +279,8 @@ bool is_of_timeline(const Condition& condition) {
   return find_field(kTimelineFields, condition.field) != nullptr;
 }
 
+bool is_of_quantised(const Condition& condition) { return condition.field == "underflow_share"; }
+
 bool is_of_end(const Condition& condition) {
   return condition.field == "state" || condition.field == "nonfinite_since";
 }
@@ -304,6 +294,7 @@ std::optional<Measured> measure(const Condition& condition, const TensorFindings
   if (condition.field == "max_abs") return as_number(tensor.max_abs);
   if (condition.field == "min_abs_nonzero") return as_number(tensor.min_abs_nonzero);
   if (is_of_updates(condition)) return measure_updates(condition, tensor);
+  if (is_of_quantised(condition)) return std::nullopt;
   const Interval count = count_of(condition.field, tensor.counts);
   if (!condition.percent) return count;
   const bool of_all = find_field(Subject::tensor, condition.field)->base == Base::total;
@@ -333,12 +324,23 @@ std::optional<Measured> measure(const Condition& condition,
   return condition.field == "flushed_at_1" ? advice.flushed_at_1 : advice.flushed_at_recommended;
 }
 
+bool selects(const Condition& condition, log::Role role, const std::string& name) {
+  if (condition.only.empty()) {
+    const bool is_weight = role == log::Role::weight || role == log::Role::master_weight;
+    return is_weight || !is_of_updates(condition);
+  }
+  if (const auto wanted = log::find_role(condition.only)) return role == *wanted;
+  frames::Selection selection;
+  selection.tensor_glob = condition.only;
+  return frames::selects(selection, name);
+}
+
 bool applies(const Condition& condition, const TensorFindings& tensor) {
-  return selects(condition, tensor);
+  return selects(condition, tensor.role, tensor.name);
 }
 
 bool applies(const Condition& condition, const TensorPeaks& tensor) {
-  return selects(condition, tensor);
+  return selects(condition, tensor.role, tensor.name);
 }
 
 Verdict test(const Condition& condition, const Measured& value) {
@@ -352,6 +354,9 @@ Verdict test(const Condition& condition, const Measured& value) {
   }
   Exact limit = exact(condition.limit);
   if (condition.percent) limit /= 100;
+  if (const auto* range = std::get_if<ShareRange>(&value)) {
+    return decide(condition.relation, range->low, range->high, static_cast<double>(limit));
+  }
   if (const auto* share = std::get_if<Share>(&value)) {
     const Share::Quotient least = share->least(), most = share->most();
     return decide(condition.relation, quotient(least.part, least.of), quotient(most.part, most.of),

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <variant>
 
+#include "analyzers/formats/quantised.hpp"
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/scale_history/timeline_facts.hpp"
 #include "analyzers/underflow/tensor_peaks.hpp"
@@ -42,11 +43,20 @@ bool is_of_timeline(const Condition& condition);
 /// Whether it is about weight updates, which only weights have.
 bool is_of_updates(const Condition& condition);
 
+/// Whether it is about what FP8 or FP4 lost, as frameworks measured it.
+bool is_of_quantised(const Condition& condition);
+
 /// Whether it is about how a log's tensors end, too, so that one without a timeline has it.
 bool is_of_end(const Condition& condition);
 
+/// What a printed share stands for.
+struct ShareRange {
+  double low = 0, high = 0;
+};
+
 /// What a field holds: a count, a share, or a number.
-using Measured = std::variant<Interval, underflow::Share, double, scale_history::RunState>;
+using Measured =
+    std::variant<Interval, underflow::Share, ShareRange, double, scale_history::RunState>;
 
 /// Empty where the field has no value: no finite value, no scale, or a share of no values.
 std::optional<Measured> measure(const Condition& condition,
@@ -56,6 +66,7 @@ std::optional<Measured> measure(const Condition& condition, const underflow::Ten
 std::optional<Measured> measure(const Condition& condition,
                                 const recommend::Recommendation& advice);
 std::optional<Measured> measure(const Condition& condition, const compare::ComparedTensor& tensor);
+std::optional<Measured> measure(const Condition& condition, const formats::QuantisedTensor& tensor);
 /// Empty too where the log does not tell; NaN of a step since which something is so that is not.
 std::optional<Measured> measure(const Condition& condition,
                                 const scale_history::TimelineFacts& facts);
@@ -69,6 +80,10 @@ std::optional<Measured> measure(const Condition& condition,
 bool applies(const Condition& condition, const underflow::TensorFindings& tensor);
 bool applies(const Condition& condition, const underflow::TensorPeaks& tensor);
 bool applies(const Condition& condition, const compare::ComparedTensor& tensor);
+bool applies(const Condition& condition, const formats::QuantisedTensor& tensor);
+
+/// Whether its role or glob is of such a tensor.
+bool selects(const Condition& condition, log::Role role, const std::string& name);
 
 enum class Verdict { fails, holds, undecided };
 

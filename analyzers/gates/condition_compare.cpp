@@ -49,11 +49,7 @@ std::optional<Measured> measure(const Condition& c, const compare::ComparedTenso
 }
 
 bool applies(const Condition& c, const compare::ComparedTensor& t) {
-  if (c.only.empty()) return true;
-  if (const auto role = log::find_role(c.only)) return t.role == *role;
-  frames::Selection selection;
-  selection.tensor_glob = c.only;
-  return frames::selects(selection, t.name);
+  return c.only.empty() || selects(c, t.role, t.name);
 }
 
 }  // namespace halfscope::analyzers::gates

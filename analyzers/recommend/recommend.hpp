@@ -57,7 +57,7 @@ enum class NoScale : std::uint8_t {
   no_gradients,
   all_zero,          ///< every finite value
   no_finite_values,  ///< or none at all
-  scale_unknown,     ///< infinities in values computed in FP16 at a scale that nobody knows
+  scale_unknown,     ///< infinities in values computed in FP16 at an unknown scale
   unbounded,         ///< nothing tells how large gradients are
   diverges           ///< gradients are as large as in a run that diverges; study() finds it
 };
@@ -100,6 +100,8 @@ struct Recommendation {
   /// Tensors of role activation or weight that overflow at scale 1: no loss scale cures these.
   std::vector<std::string> overflow_without_cure;
 
+  /// A run ends in what no loss scale helps against: static_scale is what finite gradients allow.
+  bool beyond_scales = false;
   std::optional<NanInModel> nan_in_model;
   std::optional<MayUse> may_use;  ///< of a run in bfloat16
 

@@ -19,6 +19,21 @@ bool is_jump(const ScaleChange& change, double window) {
   return change.to / change.from > std::max(kLeast, std::exp2(doublings));
 }
 
+/// Of a range's skipped steps those that are after one step, up to another.
+Interval within(const frames::SkippedSteps& range, std::int64_t after, std::int64_t end) {
+  const std::int64_t last = range.last.value_or(std::max(range.first, end));
+  const std::int64_t first_inside = std::max(range.first, after + 1);
+  const std::int64_t last_inside = std::min(last, end);
+  if (last_inside < first_inside) return {};
+  const auto steps = [](std::int64_t from, std::int64_t to) {
+    return static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from) + 1;
+  };
+  const std::uint64_t inside = steps(first_inside, last_inside);
+  const std::uint64_t outside = steps(range.first, last) - inside;
+  const std::uint64_t least = range.count.low > outside ? range.count.low - outside : 0;
+  return {std::min(least, inside), std::min(range.count.high, inside)};
+}
+
 /// Steps skipped after the jump until the scale was back at a growth above what it was, or lower.
 Interval lost_to(const ScaleChange& jump, const TimelineFacts& facts) {
   std::optional<std::int64_t> back;
@@ -28,11 +43,9 @@ Interval lost_to(const ScaleChange& jump, const TimelineFacts& facts) {
     break;
   }
   const std::int64_t end = back ? *back : std::numeric_limits<std::int64_t>::max();
-  const auto within = [&](std::int64_t step) { return jump.after < step && step <= end; };
-  Interval lost(static_cast<std::uint64_t>(std::ranges::count_if(facts.skipped, within)));
-  for (const frames::SkippedSteps& range : facts.ranges) {
-    if (range.last.value_or(end) >= jump.after && range.first < end) lost += range.count;
-  }
+  const auto after_it = [&](std::int64_t step) { return jump.after < step && step <= end; };
+  Interval lost(static_cast<std::uint64_t>(std::ranges::count_if(facts.skipped, after_it)));
+  for (const frames::SkippedSteps& range : facts.ranges) lost += within(range, jump.after, end);
   return lost;
 }
 

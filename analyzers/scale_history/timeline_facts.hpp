@@ -17,7 +17,7 @@
 
 namespace halfscope::analyzers::scale_history {
 
-/// The scale is `from` at step `after`, and `to` at step `by`; between, nobody knows. Of several
+/// The scale is `from` at step `after`, and `to` at step `by`; between it is unknown. Of several
 /// changes between two steps both are those of all.
 struct ScaleChange {
   std::int64_t after = 0;
@@ -77,7 +77,7 @@ struct Nonfinite {
 
 /// What became of a run as far as its loss scale and scalars tell.
 enum class RunState : std::uint8_t {
-  unknown,  ///< no loss scale and no skipped step is told, or skipped ones of nobody knows how many
+  unknown,     ///< no loss scale and no skipped step is told, or how many were is unknown
   not_needed,  ///< a loss scale of 1 throughout, and no skipped step
   normal,
   slow_start,  ///< most skipped steps are the first ones, while the scale comes down
@@ -148,9 +148,11 @@ struct TimelineFacts {
   std::uint64_t steps_at_least = 0;
   /// Where nothing but the scale tells of skipped steps: its halvings, each at least one of them.
   std::uint64_t halvings = 0;
-  /// The steps between the lines around these: as many may have been skipped, as it may have grown
-  /// and fallen there unseen.
-  std::uint64_t around_halvings = 0;
+  /// As many may have been skipped: those between the lines around these, where the scale may have
+  /// grown and fallen unseen, or more, as between other lines it may have, too.
+  std::uint64_t halvings_at_most = 0;
+  /// That holds if the scale doubles after so many clean steps or more; empty: whatever it does.
+  std::optional<std::uint64_t> window_taken = {};
   std::int64_t first_attempt = 0, last_attempt = 0;
   frames::PrintingRanks ranks;
   bool ended_at_minimum = false;  ///< LogKind::ended_at_minimum

@@ -8,6 +8,7 @@
 
 #include "analyzers/scale_history/scale_jump.hpp"
 #include "analyzers/scale_history/scale_rules.hpp"
+#include "analyzers/scale_history/skip_counts.hpp"
 #include "analyzers/scale_history/slow_start.hpp"
 
 namespace halfscope::analyzers::scale_history {
@@ -23,12 +24,6 @@ constexpr std::uint64_t kMany = 3;
 constexpr std::size_t kFewNamed = 3;  // steps, as answers name them one by one
 /// Steps that a start may cost: from 2^32 to 1 by halves, each after two overflows.
 constexpr std::uint64_t kLongestStart = 64;
-constexpr double kFew = 0.05;                // of the steps: TimelineFacts::many_skipped()
-constexpr std::uint64_t kLeastWindow = 100;  // clean steps before growth, as frameworks set it
-
-bool more_than_few(std::uint64_t count, std::uint64_t of) {
-  return static_cast<double>(count) > kFew * static_cast<double>(of);
-}
 
 /// Whether the scale fell at the step, or between lines around it.
 bool fell_at(const TimelineFacts& facts, std::int64_t step) {
@@ -220,20 +215,6 @@ void set_in_vain(TimelineFacts& facts, const Steps& steps) {
   }
 }
 
-/// How often the scale was halved, at least, and the steps between the lines around that: a line
-/// shows a fall as often as a step is skipped, however often between two lines it grew and fell.
-void set_halvings(TimelineFacts& facts) {
-  double all = 0;
-  for (const ScaleChange& change : facts.changes) {
-    if (!(change.to > 0 && change.to < change.from)) continue;
-    all += halvings_between(change.from, change.to);
-    facts.around_halvings +=
-        static_cast<std::uint64_t>(change.by.value_or(change.after) - change.after);
-  }
-  facts.halvings = static_cast<std::uint64_t>(all);
-  facts.around_halvings = std::max(facts.around_halvings, facts.halvings);
-}
-
 /// How often the scale grew between skipped steps that are numbered alone: it came back to the same
 /// or more, and was not at its floor.
 std::uint64_t growths_between(const LogFindings& log, const TimelineFacts& facts) {
@@ -295,15 +276,6 @@ RunState state_of(const TimelineFacts& facts) {
   return known ? RunState::normal : RunState::unknown;
 }
 
-/// Skipped steps, at the least or at the most, as far as the log tells of them.
-std::uint64_t least_skipped(const TimelineFacts& facts) {
-  return facts.skips_told ? facts.skipped_in_all.low : facts.halvings;
-}
-
-std::uint64_t most_skipped(const TimelineFacts& facts) {
-  return facts.skips_told ? facts.skipped_in_all.high : facts.around_halvings;
-}
-
 }  // namespace
 
 void set_state(const LogFindings& log, TimelineFacts& facts) {
@@ -316,7 +288,7 @@ void set_state(const LogFindings& log, TimelineFacts& facts) {
     facts.attempts = facts.steps_at_least;
   }
   if (facts.numbered) facts.steps_at_least = kLeastWindow * growths_between(log, facts);
-  if (!facts.skips_told) set_halvings(facts);
+  if (!facts.skips_told) set_halvings(log, facts);
   set_slow_start(log, facts, steps ? std::optional(steps->first) : std::nullopt);
   if (steps) set_in_vain(facts, *steps);
   set_schedule(log, facts);
@@ -350,25 +322,9 @@ std::optional<std::int64_t> TimelineFacts::nonfinite_since() const {
   return since ? since : earliest;
 }
 
-Interval TimelineFacts::skipped_bounds() const {
-  const std::uint64_t most = attempts.value_or(std::numeric_limits<std::uint64_t>::max());
-  return skips_at_least ? Interval(skipped_in_all.low, std::max(most, skipped_in_all.high))
-                        : skipped_in_all;
-}
-
 bool TimelineFacts::alarming() const {
   return in_vain.has_value() || ended_at_minimum ||
          std::ranges::any_of(nonfinite, [](const Nonfinite& f) { return f.at_skips < f.count; });
-}
-
-bool TimelineFacts::many_skipped() const {
-  const std::uint64_t least = least_skipped(*this);
-  return attempts && least >= kMany && more_than_few(least, *attempts);
-}
-
-bool TimelineFacts::few_skipped() const {
-  const std::uint64_t most = most_skipped(*this);
-  return (most < kMany && 2 * most <= steps_at_least) || !more_than_few(most, steps_at_least);
 }
 
 bool TimelineFacts::skips_at_static_scale() const {

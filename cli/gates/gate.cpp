@@ -63,8 +63,7 @@ std::string no_tensors(const analyzers::Findings& found) {
            "nonfinite_since or last_scale";
   }
   if (found.quantised.empty()) return text + "no field can be tested";
-  return text +
-         "its statistics of quantised tensors are in no field: --json FILE has keep_in_bf16 in fp8";
+  return text + "use underflow_share, a field of its statistics of FP8 or FP4";
 }
 
 /// Of magnitudes without counts.
@@ -79,6 +78,9 @@ bool is_weight(log::Role role) {
   return role == log::Role::weight || role == log::Role::master_weight;
 }
 
+const std::string& name_in(const auto& tensor) { return tensor.name; }
+std::string name_in(const analyzers::formats::QuantisedTensor& tensor) { return tensor.name(); }
+
 /// `log_of`: the log that a tensor is of.
 template <typename Tensors, typename LogOf>
 void test_tensors(const Condition& c, std::size_t number, const Tensors& tensors,
@@ -88,7 +90,7 @@ void test_tensors(const Condition& c, std::size_t number, const Tensors& tensors
     if (!applies(c, t)) continue;
     ++counts.meant;
     counts.weights += is_weight(t.role) ? 1 : 0;
-    GateTest result{number, c.text, log_of(t), t.name, Outcome::not_tested, false, ""};
+    GateTest result{number, c.text, log_of(t), name_in(t), Outcome::not_tested, false, ""};
     if (const std::optional<Measured> value = measure(c, t)) {
       ++counts.tested;
       const Verdict verdict = analyzers::gates::test(c, *value);
@@ -112,6 +114,19 @@ void test_condition(const Condition& c, std::size_t number, const analyzers::Fin
   const bool updates = analyzers::gates::is_of_updates(c);
   if (counted.meant == 0 && bounded.meant > 0 && !updates) refuse(c, no_counts(c));
   refuse(c, nothing_tested(c, counted.meant > 0 ? counted : bounded));
+}
+
+/// Of the statistics that frameworks measure as they round to FP8 or FP4.
+void test_quantised(const Condition& c, std::size_t number, const analyzers::Findings& found,
+                    GateLines& lines) {
+  Counts counts;
+  for (const auto& log : found.quantised) {
+    const auto log_of = [&](const auto&) { return log.log; };
+    test_tensors(c, number, log.tensors, log_of, counts, lines);
+  }
+  if (counts.tested > 0) return;
+  refuse(c, counts.tensors > 0 ? nothing_tested(c, counts)
+                               : "no log has statistics of FP8 or FP4, which this field is of");
 }
 
 void test_condition(const Condition& c, std::size_t number,
@@ -208,9 +223,14 @@ GateLines test_conditions(const std::vector<Condition>& conditions,
                           const analyzers::Findings& found) {
   GateLines lines;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
-    const bool of_log = analyzers::gates::is_of_timeline(conditions[i]);
-    if (of_log) test_timelines(conditions[i], i, found, lines);
-    if (!of_log) test_condition(conditions[i], i, found, lines);
+    const Condition& c = conditions[i];
+    if (analyzers::gates::is_of_timeline(c)) {
+      test_timelines(c, i, found, lines);
+    } else if (analyzers::gates::is_of_quantised(c)) {
+      test_quantised(c, i, found, lines);
+    } else {
+      test_condition(c, i, found, lines);
+    }
   }
   return lines;
 }

@@ -47,7 +47,8 @@ Cell chance_cell(const ScaleEvidence& scale) {
 
 Table scales(const Recommendation& advice) {
   Table table{Evidence::scales, advice.no_step_held() ? "Scales around the upper bound"
-                                                      : "Scales around the recommended one"};
+                                                      : fmt::format("Scales around the {} one",
+                                                                    advised_word(advice))};
   table.whole = true;
   table.headings = {"loss scale", "become zero",         "of L1 norm",
                     "of L2 sum",  "steps that overflow", "chance of a skipped step"};

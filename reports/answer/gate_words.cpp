@@ -13,6 +13,7 @@ namespace halfscope::reports::answer {
 using analyzers::gates::Condition;
 using analyzers::gates::Measured;
 using analyzers::gates::Relation;
+using analyzers::gates::ShareRange;
 using analyzers::gates::Verdict;
 using analyzers::scale_history::RunState;
 using analyzers::underflow::Share;
@@ -36,6 +37,9 @@ std::string value_text(const Measured& value) {
   if (const auto* share = std::get_if<Share>(&value)) {
     return fmt::format("{} of {} ({})", count_text(share->count), count_text(share->of),
                        share_range_text(share->low(), share->high()));
+  }
+  if (const auto* range = std::get_if<ShareRange>(&value)) {
+    return share_range_text(range->low, range->high);
   }
   if (const auto* state = std::get_if<RunState>(&value)) return std::string(name_of(*state));
   const Interval& count = std::get<Interval>(value);

@@ -105,7 +105,8 @@ std::string missed_text(const Recommendation& advice) {
 }
 
 std::string_view advised_word(const Recommendation& advice) {
-  return advice.no_step_held() ? "upper bound" : "recommended";
+  if (advice.no_step_held()) return "upper bound";
+  return advice.beyond_scales ? "allowed" : "recommended";
 }
 
 std::string upper_bound_text(std::string_view scale) {

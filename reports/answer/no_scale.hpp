@@ -21,7 +21,8 @@ std::string no_scale_text(const analyzers::Study& study);
 /// empty where misses_target() is not.
 std::string missed_text(const analyzers::recommend::Recommendation& advice);
 
-/// What static_scale is: "recommended", or "upper bound" where Recommendation::no_step_held().
+/// What static_scale is: "recommended"; "upper bound" where Recommendation::no_step_held();
+/// "allowed", by the finite gradients, where no loss scale helps the run.
 std::string_view advised_word(const analyzers::recommend::Recommendation& advice);
 
 /// "infinities hide ..., so that 2^15 is only an upper bound."

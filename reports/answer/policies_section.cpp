@@ -90,8 +90,11 @@ std::string tables_note(const StepSeries& series) {
 std::vector<std::string> notes(const PolicyStudy& study) {
   const auto any = [&](const auto& is) { return std::ranges::any_of(study.traces, is); };
   std::vector<std::string> out = {
-      "The policies have their frameworks' settings. First come the run itself and the recommended "
-      "settings, then all by the share of gradient values that they lose, least first.",
+      fmt::format(
+          "The policies have their frameworks' settings. First {}, then all by the share of "
+          "gradient values that they lose, least first.",
+          gives_settings(study) ? "come the run itself and the recommended settings"
+                                : "comes the run itself"),
       "A skipped step loses all its values. From the step on at which training ends, or a weight "
       "becomes NaN or infinite, all values are lost. Other steps lose what is flushed to zero.",
       tables_note(study.series),
@@ -135,7 +138,8 @@ std::string policies_heading(const PolicyStudy& study) {
 }
 
 Section policies_section(const PolicyStudy& study) {
-  return {"All policies, beside the run itself and the recommended settings",
+  return {gives_settings(study) ? "All policies, beside the run itself and the recommended settings"
+                                : "All policies, beside the run itself",
           notes(study),
           {policies_table(study)}};
 }

@@ -155,11 +155,6 @@ std::string run_flushed_sentence(const Trace& run) {
                      one ? "that scale" : "these scales", share_range_text(low, high));
 }
 
-/// Whether some loss scale may help the run.
-bool gives_settings(const PolicyStudy& study) {
-  return study.advised.refused != replay::NoStatic::beyond;
-}
-
 std::string run_text(const PolicyStudy& study) {
   std::string out =
       study.series.in_bfloat16
@@ -265,6 +260,10 @@ std::string tuned_text(const TunedPolicy& tuned, double target_underflow) {
 }
 
 }  // namespace
+
+bool gives_settings(const PolicyStudy& study) {
+  return study.advised.refused != replay::NoStatic::beyond;
+}
 
 std::string fixed_text(const PolicyStudy& study) {
   const auto& [log2, refused, at_most] = study.advised;

@@ -27,7 +27,7 @@ std::string lost_text(const analyzers::replay::Trace& trace,
                       RangeText range = share_range_text);
 /// "1,234"; steps may be negative.
 std::string step_text(std::int64_t step);
-/// "3"; with unknown steps "3 to 5": nobody knows of those.
+/// "3"; with unknown steps "3 to 5".
 std::string skips_text(const analyzers::replay::Trace& trace);
 /// The same; "0 + 44 spoiled" where infinity or NaN went into the weights.
 std::string skipped_text(const analyzers::replay::Trace& trace);
@@ -43,6 +43,9 @@ std::string end_text(const analyzers::replay::Trace& trace,
 /// Why steps were lost: "overflow by the scale", or NaN in the model, which no scale cures; empty
 /// where none was.
 std::string why_text(const analyzers::replay::Trace& trace);
+
+/// Whether some loss scale may help the run: else no settings are recommended.
+bool gives_settings(const analyzers::replay::PolicyStudy& study);
 
 /// A line of an answer. One to paste is shown as it is, together with those beside it.
 struct AnswerLine {

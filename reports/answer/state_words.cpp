@@ -56,15 +56,25 @@ std::string growth_text(const ScaleSettings& settings) {
                          : grows + ".";
 }
 
+/// What lines may leave out, where they are some steps apart.
+std::string unseen_text(const TimelineFacts& facts) {
+  const bool all_told = facts.skips_told || facts.halvings == facts.halvings_at_most;
+  if (all_told || facts.changes.empty() || !facts.attempts) return "";
+  return fmt::format("Between lines it may have grown and fallen unseen: {}.",
+                     halvings_text(facts));
+}
+
 AlarmWords normal_words(const TimelineFacts& facts) {
   const std::string place = place_text(facts);
   const bool constant = facts.scale_first && facts.changes.empty();
   const std::string skips = constant && !facts.skips_told ? "" : skips_text(facts);
   const bool numbered = facts.numbered && facts.skipped_in_all.high > 0;
+  const std::string unseen = unseen_text(facts);
+  const std::string growth = facts.settings ? growth_text(*facts.settings) : "";
   return {fmt::format("The loss scale is normal: {}{}{}{}.", place,
                       place.empty() || skips.empty() ? "" : ", and ", skips,
                       numbered ? ", and it grew again between them" : ""),
-          facts.settings ? growth_text(*facts.settings) : "", false, true};
+          unseen + (unseen.empty() || growth.empty() ? "" : " ") + growth, false, true};
 }
 
 std::string why_unknown(const TimelineFacts& facts) {

@@ -193,17 +193,26 @@ Section section_of(const TimelineFacts& facts) {
 
 }  // namespace
 
+std::string halvings_text(const TimelineFacts& facts) {
+  const Interval skipped(facts.halvings, facts.halvings_at_most);
+  return fmt::format("{} of the steps {} to {} ({}) were skipped{}", count_text(skipped),
+                     facts.first_attempt, facts.last_attempt,
+                     share_text(skipped, facts.attempts.value_or(0)),
+                     facts.window_taken ? fmt::format(", if the scale doubles after {} clean steps "
+                                                      "or more",
+                                                      *facts.window_taken)
+                                        : "");
+}
+
 std::string share_of_steps(const TimelineFacts& facts) {
   if (!facts.skips_told) {
     const std::string times =
         facts.halvings == 1 ? "once" : fmt::format("{} times", facts.halvings);
-    const Interval skipped(facts.halvings, facts.around_halvings);
-    if (skipped.exact() || !facts.attempts) return "the loss scale was halved " + times;
+    const bool all_told = facts.halvings == facts.halvings_at_most;
+    if (all_told || !facts.attempts) return "the loss scale was halved " + times;
     return fmt::format(
-        "the loss scale was halved {}, and the lines are too far apart to show more: {} of the "
-        "steps {} to {} ({}) were skipped",
-        times, count_text(skipped), facts.first_attempt, facts.last_attempt,
-        share_text(skipped, *facts.attempts));
+        "the loss scale was halved {}, and the lines are too far apart to show more: {}", times,
+        halvings_text(facts));
   }
   const std::string count =
       (facts.skips_at_least ? "at least " : "") + count_text(facts.skipped_in_all);

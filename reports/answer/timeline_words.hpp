@@ -50,6 +50,9 @@ AlarmWords schedule_words(const analyzers::scale_history::TimelineFacts& facts,
 /// where there are several.
 std::vector<AlarmWords> alarm_words(const analyzers::Findings& found);
 
+/// "2 to 40 of the steps 1 to 4000 (0.05 % to 1.0 %) were skipped, if ...", where the scale alone
+/// tells of skipped steps, and how many the log has.
+std::string halvings_text(const analyzers::scale_history::TimelineFacts& facts);
 /// "49 of the steps 1 to 100 (49 %) were skipped", as far as the log says of how many.
 std::string share_of_steps(const analyzers::scale_history::TimelineFacts& facts);
 

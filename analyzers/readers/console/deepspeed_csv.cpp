@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -159,12 +160,15 @@ void tell_scales(const Metric& metric, Timeline& timeline) {
     timeline.loss_scale(step + 1, scale);
     if (before == values.end() || before->second == scale) continue;
     const bool fell = scale < before->second;
-    const bool next = before->first + 1 == step;
-    if (next && fell && scale * 2 != before->second) continue;  // another scaler's: started again
-    if (next) {
+    const std::uint64_t steps =
+        static_cast<std::uint64_t>(step) - static_cast<std::uint64_t>(before->first);
+    const double halvings = fell ? std::ceil(std::log2(before->second / scale)) : 0;
+    if (!(halvings <= static_cast<double>(steps))) continue;  // another scaler's: started again
+    if (steps == 1) {
       timeline.found_inf(step, fell);
     } else if (fell) {
-      timeline.skipped({before->first + 1, step, 1, before->second, scale});
+      const Interval count(static_cast<std::uint64_t>(halvings), steps);
+      timeline.skipped({before->first + 1, step, count, before->second, scale});
     }
   }
 }
@@ -246,7 +250,8 @@ void read_deepspeed_csv(const log::OpenPath& log, const common::TimelineSelectio
   }
   if (any_samples) tell_steps(printable(log.path.string()), samples, notes);
   if (visit.kind) {
-    frames::LogKind kind{"DeepSpeed CSV metrics", {frames::Gap::tensors}, true};
+    frames::LogKind kind{"DeepSpeed CSV metrics", {frames::Gap::tensors}};
+    kind.skips_at_least = true;
     kind.tool = frames::Tool::deepspeed;
     for (const Metric& metric : metrics) {
       if (metric.values.empty()) continue;

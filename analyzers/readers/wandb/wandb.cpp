@@ -84,8 +84,9 @@ class WandbReader {
     for_each_row(1, [this](const HistoryRow& row, std::int64_t step) { take_tensors(row, step); });
     tell_notes();
     if (visit_.kind) {
-      visit_.kind({"Weights & Biases history", gaps(), false,
-                   tags_.chosen(common::ScalarMeaning::loss_scale)});
+      visit_.kind({.name = "Weights & Biases history",
+                   .gaps = gaps(),
+                   .scale_tag = tags_.chosen(common::ScalarMeaning::loss_scale)});
     }
     timeline_.finish(notes_);
   }

@@ -67,6 +67,10 @@ TEST_CASE("shares and counts are compared with the decimal as written", "[table]
       {"overflow < 5.5", Interval(5, 6), kOpen},
       {"overflow > 10%", underflow::Share{{1, 2}, 10}, kOpen},
       {"overflow >= 10%", underflow::Share{{1, 2}, 10}, kYes},
+      {"underflow_share >= 2%", gates::ShareRange{0.0199995, 0.0200005}, kOpen},
+      {"underflow_share > 1.9%", gates::ShareRange{0.0199995, 0.0200005}, kYes},
+      {"underflow_share > 0.03", gates::ShareRange{0.0199995, 0.0200005}, kNo},
+      {"underflow_share == 0.1%", gates::ShareRange{0.001, 0.001}, kYes},
       {"max_abs > 0.1", 0.1, kNo},
       {"max_abs == 0.1", 0.1, kYes},
       {"max_abs > 0.1", 0.10000000149011612, kYes},
@@ -102,6 +106,31 @@ TEST_CASE("a percentage is of the finite nonzero values, for zero, nan and inf o
   CHECK(on("total == 10") == gates::Verdict::holds);
   CHECK(on("normal < 4") == gates::Verdict::holds);
   CHECK(on("overflow == 0") == gates::Verdict::holds);
+}
+
+TEST_CASE("what FP8 lost is asked of the recipe that the run used") {
+  formats::QuantisedTensor tensor;
+  tensor.layer = "layers.1.fc1";
+  tensor.tensor = "gradient";
+  tensor.role = log::Role::activation_grad;
+  tensor.judged = true;
+  const auto parsed = [](const char* text) {
+    return gates::parse_condition(text, gates::Subject::tensor);
+  };
+  const gates::Condition all = parsed("underflow_share > 2%");
+  CHECK_FALSE(gates::measure(all, tensor));
+  CHECK_FALSE(gates::measure(all, sample()));
+  tensor.underflow.emplace().largest = {7, 0.25, 0.5};
+  const auto value = gates::measure(all, tensor);
+  REQUIRE(value);
+  CHECK(std::get<gates::ShareRange>(*value).low == 0.25);
+  CHECK(std::get<gates::ShareRange>(*value).high == 0.5);
+  CHECK(gates::applies(all, tensor));
+  CHECK(gates::applies(parsed("underflow_share > 2% for activation_grad"), tensor));
+  CHECK(gates::applies(parsed("underflow_share > 2% for *_gradient"), tensor));
+  CHECK_FALSE(gates::applies(parsed("underflow_share > 2% for weight"), tensor));
+  tensor.judged = false;
+  CHECK_FALSE(gates::applies(all, tensor));
 }
 
 TEST_CASE("what has no value is not measured", "[edge]") {

@@ -136,7 +136,7 @@ TEST_CASE("a scale settles only where it was tried and held") {
   growing.insert(growing.end(), 200, Step{0x1p13});  // its greatest
   REQUIRE(facts_of(growing).settings);
   CHECK(facts_of(growing).settings->init == 0x1p13);
-  // The scale is told of one skipped step alone, and nobody knows how long it was that.
+  // The scale is told of one skipped step alone, and it is unknown for how long.
   const auto once = facts_of_counted({{1001, 1010, Interval(1), 131072, 65536}}).settings;
   REQUIRE(once);
   CHECK(once->init == 65536);
@@ -178,6 +178,20 @@ TEST_CASE("every restart of the scaler counts, and its lost steps only where ski
   CHECK_FALSE(untold.jump->lost);
 }
 
+TEST_CASE("of steps skipped around a restart of the scaler those after it are lost to it") {
+  TimelineFacts facts;
+  facts.skips_told = true;
+  facts.changes = {{.after = 100, .by = 101, .from = 0x1p15, .to = 0x1p24},
+                   {.after = 110, .by = 111, .from = 0x1p24, .to = 0x1p15}};
+  facts.ranges = {{.first = 95, .last = 104, .count = 4},   // 101 to 104 are after it
+                  {.first = 105, .last = 108, .count = 3},  // all are
+                  {.first = 109, .last = 118, .count = 8},  // 3 of 10 are, so one at the least
+                  {.first = 119, .last = 128, .count = 5}};
+  scale_history::set_jump(facts);
+  REQUIRE(facts.jump);
+  CHECK(facts.jump->lost == Interval(4, 10));
+}
+
 TEST_CASE("a schedule that goes on at skipped steps is ahead") {
   std::vector<Step> steps;
   for (int i = 0; i < 40; ++i) steps.push_back({1024, i % 10 == 5, 0.1 + 0.001 * i});
@@ -204,7 +218,7 @@ TEST_CASE("where the scale alone is told, a fall from the first one is a slow st
   const auto facts = findings_of(std::move(analysis)).timelines.at(0);
   CHECK(facts.state == RunState::slow_start);
   CHECK(facts.halvings == 8);
-  CHECK(facts.around_halvings == 10);
+  CHECK(facts.halvings_at_most == 10);
 }
 
 }  // namespace

@@ -244,27 +244,6 @@ TEST_CASE("a scale beyond the last step is of no step of the run") {
   CHECK(facts_of(analysis).scale_last == 512);
 }
 
-/// Lines every ten steps; the scale is doubled at every tenth of them, and halved at the next.
-RunState state_of_lines(std::size_t lines, std::size_t doubled) {
-  underflow::Analysis analysis;
-  analysis.logs.resize(1);
-  analysis.logs[0].kinds = {{"console log", {frames::Gap::tensors}}};
-  for (std::size_t i = 1; i <= lines; ++i) {
-    log::StepScalars scalars;
-    scalars.step = static_cast<std::int64_t>(10 * i);
-    scalars.loss_scale = i % 10 == 0 && i <= 10 * doubled ? 131072 : 65536;
-    scalars.loss = 1;
-    analysis.logs[0].scalars.push_back(scalars);
-  }
-  return facts_of(analysis).state;
-}
-
-TEST_CASE("between lines a scale that fell may have grown and fallen at all steps") {
-  CHECK(state_of_lines(105, 10) == RunState::unknown);  // 10 to 100 of 1041 steps
-  CHECK(state_of_lines(105, 5) == RunState::normal);    // 5 to 50
-  CHECK(state_of_lines(105, 0) == RunState::normal);
-}
-
 TEST_CASE("a scale of 0 throughout is not normal, nor needless") {
   underflow::Analysis analysis = counted(100);
   for (const double scale : {1.0, 0.0}) {
@@ -272,19 +251,6 @@ TEST_CASE("a scale of 0 throughout is not normal, nor needless") {
     const RunState wanted = scale == 1 ? RunState::not_needed : RunState::unknown;
     CHECK(facts_of(analysis).state == wanted);
   }
-}
-
-TEST_CASE("halvings are counted whatever the scales") {
-  underflow::Analysis analysis;
-  analysis.logs.resize(1);
-  analysis.logs[0].kinds = {{"CSV metrics", {frames::Gap::tensors}}};
-  for (const double scale : {3 * 0x1p16, 3 * 0x1p14, 0x1p1023, 0x1p-1074}) {
-    log::StepScalars scalars;
-    scalars.step = static_cast<std::int64_t>(analysis.logs[0].scalars.size());
-    scalars.loss_scale = scale;
-    analysis.logs[0].scalars.push_back(scalars);
-  }
-  CHECK(facts_of(analysis).halvings == 2 + 1024);  // the ratio is beyond binary64
 }
 
 TEST_CASE("of another loss scaler, and of unknown many steps, nothing says that all is well") {

@@ -11,6 +11,7 @@
 #include "analyzers/readers/console/deepspeed_csv.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "catch.hpp"
+#include "halfscope/log/safetensors.hpp"
 #include "temp_folder.hpp"
 
 namespace halfscope::analyzers::readers {
@@ -92,6 +93,20 @@ TEST_CASE("many lines are seen one after the other, each as it reads alone") {
   }
   CHECK(seen.size() > 10'000);
   CHECK(seen == wanted);
+}
+
+TEST_CASE("what a safetensors file's header says is no console log") {
+  const test::TempFolder folder;
+  const std::string message = "OVERFLOW! Skipping step. Attempted loss scale: 8, reducing to 4";
+  const std::vector<float> values = {1, 2};
+  log::write_safetensors(
+      folder / "w.safetensors",
+      {{"weight_grad/w", {2}, {Dtype::f32, reinterpret_cast<const std::byte*>(values.data()), 2}}},
+      {{"note", message}});
+  CHECK_FALSE(console::is_console_log(log::OpenPath(folder / "w.safetensors")));
+  const std::string zeros(8, '\0');  // as a log has that was emptied while it was written
+  const fs::path log = write(folder / "out.log", zeros + "{" + message + "\n");
+  CHECK(console::is_console_log(log::OpenPath(log)));
 }
 
 TEST_CASE("overflow lines of each program") {
@@ -334,6 +349,7 @@ TEST_CASE("DeepSpeed's CSV files are one timeline") {
   REQUIRE(read.skips.size() == 1);  // step 5 has no row
   CHECK(read.skips[0].first == 5);
   CHECK(read.skips[0].last == 6);
+  CHECK(read.skips[0].count == 2);  // two halvings in two steps
   CHECK(read.scalars.at(1).loss == 3.5);
   CHECK(read.scalars.at(2).loss == 3.25);
   CHECK(read.scalars.at(2).learning_rate == 0.2);

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conditions on what FP8 or FP4 lost, as frameworks measured it.
+#include "analyzers/gates/condition.hpp"
+
+namespace halfscope::analyzers::gates {
+
+std::optional<Measured> measure(const Condition& condition,
+                                const formats::QuantisedTensor& tensor) {
+  if (!is_of_quantised(condition) || !tensor.underflow) return std::nullopt;
+  const formats::AtStep& largest = tensor.underflow->largest;
+  return ShareRange{largest.low, largest.high};
+}
+
+/// A recipe that the run did not use is a question of its own.
+bool applies(const Condition& condition, const formats::QuantisedTensor& tensor) {
+  return tensor.judged && selects(condition, tensor.role, tensor.name());
+}
+
+}  // namespace halfscope::analyzers::gates
