@@ -10,11 +10,13 @@
 #include <memory>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "analyzers/formats/whole_noise.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "halfscope/log/name_index.hpp"
+#include "halfscope/table/rare.hpp"
 
 namespace halfscope::analyzers::formats {
 
@@ -112,7 +114,7 @@ class Collector {
   };
 
   void take(const WholeTensor& whole, const Asked& asked, TensorFindings& tensor) {
-    const bool known = tensor.per_step.find(whole.step).has_value();
+    const bool known = tensor.per_step.contains(whole.step);
     const std::optional<int> recorded = usable_log2(whole.scale);
     if (!known || !recorded) {  // the best scale is the tables', which do not cover this step
       complete_ = false;
@@ -131,27 +133,30 @@ class Collector {
   }
 
   void finish(TensorFindings& tensor) {
-    if (elements_.empty()) return;
+    const Elements elements = all();
+    if (elements.empty()) return;
     const bool all_steps = std::ranges::all_of(tensor.per_step, [&](const auto& step) {
-      const auto found = at(step.step);
-      return found != elements_.end() && *found == std::pair(step.step, step.counts.total);
+      const auto found = elements.find(step.step);
+      return found != elements.end() && found->second == step.counts.total;
     });
     if (!complete_ || !all_steps) tensor.sums = {};
     if (!fits_) return;
-    for (const auto& [step, count] : elements_) tensor.whole.set().whole_steps.push_back(step);
+    for (const auto& [step, count] : elements) tensor.whole.set().whole_steps.push_back(step);
     fits_->finish(tensor);
   }
 
  private:
-  using Elements = std::vector<std::pair<std::int64_t, std::uint64_t>>;
-  Elements::iterator at(std::int64_t step) {
-    return std::ranges::lower_bound(elements_, step, {}, &Elements::value_type::first);
-  }
+  using Elements = std::map<std::int64_t, std::uint64_t>;  // by step, over ranks
   void count(std::int64_t step, std::uint64_t more) {
-    auto place = at(step);
-    if (place == elements_.end() || place->first != step)
-      place = elements_.insert(place, {step, 0});
-    place->second += more;
+    if (any_ && step != step_) others_.set()[step_] += std::exchange(count_, 0);
+    any_ = true;
+    step_ = step;
+    count_ += more;
+  }
+  Elements all() const {
+    Elements elements = *others_;
+    if (any_) elements[step_] += count_;
+    return elements;
   }
 
   static void add_sums(const WholeTensor& whole, int log2_recorded, const MagnitudeSums& none,
@@ -170,8 +175,10 @@ class Collector {
     kept = PackedSums(all);
   }
 
-  bool complete_ = true;
-  Elements elements_;  // by step, over ranks
+  bool complete_ = true, any_ = false;
+  std::int64_t step_ = 0;    // the last one
+  std::uint64_t count_ = 0;  // of its elements
+  Rare<Elements> others_;
   std::unique_ptr<FitCollector> fits_;
 };
 

@@ -97,7 +97,7 @@ bool isolated(const LogView& view, const Run& run, std::int64_t step) {
   if (view.formats.all_wide()) return true;
   if (!run.first().tensor) return false;
   const auto incoming = view.order().incoming_gradient(*run.first().tensor);
-  return incoming && view.tensor(*incoming).per_step.find(step);
+  return incoming && view.tensor(*incoming).per_step.contains(step);
 }
 
 /// Infinities in wide gradients come from the model, unless a narrow gradient that is not recorded

@@ -54,7 +54,7 @@ std::optional<double> step_peak(const LogView& view, std::int64_t at) {
 
 bool has_role(const LogView& view, Role role, std::int64_t step) {
   return std::ranges::any_of(view.log.tensors, [&](const TensorFindings& tensor) {
-    return tensor.role == role && tensor.per_step.find(step);
+    return tensor.role == role && tensor.per_step.contains(step);
   });
 }
 

@@ -146,7 +146,7 @@ StepFindings StepList::operator[](std::size_t i) const { return unpacked(Unpacke
 
 std::int64_t StepList::number_of(std::size_t i) const { return Unpacker(bytes_of(i)).integer(); }
 
-std::optional<StepFindings> StepList::find(std::int64_t step) const {
+std::optional<std::size_t> StepList::place_of(std::int64_t step) const {
   std::size_t first = 0, last = size();
   while (first < last) {
     const std::size_t middle = first + (last - first) / 2;
@@ -156,8 +156,12 @@ std::optional<StepFindings> StepList::find(std::int64_t step) const {
       last = middle;
     }
   }
-  if (first == size() || number_of(first) != step) return std::nullopt;
-  return (*this)[first];
+  return first < size() && number_of(first) == step ? std::optional(first) : std::nullopt;
+}
+
+std::optional<StepFindings> StepList::find(std::int64_t step) const {
+  const auto place = place_of(step);
+  return place ? std::optional((*this)[*place]) : std::nullopt;
 }
 
 void StepList::push_back(const StepFindings& step) {

@@ -65,6 +65,7 @@ class StepList {
   std::size_t size() const { return empty() ? 0 : later_->size() + 1; }
   std::size_t bytes() const { return bytes_.size(); }  ///< that it takes
   StepFindings operator[](std::size_t i) const;
+  bool contains(std::int64_t step) const { return place_of(step).has_value(); }
   /// The step of that number, or none.
   std::optional<StepFindings> find(std::int64_t step) const;
   StepFindings back() const { return (*this)[size() - 1]; }
@@ -90,6 +91,7 @@ class StepList {
     return bytes_.data() + (i == 0 ? 0 : (*later_)[i - 1]);
   }
   std::int64_t number_of(std::size_t i) const;
+  std::optional<std::size_t> place_of(std::int64_t step) const;
   void shrink_to_fit();
 
   std::vector<std::byte> bytes_;

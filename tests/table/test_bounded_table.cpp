@@ -210,6 +210,20 @@ TEST_CASE("bounded table: parts hold all finite nonzero values", "[bounded_table
   CHECK(sum == known.table.finite_nonzero());
 }
 
+TEST_CASE("bounded table: parts end at the largest finite magnitude, of open spans too",
+          "[bounded_table]") {
+  BoundedTable table;
+  table.add(span(1, kInfinity, 2));
+  table.add(span(2, 8, 1));
+  table.add(span(16, kInfinity, 3));  // infinite or NaN, one and all
+  table.limit_largest(magnitude_of(4));
+  std::vector<std::optional<Magnitude>> ends;
+  table.for_each_part(
+      [&](const auto&, const auto& last, const Interval&) { ends.push_back(last); });
+  CHECK(ends ==
+        std::vector<std::optional<Magnitude>>{magnitude_of(4), magnitude_of(4), magnitude_of(16)});
+}
+
 TEST_CASE("bounded table: of very many spans the ends move outward, and the bounds still hold",
           "[bounded_table]") {
   std::mt19937 random(11);

@@ -39,6 +39,14 @@ std::optional<Magnitude> shifted(std::optional<Magnitude> m, int k) {
   return m;
 }
 
+/// A span up to the largest finite magnitude, where that is known: of its finite values.
+Span up_to(Span span, const std::optional<Magnitude>& most) {
+  if (most && (!span.last || *most < *span.last)) {
+    span.last = std::max(*most, span.first.value_or(*most));
+  }
+  return span;
+}
+
 /// The larger, where empty is the largest of all.
 std::optional<Magnitude> larger_or_open(const std::optional<Magnitude>& a,
                                         const std::optional<Magnitude>& b) {
@@ -256,8 +264,7 @@ void BoundedTable::for_each_part(const PartVisitor& visit) const {
   const auto most = largest();
   for (const Span& span : spans()) {
     const bool sure = !may_be_zero(span) && !may_be_infinite(span);
-    const auto last = span.last && most ? std::min(span.last, most) : span.last;
-    visit(span.first, last, Interval(sure ? span.count : 0, span.count));
+    visit(span.first, up_to(span, most).last, Interval(sure ? span.count : 0, span.count));
   }
 }
 
@@ -296,11 +303,9 @@ Classes classify(const BoundedTable& table, const Boundaries& limits) {
   const std::array<Interval*, 4> counts = {&sum.flushed_to_zero, &sum.subnormal, &sum.normal,
                                            &sum.overflow};
   const auto most = table.spans().empty() ? std::nullopt : table.largest();
-  for (Span span : table.spans()) {
+  for (const Span& span : table.spans()) {
     const bool uncertain = may_be_zero(span) || may_be_infinite(span);
-    if (most && (!span.last || *most < *span.last))
-      span.last = std::max(*most, span.first.value_or(*most));
-    const ClassRange range = classes_of(span, starts);
+    const ClassRange range = classes_of(up_to(span, most), starts);
     for (int k = range.first; k <= range.last; ++k) {
       const bool sure = range.first == range.last && !uncertain;
       *counts[static_cast<std::size_t>(k)] += Interval(sure ? span.count : 0, span.count);

@@ -131,10 +131,14 @@ TEST_CASE("a step is found by its number", "[table]") {
   }
   for (const std::int64_t number : {-2, 5, 9}) {
     REQUIRE(list.find(number));
+    CHECK(list.contains(number));
     CHECK(list.find(number)->step == number);
     CHECK(list.find(number)->counts.total == 7);
   }
-  for (const std::int64_t absent : {-3, 0, 6, 10}) CHECK_FALSE(list.find(absent));
+  for (const std::int64_t absent : {-3, 0, 6, 10}) {
+    CHECK_FALSE(list.find(absent));
+    CHECK_FALSE(list.contains(absent));
+  }
 }
 
 TEST_CASE("a usual step of eight binades takes under eighty bytes", "[table]") {
