@@ -50,7 +50,7 @@ struct WholeStep {
   std::function<std::filesystem::path(const std::string& name)> file_of;
   std::function<log::Role(const Selection&, const std::string& name)> role_of;
   /// The loss scale a tensor carries: as its record says, else the sampled file's metadata, else
-  /// the manifest. Throws log::BadInput where it carries one that nobody knows.
+  /// the manifest. Throws log::BadInput where it carries an unknown one.
   std::function<double(const Selection&, const std::string& name)> scale_of;
 
   bool is_sharded(log::Role role) const;

@@ -97,7 +97,7 @@ bool falls_unasked(const Change& change, const StepSeries& series) {
   return true;
 }
 
-/// Where the run's scale starts; empty where nobody knows.
+/// Where the run's scale starts; empty where it is unknown.
 std::optional<double> start_of(const StepSeries& series,
                                const std::optional<policy::Policy>& policy) {
   if (policy) return policy::scale_of(*policy);

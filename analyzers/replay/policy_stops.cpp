@@ -152,7 +152,7 @@ class Stops {
                     scale_words(trace_.final_scale), steps_words(trace_.length)));
   }
 
-  /// Steps at which a scale surely overflows, and those of which nobody knows.
+  /// Steps at which a scale surely overflows, and those of which it is unknown.
   std::pair<std::size_t, std::size_t> overflowing(double scale) const {
     std::size_t sure = 0, perhaps = 0;
     for (const Seen& seen : series_.seen) {

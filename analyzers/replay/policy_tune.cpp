@@ -32,7 +32,7 @@ struct Candidate {
 
 /// How near a step is to losing every gradient: 0 where the largest is 1 or more at the scale, so
 /// that what is flushed is below 2^-25 of it; 1 where that itself is flushed. A guess at what is
-/// flushed where nobody knows.
+/// flushed where it is unknown.
 double thinness(const Seen& seen, double scale) {
   const double largest = seen.max_abs * scale;
   if (!(largest < 1) || seen.max_abs == 0) return 0;
@@ -186,7 +186,7 @@ const Candidate* best_of(const std::vector<Candidate>& all, const StepSeries& se
   const auto key = [&](const Candidate& c) {
     const bool known = keeps(c, target);
     const double far = std::abs(std::log2(c.settings.interval) - std::log2(interval));
-    // Of what nobody knows to be flushed, a larger scale flushes no more.
+    // Of what may not be flushed, a larger scale flushes no more.
     const double size = known ? c.settings.initial : -c.settings.initial;
     return std::tuple(loss_of(c, series, target).least, c.flushed ? c.flushed->second : 0,
                       known ? 0 : c.thin, far, size);

@@ -46,7 +46,7 @@ struct Trace {
   double final_scale = 0;              ///< that the next step would use
   std::vector<std::int64_t> skipped;   ///< steps, surely; at most these and the unknown ones are
   std::vector<std::int64_t> overflow;  ///< some attempt surely overflowed
-  /// Steps at which nobody knows whether the last attempt overflowed: the run did, at a larger
+  /// Steps at which it is unknown whether the last attempt overflowed: the run did, at a larger
   /// scale. The policy's state is left as it is there, and none is in `skipped`, nor in
   /// `applied_nonfinite`. Scales after such a step are those of a policy that did not see it.
   std::vector<std::int64_t> unknown;

@@ -50,7 +50,7 @@ inline bool zeros_may_overflow(const Seen& seen, double scale) {
   return seen.max_abs == 0 && scale > 0 && stays_at(seen.zero_to, kRange, scale);
 }
 
-/// The least that the largest magnitude can be that a scale multiplies; 0 where nobody knows.
+/// The least that the largest magnitude can be that a scale multiplies; 0 where it is unknown.
 inline double at_least(const Seen& seen) {
   const double least = std::isfinite(seen.max_abs) ? seen.max_abs : kOverflow / seen.overflow_from;
   return std::max(seen.loss, std::isfinite(least) ? least : 0);
@@ -62,7 +62,7 @@ inline bool in_model(const Seen& seen) {
 }
 
 /// Whether the gradients of an attempt, computed in binary16, overflow at a scale. Of gradients
-/// that are partly recorded nobody knows more than that they do, unless the run itself tested.
+/// that are partly recorded it is known only that they do, unless the run itself tested.
 inline OverflowVerdict judge(const Seen& seen, double scale) {
   if (!(scale < INFINITY)) return OverflowVerdict::overflow;  // 0 times infinity is NaN
   if (reaches(seen.loss, scale, kOverflow)) return OverflowVerdict::overflow;
@@ -78,7 +78,7 @@ inline OverflowVerdict judge(const Seen& seen, double scale) {
 }
 
 /// What a policy that follows magnitudes is told of an attempt that is clean at a scale; empty
-/// where nobody knows. Zeros that rounding made are zeros again at no larger scale.
+/// where it is unknown. Zeros that rounding made are zeros again at no larger scale.
 inline std::optional<double> followed(const Seen& seen, double scale) {
   if (seen.weights ? seen.weights_partial : seen.partial) return std::nullopt;
   const double largest = seen.weights.value_or(seen.max_abs);

@@ -64,7 +64,7 @@ std::optional<policy::Policy> recorded_policy(const StepSeries& series) {
 
 namespace {
 
-/// What the run did at one step, as far as it says; its scale too, without which nobody knows
+/// What the run did at one step, as far as it says; its scale too, without which it is unknown
 /// whether finite gradients overflowed.
 void add_recorded(Trace& trace, const StepSeries& series, std::size_t i,
                   std::optional<double> scale, std::optional<bool> skip) {

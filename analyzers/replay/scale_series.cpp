@@ -53,7 +53,7 @@ Seen clean_at(std::optional<double> scale) {
   return seen;
 }
 
-/// Without a scale the step overflowed at nobody knows which.
+/// Without a scale it is unknown at which the step overflowed.
 Seen overflowing_at(std::optional<double> scale) {
   return scale ? Seen{kInfinity, *scale} : clean_at(std::nullopt);
 }

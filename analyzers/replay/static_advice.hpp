@@ -12,7 +12,7 @@ enum class NoStatic : std::uint8_t {
   unknown,      ///< nothing tells how large gradients are; there is no such scale
   diverges,     ///< underflow::diverges()
   upper_bound,  ///< infinities hide the largest gradients of every recorded step
-  beyond  ///< the run ends in what no loss scale helps against: no dynamic settings are either
+  beyond        ///< the run ends in what no loss scale helps against; nor are dynamic settings
 };
 
 /// The static scale that is recommended, or that is not.

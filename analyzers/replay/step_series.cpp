@@ -265,7 +265,7 @@ Seen SeriesBuilder::Found::seen(std::int64_t number, const LargestMagnitudes& la
 }
 
 /// All attempts of a step that was tried more than once. What else is recorded of the step is the
-/// last one's. Of attempts that are missing nobody knows how many they were: they are one.
+/// last one's. How many attempts are missing is unknown: they are one.
 void SeriesBuilder::Found::add_attempts(StepSeries& series, std::int64_t number,
                                         const SeriesStep& step) const {
   if (step.attempts.empty()) return;

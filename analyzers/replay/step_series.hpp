@@ -24,7 +24,7 @@ struct Target;
 namespace halfscope::analyzers::replay {
 
 /// The gradients of one attempt: the largest unscaled magnitude. Where that is not finite, some
-/// gradient is infinite or NaN at every scale from `overflow_from` up; below, nobody knows. 0: at
+/// gradient is infinite or NaN at every scale from `overflow_from` up; below it is unknown. 0: at
 /// every scale, as where no rounding to 16 bits was to blame.
 struct Seen {
   double max_abs = 0;

@@ -34,7 +34,7 @@ bool hides_flushed(const Frame& frame, Format target) {
 }
 
 void judge_zeros(TensorFindings& t, bool zeros, Format target) {
-  if (t.source_dtype || t.computed_dtype) {  // else nobody knows what made its zeros
+  if (t.source_dtype || t.computed_dtype) {  // else what made its zeros is unknown
     const Dtype stored = t.source_dtype ? *t.source_dtype : *t.computed_dtype;
     const Format computed =
         t.suspected_fp16 ? kBinary16 : format_of(t.computed_dtype.value_or(stored));

@@ -45,7 +45,7 @@ std::vector<Plateau> plateaus(const analyzers::replay::Trace& trace);
 enum class Happening : std::uint8_t {
   overflow,  ///< skipped: a gradient overflowed at the scale
   in_model,  ///< skipped: NaN or infinity that no scale would have cured
-  unknown,   ///< the run overflowed there at a larger scale, nobody knows about this one
+  unknown,   ///< the run overflowed there at a larger scale; at this one it is unknown
   applied,   ///< infinity or NaN went into the weights
   retried    ///< tried again and done
 };

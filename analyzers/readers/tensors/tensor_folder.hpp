@@ -68,7 +68,7 @@ std::shared_ptr<log::TensorFile> open_step_file(const StepFile& file);
 TensorFolder single_file(const log::OpenPath& path, std::optional<Dtype> as = std::nullopt);
 
 /// The loss scale that a tensor's values carry: --recorded-scale, else of gradients the metadata's.
-/// Throws log::BadInput where the metadata says "scaled" and nobody knows the scale.
+/// Throws log::BadInput where the metadata says "scaled" and the scale is unknown.
 double scale_of(const StepFile& file, log::Role role, const frames::Selection& selection);
 
 }  // namespace halfscope::analyzers::readers::tensors

@@ -122,7 +122,7 @@ TEST_CASE("Unknown steps alone lower no scale, end no training and collapse noth
   }
 }
 
-TEST_CASE("A retry ends where nobody knows") {
+TEST_CASE("A retry ends where it is unknown") {
   replay::StepSeries series = series_of({0.5, kInf, 0.5});
   series.seen[1].overflow_from = 1024;
   const replay::Trace trace = replay::replay(policy::make("nnabla,scale=4096"), series);
