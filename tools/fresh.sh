@@ -22,7 +22,7 @@ fresh() {
   commit=$(git rev-parse --verify --quiet "$commit^{commit}") || die 2 "fresh: git has no commit '$commit'"
   [[ -z $(git status --porcelain) ]] || echo "fresh: uncommitted changes are not included" >&2
   ensure fresh
-  bare_root
+  bare_root "$fresh_release"
   try=$(mktemp --directory "$fresh_cache/try.XXXXXX")
   # shellcheck disable=SC2064  # the path as it is now
   trap "rm -r --one-file-system '$try'" EXIT
@@ -64,24 +64,25 @@ arm_here() {
   python3 tools/count_tests.py build/arm/ctest.xml
 }
 
-# Sets $bare: a root that holds git and what Debian 12 cannot do without, in the cache folder. Made
-# anew when the machine's sources or settings are others.
+# bare_root RELEASE: sets $bare, a root that holds git and what this release of Debian cannot do
+# without, in the cache folder. Made anew when the machine's sources or settings are others.
 bare_root() {
   local sources mirror stamp making
   sources=$(debian_sources)
   [[ -n $sources ]] || { apt_update && sources=$(debian_sources); }
-  mirror=$(sed -n "s/^deb \(.*\) $fresh_release main\$/\1/p" <<<"$sources" | head -n 1)
+  sources=${sources//$fresh_release/$1}
+  mirror=$(sed -n "s/^deb \(.*\) $1 main\$/\1/p" <<<"$sources" | head -n 1)
   [[ -n $mirror ]] ||
     die 1 "fresh: apt has no source of Debian 12 ($fresh_release main); found: ${sources:-none of Debian}"
   stamp=$({ echo "$sources"; acquire_settings; declare -f bare_root; } | sha256sum)
   bare=$fresh_cache/bare-${stamp:0:16}
   [[ ! -d $bare ]] || return 0
-  say "fresh: a bare Debian 12 into $bare (a minute, once)"
+  say "fresh: a bare $1 into $bare (a minute, once)"
   mkdir -p "$fresh_cache/debs"
   find "$fresh_cache" -maxdepth 1 -name 'bare-*' -mtime +30 -exec rm -r --one-file-system {} +
   making=$(mktemp --directory "$fresh_cache/making.XXXXXX")
   debootstrap --variant=minbase --include=git --cache-dir="$fresh_cache/debs" \
-    "$fresh_release" "$making" "$mirror" </dev/null >"$fresh_cache/debootstrap.log" 2>&1 || {
+    "$1" "$making" "$mirror" </dev/null >"$fresh_cache/debootstrap.log" 2>&1 || {
     tail -n 20 "$fresh_cache/debootstrap.log" >&2
     rm -r --one-file-system "$making"
     die 1 "fresh: debootstrap could not make a root (output: $fresh_cache/debootstrap.log)"

@@ -19,6 +19,7 @@ requirements() {
     build) echo python/requirements-build.txt ;;
     test) echo python/requirements-test.txt ;;
     bench) echo python/requirements-bench.txt ;;
+    wheel) echo python/requirements-wheel.txt ;;
   esac
 }
 

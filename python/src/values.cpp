@@ -79,7 +79,7 @@ nb::object ToPython::list_of(const Json& value, nb::handle type) {
                       element.type() == before->type() && element == *before;
     if (!same) last = (*this)(element, type);
     before = &element;
-    PyList_SET_ITEM(made.ptr(), at++, nb::object(last).release().ptr());
+    PyList_SetItem(made.ptr(), at++, nb::object(last).release().ptr());
   }
   return made;
 }
