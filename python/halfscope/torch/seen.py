@@ -60,13 +60,17 @@ class LeftInPlace:
     """Gradients as a backward pass left them, to see whether the loop took them away since."""
 
     def __init__(self, parameters=()):
-        self._left = [(p, _version(p.grad)) for p in parameters if p.grad is not None]
+        self._left = [p for p in parameters if p.grad is not None]
+        self._version = _version(self._left[0].grad) if self._left else None
 
     def taken_away(self):
-        """Whether all are None or zero now. What was not written to since is not looked at."""
-        return bool(self._left) and all(
-            p.grad is None or (_version(p.grad) != version and _is_zero(p.grad))
-            for p, version in self._left)
+        """Whether all are None or zero now. The first tells whether the loop wrote to them: where it
+        did not, what is zero came from backward."""
+        if not self._left:
+            return False
+        first = self._left[0].grad
+        written = first is None or _version(first) != self._version
+        return written and all(p.grad is None or _is_zero(p.grad) for p in self._left)
 
 
 def _version(gradient):
