@@ -209,6 +209,7 @@ def test_columns_follow_from_the_class(found, bounded):
 
 
 def test_formats_are_rows():
+    pytest.importorskip("pandas")
     result = halfscope.analyze(LOG, formats=True)
     for field in ("formats", "mx_formats"):
         frame = result.to_pandas(field)
