@@ -60,7 +60,9 @@ wheel_libraries() {
 
 wheel_compile() {
   local library
-  sed -i '/^if (NOT BUILD_SHARED_LIBS)/,/^endif/d' onetbb-*/src/tbbmalloc_proxy/CMakeLists.txt
+  # The allocator's proxy as a static library; function_replacement.cpp is Windows', and libtbb has the rest.
+  sed -i '/^if (NOT BUILD_SHARED_LIBS)/,/^endif/d; /function_replacement.cpp/d' \
+    onetbb-*/src/tbbmalloc_proxy/CMakeLists.txt
   wheel_cmake fmtlib-* fmt -DFMT_TEST=OFF -DFMT_DOC=OFF
   # It reads nothing encrypted; arc4random would need glibc 2.36.
   wheel_cmake libzip-* zip -DENABLE_{COMMONCRYPTO,GNUTLS,MBEDTLS,OPENSSL}=OFF -DHAVE_ARC4RANDOM=OFF
