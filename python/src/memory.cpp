@@ -2,15 +2,19 @@
 // Tensors by their address: for the recorder, which knows that they are in CPU memory, in C order
 // and alive. A DLPack capsule a tensor would cost more than what is done with a small one.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "bindings.hpp"
 #include "halfscope/table/count/largest_magnitude.hpp"
+#include "halfscope/table/count/moment_sums.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -23,16 +27,27 @@ TensorView view_at(std::uintptr_t address, std::size_t count, const std::string&
   return {dtype_called(dtype), reinterpret_cast<const std::byte*>(address), count};
 }
 
-/// (table, mean, sum of squares)
+/// As largest_magnitude() of the elements of a table; empty where there are none.
+std::optional<double> largest_in(const BinadeTable& table) {
+  if (table.specials().nan != 0) return std::numeric_limits<double>::quiet_NaN();
+  if (table.infinities() != 0) return std::numeric_limits<double>::infinity();
+  if (const std::optional<Magnitude> m = table.largest()) {
+    return std::ldexp(static_cast<double>(kFractionUnit + m->fraction), m->exponent - 52);
+  }
+  return table.specials().zero != 0 ? std::optional(0.0) : std::nullopt;
+}
+
+/// (table, mean, sum of squares, largest magnitude or None)
 nb::tuple measure_at(std::uintptr_t address, std::size_t count, const std::string& dtype) {
   const TensorView view = view_at(address, count, dtype);
   std::pair<BinadeTable, Moments> measured;
   {
     nb::gil_scoped_release release;
-    measured = {count_binades(view, 1), moments(view)};
+    measured = measure(view);
   }
+  const std::optional<double> largest = largest_in(measured.first);
   return nb::make_tuple(std::move(measured.first), measured.second.mean,
-                        measured.second.sum_squares);
+                        measured.second.sum_squares, largest);
 }
 
 /// buffers: (address, count, dtype), each with elements. NaN is larger than all.

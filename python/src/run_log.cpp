@@ -92,6 +92,34 @@ void write_tensor(log::RunLogWriter& writer, const std::string& name, std::int64
   writer.write(record);
 }
 
+/// As write_tensor(), in the order of its arguments without the step.
+log::TensorRecord record_in(std::int64_t step, nb::tuple fields) {
+  log::TensorRecord record;
+  record.name = nb::cast<std::string>(fields[0]);
+  record.step = step;
+  for (const nb::handle size : nb::cast<nb::tuple>(fields[1])) {
+    record.shape.push_back(nb::cast<std::uint64_t>(size));
+  }
+  record.source_dtype = dtype_called(nb::cast<std::string>(fields[2]));
+  if (!fields[3].is_none()) record.computed_dtype = dtype_called(nb::cast<std::string>(fields[3]));
+  record.state = state_of(nb::cast<bool>(fields[4]));
+  record.scale_known = !fields[5].is_none();
+  record.scale = record.scale_known ? nb::cast<double>(fields[5]) : 1.0;
+  record.moments = {nb::cast<double>(fields[6]), nb::cast<double>(fields[7])};
+  record.table = nb::cast<const BinadeTable&>(fields[8]);
+  return record;
+}
+
+void write_tensors(log::RunLogWriter& writer, std::int64_t step, const nb::list& tensors) {
+  std::vector<log::TensorRecord> records;
+  records.reserve(tensors.size());
+  for (const nb::handle tensor : tensors) {
+    records.push_back(record_in(step, nb::cast<nb::tuple>(tensor)));
+  }
+  nb::gil_scoped_release release;
+  for (const log::TensorRecord& record : records) writer.write(record);
+}
+
 nb::dict scalars_of(const log::StepScalars& scalars) {
   nb::dict values;
   values["loss"] = scalars.loss;
@@ -150,6 +178,7 @@ void bind_run_log(nb::module_& module) {
       .def("write_tensor", &write_tensor, nb::kw_only(), "name"_a, "step"_a, "shape"_a,
            "source_dtype"_a, "computed_dtype"_a.none(), "scaled"_a, "scale"_a.none(), "mean"_a,
            "sum_squares"_a, "table"_a)
+      .def("write_tensors", &write_tensors, "step"_a, "tensors"_a)
       .def("write_sample", &write_sample, "step"_a, "tensors"_a, "metadata"_a);
 }
 

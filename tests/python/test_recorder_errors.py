@@ -43,6 +43,25 @@ def trained(recorder_of):
     return [p.detach().clone() for p in model.parameters()], stops
 
 
+def test_a_step_that_raises_leaves_no_tensors(tmp_path, read_log):
+    """All tensors of a step are written together, behind it."""
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    steps = []
+
+    def step(*_, **__):
+        if len(steps) == 2:
+            raise RuntimeError("out of memory")
+        steps.append(None)
+
+    optimizer.step = step
+    with pytest.raises(RuntimeError, match="out of memory"), \
+            Recorder(model, optimizer, tmp_path / "run") as recorder:
+        train(model, optimizer, recorder, STEPS)
+    log = read_log(tmp_path / "run")
+    assert sorted(log.scalars) == sorted({step for _, step in log.tables}) == [0, 1]
+
+
 class NoRecorder:
     def __init__(self, *_):
         pass

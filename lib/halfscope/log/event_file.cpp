@@ -42,9 +42,12 @@ void append_checksum(std::string& record, std::string_view of) {
 }
 
 std::string framed(const proto::Event& event) {
+  const std::size_t size = event.ByteSizeLong();
   unsigned char length[kLengthBytes];
-  boost::endian::store_little_u64(length, event.ByteSizeLong());
-  std::string record(reinterpret_cast<const char*>(length), sizeof length);
+  boost::endian::store_little_u64(length, size);
+  std::string record;
+  record.reserve(size + kFramingBytes);
+  record.append(reinterpret_cast<const char*>(length), sizeof length);
   append_checksum(record, record);
   event.AppendToString(&record);
   append_checksum(record, std::string_view(record).substr(kHeaderBytes));
@@ -101,7 +104,6 @@ EventWriter::~EventWriter() {
 
 void EventWriter::write(const proto::Event& event) {
   const std::string record = framed(event);
-  const ::off_t start = ::lseek(file_, 0, SEEK_END);
   std::size_t done = 0;
   while (done < record.size()) {
     const ::ssize_t wrote = ::write(file_, record.data() + done, record.size() - done);
@@ -109,6 +111,7 @@ void EventWriter::write(const proto::Event& event) {
     if (wrote < 0) {
       const int reason = errno;
       // A torn record would hide those written after it.
+      const ::off_t start = ::lseek(file_, 0, SEEK_END) - static_cast<::off_t>(done);
       const bool restored = ::ftruncate(file_, start) == 0;
       throw BadInput(
           shown(path_) + ": cannot write a record of " + std::to_string(record.size()) +

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "halfscope/log/record_event.hpp"
 
+#include <algorithm>
 #include <boost/endian/conversion.hpp>
 #include <cmath>
 #include <limits>
@@ -99,16 +100,18 @@ void set_words(proto::TensorProto& tensor, const std::vector<std::int64_t>& word
   tensor.set_dtype(proto::DT_INT64);
   tensor.mutable_tensor_shape()->add_dim()->set_size(static_cast<std::int64_t>(words.size()));
   std::string& content = *tensor.mutable_tensor_content();
+  content.resize(words.size() * sizeof(std::int64_t));
+  auto* to = reinterpret_cast<unsigned char*>(content.data());
   for (const std::int64_t word : words) {
-    unsigned char bytes[sizeof word];
-    boost::endian::store_little_s64(bytes, word);
-    content.append(reinterpret_cast<const char*>(bytes), sizeof bytes);
+    boost::endian::store_little_s64(to, word);
+    to += sizeof word;
   }
 }
 
 }  // namespace
 
 bool is_utf8(std::string_view text) {
+  if (std::ranges::all_of(text, [](unsigned char c) { return c < 0x80; })) return true;
   try {
     static_cast<void>(json(text).dump());
     return true;
@@ -135,12 +138,10 @@ proto::Summary record_values(const TensorRecord& record, std::string_view where)
   proto::Summary summary;
   proto::Summary::Value& binades = *summary.add_value();
   binades.set_tag(std::string(kBinades) + record.name);
-  describe(binades);
   set_words(*binades.mutable_tensor(), record.table.encode());
 
   proto::Summary::Value& statistics = *summary.add_value();
   statistics.set_tag(std::string(kStatistics) + record.name);
-  describe(statistics);
   statistics.mutable_tensor()->set_dtype(proto::DT_STRING);
   statistics.mutable_tensor()->mutable_tensor_shape();
   statistics.mutable_tensor()->add_string_val(statistics_of(record));

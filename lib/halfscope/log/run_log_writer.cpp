@@ -5,8 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
-#include <set>
 #include <system_error>
+#include <unordered_set>
 
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/event_file.hpp"
@@ -128,7 +128,7 @@ struct RunLogWriter::Files {
     *event.mutable_summary() = std::move(summary);
     const std::lock_guard lock(mutex);
     for (proto::Summary::Value& value : *event.mutable_summary()->mutable_value()) {
-      if (value.has_metadata() && described.contains(value.tag())) value.clear_metadata();
+      if (value.has_tensor() && !described.contains(value.tag())) describe(value);
     }
     events.write(event);
     for (const proto::Summary::Value& value : event.summary().value()) {
@@ -141,7 +141,7 @@ struct RunLogWriter::Files {
   ScaleState gradients;
   std::mutex mutex;
   EventWriter events;
-  std::set<std::string> described;  // tags whose metadata is in the file
+  std::unordered_set<std::string> described;  // tags whose metadata is in the file
 };
 
 RunLogWriter::RunLogWriter(const std::filesystem::path& folder, const Manifest& manifest)

@@ -47,7 +47,6 @@ void add_scalar(proto::Summary& summary, const std::string& tag, double value) {
   if (static_cast<double>(narrow) == value || std::isnan(value)) return;
   proto::Summary::Value& exact = *summary.add_value();
   exact.set_tag(std::string(kExact) + tag);
-  describe(exact);
   exact.mutable_tensor()->set_dtype(proto::DT_DOUBLE);
   exact.mutable_tensor()->mutable_tensor_shape();
   exact.mutable_tensor()->add_double_val(value);

@@ -124,7 +124,9 @@ std::uint64_t take_row(Words& words, CountList& counts, std::size_t at, std::siz
 }  // namespace
 
 std::vector<std::int64_t> BinadeTable::encode() const {
-  std::vector<std::int64_t> words{kLayout};
+  std::vector<std::int64_t> words;
+  words.reserve(14 + cuts().size() + row_count() * (stride() + 1));
+  words.push_back(kLayout);
   const auto put = [&](auto word) { words.push_back(static_cast<std::int64_t>(word)); };
   put(cuts().size());
   for (const std::uint64_t cut : cuts()) put(cut);

@@ -25,6 +25,7 @@ class Attempt:
         self.begun = False
         self._entered = False
         self._found_inf = None  # as an optimizer that unscales inside was told
+        self._tensors = []      # as LogWriter.write_tensors() takes them
         self._samples = {}      # name -> values, in the order of the file
         self._weights = {}      # name of a parameter -> its values before the step
         self._gradients = {}
@@ -77,6 +78,7 @@ class Attempt:
             self.begin()
         self._run.modules.take()  # what a closure's further calls showed is of no step
         skipped = not self._entered or bool(self._found_inf)
+        self._run.writer.write_tensors(self._step, self._tensors)
         if self._sample:
             self._read_after()
             self._run.tell_sample_size(self._samples)
@@ -88,7 +90,7 @@ class Attempt:
         scaled = self._scaled.get(role, False)
         # A scale that ran away to 0 or infinity cannot be undone: the log says "not known".
         usable = self._scale if 0 < self._scale < math.inf else None
-        self._run.writer.write_tensor(self._step, name, gathered, scaled, usable if scaled else 1.0)
+        self._tensors.append((name, gathered, scaled, usable if scaled else 1.0))
         if self._run.keeps(role):
             self._samples[name] = gathered.values()
 
@@ -162,6 +164,7 @@ class Attempt:
     def again(self):
         """In place of end(), where the same step is tried again: its scalars, for those of the
         step."""
+        self._run.writer.write_tensors(self._step, self._tensors)
         self._run.modules.take()
         self._run.take_loss()
         return {"loss_scale": self._scale, **self._largest()}

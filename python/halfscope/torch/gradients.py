@@ -17,14 +17,18 @@ class Gradients:
             if (gradient := parameter.grad) is not None:
                 there.append((name, parameter, gradient))
         self.read = {id(parameter) for _, parameter, _ in there}
-        self.largest = LargestGradient(((p, gradient) for _, p, gradient in there),
-                                       run.storage.bounds_scale)
         self.tensors = {}  # name of a parameter -> Gathered, where tables are recorded
-        for name, parameter, gradient in there if record else ():
+        if not record:
+            self.largest = LargestGradient(((p, gradient) for _, p, gradient in there),
+                                           run.storage.bounds_scale)
+            return
+        magnitudes, keep = [], run.keeps("weight_grad")
+        for name, parameter, gradient in there:
             gathered = self.tensors[name] = Gathered()
             computed = provenance.weight_grad(parameter)
-            gathered.add(*run.storage.stored("weight_grad", gradient, computed, parameter),
-                         run.keeps("weight_grad"))
+            stored = run.storage.stored("weight_grad", gradient, computed, parameter)
+            magnitudes.append((parameter, gathered.add(*stored, keep)))
+        self.largest = LargestGradient(magnitudes, run.storage.bounds_scale, list)
 
 
 class EndOfBackward:

@@ -42,12 +42,12 @@ class LogWriter:
             json.dump(document, file, indent=2, allow_nan=False)
         os.replace(beside, path)
 
-    def write_tensor(self, step, name, gathered, scaled, scale):
-        self._writer.write_tensor(
-            name=name, step=step, shape=list(gathered.shape),
-            source_dtype=DTYPE_NAMES[gathered.dtype], computed_dtype=DTYPE_NAMES.get(gathered.computed),
-            scaled=scaled, scale=scale, mean=gathered.mean, sum_squares=gathered.sum_squares,
-            table=gathered.table)
+    def write_tensors(self, step, tensors):
+        """tensors: (name, Gathered, whether it is scaled, scale)"""
+        self._writer.write_tensors(step, [
+            (name, gathered.shape, DTYPE_NAMES[gathered.dtype], DTYPE_NAMES.get(gathered.computed),
+             scaled, scale, gathered.mean, gathered.sum_squares, gathered.table)
+            for name, gathered, scaled, scale in tensors])
 
     def write_scalars(self, **scalars):
         self._writer.write_scalars(**scalars)

@@ -207,6 +207,8 @@ class ModuleWatch:
 
     def _forward_begins(self):
         """What comes behind a backward pass is another round."""
+        if self._pass is None and not self._seen.passed:
+            return
         with self._lock:
             self._pass = None
             if self._seen.passed:
@@ -233,12 +235,14 @@ class ModuleWatch:
         # Not started: a graph that outlived the recording. None: no gradient reached this output.
         if not self._started or not self.in_step or gradient is None:
             return
-        if self.magnitudes:
-            (magnitude,) = largest_of_each([gradient]) or [None]
-            with self._lock:
-                self._seen.activation_grads[microbatch].append(magnitude)
         if self.record:
-            self._gather("activation_grad", name, gradient, computed)
+            magnitude = self._gather("activation_grad", name, gradient, computed)
+        elif self.magnitudes:
+            (magnitude,) = largest_of_each([gradient]) or [None]
+        else:
+            return
+        with self._lock:
+            self._seen.activation_grads[microbatch].append(magnitude)
 
     def _weight_grad_arrived(self, parameter, microbatch, gradient):
         if id(parameter) in self.local and id(parameter) in self.trained:
@@ -275,9 +279,10 @@ class ModuleWatch:
                 self._seen.weight_grads[max(self._times.values()) - 1] += magnitudes
 
     def _gather(self, role, name, tensor, computed):
+        """Returns the largest magnitude."""
         tensor, computed = self.storage.stored(role, tensor, computed)
         with self._lock:
-            self._seen.tensors[f"{role}/{name}"].add(tensor, computed, self.keep(role))
+            return self._seen.tensors[f"{role}/{name}"].add(tensor, computed, self.keep(role))
 
     def _gather_local(self, parameter, gradient):
         computed = self._seen.provenance.weight_grad(parameter)

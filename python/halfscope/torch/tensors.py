@@ -23,8 +23,16 @@ def local(tensor):
     return tensor.to_local()
 
 
+def is_here(tensor):
+    """Whether the values are in CPU memory in C order."""
+    return (type(tensor) in _PLAIN and tensor.is_cpu and tensor.layout is torch.strided and
+            tensor.is_contiguous())
+
+
 def plain(tensor):
     """The values in CPU memory in C order, copied only where they are not there yet."""
+    if is_here(tensor):
+        return tensor
     tensor = local(tensor)
     if tensor.layout != torch.strided:
         tensor = tensor.to_dense()
@@ -79,7 +87,7 @@ def largest_of_each(tensors):
     for tensor in tensors:
         if type(tensor) not in _PLAIN:
             tensor = local(tensor)
-        if tensor.is_cpu and tensor.layout is torch.strided and tensor.is_contiguous():
+        if is_here(tensor):
             if count := tensor.numel():
                 here.append((tensor.data_ptr(), count, DTYPE_NAMES[tensor.dtype]))
         else:
@@ -93,12 +101,12 @@ class LargestGradient:
     """The largest magnitude over gradients. Those that bound no loss scale count where they are
     infinite or NaN. Stays on the device until it is asked for."""
 
-    def __init__(self, gradients, bounds_scale):
-        """gradients: (parameter, its gradient)"""
+    def __init__(self, gradients, bounds_scale, look=largest_of_each):
+        """gradients: (parameter, its gradient), or what `look` makes a list of magnitudes of"""
         bounding, others = [], []
         for parameter, gradient in gradients:
             (bounding if bounds_scale(parameter) else others).append(gradient)
-        self.bounding, self._others = largest_of_each(bounding), largest_of_each(others)
+        self.bounding, self._others = look(bounding), look(others)
 
     def value(self):
         """As a Python float; None when there is none."""
@@ -125,19 +133,21 @@ class Gathered:
         self.sum_squares = 0.0
 
     def add(self, tensor, computed, keep=False):
+        """Returns the largest magnitude of what is added, as largest_of() takes it."""
         values = plain(tensor)
-        table, mean, sum_squares = _halfscope.measure_at(values.data_ptr(), values.numel(),
-                                                         DTYPE_NAMES[values.dtype])
+        table, mean, sum_squares, largest_here = _halfscope.measure_at(
+            values.data_ptr(), values.numel(), DTYPE_NAMES[values.dtype])
         if self.table is None:
             self.table, self.dtype, self.computed = table, values.dtype, computed
         else:
             self._add_finite(mean * _finite_in(table), _finite_in(table))
             self._add_table(table, values.dtype, computed)
-        self._shapes.append(tuple(values.shape))
+        self._shapes.append(values.shape)
         self.sum_squares += sum_squares
         self._last_mean = mean
         if keep:
             self._values.append(kept(tensor))
+        return largest_here
 
     def join(self, later):
         """Adds the pieces of another one."""

@@ -8,6 +8,7 @@ rounding of u itself. Kernels of fused=True and capturable=True may differ in u'
 For 16-bit parameters u is float32, since PyTorch's last operation rounds once, from float32.
 """
 
+import functools
 import math
 
 import torch
@@ -78,7 +79,12 @@ def _zero_for(tensor, parameter):
     is enough."""
     if tensor.layout != torch.strided or is_distributed(tensor):
         return torch.zeros_like(_wide(parameter.detach()))
-    return torch.zeros((), dtype=tensor.dtype, device=tensor.device)
+    return _zero(tensor.dtype, tensor.device)
+
+
+@functools.cache
+def _zero(dtype, device):
+    return torch.zeros((), dtype=dtype, device=device)
 
 
 def _as_add_takes_it(alpha, parameter):

@@ -84,6 +84,35 @@ TEST_CASE("moments of every dtype and length are those of the judge, on every ta
   }
 }
 
+TEST_CASE("one pass gives the table and the moments of two, on every target", "[table]") {
+  const Dtype dtype = GENERATE(from_range(kAllDtypes));
+  const Format format = format_of(dtype);
+  const auto width = static_cast<std::size_t>(format.width / 8);
+  constexpr std::size_t kLarge = 3 * 16384 + 77;  // what is added up together, three times and more
+  std::mt19937 random(11);
+  std::normal_distribution<double> normal(0.25, 2);
+  std::vector<std::byte> bytes;
+  for (std::size_t i = 0; i < kLarge; ++i) {
+    const double x = i % 1013 == 0 ? std::numeric_limits<double>::infinity() : normal(random);
+    const std::uint64_t bits = from_double(format, x).bits;
+    const auto* const first = reinterpret_cast<const std::byte*>(&bits);
+    bytes.insert(bytes.end(), first, first + width);
+  }
+  for (const std::string& target : targets()) {
+    const OnTarget on(target);
+    for (const std::size_t count :
+         std::initializer_list<std::size_t>{0, 1, 63, 64, 65, 384, 4096, 16384, 16448, kLarge}) {
+      CAPTURE(target, count);
+      const TensorView view{dtype, bytes.data(), count};
+      const auto [table, found] = measure(view);
+      const Moments want = moments(view);
+      CHECK(table == count_binades(view, 1));
+      CHECK(found.mean == want.mean);
+      CHECK(found.sum_squares == want.sum_squares);
+    }
+  }
+}
+
 TEST_CASE("moments of every encoding of 16 bits, on every target", "[table]") {
   const Dtype dtype = GENERATE(Dtype::f16, Dtype::bf16);
   std::vector<std::uint16_t> all;

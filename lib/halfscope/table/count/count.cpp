@@ -12,6 +12,7 @@
 
 #include "halfscope/table/count/element.hpp"
 #include "halfscope/table/count/filler.hpp"
+#include "halfscope/table/count/moment_sums.hpp"
 
 namespace halfscope {
 namespace {
@@ -61,9 +62,10 @@ BinadeTable count_encodings(const TensorView& t) {
   return table;
 }
 
+// Below these sizes the fixed cost of a dense table is more than that of single additions.
+constexpr std::size_t kSmallBlocks = 64, kSmall16 = 8192, kSmall8 = 64;
+
 BinadeTable count_serial(const TensorView& t) {
-  // Below these sizes the fixed cost of a dense table is more than that of single additions.
-  constexpr std::size_t kSmallBlocks = 512, kSmall16 = 8192, kSmall8 = 64;
   if (t.count >= kSmallBlocks && counts_by_blocks(t.dtype)) return count_by_blocks(t);
   switch (format_of(t.dtype).width) {
     case 8:
@@ -100,6 +102,15 @@ BinadeTable count_binades_scalar(const TensorView& tensor, std::vector<std::uint
   const Format f = format_of(tensor.dtype);
   for (std::size_t i = 0; i < tensor.count; ++i) add_encoding(table, f, load(tensor, i), 1);
   return table;
+}
+
+std::pair<BinadeTable, Moments> measure(const TensorView& tensor) {
+  if (tensor.count < kSmallBlocks || !counts_by_blocks(tensor.dtype)) {
+    return {count_serial(tensor), moments(tensor)};
+  }
+  MomentSums sums;
+  BinadeTable table = count_by_blocks(tensor, &sums);
+  return {std::move(table), sums.value()};
 }
 
 BinadeTable count_binades(const TensorView& tensor, int threads) {

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "halfscope/table/count/filler.hpp"
+#include "halfscope/table/count/moment_sums.hpp"
 
 namespace halfscope {
 namespace {
@@ -32,6 +33,14 @@ T take(T& count) {
 class HotChoice {
  public:
   HotChoice() { hot_.entry.fill(kColdPair); }
+
+  /// Of a tensor: chooses in its first block where the last tensor's choice does not do, else soon.
+  void begin() {
+    set_tiny(false);
+    seen_.fill(0);
+    patience_ = kPatience;
+    age_ = kOld - kSoon;
+  }
 
   const HotBinades& binades() const { return hot_; }
 
@@ -71,7 +80,7 @@ class HotChoice {
   }
 
  private:
-  static constexpr int kPatience = 8, kOld = 1024;  // blocks
+  static constexpr int kPatience = 8, kSoon = 16, kOld = 1024;  // blocks
 
   /// A group takes as long as counting a thirtieth of the elements one by one.
   std::size_t groups_worth_it() const {
@@ -95,13 +104,18 @@ class HotChoice {
 /// Counts a chunk of a tensor into a table; 32-bit counts surely hold it.
 class BlockCounter {
  public:
-  BlockCounter(Dtype dtype, const Plan& plan, Scratch& scratch, BinadeTable& table)
-      : plan_(plan), scratch_(scratch), filler_(table), with_hot_(has_hot_kernel()) {
+  BlockCounter(Dtype dtype, const Plan& plan, Scratch& scratch, HotChoice& choice,
+               BinadeTable& table)
+      : plan_(plan),
+        scratch_(scratch),
+        filler_(table),
+        choice_(choice),
+        with_hot_(has_hot_kernel()) {
     const bool narrow = dtype != Dtype::f32;
     bins_ = !narrow ? &plan.f32 : dtype == Dtype::f16 ? &plan.f16 : &plan.bf16;
     precision_ = format_of(dtype).precision;
     least_row_ = kRowBias + format_of(dtype).min_quantum_exponent();
-    choice_.set_tiny(false);
+    choice_.begin();
   }
 
   /// A block, then the elements after it.
@@ -162,7 +176,7 @@ class BlockCounter {
   const Plan& plan_;
   Scratch& scratch_;
   TableFiller filler_;
-  HotChoice choice_;
+  HotChoice& choice_;
   const FineBins* bins_;
   int precision_;
   std::int32_t least_row_;  // of the format's least bit
@@ -294,24 +308,33 @@ bool counts_by_blocks(Dtype dtype) {
   return (dtype == Dtype::f16 || dtype == Dtype::bf16) && has_hot_kernel();
 }
 
-BinadeTable count_by_blocks(const TensorView& tensor, std::size_t chunk) {
+BinadeTable count_by_blocks(const TensorView& tensor, MomentSums* moments, std::size_t chunk) {
+  // So many elements are added up together, while they are in the cache.
+  constexpr std::size_t kSummed = 4 * MomentSums::kBlock;
   static const Plan plan = make_plan(standard_cuts());
   thread_local const auto scratch = std::make_unique<Scratch>();
+  thread_local HotChoice choice;
   const std::size_t width = tensor.bytes() / std::max<std::size_t>(1, tensor.count);
   const auto part = [&](std::size_t first, std::size_t count) {
     return TensorView{tensor.dtype, tensor.data + width * first, count};
   };
   BinadeTable table;
   const std::size_t whole = tensor.count - tensor.count % kStep;
+  std::size_t summed = 0;
   for (std::size_t start = 0; start < whole; start += chunk) {
-    BlockCounter counter(tensor.dtype, plan, *scratch, table);
+    BlockCounter counter(tensor.dtype, plan, *scratch, choice, table);
     const std::size_t end = std::min(start + chunk, whole);
     for (std::size_t i = start; i < end; i += kBlock) {
       const std::size_t count = std::min(kBlock, end - i);
       counter.add(part(i, count), tensor.data + width * (i + count));
+      if (moments == nullptr || i + count < summed + kSummed) continue;
+      moments->add(part(summed, kSummed));
+      summed += kSummed;
     }
     counter.finish();
   }
+  if (moments != nullptr) moments->add(part(summed, tensor.count - summed));
+  if (whole == tensor.count) return table;
   table.merge(count_binades_scalar(part(whole, tensor.count - whole), standard_cuts()));
   return table;
 }

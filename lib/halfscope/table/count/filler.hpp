@@ -14,6 +14,8 @@
 
 namespace halfscope {
 
+class MomentSums;
+
 /// The magnitude of a finite nonzero unpacked value.
 inline Magnitude magnitude_of(const Unpacked& x) {
   const int lead = static_cast<int>(std::bit_width(x.significand)) - 1;
@@ -63,8 +65,9 @@ class TableFiller {
 
 /// Elements of one of those dtypes for which counts_by_blocks() is true on this processor, with the
 /// standard cuts. count_blocks.cpp. chunk: so many elements surely fit 32-bit counters; a multiple
-/// of 64.
+/// of 64. moments: adds up the elements on the way, where they are wanted.
 bool counts_by_blocks(Dtype dtype);
-BinadeTable count_by_blocks(const TensorView& tensor, std::size_t chunk = std::size_t{1} << 28);
+BinadeTable count_by_blocks(const TensorView& tensor, MomentSums* moments = nullptr,
+                            std::size_t chunk = std::size_t{1} << 28);
 
 }  // namespace halfscope

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <utility>
+
 #include "halfscope/table/count/count.hpp"
 
 namespace halfscope {
@@ -29,5 +31,8 @@ class MomentSums {
   double sum_ = 0, sum_squares_ = 0;
   std::uint64_t finite_ = 0;
 };
+
+/// Both of a tensor, on one thread, by one pass over its memory where its dtype allows that.
+std::pair<BinadeTable, Moments> measure(const TensorView& tensor);
 
 }  // namespace halfscope
