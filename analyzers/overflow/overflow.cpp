@@ -110,9 +110,9 @@ bool OverflowFindings::bounds(const underflow::TensorFindings& tensor,
   if (!tensor.loss_scaled) return tensor.computed_in_fp16();
   const bool in_fp16 =
       tensor.computed_in_fp16() || (!tensor.source_dtype && !tensor.computed_dtype);
-  if (tensor.role != log::Role::loss) return bounds(tensor.log, tensor.role, step.step, in_fp16);
+  if (tensor.role != log::Role::loss) return bounds(*tensor.log, tensor.role, step.step, in_fp16);
   const bool multiplied = !underflow::before_scaling(tensor, step);
-  return multiplied && in_fp16 && !not_scale_related.contains({tensor.log, step.step});
+  return multiplied && in_fp16 && !not_scale_related.contains({*tensor.log, step.step});
 }
 
 const OverflowEvent* OverflowFindings::lasting() const {

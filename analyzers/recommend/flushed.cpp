@@ -61,13 +61,19 @@ std::vector<Share> flushed_at(const Analysis& analysis, int first, int last) {
   constexpr std::size_t kGrain = 256;
   const auto tensors = underflow::counted_tensors(analysis);
   const Sums none(static_cast<std::size_t>(last - first + 1));
-  const auto add = [&](const Range& range, Sums sums) {
-    for (std::size_t i = range.begin(); i < range.end(); ++i) {
+  const auto add_scales = [&](const TensorFindings& tensor, Sums& sums) {
+    std::vector<Classes> classes(sums.size());
+    for (const underflow::ScaledTable& t : tensor.tables) {
+      const Boundaries limits = analysis.target.boundaries(1.0, t.scale);
       for (int k = first; k <= last; ++k) {
-        const Classes classes = tensors[i]->classes_at(analysis.target, k);
-        sums[static_cast<std::size_t>(k - first)].add(*tensors[i], classes);
+        classes[static_cast<std::size_t>(k - first)] +=
+            classify(t.table, before_scaling(limits, k));
       }
     }
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i].add(tensor, classes[i]);
+  };
+  const auto add = [&](const Range& range, Sums sums) {
+    for (std::size_t i = range.begin(); i < range.end(); ++i) add_scales(*tensors[i], sums);
     return sums;
   };
   const auto join = [](Sums a, const Sums& b) {

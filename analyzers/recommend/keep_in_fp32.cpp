@@ -105,8 +105,9 @@ std::optional<KeepInFp32> evidence(const std::string& module, Kind kind,
 /// One entry a kind, of the modules that have evidence; modules of one kind without any are no
 /// entry: they are rules of thumb, and AMP follows them by itself.
 void find_operations(const LogFindings& log, const Range& range, std::vector<KeepInFp32>& found) {
-  const Modules modules(log);
   const Tensors activations = activations_of(log);
+  if (activations.size() < 2) return;  // none is an input
+  const Modules modules(log);
   for (const std::string& module : modules.with_class()) {
     const std::optional<Kind> kind = kind_of(modules.class_of(module));
     if (!kind) continue;

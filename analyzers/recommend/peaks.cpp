@@ -19,7 +19,7 @@ namespace {
 std::optional<Peak> finite_peak(const TensorFindings& tensor, const StepFindings& step) {
   const auto magnitude = underflow::finite_magnitude(step);
   if (!magnitude) return std::nullopt;
-  Peak peak{*magnitude, {tensor.log, tensor.name, step.step, *step.max_abs}};
+  Peak peak{*magnitude, {*tensor.log, tensor.name, step.step, *step.max_abs}};
   // As of a bucket that holds zero, or is wide.
   const bool nothing_sure = step.counts.finite_nonzero.low == 0;
   peak.limit.bounded =
@@ -54,7 +54,7 @@ void LogPeaks::of_tensor(const TensorFindings& tensor, const PeakVisitor& visit)
     const auto least = bounds ? underflow::infinite_magnitude(tensor, step, scalars_)
                               : std::optional<StepMagnitude>();
     if (least) {
-      visit.peak({*least, {tensor.log, tensor.name, step.step, least->unscaled(), true}});
+      visit.peak({*least, {*tensor.log, tensor.name, step.step, least->unscaled(), true}});
     } else {
       visit.nonfinite(step.step, !bounds);
     }

@@ -87,8 +87,8 @@ void limit_by_tables(const AllPeaks& all, const Tensors& tensors, Recommendation
   PeakVisitor visit;
   visit.peak = [&](const Peak& peak) { limit_by(peak, format, basis.options, r); };
   for (const TensorFindings* t : tensors) {
-    const LogPeaks& peaks = all.of(t->log);
-    // Where infinities were left out nobody knows how large the gradients were that made them.
+    const LogPeaks& peaks = all.of(*t->log);
+    // Where infinities were left out, how large the gradients were that made them is unknown.
     if (!t->counts.nonfinite_known) r.overflow_not_identifiable = true;
     if (peaks.log().was_clipped(t->role)) r.overflow_not_identifiable = r.clipped = true;
     visit.nonfinite = [&](std::int64_t, bool scale_known) {

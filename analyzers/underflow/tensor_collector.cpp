@@ -143,7 +143,7 @@ void add_table(TensorFindings& tensor, const Normalised& normal) {
   tensor.tables.push_back({normal.scale, normal.table});
 }
 
-TensorFindings begun(const std::string& log, const Frame& first) {
+TensorFindings begun(const log::SharedText& log, const Frame& first) {
   TensorFindings tensor;
   tensor.log = log;
   tensor.name = first.name;

@@ -43,7 +43,7 @@ class TensorCollector {
   std::size_t place_of(const frames::Frame& frame);
   void finish(std::size_t place);
 
-  std::string log_;
+  log::SharedText log_;
   const Target& target_;
   bool known_in_bfloat16_;
   std::vector<TensorFindings> tensors_;

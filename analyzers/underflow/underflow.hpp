@@ -18,6 +18,7 @@
 #include "analyzers/underflow/step_list.hpp"
 #include "analyzers/underflow/update_findings.hpp"
 #include "analyzers/underflow/whole_findings.hpp"
+#include "halfscope/log/shared_text.hpp"
 #include "halfscope/table/binade_table.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"
 #include "halfscope/table/rare.hpp"
@@ -49,7 +50,7 @@ struct ScaledTable {
 
 /// One tensor of one log over the selected steps.
 struct TensorFindings {
-  std::string log;
+  log::SharedText log;
   std::string name;
   log::Role role = log::Role::unknown;
   frames::RoleSource role_source = frames::RoleSource::none;

@@ -154,7 +154,7 @@ Table formats_table(const Analysis& analysis) {
   for (const auto element : elements) table.headings.push_back(mx_name(element));
   for (const TensorFindings* tensor : tensors) {
     Row row{{{code(tensor->name)}}};
-    if (several_logs) row.cells.push_back({code(tensor->log)});
+    if (several_logs) row.cells.push_back({code(*tensor->log)});
     row.cells.push_back(narrowest_cell(*tensor));
     for (const FormatColumn& column : columns) {
       const FormatFit* const fit = find_fit(*tensor, column.format, column.saturating);

@@ -201,7 +201,7 @@ Table headroom_table(const Study& study) {
   for (const HeadroomToUse& at_scale : tensors_by_headroom) {
     const Headroom& h = *at_scale.headroom;
     Row row{{{code(tensors[h.tensor].name)}}};
-    if (several_logs) row.cells.push_back({code(tensors[h.tensor].log)});
+    if (several_logs) row.cells.push_back({code(*tensors[h.tensor].log)});
     row.cells.push_back(
         {fmt::format("{}{:.2f}", h.censored ? "at most " : "", at_scale.least), at_scale.least});
     row.cells.push_back({std::to_string(h.least_at), static_cast<double>(h.least_at)});

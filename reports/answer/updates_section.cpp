@@ -69,12 +69,12 @@ std::string undetermined_text(const UpdateSum& sum) {
 std::string half_source_text(const Analysis& analysis, const Tensors& weights) {
   std::set<std::pair<std::string_view, log::Role>> narrow;
   for (const TensorFindings& t : analysis.tensors()) {
-    if (t.computed_in_fp16()) narrow.emplace(t.log, t.role);
+    if (t.computed_in_fp16()) narrow.emplace(*t.log, t.role);
   }
   std::set<std::string> sources;
   for (const TensorFindings* weight : weights) {
     const log::Role role = source_role(*weight);
-    if (narrow.contains({weight->log, role})) sources.emplace(log::name_of(role));
+    if (narrow.contains({*weight->log, role})) sources.emplace(log::name_of(role));
   }
   if (sources.empty()) return "";
   return fmt::format(

@@ -36,7 +36,7 @@ std::string to_csv(const underflow::Analysis& analysis) {
     for (const underflow::StepFindings& s : t.per_step) {
       const underflow::Counts& c = s.counts;
       fmt::format_to(std::back_inserter(csv), "{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n",
-                     csv_text(t.log), csv_text(t.name), log::name_of(t.role),
+                     csv_text(*t.log), csv_text(t.name), log::name_of(t.role),
                      t.source_dtype ? halfscope::name_of(*t.source_dtype) : "", s.step, c.total,
                      count_field(c.zero), c.nonfinite_known ? count_field(c.nan) : "",
                      c.nonfinite_known ? count_field(c.inf) : "",

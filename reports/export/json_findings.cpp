@@ -53,7 +53,7 @@ Json bounds_json(std::optional<double> low, std::optional<double> high) {
 Json tensor_json(const underflow::TensorFindings& t, const underflow::Target& target,
                  const overflow::Headroom* headroom) {
   Json to;
-  to["log"] = t.log;
+  to["log"] = *t.log;
   to["name"] = t.name;
   to["role"] = log::name_of(t.role);
   to["role_source"] = frames::name_of(t.role_source);

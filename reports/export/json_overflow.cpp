@@ -67,7 +67,7 @@ void put_overflow(Json& to, const underflow::Analysis& analysis,
   for (const Headroom& h : found.headroom) {
     const underflow::TensorFindings& tensor = analysis.tensors()[h.tensor];
     Json entry;
-    if (several_logs) entry["log"] = tensor.log;
+    if (several_logs) entry["log"] = *tensor.log;
     entry["name"] = tensor.name;
     entry.update(headroom_json(h));
     to["headroom"].push_back(std::move(entry));

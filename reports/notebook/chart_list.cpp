@@ -161,7 +161,7 @@ json charts_of_tensor(const Study& study, const std::string& tensor) {
     if (found.name != tensor) continue;
     const answer::Tensors one = {&found};
     add_series(out,
-               {study, one, log::printable(found.log), log::printable(tensor), found.loss_scaled},
+               {study, one, log::printable(*found.log), log::printable(tensor), found.loss_scaled},
                Parameters(study));
     break;
   }

@@ -123,7 +123,7 @@ void put_rooms(const Study& study, json& to) {
     for (const answer::HeadroomToUse& room : all) {
       const analyzers::overflow::Headroom& h = *room.headroom;
       const TensorFindings& tensor = analysis.tensors()[h.tensor];
-      if (tensor.log != analysis.logs[log].name) continue;
+      if (*tensor.log != analysis.logs[log].name) continue;
       if (rooms.size() < charts::kRoomsDrawn) {
         rooms.push_back({log::printable(tensor.name), room.least, h.least_at, room.last});
       }

@@ -92,7 +92,7 @@ json csv_json(const answer::Tensors& tensors) {
     if (printable != name) out["printable"].push_back({name, printable});
   };
   for (const TensorFindings* tensor : tensors) {
-    put_name(tensor->log);
+    put_name(*tensor->log);
     put_name(tensor->name);
     json& steps = out["max_abs"].emplace_back(json::array());
     for (const auto& step : tensor->per_step) {

@@ -63,7 +63,7 @@ std::string row(const Analysis& analysis, const Recommendation& advice,
       tensor.role_source == analyzers::frames::RoleSource::name
           ? ""
           : fmt::format(" <small>{}</small>", name_of(tensor.role)));
-  if (analysis.logs.size() > 1) out += "<td>" + answer::html_name(tensor.log) + "</td>";
+  if (analysis.logs.size() > 1) out += "<td>" + answer::html_name(*tensor.log) + "</td>";
   out += number_cell(static_cast<double>(of.high), answer::count_text(of));
   out += class_cells(tensor, tensor.counts.classes);
   if (advice.static_log2 && tensor.loss_scaled) {
@@ -146,7 +146,7 @@ std::string tensor_options_html(const Analysis& analysis) {
   for (std::size_t i = 0; i < kept.size(); ++i) {
     const TensorFindings& tensor = *kept[i];
     std::string label(name_of(tensor.role));
-    if (analysis.logs.size() > 1) label = tensor.log + ": " + label;
+    if (analysis.logs.size() > 1) label = *tensor.log + ": " + label;
     if (i == 0 || label != group) {
       if (i > 0) out += "</optgroup>\n";
       out += fmt::format("<optgroup label=\"{}\">\n", answer::html_name(label));

@@ -111,12 +111,11 @@ void tell_odd_scales(const std::set<std::int64_t>& steps, const std::string& log
 bool can_be_scale(double scale) { return std::isfinite(scale) && scale >= 0; }
 
 std::optional<double> ScaleSeries::at(std::int64_t step) const {
-  const auto after = scales_.lower_bound(step);
-  if (after == scales_.end()) return std::nullopt;
-  if (after->first == step) return after->second;
-  if (after == scales_.begin()) return std::nullopt;
-  const double before = std::prev(after)->second;
-  return before == after->second ? std::optional(before) : std::nullopt;
+  const auto [before, after] = scales_.around(step);
+  if (after == nullptr) return std::nullopt;
+  if (after->step == step) return after->value;
+  const bool same = before != nullptr && before->value == after->value;
+  return same ? std::optional(after->value) : std::nullopt;
 }
 
 Timeline::Timeline(std::string log, const TimelineSelection& selection,
@@ -126,15 +125,7 @@ Timeline::Timeline(std::string log, const TimelineSelection& selection,
       visit_(visit),
       state_(selection.joined ? selection.joined : std::make_shared<TimelineState>()) {}
 
-/// Scalars are mostly told tag by tag in the order of steps: the next step is at hand.
-log::StepScalars& Timeline::scalars_at(std::int64_t step) {
-  auto& all = state_->scalars;
-  auto& last = state_->last_told;
-  const auto next = last == all.end() ? last : std::next(last);
-  const bool is_next = next != all.end() && next->first == step;
-  last = is_next ? next : all.try_emplace(next, step);
-  return last->second;
-}
+log::StepScalars& Timeline::scalars_at(std::int64_t step) { return state_->scalars[step]; }
 
 void Timeline::loss(std::int64_t step, double value) {
   if (frames::in_steps(selection_, step)) scalars_at(step).loss = value;
@@ -184,8 +175,7 @@ void Timeline::reached(std::int64_t step) {
 }
 
 void Timeline::restart(std::int64_t step) {
-  state_->scalars.erase(state_->scalars.lower_bound(step), state_->scalars.end());
-  state_->last_told = state_->scalars.end();
+  state_->scalars.erase_from(step);
   state_->of_steps.restart(step);
   state_->odd_scales.erase(state_->odd_scales.lower_bound(step), state_->odd_scales.end());
   std::erase_if(state_->skips, [&](const auto& steps) { return steps.first >= step; });
@@ -363,22 +353,20 @@ void Timeline::finish(Notes& notes) {
         log_, *selection_.scale_tag,
         tags.empty() ? "it has no scalars: give a number" : "it has " + list_of(tags, kTagsShown));
   }
-  for (const auto& [step, unused] : state_->extremes) state_->scalars.try_emplace(step);
-  for (auto& [step, scalars] : state_->scalars) {
+  for (const auto& [step, unused] : state_->extremes) scalars_at(step);
+  state_->scalars.for_each([&](std::int64_t step, log::StepScalars& scalars) {
     scalars.step = step;
     tell_step(scalars);
-  }
+  });
   std::stable_sort(state_->peaks.begin(), state_->peaks.end(),
                    [](const StepPeak& a, const StepPeak& b) { return a.step < b.step; });
   for (StepPeak& peak : state_->peaks) {
     if (!peak.loss_scale) peak.loss_scale = state_->of_steps.at(peak.step);
     if (visit_.peak) visit_.peak(peak);
   }
-  for (auto at = state_->scalars.begin(); at != state_->scalars.end();) {
-    if (visit_.scalars) visit_.scalars(at->second);
-    at = state_->scalars.erase(at);  // whoever keeps them has a copy
-  }
-  state_->last_told = state_->scalars.end();
+  state_->scalars.drain([&](const log::StepScalars& scalars) {  // whoever keeps them has a copy
+    if (visit_.scalars) visit_.scalars(scalars);
+  });
   std::stable_sort(state_->skips.begin(), state_->skips.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const SkippedSteps& steps : state_->skips) {

@@ -14,8 +14,13 @@
 #include <vector>
 
 #include "analyzers/frames/source.hpp"
+#include "analyzers/readers/common/step_map.hpp"
 
 namespace halfscope::analyzers::readers::common {
+
+/// The largest number that is read as a step: differences of steps are numbers too, and a binary64
+/// holds them.
+inline constexpr std::int64_t kLargestStep = std::int64_t{1} << 53;
 
 /// Whether a number that a log tells can be a loss scale. 0 is what is left of one that collapsed.
 bool can_be_scale(double scale);
@@ -23,16 +28,14 @@ bool can_be_scale(double scale);
 /// The loss scale that recorded values carry at each step, told by a scalar.
 class ScaleSeries {
  public:
-  void add(std::int64_t step, double scale) {
-    scales_.insert_or_assign(scales_.end(), step, scale);  // mostly in order
-  }
-  void restart(std::int64_t step) { scales_.erase(scales_.lower_bound(step), scales_.end()); }
+  void add(std::int64_t step, double scale) { scales_[step] = scale; }
+  void restart(std::int64_t step) { scales_.erase_from(step); }
   bool empty() const { return scales_.empty(); }
   /// At a step without one: where the steps around it have the same. Empty: not known.
   std::optional<double> at(std::int64_t step) const;
 
  private:
-  std::map<std::int64_t, double> scales_;  // the last value of a step holds
+  StepMap<double> scales_;  // the last value of a step holds
 };
 
 /// The bounds of the largest unscaled magnitude of a role at a step.
@@ -49,8 +52,7 @@ struct TimelineState {
   ScaleSeries carried;                ///< --recorded-scale TAG
   ScaleSeries of_steps;               ///< the loss scale the log tells
   std::set<std::string> scalar_tags;  ///< a few, for messages
-  std::map<std::int64_t, log::StepScalars> scalars;
-  std::map<std::int64_t, log::StepScalars>::iterator last_told = scalars.end();
+  StepMap<log::StepScalars> scalars;
   std::map<std::int64_t, std::array<Extreme, 2>> extremes;  ///< of weights, of activations
   std::vector<frames::StepPeak> peaks;                      ///< of single tensors, unscaled
   std::vector<frames::SkippedSteps> skips;
@@ -95,7 +97,7 @@ class Timeline {
   /// The run started again: what is told of this step and later ones holds no more, scalars and
   /// skipped steps.
   void restart(std::int64_t step);
-  /// Steps among which some were skipped, nobody knows which.
+  /// Steps of which some were skipped; which is unknown.
   void skipped(const frames::SkippedSteps& steps);
 
   /// Whether a tensor of this step is wanted: before its table is made.
@@ -125,7 +127,7 @@ class Timeline {
 
  private:
   std::pair<log::Role, frames::RoleSource> role_of(const std::string& name, log::Role known) const;
-  /// The scale that values of a gradient carry. Empty where nobody knows: then it is counted.
+  /// The scale that values of a gradient carry. Empty where it is unknown: then it is counted.
   std::optional<double> scale_of(std::int64_t step);
   log::StepScalars& scalars_at(std::int64_t step);
   void keep_once_broken(std::string_view tag, std::int64_t step, double value);

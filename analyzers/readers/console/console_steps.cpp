@@ -338,9 +338,9 @@ void ConsoleSteps::go_back(const Periodic& done) {
     of_either_run_ += pending_count_.high;
     return forget_pending();
   }
-  counters_.erase(counters_.lower_bound(done.steps), counters_.end());
-  done_ = counters_.empty() ? 0 : counters_.rbegin()->first;
-  skipped_ = counters_.empty() ? 0 : counters_.rbegin()->second;
+  counters_.erase_from(done.steps);
+  done_ = counters_.empty() ? 0 : counters_.back().step;
+  skipped_ = counters_.empty() ? 0 : counters_.back().value;
   if (!done.of_interval && *done.skipped < skipped_) skipped_ = 0;  // it counts from the new run on
   counted_ = skipped_;
   counter_step_ = done_;

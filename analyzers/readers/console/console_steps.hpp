@@ -108,7 +108,7 @@ class ConsoleSteps {
   std::int64_t counted_ = 0, counter_step_ = 0;    // the last counter of all
   std::int64_t updates_ = 0;                       // applied, as it says
   std::map<std::int64_t, std::int64_t> attempts_;  // by applied updates
-  std::map<std::int64_t, std::int64_t> counters_;  // of skipped steps, by steps done
+  common::StepMap<std::int64_t> counters_;         // of skipped steps, by steps done
   std::optional<std::int64_t> counted_from_;
   std::optional<std::int64_t> told_;  // the last step that something is told of
   std::optional<std::int64_t> hysteresis_;

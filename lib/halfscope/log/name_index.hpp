@@ -3,43 +3,75 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string_view>
-#include <unordered_set>
+#include <utility>
+#include <vector>
 
 namespace halfscope::log {
 
 /// `list[place].name` is the name of a place. Refers to the list, which may grow and move its
-/// elements; names do not change.
+/// elements; names do not change. A table with open addressing: eight bytes a slot, of which at
+/// most half are taken, and no name is looked at when it grows.
 template <typename List>
 class NameIndex {
  public:
-  explicit NameIndex(const List& list) : places_(0, Name{&list}, Name{&list}) {}
+  explicit NameIndex(const List& list) : list_(&list) {}
   // A copy would refer to the first one's list.
   NameIndex(const NameIndex&) = delete;
   NameIndex& operator=(const NameIndex&) = delete;
   ~NameIndex() = default;
 
   std::optional<std::size_t> find(std::string_view name) const {
-    const auto at = places_.find(name);
-    return at == places_.end() ? std::nullopt : std::optional(*at);
+    if (slots_.empty()) return std::nullopt;
+    const std::uint32_t hash = hash_of(name);
+    for (std::size_t at = first_of(hash); slots_[at].number != 0; at = after(at)) {
+      const std::size_t place = slots_[at].number - 1;
+      if (slots_[at].hash == hash && name_at(place) == name) return place;
+    }
+    return std::nullopt;
   }
-  /// A place that is in the list; of one name the first stays.
-  void add(std::size_t place) { places_.insert(place); }
-  void clear() { places_ = Places(0, places_.hash_function(), places_.key_eq()); }
+  /// A place below 2^32 - 1 that is in the list, and whose name is not found.
+  void add(std::size_t place) {
+    if (2 * (count_ + 1) > slots_.size()) grow();
+    ++count_;
+    put({hash_of(name_at(place)), static_cast<std::uint32_t>(place + 1)});
+  }
+  void clear() {
+    slots_ = {};
+    count_ = 0;
+  }
 
  private:
-  struct Name {
-    using is_transparent = void;
-    const List* list;
-    std::string_view of(std::string_view name) const { return name; }
-    std::string_view of(std::size_t place) const { return (*list)[place].name; }
-    std::size_t operator()(const auto& a) const { return std::hash<std::string_view>()(of(a)); }
-    bool operator()(const auto& a, const auto& b) const { return of(a) == of(b); }
+  struct Slot {
+    std::uint32_t hash = 0;
+    std::uint32_t number = 0;  ///< of the place, from 1; 0: free
   };
-  using Places = std::unordered_set<std::size_t, Name, Name>;
-  Places places_;
+  std::string_view name_at(std::size_t place) const { return (*list_)[place].name; }
+  static std::uint32_t hash_of(std::string_view name) {
+    const std::size_t hash = std::hash<std::string_view>()(name);
+    return static_cast<std::uint32_t>(hash ^ hash >> 32);
+  }
+  std::size_t first_of(std::uint32_t hash) const { return hash & (slots_.size() - 1); }
+  std::size_t after(std::size_t at) const { return (at + 1) & (slots_.size() - 1); }
+  void put(const Slot& slot) {
+    std::size_t at = first_of(slot.hash);
+    while (slots_[at].number != 0) at = after(at);
+    slots_[at] = slot;
+  }
+  void grow() {
+    std::vector<Slot> before(slots_.empty() ? 16 : 2 * slots_.size());  // a power of two
+    std::swap(before, slots_);
+    for (const Slot& slot : before) {
+      if (slot.number != 0) put(slot);
+    }
+  }
+
+  const List* list_;
+  std::vector<Slot> slots_;
+  std::size_t count_ = 0;
 };
 
 }  // namespace halfscope::log

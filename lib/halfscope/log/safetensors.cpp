@@ -146,9 +146,12 @@ void check_layout(const std::vector<SafetensorsEntry>& entries, std::uint64_t da
 Safetensors::Safetensors(const OpenPath& path) : file_(std::make_unique<MappedFile>(path)) {
   const std::string_view text = header_text(*file_);
   SafetensorsHeader header = parse_safetensors_header(text, file_->name());
-  std::sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
-  });
+  const auto where = [](const SafetensorsEntry& entry) {
+    return std::tie(entry.begin, entry.end, entry.name);
+  };
+  if (!std::ranges::is_sorted(header.entries, {}, where)) {  // mostly it is
+    std::ranges::sort(header.entries, {}, where);
+  }
   data_ = file_->bytes().subspan(kLengthBytes + text.size());
   check_layout(header.entries, data_.size(), file_->name());
   file_->leave(0, kLengthBytes + text.size());
@@ -164,7 +167,8 @@ Safetensors::Safetensors(const OpenPath& path) : file_(std::make_unique<MappedFi
   entries_.shrink_to_fit();
   by_name_.resize(entries_.size());
   std::iota(by_name_.begin(), by_name_.end(), std::uint32_t{0});
-  std::ranges::sort(by_name_, {}, [&](std::uint32_t place) { return name_of(place); });
+  const auto name = [&](std::uint32_t place) { return name_of(place); };
+  if (!std::ranges::is_sorted(by_name_, {}, name)) std::ranges::sort(by_name_, {}, name);
   metadata_ = std::move(header.metadata);
 }
 
@@ -234,7 +238,20 @@ void Safetensors::for_each_name(const std::function<void(const std::string&)>& v
 
 std::shared_ptr<const NamedTensor> Safetensors::tensor(std::string_view name) const {
   const auto place = find(name);
-  return place ? std::make_shared<const NamedTensor>(at(*place)) : nullptr;
+  if (!place) return nullptr;
+  auto tensor = std::make_shared<const NamedTensor>(at(*place));
+  leave_before(static_cast<std::size_t>(tensor->view.data - file_->bytes().data()));
+  return tensor;
+}
+
+/// Tensors are mostly asked for as they lie: what lies well before one is not needed again, and is
+/// read again where it is.
+void Safetensors::leave_before(std::size_t begin) const {
+  constexpr std::size_t kKept = std::size_t{1} << 24;
+  std::size_t left = left_.load();
+  if (begin < left) left_ = begin;
+  if (begin < left + 2 * kKept || !left_.compare_exchange_strong(left, begin - kKept)) return;
+  file_->leave(left, begin - kKept);
 }
 
 std::optional<NamedTensor> Safetensors::outline(std::string_view name) const {

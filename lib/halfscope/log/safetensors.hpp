@@ -3,6 +3,8 @@
 // README "Format" and safetensors/src/tensor.rs.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -51,6 +53,7 @@ class Safetensors : public TensorFile {
   std::string_view name_of(std::size_t place) const;
   NamedTensor at(std::size_t place) const;
   std::optional<std::size_t> find(std::string_view name) const;
+  void leave_before(std::size_t begin) const;
 
   std::unique_ptr<MappedFile> file_;
   std::span<const std::byte> data_;
@@ -60,6 +63,7 @@ class Safetensors : public TensorFile {
   std::vector<std::uint32_t> by_name_;  ///< into entries_
   std::vector<SkippedTensor> skipped_;
   std::map<std::string, std::string> metadata_;
+  mutable std::atomic<std::size_t> left_ = 0;  ///< bytes of the file that do not stay in memory
 };
 
 /// Writes a file beside `path` and renames it into place, so that no half-written file is ever

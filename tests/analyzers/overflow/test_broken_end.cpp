@@ -27,7 +27,7 @@ void add(underflow::TensorFindings& tensor, std::int64_t step, std::uint64_t nan
 
 underflow::TensorFindings tensor_of(Role role, std::optional<Dtype> dtype) {
   underflow::TensorFindings tensor;
-  tensor.log = "log";
+  tensor.log = std::string("log");
   tensor.name = log::name_of(role);
   tensor.role = role;
   tensor.source_dtype = dtype;

@@ -15,7 +15,7 @@ underflow::LogFindings steps_of(double magnitude, double scale) {
   log.name = "run";
   log.kinds.push_back(frames::LogKind{"TensorBoard histograms", {}});
   underflow::TensorFindings tensor;
-  tensor.log = "run";
+  tensor.log = std::string("run");
   tensor.loss_scaled = true;
   for (std::int64_t step = 0; step < 10; ++step) {
     underflow::StepFindings findings;

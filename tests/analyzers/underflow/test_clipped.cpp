@@ -28,7 +28,7 @@ underflow::Analysis recorded(const std::vector<Norm>& steps, double scale = 8) {
   analysis.logs.resize(1);
   analysis.logs[0].name = "run";
   underflow::TensorFindings t;
-  t.log = "run";
+  t.log = std::string("run");
   t.name = "weight_grad/w";
   t.role = log::Role::weight_grad;
   for (const Norm& step : steps) {

@@ -132,6 +132,7 @@ PackedSums::PackedSums(const MagnitudeSums& sums) : cuts_(sums.cuts_) {
 MagnitudeSums PackedSums::unpacked() const {
   MagnitudeSums sums;
   sums.cuts_ = cuts_;
+  sums.parts_.reserve(bytes_.size() / 8);  // a part takes some nine bytes
   Unpacker from(bytes_.data());
   while (from.at() != bytes_.data() + bytes_.size()) {
     MagnitudeSums::Part part;
