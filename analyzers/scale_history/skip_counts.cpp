@@ -108,8 +108,7 @@ void set_halvings(const underflow::LogFindings& log, TimelineFacts& facts) {
   const bool usual = window.value_or(kLeastWindow) >= kLeastWindow;
   const std::uint64_t most =
       std::min(most_halvings(facts, usual ? kLeastWindow : 1), facts.halvings + hidden);
-  if (most <= facts.halvings_at_most) return;
-  facts.halvings_at_most = most;
+  facts.halvings_at_most = std::max(facts.halvings_at_most, most);
   if (usual) facts.window_taken = kLeastWindow;
 }
 

@@ -119,6 +119,24 @@ def test_csv_metrics_tell_the_same_steps(tmp_path, collapse):
     assert [c["from"] for c in timeline["changes"]] != []
 
 
+@pytest.mark.parametrize("scale, state", [(2.0 ** 16, "normal"), (512.0, "unknown")])
+def test_a_scale_that_may_be_at_its_minimum_hides_skipped_steps(tmp_path, scale, state):
+    """Nothing but a fall of the scale shows a skipped step."""
+    rows = [(n, scale if n <= 100 else scale / 2) for n in range(1, 401)]
+    with open(tmp_path / "Train_Samples_loss_scale.csv", "w", newline="") as file:
+        csv.writer(file).writerows([("step", "loss_scale"), *rows])
+    assert analyzed(tmp_path)["timeline"][0]["state"] == state
+
+
+def test_a_fall_over_missing_rows_is_as_many_skipped_steps_as_halvings(tmp_path):
+    rows = [(n, 2.0 ** 16 if n <= 100 else 2.0 ** 14) for n in range(1, 401) if not 100 < n < 105]
+    with open(tmp_path / "Train_Samples_loss_scale.csv", "w", newline="") as file:
+        csv.writer(file).writerows([("step", "loss_scale"), *rows])
+    [timeline] = analyzed(tmp_path)["timeline"]
+    [between] = timeline["skipped_between"]
+    assert (between["first"], between["last"], between["count"]) == (101, 105, [2, 5])
+
+
 def test_gradients_beside_a_log_name_what_drove_the_fall(tmp_path, collapse):
     write_csv(tmp_path, collapse, batch=8)
     rng = np.random.default_rng(1)

@@ -154,10 +154,12 @@ def test_what_a_log_has_instead_is_said(tmp_path):
     line = "2026-01-13 12:00:00,123 - INFO - x.fc1_gradient_underflows% \t\t iteration={:06d} \t\t value=5.0000\n"
     (tmp_path / "te.log").write_text("".join(line.format(step) for step in range(9)))
     _, err = run("analyze", tmp_path / "te.log", "nan > 0", expect=2)
-    assert "no values of tensors" in err and "keep_in_bf16 in fp8" in err and "weight" not in err
+    assert "no values of tensors" in err and "use underflow_share" in err and "weight" not in err
     (tmp_path / "scalars.csv").write_text("step,loss,lr\n" + "".join(f"{s},2.5,0.1\n" for s in range(9)))
     _, err = run("analyze", tmp_path / "scalars.csv", "nan > 0", expect=2)
     assert "use a field of its scalars: state, " in err
+    _, err = run("analyze", tmp_path / "scalars.csv", "underflow_share > 0", expect=2)
+    assert "no log has statistics of FP8 or FP4" in err
 
 
 @pytest.mark.parametrize("scale", [None, 1.0, 65536.0])

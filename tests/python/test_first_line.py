@@ -157,3 +157,13 @@ def test_no_static_scale_that_is_no_more_than_a_bound(tmp_path):
     assert html.escape(found["dynamic_snippets"]["pytorch"]) in page  # as in the terminal
     assert 'name="kind"' not in page and "Loss scale to use" not in page
     assert "A loss scale of 4194304" not in page and "skipped every one of its last" not in page
+
+
+def test_the_page_of_a_run_that_no_scale_helps_recommends_none(tmp_path):
+    page = tmp_path / "page.html"
+    for breaks, word in (({4: NAN}, "allowed"), ({}, "recommended")):
+        run("report", folder_of(tmp_path / f"log-{word}", "F32", breaks), "--out", page)
+        text = re.sub("<[^>]*>", "", html.unescape(page.read_text()))
+        said = set(re.findall(r"(allowed|recommended) \d+ \(2\^", text))
+        said |= set(re.findall(r'"(allowed|recommended) 2\^', text))
+        assert said == {word}, (word, said)

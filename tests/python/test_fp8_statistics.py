@@ -338,3 +338,26 @@ def test_a_log_without_underflows_says_what_to_record(tmp_path):
     log = write(tmp_path / "te.log", [("x.fc1_weight_mse", step, "0.5000") for step in range(3)])
     out, _ = run("recommend", log)
     assert "no underflows%, so what became zero is unknown" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(("condition", "code", "said"), [
+    ("underflow_share > 5%", 0, ""),
+    ("underflow_share > 5% for x.fc2*", 0, ""),
+    ("underflow_share >= 1.5%", 4, "te.log: tensor 'x.fc1_gradient': underflow_share 1.60 % >= 1.5 %"),
+    ("underflow_share > 0.01 for activation_grad", 4, "tensor 'x.fc1_gradient': underflow_share "),
+    ("underflow_share >= 2^-2", 0, ""),
+    ("underflow_share > 5% for weight", 2, "no selected tensor is of role or name 'weight'"),
+    ("nan > 0", 2, "use underflow_share, a field of its statistics of FP8 or FP4"),
+])
+def test_a_gate_on_the_largest_share(condition, code, said, tmp_path):
+    log = constant(tmp_path, {"x.fc1": ["99.0000"] + ["1.6000"] * 20, "x.fc2": "0.1000"}, range(21))
+    out, err = run("analyze", log, "--fail-if", condition, expect=code)
+    assert said in err, err
+    assert bool(out) == (code != 2)
+
+
+def test_a_share_at_the_limit_of_a_gate_is_undecided(tmp_path):
+    log = constant(tmp_path, {"x.fc1": "2.0000"})
+    _, err = run("analyze", log, "--fail-if", "underflow_share >= 2%", expect=4)
+    assert "is undecided: only bounds are known" in err
+    run("analyze", log, "--fail-if", "underflow_share > 2.0001%")

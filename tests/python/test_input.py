@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everybody's files: compressed, in other encodings, from standard input, in folders below, damaged,
-and no logs at all. What is unpacked here was packed by Python or the system's programs."""
+"""Everybody's files: compressed, in other encodings, from standard input, in folders below, damaged.
+What is unpacked here was packed by Python or the system's programs."""
 
 import bz2
 import gzip
@@ -8,47 +8,17 @@ import io
 import json
 import lzma
 import os
-import pathlib
 import pty
 import shutil
 import subprocess
-import tarfile
-import zipfile
 
 import numpy as np
 import pytest
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_PROGRAM", ROOT / "build" / "halfscope"))
-CORPUS = ROOT / "tests/data/console"
-MEGATRON = CORPUS / "megatron-restart.txt"
-OVERFLOW = ("[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: {}, reducing to {}\n")
-
-
-def run(*arguments, expect=0, **how):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, timeout=60, **how)
-    out, err = done.stdout.decode(), done.stderr.decode()
-    assert done.returncode == expect, err + out
-    return out, err
-
-
-def analyzed(log, name, **how):
-    """The JSON of analyze as text, in which the log is called `name`."""
-    return run("analyze", log, "--json", "-", **how)[0].replace(str(log), name)
+from log_inputs import CORPUS, MEGATRON, OVERFLOW, PROGRAM, ROOT, analyzed, run, zipped
 
 
 def zstd(data):
     return subprocess.run(["zstd", "-c"], input=data, capture_output=True, check=True).stdout
-
-
-def zipped(data, name="run/train.log", extra=()):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("run/", "")
-        archive.writestr(name, data)
-        for other in extra:
-            archive.writestr(other, "nothing")
-    return file.getvalue()
 
 
 PACKED = {
@@ -266,64 +236,6 @@ def test_lines_of_interest_in_the_middle(tmp_path):
     assert analyzed(tmp_path / "long", "LOG") == analyzed(tmp_path / "plain", "LOG")
 
 
-def wrapped(text, columns):
-    rows = []
-    for line in text.splitlines():
-        rows += [line[i:i + columns] for i in range(0, len(line), columns)] or [""]
-    return "\n".join(rows) + "\n"
-
-
-@pytest.mark.parametrize("columns", [60, 80, 87, 88, 89, 120])
-def test_lines_that_a_terminal_wrapped(columns, tmp_path):
-    lines = []
-    for k in range(16, 8, -1):
-        lines.append(f"[2024-05-02 12:00:{k}] [INFO] [logging.py:96:log_dist] [Rank 0] "
-                     f"step={10 * (17 - k)}, skipped={16 - k}, lr=[0.001], mom=[[0.9, 0.999]]\n")
-        lines.append(OVERFLOW.format(2**k, 2 ** (k - 1)))
-    text = "".join(lines)
-    (tmp_path / "plain").write_text(text)
-    (tmp_path / "wrapped").write_text(wrapped(text, columns))
-    assert analyzed(tmp_path / "wrapped", "LOG") == analyzed(tmp_path / "plain", "LOG")
-    _, err = run("analyze", tmp_path / "wrapped")
-    some = any(len(line) > columns for line in lines)
-    assert ("a terminal wrapped a line" in err and f"{columns} columns" in err) == some
-
-
-def test_a_wrapped_line_of_megatron_whose_end_begins_much_like_the_next_line(tmp_path):
-    form = (" iteration {:8d}/    2000 | consumed samples: {:12d} | elapsed time per iteration (ms): 100.0 | learning "
-            "rate: 1.000E-04 | global batch size:     8 | lm loss: 2.000000E+00 | loss scale: {} | grad norm: {} | "
-            "number of skipped iterations: {:3d} | number of nan iterations:   0 |")
-    rows = [(8388608.0, "nan", 10), (131072.0, "0.373", 6), (65536.0, "0.371", 1), (1024.0, "0.372", 6)] * 5
-    lines = [form.format(10 * (i + 1), 80 * (i + 1), *row) for i, row in enumerate(rows)]
-    (tmp_path / "plain").write_text("\n".join(lines) + "\n")
-    at = {line.index(" iterations:") for line in lines}
-    columns = [c for c in range(60, 140) if any(i % c == 0 for i in at)]
-    assert columns
-    for width in columns:
-        (tmp_path / "wrapped").write_text(wrapped("\n".join(lines), width))
-        assert analyzed(tmp_path / "wrapped", "LOG") == analyzed(tmp_path / "plain", "LOG")
-
-
-def test_scales_are_powers_of_two_with_the_next_row_alone(tmp_path):
-    line = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {}\n"
-    text = "".join(line.format(2.0**k) for k in range(31, 14, -1))
-    (tmp_path / "plain").write_text(text)
-    (tmp_path / "wrapped").write_text(wrapped(text, 80))
-    assert analyzed(tmp_path / "wrapped", "LOG") == analyzed(tmp_path / "plain", "LOG")
-    assert "its rows are joined" in run("analyze", tmp_path / "wrapped")[1]
-
-
-def test_a_number_that_may_be_cut_is_not_used(tmp_path):
-    """Nothing but the next row shows that 3000 is not the scale."""
-    line = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {}\n"
-    text = "".join(line.format(scale) for scale in (30000.0, 7500.0, 15000.0))
-    (tmp_path / "log").write_text("begin\n" + wrapped(text, 76) + line.format("4.0"))
-    out, err = run("analyze", tmp_path / "log", "--json", "-")
-    assert "a terminal seems to have wrapped a line within a number: 3 times" in err
-    assert not any(scale in out for scale in ("3000", "7500", "1500"))
-    assert json.loads(out)["timeline"][0]["skipped"] == [1, 4]
-
-
 def test_a_log_in_a_folder_below(tmp_path):
     plain = MEGATRON
     below = tmp_path / "job" / "a" / "b"
@@ -344,70 +256,6 @@ def test_a_log_in_a_folder_below(tmp_path):
     assert "and 10 more; name one" in err and err.count("\n") == 1
 
 
-def picture():
-    return b"\x89PNG\r\n\x1a\n" + bytes(64)
-
-
-def tarred():
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w") as archive:
-        entry = tarfile.TarInfo("train.log")
-        entry.size = len(OVERFLOW)
-        archive.addfile(entry, io.BytesIO(OVERFLOW.encode()))
-    return file.getvalue()
-
-
-REFUSED = [
-    (tarred(), "is a tar archive; unpack it"),
-    (picture(), "is a PNG image; name the log itself"),
-    (gzip.compress(picture()), "is gzip of a PNG image"),
-    (zipped(picture(), "a.png"), "is a ZIP archive of a PNG image"),
-    (zipped(b"x", "a.log", extra=["b.log", "c/d.log"]), "is a ZIP archive of 3 files ('a.log', 'b.log', 'c/d.log')"),
-    (b"%PDF-1.7\n", "is a PDF document"),
-    (b"\x7fELF\x02\x01\x01" + bytes(99), "is an ELF program"),
-    (b"<!DOCTYPE html><html><body>log</body></html>", "is an HTML page; save the log itself"),
-    (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "is a Git LFS pointer without its file; fetch the file: git lfs pull"),
-    (b"SQLite format 3\0" + bytes(99), "is an SQLite database"),
-    (b"PAR1" + bytes(99), "is a Parquet file"),
-    (b":W&B\x1a\xbe\x00", "is a run file of Weights & Biases"),
-    (b"", "is empty"),
-    (gzip.compress(b""), "is empty"),
-    (bytes(4096), "is nothing but zeros"),
-    (b"epoch 1 done\n" * 9, "is text without any line that Halfscope knows; docs/logs.md lists the lines; check that "
-     "this file has the run's output, or write its values as a CSV file with the columns step, loss and loss_scale"),
-    (b'{"epoch": 1, "xy": 2}\n' * 9, "is text without any line that Halfscope knows"),
-    (b"iter,loss\n1,2.5\n2,2.25\n", "is a CSV file without a column 'step'; name the column of the steps 'step'"),
-    (b"step,foo,bar\n1,2.5,1\n", "is a CSV file of which no column but 'step' has a name that Halfscope knows"),
-    (gzip.compress(tarred()), "is gzip of a tar archive; unpack it"),
-    (gzip.compress(gzip.compress(gzip.compress(b"loss: 1\n"))), "is gzip of text"),
-]
-
-
-@pytest.mark.parametrize("data, message", REFUSED, ids=[message for _, message in REFUSED])
-def test_a_refusal_says_what_the_file_is(data, message, tmp_path):
-    (tmp_path / "file").write_bytes(data)
-    _, err = run("analyze", tmp_path / "file", expect=1)
-    assert f"{tmp_path / 'file'}: {message}" in err and err.count("\n") == 1, err
-    assert "console logs" in err
-
-
-def test_a_pickle_is_named(tmp_path):
-    import pickle
-
-    (tmp_path / "file").write_bytes(pickle.dumps({"loss": [1.0, 2.0]}))
-    _, err = run("analyze", tmp_path / "file", expect=1)
-    assert "is a pickle of Python" in err and "safetensors" in err
-
-
-def test_encrypted_archives_say_so(tmp_path):
-    if shutil.which("zip") is None:
-        pytest.skip("zip is not installed")
-    (tmp_path / "a.log").write_text(OVERFLOW.format(2, 1))
-    subprocess.run(["zip", "-q", "-P", "secret", "a.zip", "a.log"], cwd=tmp_path, check=True)
-    _, err = run("analyze", tmp_path / "a.zip", expect=1)
-    assert "encrypted" in err
-
-
 def test_of_two_logs_in_folders_one_is_to_be_named(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -422,10 +270,3 @@ def test_json_that_is_cut_is_said_where(tmp_path):
     (tmp_path / "trainer_state.json").write_text('{"global_step": 1,\n "log_history": [{"loss": 1.0, "step": 1}, {"ste')
     _, err = run("analyze", tmp_path / "trainer_state.json")
     assert "in line 2, byte " in err
-
-
-def test_a_progress_bar_without_a_line_break_is_cut_once(tmp_path):
-    bars = "".join(f"\r{n}/300 loss: 2.5 step={n} loss={3 - n / 200}" for n in range(300))
-    (tmp_path / "train.log").write_text(OVERFLOW.format(65536, 32768) + bars)
-    _, err = run("analyze", tmp_path / "train.log", expect=0)
-    assert "300 times" not in err and "299 times" not in err

@@ -6,7 +6,7 @@ import os
 import pathlib
 import subprocess
 
-from printed_runs import FORMS, mindspore, run_of
+from printed_runs import FORMS, icefall, mindspore, run_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
@@ -51,7 +51,21 @@ def test_halvings_between_lines_are_no_upper_bound(tmp_path):
     assert timeline(log)["state"] == "unknown"
     text = words("recommend", log)
     assert "normal: the loss scale was halved 20 times" in text
-    assert "20 to 200 of the steps 9 to 999" in text
+    assert "20 to 495 of the steps 9 to 999" in text  # it may grow after each clean step
+
+
+def test_sparse_lines_are_normal_as_far_as_growth_bounds_what_they_hide(tmp_path):
+    # Between lines 50 steps apart a scale that grows after 10 steps is skipped unseen.
+    fast = run_of(QUIET * 4, "unknown", scale=1.0, window=10)
+    log = written(tmp_path, icefall(fast, every=50))
+    assert sum(step.skipped for step in fast.steps) > 200
+    assert timeline(log)["state"] == "unknown"
+    usual = run_of(QUIET * 4, "normal", scale=2.0 ** 17, window=400)
+    log = written(tmp_path, icefall(usual, every=50))
+    assert 1 < sum(step.skipped for step in usual.steps) < 40
+    assert timeline(log)["state"] == "normal"
+    assert ("1 to 50 of the steps 51 to 4001 (0.025 % to 1.27 %) were skipped, if the scale doubles "
+            "after 100 clean steps or more.") in words("analyze", log)
 
 
 def test_nemo_counts_steps_where_its_bar_counts_batches(tmp_path):

@@ -177,6 +177,7 @@ def test_a_dump_that_ends_in_infinities_gets_no_settings(tmp_path):
     assert said.startswith("Module.z2.Linear.forward.0.output.0 and ")
     assert "No settings are given, static or dynamic: no loss scale helps this run." in " ".join(said.split())
     assert "GradScaler" not in said and "worth a change" not in said and "recommended static" not in said
+    assert "recommended settings" not in " ".join(said.split())
     page = tmp_path / "page.html"
     run("report", tmp_path / "dump", "--out", page)
     text = page.read_text().split('<script type="application/json"')[0]

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests of single inputs share: the program on a file, and files to give it."""
+
+import io
+import os
+import pathlib
+import subprocess
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_PROGRAM", ROOT / "build" / "halfscope"))
+CORPUS = ROOT / "tests/data/console"
+MEGATRON = CORPUS / "megatron-restart.txt"
+OVERFLOW = ("[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: {}, reducing to {}\n")
+
+
+def run(*arguments, expect=0, **how):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, timeout=60, **how)
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert done.returncode == expect, err + out
+    return out, err
+
+
+def analyzed(log, name, **how):
+    """The JSON of analyze as text, in which the log is called `name`."""
+    return run("analyze", log, "--json", "-", **how)[0].replace(str(log), name)
+
+
+def zipped(data, name="run/train.log", extra=()):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("run/", "")
+        archive.writestr(name, data)
+        for other in extra:
+            archive.writestr(other, "nothing")
+    return file.getvalue()
