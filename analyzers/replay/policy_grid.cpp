@@ -119,16 +119,16 @@ std::vector<std::optional<double>> floors(const Knobs& knobs, const Safe& safe) 
 }
 
 /// Initial scales around the safe ones. For long runs every second value is skipped until all of
-/// the grid takes no more than kMostSteps steps, so that time is bounded.
+/// the grid takes no more than kMostReplayed steps, so that time is bounded.
 Grid grid_for(const policy::Policy& policy, const Knobs& knobs, const StepSeries& series,
               const Safe& safe) {
-  constexpr double kMostSteps = 2e8;
+  constexpr double kMostReplayed = 2e8;
   Grid grid{initial_scales(knobs, safe),
             intervals(policy::number_of(policy, knobs.interval), series.seen.size(),
                       std::any_of(series.seen.begin(), series.seen.end(), in_model)),
             floors(knobs, safe)};
   const auto too_long = [&] {
-    return static_cast<double>(grid.size()) * static_cast<double>(series.seen.size()) > kMostSteps;
+    return static_cast<double>(grid.size()) * static_cast<double>(series.seen.size()) > kMostReplayed;
   };
   while (too_long() && grid.initial.size() > 1) keep_every_second(grid.initial);
   while (too_long() && grid.interval.size() > 1) keep_every_second(grid.interval);

@@ -17,7 +17,7 @@ using scale_history::TimelineFacts;
 
 namespace {
 
-constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 24;
+constexpr std::uint64_t kMostAttempts = std::uint64_t{1} << 24;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 using ScaleAt = std::map<std::int64_t, double>;
@@ -135,7 +135,7 @@ class Builder {
 
 std::optional<StepSeries> scale_series(const underflow::LogFindings& log,
                                        const TimelineFacts& facts) {
-  const bool steps = facts.attempts && *facts.attempts <= kMostSteps;
+  const bool steps = facts.attempts && *facts.attempts <= kMostAttempts;
   if (!steps || !facts.scale_first || !facts.skips_told) return std::nullopt;
   Builder builder(log, facts);
   for (const std::int64_t step : facts.skipped) builder.skip(step);

@@ -18,6 +18,7 @@
 #include "analyzers/readers/common/one_run.hpp"
 #include "analyzers/readers/common/scalar_tags.hpp"
 #include "analyzers/readers/common/text_lines.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 
 namespace halfscope::analyzers::readers::metrics {
 
@@ -31,7 +32,6 @@ using log::printable;
 constexpr int kLevels = 1;  // lightning_logs/version_0/metrics.csv
 constexpr std::size_t kLongestHeader = std::size_t{1} << 16;
 constexpr std::size_t kLongestLine = std::size_t{1} << 20;
-constexpr double kMostSteps = 0x1p53;
 
 bool is_step(std::string_view name) {
   std::string lower(name);
@@ -91,7 +91,7 @@ class Table {
     if (*columns_.step >= cells_.size()) return "has too few cells";
     const std::string_view at = cells_[*columns_.step];
     const auto step = at.empty() ? std::nullopt : common::number_in(at);
-    if (!step || !(*step >= 0 && *step < kMostSteps) ||
+    if (!step || !(*step >= 0 && *step < static_cast<double>(common::kLargestStep)) ||
         *step != static_cast<double>(whole(*step))) {
       return "its step is not a whole number";
     }

@@ -19,6 +19,7 @@
 #include "analyzers/readers/common/one_run.hpp"
 #include "analyzers/readers/common/scalar_tags.hpp"
 #include "analyzers/readers/common/text_lines.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 
 namespace halfscope::analyzers::readers::metrics {
 
@@ -36,7 +37,6 @@ constexpr std::size_t kFoldersLookedAt = 64;  // to tell what a folder is
 constexpr std::size_t kAllFolders = std::numeric_limits<std::size_t>::max();
 constexpr std::int64_t kYear2001 = 1'000'000'000'000;  // in milliseconds
 constexpr std::int64_t kYear2286 = 10'000'000'000'000;
-constexpr std::int64_t kMostSteps = std::int64_t{1} << 53;
 
 struct Row {
   double value = 0;
@@ -54,7 +54,7 @@ std::optional<Row> row_of(std::string_view line) {
   const auto value = common::number_in(words[1]);
   const auto step = words[2].empty() ? 0 : common::integer_in(words[2]);
   if (!time || !value || !step || *time < kYear2001 || *time > kYear2286) return std::nullopt;
-  if (*step < 0 || *step > kMostSteps) return std::nullopt;
+  if (*step < 0 || *step > common::kLargestStep) return std::nullopt;
   return Row{*value, *step};
 }
 

@@ -17,6 +17,7 @@
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/common/peak_table.hpp"
 #include "analyzers/readers/common/text_lines.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/statistics/msprobe_nodes.hpp"
 #include "halfscope/log/mapped_file.hpp"
 
@@ -29,7 +30,6 @@ using log::printable;
 
 constexpr int kLevels = 2;  // DUMP_PATH/step0/rank0/dump.json
 constexpr std::size_t kLookedAt = std::size_t{1} << 12;
-constexpr std::int64_t kMostSteps = std::int64_t{1} << 53;
 
 bool is_dump_file(const log::OpenPath& file) {
   const std::string text = common::beginning_of(file, kLookedAt);
@@ -47,7 +47,7 @@ std::optional<std::int64_t> folder_number(const fs::path& file, std::string_view
     const std::string name = folder.filename().string();
     if (!name.starts_with(word)) continue;
     const auto number = common::integer_in(std::string_view(name).substr(word.size()));
-    if (number && *number >= 0 && *number < kMostSteps) return number;
+    if (number && *number >= 0 && *number < common::kLargestStep) return number;
   }
   return std::nullopt;
 }

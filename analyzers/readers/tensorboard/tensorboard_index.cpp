@@ -8,6 +8,7 @@
 #include <system_error>
 #include <tuple>
 
+#include "analyzers/readers/common/timeline.hpp"
 #include "halfscope/log/event_file.hpp"
 #include "halfscope/log/tensor_value.hpp"
 
@@ -19,7 +20,6 @@ using log::ValueOutline;
 using Plugin = TensorBoardIndex::Plugin;
 
 constexpr std::string_view kOwnTables = "binades/", kOwnNumbers = "exact/";  // docs/run-log.md
-constexpr std::int64_t kMostSteps = std::int64_t{1} << 53;  // differences of steps are numbers too
 constexpr std::uint64_t kProgressBytes = std::uint64_t{1} << 20;
 
 std::uint64_t size_of(const std::vector<log::OpenPath>& files) {
@@ -76,7 +76,7 @@ void TensorBoardIndex::read(std::uint32_t file, const frames::Progress& progress
       reader.reject("a record is not a TensorBoard event");
       continue;
     }
-    if (event.step < -kMostSteps || event.step > kMostSteps) {
+    if (event.step < -common::kLargestStep || event.step > common::kLargestStep) {
       reader.reject(fmt::format("a record's step is {}, beyond 2^53", event.step));
       continue;
     }
