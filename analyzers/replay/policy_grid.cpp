@@ -128,7 +128,8 @@ Grid grid_for(const policy::Policy& policy, const Knobs& knobs, const StepSeries
                       std::any_of(series.seen.begin(), series.seen.end(), in_model)),
             floors(knobs, safe)};
   const auto too_long = [&] {
-    return static_cast<double>(grid.size()) * static_cast<double>(series.seen.size()) > kMostReplayed;
+    return static_cast<double>(grid.size()) * static_cast<double>(series.seen.size()) >
+           kMostReplayed;
   };
   while (too_long() && grid.initial.size() > 1) keep_every_second(grid.initial);
   while (too_long() && grid.interval.size() > 1) keep_every_second(grid.interval);
