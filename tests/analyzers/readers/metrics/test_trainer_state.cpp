@@ -39,7 +39,7 @@ TEST_CASE("trainer state: entries by step, a summary is no step and null is noth
   CHECK(told.scalars.at(20).more.at("gradient_norm") == 1.5);
   CHECK(std::isnan(told.scalars.at(20).more.at("evaluation_loss")));
   CHECK(told.scalars.at(30).loss == 2.125);
-  CHECK(told.scalars.at(30).more.count("gradient_norm") == 0);
+  CHECK_FALSE(told.scalars.at(30).more.contains("gradient_norm"));
   CHECK(!told.scalars.at(30).loss_scale);
   CHECK(told.leaves_open(Gap::tensors));
   CHECK(told.notes.empty());
