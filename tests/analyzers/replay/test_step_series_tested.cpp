@@ -129,8 +129,10 @@ TEST_CASE("Attempts that are missing are not taken as none") {
   log::StepScalars retry = retried(1, {kInf, kInf, 0.5}, 4096);
   const auto without = [&](const char* number) {
     log::StepScalars cut = retry;
-    cut.more.erase(std::string("max_abs/weight_grad/attempt-") + number);
-    cut.more.erase(std::string("loss_scale/attempt-") + number);
+    auto more = cut.more.map();
+    more.erase(std::string("max_abs/weight_grad/attempt-") + number);
+    more.erase(std::string("loss_scale/attempt-") + number);
+    cut.more = more;
     return read({step(0, 0.5), cut});
   };
   const replay::StepSeries first = without("0");
