@@ -11,7 +11,6 @@
 namespace halfscope::analyzers::scale_history {
 namespace {
 
-constexpr std::uint64_t kMany = 3;
 constexpr double kMostAtOnce = 3;  // doublings between two lines that are surely growth
 
 /// Clean steps between two doublings, at the most: where lines show several in few steps. A scale

@@ -11,6 +11,9 @@ namespace halfscope::analyzers::scale_history {
 /// Clean steps before growth: frameworks set as many, or more.
 inline constexpr std::uint64_t kLeastWindow = 100;
 
+/// Fewer than these are few in the shortest log: TimelineFacts::many_skipped().
+inline constexpr std::uint64_t kMany = 3;
+
 /// Whether these are more than 5 % of the steps.
 bool more_than_few(std::uint64_t count, std::uint64_t of);
 

@@ -20,8 +20,7 @@ namespace {
 
 constexpr std::uint64_t kLeastInVain = 10;  // a scale that starts high needs some skipped steps
 constexpr double kMost = 0.5;               // of the steps
-constexpr std::uint64_t kMany = 3;
-constexpr std::size_t kFewNamed = 3;  // steps, as answers name them one by one
+constexpr std::size_t kFewNamed = 3;        // steps, as answers name them one by one
 /// Steps that a start may cost: from 2^32 to 1 by halves, each after two overflows.
 constexpr std::uint64_t kLongestStart = 64;
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "halfscope/table/boundary.hpp"
 #include "halfscope/table/count/largest_magnitude.hpp"
 #include "halfscope/table/count/moment_sums.hpp"
 
@@ -31,9 +32,7 @@ TensorView view_at(std::uintptr_t address, std::size_t count, const std::string&
 std::optional<double> largest_in(const BinadeTable& table) {
   if (table.specials().nan != 0) return std::numeric_limits<double>::quiet_NaN();
   if (table.infinities() != 0) return std::numeric_limits<double>::infinity();
-  if (const std::optional<Magnitude> m = table.largest()) {
-    return std::ldexp(static_cast<double>(kFractionUnit + m->fraction), m->exponent - 52);
-  }
+  if (const std::optional<Magnitude> m = table.largest()) return to_double(*m);
   return table.specials().zero != 0 ? std::optional(0.0) : std::nullopt;
 }
 
