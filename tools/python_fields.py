@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from halfscope._records import Record, field
+from halfscope._records import Bounds, Record, field
 '''
 
 
@@ -101,7 +101,8 @@ class Writer:
             if kind == "array":
                 items = part.get("items") or {"anyOf": part.get("prefixItems", [{}])}
                 text, inner = self.type_of(items, field, parent, schema)
-                said.append(f"list[{text}]")
+                pair = part.get("minItems") == part.get("maxItems") == 2
+                said.append("Bounds" if pair and text == "float" else f"list[{text}]")
             elif kind == "object":
                 more = part.get("additionalProperties")
                 of = self.type_of(more, field, parent, schema)[0] if more else "Any"

@@ -3,6 +3,7 @@
 
 import functools
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +13,7 @@ FOLDER = Path(__file__).parent / "charts"  # reports/assets/charts
 WIDTH = 640  # pixels
 TITLE = 40  # pixels that a title takes, which a page has outside of the chart
 FONT = "Arial, 'Liberation Sans', Helvetica, sans-serif"  # vl-convert has its widths everywhere
+WIDEST = 1.25  # DejaVu Sans beside Arial: what a reader without these fonts may have
 
 
 @functools.lru_cache(maxsize=None)
@@ -103,7 +105,7 @@ class Chart:
     def svg(self, **options):
         """The chart as SVG text. options: as for spec()."""
         convert = part("vl_convert", "a chart as SVG", "vl-convert-python")
-        return convert.vegalite_to_svg(_still(self.spec(**options)))
+        return _at_size(convert.vegalite_to_svg(_larger(_still(self.spec(**options)))))
 
     def png(self, *, scale=2, **options):
         """The chart as the bytes of a PNG file. scale: pixels of the picture for one of the chart."""
@@ -133,12 +135,26 @@ class Chart:
 
 
 def _still(spec):
-    """Without the points that are not seen and only hovered over, and with place for the texts of a
-    reader whose fonts are wider."""
-    spec = {**spec, "padding": {"left": 16, "top": 5, "right": 12, "bottom": 5}}
-    if "layer" in spec:
-        spec["layer"] = [layer for layer in spec["layer"] if not _is_hovered(layer.get("mark"))]
-    return spec
+    """Without the points that are not seen and only hovered over."""
+    if "layer" not in spec:
+        return spec
+    return {**spec, "layer": [layer for layer in spec["layer"] if not _is_hovered(layer.get("mark"))]}
+
+
+def _larger(spec):
+    """All texts as large as they are in the widest font of a reader: an SVG has its texts where they
+    were laid out, and they must not meet in another font."""
+    if isinstance(spec, list):
+        return [_larger(value) for value in spec]
+    if not isinstance(spec, dict):
+        return spec
+    return {name: value * WIDEST if name.lower().endswith("fontsize") else
+            value if name == "datasets" else _larger(value) for name, value in spec.items()}
+
+
+def _at_size(svg):
+    """Texts of _larger() in their own size, where they are."""
+    return re.sub(r'font-size="([\d.]+)px"', lambda size: f'font-size="{float(size[1]) / WIDEST:g}px"', svg)
 
 
 def _is_hovered(mark):

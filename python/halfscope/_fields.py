@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from halfscope._records import Record, field
+from halfscope._records import Bounds, Record, field
 
 
 class ByScale(Record):
@@ -255,8 +255,8 @@ class Mass(Record):
     """The field `mass` of halfscope analyze --json: docs/json.md."""
 
     __slots__ = ()
-    l1: float | list[float]
-    l2: float | list[float]
+    l1: float | Bounds
+    l2: float | Bounds
 
 
 class LostMass(Record):
@@ -334,7 +334,7 @@ class PeakPerStep(Record):
 
     __slots__ = ()
     step: int
-    max_abs: float | None | list[float]
+    max_abs: float | None | Bounds
     nan: bool | None
     inf: bool | None
     min_abs_nonzero_at_least: float | None
@@ -347,7 +347,7 @@ class Peak(Record):
     log: str
     name: str
     role: Literal['weight_grad', 'activation_grad', 'local_weight_grad', 'activation', 'weight', 'weight_after', 'master_weight', 'update', 'optimizer_state', 'loss', 'unknown']
-    max_abs: float | None | list[float]
+    max_abs: float | None | Bounds
     max_abs_step: int | None
     min_abs_nonzero_at_least: float | None
     nan_steps: list[int]
@@ -483,7 +483,7 @@ class Timeline(Record):
     skipped_steps: list[int]
     skipped: int | list[int] | list[int | None] | None
     state: Literal['normal', 'slow_start', 'skipping', 'collapsed', 'broken', 'not_needed', 'unknown']
-    skipped_share: float | list[float] | None
+    skipped_share: float | Bounds | None
     collapsed_since: int | None
     nonfinite_since: int | None
     nonfinite: list[Nonfinite] | None
@@ -547,16 +547,16 @@ class UnderflowShare(Record):
     """The field `underflow_share` of halfscope analyze --json: docs/json.md."""
 
     __slots__ = ()
-    largest: list[float]
+    largest: Bounds
     largest_step: int
     first_steps: int | None
-    median: list[float]
-    last: list[float]
+    median: Bounds
+    last: Bounds
     last_step: int
     steps: int
     steps_above: dict[str, int]
     above_since: dict[str, int]
-    columns: list[list[float]] | None
+    columns: list[Bounds] | None
 
 
 class Fp8TensorFindings(Record):
@@ -571,15 +571,15 @@ class Fp8TensorFindings(Record):
     columnwise: bool | None
     judged: bool
     underflow_share: UnderflowShare | None
-    overflow_share_largest: list[float] | None
+    overflow_share_largest: Bounds | None
     overflow_share_largest_step: int | None
-    scale_inv_least: list[float] | None
+    scale_inv_least: Bounds | None
     scale_inv_least_step: int | None
-    scale_inv_most: list[float] | None
+    scale_inv_most: Bounds | None
     scale_inv_most_step: int | None
-    mse_largest: list[float] | None
+    mse_largest: Bounds | None
     mse_largest_step: int | None
-    mse_last: list[float] | None
+    mse_last: Bounds | None
     mse_last_step: int | None
     _nested = {
         'underflow_share': UnderflowShare,
@@ -781,7 +781,7 @@ class FlushedAt1(Record):
     __slots__ = ()
     count: int | list[int]
     of: int | list[int]
-    share: float | list[float]
+    share: float | Bounds
 
 
 class FlushedAtRecommended(Record):
@@ -790,7 +790,7 @@ class FlushedAtRecommended(Record):
     __slots__ = ()
     count: int | list[int]
     of: int | list[int]
-    share: float | list[float]
+    share: float | Bounds
 
 
 class PerLayer(Record):
@@ -933,7 +933,7 @@ class Skip(Record):
     steps: int
     exceedances: int | list[int]
     probability: float
-    interval: list[float]
+    interval: Bounds
     confidence: float
 
 
@@ -968,8 +968,8 @@ class Dynamic(Record):
     policy: str
     init: float
     growth_interval: int
-    expected_skip_rate: float | list[float] | None
-    expected_skip_interval: list[float] | None
+    expected_skip_rate: float | Bounds | None
+    expected_skip_interval: Bounds | None
     why: str
 
 
@@ -1016,11 +1016,11 @@ class TensorUnderflowShare(Record):
     """The field `underflow_share` of halfscope recommend --json: docs/json.md."""
 
     __slots__ = ()
-    largest: list[float]
+    largest: Bounds
     largest_step: int
     first_steps: int | None
-    median: list[float]
-    last: list[float]
+    median: Bounds
+    last: Bounds
     last_step: int
     steps: int
     steps_above: dict[str, int]
@@ -1039,15 +1039,15 @@ class Tensor(Record):
     columnwise: bool | None
     judged: bool
     underflow_share: TensorUnderflowShare | None
-    overflow_share_largest: list[float] | None
+    overflow_share_largest: Bounds | None
     overflow_share_largest_step: int | None
-    scale_inv_least: list[float] | None
+    scale_inv_least: Bounds | None
     scale_inv_least_step: int | None
-    scale_inv_most: list[float] | None
+    scale_inv_most: Bounds | None
     scale_inv_most_step: int | None
-    mse_largest: list[float] | None
+    mse_largest: Bounds | None
     mse_largest_step: int | None
-    mse_last: list[float] | None
+    mse_last: Bounds | None
     mse_last_step: int | None
     _nested = {
         'underflow_share': TensorUnderflowShare,
@@ -1191,7 +1191,7 @@ class Run(Record):
     lost_to_zero: int | list[int]
     not_finite: int | list[int]
     underflow_identifiable: bool
-    loss_scales: list[float] | None
+    loss_scales: Bounds | None
     steps_with_scalars: int
     skipped: list[int]
     lost: int | list[int]
@@ -1537,8 +1537,8 @@ class Tuned(Record):
     within_target: bool
     tried: int
     paste: Paste | None
-    mean_flushed_share: list[float] | None
-    worst_flushed_share: list[float] | None
+    mean_flushed_share: Bounds | None
+    worst_flushed_share: Bounds | None
     worst_flushed_step: int | None
     _nested = {
         'paste': Paste,
@@ -1588,8 +1588,8 @@ class PolicyTrace(Record):
     error: None | Error
     fate: Literal['ran', 'error', 'floor', 'zero', 'infinity'] | None
     skipped_in_model: int | None
-    mean_flushed_share: list[float] | None
-    worst_flushed_share: list[float] | None
+    mean_flushed_share: Bounds | None
+    worst_flushed_share: Bounds | None
     worst_flushed_step: int | None
     parts: list[Part] | None
     traps: list[Trap] | None

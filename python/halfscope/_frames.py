@@ -2,7 +2,7 @@
 """Lists of records as columns, for pandas and Arrow.
 
 The columns follow from the record's class, not from the log: a script that works with one log works
-with all. A count that may be known between bounds only is three columns: NAME (none where it is not
+with all. A number that may be known between bounds only is three columns: NAME (none where it is not
 exact), NAME_low and NAME_high.
 """
 
@@ -30,8 +30,8 @@ def _kind(said):
     words = _words(said)
     scalars = [word for word in words if word in _SCALARS]
     lists = [word for word in words if word.startswith("list[")]
-    if scalars and lists:
-        return "bounds " + scalars[0]
+    if "Bounds" in words or scalars and lists:
+        return "bounds " + (scalars or ["float"])[0]
     if lists and len(words) == 1:
         of = _words(lists[0][len("list["):-1])
         return f"list {of[0]}" if of and of[0] in _SCALARS else None
@@ -50,7 +50,7 @@ def _add_record(columns, record, fields, nested, before=""):
         value = record.get(field) if record is not None else None
         if kind and kind.startswith("bounds "):
             low, high = value if isinstance(value, list) else (value, value)
-            exact = None if isinstance(value, list) else value
+            exact = low if low == high else None
             for ending, each in (("", exact), ("_low", low), ("_high", high)):
                 _add(columns, name + ending, kind.split()[1], each)
         elif kind:

@@ -3,6 +3,8 @@
 
 import keyword
 
+Bounds = list[float]  # low and high
+
 
 def _field(attribute):
     """The field of an attribute: from_ is `from`, a word of Python."""

@@ -50,7 +50,7 @@ class Result:
 
         Columns are named as the fields of docs/json.md, those of an object in a field FIELD_NAME.
         The columns of a table do not depend on the log: what it cannot answer is missing (NA). A
-        count that may be known between bounds only is three columns: NAME (NA where it is not
+        number that may be known between bounds only is three columns: NAME (NA where it is not
         exact), NAME_low and NAME_high. Needs pandas.
         """
         return _frames.to_pandas(self._columns(table))

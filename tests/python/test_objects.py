@@ -208,6 +208,20 @@ def test_columns_follow_from_the_class(found, bounded):
     assert low < high
 
 
+def test_bounds_are_columns_of_numbers(advice):
+    """What JSON always has as [low, high], exact or not."""
+    policies = halfscope.policies(LOG)
+    columns = policies._columns("policies")
+    rows = zip(*(columns[f"mean_flushed_share{end}"][1] for end in ("", "_low", "_high")))
+    assert [*rows] == [(low if low == high else None, low, high)
+                       for low, high in (trace.mean_flushed_share or (None, None) for trace in policies)]
+    interval = {name: values for name, (_, values) in advice._columns("scales").items()
+                if name.startswith("skip_interval")}
+    assert interval == {"skip_interval": [None] * len(advice.scales),
+                        "skip_interval_low": [row.skip.interval[0] for row in advice.scales],
+                        "skip_interval_high": [row.skip.interval[1] for row in advice.scales]}
+
+
 def test_formats_are_rows():
     pytest.importorskip("pandas")
     result = halfscope.analyze(LOG, formats=True)
