@@ -17,6 +17,7 @@
 #include "analyzers/readers/metrics/metrics_csv.hpp"
 #include "analyzers/readers/metrics/mlflow.hpp"
 #include "analyzers/readers/metrics/trainer_state.hpp"
+#include "analyzers/readers/record/record_log.hpp"
 #include "analyzers/readers/run_log/ranks.hpp"
 #include "analyzers/readers/run_log/read_run_log.hpp"
 #include "analyzers/readers/run_log/run_samples.hpp"
@@ -26,6 +27,7 @@
 #include "analyzers/readers/statistics/te_statistics.hpp"
 #include "analyzers/readers/tensorboard/tensorboard.hpp"
 #include "analyzers/readers/tensors/file_samples.hpp"
+#include "analyzers/readers/tensors/step_parts.hpp"
 #include "analyzers/readers/tensors/tensor_folder.hpp"
 #include "analyzers/readers/tensors/tensor_frames.hpp"
 #include "analyzers/readers/wandb/wandb.hpp"
@@ -64,7 +66,7 @@ bool has_ranks(const log::OpenPath& log) {
 
 void read_rank_folders(const log::OpenPath& log, const TimelineSelection& s, const Visitor& visit,
                        Notes& notes, const Progress& progress) {
-  readers::run_log::read_ranks(log, s, visit, notes, progress);
+  readers::run_log::join_ranks(readers::run_log::rank_parts(log, s), visit, notes, progress);
 }
 
 bool folder_holds(const log::OpenPath& log, bool (*holds)(const log::OpenPath&)) {
@@ -141,8 +143,9 @@ using run_log::visit_run_samples;
 
 // In this order a folder is asked what it is: run logs, whatever else lies in them, first.
 constexpr std::array kKinds = {
-    Kind{has_ranks, read_rank_folders, visit_run_samples, true, false},
-    Kind{is_run_log, read_run_log, visit_run_samples, true, false},
+    Kind{has_ranks, read_rank_folders, visit_run_samples, true, false, true, run_log::rank_parts},
+    Kind{is_run_log, read_run_log, visit_run_samples, true, false, true, run_log::rank_parts},
+    Kind{record::is_record, record::read_record, nullptr, true, false, true, record::record_parts},
     Kind{tensorboard::is_tensorboard, tensorboard::read_tensorboard},
     Kind{wandb::is_wandb, wandb::read_wandb},
     Kind{statistics::is_te_statistics, statistics::read_te_statistics},
@@ -154,8 +157,10 @@ constexpr std::array kKinds = {
     Kind{metrics::is_mlflow, metrics::read_mlflow, nullptr, false},
     Kind{console::is_deepspeed_csv, console::read_deepspeed_csv, nullptr, false},
     Kind{console::is_console_log, console::read_console_log, nullptr, false},
-    Kind{has_tensor_files, read_tensor_files, read_whole_files, true, true, false},
-    Kind{has_torch_files, read_tensor_files, read_whole_files, true, false, false},
+    Kind{has_tensor_files, read_tensor_files, read_whole_files, true, true, false,
+         tensors::step_parts},
+    Kind{has_torch_files, read_tensor_files, read_whole_files, true, false, false,
+         tensors::step_parts},
     Kind{is_file, read_one_tensor_file, read_whole_files, true, false, false},
 };
 static_assert(kKinds.size() == common::kKindNames.size());
@@ -222,7 +227,7 @@ std::string files_text(const log::OpenPath& log) {
 void read_log(const Log& log, const Selection& selection, const Visitor& visit, Notes& notes,
               const Progress& progress) {
   const std::string shown = printable(log.path().string());
-  if (!input::exists(log.path())) {
+  if (log.kinds().empty() && !input::exists(log.path())) {
     throw BadInput(shown + ": no such file or folder; check the path");
   }
   if (log::is_of_kernel(log.path())) {
@@ -242,7 +247,42 @@ void read_log(const Log& log, const Selection& selection, const Visitor& visit, 
                  common::names_of_kinds() + " (docs/logs.md)" + files_text(log.opened()));
 }
 
+/// A log that is one part.
+frames::Part whole(const Log& log, const Selection& selection) {
+  frames::Part part;
+  part.log = log.path().string();
+  part.facts = [log] {
+    const bool has_whole = std::ranges::any_of(
+        log.kinds(), [](const Kind* kind) { return kind->read_whole != nullptr; });
+    return frames::PartFacts{.whole_steps = has_whole ? 1u : 0u};
+  };
+  part.read = [log, selection](const Visitor& visit, Notes& notes, const Progress& progress) {
+    for_each_frame(log, selection, visit, notes, progress);
+  };
+  return part;
+}
+
 }  // namespace
+
+std::vector<fs::path> all_logs(const std::vector<fs::path>& logs) {
+  std::vector<fs::path> all;
+  for (const fs::path& log : logs) std::ranges::move(record::logs_in(log), std::back_inserter(all));
+  return all;
+}
+
+frames::Parts parts_of(const Log& log, const Selection& selection) {
+  const auto kinds = log.kinds();
+  if (kinds.size() != 1 || kinds.front()->parts == nullptr) return {whole(log, selection)};
+  return kinds.front()->parts(log.opened(), selection);
+}
+
+frames::Parts ranks_of(const Log& log, const Selection& selection) {
+  frames::Parts parts = parts_of(log, selection);
+  const frames::Part& first = parts.front();
+  const bool complete = first.of == parts.size() && first.log == parts.back().log;
+  if (!complete || !first.facts().manifest) parts.clear();
+  return parts;
+}
 
 void for_each_frame(const Log& log, const Selection& selection, const Visitor& visit, Notes& notes,
                     const Progress& progress) {

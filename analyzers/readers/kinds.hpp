@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analyzers/frames/part.hpp"
 #include "analyzers/frames/whole_tensors.hpp"
 #include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/logs.hpp"
@@ -33,6 +34,8 @@ struct Kind {
   bool joins = true;
   /// Whether its logs may tell of steps, of what ran or of magnitudes: all but tensor files.
   bool has_scalars = true;
+  /// The parts that a log of it is counted by; null: the whole log is one.
+  frames::Parts (*parts)(const log::OpenPath& log, const frames::Selection& selection) = nullptr;
 };
 
 std::span<const Kind> kinds();
@@ -53,5 +56,15 @@ bool may_have_scalars(const Log& log);
 void for_each_frame(const Log& log, const frames::Selection& selection,
                     const frames::Visitor& visit, frames::Notes& notes,
                     const frames::Progress& progress = {});
+
+/// The same logs, a record of several as these.
+std::vector<std::filesystem::path> all_logs(const std::vector<std::filesystem::path>& logs);
+
+/// The parts that a log is counted by: at least one. They keep what they need of it.
+frames::Parts parts_of(const Log& log, const frames::Selection& selection);
+
+/// Those that are the ranks of a run; empty where some are missing, so that no sum over them is
+/// known.
+frames::Parts ranks_of(const Log& log, const frames::Selection& selection);
 
 }  // namespace halfscope::analyzers::readers

@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include "analyzers/readers/run_log/ranks.hpp"
+#include "analyzers/readers/kinds.hpp"
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/underflow/step_facts.hpp"
 
@@ -110,15 +110,19 @@ double bound_of(long double sum, std::size_t ranks, Format format) {
 /// What one log says; empty where its ranks hold the same, so that the sum was taken before.
 std::optional<RankSum> of_log(const Analysis& analysis, const Recommendation& advice,
                               const Selection& selection, const underflow::LogFindings& log) {
-  const log::OpenPath opened{std::filesystem::path(log.name)};
-  const std::size_t ranks = readers::run_log::rank_count(opened);
+  if (!log.manifest) return std::nullopt;
+  Selection exact = selection;  // the target's boundaries, on values
+  exact.target = analysis.target.format;
+  const frames::Parts parts = readers::ranks_of(readers::Log(log.name), exact);
+  const std::size_t ranks = parts.size();
   if (ranks < 2) return std::nullopt;
   const int divide_log2 = static_cast<int>(std::bit_width(ranks - 1));  // ceil(log2 W)
   Ranks found(analysis, log, advice, divide_log2);
-  Selection exact = selection;  // the target's boundaries, on values
-  exact.target = analysis.target.format;
-  readers::run_log::for_each_rank_frame(
-      opened, exact, [&](std::size_t rank, Frame&& frame) { found.add(rank, frame); });
+  frames::Notes known;  // of an earlier reading
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const auto take = [&](Frame&& frame) { found.add(rank, frame); };
+    parts[rank].read({take, {}, {}, {}}, known, {});
+  }
   const long double largest = found.largest_sum();
   if (!found.differ || largest <= 0) return std::nullopt;
 

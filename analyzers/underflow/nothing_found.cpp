@@ -10,6 +10,7 @@
 #include "analyzers/frames/quantised.hpp"
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/kinds.hpp"
+#include "analyzers/readers/record/record_log.hpp"
 
 namespace halfscope::analyzers::underflow {
 
@@ -62,7 +63,10 @@ void refuse_empty(const readers::Log& log, const Selection& selection) {
   everything.first_step = std::numeric_limits<std::int64_t>::min();
   everything.end_step = std::numeric_limits<std::int64_t>::max();
   // Which scale no values carry is no question: said here, it is asked of no tensor file.
-  if (!readers::common::is_run_log(log.path()) && log::rank_folders(log.path()).empty()) {
+  const bool tells_scales = readers::common::is_run_log(log.path()) ||
+                            !log::rank_folders(log.path()).empty() ||
+                            readers::record::is_record(log.opened());
+  if (!tells_scales) {
     everything.recorded_scale = 1.0;
     everything.scale_tag.reset();
   }

@@ -183,7 +183,7 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   analysis.loss_scale = selection.loss_scale;
   Selection wanted = selection;
   wanted.target = target.format;
-  for (const std::filesystem::path& log : logs) {
+  for (const std::filesystem::path& log : readers::all_logs(logs)) {
     const readers::Log& at = opened.at(log);
     const bool wanted_beside = companion && readers::may_have_scalars(at);
     const Visitor beside = wanted_beside ? companion(at.path().string()) : Visitor();

@@ -10,6 +10,8 @@ namespace halfscope::cli::commands {
 void add_analyze(options::Parser& parser);
 void add_recommend(options::Parser& parser);
 void add_report(options::Parser& parser);
+void add_count(options::Parser& parser);
+void add_merge(options::Parser& parser);
 void add_compare(options::Parser& parser);
 void add_policies(options::Parser& parser);
 void add_simulate(options::Parser& parser);

@@ -9,9 +9,10 @@
 namespace halfscope::analyzers::readers::common {
 
 /// In the order of kinds().
-inline constexpr std::array<std::string_view, 16> kKindNames = {
+inline constexpr std::array<std::string_view, 17> kKindNames = {
     "folders of a run log for each rank",
     "run logs (a folder with run.json)",
+    "records of 'halfscope count'",
     "TensorBoard event files",
     "Weights & Biases histories (JSON)",
     "Transformer Engine statistics logs",

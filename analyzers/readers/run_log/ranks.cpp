@@ -2,11 +2,15 @@
 #include "analyzers/readers/run_log/ranks.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
+#include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "analyzers/readers/run_log/read_run_log.hpp"
 
@@ -14,6 +18,8 @@ namespace halfscope::analyzers::readers::run_log {
 
 using frames::Frame;
 using frames::Notes;
+using frames::Part;
+using frames::Parts;
 using frames::Selection;
 
 namespace {
@@ -26,9 +32,9 @@ struct Frames {
   std::vector<Frame> frames;
 };
 
-std::string where(const std::filesystem::path& rank, const Frame& frame) {
-  return log::printable(rank.string()) + ": tensor '" + log::printable(frame.name) + "', step " +
-         std::to_string(frame.step);
+std::string where(const Part& rank, const Frame& frame) {
+  return log::printable(rank.log + "/" + rank.name) + ": tensor '" + log::printable(frame.name) +
+         "', step " + std::to_string(frame.step);
 }
 
 /// The largest magnitude of a frame, unscaled; infinity and NaN are themselves.
@@ -51,7 +57,7 @@ void tell_peak(const Frame& frame, const frames::PeakVisitor& peak) {
         .loss_scale = scaled ? std::optional(frame.scale) : std::nullopt});
 }
 
-void add_rank(Frames& all, Frame&& frame, bool sharded, const std::filesystem::path& rank,
+void add_rank(Frames& all, Frame&& frame, bool sharded, const Part& rank,
               const frames::PeakVisitor& peak, Notes& notes) {
   const auto [at, is_new] = all.index.try_emplace({frame.step, frame.name}, all.frames.size());
   if (is_new) {
@@ -76,66 +82,101 @@ void add_rank(Frames& all, Frame&& frame, bool sharded, const std::filesystem::p
   first.table.merge(frame.table);
 }
 
-std::vector<log::StepScalars> selected(const log::RunLog& log, const Selection& selection) {
-  std::vector<log::StepScalars> scalars = log.scalars();
-  std::erase_if(scalars, [&](const auto& step) { return !frames::in_steps(selection, step.step); });
-  return scalars;
+/// Shards that are not there would be missing from every sum.
+void require_all_ranks(const Parts& ranks, Notes& notes) {
+  const Part& first = ranks.front();
+  if (ranks.size() == first.of) return;
+  notes.push_back(log::printable(first.log) + ": holds " + std::to_string(ranks.size()) +
+                  " ranks, its manifest says " + std::to_string(first.of) +
+                  "; sharded tensors are incomplete");
 }
 
-/// Shards that are not there would be missing from every sum.
-void require_all_ranks(const std::vector<std::filesystem::path>& ranks,
-                       const log::Manifest& manifest, Notes& notes) {
-  if (static_cast<int>(ranks.size()) == manifest.world_size) return;
-  notes.push_back(log::printable(ranks.front().parent_path().string()) + ": holds " +
-                  std::to_string(ranks.size()) + " ranks, its manifest says " +
-                  std::to_string(manifest.world_size) + "; sharded tensors are incomplete");
+/// A run log that is opened when it is asked for first, and closed when it has been read.
+class OneRank {
+ public:
+  explicit OneRank(log::OpenPath folder) : folder_(std::move(folder)) {}
+  const log::RunLog& opened(const frames::Progress& progress) {
+    if (!log_) log_.emplace(folder_, progress);
+    return *log_;
+  }
+  void close() { log_.reset(); }
+
+ private:
+  log::OpenPath folder_;
+  std::optional<log::RunLog> log_;
+};
+
+/// Of a folder "rank-0003".
+std::optional<std::uint64_t> number_of_rank(const std::filesystem::path& folder) {
+  constexpr std::string_view kRank = "rank-";
+  const std::string name = folder.filename().string();
+  if (!name.starts_with(kRank)) return std::nullopt;
+  std::uint64_t rank = 0;
+  const char* const end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + kRank.size(), end, rank);
+  return error == std::errc() && stop == end ? std::optional(rank) : std::nullopt;
+}
+
+Part part_of(const log::OpenPath& folder, const Selection& selection) {
+  const auto rank = std::make_shared<OneRank>(folder);
+  Part part;
+  part.facts = [rank] {
+    const log::RunLog& log = rank->opened({});
+    return frames::PartFacts{log.manifest(), log.samples().size()};
+  };
+  part.read = [rank, selection](const frames::Visitor& visit, Notes& notes,
+                                const frames::Progress& progress) {
+    read_run_log(rank->opened(progress), selection, visit, notes, progress);
+    rank->close();
+  };
+  return part;
 }
 
 }  // namespace
 
-void read_ranks(const log::OpenPath& folder, const Selection& selection,
-                const frames::Visitor& visit, Notes& notes, const frames::Progress& progress) {
-  const std::vector<std::filesystem::path> ranks = log::rank_folders(folder.path);
+void join_ranks(const Parts& ranks, const frames::Visitor& visit, Notes& notes,
+                const frames::Progress& progress) {
   Frames all;
-  std::vector<log::Role> sharded;
-  for (const std::filesystem::path& rank : ranks) {
-    const log::RunLog log(folder.at(rank), progress);
-    if (rank == ranks.front()) {
-      sharded = log.manifest().sharded;
-      require_all_ranks(ranks, log.manifest(), notes);
-    }
+  const std::vector<log::Role> sharded = ranks.front().facts().manifest->sharded;
+  require_all_ranks(ranks, notes);
+  for (const Part& rank : ranks) {
     const auto take = [&](Frame&& frame) {
-      const bool adds = std::find(sharded.begin(), sharded.end(), frame.role) != sharded.end();
+      const bool adds = std::ranges::find(sharded, frame.role) != sharded.end();
       add_rank(all, std::move(frame), adds, rank, visit.peak, notes);
     };
     frames::Visitor of_rank{take, visit.peak, {}, {}};
-    if (rank == ranks.front()) {
+    std::vector<log::StepScalars> scalars;
+    if (&rank == &ranks.front()) {
       of_rank.manifest = visit.manifest;
       of_rank.scalars = visit.scalars;
+    } else if (visit.other_rank) {
+      of_rank.scalars = [&](const log::StepScalars& step) { scalars.push_back(step); };
     }
-    read_run_log(log, selection, of_rank, notes, progress);
-    if (rank != ranks.front() && visit.other_rank) visit.other_rank(selected(log, selection));
+    rank.read(of_rank, notes, progress);
+    if (&rank != &ranks.front() && visit.other_rank) visit.other_rank(scalars);
   }
   for (Frame& frame : all.frames) visit.frame(std::move(frame));
 }
 
-std::size_t rank_count(const log::OpenPath& log) {
-  if (!std::filesystem::is_directory(log.path)) return 0;
-  const std::vector<std::filesystem::path> ranks = log::rank_folders(log.path);
-  if (ranks.empty()) return 0;
-  const int wanted = log::RunLog(log.at(ranks.front())).manifest().world_size;
-  return static_cast<int>(ranks.size()) == wanted ? ranks.size() : 0;
-}
-
-void for_each_rank_frame(const log::OpenPath& log, const Selection& selection,
-                         const std::function<void(std::size_t rank, Frame&&)>& visit) {
-  Notes known;  // of an earlier reading
-  std::size_t rank = 0;
-  for (const std::filesystem::path& folder : log::rank_folders(log.path)) {
-    const auto take = [&](Frame&& frame) { visit(rank, std::move(frame)); };
-    read_run_log(log::RunLog(log.at(folder)), selection, {take, {}, {}, {}}, known, {});
-    ++rank;
+Parts rank_parts(const log::OpenPath& log, const Selection& selection) {
+  std::vector<std::filesystem::path> folders = log::rank_folders(log.path);
+  const bool one = folders.empty();
+  if (one) folders.push_back(log.path);
+  const auto own_rank = one ? number_of_rank(log.path) : std::nullopt;
+  Parts parts;
+  for (const std::filesystem::path& folder : folders) {
+    Part part = part_of(log.at(folder), selection);
+    part.log = (own_rank ? log.path.parent_path() : log.path).string();
+    if (const auto rank = one ? own_rank : number_of_rank(folder)) {
+      part.index = *rank;
+      part.name = folder.filename().string();
+    }
+    parts.push_back(std::move(part));
   }
+  if (one && !own_rank) return parts;
+  const std::optional<log::Manifest> first = parts.front().facts().manifest;
+  for (Part& part : parts) part.of = static_cast<std::uint64_t>(first->world_size);
+  return parts;
 }
 
 }  // namespace halfscope::analyzers::readers::run_log

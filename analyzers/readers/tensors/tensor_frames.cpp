@@ -232,16 +232,6 @@ std::vector<FileFrames> read_files(const TensorFolder& folder, std::span<const S
   return read;
 }
 
-std::vector<StepFile> selected_files(const TensorFolder& folder, const Selection& s) {
-  std::vector<StepFile> files;
-  for (const StepFile& file : folder.files) {
-    if (frames::in_steps(s, file.step)) files.push_back(file);
-  }
-  const bool several = !files.empty() && files.front().step != files.back().step;
-  for (StepFile& file : files) file.among_steps = several;
-  return files;
-}
-
 /// Takes what the files hold, in their order, and passes it on step by step.
 class FolderFrames {
  public:
@@ -324,9 +314,24 @@ void read_tensor_file(const log::OpenPath& opened, const Selection& s, const Vis
   if (!s.recorded_scale && !file.scaled) notes.push_back(unscaled_note(shown));
 }
 
+std::vector<StepFile> selected_files(const TensorFolder& folder, const Selection& s) {
+  std::vector<StepFile> files;
+  for (const StepFile& file : folder.files) {
+    if (frames::in_steps(s, file.step)) files.push_back(file);
+  }
+  const bool several = !files.empty() && files.front().step != files.back().step;
+  for (StepFile& file : files) file.among_steps = several;
+  return files;
+}
+
 void read_tensor_folder(const TensorFolder& folder, const Selection& s, const Visitor& visit,
                         Notes& notes, const Progress& progress) {
-  const std::vector<StepFile> files = selected_files(folder, s);
+  read_step_files(folder, selected_files(folder, s), s, visit, notes, progress);
+}
+
+void read_step_files(const TensorFolder& folder, std::span<const StepFile> files,
+                     const Selection& s, const Visitor& visit, Notes& notes,
+                     const Progress& progress) {
   std::uint64_t bytes = 0;
   for (const StepFile& file : files) bytes += file.bytes;
   Meter meter(progress, bytes);
@@ -334,7 +339,7 @@ void read_tensor_folder(const TensorFolder& folder, const Selection& s, const Vi
   // So many at a time: their tables are held until their turn comes.
   const std::size_t batch = 4 * static_cast<std::size_t>(tbb::info::default_concurrency());
   for (std::size_t first = 0; first < files.size(); first += batch) {
-    const auto part = std::span(files).subspan(first, std::min(batch, files.size() - first));
+    const auto part = files.subspan(first, std::min(batch, files.size() - first));
     std::vector<FileFrames> read = read_files(folder, part, s, meter);
     for (std::size_t i = 0; i < part.size(); ++i) frames.take(part[i], std::move(read[i]));
   }

@@ -3,6 +3,9 @@
 // steps).
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "analyzers/frames/source.hpp"
 #include "analyzers/readers/tensors/tensor_folder.hpp"
 
@@ -18,5 +21,13 @@ void read_tensor_file(const log::OpenPath& opened, const frames::Selection& sele
 void read_tensor_folder(const TensorFolder& folder, const frames::Selection& selection,
                         const frames::Visitor& visit, frames::Notes& notes,
                         const frames::Progress& progress);
+
+/// The files whose steps are selected.
+std::vector<StepFile> selected_files(const TensorFolder& folder,
+                                     const frames::Selection& selection);
+/// read_tensor_folder of some of these.
+void read_step_files(const TensorFolder& folder, std::span<const StepFile> files,
+                     const frames::Selection& selection, const frames::Visitor& visit,
+                     frames::Notes& notes, const frames::Progress& progress);
 
 }  // namespace halfscope::analyzers::readers::tensors

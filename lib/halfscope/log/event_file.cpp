@@ -41,19 +41,6 @@ void append_checksum(std::string& record, std::string_view of) {
   record.append(reinterpret_cast<const char*>(bytes), sizeof bytes);
 }
 
-std::string framed(const proto::Event& event) {
-  const std::size_t size = event.ByteSizeLong();
-  unsigned char length[kLengthBytes];
-  boost::endian::store_little_u64(length, size);
-  std::string record;
-  record.reserve(size + kFramingBytes);
-  record.append(reinterpret_cast<const char*>(length), sizeof length);
-  append_checksum(record, record);
-  event.AppendToString(&record);
-  append_checksum(record, std::string_view(record).substr(kHeaderBytes));
-  return record;
-}
-
 double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -83,6 +70,19 @@ std::optional<std::uint64_t> record_length(std::string_view header) {
   const std::string_view length = header.substr(0, kLengthBytes);
   if (masked_crc32c(length) != checksum_at(header.data() + kLengthBytes)) return std::nullopt;
   return boost::endian::load_little_u64(unsigned_bytes(length.data()));
+}
+
+std::string framed(const google::protobuf::MessageLite& message) {
+  const std::size_t size = message.ByteSizeLong();
+  unsigned char length[kLengthBytes];
+  boost::endian::store_little_u64(length, size);
+  std::string record;
+  record.reserve(size + kFramingBytes);
+  record.append(reinterpret_cast<const char*>(length), sizeof length);
+  append_checksum(record, record);
+  message.AppendToString(&record);
+  append_checksum(record, std::string_view(record).substr(kHeaderBytes));
+  return record;
 }
 
 EventWriter::EventWriter(const std::filesystem::path& path) : path_(path) {

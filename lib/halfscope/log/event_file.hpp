@@ -14,6 +14,9 @@
 
 #include "halfscope/log/open_file.hpp"
 
+namespace google::protobuf {
+class MessageLite;
+}
 namespace halfscope::log::proto {
 class Event;
 }
@@ -28,6 +31,9 @@ std::uint32_t masked_crc32c(std::string_view bytes);
 /// A record's length by the first 12 bytes of it; empty where these are fewer, or the length's
 /// checksum is not behind it.
 std::optional<std::uint64_t> record_length(std::string_view header);
+
+/// A message as a record.
+std::string framed(const google::protobuf::MessageLite& message);
 
 /// Appends records to a new event file. Every record is handed to the system in one write before
 /// `write` returns, so a run that dies loses at most the record it was writing. Throws BadInput.

@@ -26,8 +26,8 @@ constexpr std::array kOwnKeys = {"schema",     "gradients", "sharded",
 /// Reads keys of one file, with messages that name it.
 class Fields {
  public:
-  Fields(const std::filesystem::path& file, const json& object)
-      : where_(printable(file.string())), object_(object) {}
+  /// Refers to both.
+  Fields(const std::string& where, const json& object) : where_(where), object_(object) {}
 
   [[noreturn]] void reject(const std::string& key, const std::string& wanted) const {
     const std::string found =
@@ -58,15 +58,11 @@ class Fields {
     const std::string text = value.dump();
     return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
   }
-  std::string where_;
+  const std::string& where_;
   const json& object_;
 };
 
-json parsed(const OpenPath& file) {
-  const std::string where = printable(file.path.string());
-  const MappedFile mapped(file);  // never waits for a pipe
-  const std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()),
-                              mapped.bytes().size());
+json parsed(std::string_view text, const std::string& where) {
   if (text.size() > kMostBytes) {
     throw BadInput(where + ": holds " + std::to_string(text.size()) +
                    " bytes, but a manifest has at most " + std::to_string(kMostBytes) +
@@ -112,7 +108,7 @@ std::vector<Role> sharded_roles(const Fields& fields) {
   return roles;
 }
 
-json object_of(const std::filesystem::path& file, const Manifest& manifest) {
+json object_of(const std::string& where, const Manifest& manifest) {
   json object = {{"schema", kSchema},
                  {"halfscope", kVersion},
                  {"gradients", name_of(manifest.gradients)},
@@ -124,7 +120,7 @@ json object_of(const std::filesystem::path& file, const Manifest& manifest) {
   for (const auto& [key, value] : manifest.about->items()) {
     for (const char* const own : kOwnKeys) {
       if (key == own) {
-        throw BadInput(printable(file.string()) + ": '" + key +
+        throw BadInput(where + ": '" + key +
                        "' is given among fields that only inform, but has a meaning of its own; "
                        "set that field of the manifest");
       }
@@ -132,6 +128,11 @@ json object_of(const std::filesystem::path& file, const Manifest& manifest) {
     if (key != "halfscope") object[key] = value;
   }
   return object;
+}
+
+[[noreturn]] void refuse_content(const std::string& where, const json::exception& error) {
+  throw BadInput(where + ": the manifest's content is not JSON (" + printable(error.what()) +
+                 "); give text as UTF-8");
 }
 
 }  // namespace
@@ -147,8 +148,14 @@ std::optional<ScaleState> find_scale_state(std::string_view name) {
 }
 
 Manifest read_manifest(const OpenPath& file) {
-  const json object = parsed(file);
-  const Fields fields(file.path, object);
+  const MappedFile mapped(file);  // never waits for a pipe
+  return manifest_of({reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()},
+                     printable(file.path.string()));
+}
+
+Manifest manifest_of(std::string_view text, const std::string& where) {
+  const json object = parsed(text, where);
+  const Fields fields(where, object);
   require_known_schema(fields);
   Manifest manifest;
   manifest.schema = fields.integer("schema", 1, 1);
@@ -169,13 +176,24 @@ Manifest read_manifest(const OpenPath& file) {
   return manifest;
 }
 
+std::string text_of(const Manifest& manifest, const std::string& where) {
+  try {
+    json object = object_of(where, manifest);
+    const auto writer = manifest.about->find("halfscope");
+    if (writer != manifest.about->end()) object["halfscope"] = *writer;
+    return object.dump();
+  } catch (const json::exception& error) {
+    refuse_content(where, error);
+  }
+}
+
 void write_manifest(const std::filesystem::path& file, const Manifest& manifest) {
+  const std::string where = printable(file.string());
   std::string text;
   try {
-    text = object_of(file, manifest).dump(2) + "\n";
+    text = object_of(where, manifest).dump(2) + "\n";
   } catch (const json::exception& error) {
-    throw BadInput(printable(file.string()) + ": the manifest's content is not JSON (" +
-                   printable(error.what()) + "); give text as UTF-8");
+    refuse_content(where, error);
   }
   OutputFile out(file);
   out.write(text);

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/count/count_parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyzers/frames/part.hpp"
+#include "analyzers/readers/kinds.hpp"
+#include "analyzers/readers/logs.hpp"
+#include "analyzers/readers/record/record_file.hpp"
+#include "analyzers/readers/record/record_items.hpp"
+#include "halfscope/log/error.hpp"
+#include "halfscope/log/manifest.hpp"
+
+namespace halfscope::analyzers::count {
+
+namespace fs = std::filesystem;
+using frames::Part;
+using frames::Selection;
+using log::printable;
+using readers::record::PartHeader;
+using readers::record::PartPlace;
+using readers::record::RecordFile;
+using readers::record::RecordWriter;
+
+namespace {
+
+/// The options that change what is counted, as the command line has them.
+std::string settings_text(const Selection& s) {
+  std::string text;
+  const auto add = [&](const std::string& option) { text += (text.empty() ? "" : " ") + option; };
+  if (s.recorded_scale) add(fmt::format("--recorded-scale {}", *s.recorded_scale));
+  if (s.scale_tag) add("--recorded-scale " + *s.scale_tag);
+  for (const auto& [glob, role] : s.roles) add(fmt::format("--role {}={}", glob, name_of(role)));
+  if (s.read_as) add(fmt::format("--as {}", name_of(*s.read_as)));
+  if (s.ranks) add(fmt::format("--ranks {}", *s.ranks));
+  return text;
+}
+
+std::string in_words(const std::string& settings) {
+  return settings.empty() ? "without options" : "with " + printable(settings);
+}
+
+/// Whether the file has the part.
+bool has_part(const std::vector<PartPlace>& there, const Part& part, const std::string& settings,
+              const fs::path& file) {
+  const auto found = std::ranges::find_if(there, [&](const PartPlace& place) {
+    return place.header.log == part.log && place.header.index == part.index;
+  });
+  if (found == there.end()) return false;
+  if (found->header.settings == settings) return true;
+  throw log::BadInput(fmt::format("{}: has {} counted {}, and it is to be counted {}; use one file "
+                                  "for each setting",
+                                  printable(file.string()), printable(found->header.shown()),
+                                  in_words(found->header.settings), in_words(settings)));
+}
+
+PartHeader header_of(const Part& part, const std::string& settings) {
+  const frames::PartFacts facts = part.facts();
+  PartHeader header{.log = part.log,
+                    .index = part.index,
+                    .of = part.of,
+                    .name = part.name,
+                    .settings = settings,
+                    .manifest = {},
+                    .whole_steps = facts.whole_steps};
+  if (facts.manifest) header.manifest = log::text_of(*facts.manifest, printable(header.shown()));
+  return header;
+}
+
+void count(const Part& part, const std::string& settings, RecordWriter& writer,
+           frames::Notes& notes, const frames::Progress& progress) {
+  writer.begin(header_of(part, settings));
+  frames::Notes of_part;
+  part.read(readers::record::items_of([&](const auto& item) { writer.add(item); }), of_part,
+            progress);
+  std::vector<std::string> texts;
+  for (const frames::Message& note : of_part) {
+    texts.push_back(note.text());
+    notes.push_back(note);
+  }
+  writer.end(texts);
+}
+
+}  // namespace
+
+Counted count_parts(const std::vector<fs::path>& logs, const Selection& selection, Shard shard,
+                    const fs::path& file, frames::Notes& notes, const frames::Progress& progress) {
+  RecordWriter writer(file);
+  std::vector<PartPlace> there;
+  if (fs::file_size(file) != 0) there = RecordFile(file).parts();
+  const std::string settings = settings_text(selection);
+  const readers::Logs opened;
+  Counted counted;
+  std::uint64_t number = 0;
+  for (const fs::path& log : logs) {
+    for (const Part& part : readers::parts_of(opened.at(log), selection)) {
+      if (number++ % shard.of != shard.index - 1) continue;
+      ++counted.parts;
+      if (has_part(there, part, settings, file)) {
+        ++counted.kept;
+      } else {
+        count(part, settings, writer, notes, progress);
+      }
+    }
+  }
+  return counted;
+}
+
+}  // namespace halfscope::analyzers::count

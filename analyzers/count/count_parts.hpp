@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// `halfscope count`: parts of logs, counted into a file that merges.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "analyzers/frames/source.hpp"
+
+namespace halfscope::analyzers::count {
+
+/// Every `of`th part, from number `index` on, which begins at 1: what one job of `of` counts.
+struct Shard {
+  std::uint64_t index = 1, of = 1;
+};
+
+struct Counted {
+  std::uint64_t parts = 0;  ///< of the shard
+  std::uint64_t kept = 0;   ///< that the file had already
+};
+
+/// Counts the parts of logs that a shard has, and appends each to the file as soon as it is
+/// counted. Those that the file has already are not counted again, so that a job that was stopped
+/// goes on. Throws log::BadInput; parts that were counted before stay.
+Counted count_parts(const std::vector<std::filesystem::path>& logs,
+                    const frames::Selection& selection, Shard shard,
+                    const std::filesystem::path& file, frames::Notes& notes,
+                    const frames::Progress& progress);
+
+}  // namespace halfscope::analyzers::count

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file of counted parts (.hst), read and appended to. docs/record.md describes it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "halfscope/log/open_file.hpp"
+
+namespace halfscope::record {
+class Item;
+}
+
+namespace halfscope::analyzers::readers::record {
+
+/// Version that this code writes; files of a newer one are refused.
+inline constexpr std::uint32_t kSchema = 1;
+
+/// What a part says of itself.
+struct PartHeader {
+  std::string log;
+  std::uint64_t index = 0, of = 1;
+  std::string name;
+  std::string settings;                 ///< options that it was counted with
+  std::optional<std::string> manifest;  ///< run.json, as text
+  std::uint64_t whole_steps = 0;
+
+  /// "run/rank-0003"
+  std::string shown() const;
+  friend bool operator==(const PartHeader&, const PartHeader&) = default;
+};
+
+/// A part in a file: [begin, end) is all of it.
+struct PartPlace {
+  PartHeader header;
+  std::uint64_t begin = 0, end = 0;
+};
+
+/// Whether the file begins as one of these. Never throws.
+bool is_record_file(const log::OpenPath& file);
+
+/// A file that is open. Finds its whole parts at once; what is cut or damaged is in `notes`.
+class RecordFile {
+ public:
+  /// Throws log::BadInput where it is none, or of a newer schema.
+  explicit RecordFile(const log::OpenPath& file);
+
+  const std::filesystem::path& path() const { return file_.path; }
+  const std::vector<PartPlace>& parts() const { return parts_; }
+  /// Where the last whole part ends, if nothing was amiss before it: what lies behind can go.
+  std::uint64_t whole_end() const { return whole_end_; }
+  /// One line each, with the file's name.
+  const std::vector<std::string>& damage() const { return damage_; }
+
+  using ItemVisitor = std::function<void(const halfscope::record::Item&)>;
+  /// The items of a part, after its beginning; the last is its end.
+  void for_each_item(const PartPlace& part, const ItemVisitor& visit) const;
+  /// The bytes of a part, piece by piece.
+  void for_each_piece(const PartPlace& part,
+                      const std::function<void(std::string_view)>& visit) const;
+
+ private:
+  log::OpenPath file_;
+  std::vector<PartPlace> parts_;
+  std::vector<std::string> damage_;
+  std::uint64_t whole_end_ = 0;
+};
+
+/// Appends parts to a file, of which one process may write at a time. Throws log::BadInput.
+class RecordWriter {
+ public:
+  /// Makes the file, or goes on where its last whole part ends.
+  explicit RecordWriter(const std::filesystem::path& file);
+  ~RecordWriter();
+  RecordWriter(const RecordWriter&) = delete;
+  RecordWriter& operator=(const RecordWriter&) = delete;
+
+  void begin(const PartHeader& header);
+  void add(const halfscope::record::Item& item);
+  /// With this the part is there: one that has not ended is dropped when the file is read.
+  void end(const std::vector<std::string>& notes);
+
+ private:
+  void append(const halfscope::record::Item& item);
+  void flush();
+
+  std::filesystem::path path_;
+  int file_ = -1;
+  std::string waiting_;
+  std::uint64_t items_ = 0;
+};
+
+/// What a file of parts begins with.
+std::string file_header();
+
+}  // namespace halfscope::analyzers::readers::record

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a reader tells of a part of a log, as messages of record.proto, and back.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzers/frames/source.hpp"
+
+namespace halfscope::record {
+class Item;
+}
+
+namespace halfscope::analyzers::readers::record {
+
+/// The visitor of a reader, which passes on all that it is told, in order.
+frames::Visitor items_of(const std::function<void(const halfscope::record::Item&)>& take);
+
+/// Tells a visitor what items say, as far as it is selected.
+class ItemTeller {
+ public:
+  /// Refers to all of these. `where` begins messages.
+  ItemTeller(const frames::Selection& selection, const frames::Visitor& visit,
+             const std::optional<log::Manifest>& manifest, const std::string& where)
+      : selection_(selection), visit_(visit), manifest_(manifest), where_(where) {}
+  /// Throws log::BadInput where it is an item that nobody writes.
+  void tell(const halfscope::record::Item& item);
+
+ private:
+  void tell_quantised(const halfscope::record::Item& item);
+
+  const frames::Selection& selection_;
+  const frames::Visitor& visit_;
+  const std::optional<log::Manifest>& manifest_;
+  const std::string& where_;
+  std::vector<std::int64_t> log_steps_;  ///< selected ones
+};
+
+}  // namespace halfscope::analyzers::readers::record
