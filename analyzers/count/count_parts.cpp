@@ -88,8 +88,7 @@ void count(const Part& part, const std::string& settings, RecordWriter& writer,
 Counted count_parts(const std::vector<fs::path>& logs, const Selection& selection, Shard shard,
                     const fs::path& file, frames::Notes& notes, const frames::Progress& progress) {
   RecordWriter writer(file);
-  std::vector<PartPlace> there;
-  if (fs::file_size(file) != 0) there = RecordFile(file).parts();
+  const std::vector<PartPlace> there = RecordFile(file).parts();
   const std::string settings = settings_text(selection);
   const readers::Logs opened;
   Counted counted;

@@ -11,7 +11,7 @@ from halfscope._parts import part
 
 FOLDER = Path(__file__).parent / "charts"  # reports/assets/charts
 WIDTH = 640  # pixels
-TITLE = 40  # pixels that a title takes, which a page has outside of the chart
+TITLE = 60  # pixels that a title takes, which a page has outside of the chart
 FONT = "Arial, 'Liberation Sans', Helvetica, sans-serif"  # vl-convert has its widths everywhere
 WIDEST = 1.25  # DejaVu Sans beside Arial: what a reader without these fonts may have
 
@@ -50,7 +50,8 @@ def _config(width):
     config.update(background=shared["light"]["card"], font=FONT)
     config["axisY"] = {"labelLimit": max(110, round(width * 0.32))}
     config["legend"] = {**config["legend"], "columns": 1 if width < 560 else 2,
-                        "labelLimit": round(width * 0.4)}
+                        "labelLimit": round(width * 0.45),
+                        "layout": {"bottom": {"direction": "vertical"}}}  # of two legends
     return config
 
 

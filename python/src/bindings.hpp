@@ -21,7 +21,8 @@ void bind_results(nanobind::module_& module);  ///< what these give
 void bind_run_log(nanobind::module_& module);  ///< the writer behind the recorders
 void bind_arrays(nanobind::module_& module);   ///< the emulator on arrays
 void bind_alerts(nanobind::module_& module);   ///< --fail-if on a log under way
-void bind_memory(nanobind::module_& module);   ///< tensors by their address
+void bind_gathered(nanobind::module_& module);  ///< what a recorder keeps of a tensor
+void bind_torch_tensors(nanobind::module_& module);  ///< PyTorch's tensors, where they are
 void bind_emulate(nanobind::module_& module);  ///< rounding in place, loss scaling at work
 
 }  // namespace halfscope::python

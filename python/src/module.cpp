@@ -59,9 +59,10 @@ NB_MODULE(_halfscope, module) {
   halfscope::python::bind_table(module);
   halfscope::python::bind_results(module);
   halfscope::python::bind_logs(module);
+  halfscope::python::bind_gathered(module);
   halfscope::python::bind_run_log(module);
   halfscope::python::bind_arrays(module);
   halfscope::python::bind_alerts(module);
-  halfscope::python::bind_memory(module);
+  halfscope::python::bind_torch_tensors(module);
   halfscope::python::bind_emulate(module);
 }

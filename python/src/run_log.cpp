@@ -14,6 +14,7 @@
 
 #include "array.hpp"
 #include "bindings.hpp"
+#include "gathered.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -72,52 +73,27 @@ void write_scalars(log::RunLogWriter& writer, std::int64_t step, std::optional<d
   writer.write(scalars);
 }
 
-void write_tensor(log::RunLogWriter& writer, const std::string& name, std::int64_t step,
-                  const std::vector<std::uint64_t>& shape, const std::string& source_dtype,
-                  const std::optional<std::string>& computed_dtype, bool scaled,
-                  std::optional<double> scale, double mean, double sum_squares,
-                  const BinadeTable& table) {
-  log::TensorRecord record;
-  record.name = name;
-  record.step = step;
-  record.shape = shape;
-  record.source_dtype = dtype_called(source_dtype);
-  if (computed_dtype) record.computed_dtype = dtype_called(*computed_dtype);
-  record.state = state_of(scaled);
-  record.scale = scale.value_or(1.0);
-  record.scale_known = scale.has_value();
-  record.moments = {mean, sum_squares};
-  record.table = table;
-  nb::gil_scoped_release release;
-  writer.write(record);
-}
-
-/// As write_tensor(), in the order of its arguments without the step.
-log::TensorRecord record_in(std::int64_t step, nb::tuple fields) {
-  log::TensorRecord record;
-  record.name = nb::cast<std::string>(fields[0]);
-  record.step = step;
-  for (const nb::handle size : nb::cast<nb::tuple>(fields[1])) {
-    record.shape.push_back(nb::cast<std::uint64_t>(size));
-  }
-  record.source_dtype = dtype_called(nb::cast<std::string>(fields[2]));
-  if (!fields[3].is_none()) record.computed_dtype = dtype_called(nb::cast<std::string>(fields[3]));
-  record.state = state_of(nb::cast<bool>(fields[4]));
-  record.scale_known = !fields[5].is_none();
-  record.scale = record.scale_known ? nb::cast<double>(fields[5]) : 1.0;
-  record.moments = {nb::cast<double>(fields[6]), nb::cast<double>(fields[7])};
-  record.table = nb::cast<const BinadeTable&>(fields[8]);
-  return record;
-}
-
+/// tensors: (name, Gathered, whether it is scaled, scale or None where it is not known)
 void write_tensors(log::RunLogWriter& writer, std::int64_t step, const nb::list& tensors) {
-  std::vector<log::TensorRecord> records;
-  records.reserve(tensors.size());
-  for (const nb::handle tensor : tensors) {
-    records.push_back(record_in(step, nb::cast<nb::tuple>(tensor)));
+  std::vector<log::TensorRecord> records(tensors.size());
+  auto record = records.begin();
+  for (const nb::handle item : tensors) {
+    const auto fields = nb::cast<nb::tuple>(item);
+    const auto& gathered = nb::cast<const Gathered&>(fields[1]);
+    record->name = nb::cast<std::string>(fields[0]);
+    record->step = step;
+    record->shape = gathered.shape();
+    record->source_dtype = gathered.dtype();
+    record->computed_dtype = gathered.computed();
+    record->state = state_of(nb::cast<bool>(fields[2]));
+    record->scale_known = !fields[3].is_none();
+    record->scale = record->scale_known ? nb::cast<double>(fields[3]) : 1.0;
+    record->moments = gathered.moments();
+    record->table = gathered.table();
+    ++record;
   }
   nb::gil_scoped_release release;
-  for (const log::TensorRecord& record : records) writer.write(record);
+  writer.write(records);
 }
 
 nb::dict scalars_of(const log::StepScalars& scalars) {
@@ -175,9 +151,6 @@ void bind_run_log(nb::module_& module) {
       .def("write_scalars", &write_scalars, nb::kw_only(), "step"_a, "loss"_a.none(),
            "learning_rate"_a.none(), "loss_scale"_a.none(), "found_inf"_a.none(),
            "max_abs_weight_grad"_a.none(), "max_abs_activation_grad"_a.none(), "more"_a)
-      .def("write_tensor", &write_tensor, nb::kw_only(), "name"_a, "step"_a, "shape"_a,
-           "source_dtype"_a, "computed_dtype"_a.none(), "scaled"_a, "scale"_a.none(), "mean"_a,
-           "sum_squares"_a, "table"_a)
       .def("write_tensors", &write_tensors, "step"_a, "tensors"_a)
       .def("write_sample", &write_sample, "step"_a, "tensors"_a, "metadata"_a);
 }

@@ -118,3 +118,34 @@ def quiet(browser, page):
     open_page(browser, page)
     assert requests(browser) == [page.as_uri()]
     assert said_on_console(browser) == []
+
+
+# Of every picture: text that is cut at its edge, and pairs of texts that lie upon each other.
+UNREADABLE = """
+  const found = [];
+  for (const svg of document.querySelectorAll('svg')) {
+    const edge = svg.getBoundingClientRect();
+    const texts = [...svg.querySelectorAll('text')]
+      .filter((text) => text.textContent.trim() && text.getAttribute('opacity') !== '0')
+      .map((text) => [text.textContent, text.getBoundingClientRect()]);
+    texts.forEach(([word, box], i) => {
+      if (box.left < edge.left || box.right > edge.right || box.top < edge.top - 1 ||
+          box.bottom > edge.bottom + 1) found.push('cut: ' + word);
+      for (const [other, its] of texts.slice(0, i)) {
+        const width = Math.min(box.right, its.right) - Math.max(box.left, its.left);
+        const height = Math.min(box.bottom, its.bottom) - Math.max(box.top, its.top);
+        if (width > 0 && height > 2) found.push(other + ' upon ' + word);
+      }
+    });
+  }
+  return found;
+"""
+
+
+def unreadable(browser, pictures, page):
+    """What cannot be read of pictures (SVG), in a wide font. page: a file to show them in."""
+    page.write_text("<!doctype html><meta charset=utf-8><style>text {font-family: 'DejaVu Sans'}</style>"
+                    + "<hr>".join(pictures), encoding="utf-8")
+    browser.get(page.as_uri())
+    assert browser.execute_script("return document.querySelectorAll('svg').length") == len(pictures) > 0
+    return browser.execute_script(UNREADABLE)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every notebook runs in a clean kernel, and says what it says in the repository."""
 
+import base64
 import functools
 import importlib
 import pathlib
@@ -10,6 +11,9 @@ import tempfile
 import nbformat
 import pytest
 
+from page_browser import browser, unreadable
+
+__all__ = ["browser"]  # a fixture
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 # Of PyTorch's sums, whose last bits depend on the processor: there sentences are compared, without
@@ -67,6 +71,21 @@ def test_it_runs_and_says_what_it_says_in_the_repository(path):
     here = list(read(outputs_of(cells_of(path))))
     there = list(read(outputs_of(nbformat.read(path, as_version=4).cells)))
     assert there == here, f"./run notebooks notebooks/{path.name} writes what it says now"
+
+
+def pictures_of(outputs):
+    for data in (output.get("data", {}) for output in outputs):
+        if "image/svg+xml" in data:
+            yield data["image/svg+xml"]
+        for encoded in re.findall(r"data:image/svg\+xml;base64,([^\"]+)", data.get("text/html", "")):
+            yield base64.b64decode(encoded).decode()
+
+
+def test_nothing_in_the_pictures_is_cut_or_overprinted(browser, tmp_path):  # noqa: F811
+    """Of the notebooks in the repository."""
+    for path in NOTEBOOKS:
+        pictures = list(pictures_of(outputs_of(nbformat.read(path, as_version=4).cells)))
+        assert unreadable(browser, pictures, tmp_path / "pictures.html") == [], path.name
 
 
 def test_notebooks_in_the_repository_are_short_and_hold_no_algorithms():

@@ -200,34 +200,39 @@ BadInput cannot_write(const std::filesystem::path& path, int error) {
                   std::generic_category().message(error) + "); free space, or choose another file");
 }
 
+/// A file that no other process has open as this one has.
+int open_alone(const std::filesystem::path& path) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file < 0) throw cannot_write(path, errno);
+  if (::flock(file, LOCK_EX | LOCK_NB) == 0) return file;
+  ::close(file);
+  throw BadInput(printable(path.string()) +
+                 ": another process writes it; give each job a file of its own");
+}
+
 }  // namespace
 
-RecordWriter::RecordWriter(const std::filesystem::path& path) : path_(path) {
-  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file_ < 0) throw cannot_write(path, errno);
-  const auto fail = [&](const BadInput& error) {
+RecordWriter::RecordWriter(const std::filesystem::path& path)
+    : path_(path), file_(open_alone(path)) {
+  try {
+    go_on();
+  } catch (...) {
     ::close(file_);
-    throw BadInput(error);
-  };
-  if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
-    fail(BadInput(printable(path.string()) +
-                  ": another process writes it; give each job a file of its own"));
+    throw;
   }
+}
+
+void RecordWriter::go_on() {
   if (::lseek(file_, 0, SEEK_END) == 0) {
     waiting_ = file_header();
-    return;
+    return flush();
   }
-  try {
-    const RecordFile there{log::OpenPath(path)};
-    if (!there.parts().empty() && there.parts().back().end > there.whole_end()) {
-      throw BadInput(there.damage().front() + " into another file, and merge both");
-    }
-    if (::ftruncate(file_, static_cast<::off_t>(there.whole_end())) != 0) {
-      throw cannot_write(path, errno);
-    }
-  } catch (const BadInput& error) {
-    fail(error);
+  const RecordFile there{log::OpenPath(path_)};
+  if (!there.parts().empty() && there.parts().back().end > there.whole_end()) {
+    throw BadInput(there.damage().front() + " into another file, and merge both");
   }
+  const int cut = ::ftruncate(file_, static_cast<::off_t>(there.whole_end()));
+  if (cut != 0) throw cannot_write(path_, errno);
 }
 
 RecordWriter::~RecordWriter() { ::close(file_); }

@@ -85,6 +85,7 @@ class RecordWriter {
   void end(const std::vector<std::string>& notes);
 
  private:
+  void go_on();
   void append(const halfscope::record::Item& item);
   void flush();
 

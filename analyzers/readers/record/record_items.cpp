@@ -332,6 +332,12 @@ frames::Visitor items_of(const std::function<void(const proto::Item&)>& take) {
   return visit;
 }
 
+/// A run's name begins with its log's.
+void ItemTeller::tell_run(std::string name) {
+  if (name.starts_with(names_.log)) name.replace(0, names_.log.size(), names_.path);
+  visit_.run(name);
+}
+
 void ItemTeller::tell_quantised(const proto::Item& item) {
   const proto::Quantised& from = item.quantised();
   if (from.low_size() != from.steps_size() || from.high_size() != from.steps_size()) {
@@ -391,16 +397,16 @@ void ItemTeller::tell(const proto::Item& item) {
         if (visit_.quantised) tell_quantised(item);
         return;
       case proto::Item::kManifest:
-        if (visit_.manifest && manifest_) visit_.manifest(*manifest_);
+        if (visit_.manifest && names_.manifest) visit_.manifest(*names_.manifest);
         return;
       case proto::Item::kRun:
-        if (visit_.run) visit_.run(item.run());
+        if (visit_.run) tell_run(item.run());
         return;
       default:
         return;  // of a later version, which reads the same without it
     }
   } catch (const std::invalid_argument& error) {
-    throw log::BadInput(where_ + ": " + error.what() + "; count it again");
+    throw log::BadInput(names_.where + ": " + error.what() + "; count it again");
   }
 }
 

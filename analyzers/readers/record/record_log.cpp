@@ -53,6 +53,12 @@ std::optional<RecordPath> find_record(const log::OpenPath& path) {
   return std::nullopt;
 }
 
+/// Of what is one.
+RecordPath require_record(const log::OpenPath& path) {
+  if (const auto found = find_record(path)) return *found;
+  throw BadInput(printable(path.path.string()) + ": is no record that 'halfscope count' wrote");
+}
+
 /// What was said where values were counted cannot be said again.
 void refuse_reading_options(const std::string& shown, const Selection& s) {
   std::optional<Message> option;
@@ -65,11 +71,15 @@ void refuse_reading_options(const std::string& shown, const Selection& s) {
                             " comes too late; count the log again with it");
 }
 
-/// Parts of one file that several readings share.
+/// A file that its parts share.
 struct Opened {
-  explicit Opened(const log::OpenPath& path) : file(path), shown(printable(path.path.string())) {}
+  /// path: as the log is named.
+  Opened(const RecordPath& record, std::string log_path)
+      : file(record.file),
+        shown(printable(record.file.path.string())),
+        path(std::move(log_path)) {}
   RecordFile file;
-  std::string shown;
+  std::string shown, path;
 };
 
 std::optional<log::Manifest> manifest_of(const PartHeader& header, const std::string& where) {
@@ -91,8 +101,8 @@ Part part_of(const std::shared_ptr<const Opened>& opened, const PartPlace& place
   };
   part.read = [opened, &place, selection, where](const frames::Visitor& visit, Notes& notes,
                                                  const frames::Progress& progress) {
-    const std::optional<log::Manifest> manifest = manifest_of(place.header, where);
-    ItemTeller teller(selection, visit, manifest, where);
+    const PartNames names{manifest_of(place.header, where), place.header.log, opened->path, where};
+    ItemTeller teller(selection, visit, names);
     opened->file.for_each_item(place, [&](const halfscope::record::Item& item) {
       teller.tell(item);
       for (const std::string& note : item.end().notes()) frames::note_once(notes, note);
@@ -175,17 +185,18 @@ std::vector<fs::path> logs_in(const log::OpenPath& path) {
 }
 
 Parts record_parts(const log::OpenPath& log, const Selection& selection) {
-  const auto record = find_record(log);
-  return parts_of(std::make_shared<const Opened>(record->file), record->log, selection);
+  const auto record = require_record(log);
+  return parts_of(std::make_shared<const Opened>(record, log.path.string()), record.log,
+                  selection);
 }
 
 void read_record(const log::OpenPath& log, const common::TimelineSelection& selection,
                  const frames::Visitor& visit, Notes& notes, const frames::Progress& progress) {
-  const auto record = find_record(log);
-  const auto opened = std::make_shared<const Opened>(record->file);
+  const auto record = require_record(log);
+  const auto opened = std::make_shared<const Opened>(record, log.path.string());
   refuse_reading_options(opened->shown, selection);
-  const Parts parts = parts_of(opened, record->log, selection);
-  require_one_log(opened->shown, record->log, parts, logs_of(opened->file));
+  const Parts parts = parts_of(opened, record.log, selection);
+  require_one_log(opened->shown, record.log, parts, logs_of(opened->file));
   for (const std::string& damage : opened->file.damage()) notes.push_back(damage);
   if (parts.front().of > 1 && parts.front().facts().manifest) {
     run_log::join_ranks(parts, visit, notes, progress);

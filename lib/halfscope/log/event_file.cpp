@@ -102,11 +102,12 @@ EventWriter::~EventWriter() {
   if (file_ >= 0) ::close(file_);
 }
 
-void EventWriter::write(const proto::Event& event) {
-  const std::string record = framed(event);
+void EventWriter::write(const proto::Event& event) { append(framed(event)); }
+
+void EventWriter::append(std::string_view records) {
   std::size_t done = 0;
-  while (done < record.size()) {
-    const ::ssize_t wrote = ::write(file_, record.data() + done, record.size() - done);
+  while (done < records.size()) {
+    const ::ssize_t wrote = ::write(file_, records.data() + done, records.size() - done);
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0) {
       const int reason = errno;
@@ -114,7 +115,7 @@ void EventWriter::write(const proto::Event& event) {
       const ::off_t start = ::lseek(file_, 0, SEEK_END) - static_cast<::off_t>(done);
       const bool restored = ::ftruncate(file_, start) == 0;
       throw BadInput(
-          shown(path_) + ": cannot write a record of " + std::to_string(record.size()) +
+          shown(path_) + ": cannot write " + std::to_string(records.size()) +
           " bytes (" + std::generic_category().message(reason) + "); " +
           (restored ? "the file is whole up to there" : "the file ends in a cut record") +
           ": free space, or log to another disk");

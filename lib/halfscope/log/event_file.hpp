@@ -47,6 +47,8 @@ class EventWriter {
 
   /// A record that cannot be written whole (disk full) is taken back, then BadInput is thrown.
   void write(const proto::Event& event);
+  /// The same of several records, as framed() makes them: all or none.
+  void append(std::string_view records);
 
  private:
   std::filesystem::path path_;

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -109,6 +110,8 @@ class RunLogWriter {
   /// Tags of `more` may be none of the tags docs/run-log.md gives a meaning.
   void write(const StepScalars& scalars);
   void write(const TensorRecord& record);
+  /// The same as each alone, in order, by one call of the system.
+  void write(std::span<const TensorRecord> records);
   /// tensors/step-NNNNNN.safetensors, replacing the step's earlier one. The file's metadata says
   /// "schema", "step" and "gradients" (the manifest's); `metadata` adds to that or overrides it, as
   /// {"scale": "65536"}.

@@ -121,18 +121,28 @@ struct RunLogWriter::Files {
     events.write(event);
   }
 
-  void write(std::int64_t step, proto::Summary&& summary) {
-    proto::Event event;
-    event.set_wall_time(now());
-    event.set_step(step);
-    *event.mutable_summary() = std::move(summary);
+  /// summaries: with their steps. All or none are in the file afterwards.
+  void write(std::vector<std::pair<std::int64_t, proto::Summary>>&& summaries) {
+    std::string records;
+    std::vector<std::string> now_described;
     const std::lock_guard lock(mutex);
-    for (proto::Summary::Value& value : *event.mutable_summary()->mutable_value()) {
-      if (value.has_tensor() && !described.contains(value.tag())) describe(value);
+    for (auto& [step, summary] : summaries) {
+      proto::Event event;
+      event.set_wall_time(now());
+      event.set_step(step);
+      for (proto::Summary::Value& value : *summary.mutable_value()) {
+        if (!value.has_tensor() || !described.insert(value.tag()).second) continue;
+        now_described.push_back(value.tag());
+        describe(value);
+      }
+      *event.mutable_summary() = std::move(summary);
+      records += framed(event);
     }
-    events.write(event);
-    for (const proto::Summary::Value& value : event.summary().value()) {
-      if (value.has_metadata()) described.insert(value.tag());
+    try {
+      events.append(records);
+    } catch (...) {
+      for (const std::string& tag : now_described) described.erase(tag);
+      throw;
     }
   }
 
@@ -154,12 +164,19 @@ RunLogWriter::~RunLogWriter() = default;
 void RunLogWriter::write(const StepScalars& scalars) {
   require_step(scalars.step, files_->where);
   proto::Summary summary = scalar_values(scalars, files_->where);
-  if (summary.value_size() != 0) files_->write(scalars.step, std::move(summary));
+  if (summary.value_size() != 0) files_->write({{scalars.step, std::move(summary)}});
 }
 
-void RunLogWriter::write(const TensorRecord& record) {
-  require_step(record.step, files_->where);
-  files_->write(record.step, record_values(record, files_->where));
+void RunLogWriter::write(const TensorRecord& record) { write({&record, 1}); }
+
+void RunLogWriter::write(std::span<const TensorRecord> records) {
+  std::vector<std::pair<std::int64_t, proto::Summary>> summaries;
+  summaries.reserve(records.size());
+  for (const TensorRecord& record : records) {
+    require_step(record.step, files_->where);
+    summaries.emplace_back(record.step, record_values(record, files_->where));
+  }
+  files_->write(std::move(summaries));
 }
 
 void RunLogWriter::write_sample(std::int64_t step, const std::vector<NamedTensor>& tensors,
