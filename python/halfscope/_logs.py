@@ -2,14 +2,29 @@
 """Logs to results: the command line's answers, as Python objects."""
 
 import os
+from collections.abc import Mapping
+from numbers import Real
 
 from halfscope import _halfscope
 
 
 def _paths(logs):
-    if isinstance(logs, (str, os.PathLike)):
-        logs = [logs]
-    return [os.fspath(log) for log in logs]
+    try:
+        paths = list(map(os.fsdecode, [logs] if isinstance(logs, (str, bytes, os.PathLike)) else logs))
+    except TypeError:
+        raise TypeError(f"logs is {logs!r}, expected a path or several") from None
+    if not paths:
+        raise ValueError("logs is empty, expected a path or several")
+    return paths
+
+
+def _check(name, value, kinds, expected):
+    if value is not None and not isinstance(value, kinds):
+        raise TypeError(f"{name} is {value!r}, expected {expected}")
+
+
+def _check_format(format):
+    _check("format", format, str, "the name of one, such as 'binary16'")
 
 
 def _steps(steps):
@@ -33,6 +48,11 @@ def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_ra
         raise ValueError(f"read_as is {read_as!r}, expected 'bf16' or 'f16'")
     if ranks is not None and (isinstance(ranks, bool) or ranks not in range(1, 1000001)):
         raise ValueError(f"ranks is {ranks!r}, expected a whole number from 1 to 1000000")
+    _check("loss_scale", loss_scale, Real, "a number")
+    _check("learning_rate", learning_rate, Real, "a number")
+    _check("recorded_scale", recorded_scale, (Real, str), "a number, or the tag of a scalar")
+    _check("tensor", tensor, str, "a glob, such as 'weight_grad/*'")
+    _check("roles", roles, Mapping, "{glob: role}")
     tag = recorded_scale if isinstance(recorded_scale, str) else None
     return _halfscope.Selection(first=first, end=end, tensor=tensor,
                                 roles=list((roles or {}).items()),
@@ -44,18 +64,23 @@ def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_ra
 def _found(function, *arguments):
     """Notes on the log go to the logger, as the command line writes them to stderr."""
     found, notes = function(*arguments)
+    _log_notes(notes)
+    return found
+
+
+def _log_notes(notes):
     if notes:
         import logging
 
         for note in notes:
             logging.getLogger("halfscope").warning(note)
-    return found
 
 
 def _check_targets(headroom, target_underflow):
     """As the command line's parser does."""
     if isinstance(headroom, bool) or headroom not in range(41):
         raise ValueError(f"headroom is {headroom!r}, expected whole binades, 0 to 40")
+    _check("target_underflow", target_underflow, Real, "a share from 0 to 1")
     if not 0 <= target_underflow <= 1:
         raise ValueError(f"target_underflow is {target_underflow!r}, expected a share from 0 to 1")
 
@@ -79,6 +104,7 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
     """
     from halfscope._results import Findings
 
+    _check_format(format)
     logs = _paths(logs)
     selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, learning_rate, read_as,
                            ranks)
@@ -99,6 +125,7 @@ def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded
     """
     from halfscope._results import Recommendation
 
+    _check_format(format)
     _check_targets(headroom, target_underflow)
     logs = _paths(logs)
     selection = _selection(steps, tensor, roles, recorded_scale, read_as=read_as, ranks=ranks)
@@ -117,6 +144,7 @@ def report(logs, *, title=None, format=None, loss_scale=1.0, headroom=1, target_
     save_html() writes the page, save_markdown() the same answer as Markdown. Raises BadInput, and
     ValueError or TypeError for an argument out of its range.
     """
+    _check_format(format)
     _check_targets(headroom, target_underflow)
     selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, learning_rate, read_as,
                            ranks)
@@ -153,6 +181,7 @@ def compare(a, b, *, format=None, loss_scale="own", recorded_scale=None, subnorm
     """
     from halfscope._results import Comparison
 
+    _check_format(format)
     own = loss_scale == "own"
     selection = _selection(steps, tensor, roles, recorded_scale, 1.0 if own else loss_scale,
                            read_as=read_as, ranks=ranks)

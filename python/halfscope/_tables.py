@@ -34,10 +34,11 @@ def as_numbers(array):
 def binade_table(array, *, threads=0):
     """Counts an array's values by binade, in one pass and without copying it.
 
-    array: NumPy array, PyTorch CPU tensor or anything else that speaks DLPack or the buffer
-    protocol; float16, bfloat16, float32 or float64 (OCP E4M3 and E5M2 too, where the package has
+    array: of any shape; NumPy array, PyTorch CPU tensor or anything else that speaks DLPack or the
+    buffer protocol; float16, bfloat16, float32 or float64 (OCP E4M3 and E5M2 too, where the package has
     them), in C order without gaps. Nothing is converted: other types raise TypeError, other layouts
     and other devices ValueError, with what to do. threads: 0 uses all cores.
+    Returns a BinadeTable; docs/numerics/counting.md derives its counts.
     """
     numbers, dtype = as_numbers(array)
     return _halfscope.count_binades(numbers, dtype, threads)

@@ -25,6 +25,7 @@ import re
 from typing import Any, FrozenSet, NamedTuple
 
 from halfscope import _halfscope
+from halfscope._parts import part
 
 __all__ = ["Rounded", "add", "convert", "fused_multiply_add", "multiply", "quantise"]
 
@@ -85,8 +86,7 @@ def _empty(like, format):
         import torch
 
         return torch.empty(like.shape, dtype=getattr(torch, name or "", torch.uint8))
-    import numpy
-
+    numpy = part("numpy", "a new array", "numpy")
     shape = numpy.shape(like)
     if name in ("float16", "float32"):
         return numpy.empty(shape, name)

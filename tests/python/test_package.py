@@ -233,6 +233,28 @@ def test_bad_input_is_one_line_that_names_the_file(tmp_path):
         halfscope.analyze(tmp_path / "nothing", roles={"*": "grad"})
 
 
+@pytest.mark.parametrize("function, argument, value, expected", [
+    (halfscope.analyze, "logs", [], "a path or several"),
+    (halfscope.recommend, "logs", [], "a path or several"),
+    (halfscope.report, "logs", {}, "a path or several"),
+    (halfscope.analyze, "logs", 3, "a path or several"),
+    (halfscope.recommend, "logs", [None], "a path or several"),
+    (halfscope.analyze, "format", 16, "the name of one, such as 'binary16'"),
+    (halfscope.recommend, "target_underflow", "1%", "a share from 0 to 1"),
+    (halfscope.analyze, "loss_scale", "torch", "a number"),
+    (halfscope.compare, "loss_scale", "mine", "a number"),
+    (halfscope.analyze, "learning_rate", "0.1", "a number"),
+    (halfscope.recommend, "recorded_scale", [2], "a number, or the tag of a scalar"),
+    (halfscope.recommend, "tensor", 3, "a glob, such as 'weight_grad/*'"),
+    (halfscope.analyze, "roles", ["weight"], "{glob: role}")])
+def test_an_argument_of_another_type_is_named(tmp_path, function, argument, value, expected):
+    logs = [tmp_path] * (2 if function is halfscope.compare else argument != "logs")
+    with pytest.raises((TypeError, ValueError)) as raised:
+        function(*logs, **{argument: value})
+    found = "empty" if argument == "logs" and not isinstance(value, int) and not value else repr(value)
+    assert str(raised.value) == f"{argument} is {found}, expected {expected}"
+
+
 def test_a_missing_torch_is_named_with_what_installs_it():
     code = "import sys; sys.modules['torch'] = None; import halfscope.torch"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
