@@ -104,9 +104,8 @@ def run_log(folder, steps):
         {"scaled": False, "rank": 0, "world_size": 1, "sharded": [], "about": {}}))
     values = np.array([0.5, -1e-4], np.float32)
     table, mean, sum_squares, _ = _halfscope.measure(values)
-    writer.write_tensor(name="weight_grad/a", step=0, shape=[2], source_dtype="F32",
-                        computed_dtype=None, scaled=False, scale=1.0, mean=mean,
-                        sum_squares=sum_squares, table=table)
+    gathered = _halfscope.Gathered.of(table, "F32", [2], mean, sum_squares)
+    writer.write_tensors(0, [("weight_grad/a", gathered, False, 1.0)])
     for step, given in enumerate(steps):
         told = {"loss": 1.0, "learning_rate": 0.1, "loss_scale": 1024.0, "found_inf": False,
                 "max_abs_weight_grad": 0.5, "max_abs_activation_grad": 0.5, "more": {}}

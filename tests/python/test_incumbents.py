@@ -207,11 +207,8 @@ class RunLog:
     def tensor(self, step, name, values, scale=None, scaled=None):
         values = np.array(values, np.float16)
         scaled = name.split("/")[0].endswith("_grad") if scaled is None else scaled
-        self.writer.write_tensor(
-            name=name, step=step, shape=list(values.shape), source_dtype="F16", computed_dtype="F16",
-            scaled=scaled, scale=scale if scaled else 1.0, mean=0.0, sum_squares=0.0,
-            table=halfscope.binade_table(values),
-        )
+        gathered = _halfscope.Gathered.of(halfscope.binade_table(values), "F16", values.shape, 0.0, 0.0, "F16")
+        self.writer.write_tensors(step, [(name, gathered, scaled, scale if scaled else 1.0)])
 
     def steps(self, *steps, scale):
         """Steps where all is well: two layers."""

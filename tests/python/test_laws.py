@@ -71,10 +71,8 @@ def write(folder, log, scales=None, **about):
         for name, array in values.items():
             table, mean, sum_squares, _ = _halfscope.measure(array)
             scaled = bool(scales) and "_grad/" in name
-            writer.write_tensor(
-                name=name, step=step, shape=list(array.shape), source_dtype="F32",
-                computed_dtype=None, scaled=scaled, scale=scales[step] if scaled else 1.0,
-                mean=mean, sum_squares=sum_squares, table=table)
+            gathered = _halfscope.Gathered.of(table, "F32", array.shape, mean, sum_squares)
+            writer.write_tensors(step, [(name, gathered, scaled, scales[step] if scaled else 1.0)])
         unknown = "learning_rate loss_scale found_inf max_abs_weight_grad max_abs_activation_grad"
         writer.write_scalars(step=step, loss=1.0, more={}, **dict.fromkeys(unknown.split()))
     return folder

@@ -47,11 +47,10 @@ class Run:
         for name, array in values.items():
             table, mean, sum_squares, _ = _halfscope.measure(array)
             is_gradient = name.split("/")[0].endswith("grad")
-            self._writer.write_tensor(
-                name=name, step=step, shape=list(array.shape), source_dtype="F32",
-                computed_dtype=computed, scaled=self._scaled and is_gradient,
-                scale=scale if self._scaled and is_gradient else 1.0, mean=mean,
-                sum_squares=sum_squares, table=table)
+            scaled = self._scaled and is_gradient
+            self._writer.write_tensors(step, [(
+                name, _halfscope.Gathered.of(table, "F32", array.shape, mean, sum_squares, computed),
+                scaled, scale if scaled else 1.0)])
         if sample:
             metadata = {"scale": str(scale)} if self._scaled else {}
             self._writer.write_sample(step, [(n, a, None) for n, a in values.items()], metadata)

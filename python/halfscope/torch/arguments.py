@@ -2,24 +2,36 @@
 """What the recorder and emulate() are given."""
 
 import collections.abc
+import json
 import math
+import operator
 
 import torch
 
 
-def step_test(every, name):
-    """A function of the step from a number, a collection of steps, a function, or None: never."""
-    if every is None:
-        return lambda step: False
-    if isinstance(every, int) and not isinstance(every, bool) and every > 0:
-        return lambda step: step % every == 0
-    if callable(every):
-        return lambda step: bool(every(step))
-    if isinstance(every, collections.abc.Iterable) and not isinstance(every, (str, bytes)):
-        steps = frozenset(every)
-        return lambda step: step in steps
+def chosen_steps(every, name):
+    """A number, a set of steps, a function of the step, or None: never. Whole numbers may be of any
+    type: of NumPy and PyTorch too."""
+    if every is None or callable(every):
+        return every
+    try:
+        if isinstance(every, collections.abc.Iterable) and not isinstance(every, (str, bytes)):
+            return frozenset(map(operator.index, every))
+        if not isinstance(every, bool) and operator.index(every) > 0:
+            return operator.index(every)
+    except TypeError:
+        pass
     raise TypeError(f"{name} is {every!r}, expected a number of steps above 0, a collection of steps "
                     "or a function of the step")
+
+
+def step_test(every):
+    """A function of the step from what chosen_steps() gives."""
+    if every is None:
+        return lambda step: False
+    if isinstance(every, int):
+        return lambda step: step % every == 0
+    return (lambda step: bool(every(step))) if callable(every) else every.__contains__
 
 
 def told(every):
@@ -33,18 +45,45 @@ class Steps:
     """At which steps histograms are recorded, whole tensors, and activation gradients' magnitudes."""
 
     def __init__(self, every, sample_every, magnitudes_every):
-        settings = {"every": every, "sample_every": sample_every,
-                    "magnitudes_every": every if magnitudes_every is None else magnitudes_every}
-        self.record, self.sample, self.look = (step_test(v, k) for k, v in settings.items())
+        every = chosen_steps(every, "every")
+        settings = {"every": every, "sample_every": chosen_steps(sample_every, "sample_every"),
+                    "magnitudes_every": every if magnitudes_every is None else
+                    chosen_steps(magnitudes_every, "magnitudes_every")}
+        self.record, self.sample, self.look = map(step_test, settings.values())
         self.told = {name: told(value) for name, value in settings.items()}
 
 
-def require_kinds(model, optimizer, scaler=None, loss_scale=None):
+def first_number(first_step):
+    """As an int. Raises TypeError or ValueError where no step can have it."""
+    try:
+        number = operator.index(first_step)
+    except TypeError:
+        raise TypeError(f"first_step: found {first_step!r}, expected the number of a step") from None
+    if not 0 <= number < 2**53:
+        raise ValueError(f"first_step: found {number}, expected 0 or the number of a later step")
+    return number
+
+
+def for_the_manifest(about):
+    """Goes into run.json as it is."""
+    if about is not None and not isinstance(about, collections.abc.Mapping):
+        raise TypeError(f"about: found {type(about).__name__}, expected a dict")
+    about = dict(about or {})
+    try:
+        json.dumps(about, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"about: found what JSON cannot hold: {error}") from None
+    return about
+
+
+def require_kinds(model, optimizer, scaler=None, loss_scale=None, modules=None):
     """Mistakes that would show hours later, or in the log alone, show here."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"model: found {type(model).__name__}, expected a torch.nn.Module")
     if not hasattr(optimizer, "param_groups") or not hasattr(optimizer, "step"):
         raise TypeError(f"optimizer: found {type(optimizer).__name__}, expected a torch.optim.Optimizer")
+    if modules is not None and not callable(modules):
+        raise TypeError(f"modules: found {type(modules).__name__}, expected a function of (path, module)")
     missing = [method for method in ("scale", "step", "update") if not hasattr(scaler, method)]
     if scaler is not None and missing:
         raise TypeError(f"scaler: found {type(scaler).__name__}, expected a GradScaler or anything with its methods")

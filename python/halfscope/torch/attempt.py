@@ -6,9 +6,10 @@ import math
 
 import torch
 
+from halfscope._halfscope import Gathered
 from halfscope.torch import updates
 from halfscope.torch.scaler import found_inf_inside, unscaled, unscales_inside
-from halfscope.torch.tensors import Gathered, kept
+from halfscope.torch.tensors import gather, local, plain, values_of
 
 _SEEN_IN_BACKWARD = ("activation_grad", "local_weight_grad")  # with the loss scale, where there is one
 
@@ -92,18 +93,17 @@ class Attempt:
         usable = self._scale if 0 < self._scale < math.inf else None
         self._tensors.append((name, gathered, scaled, usable if scaled else 1.0))
         if self._run.keeps(role):
-            self._samples[name] = gathered.values()
+            self._samples[name] = values_of(gathered)
 
     def _read_weights(self):
+        storage, keep = self._run.storage, self._run.keeps("weight")
         for name, parameter in self._run.parameters.items():
             weight = Gathered()
-            weight.add(*self._run.storage.stored("weight", parameter, None, parameter),
-                       self._run.keeps("weight"))
+            gather(weight, *storage.stored("weight", parameter, None, parameter), keep)
             self._write(f"weight/{name}", weight)
-            if self._run.storage.has_master(parameter):
+            if storage.has_master(parameter):
                 master = Gathered()
-                master.add(self._run.storage.updated(parameter), None,
-                           keep=self._run.keeps("master_weight"))
+                gather(master, storage.updated(parameter), None, self._run.keeps("master_weight"))
                 self._write(f"master_weight/{name}", master)
 
     def _keep_for_updates(self):
@@ -125,31 +125,35 @@ class Attempt:
         run = self._run
         if not updates.knows(run.optimizer):
             return
+        keep = run.keeps("update")
         for name, (parameter, group) in run.trained.items():
             if parameter.grad is None:
                 continue
             gradient = self._gradients.get(name, parameter.grad.detach())
+            added = updates.update(run.optimizer, group, parameter, self._weights.get(name), gradient)
             update = Gathered()
-            update.add(updates.update(run.optimizer, group, parameter, self._weights.get(name),
-                                      gradient), None, run.keeps("update"))
+            gather(update, added, None)
+            if keep:
+                update.keep(plain(added))  # nobody else has it: no copy
             self._write(f"update/{name}", update)
 
     def _read_after(self):
         for name, (parameter, _) in self._run.trained.items():
             if self._run.keeps("weight_after"):
-                self._samples[f"weight_after/{name}"] = self._kept("weight_after", parameter,
-                                                                   parameter)
+                self._samples[f"weight_after/{name}"] = self._now("weight_after", parameter,
+                                                                  parameter)
             if not self._run.keeps("optimizer_state"):
                 continue
             for key, value in self._run.optimizer.state.get(parameter, {}).items():
                 if isinstance(value, (int, float)):
                     value = torch.tensor(float(value), dtype=torch.float64)
                 if isinstance(value, torch.Tensor) and torch.is_floating_point(value):
-                    self._samples[f"optimizer_state/{key}/{name}"] = self._kept(
+                    self._samples[f"optimizer_state/{key}/{name}"] = self._now(
                         "optimizer_state", value, parameter)
 
-    def _kept(self, role, tensor, parameter):
-        return kept(self._run.storage.stored(role, tensor, None, parameter)[0])
+    def _now(self, role, tensor, parameter):
+        """No copy: it is written before the loop goes on."""
+        return plain(local(self._run.storage.stored(role, tensor, None, parameter)[0]))
 
     def _metadata(self, skipped):
         states = {role: "scaled" if scaled else "unscaled" for role, scaled in self._scaled.items()}

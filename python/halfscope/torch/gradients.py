@@ -4,7 +4,8 @@ loop unscales or clips them."""
 
 import torch
 
-from halfscope.torch.tensors import Gathered, LargestGradient
+from halfscope._halfscope import Gathered
+from halfscope.torch.tensors import LargestGradient, gather
 
 
 class Gradients:
@@ -12,23 +13,20 @@ class Gradients:
 
     def __init__(self, run, provenance, record, scaled):
         self.scaled = scaled
-        there = []
-        for name, (parameter, _) in run.trained.items():
-            if (gradient := parameter.grad) is not None:
-                there.append((name, parameter, gradient))
-        self.read = {id(parameter) for _, parameter, _ in there}
+        there = [(p, p.grad) for p in run.trained_parameters if p.grad is not None]
+        self.read = {id(parameter) for parameter, _ in there}
         self.tensors = {}  # name of a parameter -> Gathered, where tables are recorded
+        bounds_scale = run.storage.bounds_scale
         if not record:
-            self.largest = LargestGradient(((p, gradient) for _, p, gradient in there),
-                                           run.storage.bounds_scale)
+            self.largest = LargestGradient(there, bounds_scale)
             return
         magnitudes, keep = [], run.keeps("weight_grad")
-        for name, parameter, gradient in there:
-            gathered = self.tensors[name] = Gathered()
-            computed = provenance.weight_grad(parameter)
-            stored = run.storage.stored("weight_grad", gradient, computed, parameter)
-            magnitudes.append((parameter, gathered.add(*stored, keep)))
-        self.largest = LargestGradient(magnitudes, run.storage.bounds_scale, list)
+        for parameter, gradient in there:
+            gathered = self.tensors[run.name_of(parameter)] = Gathered()
+            stored = run.storage.stored("weight_grad", gradient, provenance.weight_grad(parameter),
+                                        parameter)
+            magnitudes.append((parameter, gather(gathered, *stored, keep)))
+        self.largest = LargestGradient(magnitudes, bounds_scale, list)
 
 
 class EndOfBackward:
@@ -65,6 +63,21 @@ class EndOfBackward:
 
 # Of the backward pass that runs the hook that asks; -1 outside of one, and before 2.1.
 pass_number = getattr(torch._C, "_current_graph_task_id", lambda: -1)
+
+
+_will_execute = getattr(torch._C, "_will_engine_execute_node", lambda node: True)
+
+
+def adds_up(parameter):
+    """Whether the backward pass that runs adds to the .grad of this parameter, which it reached:
+    autograd.grad() does not, as far as PyTorch tells (from 2.0 on)."""
+    with torch.enable_grad():
+        accumulation = parameter.view_as(parameter).grad_fn.next_functions[0][0]
+    try:
+        _will_execute(accumulation)
+    except RuntimeError as error:
+        return "autograd.grad" not in str(error)
+    return True
 
 
 def backward_runs():

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Between the recorder and the loop that it watches: hooks, and what becomes of errors."""
 
+import os
 import warnings
 
 import torch
 
-# Hooks that torch.compile traces would break its graph: there they are nothing.
+# Hooks that torch.compile traces would break its graph, and those that torch.jit.trace traces would
+# be in it: there they are nothing.
 _compiles = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+_traces = torch._C._is_tracing
 
 
 def call(function, *args):
@@ -30,7 +33,7 @@ class Hook:
         self._first = first
 
     def __call__(self, *args):
-        if _compiles():
+        if _compiles() or _traces():
             return None
         return self._guard(self._method, *self._first, *args)
 
@@ -40,17 +43,26 @@ class Hook:
 
 class Guard:
     """Calls the recorder's own functions. The first error is one warning and ends the recording, not
-    the training run; with raises=True it is raised."""
+    the training run; with raises=True it is raised. One process writes a log: a call in a fork of it
+    is an error, which ends the recording there."""
 
     def __init__(self, raises, stop):
         self._raises = raises
         self._stop = stop
         self.error = None
+        self._process = None
+
+    def begin(self):
+        """From now on in this process alone."""
+        self._process = os.getpid()
 
     def __call__(self, function, *args):
         if self.error is not None:
             return None
         try:
+            if self._process != os.getpid():
+                raise RuntimeError("this process is a fork of the one that records, which alone "
+                                   "writes the log; call start() in the process that trains")
             return function(*args)
         except Exception as error:
             if self._raises:

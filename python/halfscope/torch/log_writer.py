@@ -7,7 +7,6 @@ import os
 from halfscope import _halfscope
 from halfscope._halfscope import BadInput
 from halfscope._tables import as_numbers
-from halfscope.torch.tensors import DTYPE_NAMES
 
 
 def log_folder(out, rank, world_size):
@@ -44,10 +43,7 @@ class LogWriter:
 
     def write_tensors(self, step, tensors):
         """tensors: (name, Gathered, whether it is scaled, scale)"""
-        self._writer.write_tensors(step, [
-            (name, gathered.shape, DTYPE_NAMES[gathered.dtype], DTYPE_NAMES.get(gathered.computed),
-             scaled, scale, gathered.mean, gathered.sum_squares, gathered.table)
-            for name, gathered, scaled, scale in tensors])
+        self._writer.write_tensors(step, tensors)
 
     def write_scalars(self, **scalars):
         self._writer.write_scalars(**scalars)

@@ -20,7 +20,7 @@ def hyperparameters(optimizer, names):
     """The optimizer's parameter groups as JSON values. names: {id of a parameter: name}."""
     groups = []
     for group in optimizer.param_groups:
-        values = {key: _json(value) for key, value in group.items() if key != "params"}
+        values = {key: as_json(value) for key, value in group.items() if key != "params"}
         values["params"] = [names.get(id(p)) for p in group["params"]]
         groups.append(values)
     return groups
@@ -38,21 +38,21 @@ def trained(model, optimizer, names, before=None):
         group.update({**earlier, "params": stay + joined})
     return {
         "network": {"class": _class(model), "parameters": sum(p.numel() for p in parameters),
-                    "dtypes": sorted({_json(p.dtype) for p in parameters}), "text": repr(model)},
+                    "dtypes": sorted({as_json(p.dtype) for p in parameters}), "text": repr(model)},
         "optimizer": {"class": _class(optimizer), "param_groups": groups},
     }
 
 
 def autocast(casts):
     """casts: {device: the type that autocast casts to, or None}"""
-    return {device: _json(cast) for device, cast in sorted(casts.items())}
+    return {device: as_json(cast) for device, cast in sorted(casts.items())}
 
 
 def about(model, optimizer, loss_scale, recorder):
     """What else in a manifest informs. recorder: the recorder's own settings."""
     devices = sorted({str(p.device) for p in model.parameters()})
     return {
-        "loss_scaling": _json(loss_scale.about()),
+        "loss_scaling": as_json(loss_scale.about()),
         "recorder": {
             **recorder,
             "gradients": "as the last backward pass of the step left them, before unscaling and clipping",
@@ -85,16 +85,16 @@ def _device(name):
     return f"{name}: {platform.machine()}" if name == "cpu" else name
 
 
-def _json(value):
+def as_json(value):
     """A hyperparameter or setting as JSON holds it."""
     if isinstance(value, torch.Tensor):
-        return _json(value.tolist())
+        return as_json(value.tolist())
     if isinstance(value, dict):
-        return {str(key): _json(item) for key, item in value.items()}
+        return {str(key): as_json(item) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, (list, tuple)):
-        return [_json(item) for item in value]
+        return [as_json(item) for item in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return str(value).replace("torch.", "")

@@ -9,17 +9,17 @@ from collections import defaultdict
 import torch
 
 from halfscope.torch import names
-from halfscope.torch.gradients import EndOfBackward, pass_number
+from halfscope.torch.gradients import EndOfBackward, adds_up, pass_number
 from halfscope.torch.guard import Hook
+from halfscope.torch.provenance import autocast_dtype
 from halfscope.torch.seen import LeftInPlace, Seen
+from halfscope.torch.sharding import is_distributed
 from halfscope.torch.storage import Storage
-from halfscope.torch.tensors import largest_of_each
+from halfscope.torch.tensors import gather, largest_of_each
 
 # Before 2.0 all hooks of a tensor sit on the operation that made the tensor when the first one was
 # added. After an in-place operation (ReLU(inplace=True)) that is the wrong one for a second hook.
 _HOOKS_STAY_BEHIND = not hasattr(torch.autograd.graph, "Node")
-# Before 2.1 a pass that only asks for gradients, autograd.grad(), looks like one that adds them up.
-_AFTER_ACCUMULATION = hasattr(torch.Tensor, "register_post_accumulate_grad_hook")
 
 
 class ModuleWatch:
@@ -45,6 +45,7 @@ class ModuleWatch:
         self._started = False
         self._hooked = {}          # id of a parameter -> handles
         self._hooked_modules = {}  # path -> (module, handle)
+        self._hooked_leaves = {}   # (id of a leaf that a module returned, name) -> handle
         self._end_of_backward = EndOfBackward(lambda: guard(self._pass_ended))
         self._tell_called, self._tell_ended, self._tell_taken_away = called, ended, taken_away
         self.trained = {}  # id -> parameter, of those that the optimizer has now
@@ -53,6 +54,7 @@ class ModuleWatch:
         self._times = {}
         self.round = 0   # number of the last one
         self._pass = None  # number of the backward pass that was seen last
+        self._adds = True  # whether this pass adds to .grad
         self._parts = False  # whether the magnitudes of this pass are taken as its gradients arrive
         self.all_parts = False  # so in every pass: ranks reduce them later
         self.record = self.magnitudes = False
@@ -106,6 +108,8 @@ class ModuleWatch:
             seen, *later = self._rounds
             self._begin([Seen()])
             self._calls = 0
+            while self._hooked_leaves:
+                self._hooked_leaves.popitem()[1].remove()
         for round_ in later:
             seen.join(round_)
         return seen
@@ -163,33 +167,31 @@ class ModuleWatch:
         """Also those that were unfrozen since."""
         for parameter in self._parameters:
             if parameter.requires_grad and id(parameter) not in self._hooked:
-                arrived, accumulated = self._parameter_hooks(parameter)
-                handles = self._hooked[id(parameter)] = [parameter.register_hook(arrived)]
-                if _AFTER_ACCUMULATION:
-                    handles.append(parameter.register_post_accumulate_grad_hook(accumulated))
+                handles = self._hooked[id(parameter)] = [
+                    parameter.register_hook(self._parameter_hook(parameter))]
+                if is_distributed(parameter):  # FSDP2 calls these alone
+                    handles.append(parameter.register_post_accumulate_grad_hook(
+                        lambda parameter: self._guard(self._accumulated, id(parameter))))
 
-    def _parameter_hooks(self, parameter):
-        """One for its gradient as it arrives, one for .grad when it was added. Called at every step
-        for every parameter: what is not wanted then ends here."""
+    def _parameter_hook(self, parameter):
+        """For its gradient as it arrives. Called at every step for every parameter: what is not
+        wanted then ends here."""
         key = id(parameter)
 
         def arrived(gradient):
             if not self.in_step or gradient is None:
                 return
-            if self._pass is None or self._pass != pass_number():
-                self._guard(self._pass_begins)
-            if not _AFTER_ACCUMULATION:
+            number = pass_number()
+            if self._pass != number:
+                self._guard(self._pass_begins, number, parameter)
+            if self._adds and (number == -1 or self._end_of_backward.queued_in != number):
                 self._guard(self._accumulated, key)
             microbatch = self._times[key]
             self._times[key] = microbatch + 1
             if self._parts or self.local:
                 self._guard(self._weight_grad_arrived, parameter, microbatch, gradient)
 
-        def accumulated(_):
-            if self._end_of_backward.queued_in != pass_number():
-                self._guard(self._accumulated, key)
-
-        return arrived, accumulated
+        return arrived
 
     def _unhook_parameters(self, but=()):
         for one in [one for one in self._hooked if one not in but]:
@@ -219,17 +221,30 @@ class ModuleWatch:
         if not torch.is_grad_enabled():  # evaluation between steps
             return
         self._forward_begins()
-        seen = self._seen
         self._called = True
         for name, tensor in names.outputs(path, output):
-            if self.record:
-                seen.provenance.see(module, tensor)
-                self._gather("activation", name, tensor, seen.provenance.activation(tensor))
-            if tensor.requires_grad:
-                computed = seen.provenance.activation_grad(tensor)
-                microbatch = max(self._calls - 1, 0)
-                hook_tensor(tensor, self._hook(self._activation_grad_arrived, name, microbatch,
-                                               computed))
+            self._see_output(module, name, tensor)
+
+    def _see_output(self, module, name, tensor):
+        provenance = self._rounds[-1].provenance
+        cast = autocast_dtype(tensor.device.type)
+        if self.record:
+            provenance.see(module, tensor, cast)
+            self._gather("activation", name, tensor, tensor.dtype)
+        if tensor.requires_grad:
+            computed = provenance.activation_grad(tensor, cast)
+            handle = hook_tensor(tensor, self._hook(self._activation_grad_arrived, name,
+                                                    max(self._calls - 1, 0), computed))
+            if tensor.is_leaf:
+                self._keep_one_hook(tensor, name, handle)
+
+    def _keep_one_hook(self, leaf, name, handle):
+        """A parameter or input that a module returns as it is outlives the call: in the next one it
+        has the hook still."""
+        earlier = self._hooked_leaves.pop((id(leaf), name), None)
+        if earlier is not None:
+            earlier.remove()
+        self._hooked_leaves[id(leaf), name] = handle
 
     def _activation_grad_arrived(self, name, microbatch, computed, gradient):
         # Not started: a graph that outlived the recording. None: no gradient reached this output.
@@ -252,8 +267,9 @@ class ModuleWatch:
             with self._lock:
                 self._seen.weight_grads[microbatch].append(magnitude)
 
-    def _pass_begins(self):
-        self._pass = pass_number()
+    def _pass_begins(self, number, parameter):
+        self._pass = number
+        self._adds = not is_distributed(parameter) and adds_up(parameter)
         if self._left.taken_away():
             self._tell_taken_away()
         self._seen.arrived = True
@@ -282,18 +298,18 @@ class ModuleWatch:
         """Returns the largest magnitude."""
         tensor, computed = self.storage.stored(role, tensor, computed)
         with self._lock:
-            return self._seen.tensors[f"{role}/{name}"].add(tensor, computed, self.keep(role))
+            return gather(self._seen.tensors[f"{role}/{name}"], tensor, computed, self.keep(role))
 
     def _gather_local(self, parameter, gradient):
         computed = self._seen.provenance.weight_grad(parameter)
         stored = self.storage.stored("local_weight_grad", gradient, computed, parameter)
         with self._lock:
-            self._seen.local[self.local[id(parameter)]].add(*stored,
-                                                            self.keep("local_weight_grad"))
+            gather(self._seen.local[self.local[id(parameter)]], *stored,
+                   self.keep("local_weight_grad"))
 
 
 def hook_tensor(tensor, hook):
-    """Adds a hook on a tensor's gradient, behind those it has."""
+    """Adds a hook on a tensor's gradient, behind those it has; returns its handle."""
     if _HOOKS_STAY_BEHIND and not tensor.is_leaf and tensor._backward_hooks:
         tensor._backward_hooks = None  # those it has stay on the operation that made it then
-    tensor.register_hook(hook)
+    return tensor.register_hook(hook)

@@ -5,6 +5,7 @@ import torch
 
 from halfscope.torch.sharding import is_distributed
 
+_is_transformed = torch._C._functorch.is_functorch_wrapped_tensor
 # Types that are recorded; others are no weights or activations, or need care of their own.
 _RECORDED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 COMPILED = ("torch.compile compiles the model: weights, weight gradients and updates are recorded, "
@@ -53,9 +54,15 @@ def is_compiled(model):
 
 
 def is_readable(tensor):
-    """Whether its memory holds its values: not of subclasses that hold other tensors, but for
-    DTensor, of which a rank's part is read."""
-    return is_distributed(tensor) or not hasattr(tensor, "__tensor_flatten__")
+    """Whether its memory holds its values: not inside of torch.func's transforms, and not of
+    subclasses that have operations of their own (they hold other tensors, or none, as FakeTensor),
+    but for DTensor, of which a rank's part is read."""
+    if type(tensor) is torch.Tensor:  # the most, and the others' questions take long
+        return not _is_transformed(tensor)
+    if is_distributed(tensor):
+        return True
+    return (type(tensor).__torch_dispatch__ == torch.Tensor.__torch_dispatch__ and
+            not _is_transformed(tensor))
 
 
 def parameters(model, optimizer):

@@ -14,7 +14,8 @@ class Patch:
 
     The wrapper is a bound method with the original's signature and attributes: learning rate
     schedulers look at both, GradScaler at the signature. When somebody else wrapped it again in the
-    meantime, remove() leaves their wrapper where it is, and ours calls straight through.
+    meantime, remove() leaves their wrapper where it is, and ours calls straight through. A deep copy
+    of the object has the wrapper too: there it is the original method of the copy.
     """
 
     def __init__(self, target, name, around):
@@ -24,13 +25,17 @@ class Patch:
         self._original = original = getattr(target, name)
         self._active = True
 
+        function = getattr(original, "__func__", None)
+
         @functools.wraps(original)
-        def wrapper(_, *args, **kwargs):
+        def wrapper(owner, *args, **kwargs):
+            if owner is not target and function is not None:
+                return function(owner, *args, **kwargs)
             if not self._active:
                 return original(*args, **kwargs)
             return around(original, *args, **kwargs)
 
-        wrapper.__wrapped__ = getattr(original, "__func__", original)  # with self, as binding drops it
+        wrapper.__wrapped__ = function or original  # with self, as binding drops it
         self._wrapper = types.MethodType(wrapper, target)
         setattr(target, name, self._wrapper)
 

@@ -15,9 +15,12 @@ _LOWERED = (nn.Linear, nn.Bilinear, nn.modules.conv._ConvNd, nn.RNNBase, nn.RNNC
 _KEPT = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.Embedding, nn.EmbeddingBag)
 
 
+_ASKS_BY_DEVICE = hasattr(torch, "get_autocast_dtype")  # 2.4 and later
+
+
 def autocast_dtype(device_type):
     """The type autocast casts to on this device, or None where it is off."""
-    if hasattr(torch, "get_autocast_dtype"):  # 2.4 and later ask by device
+    if _ASKS_BY_DEVICE:
         enabled = torch.is_autocast_enabled(device_type)
         return torch.get_autocast_dtype(device_type) if enabled else None
     if device_type == "cpu":
@@ -38,19 +41,15 @@ class Provenance:
         self.casts = {}  # device -> the type that autocast cast to, where it was on
         self._computed = {}  # id of a parameter -> dtype, or None when unknown or in dispute
 
-    def activation(self, output):
-        return output.dtype
-
-    def activation_grad(self, output):
+    def activation_grad(self, output, cast):
         """An output wider than autocast's type may feed an operation that casts it: its gradient
         then comes back through 16 bits."""
-        cast = autocast_dtype(output.device.type)
         return output.dtype if cast is None or output.dtype == cast else None
 
-    def see(self, module, output):
-        """Called after each call of a module without submodules, with one of its outputs."""
+    def see(self, module, output, cast):
+        """Called after each call of a module without submodules, with one of its outputs. cast: what
+        autocast casts to there."""
         self.called = True
-        cast = autocast_dtype(output.device.type)
         if cast is not None:
             self.casts[output.device.type] = cast
         for parameter in module._parameters.values():  # parameters() takes ten times as long

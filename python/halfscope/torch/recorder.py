@@ -7,7 +7,7 @@ import warnings
 import torch
 
 from halfscope.torch import manifest, names, roles, sharding
-from halfscope.torch.arguments import Steps, require_kinds
+from halfscope.torch.arguments import Steps, first_number, for_the_manifest, require_kinds
 from halfscope.torch.attempt import Attempt
 from halfscope.torch.gradients import Gradients, backward_runs
 from halfscope.torch.guard import Guard
@@ -57,23 +57,23 @@ class Recorder:
                  local_gradients=False, first_step=0, about=None, magnitudes_every=None,
                  sample_roles=None, on_error="warn"):
         self._started = None  # so that __del__ says nothing of arguments that were refused
-        require_kinds(model, optimizer, scaler, loss_scale)
+        require_kinds(model, optimizer, scaler, loss_scale, modules)
         if on_error not in ("warn", "raise"):
             raise ValueError(f"on_error: found {on_error!r}, expected 'warn' or 'raise'")
         self.loss_scale = loss_scale_of(optimizer, scaler, loss_scale, unscaled_before_step)
         self.optimizer, _ = of_accelerate(optimizer)
         self._stepped = step_method(optimizer)
-        self.step = first_step  # of the step that comes next, or is under way
+        self.step = first_number(first_step)  # of the step that comes next, or is under way
         self._compiled = names.is_compiled(model)
         self._guard = Guard(on_error == "raise", self.stop)
         self.sampled_role = roles.test(sample_roles)
         self._out = out
         self._steps = Steps(every, sample_every, magnitudes_every)
         self._settings = {**self._steps.told, "sample_roles": roles.told(sample_roles),
-                          "first_step": first_step, "clipping": clipping,
+                          "first_step": self.step, "clipping": manifest.as_json(clipping),
                           "local_gradients": bool(local_gradients)}
         self._model = names.unwrapped(model)
-        self._about = about or {}
+        self._about = for_the_manifest(about)
         self.parameters, self._names = {}, {}  # by name; id -> name
         self._local = self._names if local_gradients else {}
         self.modules = ModuleWatch(model, self.parameters.values(), self._guard, modules,
@@ -89,6 +89,7 @@ class Recorder:
         self._learned = {}  # id -> parameter of the optimizer, held: ids stay theirs
         self._ids = None    # of groups and their parameters, as they were last
         self.trained = {}   # name -> (parameter, its group), of those the optimizer has now
+        self.trained_parameters = []
         self.writer = None
         self._autocast = None  # {device: type or None}, as run.json has it
         self._told_missing = self._told_size = self._told_unstarted = False
@@ -105,6 +106,7 @@ class Recorder:
         if self._started:
             raise RuntimeError("this Recorder was started already; make another, with a folder of its own")
         self._started = True
+        self._guard.begin()
         rank, self.ranks = manifest.rank_and_world_size()
         self.sharded = sharding.layout(self._model, self.ranks)
         folder = log_folder(self._out, rank, self.ranks)
@@ -200,6 +202,7 @@ class Recorder:
             self._learn(now)
         self.trained = {self._names[id(p)]: (p, group) for group in groups for p in group["params"]
                         if id(p) in self._names}
+        self.trained_parameters = [parameter for parameter, _ in self.trained.values()]
         self.modules.trained = {id(p): p for p in self._of_the_optimizer()}
 
     def _learn(self, now):
@@ -216,11 +219,15 @@ class Recorder:
                 self._trained_told = now_told
                 self.writer.replace_about({k: v for k, v in now_told.items() if k not in self._about})
 
+    def name_of(self, parameter):
+        return self._names[id(parameter)]
+
     def missing_in(self, gradients):
         """How many gradients the optimizer's step is about to use that these are without."""
+        read = gradients.read
         missing = [f"optimizer.{g}.{i}" for g, group in enumerate(self.optimizer.param_groups)
                    for i, p in enumerate(group["params"])
-                   if p.grad is not None and id(p) not in gradients.read]
+                   if id(p) not in read and p.grad is not None]
         if missing and not self._told_missing:
             self._told_missing = True
             warnings.warn(f"Recorder: step {self.step} uses {len(missing)} gradients that are not "

@@ -6,8 +6,9 @@ from collections import defaultdict
 
 import torch
 
+from halfscope._halfscope import Gathered
 from halfscope.torch.provenance import Provenance
-from halfscope.torch.tensors import Gathered, largest, largest_of
+from halfscope.torch.tensors import largest, largest_of
 
 
 class Seen:

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors on their way into a log: largest magnitudes, and what is gathered of one over a step."""
 
+import functools
 import math
 
 import torch
 
-from halfscope import _halfscope
-
-# Names of types as safetensors writes them.
-DTYPE_NAMES = {torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32",
-               torch.float64: "F64"}
-
+from halfscope._halfscope import largest_of_torch
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -23,22 +19,14 @@ def local(tensor):
     return tensor.to_local()
 
 
-def is_here(tensor):
-    """Whether the values are in CPU memory in C order."""
-    return (type(tensor) in _PLAIN and tensor.is_cpu and tensor.layout is torch.strided and
-            tensor.is_contiguous())
-
-
 def plain(tensor):
     """The values in CPU memory in C order, copied only where they are not there yet."""
-    if is_here(tensor):
-        return tensor
     tensor = local(tensor)
     if tensor.layout != torch.strided:
         tensor = tensor.to_dense()
-    if tensor.is_cpu and tensor.is_contiguous():
-        return tensor
-    return tensor.cpu().contiguous()
+    if not tensor.is_cpu or not tensor.is_contiguous():
+        tensor = tensor.cpu().contiguous()
+    return tensor if type(tensor) in _PLAIN else tensor.as_subclass(torch.Tensor)
 
 
 def kept(tensor):
@@ -83,17 +71,14 @@ def largest_of(magnitudes):
 def largest_of_each(tensors):
     """Magnitudes that largest_of() takes, over tensors as they are now: of those in CPU memory one,
     by one call; of others one each, where they are."""
-    magnitudes, here = [], []
-    for tensor in tensors:
-        if type(tensor) not in _PLAIN:
-            tensor = local(tensor)
-        if is_here(tensor):
-            if count := tensor.numel():
-                here.append((tensor.data_ptr(), count, DTYPE_NAMES[tensor.dtype]))
-        else:
-            magnitudes.append(largest(tensor))
-    if here:
-        magnitudes.append(_halfscope.largest_at(here))
+    most, others = largest_of_torch(tensors)
+    magnitudes = [] if most is None else [most]
+    for tensor in others:
+        part = local(tensor)
+        if type(part) is type(tensor):
+            magnitudes.append(largest(part))
+        else:  # of a DTensor
+            magnitudes += largest_of_each([part])
     return magnitudes
 
 
@@ -110,98 +95,28 @@ class LargestGradient:
 
     def value(self):
         """As a Python float; None when there is none."""
-        most, other = largest_of(self.bounding), largest_of(self._others)
+        most = largest_of(self.bounding)
+        other = largest_of(self._others) if self._others else None
         if other is None or math.isfinite(other):
             return most
         return other if most is None or math.isnan(other) else most + other
 
 
-class Gathered:
-    """One tensor of one step, in as many pieces as it was seen: several calls of a module, several
-    microbatches. Their tables add; with keep=True the values are kept too."""
-
-    __slots__ = ("table", "dtype", "computed", "sum_squares", "_shapes", "_values", "_finite", "_sum",
-                 "_last_mean")
-
-    def __init__(self):
-        self.table = None
-        self.dtype = None
-        self.computed = None
-        self._shapes = []
-        self._values = []
-        self._finite = self._sum = None  # of several pieces
-        self.sum_squares = 0.0
-
-    def add(self, tensor, computed, keep=False):
-        """Returns the largest magnitude of what is added, as largest_of() takes it."""
-        values = plain(tensor)
-        table, mean, sum_squares, largest_here = _halfscope.measure_at(
-            values.data_ptr(), values.numel(), DTYPE_NAMES[values.dtype])
-        if self.table is None:
-            self.table, self.dtype, self.computed = table, values.dtype, computed
-        else:
-            self._add_finite(mean * _finite_in(table), _finite_in(table))
-            self._add_table(table, values.dtype, computed)
-        self._shapes.append(values.shape)
-        self.sum_squares += sum_squares
-        self._last_mean = mean
-        if keep:
-            self._values.append(kept(tensor))
-        return largest_here
-
-    def join(self, later):
-        """Adds the pieces of another one."""
-        if self.table is None:
-            for name in self.__slots__:
-                setattr(self, name, getattr(later, name))
-            return
-        later._add_finite(0.0, 0)
-        self._add_finite(later._sum, later._finite)
-        self._add_table(later.table, later.dtype, later.computed)
-        self._shapes += later._shapes
-        self._values += later._values
-        self.sum_squares += later.sum_squares
-        self._last_mean = later._last_mean
-
-    def _add_table(self, table, dtype, computed):
-        if computed != self.computed:
-            self.computed = None
-        self.dtype = torch.promote_types(self.dtype, dtype)  # exact: the wider of the two
-        self.table.merge(table)
-
-    def _add_finite(self, total, finite):
-        """To the sum and the number of finite values, before the table is added to. One piece has
-        neither yet."""
-        if self._sum is None:
-            self._finite = _finite_in(self.table)
-            self._sum = self._last_mean * self._finite
-        self._sum += total
-        self._finite += finite
-
-    @property
-    def pieces(self):
-        return len(self._shapes)
-
-    @property
-    def mean(self):
-        if len(self._shapes) == 1:
-            return self._last_mean
-        return self._sum / self._finite if self._finite else 0.0
-
-    @property
-    def shape(self):
-        """Of one piece, its own; of several alike, their number first; else how many values."""
-        if len(self._shapes) == 1:
-            return self._shapes[0]
-        if len(set(self._shapes)) == 1:
-            return (len(self._shapes), *self._shapes[0])
-        return (self.table.total,)
-
-    def values(self):
-        """The kept values in that shape."""
-        pieces = [piece.to(self.dtype).reshape(-1) for piece in self._values]
-        return torch.cat(pieces).reshape(self.shape)
+def gather(gathered, tensor, computed, keep=False):
+    """Adds what a tensor holds now to a Gathered, and with keep a copy of the values. Returns the
+    largest magnitude of what is added, as largest_of() takes it."""
+    magnitude = gathered.add(tensor, computed)
+    if magnitude is False:  # it is not in CPU memory in C order
+        magnitude = gathered.add(plain(tensor), computed)
+    if keep:
+        gathered.keep(kept(tensor))
+    return magnitude
 
 
-def _finite_in(table):
-    return table.total - table.nan - table.inf
+def values_of(gathered):
+    """The values that a Gathered has kept, in its shape."""
+    pieces = gathered.kept
+    if len(pieces) == 1:
+        return pieces[0]
+    dtype = functools.reduce(torch.promote_types, [piece.dtype for piece in pieces])
+    return torch.cat([piece.to(dtype).reshape(-1) for piece in pieces]).reshape(gathered.shape)

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gathered.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "bindings.hpp"
+#include "halfscope/table/boundary.hpp"
+#include "halfscope/table/count/moment_sums.hpp"
+#include "torch_tensors.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace halfscope::python {
+namespace {
+
+std::uint64_t finite_in(const BinadeTable& table) {
+  return table.total() - table.specials().nan - table.infinities();
+}
+
+/// The narrowest that holds all values of both.
+Dtype wider(Dtype a, Dtype b) {
+  if (a == b) return a;
+  return a == Dtype::f64 || b == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+}
+
+/// As largest_magnitude() of the elements of a table; empty where there are none.
+std::optional<double> largest_in(const BinadeTable& table) {
+  if (table.specials().nan != 0) return std::numeric_limits<double>::quiet_NaN();
+  if (table.infinities() != 0) return std::numeric_limits<double>::infinity();
+  if (const std::optional<Magnitude> m = table.largest()) return to_double(*m);
+  return table.specials().zero != 0 ? std::optional(0.0) : std::nullopt;
+}
+
+/// Adds what a torch tensor holds now. Returns its largest magnitude, or None where it has no value;
+/// False where view_of_torch() has no values of it.
+nb::object add_torch(Gathered& gathered, nb::handle tensor, nb::handle computed) {
+  constexpr std::size_t kSmall = 4096;  // counted before another thread has begun
+  const std::optional<TensorView> view = view_of_torch(tensor);
+  if (!view) return nb::bool_(false);
+  std::pair<BinadeTable, Moments> measured;
+  if (view->count < kSmall) {
+    measured = measure(*view);
+  } else {
+    nb::gil_scoped_release release;
+    measured = measure(*view);
+  }
+  const std::optional<double> largest = largest_in(measured.first);
+  gathered.add({std::move(measured.first), measured.second, view->dtype, dtype_of_torch(computed),
+                torch_shape(tensor)});
+  return nb::cast(largest);
+}
+
+Gathered gathered_of(const BinadeTable& table, const std::string& dtype, Gathered::Shape shape,
+                     double mean, double sum_squares, const std::optional<std::string>& computed) {
+  Gathered gathered;
+  gathered.add({table,
+                {mean, sum_squares},
+                dtype_called(dtype),
+                computed ? std::optional(dtype_called(*computed)) : std::nullopt,
+                std::move(shape)});
+  return gathered;
+}
+
+}  // namespace
+
+std::uint64_t Gathered::finite() const { return finite_in(all_.table); }
+
+void Gathered::add(Piece&& piece) {
+  shapes_.push_back(std::move(piece.shape));
+  if (shapes_.size() == 1) {
+    all_ = std::move(piece);
+    return;
+  }
+  sum_ = sum() + piece.moments.mean * static_cast<double>(finite_in(piece.table));
+  all_.table.merge(piece.table);
+  all_.moments = {piece.moments.mean, all_.moments.sum_squares + piece.moments.sum_squares};
+  all_.dtype = wider(all_.dtype, piece.dtype);
+  if (all_.computed != piece.computed) all_.computed.reset();
+}
+
+void Gathered::join(const Gathered& later) {
+  if (later.shapes_.empty()) return;
+  if (shapes_.empty()) {
+    *this = later;
+    return;
+  }
+  Piece piece = later.all_;
+  const double joined = sum() + later.sum();
+  add(std::move(piece));
+  sum_ = joined;
+  shapes_.pop_back();
+  shapes_.insert(shapes_.end(), later.shapes_.begin(), later.shapes_.end());
+  kept_.insert(kept_.end(), later.kept_.begin(), later.kept_.end());
+}
+
+Moments Gathered::moments() const {
+  if (shapes_.size() == 1) return all_.moments;
+  const auto count = static_cast<double>(finite());
+  return {count == 0 ? 0.0 : sum() / count, all_.moments.sum_squares};
+}
+
+Gathered::Shape Gathered::shape() const {
+  if (shapes_.size() == 1) return shapes_.front();
+  const auto same = [&](const Shape& shape) { return shape == shapes_.front(); };
+  if (shapes_.empty() || !std::all_of(shapes_.begin(), shapes_.end(), same)) {
+    return {all_.table.total()};
+  }
+  Shape shape = {shapes_.size()};
+  shape.insert(shape.end(), shapes_.front().begin(), shapes_.front().end());
+  return shape;
+}
+
+void bind_gathered(nb::module_& module) {
+  nb::class_<Gathered>(module, "Gathered")
+      .def(nb::init<>())
+      .def_static("of", &gathered_of, "table"_a, "dtype"_a, "shape"_a, "mean"_a, "sum_squares"_a,
+                  "computed"_a = nb::none())
+      .def("add", &add_torch, "tensor"_a, "computed"_a.none())
+      .def("join", &Gathered::join, "later"_a)
+      .def("keep", &Gathered::keep, "values"_a)
+      .def_prop_ro("kept", &Gathered::kept)
+      .def_prop_ro("pieces", &Gathered::pieces)
+      .def_prop_ro("shape", &Gathered::shape);
+}
+
+}  // namespace halfscope::python

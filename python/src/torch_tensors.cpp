@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "torch_tensors.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "bindings.hpp"
+#include "halfscope/table/count/largest_magnitude.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace halfscope::python {
+namespace {
+
+nb::object interned(const char* name) { return nb::steal(PyUnicode_InternFromString(name)); }
+
+/// What is asked of tensors. Made when the first one comes, so that there is a torch; never deleted,
+/// since Python ends before static objects do.
+struct Torch {
+  nb::object module = nb::module_::import_("torch");
+  nb::object tensor = module.attr("Tensor");
+  nb::object parameter = module.attr("nn").attr("Parameter");
+  nb::object strided = module.attr("strided");
+  std::array<std::pair<nb::object, Dtype>, 4> dtypes = {{{module.attr("float32"), Dtype::f32},
+                                                         {module.attr("float16"), Dtype::f16},
+                                                         {module.attr("bfloat16"), Dtype::bf16},
+                                                         {module.attr("float64"), Dtype::f64}}};
+  nb::object is_cpu = interned("is_cpu"), layout = interned("layout"), dtype = interned("dtype"),
+             shape = interned("shape"), is_contiguous = interned("is_contiguous"),
+             data_ptr = interned("data_ptr"), numel = interned("numel");
+
+  static const Torch& get() {
+    static const Torch* const torch = new Torch();
+    return *torch;
+  }
+};
+
+/// (largest magnitude, or None where there is no value; the tensors that view_of_torch() has no
+/// values of). NaN is larger than all.
+nb::tuple largest_of_torch(const nb::list& tensors) {
+  std::vector<TensorView> views;
+  nb::list others;
+  for (const nb::handle tensor : tensors) {
+    const std::optional<TensorView> view = view_of_torch(tensor);
+    if (!view) {
+      others.append(tensor);
+    } else if (view->count != 0) {
+      views.push_back(*view);
+    }
+  }
+  std::optional<double> most;
+  {
+    nb::gil_scoped_release release;
+    for (const TensorView& view : views) {
+      const double magnitude = largest_magnitude(view);
+      if (!most || std::isnan(magnitude) || magnitude > *most) most = magnitude;
+      if (std::isnan(magnitude)) break;
+    }
+  }
+  return nb::make_tuple(most, others);
+}
+
+}  // namespace
+
+std::optional<Dtype> dtype_of_torch(nb::handle dtype) {
+  for (const auto& [known, ours] : Torch::get().dtypes) {
+    if (dtype.is(known)) return ours;
+  }
+  return std::nullopt;
+}
+
+std::optional<TensorView> view_of_torch(nb::handle tensor) {
+  const Torch& torch = Torch::get();
+  const nb::handle type = tensor.type();
+  if (!type.is(torch.tensor) && !type.is(torch.parameter)) return std::nullopt;
+  if (!nb::getattr(tensor, torch.is_cpu).is(Py_True)) return std::nullopt;
+  if (!nb::getattr(tensor, torch.layout).is(torch.strided)) return std::nullopt;
+  if (!tensor.attr(torch.is_contiguous)().is(Py_True)) return std::nullopt;
+  const nb::object stored = nb::getattr(tensor, torch.dtype);
+  const std::optional<Dtype> dtype = dtype_of_torch(stored);
+  if (!dtype) {
+    throw nb::type_error((std::string("tensor has dtype ") + nb::str(stored).c_str() +
+                          ", expected float16, bfloat16, float32 or float64")
+                             .c_str());
+  }
+  const auto address = nb::cast<std::uintptr_t>(tensor.attr(torch.data_ptr)());
+  const auto count = nb::cast<std::size_t>(tensor.attr(torch.numel)());
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): what PyTorch calls data_ptr()
+  return TensorView{*dtype, reinterpret_cast<const std::byte*>(address), count};
+}
+
+std::vector<std::uint64_t> torch_shape(nb::handle tensor) {
+  std::vector<std::uint64_t> shape;
+  for (const nb::handle size : nb::getattr(tensor, Torch::get().shape)) {
+    shape.push_back(nb::cast<std::uint64_t>(size));
+  }
+  return shape;
+}
+
+void bind_torch_tensors(nb::module_& module) {
+  module.def("largest_of_torch", &largest_of_torch, "tensors"_a);
+}
+
+}  // namespace halfscope::python
