@@ -7,6 +7,7 @@
 
 #include "analyzers/formats/whole_fits.hpp"
 #include "analyzers/overflow/attention_scores.hpp"
+#include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/samples.hpp"
 #include "analyzers/updates/updates.hpp"
 
@@ -85,11 +86,21 @@ std::vector<overflow::AttentionScores> add_whole_steps(Analysis& analysis,
     take_scores(scores, selection, step, beside);
     if (whole) whole->take(step, of_whole);
   };
+  const frames::WholeCountsVisitor counts = {
+      [&](const frames::CountedSums& counted) {
+        if (whole) whole->take(counted);
+      },
+      [&](const frames::CountedUpdates& counted) {
+        if (updates) updates->take(counted);
+      }};
   for (underflow::LogFindings& log : analysis.logs) {
+    if (passes.what_if) readers::require_tensors(opened.at(log.source));
     if (updates) updates->begin(log);
     if (whole) whole->begin(log);
     scores.begin(log);
-    readers::for_each_whole_step(opened.at(log.name), selection, take, analysis.notes, progress);
+    const readers::Log& source = opened.at(log.source);
+    readers::for_each_whole_step(source, selection, take, analysis.notes, progress);
+    readers::for_each_whole_count(source, selection, counts);
     if (updates) updates->finish_log();
     if (whole) whole->finish_log();
   }

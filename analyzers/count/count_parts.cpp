@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
+#include "analyzers/count/whole_counts.hpp"
 #include "analyzers/frames/part.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/logs.hpp"
+#include "analyzers/readers/record/record.pb.h"
 #include "analyzers/readers/record/record_file.hpp"
 #include "analyzers/readers/record/record_items.hpp"
 #include "halfscope/log/error.hpp"
@@ -57,24 +60,26 @@ bool has_part(const std::vector<PartPlace>& there, const Part& part, const std::
 }
 
 PartHeader header_of(const Part& part, const std::string& settings) {
-  const frames::PartFacts facts = part.facts();
+  const std::optional<log::Manifest> manifest = part.manifest();
   PartHeader header{.log = part.log,
                     .index = part.index,
                     .of = part.of,
                     .name = part.name,
                     .settings = settings,
-                    .manifest = {},
-                    .whole_steps = facts.whole_steps};
-  if (facts.manifest) header.manifest = log::text_of(*facts.manifest, printable(header.shown()));
+                    .manifest = {}};
+  if (manifest) header.manifest = log::text_of(*manifest, printable(header.shown()));
   return header;
 }
 
-void count(const Part& part, const std::string& settings, RecordWriter& writer,
-           frames::Notes& notes, const frames::Progress& progress) {
+void count(const Part& part, const Selection& selection, const std::string& settings,
+           RecordWriter& writer, frames::Notes& notes, const frames::Progress& progress) {
   writer.begin(header_of(part, settings));
   frames::Notes of_part;
   part.read(readers::record::items_of([&](const auto& item) { writer.add(item); }), of_part,
             progress);
+  const auto add = [&](const auto& counted) { writer.add(readers::record::item_of(counted)); };
+  if (part.read_whole) count_whole(part, selection, {add, add}, of_part, progress);
+  if (part.read_counts) part.read_counts({add, add});
   std::vector<std::string> texts;
   for (const frames::Message& note : of_part) {
     texts.push_back(note.text());
@@ -90,21 +95,27 @@ Counted count_parts(const std::vector<fs::path>& logs, const Selection& selectio
   RecordWriter writer(file);
   const std::vector<PartPlace> there = RecordFile(file).parts();
   const std::string settings = settings_text(selection);
-  const readers::Logs opened;
   Counted counted;
   std::uint64_t number = 0;
-  for (const fs::path& log : logs) {
-    for (const Part& part : readers::parts_of(opened.at(log), selection)) {
-      if (number++ % shard.of != shard.index - 1) continue;
-      ++counted.parts;
-      if (has_part(there, part, settings, file)) {
-        ++counted.kept;
-      } else {
-        count(part, settings, writer, notes, progress);
-      }
+  for (const Part& part : parts_of(logs, selection)) {
+    if (number++ % shard.of != shard.index - 1) continue;
+    ++counted.parts;
+    if (has_part(there, part, settings, file)) {
+      ++counted.kept;
+    } else {
+      count(part, selection, settings, writer, notes, progress);
     }
   }
   return counted;
+}
+
+frames::Parts parts_of(const std::vector<fs::path>& logs, const Selection& selection) {
+  const readers::Logs opened;
+  frames::Parts parts;
+  for (const fs::path& log : logs) {
+    std::ranges::move(readers::parts_of(opened.at(log), selection), std::back_inserter(parts));
+  }
+  return parts;
 }
 
 }  // namespace halfscope::analyzers::count

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "analyzers/frames/source.hpp"
+#include "analyzers/frames/part.hpp"
 
 namespace halfscope::analyzers::count {
 
@@ -27,5 +27,9 @@ Counted count_parts(const std::vector<std::filesystem::path>& logs,
                     const frames::Selection& selection, Shard shard,
                     const std::filesystem::path& file, frames::Notes& notes,
                     const frames::Progress& progress);
+
+/// The parts of logs, one log after the other.
+frames::Parts parts_of(const std::vector<std::filesystem::path>& logs,
+                       const frames::Selection& selection);
 
 }  // namespace halfscope::analyzers::count

@@ -126,10 +126,21 @@ class Collector {
     const int threads = asked.fits ? asked.fits->threads : 0;
     const double summed = fits_ ? 0.05 : 1.0;  // of the time, roughly
     count(whole.step, whole.view.count);
-    add_sums(whole, *recorded, asked.none, threads, part_of(whole.tell, 0, summed), tensor);
+    add_sums(sums_of(whole, asked.none, threads, part_of(whole.tell, 0, summed)), *recorded,
+             asked.none, tensor);
     if (!fits_) return;
     fits_->take(whole, *recorded, tensor, asked.subnormals, threads,
                 part_of(whole.tell, summed, 1));
+  }
+
+  void take(const frames::CountedSums& counted, const Asked& asked, TensorFindings& tensor) {
+    const std::optional<int> recorded = usable_log2(counted.scale);
+    if (!tensor.per_step.contains(counted.step) || !recorded) {
+      complete_ = false;
+      return;
+    }
+    count(counted.step, counted.elements);
+    add_sums(counted.sums, *recorded, asked.none, tensor);
   }
 
   void finish(TensorFindings& tensor) {
@@ -159,8 +170,8 @@ class Collector {
     return elements;
   }
 
-  static void add_sums(const WholeTensor& whole, int log2_recorded, const MagnitudeSums& none,
-                       int threads, const ProgressCallback& tell, TensorFindings& tensor) {
+  static MagnitudeSums sums_of(const WholeTensor& whole, const MagnitudeSums& none, int threads,
+                               const ProgressCallback& tell) {
     constexpr std::size_t kSlice = std::size_t{1} << 24;
     MagnitudeSums sums = none;
     for (std::size_t first = 0; first < whole.view.count; first += kSlice) {
@@ -169,6 +180,11 @@ class Collector {
       sums.add({whole.view.dtype, whole.view.data + before.bytes(), count}, threads);
       if (tell) tell(static_cast<double>(first + count) / static_cast<double>(whole.view.count));
     }
+    return sums;
+  }
+
+  static void add_sums(const MagnitudeSums& sums, int log2_recorded, const MagnitudeSums& none,
+                       TensorFindings& tensor) {
     std::optional<PackedSums>& kept = tensor.sums.set();
     MagnitudeSums all = kept ? kept->unpacked() : none;
     all.merge(sums, -log2_recorded);
@@ -228,6 +244,7 @@ struct WholePass::OfLog {
   std::optional<frames::TensorsOfSteps> tensors = {};
 
   std::optional<std::size_t> place_of(const std::string& name) {
+    if (log.tensors.empty()) return std::nullopt;
     if (next == log.tensors.size()) next = 0;
     if (log.tensors[next].name == name) return next++;
     if (!indexed) {
@@ -264,6 +281,11 @@ void WholePass::take(const WholeStep& step, const log::NamedTensor& tensor,
 
 void WholePass::take(const WholeStep& step, const ProgressCallback& tell) {
   log_->tensors->take(step, tell);
+}
+
+void WholePass::take(const frames::CountedSums& counted) {
+  const auto place = log_->place_of(counted.name);
+  if (place) log_->collectors[*place].take(counted, log_->asked, log_->log.tensors[*place]);
 }
 
 void WholePass::finish_log() {

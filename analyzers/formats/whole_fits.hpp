@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "analyzers/formats/format_fit.hpp"
+#include "analyzers/frames/whole_counts.hpp"
 #include "analyzers/frames/whole_tensors.hpp"
 
 namespace halfscope::analyzers::underflow {
@@ -32,6 +33,8 @@ class WholePass {
             const frames::ProgressCallback& tell);
   /// All that are left of the step. Loads one at a time.
   void take(const frames::WholeStep& step, const frames::ProgressCallback& tell);
+  /// Sums that were counted before.
+  void take(const frames::CountedSums& counted);
   /// Ends the log that was begun.
   void finish_log();
   /// After the last one.

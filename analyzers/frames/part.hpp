@@ -9,23 +9,26 @@
 #include <vector>
 
 #include "analyzers/frames/source.hpp"
+#include "analyzers/frames/whole_counts.hpp"
+#include "analyzers/frames/whole_tensors.hpp"
 
 namespace halfscope::analyzers::frames {
-
-/// What is known of a part before its frames are read.
-struct PartFacts {
-  std::optional<log::Manifest> manifest = {};  ///< of a run log
-  std::uint64_t whole_steps = 0;               ///< steps of which the log has whole tensors
-};
 
 /// A rank of a run, a step of tensor files, or a whole log.
 struct Part {
   std::string log;  ///< what it is a part of
   std::uint64_t index = 0, of = 1;
   std::string name;  ///< "rank-0003", "step 12"; empty: the log itself
-  std::function<PartFacts()> facts;
+  /// Of a run log.
+  std::function<std::optional<log::Manifest>()> manifest = [] {
+    return std::optional<log::Manifest>();
+  };
   /// As for_each_frame, of this part alone.
   std::function<void(const Visitor&, Notes&, const Progress&)> read;
+  /// Its whole tensors; empty: it has none.
+  std::function<void(const WholeStepVisitor&, Notes&, const Progress&)> read_whole = {};
+  /// What has been counted of them; empty: nothing.
+  std::function<void(const WholeCountsVisitor&)> read_counts = {};
 };
 using Parts = std::vector<Part>;
 

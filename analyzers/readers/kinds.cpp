@@ -21,6 +21,7 @@
 #include "analyzers/readers/run_log/ranks.hpp"
 #include "analyzers/readers/run_log/read_run_log.hpp"
 #include "analyzers/readers/run_log/run_samples.hpp"
+#include "analyzers/readers/samples.hpp"
 #include "analyzers/readers/statistics/msprobe.hpp"
 #include "analyzers/readers/statistics/msprobe_dump.hpp"
 #include "analyzers/readers/statistics/paddle.hpp"
@@ -251,23 +252,31 @@ void read_log(const Log& log, const Selection& selection, const Visitor& visit, 
 frames::Part whole(const Log& log, const Selection& selection) {
   frames::Part part;
   part.log = log.path().string();
-  part.facts = [log] {
-    const bool has_whole = std::ranges::any_of(
-        log.kinds(), [](const Kind* kind) { return kind->read_whole != nullptr; });
-    return frames::PartFacts{.whole_steps = has_whole ? 1u : 0u};
-  };
   part.read = [log, selection](const Visitor& visit, Notes& notes, const Progress& progress) {
     for_each_frame(log, selection, visit, notes, progress);
+  };
+  part.read_whole = [log, selection](const frames::WholeStepVisitor& visit, Notes& notes,
+                                     const Progress& progress) {
+    for_each_whole_step(log, selection, visit, notes, progress);
   };
   return part;
 }
 
 }  // namespace
 
-std::vector<fs::path> all_logs(const std::vector<fs::path>& logs) {
-  std::vector<fs::path> all;
-  for (const fs::path& log : logs) std::ranges::move(record::logs_in(log), std::back_inserter(all));
-  return all;
+std::vector<NamedLog> logs_at(const Logs& opened, const std::vector<fs::path>& paths) {
+  std::vector<NamedLog> logs;
+  for (const fs::path& path : paths) {
+    const log::OpenPath& at = opened.at(path).opened();
+    if (!record::is_record(at)) {
+      logs.push_back({at.path, at.path.string()});
+      continue;
+    }
+    for (const std::string& name : record::logs_in(at)) {
+      logs.push_back({record::path_of(at, name), name});
+    }
+  }
+  return logs;
 }
 
 frames::Parts parts_of(const Log& log, const Selection& selection) {
@@ -276,11 +285,25 @@ frames::Parts parts_of(const Log& log, const Selection& selection) {
   return kinds.front()->parts(log.opened(), selection);
 }
 
+void for_each_whole_count(const Log& log, const Selection& selection,
+                          const frames::WholeCountsVisitor& visit) {
+  if (!record::is_record(log.opened())) return;
+  for (const frames::Part& part : parts_of(log, selection)) part.read_counts(visit);
+}
+
+void require_tensors(const Log& log) {
+  if (!record::is_record(log.opened())) return;
+  throw BadInput(fmt::format("{}: has counts of tensors, but what-if questions need the tensors; "
+                             "ask the log that was counted, {}",
+                             printable(log.path().string()),
+                             printable(record::logs_in(log.opened()).front())));
+}
+
 frames::Parts ranks_of(const Log& log, const Selection& selection) {
   frames::Parts parts = parts_of(log, selection);
   const frames::Part& first = parts.front();
   const bool complete = first.of == parts.size() && first.log == parts.back().log;
-  if (!complete || !first.facts().manifest) parts.clear();
+  if (!complete || !first.manifest()) parts.clear();
   return parts;
 }
 

@@ -57,11 +57,23 @@ void for_each_frame(const Log& log, const frames::Selection& selection,
                     const frames::Visitor& visit, frames::Notes& notes,
                     const frames::Progress& progress = {});
 
-/// The same logs, a record of several as these.
-std::vector<std::filesystem::path> all_logs(const std::vector<std::filesystem::path>& logs);
+/// A log's path, and what it is called: a record's logs have the names that they were counted by.
+struct NamedLog {
+  std::filesystem::path path;
+  std::string name;
+};
+/// The logs at these paths: several in a record of several.
+std::vector<NamedLog> logs_at(const Logs& opened, const std::vector<std::filesystem::path>& paths);
 
 /// The parts that a log is counted by: at least one. They keep what they need of it.
 frames::Parts parts_of(const Log& log, const frames::Selection& selection);
+
+/// What a record has counted of its log's whole tensors; of other logs nothing.
+void for_each_whole_count(const Log& log, const frames::Selection& selection,
+                          const frames::WholeCountsVisitor& visit);
+
+/// Throws log::BadInput of a record, for questions that need the tensors themselves.
+void require_tensors(const Log& log);
 
 /// Those that are the ranks of a run; empty where some are missing, so that no sum over them is
 /// known.

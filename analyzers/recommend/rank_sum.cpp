@@ -113,7 +113,7 @@ std::optional<RankSum> of_log(const Analysis& analysis, const Recommendation& ad
   if (!log.manifest) return std::nullopt;
   Selection exact = selection;  // the target's boundaries, on values
   exact.target = analysis.target.format;
-  const frames::Parts parts = readers::ranks_of(readers::Log(log.name), exact);
+  const frames::Parts parts = readers::ranks_of(readers::Log(log.source), exact);
   const std::size_t ranks = parts.size();
   if (ranks < 2) return std::nullopt;
   const int divide_log2 = static_cast<int>(std::bit_width(ranks - 1));  // ceil(log2 W)

@@ -143,10 +143,9 @@ bool tells_something(const LogFindings& run) {
 }
 
 /// The findings of one log: of several runs in it, one each.
-std::vector<LogFindings> analyze_log(const readers::Log& opened, const Selection& selection,
-                                     Analysis& analysis, const frames::Progress& progress,
-                                     const Visitor& companion) {
-  const std::string log = opened.path().string();
+std::vector<LogFindings> analyze_log(const readers::Log& opened, const std::string& log,
+                                     const Selection& selection, Analysis& analysis,
+                                     const frames::Progress& progress, const Visitor& companion) {
   std::vector<LogFindings> runs(1);
   runs.front().name = log;
   TensorCollector collector(log, analysis.target);
@@ -163,7 +162,10 @@ std::vector<LogFindings> analyze_log(const readers::Log& opened, const Selection
   if (collector.empty() && !something && !scalars && !quantised) refuse_empty(opened, selection);
   analysis.known_in_bfloat16 = analysis.known_in_bfloat16 && collector.known_in_bfloat16();
   runs.back().tensors = std::move(collector).finish();
-  for (LogFindings& run : runs) run.clipped = is_clipped(run);
+  for (LogFindings& run : runs) {
+    run.source = opened.path();
+    run.clipped = is_clipped(run);
+  }
   return runs;
 }
 
@@ -183,11 +185,11 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   analysis.loss_scale = selection.loss_scale;
   Selection wanted = selection;
   wanted.target = target.format;
-  for (const std::filesystem::path& log : readers::all_logs(logs)) {
-    const readers::Log& at = opened.at(log);
+  for (const auto& [path, name] : readers::logs_at(opened, logs)) {
+    const readers::Log& at = opened.at(path);
     const bool wanted_beside = companion && readers::may_have_scalars(at);
-    const Visitor beside = wanted_beside ? companion(at.path().string()) : Visitor();
-    std::ranges::move(analyze_log(at, wanted, analysis, progress, beside),
+    const Visitor beside = wanted_beside ? companion(name) : Visitor();
+    std::ranges::move(analyze_log(at, name, wanted, analysis, progress, beside),
                       std::back_inserter(analysis.logs));
   }
   note_unmatched_roles(selection, analysis);

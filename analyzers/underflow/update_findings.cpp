@@ -13,4 +13,12 @@ std::string_view name_of(UpdateSource source) {
   return "update";
 }
 
+std::optional<UpdateSource> find_update_source(std::string_view name) {
+  for (const UpdateSource source : {UpdateSource::update, UpdateSource::optimizer_state,
+                                    UpdateSource::gradient, UpdateSource::difference}) {
+    if (name_of(source) == name) return source;
+  }
+  return std::nullopt;
+}
+
 }  // namespace halfscope::analyzers::underflow

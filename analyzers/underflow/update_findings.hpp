@@ -21,6 +21,7 @@ enum class UpdateSource : std::uint8_t {
   difference        ///< weight and weight_after: zero differences are undetermined
 };
 std::string_view name_of(UpdateSource source);
+std::optional<UpdateSource> find_update_source(std::string_view name);
 
 /// One weight over the sampled steps.
 struct UpdateFindings {

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/samples.hpp"
 #include "analyzers/underflow/kept_weights.hpp"
 #include "analyzers/underflow/underflow.hpp"
@@ -37,14 +38,8 @@ Format format_of_weight(const Analysis& analysis, const LogFindings& log,
   return kept ? format_of(*kept) : analysis.target.format;
 }
 
-void add_pair(UpdateFindings& found, UpdateSource source, std::int64_t step, const Pair& pair,
-              Format format, bool with_what_if, const frames::ProgressCallback& tell) {
-  // What-if takes all the time where it is asked for.
-  const double counted = with_what_if ? kCountedPart : 1.0;
+void add_table(UpdateFindings& found, UpdateSource source, std::int64_t step, UpdateTable table) {
   found.source = source;
-  UpdateOptions counting;
-  counting.format = format;
-  UpdateTable table = pair.count(counting, [&](double part) { tell(part * counted); });
   if (source == UpdateSource::difference) {
     found.undetermined += table.counts.zero;
     table.counts.pairs -= table.counts.zero;
@@ -56,6 +51,15 @@ void add_pair(UpdateFindings& found, UpdateSource source, std::int64_t step, con
   }
   found.per_step.back().second += table.counts;
   found.table += table;
+}
+
+void add_pair(UpdateFindings& found, UpdateSource source, std::int64_t step, const Pair& pair,
+              Format format, bool with_what_if, const frames::ProgressCallback& tell) {
+  // What-if takes all the time where it is asked for.
+  const double counted = with_what_if ? kCountedPart : 1.0;
+  UpdateOptions counting;
+  counting.format = format;
+  add_table(found, source, step, pair.count(counting, [&](double part) { tell(part * counted); }));
   if (!with_what_if) return;
   WhatIfOptions options;
   options.format = format;
@@ -171,6 +175,18 @@ void UpdatePass::take(const WholeStep& step, const frames::ProgressCallback& tel
   }
 }
 
+void UpdatePass::take(const frames::CountedUpdates& counted) {
+  if (!needs_steps() || !has_table(counted.weight)) return;
+  const Format format =
+      format_of_weight(analysis_, *log_, *tensors_.at(counted.weight), asked_.added_to);
+  const auto source = underflow::find_update_source(counted.source);
+  for (const auto& [name, table] : counted.by_format) {
+    const NamedFormat* const named = find_format(name);
+    if (!source || named == nullptr || named->format != format) continue;
+    add_table(found_[counted.weight][*source], *source, counted.step, table);
+  }
+}
+
 void UpdatePass::finish_log() {
   for (auto& [weight, by_source] : found_) {
     tensors_.at(weight)->updates = std::make_shared<const UpdateFindings>(
@@ -195,7 +211,10 @@ void add_updates(Analysis& analysis, const frames::Selection& selection, const U
   for (LogFindings& log : analysis.logs) {
     pass.begin(log);
     const auto take = [&](const WholeStep& step) { pass.take(step, step.tell); };
-    readers::for_each_whole_step(opened.at(log.name), selection, take, analysis.notes, progress);
+    const readers::Log& source = opened.at(log.source);
+    readers::for_each_whole_step(source, selection, take, analysis.notes, progress);
+    readers::for_each_whole_count(source, selection,
+                                  {[](const auto&) {}, [&](const auto& counted) { pass.take(counted); }});
     pass.finish_log();
   }
   pass.finish();

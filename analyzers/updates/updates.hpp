@@ -7,6 +7,7 @@
 #include <string>
 
 #include "analyzers/frames/source.hpp"
+#include "analyzers/frames/whole_counts.hpp"
 #include "analyzers/frames/whole_tensors.hpp"
 #include "analyzers/readers/logs.hpp"
 #include "analyzers/underflow/update_findings.hpp"
@@ -46,6 +47,8 @@ class UpdatePass {
   /// Holds one pair at a time. tell: of this step.
   void take(const frames::WholeStep& step, const frames::ProgressCallback& tell,
             const Beside& beside = {});
+  /// What was counted of a pair before, in the format that is asked about.
+  void take(const frames::CountedUpdates& counted);
   /// Ends the log that was begun.
   void finish_log();
   /// After the last one.

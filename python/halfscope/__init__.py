@@ -7,6 +7,7 @@ recommend(logs)       Recommendation: the loss scale, and what it rests on
 policies(log)         Policies: every framework's loss scaling, replayed
 compare(a, b)         Comparison: two runs tensor by tensor
 report(logs)          Report: everything on one page
+count(logs)           Counts: logs, or parts of them, as a small record; Counts add
 halfscope.arrays      the emulator on arrays: rounding, conversions, sums and products
 halfscope.torch       Recorder: records a PyTorch training run; emulate: runs it as if in 16 bits
 halfscope.lightning, halfscope.transformers   RecorderCallback: the Recorder for these trainers
@@ -17,6 +18,7 @@ Jupyter: docs/python.md.
 """
 
 from halfscope._halfscope import BadInput, BinadeTable, __version__
+from halfscope._count import Counts, count
 from halfscope._logs import analyze, compare, policies, recommend, report
 from halfscope._tables import binade_table
 
@@ -25,9 +27,9 @@ _LATER = {"Comparison": "_results", "Findings": "_results", "Policies": "_result
           "PolicyTrace": "_results", "Recommendation": "_results", "Report": "_results",
           "arrays": None}
 
-__all__ = ["BadInput", "BinadeTable", "Comparison", "Findings", "Policies", "PolicyTrace",
+__all__ = ["BadInput", "BinadeTable", "Comparison", "Counts", "Findings", "Policies", "PolicyTrace",
            "Recommendation", "Report", "__version__", "analyze", "arrays", "binade_table", "compare",
-           "policies", "recommend", "report"]
+           "count", "policies", "recommend", "report"]
 
 
 def __getattr__(name):

@@ -17,6 +17,7 @@ Dtype dtype_called(const std::string& name);
 
 void bind_table(nanobind::module_& module);    ///< BinadeTable and the one pass
 void bind_logs(nanobind::module_& module);     ///< analyze, recommend, report, compare, policies
+void bind_count(nanobind::module_& module);    ///< count, merge
 void bind_results(nanobind::module_& module);  ///< what these give
 void bind_run_log(nanobind::module_& module);  ///< the writer behind the recorders
 void bind_arrays(nanobind::module_& module);   ///< the emulator on arrays

@@ -7,7 +7,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "analyzers/replay/policy_study.hpp"
 #include "analyzers/study.hpp"
 #include "bindings.hpp"
+#include "interruptible.hpp"
 #include "reports/answer/policy_names.hpp"
 #include "reports/answer/policy_words.hpp"
 #include "results.hpp"
@@ -26,17 +26,6 @@ namespace halfscope::python {
 namespace {
 
 using Paths = std::vector<std::filesystem::path>;
-
-/// Lets Ctrl-C end a long call: looks for it a few times a second.
-analyzers::frames::Progress interruptible() {
-  using Clock = std::chrono::steady_clock;
-  return [last = Clock::now()](std::uint64_t, std::uint64_t) mutable {
-    if (Clock::now() - last < std::chrono::milliseconds(200)) return;
-    last = Clock::now();
-    nb::gil_scoped_acquire acquire;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-  };
-}
 
 analyzers::frames::Selection selection_of(
     std::optional<std::int64_t> first, std::optional<std::int64_t> end,

@@ -5,12 +5,12 @@ ways libFuzzer seldom finds by itself. make_seeds.py FOLDER writes FOLDER/TARGET
 import pathlib
 import sys
 
-from seeds import events, packed, tensors, texts
+from seeds import events, packed, records, tensors, texts
 
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    for module in (events, packed, tensors, texts):
+    for module in (events, packed, records, tensors, texts):
         for target, name, data in module.seeds():
             place = folder / target
             place.mkdir(parents=True, exist_ok=True)

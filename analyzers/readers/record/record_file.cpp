@@ -40,7 +40,6 @@ proto::Begin begin_of(const PartHeader& header) {
   begin.set_name(header.name);
   begin.set_settings(header.settings);
   if (header.manifest) begin.set_manifest(*header.manifest);
-  begin.set_whole_steps(header.whole_steps);
   return begin;
 }
 
@@ -50,8 +49,7 @@ PartHeader header_of(const proto::Begin& begin) {
           .of = begin.of(),
           .name = begin.name(),
           .settings = begin.settings(),
-          .manifest = begin.has_manifest() ? std::optional(begin.manifest()) : std::nullopt,
-          .whole_steps = begin.whole_steps()};
+          .manifest = begin.has_manifest() ? std::optional(begin.manifest()) : std::nullopt};
 }
 
 proto::Item parsed(std::string_view message) {

@@ -27,7 +27,6 @@ struct PartHeader {
   std::string name;
   std::string settings;                 ///< options that it was counted with
   std::optional<std::string> manifest;  ///< run.json, as text
-  std::uint64_t whole_steps = 0;
 
   /// "run/rank-0003"
   std::string shown() const;

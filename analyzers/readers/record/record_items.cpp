@@ -2,10 +2,12 @@
 #include "analyzers/readers/record/record_items.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 
 #include "analyzers/frames/quantised.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/record/record.pb.h"
 #include "halfscope/log/error.hpp"
 
@@ -179,9 +181,16 @@ Magnitude magnitude(const proto::Magnitude& from) {
   return {from.exponent(), from.fraction()};
 }
 
-double positive(double x, const char* what) {
-  if (!frames::usable_scale(x)) reject(std::string(what) + " is no loss scale");
+double scale_in(double x) {
+  if (!frames::usable_scale(x)) reject("a number that is no loss scale");
   return x;
+}
+
+std::int64_t step_in(std::int64_t step) {
+  if (std::abs(static_cast<double>(step)) > static_cast<double>(common::kLargestStep)) {
+    reject("step " + std::to_string(step));
+  }
+  return step;
 }
 
 template <typename T>
@@ -209,11 +218,11 @@ Frame frame_of(const proto::Frame& from) {
   frame.role = role_named(from.role());
   frame.role_source = enumerator(from.role_source(), frames::RoleSource::none);
   frame.loss_scaled = from.loss_scaled();
-  frame.step = from.step();
+  frame.step = step_in(from.step());
   frame.source_dtype = dtype_named(from.source_dtype());
   frame.computed_dtype = dtype_named(from.computed_dtype());
-  frame.scale = positive(from.scale(), "scale");
-  frame.run_scale = positive(from.run_scale(), "run_scale");
+  frame.scale = scale_in(from.scale());
+  frame.run_scale = scale_in(from.run_scale());
   frame.shape.assign(from.shape().begin(), from.shape().end());
   frame.table = table_of(from);
   if (from.has_mean()) frame.moments = Moments{from.mean(), from.sum_squares()};
@@ -221,8 +230,11 @@ Frame frame_of(const proto::Frame& from) {
 }
 
 StepPeak peak_of(const proto::Peak& from) {
+  if (from.max_abs() < 0 || from.at_least() > from.max_abs() || from.min_abs_nonzero() < 0) {
+    reject("a largest magnitude that is none");
+  }
   return {.role = role_named(from.role()),
-          .step = from.step(),
+          .step = step_in(from.step()),
           .max_abs = from.max_abs(),
           .loss_scale = given(from.has_loss_scale(), from.loss_scale()),
           .tensor = from.tensor(),
@@ -232,7 +244,7 @@ StepPeak peak_of(const proto::Peak& from) {
 
 log::StepScalars scalars_of(const proto::Scalars& from) {
   log::StepScalars scalars;
-  scalars.step = from.step();
+  scalars.step = step_in(from.step());
   scalars.loss = given(from.has_loss(), from.loss());
   scalars.learning_rate = given(from.has_learning_rate(), from.learning_rate());
   scalars.loss_scale = given(from.has_loss_scale(), from.loss_scale());
@@ -248,10 +260,12 @@ log::StepScalars scalars_of(const proto::Scalars& from) {
 
 LogKind kind_of(const proto::Kind& from) {
   LogKind kind;
-  kind.name = from.name();
+  kind.name = log::printable(from.name());
+  if (kind.name.empty()) reject("a kind of log without a name");
   for (const std::uint32_t gap : from.gaps()) {
     kind.gaps.push_back(enumerator(gap, frames::Gap::every_step));
   }
+  std::ranges::sort(kind.gaps);
   kind.skips_at_least = from.skips_at_least();
   kind.scale_tag = from.scale_tag();
   kind.ranks = {from.ranks(), from.ranks_asked(), from.ranks_certain()};
@@ -270,8 +284,9 @@ LogKind kind_of(const proto::Kind& from) {
 }
 
 SkippedSteps skipped_of(const proto::Skipped& from) {
-  if (from.at_least() > from.at_most()) reject("a count that is less than it is at least");
-  return {.first = from.first(),
+  const bool ordered = !from.has_last() || step_in(from.last()) >= from.first();
+  if (from.at_least() > from.at_most() || !ordered) reject("skipped steps that end before they begin");
+  return {.first = step_in(from.first()),
           .last = given(from.has_last(), from.last()),
           .count = {from.at_least(), from.at_most()},
           .scale_from = given(from.has_scale_from(), from.scale_from()),
@@ -332,10 +347,12 @@ frames::Visitor items_of(const std::function<void(const proto::Item&)>& take) {
   return visit;
 }
 
-/// A run's name begins with its log's.
-void ItemTeller::tell_run(std::string name) {
-  if (name.starts_with(names_.log)) name.replace(0, names_.log.size(), names_.path);
-  visit_.run(name);
+void ItemTeller::tell_log_steps(const proto::Item& item) {
+  const auto& steps = item.log_steps().step();
+  log_steps_all_.assign(steps.begin(), steps.end());
+  if (!std::ranges::is_sorted(log_steps_all_)) reject("steps that do not ascend");
+  log_steps_ = log_steps_all_;
+  std::erase_if(log_steps_, [&](auto step) { return !frames::in_steps(selection_, step); });
 }
 
 void ItemTeller::tell_quantised(const proto::Item& item) {
@@ -345,10 +362,17 @@ void ItemTeller::tell_quantised(const proto::Item& item) {
   }
   std::vector<frames::QuantisedValue> values;
   for (int i = 0; i < from.steps_size(); ++i) {
+    const bool ordered = i == 0 || from.steps(i - 1) < from.steps(i);
+    const bool in_log = std::ranges::binary_search(log_steps_all_, from.steps(i));
+    const bool number = 0 <= from.low(i) && from.low(i) <= from.high(i);
+    if (!ordered || !in_log || !number || !std::isfinite(from.high(i))) {
+      reject("a statistic that none is");
+    }
     if (!frames::in_steps(selection_, from.steps(i))) continue;
     values.push_back({from.steps(i), from.low(i), from.high(i)});
   }
   if (values.empty()) return;
+  if (from.layer().empty()) reject("a statistic of no layer");
   if (!frames::selects(selection_, frames::tensor_of(from.layer(), from.tensor()))) return;
   visit_.quantised({.layer = from.layer(),
                     .tensor = from.tensor(),
@@ -390,23 +414,21 @@ void ItemTeller::tell(const proto::Item& item) {
         return;
       }
       case proto::Item::kLogSteps:
-        log_steps_.assign(item.log_steps().step().begin(), item.log_steps().step().end());
-        std::erase_if(log_steps_, [&](auto step) { return !frames::in_steps(selection_, step); });
-        return;
+        return tell_log_steps(item);
       case proto::Item::kQuantised:
         if (visit_.quantised) tell_quantised(item);
         return;
       case proto::Item::kManifest:
-        if (visit_.manifest && names_.manifest) visit_.manifest(*names_.manifest);
+        if (visit_.manifest && manifest_) visit_.manifest(*manifest_);
         return;
       case proto::Item::kRun:
-        if (visit_.run) tell_run(item.run());
+        if (visit_.run) visit_.run(item.run());
         return;
       default:
         return;  // of a later version, which reads the same without it
     }
   } catch (const std::invalid_argument& error) {
-    throw log::BadInput(names_.where + ": " + error.what() + "; count it again");
+    throw log::BadInput(where_ + ": " + error.what() + "; count it again");
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analyzers/frames/source.hpp"
+#include "analyzers/frames/whole_counts.hpp"
 
 namespace halfscope::record {
 class Item;
@@ -18,32 +19,32 @@ namespace halfscope::analyzers::readers::record {
 /// The visitor of a reader, which passes on all that it is told, in order.
 frames::Visitor items_of(const std::function<void(const halfscope::record::Item&)>& take);
 
-/// What a part's items do not say.
-struct PartNames {
-  std::optional<log::Manifest> manifest;
-  std::string log;    ///< as it was called where it was counted
-  std::string path;   ///< as it is called now
-  std::string where;  ///< begins messages
-};
+/// Counts of whole tensors, as items.
+halfscope::record::Item item_of(const frames::CountedSums& counted);
+halfscope::record::Item item_of(const frames::CountedUpdates& counted);
+/// And back: nothing of other items. Throws log::BadInput as ItemTeller.
+void tell_counts(const halfscope::record::Item& item, const frames::Selection& selection,
+                 const std::string& where, const frames::WholeCountsVisitor& visit);
 
 /// Tells a visitor what items say, as far as it is selected.
 class ItemTeller {
  public:
-  /// Refers to all of these.
+  /// Refers to all of these. `where` begins messages.
   ItemTeller(const frames::Selection& selection, const frames::Visitor& visit,
-             const PartNames& names)
-      : selection_(selection), visit_(visit), names_(names) {}
+             const std::optional<log::Manifest>& manifest, const std::string& where)
+      : selection_(selection), visit_(visit), manifest_(manifest), where_(where) {}
   /// Throws log::BadInput where it is an item that nobody writes.
   void tell(const halfscope::record::Item& item);
 
  private:
-  void tell_run(std::string name);
+  void tell_log_steps(const halfscope::record::Item& item);
   void tell_quantised(const halfscope::record::Item& item);
 
   const frames::Selection& selection_;
   const frames::Visitor& visit_;
-  const PartNames& names_;
-  std::vector<std::int64_t> log_steps_;  ///< selected ones
+  const std::optional<log::Manifest>& manifest_;
+  const std::string& where_;
+  std::vector<std::int64_t> log_steps_all_, log_steps_;  ///< and those of them that are selected
 };
 
 }  // namespace halfscope::analyzers::readers::record

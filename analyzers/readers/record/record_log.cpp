@@ -73,13 +73,9 @@ void refuse_reading_options(const std::string& shown, const Selection& s) {
 
 /// A file that its parts share.
 struct Opened {
-  /// path: as the log is named.
-  Opened(const RecordPath& record, std::string log_path)
-      : file(record.file),
-        shown(printable(record.file.path.string())),
-        path(std::move(log_path)) {}
+  explicit Opened(const log::OpenPath& path) : file(path), shown(printable(path.path.string())) {}
   RecordFile file;
-  std::string shown, path;
+  std::string shown;
 };
 
 std::optional<log::Manifest> manifest_of(const PartHeader& header, const std::string& where) {
@@ -96,18 +92,21 @@ Part part_of(const std::shared_ptr<const Opened>& opened, const PartPlace& place
   part.of = header.of;
   part.name = header.name;
   const std::string where = opened->shown + ": " + printable(header.shown());
-  part.facts = [opened, &header, where] {
-    return frames::PartFacts{manifest_of(header, where), header.whole_steps};
-  };
+  part.manifest = [opened, &header, where] { return manifest_of(header, where); };
   part.read = [opened, &place, selection, where](const frames::Visitor& visit, Notes& notes,
                                                  const frames::Progress& progress) {
-    const PartNames names{manifest_of(place.header, where), place.header.log, opened->path, where};
-    ItemTeller teller(selection, visit, names);
+    const std::optional<log::Manifest> manifest = manifest_of(place.header, where);
+    ItemTeller teller(selection, visit, manifest, where);
     opened->file.for_each_item(place, [&](const halfscope::record::Item& item) {
       teller.tell(item);
-      for (const std::string& note : item.end().notes()) frames::note_once(notes, note);
+      for (const std::string& note : item.end().notes()) frames::note_once(notes, printable(note));
     });
     if (progress) progress(place.end, opened->file.parts().back().end);
+  };
+  part.read_counts = [opened, &place, selection, where](const frames::WholeCountsVisitor& visit) {
+    opened->file.for_each_item(place, [&](const halfscope::record::Item& item) {
+      tell_counts(item, selection, where, visit);
+    });
   };
   return part;
 }
@@ -144,7 +143,6 @@ std::string list_text(const std::vector<std::string>& logs) {
 
 void require_one_log(const std::string& file, const std::string& wanted, const Parts& parts,
                      const std::vector<std::string>& logs) {
-  if (logs.empty()) throw BadInput(file + ": holds no part that is whole; count the log again");
   if (parts.empty()) {
     throw BadInput(fmt::format("{}: has no log '{}'; it has {}", file, printable(wanted),
                                list_text(logs)));
@@ -161,50 +159,44 @@ void note_missing(const std::string& file, const Parts& parts, Notes& notes) {
                               parts.size(), first.of, printable(first.log)));
 }
 
-void note_whole_steps(const std::string& file, const Parts& parts, Notes& notes) {
-  std::uint64_t steps = 0;
-  for (const Part& part : parts) steps += part.facts().whole_steps;
-  if (steps == 0) return;
-  notes.push_back(fmt::format("{}: has histograms only; lost weight updates and what needs whole "
-                              "tensors are answered by the log itself, {}",
-                              file, printable(parts.front().log)));
-}
-
 }  // namespace
 
 bool is_record(const log::OpenPath& log) { return find_record(log).has_value(); }
 
-std::vector<fs::path> logs_in(const log::OpenPath& path) {
-  const auto record = find_record(path);
-  if (!record || !record->log.empty()) return {path.path};
-  const std::vector<std::string> logs = logs_of(RecordFile(record->file));
-  if (logs.size() < 2) return {path.path};
-  std::vector<fs::path> paths;
-  for (const std::string& log : logs) paths.emplace_back(path.path.string() + "/" + log);
-  return paths;
+std::vector<std::string> logs_in(const log::OpenPath& path) {
+  const RecordPath record = require_record(path);
+  if (!record.log.empty()) return {record.log};
+  const RecordFile file(record.file);
+  const std::vector<std::string> logs = logs_of(file);
+  if (!logs.empty()) return logs;
+  for (const std::string& damage : file.damage()) throw BadInput(damage);
+  throw BadInput(printable(path.path.string()) + ": holds no part; merge those that do");
+}
+
+fs::path path_of(const log::OpenPath& path, const std::string& log) {
+  const RecordPath record = require_record(path);
+  return record.file.path.string() + "/" + log;
 }
 
 Parts record_parts(const log::OpenPath& log, const Selection& selection) {
   const auto record = require_record(log);
-  return parts_of(std::make_shared<const Opened>(record, log.path.string()), record.log,
-                  selection);
+  return parts_of(std::make_shared<const Opened>(record.file), record.log, selection);
 }
 
 void read_record(const log::OpenPath& log, const common::TimelineSelection& selection,
                  const frames::Visitor& visit, Notes& notes, const frames::Progress& progress) {
   const auto record = require_record(log);
-  const auto opened = std::make_shared<const Opened>(record, log.path.string());
+  const auto opened = std::make_shared<const Opened>(record.file);
   refuse_reading_options(opened->shown, selection);
   const Parts parts = parts_of(opened, record.log, selection);
   require_one_log(opened->shown, record.log, parts, logs_of(opened->file));
   for (const std::string& damage : opened->file.damage()) notes.push_back(damage);
-  if (parts.front().of > 1 && parts.front().facts().manifest) {
+  if (parts.front().of > 1 && parts.front().manifest()) {
     run_log::join_ranks(parts, visit, notes, progress);
   } else {
     note_missing(opened->shown, parts, notes);
     for (const Part& part : parts) part.read(visit, notes, progress);
   }
-  note_whole_steps(opened->shown, parts, notes);
 }
 
 }  // namespace halfscope::analyzers::readers::record

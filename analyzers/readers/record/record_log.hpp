@@ -13,8 +13,10 @@ namespace halfscope::analyzers::readers::record {
 
 bool is_record(const log::OpenPath& log);
 
-/// The logs of a file, each as a path of its own; of one log, or of what is no such file, the path.
-std::vector<std::filesystem::path> logs_in(const log::OpenPath& path);
+/// What the logs of a record were called where they were counted: at least one.
+std::vector<std::string> logs_in(const log::OpenPath& record);
+/// A record's path as that of one of its logs.
+std::filesystem::path path_of(const log::OpenPath& record, const std::string& log);
 
 frames::Parts record_parts(const log::OpenPath& log, const frames::Selection& selection);
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "analyzers/readers/run_log/read_run_log.hpp"
+#include "analyzers/readers/run_log/run_samples.hpp"
 
 namespace halfscope::analyzers::readers::run_log {
 
@@ -117,17 +118,33 @@ std::optional<std::uint64_t> number_of_rank(const std::filesystem::path& folder)
   return error == std::errc() && stop == end ? std::optional(rank) : std::nullopt;
 }
 
+using ReadWhole = decltype(Part::read_whole);
+
+/// The steps of a folder, as those of a rank.
+ReadWhole of_rank(ReadWhole read, int rank) {
+  return [read = std::move(read), rank](const frames::WholeStepVisitor& visit, Notes& notes,
+                                        const frames::Progress& progress) {
+    const auto take = [&](const frames::WholeStep& step) {
+      frames::WholeStep own = step;
+      own.rank = rank;
+      visit(own);
+    };
+    read(take, notes, progress);
+  };
+}
+
 Part part_of(const log::OpenPath& folder, const Selection& selection) {
   const auto rank = std::make_shared<OneRank>(folder);
   Part part;
-  part.facts = [rank] {
-    const log::RunLog& log = rank->opened({});
-    return frames::PartFacts{log.manifest(), log.samples().size()};
-  };
+  part.manifest = [rank] { return std::optional(rank->opened({}).manifest()); };
   part.read = [rank, selection](const frames::Visitor& visit, Notes& notes,
                                 const frames::Progress& progress) {
     read_run_log(rank->opened(progress), selection, visit, notes, progress);
     rank->close();
+  };
+  part.read_whole = [folder, selection](const frames::WholeStepVisitor& visit, Notes& notes,
+                                        const frames::Progress& progress) {
+    visit_run_samples(folder, selection, visit, notes, progress);
   };
   return part;
 }
@@ -137,7 +154,7 @@ Part part_of(const log::OpenPath& folder, const Selection& selection) {
 void join_ranks(const Parts& ranks, const frames::Visitor& visit, Notes& notes,
                 const frames::Progress& progress) {
   Frames all;
-  const std::vector<log::Role> sharded = ranks.front().facts().manifest->sharded;
+  const std::vector<log::Role> sharded = ranks.front().manifest()->sharded;
   require_all_ranks(ranks, notes);
   for (const Part& rank : ranks) {
     const auto take = [&](Frame&& frame) {
@@ -170,11 +187,12 @@ Parts rank_parts(const log::OpenPath& log, const Selection& selection) {
     if (const auto rank = one ? own_rank : number_of_rank(folder)) {
       part.index = *rank;
       part.name = folder.filename().string();
+      part.read_whole = of_rank(std::move(part.read_whole), static_cast<int>(*rank));
     }
     parts.push_back(std::move(part));
   }
   if (one && !own_rank) return parts;
-  const std::optional<log::Manifest> first = parts.front().facts().manifest;
+  const std::optional<log::Manifest> first = parts.front().manifest();
   for (Part& part : parts) part.of = static_cast<std::uint64_t>(first->world_size);
   return parts;
 }

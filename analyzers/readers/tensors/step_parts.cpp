@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "analyzers/readers/tensors/file_samples.hpp"
 #include "analyzers/readers/tensors/tensor_frames.hpp"
 
 namespace halfscope::analyzers::readers::tensors {
@@ -22,11 +23,17 @@ frames::Parts step_parts(const log::OpenPath& opened, const frames::Selection& s
     part.log = opened.path.string();
     part.index = parts.size() - 1;
     part.name = "step " + std::to_string(first->step);
-    part.facts = [] { return frames::PartFacts{.whole_steps = 1}; };
     part.read = [folder, files, selection, step = std::span(first, end)](
                     const frames::Visitor& visit, frames::Notes& notes,
                     const frames::Progress& progress) {
       read_step_files(*folder, step, selection, visit, notes, progress);
+    };
+    frames::Selection one = selection;
+    one.first_step = first->step;
+    one.end_step = first->step + 1;
+    part.read_whole = [opened, one](const frames::WholeStepVisitor& visit, frames::Notes&,
+                                    const frames::Progress& progress) {
+      visit_file_samples(opened, one, visit, progress);
     };
     first = end;
   }

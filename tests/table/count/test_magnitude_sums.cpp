@@ -200,6 +200,29 @@ TEST_CASE("magnitude sums: carries run through every limb", "[table]") {
   CHECK(added == sums);
 }
 
+TEST_CASE("magnitude sums: finer cuts merge into coarser ones, part by part", "[table]") {
+  const std::vector<float> values = values_of(50'000, 12);
+  const std::vector<std::uint64_t>& all = standard_cuts();
+  MagnitudeSums fine, again;
+  fine.add(view_of(values));
+  for (const MagnitudeSums::Part& part : fine.parts()) again.add(part);
+  REQUIRE(again == fine);
+  for (const std::size_t kept : {0, 1, 3}) {
+    const std::vector<std::uint64_t> cuts(all.begin() + 1, all.begin() + 1 + static_cast<int>(kept));
+    MagnitudeSums coarse(cuts), merged(cuts);
+    coarse.add(view_of(values));
+    merged.merge(fine);
+    REQUIRE(merged == coarse);
+    REQUIRE_THROWS_AS(fine.merge(coarse), std::invalid_argument);
+  }
+  MagnitudeSums::Part none = fine.parts().front();
+  none.segment = static_cast<std::uint32_t>(all.size()) + 1;
+  REQUIRE_THROWS_AS(fine.add(none), std::invalid_argument);
+  none = fine.parts().front();
+  none.exponent = 5000;
+  REQUIRE_THROWS_AS(fine.add(none), std::invalid_argument);
+}
+
 TEST_CASE("magnitude sums: a factor moves binades", "[table]") {
   const std::vector<float> values = values_of(3000, 4);
   MagnitudeSums sums, shifted;

@@ -2,6 +2,7 @@
 #include "halfscope/table/count/magnitude_sums.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 #include <utility>
 
@@ -47,12 +48,25 @@ void MagnitudeSums::add(Magnitude m, std::uint64_t times) {
                               static_cast<std::uint64_t>(high >> 64)});
 }
 
+void MagnitudeSums::add(const Part& part) {
+  constexpr int kMostExponent = 4096;
+  if (part.segment > cuts().size() || std::abs(part.exponent) > kMostExponent) {
+    throw std::invalid_argument("magnitude sums: a segment that no number lies in");
+  }
+  Part& sums = part_at(part.exponent, part.segment);
+  add_limbs(sums.magnitudes, part.magnitudes);
+  add_limbs(sums.squares, part.squares);
+}
+
 void MagnitudeSums::merge(const MagnitudeSums& other, int log2_factor) {
-  if (cuts_ != other.cuts_) {
-    throw std::invalid_argument("magnitude sums: sums of different cuts do not merge");
+  const bool equal = cuts_ == other.cuts_;
+  if (!equal && !std::ranges::includes(other.cuts(), cuts())) {
+    throw std::invalid_argument("magnitude sums: the other lacks one of these cuts");
   }
   for (const Part& part : other.parts_) {
-    Part& sums = part_at(part.exponent + log2_factor, part.segment);
+    const std::size_t segment =
+        equal ? part.segment : cuts_.segment_of(other.cuts_.first_of(part.segment));
+    Part& sums = part_at(part.exponent + log2_factor, segment);
     add_limbs(sums.magnitudes, part.magnitudes);
     add_limbs(sums.squares, part.squares);
   }

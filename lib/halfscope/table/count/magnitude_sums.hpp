@@ -39,6 +39,15 @@ struct MassSplit {
 /// significand has 53 bits, its square 106, and 64 bits count the values (117 and 170 bits in all).
 class MagnitudeSums {
  public:
+  /// The sums of one segment of one binade.
+  struct Part {
+    std::int32_t exponent = 0;
+    std::uint32_t segment = 0;
+    std::array<std::uint64_t, 2> magnitudes{};  ///< 128 bits, in units of 2^(exponent - 52)
+    std::array<std::uint64_t, 3> squares{};     ///< 192 bits, in units of 2^(2 * exponent - 104)
+    friend bool operator==(const Part&, const Part&) = default;
+  };
+
   /// Throws std::invalid_argument as Cuts does.
   explicit MagnitudeSums(std::vector<std::uint64_t> cuts) : cuts_(std::move(cuts)) {}
   MagnitudeSums() = default;  ///< with the standard cuts
@@ -48,8 +57,13 @@ class MagnitudeSums {
   /// `times` values of one magnitude.
   void add(Magnitude magnitude, std::uint64_t times = 1);
   /// log2_factor: the other's values are multiplied by 2^log2_factor. Throws std::invalid_argument
-  /// when the cuts differ.
+  /// where the other lacks one of these cuts.
   void merge(const MagnitudeSums& other, int log2_factor = 0);
+
+  /// Throws std::invalid_argument where there is no such segment, or no number so large or small.
+  void add(const Part& part);
+  /// Those with values, ascending by exponent and segment.
+  const std::vector<Part>& parts() const { return parts_; }
 
   /// The share of the mass below m, rounded once to nearest; bounds where m lies inside a segment.
   /// Nothing has the share 0.
@@ -65,14 +79,6 @@ class MagnitudeSums {
  private:
   friend class SumsFiller;
   friend class PackedSums;
-  /// The sums of one segment of one binade.
-  struct Part {
-    std::int32_t exponent = 0;
-    std::uint32_t segment = 0;
-    std::array<std::uint64_t, 2> magnitudes{};  ///< 128 bits, in units of 2^(exponent - 52)
-    std::array<std::uint64_t, 3> squares{};     ///< 192 bits, in units of 2^(2 * exponent - 104)
-    friend bool operator==(const Part&, const Part&) = default;
-  };
   struct Totals;
   Totals totals(Magnitude m) const;
   Part& part_at(int exponent, std::size_t segment);

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What whole tensors tell beyond their tables, counted once for whoever asks later.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "halfscope/table/count/magnitude_sums.hpp"
+#include "halfscope/table/update/update_table.hpp"
+
+namespace halfscope::analyzers::frames {
+
+/// Exact sums of one whole tensor at one step.
+struct CountedSums {
+  std::string name;
+  std::int64_t step = 0;
+  double scale = 1.0;  ///< unscaled value = recorded value / scale
+  std::uint64_t elements = 0;
+  MagnitudeSums sums;  ///< of the recorded values, with the standard cuts
+};
+
+/// What becomes of one weight's updates at one step.
+struct CountedUpdates {
+  std::string weight;
+  std::int64_t step = 0;
+  std::string source;                                         ///< name_of(UpdateSource)
+  std::vector<std::pair<std::string, UpdateTable>> by_format;  ///< by name: those of 16 bits
+};
+
+struct WholeCountsVisitor {
+  std::function<void(CountedSums&&)> sums;
+  std::function<void(CountedUpdates&&)> updates;
+};
+
+}  // namespace halfscope::analyzers::frames

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counted logs: small, exact, and they add."""
+
+import os
+import pathlib
+import tempfile
+
+from halfscope import _halfscope
+from halfscope._logs import _log_notes, _paths, _selection
+
+
+class Counts:
+    """What `count` made of logs, or of parts of them.
+
+    `a + b` and sum(many) join them: the same bytes in any order and any division. They can be
+    pickled, compared, saved with save() and read with Counts.load(). Every function that takes a log
+    takes them: halfscope.recommend(counts).
+    """
+
+    _file = None  # (folder, path): made when somebody wants a path
+
+    def __init__(self, data):
+        """data: the bytes of a record. Raises BadInput where it is damaged."""
+        self._data = bytes(data)
+        self._logs = self._merge([self])[1]
+
+    @classmethod
+    def load(cls, path):
+        """Those of a file that `halfscope count`, `halfscope merge` or save() wrote."""
+        return cls(pathlib.Path(path).read_bytes())
+
+    @classmethod
+    def merged(cls, many):
+        """The union of several. Raises BadInput where parts of one log differ."""
+        found = cls.__new__(cls)
+        found._data, found._logs = cls._merge(list(many))
+        return found
+
+    @staticmethod
+    def _merge(many):
+        with tempfile.TemporaryDirectory(prefix="halfscope-") as folder:
+            out = os.path.join(folder, "merged.hst")
+            logs = _halfscope.merge([os.fspath(counts) for counts in many], out)
+            return pathlib.Path(out).read_bytes(), logs
+
+    def save(self, path):
+        """Writes a record: a log for the program and for every function here."""
+        pathlib.Path(path).write_bytes(self._data)
+
+    def to_parquet(self, folder):
+        """Writes tensors.parquet and binades.parquet: a row a rank, step, tensor and binade.
+
+        docs/parquet.md has the columns, and queries. Files of these names are replaced. Needs
+        pyarrow.
+        """
+        from halfscope import _parquet
+
+        _parquet.write([os.fspath(self)], _selection(None, None, None, None), folder, _log_notes)
+
+    @property
+    def logs(self):
+        """{name of a log: (parts that are here, parts that it has)}"""
+        return {name: (here, of) for name, here, of in self._logs}
+
+    @property
+    def nbytes(self):
+        """Size in bytes."""
+        return len(self._data)
+
+    def __fspath__(self):
+        if self._file is None:
+            folder = tempfile.TemporaryDirectory(prefix="halfscope-")
+            path = os.path.join(folder.name, "counts.hst")
+            pathlib.Path(path).write_bytes(self._data)
+            self._file = folder, path
+        return self._file[1]
+
+    def __add__(self, other):
+        return Counts.merged([self, other]) if isinstance(other, Counts) else NotImplemented
+
+    def __radd__(self, other):
+        return self if other == 0 else NotImplemented  # sum() begins with 0
+
+    def __bytes__(self):
+        return self._data
+
+    def __eq__(self, other):
+        return self._data == other._data if isinstance(other, Counts) else NotImplemented
+
+    def __hash__(self):
+        return hash(self._data)
+
+    def __reduce__(self):
+        return Counts, (self._data,)
+
+    def __repr__(self):
+        logs = [f"{name} ({here} of {of} parts)" for name, here, of in self._logs[:3]]
+        more = f" and {len(self._logs) - 3} more" if len(self._logs) > 3 else ""
+        return f"<Counts of {', '.join(logs) or 'nothing'}{more}, {self.nbytes:,} bytes>"
+
+
+def _shard(shard):
+    if isinstance(shard, str):
+        index, _, of = shard.partition("/")
+        shard = (int(index), int(of)) if index.isdecimal() and of.isdecimal() else shard
+    if isinstance(shard, tuple) and len(shard) == 2 and all(type(n) is int for n in shard):
+        index, of = shard
+        if 1 <= index <= of:
+            return index, of
+    raise ValueError(f"shard is {shard!r}, expected (i, n) or 'i/n' with i from 1 to n")
+
+
+def count(logs, *, shard=(1, 1), roles=None, recorded_scale=None, read_as=None, ranks=None):
+    """Counts logs into a small record, perhaps a part on each of many machines.
+
+    logs, roles, recorded_scale, read_as, ranks: as for analyze. shard: (i, n) counts every nth part
+    from the ith on, i from 1 to n. A part is a rank of a run, a step of a folder of tensor files, or
+    a whole log. Returns Counts. Raises BadInput, and ValueError or TypeError for an argument out of
+    its range.
+    """
+    index, of = _shard(shard)
+    selection = _selection(None, None, roles, recorded_scale, read_as=read_as, ranks=ranks)
+    with tempfile.TemporaryDirectory(prefix="halfscope-") as folder:
+        out = os.path.join(folder, "counts.hst")
+        _log_notes(_halfscope.count(_paths(logs), selection, index, of, out))
+        return Counts.load(out)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Histograms as Parquet files, for databases: docs/parquet.md."""
+
+import pathlib
+
+from halfscope import _halfscope
+from halfscope._parts import part as _module
+
+_NONE = -2**63  # of a number that is not known
+
+
+def _column(pyarrow, values):
+    if isinstance(values, list):
+        return pyarrow.array(values, pyarrow.string()).dictionary_encode()
+    return values
+
+
+def _numbers(pyarrow, data, kind):
+    values = pyarrow.Array.from_buffers(kind, len(data) // 8, [None, pyarrow.py_buffer(data)])
+    if kind != pyarrow.int64():
+        return values
+    import pyarrow.compute as compute
+
+    return compute.if_else(compute.equal(values, _NONE), None, values)
+
+
+def _columns(pyarrow, columns):
+    doubles = ("scale", "low", "high")
+    return {name: _column(pyarrow, data) if isinstance(data, list) else
+            _numbers(pyarrow, data, pyarrow.float64() if name in doubles else pyarrow.int64())
+            for name, data in columns.items()}
+
+
+def tables_of(pyarrow, read):
+    """(tensors, binades) of one part, as pyarrow Tables."""
+    tensors = _columns(pyarrow, read["tensors"])
+    rows = len(tensors["step"])
+
+    def repeated(value, kind, count):
+        return pyarrow.repeat(pyarrow.scalar(value, kind), count)
+
+    def keys(count):
+        return {"log": repeated(read["log"], pyarrow.string(), count).dictionary_encode(),
+                "part": repeated(read["part"], pyarrow.string(), count).dictionary_encode(),
+                "part_index": repeated(read["index"], pyarrow.int64(), count)}
+
+    binades = _columns(pyarrow, read["binades"])
+    row = binades.pop("row")
+    of = {name: tensors[name].take(row) for name in ("step", "tensor", "role", "scale")}
+    return (pyarrow.table({**keys(rows), **tensors}),
+            pyarrow.table({**keys(len(row)), **of, **binades}))
+
+
+def write(logs, selection, folder, log_notes):
+    """tensors.parquet and binades.parquet in a folder, part by part."""
+    pyarrow = _module("pyarrow", "to_parquet()", "pyarrow")
+    import pyarrow.parquet as parquet
+
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    reader = _halfscope.PartReader(logs, selection)
+    writers = [None, None]
+    try:
+        for index in range(len(reader)):
+            read = reader.read(index)
+            log_notes(read["notes"])
+            for at, (name, table) in enumerate(zip(("tensors", "binades"),
+                                                   tables_of(pyarrow, read))):
+                if writers[at] is None:
+                    writers[at] = parquet.ParquetWriter(folder / f"{name}.parquet", table.schema,
+                                                        compression="zstd")
+                writers[at].write_table(table)
+    finally:
+        for writer in writers:
+            if writer is not None:
+                writer.close()

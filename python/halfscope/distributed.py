@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs counted on many machines with Dask: `pip install 'halfscope[dask]'`.
+
+halfscope.distributed.analyze(logs, client=client) gives what halfscope.analyze(logs) does, to the
+last byte. The parts of the logs (ranks of a run, steps of a folder of tensor files) are counted by
+the workers and joined in a tree; workers read the logs by their paths.
+"""
+
+import contextlib
+import os
+
+import halfscope
+from halfscope import _halfscope
+from halfscope._logs import _paths, _selection
+
+_READING = ("roles", "recorded_scale", "read_as", "ranks")
+_RETRIES = 3  # of a part whose worker is lost or fails
+
+
+def _distributed():
+    try:
+        import distributed
+    except ImportError:
+        raise ImportError("halfscope.distributed needs Dask; install it with "
+                          "pip install 'halfscope[dask]'") from None
+    return distributed
+
+
+def _count_shard(logs, index, of, reading):
+    return halfscope.count(logs, shard=(index, of), **reading)
+
+
+@contextlib.contextmanager
+def _client_or_local(client):
+    if client is not None:
+        yield client
+        return
+    distributed = _distributed()
+    with distributed.LocalCluster(n_workers=os.cpu_count(), threads_per_worker=1,
+                                  dashboard_address=None) as cluster:
+        with distributed.Client(cluster) as own:
+            yield own
+
+
+def _joined(client, futures):
+    """Two by two, so that no worker holds more than two records and their sum."""
+    while len(futures) > 1:
+        pairs = [futures[i:i + 2] for i in range(0, len(futures), 2)]
+        futures = [client.submit(halfscope.Counts.merged, pair, retries=_RETRIES, pure=False)
+                   for pair in pairs]
+    return futures[0].result()
+
+
+def count(logs, *, client=None, shards=None, progress=True, **reading):
+    """What halfscope.count(logs) gives, by the workers of a Dask cluster.
+
+    logs: a path or several, as the workers see them. client: a distributed.Client; by default that
+    of a LocalCluster of one worker a processor, which ends with the call. shards: tasks; by default
+    one a part, but no more than 16 a thread of the cluster. progress: a bar on a terminal or in a
+    notebook. reading: roles, recorded_scale, read_as and ranks, as for halfscope.count. Returns
+    Counts. A lost worker's parts are counted again. Raises BadInput of the first part that cannot be
+    read, and ValueError or TypeError for an argument out of its range.
+    """
+    distributed = _distributed()
+    logs = _paths(logs)
+    unknown = set(reading) - set(_READING)
+    if unknown:
+        raise TypeError(f"count() got unexpected arguments {sorted(unknown)}")
+    parts = len(_halfscope.PartReader(logs, _selection(
+        None, None, reading.get("roles"), reading.get("recorded_scale"),
+        read_as=reading.get("read_as"), ranks=reading.get("ranks"))))
+    with _client_or_local(client) as client:
+        most = 16 * max(1, sum(client.nthreads().values()))
+        shards = max(1, shards or min(parts, most))
+        futures = client.map(_count_shard, [logs] * shards, range(1, shards + 1), [shards] * shards,
+                             [reading] * shards, retries=_RETRIES, pure=False)
+        if progress:
+            distributed.progress(futures, notebook=False) if os.isatty(2) else None
+        return _joined(client, futures)
+
+
+def analyze(logs, *, client=None, shards=None, progress=True, **arguments):
+    """What halfscope.analyze(logs) gives, counted by the workers of a Dask cluster.
+
+    client, shards, progress: as for count. Other arguments: those of halfscope.analyze. What needs
+    the tensors themselves (what_if) is refused. Returns Findings. Raises as count and analyze do.
+    """
+    reading = {name: arguments.pop(name) for name in _READING if name in arguments}
+    counts = count(logs, client=client, shards=shards, progress=progress, **reading)
+    return halfscope.analyze(counts, **arguments)

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// count and merge: logs into records, and records into one.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "analyzers/count/count_parts.hpp"
+#include "analyzers/count/merge_records.hpp"
+#include "analyzers/count/part_rows.hpp"
+#include "bindings.hpp"
+#include "interruptible.hpp"
+#include "halfscope/log/error.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace halfscope::python {
+namespace {
+
+using Paths = std::vector<std::filesystem::path>;
+
+std::vector<std::string> in_python(const analyzers::frames::Notes& notes) {
+  std::vector<std::string> texts;
+  for (const analyzers::frames::Message& note : notes) texts.push_back(note.in_python());
+  return texts;
+}
+
+std::vector<std::string> count(const Paths& logs, const analyzers::frames::Selection& selection,
+                               std::uint64_t index, std::uint64_t of,
+                               const std::filesystem::path& out) {
+  analyzers::frames::Notes notes;
+  analyzers::count::count_parts(logs, selection, {index, of}, out, notes, interruptible());
+  return in_python(notes);
+}
+
+/// Name, parts that are there, parts that there are: of each log.
+using LogParts = std::tuple<std::string, std::uint64_t, std::uint64_t>;
+
+std::vector<LogParts> merge(const Paths& files, const std::filesystem::path& out) {
+  const auto merged = analyzers::count::merge_records(files, out, interruptible());
+  if (!merged.problems.empty()) {
+    std::string text;
+    for (const std::string& problem : merged.problems) text += (text.empty() ? "" : "\n") + problem;
+    throw log::BadInput(text);
+  }
+  std::vector<LogParts> logs;
+  for (const auto& log : merged.logs) logs.emplace_back(log.log, log.parts, log.of);
+  return logs;
+}
+
+/// The parts of logs, and their rows.
+class PartReader {
+ public:
+  PartReader(const Paths& logs, const analyzers::frames::Selection& selection)
+      : parts_(analyzers::count::parts_of(logs, selection)) {}
+  std::size_t size() const { return parts_.size(); }
+
+  /// Log, part and its number; notes; then columns: lists of text, other numbers as bytes.
+  nb::dict read(std::size_t index) const {
+    const analyzers::frames::Part& part = parts_.at(index);
+    analyzers::frames::Notes notes;
+    analyzers::count::PartRows rows;
+    {
+      nb::gil_scoped_release release;
+      rows = analyzers::count::rows_of(part, notes, interruptible());
+    }
+    nb::dict to;
+    to["log"] = part.log;
+    to["part"] = part.name;
+    to["index"] = part.index;
+    to["notes"] = in_python(notes);
+    to["tensors"] = tensors(rows);
+    to["binades"] = binades(rows);
+    return to;
+  }
+
+ private:
+  template <class Row, class Field>
+  static nb::list texts(const std::vector<Row>& rows, const Field& field) {
+    nb::list list;
+    for (const Row& row : rows) list.append(nb::str(field(row).data(), field(row).size()));
+    return list;
+  }
+  template <class Number, class Row, class Field>
+  static nb::bytes numbers(const std::vector<Row>& rows, const Field& field) {
+    std::vector<Number> values;
+    values.reserve(rows.size());
+    for (const Row& row : rows) values.push_back(static_cast<Number>(field(row)));
+    return nb::bytes(values.data(), values.size() * sizeof(Number));
+  }
+
+  static nb::dict tensors(const analyzers::count::PartRows& rows) {
+    using Row = analyzers::count::TensorRow;
+    const std::vector<Row>& all = rows.tensors;
+    const auto counts = [&](auto field) { return numbers<std::int64_t>(all, field); };
+    nb::dict to;
+    to["tensor"] = texts(all, [](const Row& row) -> std::string_view { return row.name; });
+    to["role"] = texts(all, [](const Row& row) { return row.role; });
+    to["dtype"] = texts(all, [](const Row& row) { return row.dtype; });
+    to["step"] = counts([](const Row& row) { return row.step; });
+    to["scale"] = numbers<double>(all, [](const Row& row) { return row.scale; });
+    to["total"] = counts([](const Row& row) { return row.total; });
+    to["zero_low"] = counts([](const Row& row) { return row.zero.low; });
+    to["zero_high"] = counts([](const Row& row) { return row.zero.high; });
+    to["nan_low"] = counts([](const Row& row) { return row.nan.low; });
+    to["nan_high"] = counts([](const Row& row) { return row.nan.high; });
+    to["inf_low"] = counts([](const Row& row) { return row.inf.low; });
+    to["inf_high"] = counts([](const Row& row) { return row.inf.high; });
+    return to;
+  }
+
+  static nb::dict binades(const analyzers::count::PartRows& rows) {
+    using Row = analyzers::count::BinadeRow;
+    const std::vector<Row>& all = rows.binades;
+    nb::dict to;
+    to["row"] = numbers<std::int64_t>(all, [](const Row& row) { return row.tensor; });
+    to["exponent"] = numbers<std::int64_t>(all, [](const Row& row) { return row.exponent; });
+    to["low"] = numbers<double>(all, [](const Row& row) { return row.low; });
+    to["high"] = numbers<double>(all, [](const Row& row) { return row.high; });
+    to["count"] = numbers<std::int64_t>(all, [](const Row& row) { return row.count; });
+    to["negative"] = numbers<std::int64_t>(all, [](const Row& row) { return row.negative; });
+    return to;
+  }
+
+  analyzers::frames::Parts parts_;
+};
+
+}  // namespace
+
+void bind_count(nb::module_& module) {
+  module.def("count", &count, "logs"_a, "selection"_a, "index"_a, "of"_a, "out"_a,
+             nb::call_guard<nb::gil_scoped_release>());
+  module.def("merge", &merge, "files"_a, "out"_a, nb::call_guard<nb::gil_scoped_release>());
+  nb::class_<PartReader>(module, "PartReader")
+      .def(nb::init<const Paths&, const analyzers::frames::Selection&>(), "logs"_a, "selection"_a)
+      .def("__len__", &PartReader::size)
+      .def("read", &PartReader::read, "index"_a);
+}
+
+}  // namespace halfscope::python
