@@ -7,6 +7,7 @@ import json
 import re
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from small_runs import batch, loss_of, small_network, train, twin_step
@@ -141,7 +142,22 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     assert is_as_it_was(model, optimizer)
 
 
-@pytest.mark.parametrize("every", [0, -1, "10", 2.5, True])
+@pytest.mark.parametrize("every, told", [
+    (np.int64(2), 2), (np.arange(0, 4, 2), [0, 2]), (torch.tensor([2, 0]), [0, 2]),
+    ((step for step in (0, 2)), [0, 2])])
+def test_steps_may_be_numbers_of_other_packages(tmp_path, read_log, every, told):
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Recorder(model, optimizer, tmp_path / "run", every=every, first_step=np.int64(0),
+                  clipping=torch.tensor(1.0)) as recorder:
+        train(model, optimizer, recorder, 4)
+    assert {step for _, step in read_log(tmp_path / "run").tables} == {0, 2}
+    settings = json.loads((tmp_path / "run/run.json").read_text())["recorder"]
+    assert settings["every"] == settings["magnitudes_every"] == told
+    assert settings["first_step"] == 0 and settings["clipping"] == 1.0
+
+
+@pytest.mark.parametrize("every", [0, -1, "10", 2.5, True, [0, "a"], [1.5]])
 def test_every_is_checked(tmp_path, every):
     model = small_network()
     with pytest.raises(TypeError, match="every is"):
@@ -291,7 +307,8 @@ def test_the_examples_of_the_documentation_run(root, tmp_path, monkeypatch, read
 
 @pytest.mark.parametrize("wrong", [
     {"model": 3}, {"optimizer": 3}, {"scaler": 3}, {"loss_scale": 0.0}, {"loss_scale": -1.0},
-    {"loss_scale": float("nan")},
+    {"loss_scale": float("nan")}, {"modules": "Linear"}, {"first_step": -1}, {"first_step": 1.5},
+    {"first_step": 2**53}, {"about": "text"}, {"about": {"x": float("nan")}}, {"about": {"x": print}},
 ])
 def test_wrong_arguments_are_refused_at_once(tmp_path, wrong):
     model = small_network()

@@ -17,7 +17,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from small_runs import loss_of, small_network, train  # noqa: E402
+from small_runs import loss_of, require_same_log, small_network, train  # noqa: E402
 
 import halfscope  # noqa: E402
 from halfscope.torch import Recorder  # noqa: E402
@@ -202,3 +202,34 @@ def test_a_run_that_is_killed_leaves_a_log_that_can_be_read(tmp_path):
         assert not [name for name in os.listdir(folder / "run" if (folder / "run").exists() else folder)
                     if name.endswith(".partial")]
     assert readable >= 10
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_process_that_is_forked_does_not_write_into_the_log(tmp_path, read_log):
+    """It trains on, with a warning. Its parent's log is that of a run without it."""
+    for name in ("alone", "forked"):
+        model = small_network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with Recorder(model, optimizer, tmp_path / name) as recorder:
+            train(model, optimizer, recorder, 2)
+            if name == "forked" and os.fork() == 0:
+                steps_in_a_fork(optimizer, tmp_path / "child")
+            train(model, optimizer, recorder, 2)
+    if os.wait()[1]:
+        raise AssertionError((tmp_path / "child").read_text())
+    require_same_log(read_log(tmp_path / "forked"), read_log(tmp_path / "alone"))
+
+
+def steps_in_a_fork(optimizer, error):
+    try:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            optimizer.zero_grad()
+            optimizer.step()  # a backward pass may hang in a fork: PyTorch's threads are not there
+        assert ["is a fork of the one that records" in str(w.message) for w in said] == [True]
+        assert "step" not in vars(optimizer)
+        os._exit(0)
+    except BaseException as raised:
+        error.write_text(repr(raised))
+    finally:
+        os._exit(1)

@@ -204,3 +204,49 @@ def test_modules_are_chosen_and_copies_of_the_model_are_free(tmp_path, read_log)
     assert {name for name in log.names(1) if name.startswith("activation")} == {
         "activation/3", "activation_grad/3"}
     assert log.tables["activation/3", 1]["shape"] == (7, 5)
+
+
+class Offset(nn.Module):
+    """Returns its parameter as it is."""
+
+    def __init__(self):
+        super().__init__()
+        self.values = nn.Parameter(torch.tensor([0.5, -0.25, 1.0]))
+
+    def forward(self):
+        return self.values
+
+
+class WithOffset(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(4)
+        self.offset, self.linear = Offset(), nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.linear(x + self.offset())
+
+
+def test_a_parameter_that_a_module_returns_has_one_gradient_a_pass(tmp_path, read_log):
+    """It outlives the step, and with it a hook on it."""
+    model = WithOffset()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    parts = []
+    with Recorder(model, optimizer, tmp_path / "run"):
+        for step in range(4):
+            optimizer.zero_grad()
+            for microbatch in range(1 + step % 2):
+                before = model.offset.values.grad
+                before = torch.zeros(3) if before is None else before.clone()
+                model(torch.randn(5, 3)).square().sum().backward()
+                parts.append((step, model.offset.values.grad - before))
+            optimizer.step()
+        assert not model.offset.values._backward_hooks or len(model.offset.values._backward_hooks) == 1
+    log = read_log(tmp_path / "run")
+    for step in range(4):
+        arrived = torch.stack([part for at, part in parts if at == step])
+        record = log.tables["activation_grad/offset", step]
+        assert record["shape"] == (tuple(arrived.shape) if step % 2 else (3,))
+        if step % 2 == 0:
+            assert record["table"] == halfscope.binade_table(arrived)
+    assert not model.offset.values._backward_hooks

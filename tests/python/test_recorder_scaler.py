@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recorder and loss scaling: bits as they were, with the scale they carry."""
 
+import copy
 import inspect
 import types
 import warnings
@@ -341,3 +342,19 @@ def test_a_scale_and_a_scaler_are_too_much(tmp_path, stand_in_scaler):
     with pytest.raises(ValueError, match="expected one"):
         Recorder(model, torch.optim.SGD(model.parameters(), lr=0.1), tmp_path / "run", loss_scale=2.0,
                  scaler=stand_in_scaler())
+
+
+def test_a_copy_of_the_scaler_is_not_the_loops(tmp_path, stand_in_scaler):
+    """The methods that the recorder wraps come with the copy, and do there what they did before."""
+    model = linear()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = stand_in_scaler(1024.0)
+    with Recorder(model, optimizer, tmp_path / "run", scaler=scaler):
+        copied = copy.deepcopy(scaler)
+        copied._scale = 4.0
+        assert copied.scale(1.0) == 4.0
+        scaler.scale(model(torch.ones(1, 3)).sum()).backward()
+        copied.step(optimizer)  # unscales by 4
+        copied.update()
+        assert copied._clean_steps == 1 and scaler._clean_steps == 0
+    assert copied.scale(1.0) == 4.0
