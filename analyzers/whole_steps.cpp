@@ -86,13 +86,12 @@ std::vector<overflow::AttentionScores> add_whole_steps(Analysis& analysis,
     take_scores(scores, selection, step, beside);
     if (whole) whole->take(step, of_whole);
   };
-  const frames::WholeCountsVisitor counts = {
-      [&](const frames::CountedSums& counted) {
-        if (whole) whole->take(counted);
-      },
-      [&](const frames::CountedUpdates& counted) {
-        if (updates) updates->take(counted);
-      }};
+  const frames::WholeCountsVisitor counts = {[&](const frames::CountedSums& counted) {
+                                               if (whole) whole->take(counted);
+                                             },
+                                             [&](const frames::CountedUpdates& counted) {
+                                               if (updates) updates->take(counted);
+                                             }};
   for (underflow::LogFindings& log : analysis.logs) {
     if (passes.what_if) readers::require_tensors(opened.at(log.source));
     if (updates) updates->begin(log);

@@ -53,10 +53,11 @@ bool has_part(const std::vector<PartPlace>& there, const Part& part, const std::
   });
   if (found == there.end()) return false;
   if (found->header.settings == settings) return true;
-  throw log::BadInput(fmt::format("{}: has {} counted {}, and it is to be counted {}; use one file "
-                                  "for each setting",
-                                  printable(file.string()), printable(found->header.shown()),
-                                  in_words(found->header.settings), in_words(settings)));
+  throw log::BadInput(
+      fmt::format("{}: has {} counted {}, and it is to be counted {}; use one file "
+                  "for each setting",
+                  printable(file.string()), printable(found->header.shown()),
+                  in_words(found->header.settings), in_words(settings)));
 }
 
 PartHeader header_of(const Part& part, const std::string& settings) {

@@ -66,17 +66,17 @@ class Union {
   bool agree(const Placed& a, const Placed& b) {
     const PartHeader &one = a.header(), &other = b.header();
     if (one.settings != other.settings) {
-      problems_.push_back(fmt::format("{}: {} was counted with other options ({}) than in {} ({}); "
-                                      "count all parts of a log with the same",
-                                      b.shown(), printable(other.shown()), in_words(other),
-                                      a.shown(), in_words(one)));
+      problems_.push_back(fmt::format(
+          "{}: {} was counted with other options ({}) than in {} ({}); "
+          "count all parts of a log with the same",
+          b.shown(), printable(other.shown()), in_words(other), a.shown(), in_words(one)));
       return false;
     }
     if (one.of == other.of) return true;
-    problems_.push_back(fmt::format("{}: {} is one of {} parts, but one of {} in {}; the log has "
-                                    "changed: count it again",
-                                    b.shown(), printable(other.shown()), other.of, one.of,
-                                    a.shown()));
+    problems_.push_back(
+        fmt::format("{}: {} is one of {} parts, but one of {} in {}; the log has "
+                    "changed: count it again",
+                    b.shown(), printable(other.shown()), other.of, one.of, a.shown()));
     return false;
   }
 

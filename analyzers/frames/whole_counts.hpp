@@ -26,7 +26,7 @@ struct CountedSums {
 struct CountedUpdates {
   std::string weight;
   std::int64_t step = 0;
-  std::string source;                                         ///< name_of(UpdateSource)
+  std::string source;                                          ///< name_of(UpdateSource)
   std::vector<std::pair<std::string, UpdateTable>> by_format;  ///< by name: those of 16 bits
 };
 

@@ -293,10 +293,10 @@ void for_each_whole_count(const Log& log, const Selection& selection,
 
 void require_tensors(const Log& log) {
   if (!record::is_record(log.opened())) return;
-  throw BadInput(fmt::format("{}: has counts of tensors, but what-if questions need the tensors; "
-                             "ask the log that was counted, {}",
-                             printable(log.path().string()),
-                             printable(record::logs_in(log.opened()).front())));
+  throw BadInput(fmt::format(
+      "{}: has counts of tensors, but what-if questions need the tensors; "
+      "ask the log that was counted, {}",
+      printable(log.path().string()), printable(record::logs_in(log.opened()).front())));
 }
 
 frames::Parts ranks_of(const Log& log, const Selection& selection) {

@@ -107,7 +107,7 @@ struct LogFindings {
   LogFindings& operator=(LogFindings&&) = default;
 
   std::string name;
-  std::filesystem::path source;  ///< where it is read: `name`, but of a record
+  std::filesystem::path source;           ///< where it is read: `name`, but of a record
   std::optional<log::Manifest> manifest;  ///< of a run log
   /// Of every selected step of a run log, rank 0's where there are ranks; of another tool's log
   /// what it tells.

@@ -213,8 +213,8 @@ void add_updates(Analysis& analysis, const frames::Selection& selection, const U
     const auto take = [&](const WholeStep& step) { pass.take(step, step.tell); };
     const readers::Log& source = opened.at(log.source);
     readers::for_each_whole_step(source, selection, take, analysis.notes, progress);
-    readers::for_each_whole_count(source, selection,
-                                  {[](const auto&) {}, [&](const auto& counted) { pass.take(counted); }});
+    readers::for_each_whole_count(
+        source, selection, {[](const auto&) {}, [&](const auto& counted) { pass.take(counted); }});
     pass.finish_log();
   }
   pass.finish();

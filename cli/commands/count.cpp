@@ -103,8 +103,8 @@ void add_count(options::Parser& parser) {
       "count", "Count logs into a small record, perhaps in parts on many machines; records merge");
   const auto options = std::make_shared<CountOptions>();
   options::add_logs(command, *options);
-  command.option("--out", options->out,
-                 "the record; parts that it has already are not counted again")
+  command
+      .option("--out", options->out, "the record; parts that it has already are not counted again")
       .type("FILE.hst")
       .required();
   command

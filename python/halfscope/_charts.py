@@ -50,8 +50,7 @@ def _config(width):
     config.update(background=shared["light"]["card"], font=FONT)
     config["axisY"] = {"labelLimit": max(110, round(width * 0.32))}
     config["legend"] = {**config["legend"], "columns": 1 if width < 560 else 2,
-                        "labelLimit": round(width * 0.45),
-                        "layout": {"bottom": {"direction": "vertical"}}}  # of two legends
+                        "labelLimit": round(width * 0.45)}
     return config
 
 
@@ -136,7 +135,9 @@ class Chart:
 
 
 def _still(spec):
-    """Without the points that are not seen and only hovered over."""
+    """Without the points that are not seen and only hovered over; a second legend below the first."""
+    legend = {**spec["config"]["legend"], "layout": {"bottom": {"direction": "vertical"}}}
+    spec = {**spec, "config": {**spec["config"], "legend": legend}}  # no schema has layout: not Altair's
     if "layer" not in spec:
         return spec
     return {**spec, "layer": [layer for layer in spec["layer"] if not _is_hovered(layer.get("mark"))]}

@@ -8,6 +8,7 @@ the workers and joined in a tree; workers read the logs by their paths.
 
 import contextlib
 import os
+import sys
 
 import halfscope
 from halfscope import _halfscope
@@ -56,8 +57,8 @@ def count(logs, *, client=None, shards=None, progress=True, **reading):
 
     logs: a path or several, as the workers see them. client: a distributed.Client; by default that
     of a LocalCluster of one worker a processor, which ends with the call. shards: tasks; by default
-    one a part, but no more than 16 a thread of the cluster. progress: a bar on a terminal or in a
-    notebook. reading: roles, recorded_scale, read_as and ranks, as for halfscope.count. Returns
+    one a part, but no more than 16 a thread of the cluster. progress: a bar, where standard output
+    is a terminal. reading: roles, recorded_scale, read_as and ranks, as for halfscope.count. Returns
     Counts. A lost worker's parts are counted again. Raises BadInput of the first part that cannot be
     read, and ValueError or TypeError for an argument out of its range.
     """
@@ -74,8 +75,8 @@ def count(logs, *, client=None, shards=None, progress=True, **reading):
         shards = max(1, shards or min(parts, most))
         futures = client.map(_count_shard, [logs] * shards, range(1, shards + 1), [shards] * shards,
                              [reading] * shards, retries=_RETRIES, pure=False)
-        if progress:
-            distributed.progress(futures, notebook=False) if os.isatty(2) else None
+        if progress and sys.stdout.isatty():
+            distributed.progress(futures, notebook=False)
         return _joined(client, futures)
 
 

@@ -15,8 +15,8 @@
 #include "analyzers/count/merge_records.hpp"
 #include "analyzers/count/part_rows.hpp"
 #include "bindings.hpp"
-#include "interruptible.hpp"
 #include "halfscope/log/error.hpp"
+#include "interruptible.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

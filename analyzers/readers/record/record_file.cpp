@@ -65,9 +65,10 @@ void require_header(const std::string& shown, log::EventReader& reader) {
     throw BadInput(shown + ": is no record that 'halfscope count' wrote; check the path");
   }
   if (first.header().schema() <= kSchema) return;
-  throw BadInput(fmt::format("{}: schema {}, but this halfscope reads schema 1 to {}; read it with "
-                             "the halfscope that wrote it or a newer one",
-                             shown, first.header().schema(), kSchema));
+  throw BadInput(
+      fmt::format("{}: schema {}, but this halfscope reads schema 1 to {}; read it with "
+                  "the halfscope that wrote it or a newer one",
+                  shown, first.header().schema(), kSchema));
 }
 
 /// Finds the parts of a file, message by message.
@@ -83,10 +84,12 @@ class Scan {
       take(*message);
     }
     if (open_) {
-      damage.push_back(fmt::format("{}: ends in the middle of {}, which is left out; count it again",
-                                   shown_, printable(open_->header.shown())));
+      damage.push_back(
+          fmt::format("{}: ends in the middle of {}, which is left out; count it again", shown_,
+                      printable(open_->header.shown())));
     } else if (reader_.notes().size() != notes_) {
-      damage.push_back(shown_ + ": ends in the middle of a part, which is left out; count it again");
+      damage.push_back(shown_ +
+                       ": ends in the middle of a part, which is left out; count it again");
     }
   }
 
@@ -180,10 +183,12 @@ void RecordFile::for_each_piece(const PartPlace& part,
   const auto file = file_.open();
   std::string piece(kPiece, '\0');
   for (std::uint64_t at = part.begin; at < part.end;) {
-    const std::size_t most = static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, part.end - at));
+    const std::size_t most =
+        static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, part.end - at));
     const std::size_t got = file->read(at, piece.data(), most);
     if (got == 0) {
-      throw BadInput(printable(file_.path.string()) + ": became shorter while it was read; let "
+      throw BadInput(printable(file_.path.string()) +
+                     ": became shorter while it was read; let "
                      "what writes it end first");
     }
     visit(std::string_view(piece).substr(0, got));

@@ -11,8 +11,14 @@
 #include "analyzers/frames/whole_counts.hpp"
 
 namespace halfscope::record {
+class Frame;
 class Item;
-}
+class LogSteps;
+class Peak;
+class Quantised;
+class Scalars;
+class Skipped;
+}  // namespace halfscope::record
 
 namespace halfscope::analyzers::readers::record {
 
@@ -37,8 +43,13 @@ class ItemTeller {
   void tell(const halfscope::record::Item& item);
 
  private:
-  void tell_log_steps(const halfscope::record::Item& item);
-  void tell_quantised(const halfscope::record::Item& item);
+  void tell_any(const halfscope::record::Item& item);
+  void tell_frame(const halfscope::record::Frame& from);
+  void tell_peak(const halfscope::record::Peak& from);
+  void tell_scalars(const halfscope::record::Scalars& from);
+  void tell_skipped(const halfscope::record::Skipped& from);
+  void tell_log_steps(const halfscope::record::LogSteps& from);
+  void tell_quantised(const halfscope::record::Quantised& from);
 
   const frames::Selection& selection_;
   const frames::Visitor& visit_;

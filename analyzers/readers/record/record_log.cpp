@@ -144,8 +144,8 @@ std::string list_text(const std::vector<std::string>& logs) {
 void require_one_log(const std::string& file, const std::string& wanted, const Parts& parts,
                      const std::vector<std::string>& logs) {
   if (parts.empty()) {
-    throw BadInput(fmt::format("{}: has no log '{}'; it has {}", file, printable(wanted),
-                               list_text(logs)));
+    throw BadInput(
+        fmt::format("{}: has no log '{}'; it has {}", file, printable(wanted), list_text(logs)));
   }
   if (parts.front().log == parts.back().log) return;
   throw BadInput(fmt::format("{}: holds {} logs, {}; name one, such as {}/{}", file, logs.size(),

@@ -115,8 +115,8 @@ void EventWriter::append(std::string_view records) {
       const ::off_t start = ::lseek(file_, 0, SEEK_END) - static_cast<::off_t>(done);
       const bool restored = ::ftruncate(file_, start) == 0;
       throw BadInput(
-          shown(path_) + ": cannot write " + std::to_string(records.size()) +
-          " bytes (" + std::generic_category().message(reason) + "); " +
+          shown(path_) + ": cannot write " + std::to_string(records.size()) + " bytes (" +
+          std::generic_category().message(reason) + "); " +
           (restored ? "the file is whole up to there" : "the file ends in a cut record") +
           ": free space, or log to another disk");
     }

@@ -208,7 +208,8 @@ TEST_CASE("magnitude sums: finer cuts merge into coarser ones, part by part", "[
   for (const MagnitudeSums::Part& part : fine.parts()) again.add(part);
   REQUIRE(again == fine);
   for (const std::size_t kept : {0, 1, 3}) {
-    const std::vector<std::uint64_t> cuts(all.begin() + 1, all.begin() + 1 + static_cast<int>(kept));
+    const std::vector<std::uint64_t> cuts(all.begin() + 1,
+                                          all.begin() + 1 + static_cast<int>(kept));
     MagnitudeSums coarse(cuts), merged(cuts);
     coarse.add(view_of(values));
     merged.merge(fine);
