@@ -39,8 +39,8 @@ std::optional<double> largest_in(const BinadeTable& table) {
   return table.specials().zero != 0 ? std::optional(0.0) : std::nullopt;
 }
 
-/// Adds what a torch tensor holds now. Returns its largest magnitude, or None where it has no value;
-/// False where view_of_torch() has no values of it.
+/// Adds what a torch tensor holds now. Returns its largest magnitude, or None where it has no
+/// value; False where view_of_torch() has no values of it.
 nb::object add_torch(Gathered& gathered, nb::handle tensor, nb::handle computed) {
   constexpr std::size_t kSmall = 4096;  // counted before another thread has begun
   const std::optional<TensorView> view = view_of_torch(tensor);

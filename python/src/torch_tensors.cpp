@@ -21,8 +21,8 @@ namespace {
 
 nb::object interned(const char* name) { return nb::steal(PyUnicode_InternFromString(name)); }
 
-/// What is asked of tensors. Made when the first one comes, so that there is a torch; never deleted,
-/// since Python ends before static objects do.
+/// What is asked of tensors. Made when the first one comes, so that there is a torch; never
+/// deleted, since Python ends before static objects do.
 struct Torch {
   nb::object module = nb::module_::import_("torch");
   nb::object tensor = module.attr("Tensor");
