@@ -213,6 +213,8 @@ def policies(log=None, *, amax=None, policies=(), assume_constant_between=False,
         if any(given is not None for given in of_logs):
             raise ValueError("amax is a plain series: log, steps, recorded_scale, roles and "
                              "assume_constant_between need a log; leave them out")
+        if isinstance(amax, (str, bytes)) or not hasattr(amax, "__iter__"):
+            raise TypeError(f"amax is {amax!r}, expected a magnitude per step")
         return _replayed(_found(_halfscope.policies_of, [float(x) for x in amax], replay), _no_page)
     if not isinstance(log, (str, os.PathLike)):
         raise TypeError(f"log is a {type(log).__name__}, expected the path of a run log; a series of "

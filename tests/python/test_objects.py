@@ -330,3 +330,9 @@ def test_the_wheel_has_what_the_package_reads():
     spec = importlib.util.find_spec("halfscope")
     charts = pathlib.Path(spec.submodule_search_locations[0]) / "charts"
     assert {path.name for path in charts.iterdir()} >= {"page", "compare", "shared", "axes"}
+
+
+@pytest.mark.parametrize("amax", ["12", b"12", 3])
+def test_a_series_of_magnitudes_is_no_text_and_no_number(amax):
+    with pytest.raises(TypeError, match="amax is .*, expected a magnitude per step"):
+        halfscope.policies(amax=amax)
