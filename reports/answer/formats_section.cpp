@@ -106,9 +106,11 @@ Row noise_row(const Analysis& analysis, log::Role role) {
       return fit == nullptr ? std::nullopt : fit->noise_at_best;
     });
   }
-  for (std::size_t i = 0; i < analyzers::formats::kMxElements.size(); ++i) {
-    add([i](const TensorFindings& t) {
-      return t.whole->block_fits.empty() ? std::nullopt : t.whole->block_fits[i].noise;
+  for (const std::string_view element : analyzers::formats::kMxElements) {
+    add([element](const TensorFindings& t) {
+      const auto& fits = t.whole->block_fits;
+      const auto fit = std::ranges::find(fits, element, &analyzers::underflow::BlockFit::element);
+      return fit == fits.end() ? std::nullopt : fit->noise;
     });
   }
   return row;

@@ -140,7 +140,8 @@ TEST_CASE("Every policy gives its S1 trace", "[policy]") {
 
 TEST_CASE("initial_scale and growth_interval are understood by every policy that has them",
           "[policy]") {
-  for (const json& trace : s1().at("traces")) {
+  const json file = s1();
+  for (const json& trace : file.at("traces")) {
     const std::string own = policy_text(trace, true), general = policy_text(trace, false);
     INFO(general);
     CHECK(halfscope::policy::text_of(halfscope::policy::make(own)) ==

@@ -85,6 +85,7 @@ TEST_CASE("updates: SGD at the edges of the arithmetic, fast as one by one", "[o
   for (const auto& [format, name] : formats) {
     const judge::Far judge(oracle::layout(name));
     for (const double lr : {1.0, 0.1, -3e-4, 0x1.8p-12, 0x1.23p-140, 0x1.fffffep+100}) {
+      std::uint64_t applied = 0;
       for (const double scale : {1.0, 1024.0, 0x1p-40, 1000.0}) {
         const Pairs p = pairs_for(lr, scale, ++seed, kPairs / 24 + 7);
         UpdateTable expected;
@@ -95,10 +96,11 @@ TEST_CASE("updates: SGD at the edges of the arithmetic, fast as one by one", "[o
           judge.add(expected, p.weights[i], unscaled, static_cast<float>(lr));
         }
         INFO(name << ", lr " << lr << ", scale " << scale);
-        CHECK(expected.counts.half.applied > 0);
+        applied += expected.counts.half.applied;
         CHECK(count_sgd_updates(view_of(std::span(p.weights)), view_of(std::span(p.gradients)), lr,
                                 scale, {.format = format}) == expected);
       }
+      CHECK(applied > 0);
     }
   }
 }
