@@ -18,14 +18,13 @@ Jupyter: docs/python.md.
 """
 
 from halfscope._halfscope import BadInput, BinadeTable, __version__
-from halfscope._count import Counts, count
 from halfscope._logs import analyze, compare, policies, recommend, report
 from halfscope._tables import binade_table
 
 # Imported when they are first asked for: a script that counts arrays needs none of them.
-_LATER = {"Comparison": "_results", "Findings": "_results", "Policies": "_results",
+_LATER = {"Comparison": "_results", "Counts": "_count", "Findings": "_results", "Policies": "_results",
           "PolicyTrace": "_results", "Recommendation": "_results", "Report": "_results",
-          "arrays": None}
+          "arrays": None, "count": "_count"}
 
 __all__ = ["BadInput", "BinadeTable", "Comparison", "Counts", "Findings", "Policies", "PolicyTrace",
            "Recommendation", "Report", "__version__", "analyze", "arrays", "binade_table", "compare",

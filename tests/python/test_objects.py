@@ -288,7 +288,7 @@ def test_a_missing_package_is_named(package, call):
 def test_import_needs_nothing_and_is_quick():
     code = ("import sys, halfscope\n"
             "print([m for m in ('torch', 'numpy', 'pandas', 'pyarrow', 'altair', 'vl_convert', 'json', "
-            "'logging', 'halfscope._results', 'halfscope._fields') if m in sys.modules])")
+            "'logging', 'tempfile', 'halfscope._results', 'halfscope._fields') if m in sys.modules])")
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True,
                           text=True).stdout.strip() == "[]"
     times = []
