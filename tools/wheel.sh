@@ -15,7 +15,7 @@ wheel() {
   mkdir -p "$wheel_folder"
   wheel_libraries
   say "wheel: the source package"
-  "$venv/bin/pyproject-build" --no-isolation --sdist --outdir "$wheel_folder" "$root" >"$wheel_folder/sdist.log"
+  wheel_log sdist "$venv/bin/pyproject-build" --no-isolation --sdist --outdir "$wheel_folder" "$root"
   wheel_build
   wheel_check
   wheel_try bookworm
@@ -104,19 +104,25 @@ wheel_build() {
   )
   "$venv/bin/wheel" tags --remove --python-tag cp312 --abi-tag abi3 "$wheel_source"/3.12/*.whl >/dev/null
   for wheel in "$wheel_source"/3.1?/*.whl; do
-    PATH=$venv/bin:$PATH auditwheel repair --plat "$wheel_platform" --wheel-dir "$wheel_folder" "$wheel"
+    PATH=$venv/bin:$PATH wheel_log repair \
+      auditwheel repair --plat "$wheel_platform" --wheel-dir "$wheel_folder" "$wheel"
   done
+}
+
+# wheel_log NAME COMMAND...: what it prints goes to a file, and is shown where it fails.
+wheel_log() {
+  "${@:2}" >>"$wheel_folder/$1.log" 2>&1 || {
+    tail -n 20 "$wheel_folder/$1.log" >&2
+    die 1 "wheel: $1 failed (output: build/wheel/$1.log)"
+  }
 }
 
 # wheel_pip NAME [OPTION...]
 wheel_pip() {
-  "$venv/bin/python" -m pip wheel --no-build-isolation --no-deps --wheel-dir "$1" --config-settings build-dir=build \
+  wheel_log "$1" "$venv/bin/python" -m pip wheel --no-build-isolation --no-deps --wheel-dir "$1" \
+    --config-settings build-dir=build \
     --config-settings "cmake.define.HALFSCOPE_WERROR=${HALFSCOPE_WERROR:-OFF}" \
-    --config-settings "cmake.define.HALFSCOPE_STATIC_LIBRARIES=$wheel_debian/lib" "${@:2}" . \
-    >"$wheel_folder/$1.log" 2>&1 || {
-    tail -n 20 "$wheel_folder/$1.log" >&2
-    die 1 "wheel: pip could not build the wheel of Python $1 (output: build/wheel/$1.log)"
-  }
+    --config-settings "cmake.define.HALFSCOPE_STATIC_LIBRARIES=$wheel_debian/lib" "${@:2}" .
 }
 
 # A wheel is small, and its module shows Python one function and others nothing.
@@ -164,5 +170,5 @@ wheel_beside() {
   [[ -x $python ]] || "$system_python" -m venv --system-site-packages "$wheel_others"
   "$python" -m pip install --quiet 'numpy<2' tensorflow-cpu
   "$python" -m pip install --quiet --no-index --force-reinstall --find-links "$wheel_folder" halfscope
-  "$python" "$root/tools/try_wheel.py" beside
+  TF_CPP_MIN_LOG_LEVEL=3 "$python" "$root/tools/try_wheel.py" beside  # TensorFlow's notes on the CPU
 }
