@@ -44,8 +44,8 @@ SIMULATED = {
     "tinyssd-mixed": ["tinyssd", "--precision", "mixed", "--loss-scale", "deepspeed"],
     "resnet20-mixed-bf16": ["resnet20", "--precision", "mixed-bf16", "--steps", "1"],
 }
-OTHER = [[command, "--help"] for command in ("analyze", "recommend", "report", "compare", "policies",
-                                             "simulate", "emulate", "info")]
+OTHER = [[command, "--help"] for command in ("analyze", "recommend", "report", "compare", "count",
+                                             "merge", "policies", "simulate", "emulate", "info")]
 OTHER += [["recommend", "digits", "--framework", framework] for framework in (
     "lightning", "accelerate", "transformers", "tensorflow", "keras", "fastai", "deepspeed", "apex",
     "mxnet", "nnabla")]
