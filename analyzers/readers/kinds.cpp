@@ -269,7 +269,7 @@ std::vector<NamedLog> logs_at(const Logs& opened, const std::vector<fs::path>& p
   for (const fs::path& path : paths) {
     const log::OpenPath& at = opened.at(path).opened();
     if (!record::is_record(at)) {
-      logs.push_back({at.path, at.path.string()});
+      logs.push_back({path, at.path.string()});
       continue;
     }
     for (const std::string& name : record::logs_in(at)) {
@@ -303,7 +303,8 @@ frames::Parts ranks_of(const Log& log, const Selection& selection) {
   frames::Parts parts = parts_of(log, selection);
   const frames::Part& first = parts.front();
   const bool complete = first.of == parts.size() && first.log == parts.back().log;
-  if (!complete || !first.manifest()) parts.clear();
+  // One part is no ranks, and is not opened for this.
+  if (parts.size() < 2 || !complete || !first.manifest()) parts.clear();
   return parts;
 }
 

@@ -174,6 +174,7 @@ std::vector<LogFindings> analyze_log(const readers::Log& opened, const std::stri
 Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
                  const Selection& selection, const frames::Progress& progress,
                  const Companion& companion, const readers::Logs& opened) {
+  if (logs.empty()) throw std::invalid_argument("logs: found none, expected one or more");
   if (selection.recorded_scale && !frames::usable_scale(*selection.recorded_scale)) {
     throw std::invalid_argument(
         fmt::format("recorded_scale: found {}, expected a positive normal binary32 number",
