@@ -213,9 +213,9 @@ TEST_CASE("histograms answer no more than they know and no less", "[histogram]")
 
 TEST_CASE("histograms of values that buckets leave out", "[histogram]") {
   const std::vector<double> base = log_normal(3, -12, 5, true);
-  const std::vector<std::vector<double>> more = {
-      {1e21},       {-1e21, 1e22}, {kInf},       {-kInf},     {kInf, -kInf, 1e21},
-      {kNan, kNan}, {kNan, kInf},  {kNan, 1e21}, {kInf, 1e21}};
+  const std::vector<std::vector<double>> more = {{1e21},       {-1e21, 1e22},       {kInf},
+                                                 {-kInf},      {kInf, -kInf, 1e21}, {kNan, kNan},
+                                                 {kNan, kInf}, {kNan, 1e21},        {kInf, 1e21}};
   for (const auto& extra : more) {
     std::vector<double> values = base;
     values.insert(values.end(), extra.begin(), extra.end());
