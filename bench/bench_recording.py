@@ -10,6 +10,7 @@ intervals (of order statistics, by the binomial distribution).
 
 import argparse
 import contextlib
+import ctypes
 import json
 import math
 import pathlib
@@ -24,6 +25,16 @@ from recording_networks import NETWORKS
 from torch import nn
 
 from halfscope.torch import Recorder
+
+
+def keep_memory():
+    """Memory that large activations leave is not given back to the system: page faults of taking it
+    again would fall on either copy by chance. glibc's mallopt."""
+    trim_threshold, mmap_threshold, most = -1, -3, 32 << 20  # glibc takes no larger mmap threshold
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt:
+        mallopt(trim_threshold, 2**31 - 1)
+        mallopt(mmap_threshold, most)
 
 
 def trainer(make):
@@ -148,6 +159,7 @@ def main():
     parser.add_argument("--networks", nargs="+", choices=names, default=names)
     parser.add_argument("--threads", type=int, help="of PyTorch; default: its own choice")
     options = parser.parse_args()
+    keep_memory()
     if options.threads:
         torch.set_num_threads(options.threads)
     print(f"PyTorch {torch.__version__}, {processor()}, {torch.get_num_threads()} threads")
