@@ -24,7 +24,6 @@ using frames::Selection;
 using log::printable;
 using readers::record::PartHeader;
 using readers::record::PartPlace;
-using readers::record::RecordFile;
 using readers::record::RecordWriter;
 
 namespace {
@@ -94,14 +93,14 @@ void count(const Part& part, const Selection& selection, const std::string& sett
 Counted count_parts(const std::vector<fs::path>& logs, const Selection& selection, Shard shard,
                     const fs::path& file, frames::Notes& notes, const frames::Progress& progress) {
   RecordWriter writer(file);
-  const std::vector<PartPlace> there = RecordFile(file).parts();
-  const std::string settings = settings_text(selection);
+  const std::string given = settings_text(selection);
   Counted counted;
   std::uint64_t number = 0;
   for (const Part& part : parts_of(logs, selection)) {
     if (number++ % shard.of != shard.index - 1) continue;
     ++counted.parts;
-    if (has_part(there, part, settings, file)) {
+    const std::string settings = part.settings.value_or(given);
+    if (has_part(writer.parts(), part, settings, file)) {
       ++counted.kept;
     } else {
       count(part, selection, settings, writer, notes, progress);

@@ -18,7 +18,8 @@ namespace halfscope::analyzers::frames {
 struct Part {
   std::string log;  ///< what it is a part of
   std::uint64_t index = 0, of = 1;
-  std::string name;  ///< "rank-0003", "step 12"; empty: the log itself
+  std::string name;                          ///< "rank-0003", "step 12"; empty: the log itself
+  std::optional<std::string> settings = {};  ///< of a record: the options it was counted with
   /// Of a run log.
   std::function<std::optional<log::Manifest>()> manifest = [] {
     return std::optional<log::Manifest>();

@@ -22,18 +22,20 @@ class Counts:
     def __init__(self, data):
         """data: the bytes of a record. Raises BadInput where it is damaged."""
         self._data = bytes(data)
-        self._logs = self._merge([self])[1]
+        self._data, self._logs = self._merge([self])  # damage is found, and parts are sorted
+        self._file = None
 
     @classmethod
     def load(cls, path):
-        """Those of a file that `halfscope count`, `halfscope merge` or save() wrote."""
-        return cls(pathlib.Path(path).read_bytes())
+        """Those of a file that `halfscope count`, `halfscope merge` or save() wrote. Raises
+        BadInput."""
+        return cls.merged([path])
 
     @classmethod
     def merged(cls, many):
-        """The union of several. Raises BadInput where parts of one log differ."""
+        """The union of several, which may be files. Raises BadInput where parts of one log differ."""
         found = cls.__new__(cls)
-        found._data, found._logs = cls._merge(list(many))
+        found._data, found._logs = cls._merge(many)
         return found
 
     @staticmethod

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs counted on many machines with Dask: `pip install 'halfscope[dask]'`.
 
-halfscope.distributed.analyze(logs, client=client) gives what halfscope.analyze(logs) does, to the
-last byte. The parts of the logs (ranks of a run, steps of a folder of tensor files) are counted by
-the workers and joined in a tree; workers read the logs by their paths.
+halfscope.distributed.analyze(logs, client=client) gives what halfscope.analyze(logs) does. The
+parts of the logs (ranks of a run, steps of a folder of tensor files) are counted by the workers and
+joined in a tree; workers read the logs by their paths.
 """
 
 import contextlib

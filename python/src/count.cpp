@@ -16,7 +16,7 @@
 #include "analyzers/count/part_rows.hpp"
 #include "bindings.hpp"
 #include "halfscope/log/error.hpp"
-#include "interruptible.hpp"
+#include "reading.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -25,12 +25,6 @@ namespace halfscope::python {
 namespace {
 
 using Paths = std::vector<std::filesystem::path>;
-
-std::vector<std::string> in_python(const analyzers::frames::Notes& notes) {
-  std::vector<std::string> texts;
-  for (const analyzers::frames::Message& note : notes) texts.push_back(note.in_python());
-  return texts;
-}
 
 std::vector<std::string> count(const Paths& logs, const analyzers::frames::Selection& selection,
                                std::uint64_t index, std::uint64_t of,

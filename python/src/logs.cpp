@@ -14,7 +14,7 @@
 #include "analyzers/replay/policy_study.hpp"
 #include "analyzers/study.hpp"
 #include "bindings.hpp"
-#include "interruptible.hpp"
+#include "reading.hpp"
 #include "reports/answer/policy_names.hpp"
 #include "reports/answer/policy_words.hpp"
 #include "results.hpp"
@@ -55,12 +55,6 @@ analyzers::frames::Selection selection_of(
 /// What was found, and the notes on reading the logs.
 template <class Result>
 using WithNotes = std::pair<Result, std::vector<std::string>>;
-
-std::vector<std::string> in_python(const analyzers::frames::Notes& notes) {
-  std::vector<std::string> out;
-  for (const analyzers::frames::Message& note : notes) out.push_back(note.in_python());
-  return out;
-}
 
 /// The same for every pass.
 analyzers::frames::Progress every_phase(const std::string&) { return interruptible(); }

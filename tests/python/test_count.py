@@ -232,6 +232,14 @@ def test_options_of_reading_come_too_late(steps, tmp_path, options, named):
     assert f"is counted already, so {named}" in told
 
 
+def test_a_counted_record_keeps_its_options(steps, tmp_path):
+    count(steps, tmp_path / "first.hst", "--recorded-scale", "1024")
+    count(tmp_path / "first.hst", tmp_path / "again.hst")
+    assert (tmp_path / "again.hst").read_bytes() == (tmp_path / "first.hst").read_bytes()
+    told = count(tmp_path / "first.hst", tmp_path / "other.hst", "--role", "*=weight", expect=1)[1]
+    assert "is counted already, so --role" in told
+
+
 def test_shards_are_checked(steps, tmp_path):
     for shard in ("0/2", "3/2", "1", "a/b", "1/2/3", "-1/2"):
         told = count(steps, tmp_path / "all.hst", f"--shard={shard}", expect=2)[1]

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "halfscope/log/error.hpp"
+#include "halfscope/log/write_all.hpp"
 
 namespace halfscope::analyzers::readers::input {
 namespace {
@@ -69,13 +70,9 @@ void Spool::write(std::string_view bytes) {
   if (bytes.size() > room_ - std::min(room_, size_)) {
     refuse(fmt::format("{} bytes and more, of {} that it may use", size_ + bytes.size(), room_));
   }
-  while (!bytes.empty()) {
-    const ::ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) refuse(std::generic_category().message(errno));
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-    size_ += static_cast<std::uint64_t>(written);
-  }
+  const std::size_t written = log::write_all(descriptor_, bytes);
+  if (written != bytes.size()) refuse(std::generic_category().message(errno));
+  size_ += written;
 }
 
 int Spool::release() { return std::exchange(descriptor_, -1); }

@@ -14,6 +14,7 @@
 #include "analyzers/readers/record/record.pb.h"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/event_file.hpp"
+#include "halfscope/log/write_all.hpp"
 
 namespace halfscope::analyzers::readers::record {
 
@@ -157,8 +158,15 @@ std::string file_header() {
 }
 
 RecordFile::RecordFile(const log::OpenPath& file) : file_(file) {
-  log::EventReader reader(file);
   const std::string shown = printable(file.path.string());
+  const auto opened = file.open();
+  if (!opened->is_regular()) {
+    const int error = opened->error();
+    throw BadInput(shown + ": cannot be opened (" +
+                   (error == 0 ? "it is no file" : std::generic_category().message(error)) +
+                   "); check the path");
+  }
+  log::EventReader reader(file);
   require_header(shown, reader);
   whole_end_ = file_header().size();
   Scan scan(reader, shown);
@@ -231,6 +239,7 @@ void RecordWriter::go_on() {
     return flush();
   }
   const RecordFile there{log::OpenPath(path_)};
+  parts_ = there.parts();
   if (!there.parts().empty() && there.parts().back().end > there.whole_end()) {
     throw BadInput(there.damage().front() + " into another file, and merge both");
   }
@@ -241,13 +250,7 @@ void RecordWriter::go_on() {
 RecordWriter::~RecordWriter() { ::close(file_); }
 
 void RecordWriter::flush() {
-  std::string_view left = waiting_;
-  while (!left.empty()) {
-    const ::ssize_t wrote = ::write(file_, left.data(), left.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) throw cannot_write(path_, errno);
-    left.remove_prefix(static_cast<std::size_t>(wrote));
-  }
+  if (log::write_all(file_, waiting_) != waiting_.size()) throw cannot_write(path_, errno);
   waiting_.clear();
 }
 

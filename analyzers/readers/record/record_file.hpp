@@ -78,6 +78,9 @@ class RecordWriter {
   RecordWriter(const RecordWriter&) = delete;
   RecordWriter& operator=(const RecordWriter&) = delete;
 
+  /// Those that the file had.
+  const std::vector<PartPlace>& parts() const { return parts_; }
+
   void begin(const PartHeader& header);
   void add(const halfscope::record::Item& item);
   /// With this the part is there: one that has not ended is dropped when the file is read.
@@ -90,6 +93,7 @@ class RecordWriter {
 
   std::filesystem::path path_;
   int file_ = -1;
+  std::vector<PartPlace> parts_;
   std::string waiting_;
   std::uint64_t items_ = 0;
 };

@@ -91,6 +91,7 @@ Part part_of(const std::shared_ptr<const Opened>& opened, const PartPlace& place
   part.index = header.index;
   part.of = header.of;
   part.name = header.name;
+  part.settings = header.settings;
   const std::string where = opened->shown + ": " + printable(header.shown());
   part.manifest = [opened, &header, where] { return manifest_of(header, where); };
   part.read = [opened, &place, selection, where](const frames::Visitor& visit, Notes& notes,
@@ -120,6 +121,7 @@ std::vector<std::string> logs_of(const RecordFile& file) {
 /// The parts of a file that are of a log, or all.
 Parts parts_of(const std::shared_ptr<const Opened>& opened, const std::string& log,
                const Selection& selection) {
+  refuse_reading_options(opened->shown, selection);
   Parts parts;
   for (const PartPlace& place : opened->file.parts()) {
     if (log.empty() || place.header.log == log) parts.push_back(part_of(opened, place, selection));
@@ -187,7 +189,6 @@ void read_record(const log::OpenPath& log, const common::TimelineSelection& sele
                  const frames::Visitor& visit, Notes& notes, const frames::Progress& progress) {
   const auto record = require_record(log);
   const auto opened = std::make_shared<const Opened>(record.file);
-  refuse_reading_options(opened->shown, selection);
   const Parts parts = parts_of(opened, record.log, selection);
   require_one_log(opened->shown, record.log, parts, logs_of(opened->file));
   for (const std::string& damage : opened->file.damage()) notes.push_back(damage);

@@ -14,6 +14,7 @@
 
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/event_file.pb.h"
+#include "halfscope/log/write_all.hpp"
 
 namespace halfscope::log {
 namespace {
@@ -105,23 +106,16 @@ EventWriter::~EventWriter() {
 void EventWriter::write(const proto::Event& event) { append(framed(event)); }
 
 void EventWriter::append(std::string_view records) {
-  std::size_t done = 0;
-  while (done < records.size()) {
-    const ::ssize_t wrote = ::write(file_, records.data() + done, records.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) {
-      const int reason = errno;
-      // A torn record would hide those written after it.
-      const ::off_t start = ::lseek(file_, 0, SEEK_END) - static_cast<::off_t>(done);
-      const bool restored = ::ftruncate(file_, start) == 0;
-      throw BadInput(
-          shown(path_) + ": cannot write " + std::to_string(records.size()) + " bytes (" +
-          std::generic_category().message(reason) + "); " +
-          (restored ? "the file is whole up to there" : "the file ends in a cut record") +
-          ": free space, or log to another disk");
-    }
-    done += static_cast<std::size_t>(wrote);
-  }
+  const std::size_t done = write_all(file_, records);
+  if (done == records.size()) return;
+  const int reason = errno;
+  // A torn record would hide those written after it.
+  const ::off_t start = ::lseek(file_, 0, SEEK_END) - static_cast<::off_t>(done);
+  const bool restored = ::ftruncate(file_, start) == 0;
+  throw BadInput(shown(path_) + ": cannot write " + std::to_string(records.size()) + " bytes (" +
+                 std::generic_category().message(reason) + "); " +
+                 (restored ? "the file is whole up to there" : "the file ends in a cut record") +
+                 ": free space, or log to another disk");
 }
 
 EventReader::EventReader(const OpenPath& path) : path_(path.path), file_(path.open()) {

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "halfscope/log/error.hpp"
+#include "halfscope/log/write_all.hpp"
 
 namespace halfscope::log {
 namespace fs = std::filesystem;
@@ -74,12 +75,8 @@ void OutputFile::open_partial() {
 }
 
 void OutputFile::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (write_all(descriptor_, text) != text.size()) fail(errno);
 }
 
 void OutputFile::commit() {

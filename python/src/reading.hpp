@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long calls that Ctrl-C ends.
+// What calls that read logs share: Ctrl-C ends them, and their notes are texts.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 #include <chrono>
+#include <string>
+#include <vector>
 
 #include "analyzers/frames/source.hpp"
 
@@ -19,6 +21,12 @@ inline analyzers::frames::Progress interruptible() {
     nanobind::gil_scoped_acquire acquire;
     if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
   };
+}
+
+inline std::vector<std::string> in_python(const analyzers::frames::Notes& notes) {
+  std::vector<std::string> texts;
+  for (const analyzers::frames::Message& note : notes) texts.push_back(note.in_python());
+  return texts;
 }
 
 }  // namespace halfscope::python
