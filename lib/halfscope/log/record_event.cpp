@@ -16,10 +16,10 @@ namespace {
 using nlohmann::json;
 
 /// JSON has no infinity and no NaN: these are text.
-json number(double value) {
-  if (std::isnan(value)) return "NaN";
-  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-  return value;
+std::string number(double value) {
+  if (std::isnan(value)) return "\"NaN\"";
+  if (std::isinf(value)) return value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  return json(value).dump();
 }
 
 double number_in(const json& statistics, const char* key) {
@@ -31,22 +31,36 @@ double number_in(const json& statistics, const char* key) {
   throw std::invalid_argument(std::string(key) + " is not a number");
 }
 
-std::string statistics_of(const TensorRecord& record) {
-  json statistics = {{"shape", record.shape},
-                     {"source_dtype", name_of(record.source_dtype)},
-                     {"state", name_of(record.state)},
-                     {"scale", record.scale_known ? number(record.scale) : json()},
-                     {"mean", number(record.moments.mean)},
-                     {"sum_squares", number(record.moments.sum_squares)},
-                     {"max_abs", json()}};
-  if (record.computed_dtype) statistics["computed_dtype"] = name_of(*record.computed_dtype);
-  if (const auto largest = record.table.largest()) {
+std::string largest_in(const BinadeTable& table) {
+  if (const auto largest = table.largest()) {
     const double significand = 1.0 + std::ldexp(static_cast<double>(largest->fraction), -52);
-    statistics["max_abs"] = number(std::ldexp(significand, largest->exponent));
-  } else if (record.table.specials().zero != 0) {
-    statistics["max_abs"] = 0.0;
+    return number(std::ldexp(significand, largest->exponent));
   }
-  return statistics.dump();
+  return table.specials().zero != 0 ? number(0.0) : "null";
+}
+
+/// As text at once: a document of so few values would take most of the time of a record.
+std::string statistics_of(const TensorRecord& record) {
+  std::string text = "{";
+  const auto add = [&](std::string_view key, std::string_view value) {
+    text.append(text.size() == 1 ? "\"" : ",\"").append(key).append("\":").append(value);
+  };
+  const auto add_name = [&](std::string_view key, std::string_view name) {
+    add(key, "\"" + std::string(name) + "\"");
+  };
+  std::string shape;
+  for (const std::uint64_t size : record.shape) {
+    shape += (shape.empty() ? "" : ",") + std::to_string(size);
+  }
+  if (record.computed_dtype) add_name("computed_dtype", name_of(*record.computed_dtype));
+  add("max_abs", largest_in(record.table));
+  add("mean", number(record.moments.mean));
+  add("scale", record.scale_known ? number(record.scale) : "null");
+  add("shape", "[" + shape + "]");
+  add_name("source_dtype", name_of(record.source_dtype));
+  add_name("state", name_of(record.state));
+  add("sum_squares", number(record.moments.sum_squares));
+  return text + "}";
 }
 
 Dtype dtype_in(const json& statistics, const char* key) {

@@ -103,6 +103,11 @@ std::string last_event_file(const std::filesystem::path& folder) {
 }  // namespace
 
 struct RunLogWriter::Files {
+  struct Batch {
+    std::string records;
+    std::vector<std::string> described;  // tags that were not before
+  };
+
   Files(const std::filesystem::path& path, const Manifest& manifest)
       : folder(begin(path, manifest)),
         where(printable(folder.string())),
@@ -121,27 +126,30 @@ struct RunLogWriter::Files {
     events.write(event);
   }
 
-  /// summaries: with their steps. All or none are in the file afterwards.
-  void write(std::vector<std::pair<std::int64_t, proto::Summary>>&& summaries) {
-    std::string records;
-    std::vector<std::string> now_described;
-    const std::lock_guard lock(mutex);
-    for (auto& [step, summary] : summaries) {
-      proto::Event event;
-      event.set_wall_time(now());
-      event.set_step(step);
-      for (proto::Summary::Value& value : *summary.mutable_value()) {
-        if (!value.has_tensor() || !described.insert(value.tag()).second) continue;
-        now_described.push_back(value.tag());
-        describe(value);
-      }
-      *event.mutable_summary() = std::move(summary);
-      records += framed(event);
+  /// Metadata goes with the first value of a tag.
+  void add(std::int64_t step, proto::Summary&& summary, Batch& batch) {
+    proto::Event event;
+    event.set_wall_time(now());
+    event.set_step(step);
+    *event.mutable_summary() = std::move(summary);
+    for (proto::Summary::Value& value : *event.mutable_summary()->mutable_value()) {
+      if (!value.has_tensor() || !described.insert(value.tag()).second) continue;
+      batch.described.push_back(value.tag());
+      describe(value);
     }
+    batch.records += framed(event);
+  }
+
+  /// `fill` adds to the batch that it is given. All of it is in the file afterwards, or none.
+  template <typename Fill>
+  void write(const Fill& fill) {
+    const std::lock_guard lock(mutex);
+    Batch batch;
     try {
-      events.append(records);
+      fill(batch);
+      events.append(batch.records);
     } catch (...) {
-      for (const std::string& tag : now_described) described.erase(tag);
+      for (const std::string& tag : batch.described) described.erase(tag);
       throw;
     }
   }
@@ -164,19 +172,19 @@ RunLogWriter::~RunLogWriter() = default;
 void RunLogWriter::write(const StepScalars& scalars) {
   require_step(scalars.step, files_->where);
   proto::Summary summary = scalar_values(scalars, files_->where);
-  if (summary.value_size() != 0) files_->write({{scalars.step, std::move(summary)}});
+  if (summary.value_size() == 0) return;
+  files_->write([&](Files::Batch& batch) { files_->add(scalars.step, std::move(summary), batch); });
 }
 
 void RunLogWriter::write(const TensorRecord& record) { write({&record, 1}); }
 
 void RunLogWriter::write(std::span<const TensorRecord> records) {
-  std::vector<std::pair<std::int64_t, proto::Summary>> summaries;
-  summaries.reserve(records.size());
-  for (const TensorRecord& record : records) {
-    require_step(record.step, files_->where);
-    summaries.emplace_back(record.step, record_values(record, files_->where));
-  }
-  files_->write(std::move(summaries));
+  files_->write([&](Files::Batch& batch) {
+    for (const TensorRecord& record : records) {
+      require_step(record.step, files_->where);
+      files_->add(record.step, record_values(record, files_->where), batch);
+    }
+  });
 }
 
 void RunLogWriter::write_sample(std::int64_t step, const std::vector<NamedTensor>& tensors,
