@@ -35,7 +35,8 @@ namespace halfscope::analyzers {
 /// together, by add_whole_steps().
 struct Passes {
   bool updates = false;                   ///< what becomes of weight updates
-  bool what_if = false;                   ///< and in other arithmetic
+  bool what_if = false;                   ///< and in other arithmetic, where there are tensors
+  bool needs_tensors = false;             ///< a log without them is an error
   bool formats = false;                   ///< every format
   bool sums = false;                      ///< lost mass alone
   bool series = false;                    ///< Findings::series

@@ -93,7 +93,7 @@ std::vector<overflow::AttentionScores> add_whole_steps(Analysis& analysis,
                                                if (updates) updates->take(counted);
                                              }};
   for (underflow::LogFindings& log : analysis.logs) {
-    if (passes.what_if) readers::require_tensors(opened.at(log.source));
+    if (passes.needs_tensors) readers::require_tensors(opened.at(log.source));
     if (updates) updates->begin(log);
     if (whole) whole->begin(log);
     scores.begin(log);

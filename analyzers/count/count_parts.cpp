@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/algorithm/string/replace.hpp>
 #include <iterator>
+#include <utility>
 
 #include "analyzers/count/whole_counts.hpp"
 #include "analyzers/frames/part.hpp"
+#include "analyzers/readers/input/open_input.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/logs.hpp"
 #include "analyzers/readers/record/record.pb.h"
@@ -71,50 +74,66 @@ PartHeader header_of(const Part& part, const std::string& settings) {
   return header;
 }
 
-void count(const Part& part, const Selection& selection, const std::string& settings,
-           RecordWriter& writer, frames::Notes& notes, const frames::Progress& progress) {
+std::string named(const Origin& origin, std::string text) {
+  for (const Origin::Renamed& name : origin.renamed) boost::replace_all(text, name.from, name.to);
+  return text;
+}
+
+void count(const Origin& origin, const Part& part, const Selection& selection,
+           const std::string& settings, RecordWriter& writer, frames::Notes& notes, const frames::Progress& progress) {
   writer.begin(header_of(part, settings));
   frames::Notes of_part;
-  part.read(readers::record::items_of([&](const auto& item) { writer.add(item); }), of_part,
-            progress);
   const auto add = [&](const auto& counted) { writer.add(readers::record::item_of(counted)); };
-  if (part.read_whole) count_whole(part, selection, {add, add}, of_part, progress);
-  if (part.read_counts) part.read_counts({add, add});
+  bool has_sums = false;  // who tells any beside the tables tells all
+  frames::Visitor visit = readers::record::items_of([&](const auto& item) { writer.add(item); });
+  visit.run = [&, run = visit.run](const std::string& name) { run(named(origin, name)); };
+  visit.sums = [&](const frames::CountedSums& counted) {
+    has_sums = true;
+    add(counted);
+  };
+  part.read(visit, of_part, progress);
+  const frames::WholeCountsVisitor rest = {has_sums ? frames::SumsVisitor() : add, add};
+  if (part.read_whole) count_whole(part, selection, rest, of_part, progress);
+  if (part.read_counts) part.read_counts(rest);
   std::vector<std::string> texts;
-  for (const frames::Message& note : of_part) {
-    texts.push_back(note.text());
-    notes.push_back(note);
-  }
+  for (const frames::Message& note : of_part) texts.push_back(named(origin, note.text()));
+  std::ranges::move(of_part, std::back_inserter(notes));
   writer.end(texts);
 }
 
 }  // namespace
 
-Counted count_parts(const std::vector<fs::path>& logs, const Selection& selection, Shard shard,
+Counted count_parts(const Origin& origin, const Selection& selection, Shard shard,
                     const fs::path& file, frames::Notes& notes, const frames::Progress& progress) {
   RecordWriter writer(file);
   const std::string given = settings_text(selection);
   Counted counted;
   std::uint64_t number = 0;
-  for (const Part& part : parts_of(logs, selection)) {
+  for (const Part& part : parts_of(origin, selection)) {
     if (number++ % shard.of != shard.index - 1) continue;
     ++counted.parts;
     const std::string settings = part.settings.value_or(given);
     if (has_part(writer.parts(), part, settings, file)) {
       ++counted.kept;
     } else {
-      count(part, selection, settings, writer, notes, progress);
+      count(origin, part, selection, settings, writer, notes, progress);
+      origin.files.leave_arrived();
     }
   }
   return counted;
 }
 
-frames::Parts parts_of(const std::vector<fs::path>& logs, const Selection& selection) {
-  const readers::Logs opened;
+Origin local(std::vector<fs::path> logs) {
+  return {std::move(logs), readers::input::open_files()};
+}
+
+frames::Parts parts_of(const Origin& origin, const Selection& selection) {
+  const readers::Logs opened(origin.files);
   frames::Parts parts;
-  for (const fs::path& log : logs) {
+  for (const fs::path& log : origin.logs) {
     std::ranges::move(readers::parts_of(opened.at(log), selection), std::back_inserter(parts));
   }
+  for (Part& part : parts) part.log = named(origin, std::move(part.log));
   return parts;
 }
 

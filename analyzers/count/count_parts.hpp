@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "analyzers/frames/part.hpp"
+#include "halfscope/log/open_file.hpp"
 
 namespace halfscope::analyzers::count {
 
@@ -14,6 +16,19 @@ namespace halfscope::analyzers::count {
 struct Shard {
   std::uint64_t index = 1, of = 1;
 };
+
+/// Logs, and how their files are opened.
+struct Origin {
+  /// What paths begin with, and how they begin in records and notes: of files that are copies.
+  struct Renamed {
+    std::string from, to;
+  };
+  std::vector<std::filesystem::path> logs;
+  log::OpenFiles files;
+  std::vector<Renamed> renamed = {};
+};
+/// As they lie on this machine.
+Origin local(std::vector<std::filesystem::path> logs);
 
 struct Counted {
   std::uint64_t parts = 0;  ///< of the shard
@@ -23,13 +38,11 @@ struct Counted {
 /// Counts the parts of logs that a shard has, and appends each to the file as soon as it is
 /// counted. Those that the file has already are not counted again, so that a job that was stopped
 /// goes on. Throws log::BadInput; parts that were counted before stay.
-Counted count_parts(const std::vector<std::filesystem::path>& logs,
-                    const frames::Selection& selection, Shard shard,
+Counted count_parts(const Origin& origin, const frames::Selection& selection, Shard shard,
                     const std::filesystem::path& file, frames::Notes& notes,
                     const frames::Progress& progress);
 
 /// The parts of logs, one log after the other.
-frames::Parts parts_of(const std::vector<std::filesystem::path>& logs,
-                       const frames::Selection& selection);
+frames::Parts parts_of(const Origin& origin, const frames::Selection& selection);
 
 }  // namespace halfscope::analyzers::count

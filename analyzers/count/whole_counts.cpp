@@ -51,10 +51,11 @@ void count_whole(const frames::Part& part, const frames::Selection& selection,
       if (pair.too_narrow() == nullptr) {
         visit.updates(updates_of(pair, weight, source, step.step));
       }
+      if (!visit.sums) continue;
       pair.for_each_tensor(
           [&](const log::NamedTensor& tensor) { tensors.take(step, tensor, step.tell); });
     }
-    tensors.take(step, step.tell);
+    if (visit.sums) tensors.take(step, step.tell);
   };
   part.read_whole(take, notes, progress);
   tensors.finish(part.log, notes);

@@ -7,7 +7,8 @@
 
 namespace halfscope::analyzers::count {
 
-/// Counts the whole tensors of a part, step by step. Holds one pair of tensors at a time.
+/// Counts the whole tensors of a part, step by step: without `visit.sums` updates alone. Holds one
+/// pair of tensors at a time.
 void count_whole(const frames::Part& part, const frames::Selection& selection,
                  const frames::WholeCountsVisitor& visit, frames::Notes& notes,
                  const frames::Progress& progress);

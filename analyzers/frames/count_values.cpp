@@ -20,13 +20,15 @@ TensorView slice_of(const TensorView& view, std::size_t first, std::size_t most)
 
 /// Tables add, so that a slice at a time gives the same.
 template <typename Count>
-BinadeTable sum_of_slices(const TensorView& view, const Read& read, MomentSums* moments,
+BinadeTable sum_of_slices(const TensorView& view, const Read& read, const Beside& beside,
                           const Count& count) {
-  const std::size_t most = moments == nullptr ? kSlice : kCachedSlice;
+  const bool alone = beside.moments == nullptr && beside.magnitudes == nullptr;
+  const std::size_t most = alone ? kSlice : kCachedSlice;
   const auto take = [&](std::size_t first) {
     const TensorView slice = slice_of(view, first, most);
     BinadeTable table = count(slice);
-    if (moments != nullptr) moments->add(slice);
+    if (beside.moments != nullptr) beside.moments->add(slice);
+    if (beside.magnitudes != nullptr) beside.magnitudes->add(slice);
     read(slice.bytes());
     return table;
   };
@@ -39,17 +41,17 @@ BinadeTable sum_of_slices(const TensorView& view, const Read& read, MomentSums* 
 
 /// With standard cuts where these are exact, and one element at a time where they are not.
 BinadeTable count_values(const TensorView& view, const Selection& s, double scale, const Read& read,
-                         MomentSums* moments) {
+                         const Beside& beside) {
   const std::vector<std::uint64_t>& standard = standard_cuts();
   const double loss_scale = s.at_run_scale ? scale : s.loss_scale;
   const std::vector<std::uint64_t> wanted = cuts_for(s.target, loss_scale, scale);
   if (std::ranges::includes(standard, wanted)) {
-    return sum_of_slices(view, read, moments,
+    return sum_of_slices(view, read, beside,
                          [](const TensorView& part) { return count_binades(part); });
   }
   std::vector<std::uint64_t> cuts;
   std::ranges::set_union(standard, wanted, std::back_inserter(cuts));
-  return sum_of_slices(view, read, moments,
+  return sum_of_slices(view, read, beside,
                        [&](const TensorView& part) { return count_binades_scalar(part, cuts); });
 }
 

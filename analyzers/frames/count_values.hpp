@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "analyzers/frames/source.hpp"
+#include "halfscope/table/count/magnitude_sums.hpp"
 #include "halfscope/table/count/moment_sums.hpp"
 
 namespace halfscope::analyzers::frames {
@@ -13,9 +14,14 @@ namespace halfscope::analyzers::frames {
 /// Told of so many bytes more that are read; by one thread.
 using Read = std::function<void(std::uint64_t)>;
 
-/// The table of values that carry `scale`: exact for every question of the selection. moments: are
-/// added to, in the same pass; null where nobody asks for them.
+/// What the pass over values adds to; null where nobody asks.
+struct Beside {
+  MomentSums* moments = nullptr;
+  MagnitudeSums* magnitudes = nullptr;
+};
+
+/// The table of values that carry `scale`: exact for every question of the selection.
 BinadeTable count_values(const TensorView& view, const Selection& selection, double scale,
-                         const Read& read, MomentSums* moments = nullptr);
+                         const Read& read, const Beside& beside = {});
 
 }  // namespace halfscope::analyzers::frames

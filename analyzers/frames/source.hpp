@@ -194,10 +194,15 @@ inline constexpr std::string_view kNanIterations = "nan_iterations";
 using SkipVisitor = std::function<void(const SkippedSteps&)>;
 struct QuantisedSeries;  // quantised.hpp
 using QuantisedVisitor = std::function<void(const QuantisedSeries&)>;
+struct CountedSums;  // whole_counts.hpp
+using SumsVisitor = std::function<void(CountedSums&&)>;
 using RunVisitor = std::function<void(const std::string& name)>;
 using ManifestVisitor = std::function<void(const log::Manifest&)>;
 using ScalarsVisitor = std::function<void(const log::StepScalars&)>;
 using RankVisitor = std::function<void(const std::vector<log::StepScalars>&)>;
+using RankFrameVisitor = std::function<void(const Frame&)>;
+using RankScalarsVisitor =
+    std::function<void(std::uint64_t rank, const std::vector<log::StepScalars>&)>;
 
 /// What reading a log calls. All but `frame` may be empty.
 struct Visitor {
@@ -207,10 +212,14 @@ struct Visitor {
   ScalarsVisitor scalars;    ///< every selected step of a run log, whichever tensors are selected
   /// Called once for each rank after the first, with the same of that rank; ascending.
   RankVisitor other_rank = {};
+  RankFrameVisitor rank_frame = {};  ///< of one rank alone, before ranks are added up
+  /// After the frames of each rank: its scalars, of every selected step. Ascending by rank.
+  RankScalarsVisitor rank_scalars = {};
   KindVisitor kind = {};     ///< of a log that is neither a run log nor of tensors; perhaps several
   SkipVisitor skipped = {};  ///< beside the steps whose scalars say found_inf; ascending
   RunVisitor run = {};  ///< what follows is of this one of several runs in the log; of one: never
   QuantisedVisitor quantised = {};  ///< what FP8 or FP4 made of a tensor, as the framework measured
+  SumsVisitor sums = {};  ///< of each tensor of a tensor file, taken in the pass over its values
 };
 
 }  // namespace halfscope::analyzers::frames

@@ -242,7 +242,7 @@ void read_log(const Log& log, const Selection& selection, const Visitor& visit, 
     return found.front()->read(log.opened(), selection, visit, notes, progress);
   }
   log::RunLog::is_one(log.path());  // where it is laid out as one, it says what is missing
-  const std::string below = list_text(logs_below(log.path()));
+  const std::string below = list_text(logs_below(log.opened()));
   if (!below.empty()) throw BadInput(shown + ": " + below);
   throw BadInput(shown + ": holds no file that Halfscope can read; expected " +
                  common::names_of_kinds() + " (docs/logs.md)" + files_text(log.opened()));

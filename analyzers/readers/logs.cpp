@@ -51,12 +51,13 @@ bool is_broken_run_log(const std::filesystem::path& log) {
 }  // namespace
 
 struct Logs::State {
-  log::OpenFiles files =
-      input::open_files();  // of all: a file that two logs have is opened once, too
+  log::OpenFiles files;  // of all: a file that two logs have is opened once, too
   std::map<std::filesystem::path, Log> logs;
 };
 
-Logs::Logs() : state_(std::make_shared<State>()) {}
+Logs::Logs() : Logs(input::open_files()) {}
+
+Logs::Logs(const log::OpenFiles& files) : state_(std::make_shared<State>(State{files, {}})) {}
 
 const Log& Logs::at(const std::filesystem::path& log) const {
   const auto known = state_->logs.find(log);
@@ -65,7 +66,7 @@ const Log& Logs::at(const std::filesystem::path& log) const {
   std::error_code unreadable;
   if (std::filesystem::is_directory(log, unreadable) && found.kinds().empty() &&
       !is_broken_run_log(log)) {
-    const LogsBelow below = logs_below(log);
+    const LogsBelow below = logs_below({log, state_->files});
     if (below.all && below.logs.size() == 1) {
       const LogsBelow::Found& one = below.logs.front();
       found = Log(log::OpenPath(one.path, state_->files));

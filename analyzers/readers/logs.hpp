@@ -39,6 +39,7 @@ class Log {
 class Logs {
  public:
   Logs();
+  explicit Logs(const log::OpenFiles& files);
   /// Where a folder is no log and has one in a folder below, that one.
   const Log& at(const std::filesystem::path& log) const;
 

@@ -8,7 +8,6 @@
 #include <system_error>
 #include <utility>
 
-#include "analyzers/readers/input/open_input.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/kernel_files.hpp"
@@ -24,8 +23,8 @@ constexpr std::size_t kMostFolders = 256, kMostEntries = 10'000;
 /// Looks into folders level by level.
 class Search {
  public:
-  LogsBelow below(const fs::path& folder) {
-    add_folders(folder, 1);
+  LogsBelow below(const log::OpenPath& folder) {
+    add_folders(folder.path, 1);
     while (!waiting_.empty()) {
       const auto [next, level] = std::move(waiting_.front());
       waiting_.pop_front();
@@ -34,7 +33,7 @@ class Search {
         break;
       }
       std::string names;
-      for (const Kind* const kind : kinds_of({next, input::open_files()})) {
+      for (const Kind* const kind : kinds_of({next, folder.files.none_of_these()})) {
         names += (names.empty() ? "" : ", ") + name_of(*kind);
       }
       if (!names.empty()) {
@@ -74,9 +73,9 @@ class Search {
 
 }  // namespace
 
-LogsBelow logs_below(const fs::path& folder) {
+LogsBelow logs_below(const log::OpenPath& folder) {
   std::error_code unreadable;
-  return fs::is_directory(folder, unreadable) ? Search().below(folder) : LogsBelow();
+  return fs::is_directory(folder.path, unreadable) ? Search().below(folder) : LogsBelow();
 }
 
 std::string list_text(const LogsBelow& below) {

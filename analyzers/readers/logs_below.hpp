@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "halfscope/log/open_file.hpp"
+
 namespace halfscope::analyzers::readers {
 
 struct LogsBelow {
@@ -19,7 +21,7 @@ struct LogsBelow {
 
 /// Up to four levels down. Hidden folders, links and what lies in a log are not looked into. Never
 /// throws log::BadInput.
-LogsBelow logs_below(const std::filesystem::path& folder);
+LogsBelow logs_below(const log::OpenPath& folder);
 
 /// "is no log itself; the logs in it are 'a' (run logs) and 'b' (console logs); name one", or
 /// nothing.

@@ -112,7 +112,10 @@ void add_analyze(options::Parser& parser) {
   command.footer(
       "Example:  halfscope analyze runs/mnist --loss-scale 1024 --tensor 'weight_grad/*'\n"
       "          halfscope analyze runs/mnist --fail-if 'flushed_to_zero > 0.1% for weight_grad'");
-  command.runs([options] { return run(*options); });
+  command.runs([options] {
+    options->passes.needs_tensors = options->passes.what_if;
+    return run(*options);
+  });
 }
 
 }  // namespace halfscope::cli::commands

@@ -115,14 +115,23 @@ def _shard(shard):
 def count(logs, *, shard=(1, 1), roles=None, recorded_scale=None, read_as=None, ranks=None):
     """Counts logs into a small record, perhaps a part on each of many machines.
 
-    logs, roles, recorded_scale, read_as, ranks: as for analyze. shard: (i, n) counts every nth part
+    logs, roles, recorded_scale, read_as, ranks: as for analyze. A log may be a URL of an object
+    store or a web server (docs/remote.md): its bytes come as they are counted. shard: (i, n) counts every nth part
     from the ith on, i from 1 to n. A part is a rank of a run, a step of a folder of tensor files, or
     a whole log. Returns Counts. Raises BadInput, and ValueError or TypeError for an argument out of
     its range.
     """
-    index, of = _shard(shard)
     selection = _selection(None, None, roles, recorded_scale, read_as=read_as, ranks=ranks)
-    with tempfile.TemporaryDirectory(prefix="halfscope-") as folder:
+    return counted(_paths(logs), selection, *_shard(shard))
+
+
+def counted(paths, selection, index=1, of=1):
+    """Counts of one shard. Its logs may be URLs."""
+    from halfscope._remote import Remote
+
+    with Remote(paths) as remote, tempfile.TemporaryDirectory(prefix="halfscope-") as folder:
         out = os.path.join(folder, "counts.hst")
-        _log_notes(_halfscope.count(_paths(logs), selection, index, of, out))
+        with remote.naming():
+            notes = _halfscope.count(remote.logs, selection, index, of, out, remote.source)
+        _log_notes(map(remote.named, notes))
         return Counts.load(out)

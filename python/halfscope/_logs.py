@@ -8,9 +8,27 @@ from numbers import Real
 from halfscope import _halfscope
 
 
+class _PathOf(str):
+    """The path of a record, which lasts as long as the Counts that it is of."""
+
+
+def is_remote(path):
+    """Whether it is a URL."""
+    scheme, found, _ = path.partition("://")
+    return bool(found) and scheme.isascii() and scheme.replace("+", "").isalnum()
+
+
+def _path(log):
+    from halfscope._count import Counts
+
+    path = _PathOf(os.fsdecode(log))
+    path.counts = log if isinstance(log, Counts) else None
+    return path
+
+
 def _paths(logs):
     try:
-        paths = list(map(os.fsdecode, [logs] if isinstance(logs, (str, bytes, os.PathLike)) else logs))
+        paths = list(map(_path, [logs] if isinstance(logs, (str, bytes, os.PathLike)) else logs))
     except TypeError:
         raise TypeError(f"logs is {logs!r}, expected a path or several") from None
     if not paths:
@@ -61,6 +79,20 @@ def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_ra
                                 read_as=_READ_AS.get(read_as), ranks=ranks)
 
 
+def _to_read(logs, steps, tensor, roles, recorded_scale, *options, read_as=None, ranks=None):
+    """(paths, selection). Logs at URLs are counted first, and their record is read."""
+    reading = {"read_as": read_as, "ranks": ranks}
+    paths = _paths(logs)
+    selection = _selection(steps, tensor, roles, recorded_scale, *options, **reading)
+    if not any(map(is_remote, paths)):
+        return paths, selection
+    from halfscope._count import counted
+
+    wanted = _selection(steps, tensor, roles, recorded_scale, **reading)
+    counts = [counted([path], wanted) for path in paths]
+    return _paths(counts), _selection(steps, tensor, None, None, *options)
+
+
 def _found(function, *arguments):
     """Notes on the log go to the logger, as the command line writes them to stderr."""
     found, notes = function(*arguments)
@@ -105,9 +137,8 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
     from halfscope._results import Findings
 
     _check_format(format)
-    logs = _paths(logs)
-    selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, learning_rate, read_as,
-                           ranks)
+    logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale, learning_rate,
+                               read_as=read_as, ranks=ranks)
     found = _found(_halfscope.analyze, logs, format, subnormals, selection, what_if, formats)
     return found.analysis(Findings)._keep(
         found, lambda: _report(logs, selection, format, subnormals))
@@ -127,8 +158,8 @@ def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded
 
     _check_format(format)
     _check_targets(headroom, target_underflow)
-    logs = _paths(logs)
-    selection = _selection(steps, tensor, roles, recorded_scale, read_as=read_as, ranks=ranks)
+    logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, read_as=read_as,
+                               ranks=ranks)
     found = _found(_halfscope.recommend, logs, selection, format, headroom, target_underflow)
     return found.recommendation(Recommendation)._keep(
         found, lambda: _report(logs, selection, format, "keep", headroom, target_underflow))
@@ -146,9 +177,9 @@ def report(logs, *, title=None, format=None, loss_scale=1.0, headroom=1, target_
     """
     _check_format(format)
     _check_targets(headroom, target_underflow)
-    selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, learning_rate, read_as,
-                           ranks)
-    return _report(_paths(logs), selection, format, subnormals, headroom, target_underflow,
+    logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale, learning_rate,
+                               read_as=read_as, ranks=ranks)
+    return _report(logs, selection, format, subnormals, headroom, target_underflow,
                    _texts(policies), title)
 
 
@@ -163,7 +194,8 @@ def _report(logs, selection, format, subnormals, headroom=1, target_underflow=0.
 
 def _title(log):
     """The last two parts of its path: the last alone is often just "log"."""
-    return "/".join(os.path.realpath(log).split(os.sep)[-2:])
+    names = [os.path.realpath(log)] if log.counts is None else log.counts.logs
+    return ", ".join("/".join(name.split("/")[-2:]) for name in names)
 
 
 def _texts(policies):
@@ -183,10 +215,9 @@ def compare(a, b, *, format=None, loss_scale="own", recorded_scale=None, subnorm
 
     _check_format(format)
     own = loss_scale == "own"
-    selection = _selection(steps, tensor, roles, recorded_scale, 1.0 if own else loss_scale,
-                           read_as=read_as, ranks=ranks)
-    found = _found(_halfscope.compare, os.fspath(a), os.fspath(b), format, subnormals, selection,
-                   own)
+    (a, b), selection = _to_read([a, b], steps, tensor, roles, recorded_scale,
+                                 1.0 if own else loss_scale, read_as=read_as, ranks=ranks)
+    found = _found(_halfscope.compare, a, b, format, subnormals, selection, own)
     return found.comparison(Comparison)._keep(found)
 
 
@@ -219,8 +250,7 @@ def policies(log=None, *, amax=None, policies=(), assume_constant_between=False,
     if not isinstance(log, (str, os.PathLike)):
         raise TypeError(f"log is a {type(log).__name__}, expected the path of a run log; a series of "
                         "magnitudes is amax=[...]")
-    log = os.fspath(log)
-    selection = _selection(steps, None, roles, recorded_scale)
+    (log,), selection = _to_read(log, steps, None, roles, recorded_scale)
     return _replayed(_found(_halfscope.policies, log, selection, replay),
                      lambda: _report([log], selection, None, "keep", headroom, target_underflow,
                                      policies))

@@ -3,7 +3,7 @@
 
 halfscope.distributed.analyze(logs, client=client) gives what halfscope.analyze(logs) does. The
 parts of the logs (ranks of a run, steps of a folder of tensor files) are counted by the workers and
-joined in a tree; workers read the logs by their paths.
+joined in a tree; workers read the logs by their paths or URLs.
 """
 
 import contextlib
@@ -52,10 +52,17 @@ def _joined(client, futures):
     return futures[0].result()
 
 
+def _parts(logs, selection):
+    from halfscope._remote import Remote
+
+    with Remote(logs) as remote, remote.naming():
+        return len(_halfscope.PartReader(remote.logs, selection, remote.source))
+
+
 def count(logs, *, client=None, shards=None, progress=True, **reading):
     """What halfscope.count(logs) gives, by the workers of a Dask cluster.
 
-    logs: a path or several, as the workers see them. client: a distributed.Client; by default that
+    logs: a path or URL or several, as the workers see them. client: a distributed.Client; by default that
     of a LocalCluster of one worker a processor, which ends with the call. shards: tasks; by default
     one a part, but no more than 16 a thread of the cluster. progress: a bar, where standard output
     is a terminal. reading: roles, recorded_scale, read_as and ranks, as for halfscope.count. Returns
@@ -67,9 +74,9 @@ def count(logs, *, client=None, shards=None, progress=True, **reading):
     unknown = set(reading) - set(_READING)
     if unknown:
         raise TypeError(f"count() got unexpected arguments {sorted(unknown)}")
-    parts = len(_halfscope.PartReader(logs, _selection(
+    parts = _parts(logs, _selection(
         None, None, reading.get("roles"), reading.get("recorded_scale"),
-        read_as=reading.get("read_as"), ranks=reading.get("ranks"))))
+        read_as=reading.get("read_as"), ranks=reading.get("ranks")))
     with _client_or_local(client) as client:
         most = 16 * max(1, sum(client.nthreads().values()))
         shards = max(1, shards or min(parts, most))

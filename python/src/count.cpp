@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // count and merge: logs into records, and records into one.
+#include <fcntl.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/pair.h>
@@ -16,6 +17,7 @@
 #include "analyzers/count/part_rows.hpp"
 #include "bindings.hpp"
 #include "halfscope/log/error.hpp"
+#include "origins.hpp"
 #include "reading.hpp"
 
 namespace nb = nanobind;
@@ -28,9 +30,9 @@ using Paths = std::vector<std::filesystem::path>;
 
 std::vector<std::string> count(const Paths& logs, const analyzers::frames::Selection& selection,
                                std::uint64_t index, std::uint64_t of,
-                               const std::filesystem::path& out) {
+                               const std::filesystem::path& out, nb::handle source) {
   analyzers::frames::Notes notes;
-  analyzers::count::count_parts(logs, selection, {index, of}, out, notes, interruptible());
+  analyzers::count::count_parts(origin_of(logs, source), selection, {index, of}, out, notes, interruptible());
   return in_python(notes);
 }
 
@@ -49,11 +51,18 @@ std::vector<LogParts> merge(const Paths& files, const std::filesystem::path& out
   return logs;
 }
 
+/// The bytes take no place on the disk any more; where it cannot do that, they stay.
+void punch_hole(int descriptor, std::int64_t begin, std::int64_t length) {
+  ::fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, begin, length);
+}
+
 /// The parts of logs, and their rows.
 class PartReader {
  public:
-  PartReader(const Paths& logs, const analyzers::frames::Selection& selection)
-      : parts_(analyzers::count::parts_of(logs, selection)) {}
+  PartReader(const Paths& logs, const analyzers::frames::Selection& selection, nb::handle source) {
+    const nb::gil_scoped_release release;
+    parts_ = analyzers::count::parts_of(origin_of(logs, source), selection);
+  }
   std::size_t size() const { return parts_.size(); }
 
   /// Log, part and its number; notes; then columns: lists of text, other numbers as bytes.
@@ -130,10 +139,12 @@ class PartReader {
 
 void bind_count(nb::module_& module) {
   module.def("count", &count, "logs"_a, "selection"_a, "index"_a, "of"_a, "out"_a,
-             nb::call_guard<nb::gil_scoped_release>());
+             "source"_a = nb::none(), nb::call_guard<nb::gil_scoped_release>());
+  module.def("punch_hole", &punch_hole, "descriptor"_a, "begin"_a, "length"_a);
   module.def("merge", &merge, "files"_a, "out"_a, nb::call_guard<nb::gil_scoped_release>());
   nb::class_<PartReader>(module, "PartReader")
-      .def(nb::init<const Paths&, const analyzers::frames::Selection&>(), "logs"_a, "selection"_a)
+      .def(nb::init<const Paths&, const analyzers::frames::Selection&, nb::handle>(), "logs"_a,
+           "selection"_a, "source"_a = nb::none())
       .def("__len__", &PartReader::size)
       .def("read", &PartReader::read, "index"_a);
 }

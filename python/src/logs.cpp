@@ -88,7 +88,8 @@ WithNotes<Judged> analyze_logs(const Paths& logs, const std::string& format,
                                bool formats) {
   const analyzers::underflow::Target target = target_called(format, subnormals);
   nb::gil_scoped_release release;
-  const analyzers::Passes passes = {.updates = true, .what_if = what_if, .formats = formats};
+  const analyzers::Passes passes = {
+      .updates = true, .what_if = what_if, .needs_tensors = what_if, .formats = formats};
   analyzers::Study found;
   static_cast<analyzers::Findings&>(found) =
       analyzers::analyze(logs, target, selection, passes, every_phase);

@@ -240,6 +240,14 @@ def test_a_counted_record_keeps_its_options(steps, tmp_path):
     assert "is counted already, so --role" in told
 
 
+def test_a_page_of_a_record_has_all_but_what_needs_tensors(tmp_path):
+    count(DIGITS, tmp_path / "digits.hst")
+    run("report", tmp_path / "digits.hst", "--out", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "became no change" in page or "updates" in page
+    assert "what-if questions need" in run("analyze", tmp_path / "digits.hst", "--what-if", expect=1)[1]
+
+
 def test_shards_are_checked(steps, tmp_path):
     for shard in ("0/2", "3/2", "1", "a/b", "1/2/3", "-1/2"):
         told = count(steps, tmp_path / "all.hst", f"--shard={shard}", expect=2)[1]

@@ -139,13 +139,16 @@ class Unpacking {
 
 }  // namespace
 
-std::shared_ptr<const OpenFile> open_input(const fs::path& path) {
+std::shared_ptr<const OpenFile> open_input(const fs::path& path,
+                                           std::shared_ptr<log::Arrival> arrival) {
   auto file = is_standard_input(path) ? std::make_shared<OpenFile>(standard_input())
-                                      : std::make_shared<OpenFile>(path);
+                                      : std::make_shared<OpenFile>(path, std::move(arrival));
   if (!file->is_regular()) return file;
   return Unpacking(log::printable(path.string()), std::move(file)).finish();
 }
 
-log::OpenFiles open_files() { return log::OpenFiles(open_input); }
+log::OpenFiles open_files() {
+  return log::OpenFiles([](const fs::path& path) { return open_input(path); });
+}
 
 }  // namespace halfscope::analyzers::readers::input

@@ -12,7 +12,9 @@ namespace halfscope::analyzers::readers::input {
 
 /// Never null, never throws log::BadInput: what went wrong is said of the file. One that is surely
 /// no log (gzip of an image) stays packed.
-std::shared_ptr<const log::OpenFile> open_input(const std::filesystem::path& path);
+/// arrival: of its bytes, where they do not lie there yet.
+std::shared_ptr<const log::OpenFile> open_input(const std::filesystem::path& path,
+                                                std::shared_ptr<log::Arrival> arrival = nullptr);
 
 /// Files that are opened like this.
 log::OpenFiles open_files();

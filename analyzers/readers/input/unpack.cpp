@@ -52,6 +52,7 @@ struct CloseMember {
 class Archive {
  public:
   explicit Archive(const log::OpenFile& file) {
+    file.need(0, file.size());
     const int copy = ::fcntl(file.number(), F_DUPFD_CLOEXEC, 0);
     if (copy < 0) return;
     ::lseek(copy, 0, SEEK_SET);

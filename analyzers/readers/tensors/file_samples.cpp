@@ -136,7 +136,12 @@ WholeStep step_of(const TensorFolder& folder, const std::vector<StepFile>& group
 
 void visit_file_samples(const log::OpenPath& log, const Selection& selection,
                         const frames::WholeStepVisitor& visit, const frames::Progress& progress) {
-  const TensorFolder folder = folder_of(log, selection.read_as);
+  visit_folder_samples(folder_of(log, selection.read_as), selection, visit, progress);
+}
+
+void visit_folder_samples(const TensorFolder& folder, const Selection& selection,
+                          const frames::WholeStepVisitor& visit,
+                          const frames::Progress& progress) {
   std::uint64_t all = 0, done = 0;
   const auto groups = groups_of(folder.files, selection);
   for (const auto& group : groups) {

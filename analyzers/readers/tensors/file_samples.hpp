@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analyzers/frames/whole_tensors.hpp"
+#include "analyzers/readers/tensors/tensor_folder.hpp"
 #include "halfscope/log/open_file.hpp"
 
 namespace halfscope::analyzers::readers::tensors {
@@ -11,5 +12,9 @@ namespace halfscope::analyzers::readers::tensors {
 /// files. What reading them has to say, for_each_frame has said already. Throws log::BadInput.
 void visit_file_samples(const log::OpenPath& log, const frames::Selection& selection,
                         const frames::WholeStepVisitor& visit, const frames::Progress& progress);
+/// The same of files that are listed already.
+void visit_folder_samples(const TensorFolder& folder, const frames::Selection& selection,
+                          const frames::WholeStepVisitor& visit,
+                          const frames::Progress& progress);
 
 }  // namespace halfscope::analyzers::readers::tensors

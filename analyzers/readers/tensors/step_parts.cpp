@@ -31,9 +31,9 @@ frames::Parts step_parts(const log::OpenPath& opened, const frames::Selection& s
     frames::Selection one = selection;
     one.first_step = first->step;
     one.end_step = first->step + 1;
-    part.read_whole = [opened, one](const frames::WholeStepVisitor& visit, frames::Notes&,
+    part.read_whole = [folder, one](const frames::WholeStepVisitor& visit, frames::Notes&,
                                     const frames::Progress& progress) {
-      visit_file_samples(opened, one, visit, progress);
+      visit_folder_samples(*folder, one, visit, progress);
     };
     first = end;
   }

@@ -12,12 +12,14 @@
 #include <span>
 
 #include "analyzers/frames/count_values.hpp"
+#include "analyzers/frames/whole_counts.hpp"
 #include "analyzers/readers/common/roles.hpp"
 #include "analyzers/readers/tensors/shard_index.hpp"
 #include "analyzers/readers/tensors/unnamed_roles.hpp"
 
 namespace halfscope::analyzers::readers::tensors {
 
+using frames::CountedSums;
 using frames::Frame;
 using frames::Message;
 using frames::Notes;
@@ -49,16 +51,32 @@ class Meter {
   std::mutex mutex_;
 };
 
+/// Sums whose turn has not come.
+struct KeptSums {
+  explicit KeptSums(const CountedSums& counted)
+      : rest{counted.name, counted.step, counted.scale, counted.elements, {}},
+        sums(counted.sums) {}
+  CountedSums unpacked() && {
+    rest.sums = sums.unpacked();
+    return std::move(rest);
+  }
+
+  CountedSums rest;
+  PackedSums sums;
+};
+
 /// What one file holds: kept apart until its turn comes, so that order and notes never change.
 struct FileFrames {
   std::vector<Frame> frames;
+  std::vector<KeptSums> sums;
   std::vector<log::SkippedTensor> skipped;
   std::optional<RoleSource> guessed;  ///< how roles were found that no name carries
   std::exception_ptr failed;
 };
 
 Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selection& s,
-               std::optional<frames::Unnamed> unnamed, const frames::Read& read) {
+               std::optional<frames::Unnamed> unnamed, const frames::Read& read,
+               MagnitudeSums* sums) {
   Frame frame;
   frame.name = tensor.name;
   std::tie(frame.role, frame.role_source) = readers::common::role_of(s, frame.name, unnamed);
@@ -71,15 +89,16 @@ Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selec
   // For clipped.hpp, which compares steps.
   const bool compared = file.among_steps && frame.role == Role::weight_grad;
   MomentSums moments;
-  frame.table =
-      frames::count_values(tensor.view, s, frame.scale, read, compared ? &moments : nullptr);
+  frame.table = frames::count_values(tensor.view, s, frame.scale, read,
+                                     {compared ? &moments : nullptr, sums});
   if (compared) frame.moments = moments.value();
   return frame;
 }
 
-/// `take` is handed each frame; what else there is to say goes to `out`.
+/// `visit` is handed each frame and, if it asks for them, sums; what else there is to say goes to
+/// `out`.
 void read_file(const StepFile& file, const Selection& s, std::optional<frames::Unnamed> unnamed,
-               Meter& meter, const frames::FrameVisitor& take, FileFrames& out) {
+               Meter& meter, const Visitor& visit, FileFrames& out) {
   const auto opened = open_step_file(file);
   out.skipped = opened->skipped();
   std::uint64_t told = 0;
@@ -93,11 +112,14 @@ void read_file(const StepFile& file, const Selection& s, std::optional<frames::U
       read(tensor.view.bytes());
       return;
     }
-    Frame frame = frame_of(file, tensor, s, unnamed, read);
+    CountedSums counted{tensor.name, file.step, 1.0, tensor.view.count, {}};
+    Frame frame = frame_of(file, tensor, s, unnamed, read, visit.sums ? &counted.sums : nullptr);
+    counted.scale = frame.scale;
     const bool guessed =
         frame.role_source == RoleSource::assumed || frame.role_source == RoleSource::file;
     if (guessed && frame.role != Role::optimizer_state) out.guessed = frame.role_source;
-    take(std::move(frame));
+    visit.frame(std::move(frame));
+    if (visit.sums) visit.sums(std::move(counted));
   });
   meter.add(file.bytes - told);
 }
@@ -219,11 +241,13 @@ struct StepFrames {
 
 /// Reads files side by side; what they hold is in their order.
 std::vector<FileFrames> read_files(const TensorFolder& folder, std::span<const StepFile> files,
-                                   const Selection& s, Meter& meter) {
+                                   const Selection& s, bool with_sums, Meter& meter) {
   std::vector<FileFrames> read(files.size());
   tbb::parallel_for(std::size_t{0}, files.size(), [&](std::size_t i) {
     try {
-      const auto keep = [&](Frame&& frame) { read[i].frames.push_back(std::move(frame)); };
+      Visitor keep;
+      keep.frame = [&](Frame&& frame) { read[i].frames.push_back(std::move(frame)); };
+      if (with_sums) keep.sums = [&](CountedSums&& sums) { read[i].sums.emplace_back(sums); };
       read_file(files[i], s, unnamed_in(folder, files[i]), meter, keep, read[i]);
     } catch (...) {
       read[i].failed = std::current_exception();
@@ -242,6 +266,7 @@ class FolderFrames {
     if (current_ && *current_ != file.step) finish_step();
     current_ = file.step;
     for (Frame& frame : read.frames) step_.add(std::move(frame), file);
+    for (KeptSums& sums : read.sums) visit_.sums(std::move(sums).unpacked());
     for (log::SkippedTensor& skipped : read.skipped) {  // the same in every file, often
       const auto [at, is_new] = skipped_.try_emplace({skipped.name, skipped.reason}, 0);
       ++at->second;
@@ -303,7 +328,7 @@ void read_tensor_file(const log::OpenPath& opened, const Selection& s, const Vis
   if (!frames::in_steps(s, 0)) return;
   Meter meter(progress, file.bytes);
   FileFrames read;
-  read_file(file, s, unnamed_in(alone, file), meter, visit.frame, read);
+  read_file(file, s, unnamed_in(alone, file), meter, visit, read);
   const std::string shown = printable(path.string());
   SkippedNotes told(notes);
   for (const log::SkippedTensor& skipped : read.skipped) told.tell(path, skipped);
@@ -340,7 +365,7 @@ void read_step_files(const TensorFolder& folder, std::span<const StepFile> files
   const std::size_t batch = 4 * static_cast<std::size_t>(tbb::info::default_concurrency());
   for (std::size_t first = 0; first < files.size(); first += batch) {
     const auto part = files.subspan(first, std::min(batch, files.size() - first));
-    std::vector<FileFrames> read = read_files(folder, part, s, meter);
+    std::vector<FileFrames> read = read_files(folder, part, s, visit.sums != nullptr, meter);
     for (std::size_t i = 0; i < part.size(); ++i) frames.take(part[i], std::move(read[i]));
   }
   frames.finish(folder, s);

@@ -22,7 +22,8 @@ namespace {
 
 }  // namespace
 
-MappedFile::MappedFile(const OpenPath& path) : name_(printable(path.path.string())) {
+MappedFile::MappedFile(const OpenPath& path, bool by_need)
+    : name_(printable(path.path.string())) {
   const auto file = path.open();
   if (file->error() != 0) cannot_read(name_, file->error());
   if (file->is_folder()) {
@@ -32,6 +33,8 @@ MappedFile::MappedFile(const OpenPath& path) : name_(printable(path.path.string(
     throw BadInput(fmt::format("{}: is a pipe or device, expected a file; store it first", name_));
   }
   const auto size = static_cast<std::size_t>(file->size());
+  if (file->arrives()) arriving_ = file;
+  if (!by_need) need(0, size);
   if (size == 0) return;  // mmap refuses an empty range; an empty span says the same
   void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file->number(), 0);
   if (memory == MAP_FAILED) cannot_read(name_, errno);
@@ -42,6 +45,10 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
+void MappedFile::need(std::size_t begin, std::size_t end) const {
+  if (arriving_) arriving_->need(begin, end);
+}
+
 void MappedFile::leave(std::size_t begin, std::size_t end) const {
   // A file's pages that were never written come back as they were. What the kernel refuses stays.
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -49,6 +56,7 @@ void MappedFile::leave(std::size_t begin, std::size_t end) const {
   const std::size_t last = std::min(end, bytes_.size()) / page * page;
   if (first >= last) return;
   ::madvise(const_cast<std::byte*>(bytes_.data()) + first, last - first, MADV_DONTNEED);
+  if (arriving_) arriving_->leave(first, last);
 }
 
 }  // namespace halfscope::log

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -16,12 +17,15 @@ namespace halfscope::log {
 /// replaced.
 class MappedFile {
  public:
-  explicit MappedFile(const OpenPath& path);
+  /// by_need: of a file whose bytes arrive, those alone can be read that were asked for by need().
+  explicit MappedFile(const OpenPath& path, bool by_need = false);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  /// Throws BadInput where the bytes do not arrive.
+  void need(std::size_t begin, std::size_t end) const;
   /// The bytes from `begin` up to `end` are not needed for now: the process no longer holds their
   /// pages. They can still be read, from the page cache.
   void leave(std::size_t begin, std::size_t end) const;
@@ -31,6 +35,7 @@ class MappedFile {
  private:
   std::string name_;
   std::span<const std::byte> bytes_;
+  std::shared_ptr<const OpenFile> arriving_;  ///< null where all bytes are there
 };
 
 }  // namespace halfscope::log

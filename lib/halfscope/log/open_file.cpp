@@ -12,7 +12,8 @@
 
 namespace halfscope::log {
 
-OpenFile::OpenFile(const std::filesystem::path& path) {
+OpenFile::OpenFile(const std::filesystem::path& path, std::shared_ptr<Arrival> arrival)
+    : arrival_(std::move(arrival)) {
   // O_NONBLOCK: opening a named pipe must not wait for somebody to write to it.
   number_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   look();
@@ -30,6 +31,7 @@ void OpenFile::look() {
 }
 
 OpenFile::~OpenFile() {
+  if (is_regular()) leave(0, size());
   if (number_ >= 0) ::close(number_);
 }
 
@@ -42,7 +44,18 @@ std::uint64_t OpenFile::size() const {
   return static_cast<std::uint64_t>(status.st_size);
 }
 
+void OpenFile::need(std::uint64_t begin, std::uint64_t end) const {
+  if (!arrival_ || !is_regular()) return;
+  end = std::min(end, size());
+  if (begin < end) arrival_->need(begin, end);
+}
+
+void OpenFile::leave(std::uint64_t begin, std::uint64_t end) const {
+  if (arrival_) arrival_->leave(begin, end);
+}
+
 std::size_t OpenFile::read(std::uint64_t offset, char* to, std::size_t most) const {
+  need(offset, offset + most);
   std::size_t done = 0;
   while (done < most) {
     const ::ssize_t got =
@@ -73,6 +86,8 @@ OpenFiles::OpenFiles(Opener opener) : kept_(std::make_shared<Kept>()) {
   kept_->opener = std::move(opener);
 }
 
+OpenFiles OpenFiles::none_of_these() const { return OpenFiles(kept_->opener); }
+
 std::vector<std::string> OpenFiles::notes(const std::filesystem::path& log) const {
   const std::filesystem::path above = log.has_filename() ? log : log.parent_path();  // of "folder/"
   const std::lock_guard lock(kept_->mutex);
@@ -83,6 +98,12 @@ std::vector<std::string> OpenFiles::notes(const std::filesystem::path& log) cons
     found.insert(found.end(), notes.begin(), notes.end());
   }
   return found;
+}
+
+void OpenFiles::leave_arrived() const {
+  const std::lock_guard lock(kept_->mutex);
+  std::erase_if(kept_->files, [](const auto& file) { return file.second->arrives(); });
+  kept_->last.reset();
 }
 
 std::shared_ptr<TensorFile> OpenFiles::tensors(const std::filesystem::path& file) const {

@@ -24,11 +24,25 @@ struct FileRemarks {
   std::string refusal = {};             ///< why the contents cannot be had; empty: they can
 };
 
+/// Bytes that come into a file when they are asked for, as those of another machine do. Several
+/// threads may ask.
+class Arrival {
+ public:
+  Arrival() = default;
+  Arrival(const Arrival&) = delete;
+  Arrival& operator=(const Arrival&) = delete;
+  virtual ~Arrival() = default;
+  /// Returns when the bytes from `begin` up to `end` lie in the file. Throws BadInput.
+  virtual void need(std::uint64_t begin, std::uint64_t end) = 0;
+  /// They are not needed for now: they may come again.
+  virtual void leave(std::uint64_t begin, std::uint64_t end) = 0;
+};
+
 /// A file that is open, or the reason why it is not: who reads it words the message.
 class OpenFile {
  public:
-  /// Never waits for a pipe.
-  explicit OpenFile(const std::filesystem::path& path);
+  /// Never waits for a pipe. arrival: of its bytes, where they do not lie there yet.
+  explicit OpenFile(const std::filesystem::path& path, std::shared_ptr<Arrival> arrival = nullptr);
   /// A descriptor that is open for reading, which is closed with this.
   explicit OpenFile(int descriptor);
   ~OpenFile();
@@ -41,6 +55,10 @@ class OpenFile {
   int number() const { return number_; }  ///< of the descriptor
   /// Bytes of the file now: a run may still write to it. 0 where it cannot be asked.
   std::uint64_t size() const;
+  /// Whoever looks at bytes otherwise than by read() says so before, and may say when it is done.
+  void need(std::uint64_t begin, std::uint64_t end) const;
+  void leave(std::uint64_t begin, std::uint64_t end) const;
+  bool arrives() const { return arrival_ != nullptr; }
   /// Reads up to `most` bytes from `offset` on; returns how many there were.
   std::size_t read(std::uint64_t offset, char* to, std::size_t most) const;
   const FileRemarks& remarks() const { return remarks_; }
@@ -52,6 +70,7 @@ class OpenFile {
   int number_ = -1;
   int error_ = 0;
   ::mode_t mode_ = 0;
+  std::shared_ptr<Arrival> arrival_;
   FileRemarks remarks_;
 };
 
@@ -66,10 +85,15 @@ class OpenFiles {
   /// As the bytes that lie there.
   OpenFiles();
   explicit OpenFiles(Opener opener);
+  /// Files that are opened alike, of which none are.
+  OpenFiles none_of_these() const;
   /// The file that is open already, or newly opened; never null. What cannot be read is not kept.
   std::shared_ptr<const OpenFile> open(const std::filesystem::path& path) const;
   /// What was said of a file, or of those in a folder, by name.
   std::vector<std::string> notes(const std::filesystem::path& log) const;
+  /// Lets go of files whose bytes arrive: they take place on the disk. Opened again, they arrive
+  /// again.
+  void leave_arrived() const;
   /// What a reader has made of a file of tensors, for the pass that reads it next; null at first.
   std::shared_ptr<TensorFile> tensors(const std::filesystem::path& file) const;
   void keep(const std::filesystem::path& file, std::shared_ptr<TensorFile> tensors) const;

@@ -67,6 +67,7 @@ std::string_view header_text(const MappedFile& file) {
                     file.name(), size));
   }
   const std::byte* const start = file.bytes().data();
+  file.need(0, kLengthBytes);
   std::uint64_t length = 0;
   for (std::uint64_t i = kLengthBytes; i-- > 0;) {
     length = length << 8 | std::to_integer<std::uint64_t>(start[i]);
@@ -83,6 +84,7 @@ std::string_view header_text(const MappedFile& file) {
                     "file is cut short, copy or write it again",
                     file.name(), length, size - kLengthBytes));
   }
+  file.need(0, kLengthBytes + length);
   return {reinterpret_cast<const char*>(start) + kLengthBytes, static_cast<std::size_t>(length)};
 }
 
@@ -143,7 +145,7 @@ void check_layout(const std::vector<SafetensorsEntry>& entries, std::uint64_t da
 
 }  // namespace
 
-Safetensors::Safetensors(const OpenPath& path) : file_(std::make_unique<MappedFile>(path)) {
+Safetensors::Safetensors(const OpenPath& path) : file_(std::make_unique<MappedFile>(path, true)) {
   const std::string_view text = header_text(*file_);
   SafetensorsHeader header = parse_safetensors_header(text, file_->name());
   const auto where = [](const SafetensorsEntry& entry) {
@@ -204,14 +206,19 @@ std::optional<std::size_t> Safetensors::find(std::string_view name) const {
   return is_there ? std::optional<std::size_t>(*found) : std::nullopt;
 }
 
+std::size_t Safetensors::need(const NamedTensor& tensor) const {
+  const auto begin = static_cast<std::size_t>(tensor.view.data - file_->bytes().data());
+  file_->need(begin, begin + tensor.view.bytes());
+  return begin;
+}
+
 void Safetensors::for_each(const std::function<void(const NamedTensor&)>& visit) const {
   constexpr std::size_t kBytesALeave = std::size_t{1} << 24;
   std::size_t left = 0;
   for (std::size_t place = 0; place < entries_.size(); ++place) {
     const NamedTensor tensor = at(place);
+    const std::size_t end = need(tensor) + tensor.view.bytes();
     visit(tensor);
-    const std::size_t end =
-        static_cast<std::size_t>(tensor.view.data - file_->bytes().data()) + tensor.view.bytes();
     if (end < left + kBytesALeave) continue;
     file_->leave(left, end);
     left = end;
@@ -220,7 +227,10 @@ void Safetensors::for_each(const std::function<void(const NamedTensor&)>& visit)
 
 std::vector<NamedTensor> Safetensors::tensors() const {
   std::vector<NamedTensor> all;
-  for (std::size_t place = 0; place < entries_.size(); ++place) all.push_back(at(place));
+  for (std::size_t place = 0; place < entries_.size(); ++place) {
+    all.push_back(at(place));
+    need(all.back());
+  }
   return all;
 }
 
@@ -240,7 +250,7 @@ std::shared_ptr<const NamedTensor> Safetensors::tensor(std::string_view name) co
   const auto place = find(name);
   if (!place) return nullptr;
   auto tensor = std::make_shared<const NamedTensor>(at(*place));
-  leave_before(static_cast<std::size_t>(tensor->view.data - file_->bytes().data()));
+  leave_before(need(*tensor));
   return tensor;
 }
 

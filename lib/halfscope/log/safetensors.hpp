@@ -53,6 +53,8 @@ class Safetensors : public TensorFile {
   std::string_view name_of(std::size_t place) const;
   NamedTensor at(std::size_t place) const;
   std::optional<std::size_t> find(std::string_view name) const;
+  /// Its values are there afterwards. Returns where they begin in the file.
+  std::size_t need(const NamedTensor& tensor) const;
   void leave_before(std::size_t begin) const;
 
   std::unique_ptr<MappedFile> file_;
