@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "analyzers/ranks/rank_collector.hpp"
 #include "analyzers/readers/logs.hpp"
 #include "analyzers/replay/scale_series.hpp"
 #include "analyzers/scale_history/run_log_facts.hpp"
@@ -28,16 +29,21 @@ struct Read {
   Analysis analysis;
   LogSeries series;
   std::vector<formats::QuantisedLog> quantised;
+  std::vector<ranks::RankStudy> ranks;
   std::vector<overflow::AttentionScores> scores;
 };
 
 /// What sees the logs beside the analysis.
 struct Beside {
+  ranks::RankCollector ranks;
   std::optional<replay::SeriesCollector> series;
   formats::QuantisedCollector quantised;
 
+  explicit Beside(ranks::RankCollector&& of_ranks) : ranks(std::move(of_ranks)) {}
+
   frames::Visitor begin(const std::string& log) {
     frames::Visitor visit = series ? series->begin(log) : frames::Visitor();
+    ranks.watch(log, visit);
     quantised.begin(log);
     visit.quantised = [this](const frames::QuantisedSeries& found) { quantised.add(found); };
     return visit;
@@ -47,7 +53,7 @@ struct Beside {
 Read read(const std::vector<std::filesystem::path>& logs, const Target& target,
           const Selection& selection, const Phases& phase, bool with_series,
           const readers::Logs& opened) {
-  Beside beside;
+  Beside beside(ranks::RankCollector(target, selection));
   if (with_series && !selection.tensor_glob && target.name == Target().name) {
     beside.series.emplace(target, selection.recorded_scale);
   }
@@ -61,6 +67,7 @@ Read read(const std::vector<std::filesystem::path>& logs, const Target& target,
     return read(logs, own, selection, phase, with_series, opened);
   }
   found.quantised = std::move(beside.quantised).finish();
+  found.ranks = beside.ranks.finish(found.analysis.target);
   return found;
 }
 
@@ -110,6 +117,7 @@ Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   findings.scores = std::move(found.scores);
   findings.series = std::move(found.series);
   findings.quantised = std::move(found.quantised);
+  findings.ranks = std::move(found.ranks);
   findings.enough_db = passes.enough_db;
   if (passes.formats) {
     findings.amax_histories = formats::amax_histories(findings.analysis);

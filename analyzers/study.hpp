@@ -19,6 +19,7 @@
 #include "analyzers/overflow/broken_end.hpp"
 #include "analyzers/overflow/layer_shift.hpp"
 #include "analyzers/overflow/overflow.hpp"
+#include "analyzers/ranks/rank_comparison.hpp"
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/recommend/summed_loss.hpp"
 #include "analyzers/replay/policy_study.hpp"
@@ -63,6 +64,7 @@ struct Findings {
   frames::Tool tool = frames::Tool::other;  ///< that wrote the logs; of several the last one there
   std::vector<underflow::TensorPeaks> peaks;
   std::vector<formats::QuantisedLog> quantised;  ///< what FP8 lost, as frameworks measured it
+  std::vector<ranks::RankStudy> ranks;           ///< of logs of several
   std::optional<scale_history::CarriedScale> carried_scale;  ///< of the first log that has one
   bool in_bfloat16 = false;  ///< gradients were computed in bfloat16; runs_in_bfloat16()
   std::vector<formats::AmaxHistory> amax_histories;  ///< with Passes::formats

@@ -18,6 +18,7 @@ WHOLE = {"analyze": "FindingsFields", "recommend": "RecommendationFields",
 CALLED = {("analyze", "tensors"): "TensorFindings", ("compare", "tensors"): "ComparedTensor",
           ("compare", "a"): "UpdateSide", ("compare", "b"): "UpdateSide",
           ("analyze", "classes"): "FormatClasses", ("analyze", "rank"): "Ranks",
+          ("analyze", "by_rank"): "RankValues", ("analyze", "ranks_compared"): "RankComparison",
           ("compare", "operation_operation"): "OperationKind"}
 SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 HEADER = '''# SPDX-License-Identifier: Apache-2.0

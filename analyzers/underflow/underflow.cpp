@@ -119,6 +119,8 @@ Visitor notes_into(std::vector<LogFindings>& runs, const Visitor& companion) {
     runs.back().manifest = manifest;
   };
   visit.other_rank = companion.other_rank;
+  visit.rank_frame = companion.rank_frame;
+  visit.rank_scalars = companion.rank_scalars;
   visit.kind = [&](const frames::LogKind& kind) {
     if (companion.kind) companion.kind(kind);
     runs.back().kinds.push_back(kind);

@@ -21,6 +21,7 @@
 #include "reports/answer/formats_section.hpp"
 #include "reports/answer/peaks_words.hpp"
 #include "reports/answer/quantised_words.hpp"
+#include "reports/answer/ranks_words.hpp"
 #include "reports/answer/timeline_words.hpp"
 #include "reports/answer/updates_section.hpp"
 #include "reports/export/csv.hpp"
@@ -58,6 +59,7 @@ void print(const analyzers::Findings& found, const Options& options) {
   };
   const text::Table peaks = text::peaks_table(found);
   if (!peaks.empty()) add(terminal::table_text(peaks));
+  add(terminal::sections_text(text::ranks_sections(found)));
   add(terminal::sections_text(text::quantised_sections(found)));
   add(terminal::sections_text(text::timeline_sections(found)));
   const text::Section updates = text::updates_section(analysis, text::all_tensors(analysis));

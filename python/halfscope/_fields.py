@@ -362,6 +362,46 @@ class Peak(Record):
     }
 
 
+class RankValues(Record):
+    """The field `by_rank` of halfscope analyze --json: docs/json.md."""
+
+    __slots__ = ()
+    rank: int
+    steps: int
+    max_abs: float | None
+    max_abs_step: int | None
+    skew: float | None
+    most_above: float | None
+    most_above_step: int | None
+    median_above: float | None
+    nonfinite_since: int | None
+    nan: bool | None
+    overflow_since: int | None
+    nonfinite_steps: int | None
+    flushed_share: float | None
+    differs: list[Literal['nonfinite', 'nonfinite_often', 'one_step', 'most_steps', 'underflow']] | None
+
+
+class RankComparison(Record):
+    """The field `ranks_compared` of halfscope analyze --json: docs/json.md."""
+
+    __slots__ = ()
+    log: str
+    role: Literal['weight_grad', 'activation_grad', 'local_weight_grad', 'activation', 'weight', 'weight_after', 'master_weight', 'update', 'optimizer_state', 'loss', 'unknown']
+    steps_joined: int | None
+    parts: bool | None
+    median_max_abs: float | None
+    median_flushed_share: float | None
+    limit_one_step: float | None
+    limit_most_steps: float | None
+    limit_underflow: float | None
+    worst: list[int]
+    by_rank: list[RankValues]
+    _nested = {
+        'by_rank': RankValues,
+    }
+
+
 class Nonfinite(Record):
     """The field `nonfinite` of halfscope analyze --json: docs/json.md."""
 
@@ -718,6 +758,7 @@ class FindingsFields(Record):
     tensors_left_out: int | None
     peaks_left_out: int | None
     peaks: list[Peak] | None
+    ranks_compared: list[RankComparison] | None
     timeline: list[Timeline] | None
     could_not_tell: list[CouldNotTell] | None
     seems_scaled: SeemsScaled | None
@@ -730,6 +771,7 @@ class FindingsFields(Record):
     _nested = {
         'tensors': TensorFindings,
         'peaks': Peak,
+        'ranks_compared': RankComparison,
         'timeline': Timeline,
         'could_not_tell': CouldNotTell,
         'seems_scaled': SeemsScaled,
@@ -992,7 +1034,7 @@ class Finding(Record):
     severity: Literal['breaks', 'serious', 'warning', 'note']
     title: str
     action: str | None
-    evidence: Literal['scales', 'timeline', 'updates', 'overflow', 'policies', 'formats', 'fp8', 'advice']
+    evidence: Literal['scales', 'timeline', 'updates', 'overflow', 'policies', 'formats', 'fp8', 'ranks', 'advice']
 
 
 class Answer(Record):
@@ -1006,7 +1048,7 @@ class Answer(Record):
     findings: list[Finding]
     paste: str | None
     severity: Literal['breaks', 'serious', 'warning', 'note'] | None
-    evidence: Literal['scales', 'timeline', 'updates', 'overflow', 'policies', 'formats', 'fp8', 'advice'] | None
+    evidence: Literal['scales', 'timeline', 'updates', 'overflow', 'policies', 'formats', 'fp8', 'ranks', 'advice'] | None
     _nested = {
         'findings': Finding,
     }

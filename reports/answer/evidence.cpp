@@ -12,6 +12,7 @@
 #include "reports/answer/policies_section.hpp"
 #include "reports/answer/policy_words.hpp"
 #include "reports/answer/quantised_words.hpp"
+#include "reports/answer/ranks_words.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/tensor_words.hpp"
 #include "reports/answer/timeline_words.hpp"
@@ -71,7 +72,8 @@ Section pitfalls_section(const analyzers::replay::PolicyStudy& study, bool chose
 }  // namespace
 
 std::vector<Section> evidence_sections(const analyzers::Study& study) {
-  std::vector<Section> out = quantised_sections(study);
+  std::vector<Section> out = differing_ranks(study);
+  add(out, quantised_sections(study));
   add(out, timeline_sections(study));
   add(out, updates_section(study.analysis, all_tensors(study.analysis)));
   add(out, event_sections(study));
@@ -89,6 +91,7 @@ std::vector<Section> findings_sections(const analyzers::Findings& found) {
     add(out, std::move(tensors));
   }
   add(out, table_section(peaks_table(found)));
+  add(out, ranks_sections(found));
   add(out, quantised_sections(found));
   add(out, timeline_sections(found));
   add(out, updates_section(found.analysis, all_tensors(found.analysis)));

@@ -25,6 +25,7 @@ enum class Evidence : std::uint8_t {
   policies,
   formats,
   quantised,
+  ranks,
   advice
 };
 std::string_view name_of(Evidence evidence);  ///< "scales", ...: the section's id on the page

@@ -9,6 +9,7 @@
 #include "reports/answer/findings_list.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/marks.hpp"
+#include "reports/answer/ranks_words.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
@@ -57,6 +58,15 @@ void summed_loss(const Study& study, List& to) {
        "Then divide it by the number of tokens before the backward pass.", Evidence::advice});
 }
 
+void ranks(const Study& study, List& to) {
+  for (const auto& log : study.ranks) {
+    auto finding = ranks_finding(log);
+    if (!finding) continue;
+    if (study.analysis.logs.size() > 1) finding->title = code(log.log) + ": " + finding->title;
+    to.push_back(std::move(*finding));
+  }
+}
+
 }  // namespace found
 
 std::string_view name_of(Severity severity) {
@@ -78,6 +88,7 @@ std::string_view name_of(Evidence evidence) {
     case Evidence::policies: return "policies";
     case Evidence::formats: return "formats";
     case Evidence::quantised: return "fp8";
+    case Evidence::ranks: return "ranks";
     case Evidence::advice: break;
   }
   return "advice";
@@ -89,14 +100,13 @@ std::string text_of(const Finding& finding) {
 
 std::vector<Finding> findings(const Study& study) {
   std::vector<Finding> out;
-  for (const auto part : {found::carried,         found::adam,          found::alarms,
-                          found::collapse,        found::lasting,       found::in_model,
-                          found::lost_updates,    found::quantised,     found::without_cure,
-                          found::shifts,          found::scores,        found::overflow,
-                          found::policies,        found::underflow,     found::no_single_scale,
-                          found::unusual_scale,   found::thin_headroom, found::unknown,
-                          found::summed_loss,     found::dimensions,    found::formats,
-                          found::delayed_scaling, found::mx_gradients}) {
+  for (const auto part :
+       {found::carried,       found::adam,          found::alarms,          found::collapse,
+        found::lasting,       found::in_model,      found::lost_updates,    found::quantised,
+        found::without_cure,  found::ranks,         found::shifts,          found::scores,
+        found::overflow,      found::policies,      found::underflow,       found::no_single_scale,
+        found::unusual_scale, found::thin_headroom, found::unknown,         found::summed_loss,
+        found::dimensions,    found::formats,       found::delayed_scaling, found::mx_gradients}) {
     part(study, out);
   }
   std::stable_sort(out.begin(), out.end(),

@@ -50,5 +50,6 @@ void mx_gradients(const analyzers::Study& study, List& to);
 // findings.cpp
 void dimensions(const analyzers::Study& study, List& to);
 void summed_loss(const analyzers::Study& study, List& to);
+void ranks(const analyzers::Study& study, List& to);
 
 }  // namespace halfscope::reports::answer::found

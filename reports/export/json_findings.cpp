@@ -111,6 +111,7 @@ void put_rest(Json& to, const Findings& found, const std::vector<underflow::Tens
   put_adam(to, found);
   put_eight_bits(to, found);
   put_layers(to, found);
+  put_ranks(to, found, whole);
   put_quantised(to, found, whole);
   put_timeline(to, found);
   put_gaps(to, found);

@@ -60,6 +60,9 @@ Json headroom_json(const analyzers::overflow::Headroom& headroom);
 void put_overflow(Json& to, const analyzers::underflow::Analysis& analysis,
                   const analyzers::overflow::OverflowFindings& found);
 
+/// `ranks_compared`, an object a log and role; json_ranks.cpp. whole: with the ranks that agree.
+void put_ranks(Json& to, const analyzers::Findings& found, bool whole);
+
 /// `peaks`, of tensors that have largest magnitudes and no counts; json_peaks.cpp.
 void put_peaks(Json& to, const std::vector<analyzers::underflow::TensorPeaks>& peaks);
 

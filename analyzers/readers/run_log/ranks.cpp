@@ -158,19 +158,21 @@ void join_ranks(const Parts& ranks, const frames::Visitor& visit, Notes& notes,
   require_all_ranks(ranks, notes);
   for (const Part& rank : ranks) {
     const auto take = [&](Frame&& frame) {
+      if (visit.rank_frame) visit.rank_frame(frame);
       const bool adds = std::ranges::find(sharded, frame.role) != sharded.end();
       add_rank(all, std::move(frame), adds, rank, visit.peak, notes);
     };
     frames::Visitor of_rank{take, visit.peak, {}, {}};
+    const bool is_first = &rank == &ranks.front();
+    if (is_first) of_rank.manifest = visit.manifest;
     std::vector<log::StepScalars> scalars;
-    if (&rank == &ranks.front()) {
-      of_rank.manifest = visit.manifest;
-      of_rank.scalars = visit.scalars;
-    } else if (visit.other_rank) {
-      of_rank.scalars = [&](const log::StepScalars& step) { scalars.push_back(step); };
-    }
+    of_rank.scalars = [&](const log::StepScalars& step) {
+      if (is_first && visit.scalars) visit.scalars(step);
+      scalars.push_back(step);
+    };
     rank.read(of_rank, notes, progress);
-    if (&rank != &ranks.front() && visit.other_rank) visit.other_rank(scalars);
+    if (!is_first && visit.other_rank) visit.other_rank(scalars);
+    if (visit.rank_scalars) visit.rank_scalars(rank.index, scalars);
   }
   for (Frame& frame : all.frames) visit.frame(std::move(frame));
 }
