@@ -309,10 +309,9 @@ Caption rank_strip_caption(Role role) {
 }
 
 Caption rank_map_caption(Role role) {
-  return {fmt::format("{}{}, by rank and step", is_one(role) ? "L" : "",
-                      is_one(role) ? "oss" : values_name(role)),
-          "Each cell has the value that is farthest from the median rank of its steps, in binades.",
-          {}};
+  return {fmt::format("Distance of {} from the median rank, by rank and step", values_name(role)),
+          "Each cell has the value that is farthest from the median rank at its step, above or "
+          "below. The limit is the dashed line above. Where a cell is blank, no value is finite."};
 }
 
 }  // namespace halfscope::reports::answer

@@ -48,9 +48,10 @@ const rows = {
       (c) => c.binades.map((b) => row(b, finiteNonzero(s), {step: c.step, last: c.last}))),
 };
 // Drawn on a canvas: too many marks for SVG.
-const crowded = new Set(['fp8', 'heat', 'update-map', 'policy-scales']);
+const crowded = new Set(['fp8', 'heat', 'rank-map', 'update-map', 'policy-scales']);
 // The same on either axis.
-const oneAxis = new Set(['fp8', 'heat', 'update-map', 'policy-scales', 'policy-flushed', 'rooms']);
+const oneAxis = new Set(['fp8', 'heat', 'rank-map', 'rank-strip', 'update-map', 'policy-scales',
+                         'policy-flushed', 'rooms']);
 
 function seriesOf(name, page) {
   return name === 'tensor' ? page.analysis.tensors[state.tensor]

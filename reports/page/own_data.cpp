@@ -21,6 +21,7 @@
 #include "reports/page/own_chart.hpp"
 #include "reports/page/policy_data.hpp"
 #include "reports/page/quantised_data.hpp"
+#include "reports/page/rank_data.hpp"
 #include "reports/page/timeline_data.hpp"
 
 namespace halfscope::reports::page {
@@ -177,6 +178,7 @@ json own_charts_json(const Study& study) {
   put_policy_charts(study, out);
   put_timeline_chart(study, out);
   put_quantised_chart(study, out);
+  put_rank_charts(study, out);
   return out;
 }
 

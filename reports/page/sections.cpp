@@ -13,6 +13,7 @@
 #include "reports/answer/peaks_words.hpp"
 #include "reports/answer/policies_section.hpp"
 #include "reports/answer/quantised_words.hpp"
+#include "reports/answer/ranks_words.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"
 #include "reports/answer/updates_section.hpp"
@@ -20,6 +21,7 @@
 #include "reports/page/data_table.hpp"
 #include "reports/page/policies_html.hpp"
 #include "reports/page/quantised_data.hpp"
+#include "reports/page/rank_data.hpp"
 #include "reports/page/section_html.hpp"
 #include "reports/page/timeline_data.hpp"
 
@@ -118,6 +120,24 @@ std::string quantised_section(const Study& study) {
                  answer::quantised_digest(study), maps + body, study.analysis.tensors().empty());
 }
 
+/// Of logs in which a rank differs from the others: for each kind of values a strip and a map.
+std::string ranks_section(const Study& study) {
+  std::vector<answer::Section> logs = answer::differing_ranks(study);
+  if (logs.empty()) return "";
+  std::string charts, body;
+  for (const log::Role role : drawn_ranks(study)) {
+    const std::string key = fmt::format(" data-key=\"{}\"", log::name_of(role));
+    charts += chart_html(answer::rank_strip_caption(role), "rank-strip", key) +
+              chart_html(answer::rank_map_caption(role), "rank-map", key);
+  }
+  for (answer::Section& log : logs) {
+    if (study.ranks.size() == 1) log.title.clear();  // the details element has it
+    body += section_html(log);
+  }
+  return section(answer::name_of(Evidence::ranks), "Ranks side by side",
+                 answer::ranks_digest(study), charts + body, true);
+}
+
 /// Of logs of other tools that have the loss scale or skipped steps.
 std::string timeline_section(const Study& study) {
   const std::vector<answer::Section> logs = answer::timeline_sections(study);
@@ -210,6 +230,7 @@ Sections sections_of(const Study& study, const answer::Answer& answer) {
     all.html += html;
   };
   all.html = peaks_section(study);
+  add(Evidence::ranks, ranks_section(study));
   add(Evidence::quantised, quantised_section(study));
   add(Evidence::timeline, timeline_section(study));
   add(Evidence::updates, updates_section(study));

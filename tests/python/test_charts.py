@@ -11,6 +11,7 @@ from selenium.webdriver.common.by import By
 from page_browser import (BUILD, ROOT, browser, halfscope, open_page, quiet,
                           said_on_console, wait_until_drawn)
 from page_data import data_of
+from rank_runs import ill, write_run
 
 vl_convert = pytest.importorskip("vl_convert")
 __all__ = ["browser"]  # a fixture
@@ -72,10 +73,11 @@ def folder(tmp_path_factory):
 def supplied(folder):
     """What pages supply that together have every chart: [the block "charts" of each]"""
     pages = [folder / "pages/full.html", folder / "restless.html", folder / "console.html",
-             folder / "fp8.html"]
+             folder / "fp8.html", folder / "ranks.html"]
     halfscope("report", folder / "logs/restless", "--out", pages[1])
     halfscope("report", folder / "train.log", "--out", pages[2])
     halfscope("report", folder / "fp8.log", "--out", pages[3])
+    halfscope("report", write_run(folder / "ranks", range(315, 320), ill), "--out", pages[4])
     return [data_of(page.read_text(), "charts") for page in pages]
 
 

@@ -128,8 +128,9 @@ TEST_CASE("other ranks that differ are counted and named", "[table]") {
   analyzers::Findings found;
   found.ranks = {study};
   CHECK(ranks_digest(found) == "3 of 8 ranks differ");
-  REQUIRE(differing_ranks(found).size() == 1);
-  const Table& table = differing_ranks(found)[0].tables[0];
+  const std::vector<Section> sections = differing_ranks(found);
+  REQUIRE(sections.size() == 1);
+  const Table& table = sections[0].tables[0];
   REQUIRE(table.rows.size() == 3);
   CHECK(table.rows[0].cells[0].text == "13");
 }

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/page/rank_data.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "reports/page/own_chart.hpp"
+
+namespace halfscope::reports::page {
+
+using analyzers::ranks::RankComparison;
+using analyzers::ranks::RankMap;
+using analyzers::ranks::RankStudy;
+using analyzers::ranks::RankValues;
+using json = nlohmann::ordered_json;
+
+namespace {
+
+/// Bars of the strip: more are narrower than a pixel or two.
+constexpr std::size_t kBars = 128;
+/// Points: further ranks are in the table.
+constexpr std::size_t kPoints = 200;
+
+bool is_drawn(const RankComparison& all) { return all.differ() && std::isfinite(all.peak_limit); }
+
+std::string ranks_text(std::uint64_t first, std::uint64_t last) {
+  return first == last ? fmt::format("{}", first) : fmt::format("{} to {}", first, last);
+}
+
+/// Ranks lie around their numbers.
+double left_of(std::uint64_t rank) { return static_cast<double>(rank) - 0.5; }
+
+/// Where a rank stands: at most steps where that is what it differs in, else at its most.
+double place_of(const RankValues& rank) {
+  const double middle = rank.middle.value_or(0), peak = rank.peak.value_or(0);
+  if (rank.departs && (middle < 0 || !rank.peaks)) return middle;
+  return peak;
+}
+
+/// The ends of the strip: what is not finite stands at them.
+struct Ends {
+  double least = 0, most = 0;
+  double in(double place) const { return std::clamp(place, least, most); }
+};
+
+Ends ends_of(const RankComparison& all) {
+  Ends ends{-1, 1.25 * all.peak_limit};
+  for (const RankValues& rank : all.ranks) {
+    const double place = place_of(rank);
+    if (!std::isfinite(place)) continue;
+    ends.least = std::min(ends.least, place);
+    ends.most = std::max(ends.most, place);
+  }
+  for (const RankValues& rank : all.ranks) {
+    if (place_of(rank) == -HUGE_VAL) ends.least = std::min(ends.least, -2 * all.middle_limit);
+    const bool beyond = place_of(rank) == HUGE_VAL || rank.overflows;
+    if (beyond) ends.most = std::max(ends.most, 2 * all.peak_limit);
+  }
+  return ends;
+}
+
+std::string place_text(const RankValues& rank) {
+  if (rank.is_nonfinite) return rank.nonfinite->nan ? "NaN" : "infinite";
+  if (rank.overflows) return fmt::format("not finite at {} steps", rank.nonfinite_steps);
+  const double place = place_of(rank);
+  return std::isinf(place) ? "zero" : fmt::format("{:+.2f}", place);
+}
+
+/// "317", "317: NaN"
+std::string label_of(const RankValues& rank) {
+  const std::string number = std::to_string(rank.rank);
+  if (rank.is_nonfinite) return number + ": " + place_text(rank);
+  return rank.overflows ? number + ": not finite" : number;
+}
+
+/// Places in `ranks` of those whose number is written: the worst, as far as they do not overlap.
+std::set<std::size_t> labelled(const RankComparison& all) {
+  constexpr double kApart = 1.0 / 7;  // of the width: a number on a telephone
+  const double width = static_cast<double>(all.ranks.back().rank - all.ranks.front().rank + 1);
+  std::set<std::size_t> chosen;
+  const auto number = [&](std::size_t i) { return static_cast<double>(all.ranks[i].rank); };
+  for (const std::size_t i : all.worst) {
+    const bool overlaps = std::ranges::any_of(chosen, [&](std::size_t other) {
+      return std::abs(number(i) - number(other)) < kApart * width;
+    });
+    if (!overlaps) chosen.insert(i);
+  }
+  return chosen;
+}
+
+/// The ranks that agree: kind, first, end (ranks), low, high, ranks, place (in words), label.
+void add_bars(const RankComparison& all, const Ends& ends, json& out) {
+  const double thin = 0.006 * (ends.most - ends.least);  // half the height of the thinnest bar
+  const std::size_t each = (all.ranks.size() + kBars - 1) / kBars;
+  for (std::size_t i = 0; i < all.ranks.size(); i += each) {
+    const std::size_t end = std::min(i + each, all.ranks.size());
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    for (std::size_t k = i; k < end; ++k) {
+      if (all.ranks[k].differs()) continue;
+      low = std::min(low, ends.in(place_of(all.ranks[k])));
+      high = std::max(high, ends.in(place_of(all.ranks[k])));
+    }
+    if (low > high) continue;
+    const std::uint64_t first = all.ranks[i].rank, last = all.ranks[end - 1].rank;
+    out.push_back(
+        {"bar", left_of(first), left_of(last + 1), low - thin, high + thin, ranks_text(first, last),
+         first == last ? fmt::format("{:+.2f}", low) : fmt::format("{:+.2f} to {:+.2f}", low, high),
+         ""});
+  }
+}
+
+/// Those that differ, and the limits.
+json strip_rows(const RankComparison& all) {
+  json out = json::array();
+  const Ends ends = ends_of(all);
+  add_bars(all, ends, out);
+  const std::set<std::size_t> names = labelled(all);
+  for (std::size_t i = 0; i < std::min(all.worst.size(), kPoints); ++i) {
+    const RankValues& rank = all.ranks[all.worst[i]];
+    const std::string number = fmt::format("{}", rank.rank);
+    const double at = ends.in(rank.is_nonfinite || rank.overflows ? HUGE_VAL : place_of(rank));
+    out.push_back({"rank", rank.rank, rank.rank, at, at, number, place_text(rank),
+                   names.contains(all.worst[i]) ? label_of(rank) : ""});
+  }
+  const auto put_limit = [&](double limit) {
+    out.push_back({"limit", left_of(all.ranks.front().rank), left_of(all.ranks.back().rank + 1),
+                   limit, limit, "", "", ""});
+  };
+  put_limit(all.peak_limit);
+  if (ends.least < -all.middle_limit) put_limit(-all.middle_limit);
+  return out;
+}
+
+/// In limits (RankComparison::peak_limit): what is above 1 is seen against all chance, however many
+/// ranks are one row.
+constexpr std::array kClasses = {0.5, 1.0, 1.5, 2.0};
+
+json class_names() {
+  return {"below half the limit", "half to the limit", "1 to 1.5 limits", "1.5 to 2", "2 and more"};
+}
+
+std::size_t class_of(float limits) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(kClasses, [&](double limit) { return std::abs(limits) >= limit; }));
+}
+
+/// first, end (ranks), class, step, last, end_step, ranks, binades: a row of the map, as runs of
+/// one class.
+void add_runs(const RankComparison& all, const RankMap::Row& row, json& out) {
+  const json classes = class_names();
+  const auto its = [&](float cell) { return class_of(cell / static_cast<float>(all.peak_limit)); };
+  for (std::size_t i = 0; i < row.cells.size();) {
+    float most = row.cells[i];
+    if (std::isnan(most)) {
+      ++i;
+      continue;
+    }
+    std::size_t next = i + 1;
+    for (; next < row.cells.size() && its(row.cells[next]) == its(most); ++next) {
+      if (std::isnan(row.cells[next])) break;
+      if (std::abs(row.cells[next]) > std::abs(most)) most = row.cells[next];
+    }
+    const std::int64_t end =
+        next < all.map.steps.size() ? all.map.steps[next] : all.map.last_step + 1;
+    out.push_back(
+        {left_of(row.first), left_of(row.last + 1), classes[its(most)], all.map.steps[i], end - 1,
+         end, ranks_text(row.first, row.last),
+         std::isinf(most) ? (most > 0 ? "not finite" : "zero") : fmt::format("{:+.2f}", most)});
+    i = next;
+  }
+}
+
+json map_rows(const RankComparison& all) {
+  json out = json::array();
+  for (const RankMap::Row& row : all.map.rows) add_runs(all, row, out);
+  return out;
+}
+
+/// Pixels: a few ranks have rows of their own height.
+std::size_t map_height(const analyzers::Findings& found) {
+  constexpr std::size_t kFrame = 90, kRow = 14, kMost = 330;
+  std::size_t rows = 1;
+  for (const RankStudy& study : found.ranks) {
+    for (const RankComparison& all : study.compared) rows = std::max(rows, all.map.rows.size());
+  }
+  return std::min(kFrame + kRow * rows, kMost);
+}
+
+}  // namespace
+
+std::vector<log::Role> drawn_ranks(const analyzers::Findings& found) {
+  std::vector<log::Role> roles;
+  for (const RankStudy& study : found.ranks) {
+    for (const RankComparison& all : study.compared) {
+      if (is_drawn(all) && std::ranges::count(roles, all.role) == 0) roles.push_back(all.role);
+    }
+  }
+  return roles;
+}
+
+void put_rank_charts(const analyzers::Findings& found, json& to) {
+  if (drawn_ranks(found).empty()) return;
+  to["rank-strip"] = own_chart({"kind", "first", "end", "low", "high", "ranks", "place", "label"});
+  to["rank-map"] =
+      own_chart({"first", "end", "far", "step", "last", "end_step", "ranks", "binades"},
+                {{"far-classes", class_names()}, {"map-height", map_height(found)}});
+  const std::vector<std::string> names = found.analysis.names();
+  for (const RankStudy& study : found.ranks) {
+    const std::string log = std::to_string(std::ranges::find(names, study.log) - names.begin());
+    for (const RankComparison& all : study.compared) {
+      if (!is_drawn(all)) continue;
+      const std::string role(log::name_of(all.role));
+      to["rank-strip"]["rows"][log][role] = strip_rows(all);
+      to["rank-map"]["rows"][log][role] = map_rows(all);
+    }
+  }
+}
+
+}  // namespace halfscope::reports::page
