@@ -23,17 +23,18 @@ namespace {
 /// Rows of the table: the worst few.
 constexpr std::size_t kWorstShown = 10;
 
-std::string binades_text(double binades) {
-  return fmt::format("{:.1f} {}", binades, binades == 1 ? "binade" : "binades");
+/// "5.0 binades above"; of a loss "32 times".
+std::string distance_text(Role role, double binades) {
+  if (role != Role::loss) {
+    return fmt::format("{:.1f} binades {}", std::abs(binades), binades < 0 ? "below" : "above");
+  }
+  const double times = std::exp2(binades);
+  if (times >= 1e4 || times < 0.01) return fmt::format("2^{:.1f} times", binades);
+  return times >= 10 ? fmt::format("{:.0f} times", times) : fmt::format("{:.2g} times", times);
 }
 
-/// "5.0 binades above the median rank's"; of a loss "32 times the median rank's".
 std::string above_text(Role role, double binades) {
-  if (role == Role::loss) {
-    return fmt::format("{:.2g} times the median rank's", std::exp2(binades));
-  }
-  return fmt::format("{} {} the median rank's", binades_text(std::abs(binades)),
-                     binades < 0 ? "below" : "above");
+  return distance_text(role, binades) + " the median rank's";
 }
 
 std::string at_text(std::int64_t first, std::int64_t stride) {
@@ -72,6 +73,9 @@ std::string middle_text(const RankComparison& all, const RankValues& rank) {
   const std::string verb = is_one(all.role) ? "is" : "are";
   if (std::isinf(*rank.middle)) {
     return fmt::format("its {} {} 0 at most steps", values_name(all.role), verb);
+  }
+  if (rank.peaks) {  // its values are named already
+    return fmt::format("{} at half of its steps or more", distance_text(all.role, *rank.middle));
   }
   return fmt::format("its {} {} {} at half of its steps or more", values_name(all.role), verb,
                      above_text(all.role, *rank.middle));
@@ -131,26 +135,26 @@ std::string others_text(const RankStudy& study, std::uint64_t but) {
       listed(ranks, kNamed));
 }
 
-/// "weight gradients, activations and loss": those with a difference, or those without.
-std::string names_of(const RankStudy& study, bool differ) {
+/// Whether anything is compared whose magnitudes may differ.
+bool is_judged(const RankComparison& all) { return std::isfinite(all.peak_limit); }
+
+/// "weight gradients, activations and loss": those in which no rank differs; empty where there are
+/// none.
+std::string agreeing_text(const RankStudy& study) {
   std::vector<std::string> names;
   for (const RankComparison& all : study.compared) {
-    if (all.differ() == differ) names.emplace_back(values_name(all.role));
+    if (is_judged(all) && !all.differ()) names.emplace_back(values_name(all.role));
   }
-  if (names.empty()) return "";
-  std::string out = names.front();
-  for (std::size_t i = 1; i < names.size(); ++i) {
-    out += (i + 1 == names.size() ? " and " : ", ") + names[i];
+  std::string out;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    out += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
   }
   return out;
 }
 
-/// Whether anything is compared whose magnitudes may differ.
-bool is_judged(const RankComparison& all) { return std::isfinite(all.peak_limit); }
-
 std::string agreement(const RankStudy& study) {
   return fmt::format("The {} ranks agree in their {}.", count_text(study.ranks),
-                     names_of(study, false));
+                     agreeing_text(study));
 }
 
 Cell binades_cell(std::optional<double> binades, const std::string& more = "") {
@@ -241,7 +245,7 @@ Section section_of(const RankStudy& study, bool named) {
                                                        : plural(more, "other rank") + " differ")));
     if (const std::string skew = skew_text(all); !skew.empty()) section.sentences.push_back(skew);
   }
-  if (const std::string rest = names_of(study, false); !rest.empty()) {
+  if (const std::string rest = agreeing_text(study); !rest.empty()) {
     section.sentences.push_back(fmt::format("The ranks agree in their {}.", rest));
   }
   section.tables.push_back(worst_table(study));

@@ -52,6 +52,36 @@ def test_the_worst_rank_is_named(logs):
     assert [rank["rank"] for rank in entry["by_rank"]] == list(range(300, 340))
 
 
+def simulated(folder, rate_of_two):
+    """Five ranks of another seed each; the learning rate of rank 2."""
+    for rank in range(5):
+        own = folder / f"rank-{rank:04}"
+        rate = ("--lr", rate_of_two) if rank == 2 and rate_of_two else ()
+        halfscope("simulate", "mlp", "--steps", 40, "--batch", 8, "--record-every", 10, "--seed", rank,
+                  "--out", own, *rate)
+        manifest = json.loads((own / "run.json").read_text())
+        manifest.update(rank=rank, world_size=5, sharded=["weight_grad", "activation", "activation_grad"])
+        (own / "run.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def test_training_that_is_well_gets_no_alarm(tmp_path):
+    entries = found(simulated(tmp_path / "run", None))
+    assert {entry["role"] for entry in entries} == {"weight_grad", "activation_grad", "activation", "loss"}
+    assert all(entry["worst"] == [] for entry in entries)
+
+
+def test_a_rank_whose_loss_departs(tmp_path):
+    entries = {entry["role"]: entry for entry in found(simulated(tmp_path / "run", 3))}
+    assert entries["loss"]["worst"] == [2]
+    assert entries["activation"]["worst"] == [2]
+    assert entries["weight_grad"]["parts"]
+    assert entries["weight_grad"]["worst"] == []
+    text = " ".join(halfscope("analyze", tmp_path / "run").split())
+    assert "its loss reaches" in text
+    assert "agree in their weight gradients" not in text
+
+
 def test_a_record_says_the_same(logs, tmp_path):
     for name, log in logs.items():
         for shard in (1, 2):

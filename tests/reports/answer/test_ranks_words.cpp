@@ -96,6 +96,26 @@ TEST_CASE("the worst rank, by its number and by what", "[table]") {
         })) == "Rank 13 is the worst of 8: its activation gradients are 0 at most steps.");
 }
 
+TEST_CASE("a rank that departs at most steps and stands out at one", "[table]") {
+  const RankStudy study = study_of(log::Role::loss, [](RankValues& rank) {
+    rank.peaks = rank.departs = true;
+    rank.max_abs = 32;
+    rank.max_step = rank.peak_step = 40;
+    rank.peak = 20;
+    rank.middle = 3;
+  });
+  CHECK(
+      title(study) ==
+      "Rank 13 is the worst of 8: its loss reaches 32 (2^5.0) at step 40, 2^20.0 times the median "
+      "rank's; 8 times at half of its steps or more.");
+}
+
+TEST_CASE("values that are not judged do not agree", "[table]") {
+  RankStudy study = study_of(log::Role::weight_grad, [](RankValues&) {});
+  study.compared[0].peak_limit = kInf;
+  CHECK(title(study) == "The 8 ranks agree in their activations.");
+}
+
 TEST_CASE("infinities and NaN of one rank", "[table]") {
   const RankStudy study = study_of(log::Role::loss, [](RankValues& rank) {
     rank.is_nonfinite = true;
