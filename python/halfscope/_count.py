@@ -23,7 +23,6 @@ class Counts:
         """data: the bytes of a record. Raises BadInput where it is damaged."""
         self._data = bytes(data)
         self._data, self._logs = self._merge([self])  # damage is found, and parts are sorted
-        self._file = None
 
     @classmethod
     def load(cls, path):
@@ -41,8 +40,15 @@ class Counts:
     @staticmethod
     def _merge(many):
         with tempfile.TemporaryDirectory(prefix="halfscope-") as folder:
+            paths = []
+            for number, counts in enumerate(many):
+                if isinstance(counts, Counts):
+                    paths.append(os.path.join(folder, f"{number}.hst"))
+                    counts.save(paths[-1])
+                else:
+                    paths.append(os.fspath(counts))
             out = os.path.join(folder, "merged.hst")
-            logs = _halfscope.merge([os.fspath(counts) for counts in many], out)
+            logs = _halfscope.merge(paths, out)
             return pathlib.Path(out).read_bytes(), logs
 
     def save(self, path):

@@ -120,7 +120,15 @@ def _filesystem(url):
     except ImportError:
         raise ImportError(f"{shown(url)} needs fsspec; install it with "
                           "pip install 'halfscope[remote]'") from None
-    return fsspec.core.url_to_fs(url)
+    try:
+        return fsspec.core.url_to_fs(url)
+    except ImportError:
+        with contextlib.suppress(ImportError, ValueError):
+            from obstore.fsspec import FsspecStore
+
+            protocol, _, path = url.partition("://")
+            return FsspecStore(protocol), path
+        raise
 
 
 def _sizes(filesystem, path):

@@ -101,6 +101,23 @@ def test_any_division_merges_to_the_same_bytes(ranks, steps, tmp_path):
         (tmp_path / "whole.hst").unlink()
 
 
+def test_a_hundred_random_partitions_give_the_same(ranks, steps):
+    """Any shards, joined in any order and any groups, some of them twice."""
+    by_chance = random.Random(11)
+    for log in (ranks, steps):
+        whole = halfscope.count(log)
+        shards = {of: [halfscope.count(log, shard=(i, of)) for i in range(1, of + 1)]
+                  for of in (1, 2, 3, 4, 5, 9)}
+        for _ in range(50):
+            parts = list(by_chance.choice(list(shards.values())))
+            parts += by_chance.choices(parts, k=by_chance.randrange(3))
+            while len(parts) > 1:
+                by_chance.shuffle(parts)
+                group = by_chance.randint(2, len(parts))
+                parts = [halfscope.Counts.merged(parts[:group]), *parts[group:]]
+            assert parts[0] == whole
+
+
 def test_a_rank_counted_alone_is_a_part_of_its_run(ranks, tmp_path):
     parts = []
     for rank in sorted(ranks.iterdir()):
@@ -320,10 +337,12 @@ def test_dask_gives_the_same(ranks, steps):
     from halfscope import distributed as by_dask
 
     whole = halfscope.count([ranks, steps])
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False,
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False,
                                   dashboard_address=None) as cluster:
         with distributed.Client(cluster) as client:
-            for shards in (1, 3, None):
+            for workers, shards in ((1, None), (2, 1), (3, 3), (4, None)):
+                cluster.scale(workers)
+                client.wait_for_workers(workers)
                 assert by_dask.count([ranks, steps], client=client, shards=shards) == whole
             assert dict(by_dask.analyze(ranks, client=client)) == dict(halfscope.analyze(ranks))
             with pytest.raises(halfscope.BadInput, match="no such file"):

@@ -187,6 +187,20 @@ def test_no_secret_is_shown(web, bucket, caplog, tmp_path, monkeypatch):
         assert SECRET not in text
 
 
+def test_obstore_reads_where_fsspec_cannot(bucket, logs, monkeypatch):
+    pytest.importorskip("obstore")
+    import fsspec
+
+    def missing(url):
+        raise ImportError("Install s3fs to access S3")
+    monkeypatch.setattr(fsspec.core, "url_to_fs", missing)
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    counts = halfscope.count(f"{bucket}/dumps")
+    monkeypatch.undo()
+    assert counts == halfscope.count(f"{bucket}/dumps")
+
+
 def test_fsspec_is_asked_for(web, monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(ImportError, match=r"needs fsspec; install it with pip install 'halfscope\[re"):

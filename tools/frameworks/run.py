@@ -3,8 +3,9 @@
 
 Every framework is installed from the package index into an environment of its own, once; --new
 installs it again. Its tests are those of `./run test` that need it: the recorder and emulate() on
-PyTorch, the recorder's callbacks, and the lines to paste, where a warning is a failure. Ends with 1 where a test fails, with
-3 where a framework could not be installed."""
+PyTorch, the recorder's callbacks, and the lines to paste, where a warning is a failure; of Ray and
+Spark, which needs Java, the examples of counting. Ends with 1 where a test fails, with 3 where a
+framework could not be installed."""
 
 import argparse
 import dataclasses
@@ -23,6 +24,7 @@ from environments import Environment
 
 LINES = ("test_snippets.py", "test_policy_lines.py", "test_recording_lines.py")
 RECORDER = ("test_recorder*.py", "test_emulate_torch*.py")
+ENGINES = ("test_count_engines.py",)
 TESTING = ("pytest", "numpy")
 
 
@@ -78,6 +80,8 @@ FRAMEWORKS = (
               ("megatron",)),
     Framework(Environment("paddle", "3.11", (*TESTING, "paddlepaddle")), ("paddle",)),
     Framework(Environment("mindspore", "3.11", (*TESTING, "mindspore")), ("mindspore",)),
+    Framework(Environment("ray", "3.11", (*TESTING, "ray")), ("ray",), ENGINES),
+    Framework(Environment("spark", "3.11", (*TESTING, "pyspark")), ("pyspark",), ENGINES),
     Framework(Environment("nnabla", "3.10", (*TESTING, "nnabla")), ("nnabla",)),
     Framework(Environment("mxnet", "3.8", ("pytest", "numpy==1.23.5", "mxnet")), ("mxnet",)),
     Framework(Environment("fairseq", "3.8", ("pytest", "numpy==1.23.5"), ("fairseq",)),

@@ -7,7 +7,7 @@
 using namespace halfscope;
 using namespace halfscope::analyzers;
 
-TEST_CASE("moments taken with the table are those of the tensor, and the table is the same",
+TEST_CASE("moments and sums taken with the table are those of the tensor, and the table is the same",
           "[table]") {
   const test::Values values = test::gradients((std::size_t{1} << 20) + 5000, 3);  // two slices
   const TensorView view = test::view_of(values);
@@ -15,9 +15,12 @@ TEST_CASE("moments taken with the table are those of the tensor, and the table i
     std::uint64_t bytes = 0;
     const auto read = [&](std::uint64_t more) { bytes += more; };
     MomentSums sums;
-    const BinadeTable with = frames::count_values(view, {}, scale, read, &sums);
+    MagnitudeSums magnitudes, expected;
+    expected.add(view);
+    const BinadeTable with = frames::count_values(view, {}, scale, read, {&sums, &magnitudes});
     CHECK(bytes == view.bytes());
     CHECK(with == frames::count_values(view, {}, scale, read));
+    CHECK(magnitudes == expected);
     CHECK(sums.value().mean == moments(view).mean);
     CHECK(sums.value().sum_squares == moments(view).sum_squares);
   }

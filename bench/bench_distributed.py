@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How counting logs of many ranks grows with data and with workers, and how much memory workers hold.
+
+    bench_distributed.py [--json FILE] [--plot FILE.svg] [--ranks N] [--steps N] [--gigabytes N]
+
+A run log of N ranks is made in a temporary folder: one simulated rank, copied. `halfscope.distributed`
+counts parts of it with 1 to 4 workers. Then an fsspec file system that makes the bytes of gradients
+when they are read (no disk, no network) is counted, and a folder of the same files.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from made_files import Made, register
+
+import halfscope
+from halfscope import distributed as spread
+
+WORKERS = (1, 2, 4)
+
+def make_ranks(folder, ranks, steps):
+    """A run of so many ranks: one that is simulated, under the numbers of all."""
+    first = folder / "rank-0000"
+    program = os.environ.get("HALFSCOPE_PROGRAM") or shutil.which("halfscope")
+    subprocess.run([program, "simulate", "mlp", "--steps", str(steps), "--batch", "4", "--seed", "1",
+                    "--out", first], check=True, stdout=subprocess.DEVNULL)
+    manifest = json.loads((first / "run.json").read_text())
+    manifest.update(world_size=ranks, sharded=["weight_grad"])
+    for rank in range(ranks):
+        own = folder / f"rank-{rank:04}"
+        if rank:
+            shutil.copytree(first, own)
+        (own / "run.json").write_text(json.dumps({**manifest, "rank": rank}))
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def resident():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def count(log, workers):
+    """(seconds, the most bytes that a worker held, counts)"""
+    import distributed
+
+    with distributed.LocalCluster(n_workers=workers, threads_per_worker=1,
+                                  dashboard_address=None) as cluster:
+        with distributed.Client(cluster) as client:
+            client.run(register)
+            begin = time.perf_counter()
+            counts = spread.count(log, client=client, progress=False)
+            seconds = time.perf_counter() - begin
+            return seconds, max(client.run(resident).values()), counts
+
+
+def measure(what, log, size, workers):
+    seconds, held, counts = count(log, workers)
+    row = {"what": what, "workers": workers, "bytes": size, "seconds": seconds, "resident": held,
+           "record": counts.nbytes}
+    print(f"{what:18} {workers} workers  {size / 1e9:7.2f} GB  {seconds:6.1f} s  "
+          f"{size / seconds / 1e6:6.0f} MB/s  worker {held / 1e6:4.0f} MB  record "
+          f"{counts.nbytes / 1e6:.2f} MB", flush=True)
+    return row, counts
+
+
+def measure_ranks(arguments):
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="halfscope-bench-") as name:
+        folder = pathlib.Path(name) / "run"
+        size = make_ranks(folder, arguments.ranks, arguments.steps)
+        part = arguments.ranks // 4
+        parts = [(ranks, [folder / f"rank-{rank:04}" for rank in range(ranks)])
+                 for ranks in (part, 2 * part)] + [(arguments.ranks, folder)]
+        for ranks, log in parts:
+            rows.append(measure(f"{ranks} ranks", log, size * ranks // arguments.ranks, 2)[0])
+        found = [measure(f"{arguments.ranks} ranks", folder, size, workers) for workers in WORKERS]
+        rows += [row for row, _ in found]
+        begin = time.perf_counter()
+        alone = halfscope.count(folder)
+        print(f"one process: {time.perf_counter() - begin:.1f} s; the same bytes: "
+              f"{all(counts == alone for _, counts in found)}", flush=True)
+    return rows
+
+
+def measure_made(arguments):
+    register()
+    sizes = [gigabytes for gigabytes in (1, 4, 16, 64) if gigabytes <= arguments.gigabytes]
+    rows = [measure("made bytes", f"made://{size}", size * 4 * Made.size, 2)[0] for size in sizes]
+    rows += [measure("made bytes", f"made://{sizes[-1]}", sizes[-1] * 4 * Made.size, workers)[0]
+             for workers in WORKERS if workers != 2]
+    return rows
+
+
+def plot(rows, file):
+    import altair as alt
+    import pandas as pd
+
+    data = pd.DataFrame(rows)
+    data["gigabytes"], data["log"] = data.bytes / 1e9, data.what.str.replace(r"\d+ ", "", regex=True)
+    two = data[data.workers == 2].drop_duplicates(["what", "bytes"])
+    most = data[data.bytes == data.groupby("log").bytes.transform("max")]
+    shared = {"y": alt.Y("seconds", title="seconds", scale=alt.Scale(domainMin=0)),
+              "color": alt.Color("log", title=None)}
+    left = alt.Chart(two, title="2 workers").mark_line(point=True).encode(
+        x=alt.X("gigabytes", title="GB counted"), **shared)
+    right = alt.Chart(most, title="all of it").mark_line(point=True).encode(
+        x=alt.X("workers:O", title="workers", axis=alt.Axis(labelAngle=0)), **shared)
+    (left.properties(width=260, height=200) | right.properties(width=160, height=200)).save(file)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json")
+    parser.add_argument("--plot")
+    parser.add_argument("--ranks", type=int, default=512)
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--gigabytes", type=int, default=16)
+    arguments = parser.parse_args()
+    model = [line.partition(": ")[2] for line in open("/proc/cpuinfo") if "model name" in line][:1]
+    print(f"Python {platform.python_version()}, {' '.join(model).strip()}, {os.cpu_count()} processors")
+    rows = measure_ranks(arguments) + measure_made(arguments)
+    if arguments.json:
+        pathlib.Path(arguments.json).write_text(json.dumps(rows, indent=1) + "\n")
+    if arguments.plot:
+        plot(rows, arguments.plot)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
