@@ -80,7 +80,8 @@ std::string named(const Origin& origin, std::string text) {
 }
 
 void count(const Origin& origin, const Part& part, const Selection& selection,
-           const std::string& settings, RecordWriter& writer, frames::Notes& notes, const frames::Progress& progress) {
+           const std::string& settings, RecordWriter& writer, frames::Notes& notes,
+           const frames::Progress& progress) {
   writer.begin(header_of(part, settings));
   frames::Notes of_part;
   const auto add = [&](const auto& counted) { writer.add(readers::record::item_of(counted)); };
@@ -123,8 +124,16 @@ Counted count_parts(const Origin& origin, const Selection& selection, Shard shar
   return counted;
 }
 
-Origin local(std::vector<fs::path> logs) {
+Origin local_logs(std::vector<fs::path> logs) {
   return {std::move(logs), readers::input::open_files()};
+}
+
+Origin arriving_logs(std::vector<fs::path> logs, const Arrivals& arrivals,
+                     std::vector<Origin::Renamed> renamed) {
+  const auto open = [arrivals](const fs::path& path) {
+    return readers::input::open_input(path, arrivals(path));
+  };
+  return {std::move(logs), log::OpenFiles(open), std::move(renamed)};
 }
 
 frames::Parts parts_of(const Origin& origin, const Selection& selection) {

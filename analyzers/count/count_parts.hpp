@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,7 +30,11 @@ struct Origin {
   std::vector<Renamed> renamed = {};
 };
 /// As they lie on this machine.
-Origin local(std::vector<std::filesystem::path> logs);
+Origin local_logs(std::vector<std::filesystem::path> logs);
+/// What gives the bytes of a file.
+using Arrivals = std::function<std::shared_ptr<log::Arrival>(const std::filesystem::path&)>;
+Origin arriving_logs(std::vector<std::filesystem::path> logs, const Arrivals& arrivals,
+                     std::vector<Origin::Renamed> renamed);
 
 struct Counted {
   std::uint64_t parts = 0;  ///< of the shard

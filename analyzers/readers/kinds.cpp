@@ -230,9 +230,10 @@ void read_log(const Log& log, const Selection& selection, const Visitor& visit, 
   const std::string shown = printable(log.path().string());
   if (log.kinds().empty() && !input::exists(log.path())) {
     if (shown.find("://") != std::string::npos) {
-      throw BadInput(fmt::format("{0}: is a URL, expected a path; Python reads it: "
-                                 "halfscope.count('{0}').save('log.hst')",
-                                 shown));
+      throw BadInput(
+          fmt::format("{0}: is a URL, expected a path; Python reads it: "
+                      "halfscope.count('{0}').save('log.hst')",
+                      shown));
     }
     throw BadInput(shown + ": no such file or folder; check the path");
   }

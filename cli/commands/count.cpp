@@ -62,8 +62,8 @@ int run_count(const CountOptions& options) {
   options::Progress bar("counting");
   analyzers::frames::Notes notes;
   const counting::Counted counted = counting::count_parts(
-      counting::local(paths_of(options.logs)), options::selection_of(options), shard, options.out, notes,
-      [&bar](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
+      counting::local_logs(paths_of(options.logs)), options::selection_of(options), shard,
+      options.out, notes, [&bar](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
   bar.clear();
   for (const std::string& note : notes) fmt::print(stderr, "halfscope: {}\n", note);
   const std::string kept =

@@ -32,7 +32,8 @@ std::vector<std::string> count(const Paths& logs, const analyzers::frames::Selec
                                std::uint64_t index, std::uint64_t of,
                                const std::filesystem::path& out, nb::handle source) {
   analyzers::frames::Notes notes;
-  analyzers::count::count_parts(origin_of(logs, source), selection, {index, of}, out, notes, interruptible());
+  analyzers::count::count_parts(origin_of(logs, source), selection, {index, of}, out, notes,
+                                interruptible());
   return in_python(notes);
 }
 

@@ -27,6 +27,15 @@ namespace {
 
 using Paths = std::vector<std::filesystem::path>;
 
+log::Role role_called(const std::string& name) {
+  if (const auto role = log::find_role(name)) return *role;
+  std::string known;
+  for (int i = 0; i < static_cast<int>(log::Role::unknown); ++i) {
+    known += (i == 0 ? "'" : ", '") + std::string(name_of(static_cast<log::Role>(i))) + "'";
+  }
+  throw std::invalid_argument("no role is called '" + name + "', expected one of " + known);
+}
+
 analyzers::frames::Selection selection_of(
     std::optional<std::int64_t> first, std::optional<std::int64_t> end,
     const std::optional<std::string>& tensor,
@@ -45,9 +54,7 @@ analyzers::frames::Selection selection_of(
   selection.learning_rate = learning_rate;
   if (read_as) selection.read_as = *read_as == "bf16" ? Dtype::bf16 : Dtype::f16;
   for (const auto& [glob, name] : roles) {
-    const std::optional<log::Role> role = log::find_role(name);
-    if (!role) throw nb::value_error(("no role is called '" + name + "'").c_str());
-    selection.roles.emplace_back(glob, *role);
+    selection.roles.emplace_back(glob, role_called(name));
   }
   return selection;
 }

@@ -9,7 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "analyzers/readers/input/open_input.hpp"
 #include "halfscope/log/error.hpp"
 
 namespace nb = nanobind;
@@ -56,19 +55,17 @@ class PythonArrival final : public log::Arrival {
 
 analyzers::count::Origin origin_of(const std::vector<std::filesystem::path>& logs,
                                    nb::handle source) {
-  if (source.is_none()) return analyzers::count::local(logs);
+  if (source.is_none()) return analyzers::count::local_logs(logs);
   const nb::gil_scoped_acquire acquire;
   using Pairs = std::vector<std::pair<std::string, std::string>>;
-  analyzers::count::Origin origin;
-  origin.logs = logs;
-  origin.files = log::OpenFiles([kept = shared(source)](const std::filesystem::path& path) {
-    return analyzers::readers::input::open_input(path,
-                                                 std::make_shared<PythonArrival>(kept, path));
-  });
+  std::vector<analyzers::count::Origin::Renamed> renamed;
   for (auto& [from, to] : nb::cast<Pairs>(source.attr("renamed"))) {
-    origin.renamed.push_back({std::move(from), std::move(to)});
+    renamed.push_back({std::move(from), std::move(to)});
   }
-  return origin;
+  const auto arrival = [kept = shared(source)](const std::filesystem::path& path) {
+    return std::make_shared<PythonArrival>(kept, path);
+  };
+  return analyzers::count::arriving_logs(logs, arrival, std::move(renamed));
 }
 
 }  // namespace halfscope::python

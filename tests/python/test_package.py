@@ -229,7 +229,7 @@ def test_bad_input_is_one_line_that_names_the_file(tmp_path):
         halfscope.analyze(tmp_path / "nothing")
     assert "nothing" in str(raised.value) and "\n" not in str(raised.value)
     assert isinstance(raised.value, ValueError)
-    with pytest.raises(ValueError, match="no role is called 'grad'"):
+    with pytest.raises(ValueError, match="no role is called 'grad', expected one of 'weight_grad', "):
         halfscope.analyze(tmp_path / "nothing", roles={"*": "grad"})
 
 

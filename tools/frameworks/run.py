@@ -3,7 +3,7 @@
 
 Every framework is installed from the package index into an environment of its own, once; --new
 installs it again. Its tests are those of `./run test` that need it: the recorder and emulate() on
-PyTorch, the recorder's callbacks, and the lines to paste, where a warning is a failure; of Ray and
+PyTorch, its distributed checkpoints, the recorder's callbacks, and the lines to paste, where a warning is a failure; of Ray and
 Spark, which needs Java, the examples of counting. Ends with 1 where a test fails, with 3 where a
 framework could not be installed."""
 
@@ -61,7 +61,7 @@ _FASTAI = ("matplotlib", "pandas", "pillow", "scipy", "pyyaml", "requests", "pac
            "scikit-learn", "cloudpickle")
 FRAMEWORKS = (
     Framework(Environment("torch", "3.11", (*TESTING, "torch", "safetensors", "scikit-learn")),
-              ("torch",), (*RECORDER, *LINES), 12),
+              ("torch",), (*RECORDER, *LINES, "test_dcp.py"), 12),
     on_torch("lightning", ("lightning",), ("lightning",), (*LINES, "test_recorder_lightning.py")),
     on_torch("transformers", ("transformers", "accelerate"), ("accelerate", "transformers"),
              (*LINES, "test_recorder_transformers.py")),

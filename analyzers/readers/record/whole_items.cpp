@@ -148,7 +148,8 @@ void tell_counts(const proto::Item& item, const frames::Selection& selection,
     if (visit.sums && item.has_sums() && selected(item.sums().name(), item.sums().step())) {
       visit.sums(sums_of(item.sums()));
     }
-    if (visit.updates && item.has_updates() && selected(item.updates().weight(), item.updates().step())) {
+    if (visit.updates && item.has_updates() &&
+        selected(item.updates().weight(), item.updates().step())) {
       visit.updates(updates_of(item.updates()));
     }
   } catch (const std::invalid_argument& error) {

@@ -140,8 +140,7 @@ void visit_file_samples(const log::OpenPath& log, const Selection& selection,
 }
 
 void visit_folder_samples(const TensorFolder& folder, const Selection& selection,
-                          const frames::WholeStepVisitor& visit,
-                          const frames::Progress& progress) {
+                          const frames::WholeStepVisitor& visit, const frames::Progress& progress) {
   std::uint64_t all = 0, done = 0;
   const auto groups = groups_of(folder.files, selection);
   for (const auto& group : groups) {

@@ -14,7 +14,6 @@ void visit_file_samples(const log::OpenPath& log, const frames::Selection& selec
                         const frames::WholeStepVisitor& visit, const frames::Progress& progress);
 /// The same of files that are listed already.
 void visit_folder_samples(const TensorFolder& folder, const frames::Selection& selection,
-                          const frames::WholeStepVisitor& visit,
-                          const frames::Progress& progress);
+                          const frames::WholeStepVisitor& visit, const frames::Progress& progress);
 
 }  // namespace halfscope::analyzers::readers::tensors

@@ -10,6 +10,7 @@
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/input/content.hpp"
 #include "analyzers/readers/input/standard_input.hpp"
+#include "analyzers/readers/tensors/dcp_file.hpp"
 #include "analyzers/readers/tensors/numpy_file.hpp"
 #include "analyzers/readers/tensors/torch_file.hpp"
 #include "analyzers/readers/tensors/zip_archive.hpp"
@@ -63,6 +64,10 @@ std::unique_ptr<log::TensorFile> open_tensor_file(const log::OpenPath& path,
         shown + ": is not a regular file; save it to one first, or write it to standard input (-)");
   }
   if (path.open()->error() != 0) throw log::BadInput(shown + ": cannot be opened for reading");
+  if (is_dcp_metadata(path)) return open_dcp(path);
+  if (path.path.extension() == ".distcp") {
+    throw log::BadInput(shown + ": is a part of a checkpoint, expected all of it; name its folder");
+  }
   if (input::is_foreign(*path.open())) refuse(shown, *path.open());
   const std::string head = common::beginning_of(path, 16);
   for (const Row& row : kReaders) {

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "analyzers/readers/common/log_files.hpp"
+#include "analyzers/readers/tensors/dcp_file.hpp"
 #include "analyzers/readers/tensors/open.hpp"
 #include "analyzers/readers/tensors/step_names.hpp"
 #include "analyzers/readers/tensors/tensor_shards.hpp"
@@ -45,6 +46,7 @@ constexpr std::array<std::string_view, 3> kTensorFiles = {".safetensors", ".npy"
 constexpr std::array<std::string_view, 4> kTorchFiles = {".pt", ".pth", ".bin", ".ckpt"};
 
 bool is_tensor_file(const log::OpenPath& path) {
+  if (path.path.filename() == ".metadata") return is_dcp_metadata(path);
   return has_extension(path.path, kTensorFiles) && is_visible_file(path.path);
 }
 
@@ -93,7 +95,9 @@ StepFile described(const log::OpenPath& path, std::optional<Dtype> as, std::int6
   file.as = as;
   file.step = step;
   std::error_code ignored;
-  file.bytes = fs::file_size(file.path, ignored);
+  // A checkpoint's values lie beside its file.
+  file.bytes =
+      std::max<std::uint64_t>(fs::file_size(file.path, ignored), opened.tensor_bytes().value_or(0));
   take_metadata(opened, file);
   if (!roles_in_names) file.shows_weights = weights_shown(file.path, opened);
   return file;

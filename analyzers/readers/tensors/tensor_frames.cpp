@@ -54,8 +54,7 @@ class Meter {
 /// Sums whose turn has not come.
 struct KeptSums {
   explicit KeptSums(const CountedSums& counted)
-      : rest{counted.name, counted.step, counted.scale, counted.elements, {}},
-        sums(counted.sums) {}
+      : rest{counted.name, counted.step, counted.scale, counted.elements, {}}, sums(counted.sums) {}
   CountedSums unpacked() && {
     rest.sums = sums.unpacked();
     return std::move(rest);

@@ -39,6 +39,9 @@ constexpr TorchType kTypes[] = {
     {"QInt32Storage", "qint32", 4, {}, kQuantized},
 };
 
+/// The structure of checkpoints that several ranks write.
+constexpr std::string_view kCheckpoint = "torch.distributed.checkpoint.metadata";
+
 struct Row {
   std::string_view module, name;
   TorchName what;
@@ -59,6 +62,14 @@ constexpr Row kNames[] = {
     {"torch.storage", "UntypedStorage", TorchName::storage},
     {"torch.storage", "_UntypedStorage", TorchName::storage},
     {"torch", "UntypedStorage", TorchName::storage},
+    {kCheckpoint, "Metadata", TorchName::record},
+    {kCheckpoint, "MetadataIndex", TorchName::record},
+    {kCheckpoint, "TensorStorageMetadata", TorchName::record},
+    {kCheckpoint, "TensorProperties", TorchName::record},
+    {kCheckpoint, "ChunkStorageMetadata", TorchName::record},
+    {kCheckpoint, "BytesStorageMetadata", TorchName::record},
+    {"torch.distributed.checkpoint.filesystem", "_StorageInfo", TorchName::record},
+    {"torch.distributed._shard.sharded_tensor.metadata", "TensorProperties", TorchName::record},
 };
 
 const TorchType* find_type(std::string_view TorchType::*field, std::string_view name) {

@@ -32,6 +32,7 @@ enum class TorchName : std::uint8_t {
   tensor_v3,     ///< the same, dtype[, metadata]; the storage is of bytes
   parameter,     ///< _rebuild_parameter(tensor, ...)
   from_type,     ///< _rebuild_from_type_v2(function, class, arguments, attributes)
+  record,        ///< a class whose objects are their fields: a dictionary
   other          ///< makes what holds no tensors: torch.device
 };
 

@@ -230,8 +230,8 @@ class Machine {
     push(values_.object_of(pop_several<Count>().front()));
   }
   void build() {  // attributes, such as a state_dict's _metadata, hold no tensors of the log
-    values_.set_attributes(pop());
-    top();
+    const ValueId attributes = pop();
+    values_.set_attributes(top(), attributes);
   }
   void persistent() { push(values_.persistent(pop())); }
 

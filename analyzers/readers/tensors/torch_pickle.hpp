@@ -36,7 +36,7 @@ enum class ValueKind : std::uint8_t {
 };
 
 /// A value; `index` is into what PickleValues has of its kind. Of an integer, `number` is it, of a
-/// tuple, its length.
+/// tuple, its length, of a dict, whether it is a record.
 struct PickleValue {
   ValueKind kind = ValueKind::plain;
   std::uint32_t index = 0;

@@ -10,6 +10,9 @@ namespace {
 /// PyTorch's own limit is 64.
 constexpr std::size_t kMostAxes = 64;
 
+/// What tells a record from other dictionaries.
+constexpr std::int64_t kRecord = 1;
+
 constexpr std::string_view kOddTensor = "is a tensor that is described in an unknown way";
 
 }  // namespace
@@ -70,7 +73,12 @@ ValueId TorchValues::opaque(std::string_view reason) {
 }
 
 ValueId TorchValues::object_of(ValueId its_class) {
-  return is(its_class, ValueKind::opaque) ? its_class : opaque("is a Python object");
+  if (is(its_class, ValueKind::opaque)) return its_class;
+  const TorchGlobal* const known = global_at(its_class);
+  if (known == nullptr || known->what != TorchName::record) return opaque("is a Python object");
+  const ValueId record = container(ValueKind::dict, {});
+  result.values[record].number = kRecord;
+  return record;
 }
 
 const TorchGlobal* TorchValues::global_at(ValueId id) const {
@@ -102,7 +110,15 @@ ValueId TorchValues::made_by(const TorchGlobal& function, ValueId arguments) {
   }
 }
 
-void TorchValues::set_attributes(ValueId attributes) {
+void TorchValues::set_attributes(ValueId object, ValueId attributes) {
+  if (is(object, ValueKind::dict) && result.values[object].number == kRecord) {
+    // Shared, not copied: a short pickle may give the same ones to many objects.
+    const ValueId fields = is(attributes, ValueKind::tuple)
+                               ? container(ValueKind::dict, {text(""), attributes})
+                               : attributes;
+    if (is(fields, ValueKind::dict)) result.values[object].index = result.values[fields].index;
+    return;
+  }
   if (!is(attributes, ValueKind::dict)) return;
   const Items items = result.items(attributes);
   for (std::size_t i = 0; i + 1 < items.size(); i += 2) {

@@ -20,15 +20,16 @@ class TorchValues {
   ValueId global(std::string_view module, std::string_view name);
   /// callee(*arguments), of the names that stand for data.
   ValueId made_by(ValueId callee, ValueId arguments);
-  /// An object of a class: opaque, whatever the class.
+  /// An object of a class: opaque, unless it is a record.
   ValueId object_of(ValueId its_class);
   /// What torch.save leaves out of the pickle: storages.
   ValueId persistent(ValueId id);
 
   std::string_view text_of(ValueId id) const { return result.texts[result.values[id].index]; }
   void add(ValueId container, const std::vector<ValueId>& items);
-  /// What an object's attributes show of it; they are not kept.
-  void set_attributes(ValueId attributes);
+  /// Those of a record are kept, a state that is a tuple under the name ""; of other objects, what
+  /// they show of it.
+  void set_attributes(ValueId object, ValueId attributes);
 
   PickleValues result;
 

@@ -89,12 +89,19 @@ void ZipArchive::CloseZip::operator()(zip* archive) const { zip_discard(archive)
 void ZipArchive::CloseMember::operator()(zip_file* member) const { zip_fclose(member); }
 
 ZipArchive::ZipArchive(const log::OpenPath& path, std::string wanted)
-    : mapped_(path), wanted_(std::move(wanted)), source_(std::make_unique<Source>()) {
-  if (mapped_.bytes().empty()) {  // which libzip takes for an archive still to be written
-    throw BadInput(
-        fmt::format("{}: holds 0 bytes, expected {}; copy or write it again", file(), wanted_));
+    : ZipArchive(std::make_shared<const log::MappedFile>(path), {}, std::move(wanted)) {}
+
+ZipArchive::ZipArchive(std::shared_ptr<const log::MappedFile> file,
+                       std::span<const std::byte> bytes, std::string wanted)
+    : mapped_(std::move(file)),
+      bytes_(bytes.empty() ? mapped_->bytes() : bytes),
+      wanted_(std::move(wanted)),
+      source_(std::make_unique<Source>()) {
+  if (bytes_.empty()) {  // which libzip takes for an archive still to be written
+    throw BadInput(fmt::format("{}: holds 0 bytes, expected {}; copy or write it again",
+                               this->file(), wanted_));
   }
-  source_->bytes = mapped_.bytes();
+  source_->bytes = bytes_;
   open();
   const zip_int64_t count = zip_get_num_entries(zip_.get(), 0);
   members_.reserve(static_cast<std::size_t>(count));
@@ -221,8 +228,7 @@ std::span<const std::byte> ZipArchive::stored(const ZipMember& member) const {
   if (begin > file_bytes() || member.unpacked > file_bytes() - begin) {
     refuse_data("it ends after the file does", member);
   }
-  return mapped_.bytes().subspan(static_cast<std::size_t>(begin),
-                                 static_cast<std::size_t>(member.unpacked));
+  return bytes_.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(member.unpacked));
 }
 
 std::vector<std::byte> ZipArchive::beginning(const ZipMember& member, std::size_t most) const {

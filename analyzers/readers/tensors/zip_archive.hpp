@@ -42,14 +42,17 @@ class ZipArchive {
  public:
   /// `wanted` is what the file should have been, in messages: "an NPZ file".
   ZipArchive(const log::OpenPath& path, std::string wanted);
+  /// One that takes these bytes of a file.
+  ZipArchive(std::shared_ptr<const log::MappedFile> file, std::span<const std::byte> bytes,
+             std::string wanted);
   ~ZipArchive();
   ZipArchive(const ZipArchive&) = delete;
   ZipArchive& operator=(const ZipArchive&) = delete;
 
   std::span<const ZipMember> members() const { return members_; }
   /// The file as messages show it.
-  const std::string& file() const { return mapped_.name(); }
-  std::uint64_t file_bytes() const { return mapped_.bytes().size(); }
+  const std::string& file() const { return mapped_->name(); }
+  std::uint64_t file_bytes() const { return bytes_.size(); }
   /// How messages about a member begin. Of arrays, the name is without ".npy".
   std::string place(const ZipMember& member) const;
 
@@ -80,7 +83,8 @@ class ZipArchive {
   [[noreturn]] void refuse_zip(zip_error* error) const;
   [[noreturn]] void refuse_data(std::string_view found, const ZipMember& member) const;
 
-  log::MappedFile mapped_;
+  std::shared_ptr<const log::MappedFile> mapped_;
+  std::span<const std::byte> bytes_;  ///< of it
   std::string wanted_;
   std::unique_ptr<Source> source_;  // outlives the archive that reads from it
   std::unique_ptr<zip, CloseZip> zip_;

@@ -22,8 +22,7 @@ namespace {
 
 }  // namespace
 
-MappedFile::MappedFile(const OpenPath& path, bool by_need)
-    : name_(printable(path.path.string())) {
+MappedFile::MappedFile(const OpenPath& path, bool by_need) : name_(printable(path.path.string())) {
   const auto file = path.open();
   if (file->error() != 0) cannot_read(name_, file->error());
   if (file->is_folder()) {

@@ -7,8 +7,9 @@
 using namespace halfscope;
 using namespace halfscope::analyzers;
 
-TEST_CASE("moments and sums taken with the table are those of the tensor, and the table is the same",
-          "[table]") {
+TEST_CASE(
+    "moments and sums taken with the table are those of the tensor, and the table is the same",
+    "[table]") {
   const test::Values values = test::gradients((std::size_t{1} << 20) + 5000, 3);  // two slices
   const TensorView view = test::view_of(values);
   for (const double scale : {1.0, 1000.0}) {  // one element at a time, too

@@ -3,6 +3,7 @@
 
 import io
 import json
+import pathlib
 import struct
 import zipfile
 from pickle import dumps as pickle_dumps
@@ -125,12 +126,23 @@ def torch_seeds():
         yield f"plain-{protocol}", b"\0" + part(plain)
 
 
+def dcp_seeds():
+    """As fuzz_dcp.cpp reads them: of two ranks the first one's file."""
+    folder = pathlib.Path(__file__).resolve().parents[2] / "data/dcp/two-ranks"
+    metadata = (folder / ".metadata").read_bytes()
+    for rank in (0, 1):
+        data = (folder / f"__{rank}_0.distcp").read_bytes()
+        yield f"rank-{rank}", part(metadata) + data
+        yield f"called-first-{rank}", part(metadata.replace(f"__{rank}_0".encode(), b"__0_0")) + data
+
+
 def seeds():
     for target, of_target in (
         ("safetensors", safetensors_seeds),
         ("npy", npy_seeds),
         ("npz", npz_seeds),
         ("torch", torch_seeds),
+        ("dcp", dcp_seeds),
     ):
         for name, data in of_target():
             yield target, name, data

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/tensors/dcp_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "analyzers/readers/common/log_files.hpp"
+#include "analyzers/readers/tensors/dcp_metadata.hpp"
+#include "analyzers/readers/tensors/torch_file.hpp"
+#include "analyzers/readers/tensors/zip_archive.hpp"
+#include "halfscope/log/error.hpp"
+#include "halfscope/log/mapped_file.hpp"
+
+namespace halfscope::analyzers::readers::tensors {
+namespace {
+
+namespace fs = std::filesystem;
+using log::NamedTensor;
+using log::printable;
+
+constexpr std::string_view kModule = "torch.distributed.checkpoint.metadata";
+
+/// Copies a box into the tensor that it is of, a row of the last axis at a time.
+void copy_box(const DcpChunk& chunk, const std::vector<std::uint64_t>& size, std::size_t width,
+              const std::byte* from, std::byte* to) {
+  const std::size_t axes = size.size();
+  const std::uint64_t row = chunk.sizes[axes - 1] * width;
+  const std::uint64_t rows =
+      std::accumulate(chunk.sizes.begin(), chunk.sizes.end() - 1, std::uint64_t{1},
+                      [](std::uint64_t a, std::uint64_t b) { return a * b; });
+  std::vector<std::uint64_t> at(axes, 0);
+  for (std::uint64_t i = 0; i < rows; ++i) {
+    std::uint64_t place = 0;
+    for (std::size_t axis = 0; axis < axes; ++axis) {
+      place = place * size[axis] + chunk.offsets[axis] + at[axis];
+    }
+    std::memcpy(to + place * width, from + i * row, row);
+    for (std::size_t axis = axes - 1; axis-- > 0 && ++at[axis] == chunk.sizes[axis];) at[axis] = 0;
+  }
+}
+
+class DcpFile final : public log::TensorFile {
+ public:
+  explicit DcpFile(const log::OpenPath& metadata) : metadata_(metadata) {
+    const log::MappedFile mapped(metadata);
+    DcpMetadata found = read_dcp_metadata(mapped.bytes(), mapped.name());
+    for (DcpTensor& tensor : found.tensors) {
+      std::string wrong = wrong_with(tensor);
+      if (wrong.empty()) {
+        tensors_.push_back(std::move(tensor));
+      } else {
+        skipped_.push_back({std::move(tensor.name), std::move(wrong)});
+      }
+    }
+    // Damage first: a message may have room for one.
+    std::ranges::move(found.skipped, std::back_inserter(skipped_));
+    for (std::size_t i = 0; i < tensors_.size(); ++i) by_name_.emplace(tensors_[i].name, i);
+    for (const DcpTensor& tensor : tensors_) bytes_ += bytes_of(tensor);
+  }
+
+  void for_each(const std::function<void(const NamedTensor&)>& visit) const override {
+    for (const DcpTensor& tensor : tensors_) {
+      visit(*load(tensor));
+      for (const DcpChunk& chunk : tensor.chunks) {
+        file(chunk.file)->leave(chunk.offset, chunk.offset + chunk.length);
+      }
+    }
+  }
+  const std::vector<log::SkippedTensor>& skipped() const override { return skipped_; }
+  std::vector<std::string> names() const override {
+    std::vector<std::string> all;
+    for (const DcpTensor& tensor : tensors_) all.push_back(tensor.name);
+    return all;
+  }
+  std::shared_ptr<const NamedTensor> tensor(std::string_view name) const override {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : load(tensors_[found->second]);
+  }
+  std::optional<NamedTensor> outline(std::string_view name) const override {
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) return std::nullopt;
+    return outline_of(tensors_[found->second]);
+  }
+  std::optional<std::uint64_t> tensor_bytes() const override { return bytes_; }
+  std::string shows_weights() const override {
+    return "is a checkpoint of torch.distributed.checkpoint";
+  }
+
+ private:
+  /// What torch.save wrote of a chunk.
+  struct Piece {
+    std::shared_ptr<const log::TensorFile> file;
+    std::shared_ptr<const NamedTensor> tensor;
+  };
+  /// A tensor, and what holds its values.
+  struct Held {
+    Piece piece;
+    std::vector<std::byte> copied;
+    NamedTensor tensor;
+  };
+
+  static std::uint64_t bytes_of(const DcpTensor& tensor) {
+    return *log::element_count(tensor.size) * tensor.type->width;
+  }
+  static NamedTensor outline_of(const DcpTensor& tensor) {
+    const auto count = static_cast<std::size_t>(*log::element_count(tensor.size));
+    return {tensor.name, tensor.size, {*tensor.type->counted, nullptr, count}};
+  }
+
+  /// Mapped once.
+  std::shared_ptr<const log::MappedFile> file(const std::string& name) const {
+    const std::lock_guard lock(mutex_);
+    auto& mapped = files_[name];
+    if (!mapped) {
+      const fs::path path = metadata_.path.parent_path() / name;
+      mapped = std::make_shared<const log::MappedFile>(metadata_.at(path));
+    }
+    return mapped;
+  }
+
+  /// Throws log::BadInput of what is not the chunk.
+  Piece piece(const DcpTensor& tensor, const DcpChunk& chunk) const {
+    const auto mapped = file(chunk.file);
+    const auto bytes = mapped->bytes();
+    if (chunk.offset > bytes.size() || chunk.length > bytes.size() - chunk.offset ||
+        chunk.length == 0) {
+      throw log::BadInput(fmt::format("{}: holds {} bytes, expected {} from byte {} on",
+                                      mapped->name(), bytes.size(), chunk.length, chunk.offset));
+    }
+    const auto part = bytes.subspan(static_cast<std::size_t>(chunk.offset),
+                                    static_cast<std::size_t>(chunk.length));
+    auto archive = std::make_unique<ZipArchive>(mapped, part, "a tensor that torch.save wrote");
+    if (!is_torch_archive(*archive)) {
+      throw log::BadInput(mapped->name() + ": holds something that torch.save did not write");
+    }
+    Piece found{open_torch(metadata_.path.parent_path() / chunk.file, std::move(archive)), {}};
+    const auto names = found.file->names();
+    if (names.size() == 1) found.tensor = found.file->tensor(names.front());
+    if (!found.tensor || found.tensor->shape != chunk.sizes ||
+        found.tensor->view.dtype != *tensor.type->counted) {
+      throw log::BadInput(fmt::format(
+          "{}: holds {}, expected a tensor of shape {} and dtype {}", mapped->name(),
+          found.tensor
+              ? fmt::format("a tensor of shape {} and dtype {}",
+                            log::shape_text(found.tensor->shape), name_of(found.tensor->view.dtype))
+              : fmt::format("{} tensors", names.size()),
+          log::shape_text(chunk.sizes), tensor.type->dtype));
+    }
+    return found;
+  }
+
+  /// Why a tensor cannot be read; empty: it can.
+  std::string wrong_with(const DcpTensor& tensor) const {
+    for (const DcpChunk& chunk : tensor.chunks) {
+      if (chunk.file.empty() || chunk.file.find('/') != std::string::npos) {
+        return fmt::format("lies in '{}', expected a file of the folder", printable(chunk.file));
+      }
+      try {
+        piece(tensor, chunk);
+      } catch (const log::BadInput& wrong) {
+        return fmt::format("its chunk at {} cannot be read: {}", log::shape_text(chunk.offsets),
+                           wrong.what());
+      }
+    }
+    return "";
+  }
+
+  std::shared_ptr<const NamedTensor> load(const DcpTensor& tensor) const {
+    auto held = std::make_shared<Held>();
+    held->tensor = outline_of(tensor);
+    if (tensor.chunks.size() == 1) {
+      held->piece = piece(tensor, tensor.chunks.front());
+      held->tensor.view.data = held->piece.tensor->view.data;
+    } else {
+      held->copied.resize(static_cast<std::size_t>(bytes_of(tensor)));
+      for (const DcpChunk& chunk : tensor.chunks) {
+        if (*log::element_count(chunk.sizes) == 0) continue;
+        copy_box(chunk, tensor.size, tensor.type->width, piece(tensor, chunk).tensor->view.data,
+                 held->copied.data());
+      }
+      held->tensor.view.data = held->copied.data();
+    }
+    return {held, &held->tensor};
+  }
+
+  log::OpenPath metadata_;
+  std::vector<DcpTensor> tensors_;
+  std::unordered_map<std::string_view, std::size_t> by_name_;  ///< into tensors_
+  std::vector<log::SkippedTensor> skipped_;
+  std::uint64_t bytes_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, std::shared_ptr<const log::MappedFile>> files_;
+};
+
+}  // namespace
+
+bool is_dcp_metadata(const log::OpenPath& path) {
+  return path.path.filename() == ".metadata" &&
+         common::beginning_of(path, 64).find(kModule) != std::string::npos;
+}
+
+std::unique_ptr<log::TensorFile> open_dcp(const log::OpenPath& metadata, std::optional<Dtype>) {
+  return std::make_unique<DcpFile>(metadata);
+}
+
+}  // namespace halfscope::analyzers::readers::tensors

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/tensors/dcp_metadata.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "analyzers/readers/tensors/torch_pickle.hpp"
+#include "halfscope/log/error.hpp"
+
+namespace halfscope::analyzers::readers::tensors {
+namespace {
+
+using Extents = std::vector<std::uint64_t>;
+
+constexpr std::string_view kAdvice =
+    "write the checkpoint again with torch.distributed.checkpoint.save";
+/// So that the chunks of one tensor can be compared with each other.
+constexpr std::size_t kMostChunks = 1 << 14;
+
+/// Whether two boxes of as many axes have an element in common.
+bool overlap(const DcpChunk& a, const DcpChunk& b) {
+  for (std::size_t axis = 0; axis < a.sizes.size(); ++axis) {
+    if (a.offsets[axis] + a.sizes[axis] <= b.offsets[axis] ||
+        b.offsets[axis] + b.sizes[axis] <= a.offsets[axis]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The axis along which boxes lie apart the most.
+std::size_t widest_axis(const std::vector<const DcpChunk*>& chunks) {
+  std::size_t widest = 0, most = 0;
+  for (std::size_t axis = 0; axis < chunks.front()->offsets.size(); ++axis) {
+    std::set<std::uint64_t> offsets;
+    for (const DcpChunk* const chunk : chunks) offsets.insert(chunk->offsets[axis]);
+    if (offsets.size() > most) std::tie(widest, most) = std::pair(axis, offsets.size());
+  }
+  return widest;
+}
+
+/// A chunk that has an element of one before it; null where none has.
+const DcpChunk* overlapping(const std::vector<DcpChunk>& all) {
+  std::vector<const DcpChunk*> chunks;
+  for (const DcpChunk& chunk : all) {
+    if (*log::element_count(chunk.sizes) > 0) chunks.push_back(&chunk);
+  }
+  if (chunks.size() < 2) return nullptr;
+  if (chunks.front()->offsets.empty()) return chunks[1];  // of a tensor of one element
+  const std::size_t axis = widest_axis(chunks);
+  const auto begin = [&](const DcpChunk* chunk) { return chunk->offsets[axis]; };
+  std::ranges::stable_sort(chunks, {}, begin);
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const std::uint64_t end = begin(chunks[i]) + chunks[i]->sizes[axis];
+    for (std::size_t j = i + 1; j < chunks.size() && begin(chunks[j]) < end; ++j) {
+      if (overlap(*chunks[i], *chunks[j])) return chunks[j];
+    }
+  }
+  return nullptr;
+}
+
+bool lies_in(const DcpChunk& chunk, const Extents& size) {
+  if (chunk.offsets.size() != size.size() || chunk.sizes.size() != size.size()) return false;
+  for (std::size_t axis = 0; axis < size.size(); ++axis) {
+    if (chunk.offsets[axis] > size[axis]) return false;
+    if (chunk.sizes[axis] > size[axis] - chunk.offsets[axis]) return false;
+  }
+  return true;
+}
+
+/// Why chunks are not the tensor; empty: they are.
+std::string wrong_with(const DcpTensor& tensor) {
+  const auto elements = log::element_count(tensor.size);
+  if (!elements) return "has a shape that no file can hold";
+  if (tensor.chunks.size() > kMostChunks) {
+    return fmt::format("has {} chunks, expected at most {}", tensor.chunks.size(), kMostChunks);
+  }
+  std::uint64_t held = 0;
+  for (const DcpChunk& chunk : tensor.chunks) {
+    if (!lies_in(chunk, tensor.size)) {
+      return fmt::format("has a chunk of shape {} at {}, outside its shape {}",
+                         log::shape_text(chunk.sizes), log::shape_text(chunk.offsets),
+                         log::shape_text(tensor.size));
+    }
+    if (__builtin_add_overflow(held, *log::element_count(chunk.sizes), &held)) break;
+  }
+  if (const DcpChunk* const second = overlapping(tensor.chunks)) {
+    return fmt::format("has chunks that overlap at {}", log::shape_text(second->offsets));
+  }
+  if (held == *elements) return "";
+  return fmt::format("has chunks of {} elements together, expected {}", held, *elements);
+}
+
+class Reader {
+ public:
+  Reader(const PickleValues& values, std::string place)
+      : values_(values), place_(std::move(place)) {}
+
+  DcpMetadata read() {
+    const auto tensors = field(values_.root, "state_dict_metadata");
+    const auto places = field(values_.root, "storage_data");
+    if (!is_dict(tensors) || !is_dict(places)) {
+      throw log::BadInput(fmt::format(
+          "{}: holds no state_dict_metadata and storage_data, expected the metadata of a "
+          "checkpoint; {}",
+          place_, kAdvice));
+    }
+    take_places(values_.items(*places));
+    DcpMetadata found;
+    const auto items = values_.items(*tensors);
+    for (std::size_t i = 0; i + 1 < items.size(); i += 2)
+      take_tensor(items[i], items[i + 1], found);
+    return found;
+  }
+
+ private:
+  struct Place {
+    std::string file;
+    std::uint64_t offset = 0, length = 0;
+  };
+
+  bool is(std::optional<ValueId> id, ValueKind kind) const {
+    return id && values_.kind(*id) == kind;
+  }
+  bool is_dict(std::optional<ValueId> id) const { return is(id, ValueKind::dict); }
+  std::string_view text_of(ValueId id) const { return values_.texts[values_.values[id].index]; }
+
+  std::optional<ValueId> field(ValueId record, std::string_view name) const {
+    if (values_.kind(record) != ValueKind::dict) return std::nullopt;
+    const auto items = values_.items(record);
+    for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+      if (is(items[i], ValueKind::text) && text_of(items[i]) == name) return items[i + 1];
+    }
+    return std::nullopt;
+  }
+  std::optional<std::uint64_t> number(ValueId record, std::string_view name) const {
+    const auto found = field(record, name);
+    if (!is(found, ValueKind::integer) || values_.values[*found].number < 0) return std::nullopt;
+    return static_cast<std::uint64_t>(values_.values[*found].number);
+  }
+  std::optional<Extents> extents(ValueId record, std::string_view name) const {
+    const auto found = field(record, name);
+    if (!is(found, ValueKind::tuple)) return std::nullopt;
+    Extents all;
+    for (const ValueId id : values_.items(*found)) {
+      if (!is(id, ValueKind::integer) || values_.values[id].number < 0) return std::nullopt;
+      all.push_back(static_cast<std::uint64_t>(values_.values[id].number));
+    }
+    return all;
+  }
+
+  void take_places(std::span<const ValueId> items) {
+    for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+      const auto name = field(items[i], "fqn"), file = field(items[i + 1], "relative_path");
+      const auto offset = number(items[i + 1], "offset"), length = number(items[i + 1], "length");
+      if (!is(name, ValueKind::text) || !is(file, ValueKind::text) || !offset || !length) continue;
+      places_[{std::string(text_of(*name)), extents(items[i], "offset").value_or(Extents())}] = {
+          std::string(text_of(*file)), *offset, *length};
+    }
+  }
+
+  /// The state of TensorProperties begins with its dtype.
+  const TorchType* type_of(ValueId tensor) const {
+    const auto properties = field(tensor, "properties");
+    const auto state = properties ? field(*properties, "") : std::nullopt;
+    const auto items =
+        is(state, ValueKind::tuple) ? values_.items(*state) : std::span<const ValueId>();
+    if (items.empty() || !is(items[0], ValueKind::global)) return nullptr;
+    const TorchGlobal& known = values_.globals[values_.values[items[0]].index];
+    return known.what == TorchName::dtype ? known.type : nullptr;
+  }
+
+  void take_tensor(ValueId key, ValueId described, DcpMetadata& to) const {
+    if (!is(key, ValueKind::text)) return;
+    DcpTensor tensor{std::string(text_of(key)), type_of(described), {}, {}};
+    const auto size = extents(described, "size");
+    const auto chunks = field(described, "chunks");
+    if (!size && !chunks) return;  // bytes: no tensor
+    const auto skip = [&](std::string reason) {
+      to.skipped.push_back({tensor.name, std::move(reason)});
+    };
+    if (!size || !is(chunks, ValueKind::list)) return skip("is described in an unknown way");
+    if (tensor.type == nullptr) return skip("has a dtype that is unknown");
+    tensor.size = *size;
+    for (const ValueId id : values_.items(*chunks)) {
+      const auto offsets = extents(id, "offsets"), sizes = extents(id, "sizes");
+      if (!offsets || !sizes) return skip("has a chunk without offsets and sizes");
+      const auto place = place_of(tensor.name, *offsets);
+      if (place == places_.end()) {
+        return skip(
+            fmt::format("has a chunk at {} of which no place is told", log::shape_text(*offsets)));
+      }
+      const Place& at = place->second;
+      tensor.chunks.push_back({*offsets, *sizes, at.file, at.offset, at.length});
+    }
+    std::string wrong = wrong_with(tensor);
+    if (!wrong.empty()) return skip(std::move(wrong));
+    if (!tensor.type->counted) {
+      return skip(fmt::format("dtype {} {}", tensor.type->dtype, tensor.type->skip));
+    }
+    to.tensors.push_back(std::move(tensor));
+  }
+
+  using Places = std::map<std::pair<std::string, Extents>, Place>;
+  /// A tensor in one piece may be told without its offsets.
+  Places::const_iterator place_of(const std::string& name, const Extents& offsets) const {
+    const auto found = places_.find({name, offsets});
+    const bool first = std::ranges::all_of(offsets, [](std::uint64_t at) { return at == 0; });
+    return found == places_.end() && first ? places_.find({name, {}}) : found;
+  }
+
+  const PickleValues& values_;
+  std::string place_;
+  Places places_;
+};
+
+}  // namespace
+
+DcpMetadata read_dcp_metadata(std::span<const std::byte> pickle, const std::string& place) {
+  const PickleValues values = read_torch_pickle(pickle, place, std::string(kAdvice));
+  return Reader(values, place).read();
+}
+
+}  // namespace halfscope::analyzers::readers::tensors
