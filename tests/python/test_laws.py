@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import subprocess
 from fractions import Fraction
 
@@ -108,6 +109,15 @@ def replayed(folder, *powers):
 
 def all_answers(folder):
     return tensors(folder, "--formats"), ask("recommend", folder), replayed(folder, 0, 30)
+
+
+def names_no_rank(answers):
+    """Without what names one of several ranks."""
+    tensors, advice, *others = answers
+    advice.pop("ranks_compared", None)
+    advice["answer"]["findings"] = [finding for finding in advice["answer"]["findings"]
+                                    if not re.search(r"\bRanks? \d", finding["title"])]
+    return tensors, advice, *others
 
 
 def added_up(*logs):
@@ -238,7 +248,7 @@ def test_ranks_may_change_places_and_add_up(tmp_path, seed):
                             for n, v in values.items()} for step, values in log.items()}
             write(tmp_path / f"{run}/rank-{rank:04d}", shard, rank=rank, world_size=3,
                   sharded=ROLES[1:])
-    assert all_answers(tmp_path / "b") == all_answers(tmp_path / "a")
+    assert names_no_rank(all_answers(tmp_path / "b")) == names_no_rank(all_answers(tmp_path / "a"))
     assert added_up(tmp_path / "a") == added_up(whole)
     assert scales_of(tmp_path / "a") == scales_of(whole)
 
