@@ -13,7 +13,6 @@ import json
 import os
 import pathlib
 import platform
-import resource
 import shutil
 import subprocess
 import sys
@@ -27,24 +26,27 @@ from halfscope import distributed as spread
 
 WORKERS = (1, 2, 4)
 
-def make_ranks(folder, ranks, steps):
-    """A run of so many ranks: one that is simulated, under the numbers of all."""
-    first = folder / "rank-0000"
+def simulate(folder, steps):
     program = os.environ.get("HALFSCOPE_PROGRAM") or shutil.which("halfscope")
     subprocess.run([program, "simulate", "mlp", "--steps", str(steps), "--batch", "4", "--seed", "1",
-                    "--out", first], check=True, stdout=subprocess.DEVNULL)
+                    "--out", folder], check=True, stdout=subprocess.DEVNULL)
+
+
+def make_ranks(first, folder, ranks):
+    """A run of so many ranks: copies of one under their numbers. Its bytes."""
     manifest = json.loads((first / "run.json").read_text())
     manifest.update(world_size=ranks, sharded=["weight_grad"])
     for rank in range(ranks):
         own = folder / f"rank-{rank:04}"
-        if rank:
-            shutil.copytree(first, own)
+        shutil.copytree(first, own)
         (own / "run.json").write_text(json.dumps({**manifest, "rank": rank}))
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def resident():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    """The most bytes that this process held. (ru_maxrss would begin with its parent's.)"""
+    (line,) = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]
+    return int(line.split()[1]) * 1024
 
 
 def count(log, workers):
@@ -74,13 +76,12 @@ def measure(what, log, size, workers):
 def measure_ranks(arguments):
     rows = []
     with tempfile.TemporaryDirectory(prefix="halfscope-bench-") as name:
-        folder = pathlib.Path(name) / "run"
-        size = make_ranks(folder, arguments.ranks, arguments.steps)
-        part = arguments.ranks // 4
-        parts = [(ranks, [folder / f"rank-{rank:04}" for rank in range(ranks)])
-                 for ranks in (part, 2 * part)] + [(arguments.ranks, folder)]
-        for ranks, log in parts:
-            rows.append(measure(f"{ranks} ranks", log, size * ranks // arguments.ranks, 2)[0])
+        simulate(pathlib.Path(name) / "first", arguments.steps)
+        for ranks in (arguments.ranks // 4, arguments.ranks // 2, arguments.ranks):
+            folder = pathlib.Path(name) / f"{ranks}-ranks"
+            size = make_ranks(pathlib.Path(name) / "first", folder, ranks)
+            if ranks < arguments.ranks:
+                rows.append(measure(f"{ranks} ranks", folder, size, 2)[0])
         found = [measure(f"{arguments.ranks} ranks", folder, size, workers) for workers in WORKERS]
         rows += [row for row, _ in found]
         begin = time.perf_counter()

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts a log on a Ray cluster: python count_with_ray.py LOG OUT.hst [SHARDS]
 
-LOG is a path that all nodes see, or a URL. A lost worker's shards are counted again by Ray.
+LOG is a path that all nodes see, or a URL. A lost worker's shards are counted again by Ray. All
+nodes need Halfscope and Ray: pip install ray
 """
 
 import sys
 
-import ray
+try:
+    import ray
+except ImportError:
+    sys.exit("Ray is not installed; install it with: pip install ray")
 
 import halfscope
 
@@ -30,5 +34,7 @@ def main(log, out, shards=16):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) not in (3, 4):
+        sys.exit(__doc__)
     ray.init()
     main(*sys.argv[1:3], *map(int, sys.argv[3:]))

@@ -99,12 +99,19 @@ class Counts:
         return hash(self._data)
 
     def __reduce__(self):
-        return Counts, (self._data,)
+        return _unpickled, (self._data, self._logs)
 
     def __repr__(self):
         logs = [f"{name} ({here} of {of} parts)" for name, here, of in self._logs[:3]]
         more = f" and {len(self._logs) - 3} more" if len(self._logs) > 3 else ""
         return f"<Counts of {', '.join(logs) or 'nothing'}{more}, {self.nbytes:,} bytes>"
+
+
+def _unpickled(data, logs):
+    """As they were: sorted, and without damage."""
+    counts = Counts.__new__(Counts)
+    counts._data, counts._logs = data, logs
+    return counts
 
 
 def _shard(shard):

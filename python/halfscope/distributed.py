@@ -16,6 +16,7 @@ from halfscope._logs import _paths, _selection
 
 _READING = ("roles", "recorded_scale", "read_as", "ranks")
 _RETRIES = 3  # of a part whose worker is lost or fails
+_JOINED = 4
 
 
 def _distributed():
@@ -44,12 +45,11 @@ def _client_or_local(client):
 
 
 def _joined(client, futures):
-    """Two by two, so that no worker holds more than two records and their sum."""
-    while len(futures) > 1:
-        pairs = [futures[i:i + 2] for i in range(0, len(futures), 2)]
-        futures = [client.submit(halfscope.Counts.merged, pair, retries=_RETRIES, pure=False)
-                   for pair in pairs]
-    return futures[0].result()
+    """A few at a time, the last ones here: no worker ever holds all."""
+    while len(futures) > _JOINED:
+        futures = [client.submit(halfscope.Counts.merged, futures[i:i + _JOINED], retries=_RETRIES,
+                                 pure=False) for i in range(0, len(futures), _JOINED)]
+    return halfscope.Counts.merged(client.gather(futures))
 
 
 def _parts(logs, selection):

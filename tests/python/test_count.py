@@ -7,9 +7,9 @@ import os
 import pickle
 import random
 import re
+import shutil
 import signal
 import subprocess
-import threading
 import time
 
 import numpy as np
@@ -77,6 +77,17 @@ def test_a_record_of_ranks_answers_as_they_do(ranks, tmp_path):
         of_record, of_log = (run("analyze", log, *option, "--json", "-")[0]
                              for log in (tmp_path / "all.hst", ranks))
         assert of_record == of_log
+
+
+def test_a_record_of_ranks_without_their_number_answers_as_they_do(ranks, tmp_path):
+    """Manifests that do not say how many ranks there are."""
+    shutil.copytree(ranks, tmp_path / "run")
+    for manifest in (tmp_path / "run").glob("*/run.json"):
+        told = json.loads(manifest.read_text())
+        del told["world_size"]
+        manifest.write_text(json.dumps(told))
+    count(tmp_path / "run", tmp_path / "all.hst")
+    assert answers(tmp_path / "all.hst") == answers(tmp_path / "run")
 
 
 def test_a_record_of_steps_answers_as_they_do(steps, tmp_path):
@@ -347,18 +358,3 @@ def test_dask_gives_the_same(ranks, steps):
             assert dict(by_dask.analyze(ranks, client=client)) == dict(halfscope.analyze(ranks))
             with pytest.raises(halfscope.BadInput, match="no such file"):
                 by_dask.count("nothing-here", client=client)
-
-
-def test_a_lost_worker_changes_nothing(ranks, tmp_path):
-    """A worker is killed in the middle of its first part."""
-    distributed = pytest.importorskip("distributed")
-    from halfscope import distributed as by_dask
-
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        with distributed.Client(cluster) as client:
-            pids = [worker["pid"] for worker in client.run(lambda: {"pid": os.getpid()}).values()]
-            killer = threading.Timer(0.2, os.kill, (pids[0], signal.SIGKILL))
-            killer.start()
-            counts = by_dask.count([ranks] * 1, client=client, shards=64)
-            killer.join()
-            assert counts == halfscope.count(ranks)
