@@ -67,7 +67,7 @@ def measure(what, log, size, workers):
     seconds, held, counts = count(log, workers)
     row = {"what": what, "workers": workers, "bytes": size, "seconds": seconds, "resident": held,
            "record": counts.nbytes}
-    print(f"{what:18} {workers} workers  {size / 1e9:7.2f} GB  {seconds:6.1f} s  "
+    print(f"{what:10} {workers} workers  {size / 1e9:7.2f} GB  {seconds:6.1f} s  "
           f"{size / seconds / 1e6:6.0f} MB/s  worker {held / 1e6:4.0f} MB  record "
           f"{counts.nbytes / 1e6:.2f} MB", flush=True)
     return row, counts
@@ -94,8 +94,8 @@ def measure_ranks(arguments):
 def measure_made(arguments):
     register()
     sizes = [gigabytes for gigabytes in (1, 4, 16, 64) if gigabytes <= arguments.gigabytes]
-    rows = [measure("made bytes", f"made://{size}", size * 4 * Made.size, 2)[0] for size in sizes]
-    rows += [measure("made bytes", f"made://{sizes[-1]}", sizes[-1] * 4 * Made.size, workers)[0]
+    rows = [measure("gradients", f"made://{size}", size * 4 * Made.size, 2)[0] for size in sizes]
+    rows += [measure("gradients", f"made://{sizes[-1]}", sizes[-1] * 4 * Made.size, workers)[0]
              for workers in WORKERS if workers != 2]
     return rows
 
@@ -105,15 +105,17 @@ def plot(rows, file):
     import pandas as pd
 
     data = pd.DataFrame(rows)
-    data["gigabytes"], data["log"] = data.bytes / 1e9, data.what.str.replace(r"\d+ ", "", regex=True)
-    two = data[data.workers == 2].drop_duplicates(["what", "bytes"])
+    data["gigabytes"] = data.bytes / 1e9
+    data["log"] = data.what.where(~data.what.str.endswith("ranks"), "run log of ranks")
+    two = data[data.workers == 2]
     most = data[data.bytes == data.groupby("log").bytes.transform("max")]
-    shared = {"y": alt.Y("seconds", title="seconds", scale=alt.Scale(domainMin=0)),
-              "color": alt.Color("log", title=None)}
+    color = alt.Color("log", title=None, legend=alt.Legend(orient="top"))
     left = alt.Chart(two, title="2 workers").mark_line(point=True).encode(
-        x=alt.X("gigabytes", title="GB counted"), **shared)
+        x=alt.X("gigabytes", title="GB counted", scale=alt.Scale(type="log")),
+        y=alt.Y("seconds", title="seconds", scale=alt.Scale(type="log")), color=color)
     right = alt.Chart(most, title="all of it").mark_line(point=True).encode(
-        x=alt.X("workers:O", title="workers", axis=alt.Axis(labelAngle=0)), **shared)
+        x=alt.X("workers:O", title="workers", axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("seconds", title="seconds"), color=color)
     (left.properties(width=260, height=200) | right.properties(width=160, height=200)).save(file)
 
 

@@ -193,7 +193,8 @@ void read_record(const log::OpenPath& log, const common::TimelineSelection& sele
   const Parts parts = parts_of(opened, record.log, selection);
   require_one_log(opened->shown, record.log, parts, logs_of(opened->file));
   for (const std::string& damage : opened->file.damage()) notes.push_back(damage);
-  if (parts.front().of > 1 && parts.front().manifest()) {
+  const bool ranks = !parts.front().name.empty() && parts.front().manifest();
+  if (ranks) {
     run_log::join_ranks(parts, visit, notes, progress);
   } else {
     note_missing(opened->shown, parts, notes);
