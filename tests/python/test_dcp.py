@@ -64,6 +64,35 @@ def test_folders_of_steps(checkpoint, tmp_path):
     assert len(analyze(run, "--step", "200")[0]["plain"]["steps"]) == 1
 
 
+def test_no_step_is_lost_without_a_word(checkpoint, tmp_path):
+    run = tmp_path / "run"
+    for step in (100, 200):
+        shutil.copytree(checkpoint, run / f"step-{step}")
+    (run / "step-200/.metadata").write_bytes(b"garbage" * 30)
+    told = analyze(run, expect=(1,))[1]
+    assert "step-200/.metadata" in told and "write the checkpoint again" in told
+    (run / "step-200/.metadata").unlink()
+    found, told = analyze(run)
+    assert len(found["plain"]["steps"]) == 1
+    assert "step-200: has files of a checkpoint (.distcp) without its .metadata" in told
+
+
+def test_the_metadata_of_megatron_is_read(checkpoint):
+    data = (checkpoint / ".metadata").read_bytes()
+    theirs = b"megatron.core.dist_checkpointing.strategies.torch"
+    ours = b"torch.distributed.checkpoint.metadata"
+    # The first name alone is of their class; the others fetch ours from the memo, so that it is
+    # written once more.
+    root = data.index(b"\x8c" + bytes([len(ours)]) + ours)
+    name = data.index(b"\x8c\x08Metadata", root)
+    changed = (data[:root] + b"\x8c" + bytes([len(ours)]) + ours + b"\x94" +
+               b"\x8c" + bytes([len(theirs)]) + theirs + b"\x8c\x0dMCoreMetadata" + b"\x94" +
+               data[name + 11:])
+    start = changed.index(b"\x95")
+    (checkpoint / ".metadata").write_bytes(changed[:start] + changed[start + 9:])
+    assert "plain" in analyze(checkpoint)[0]
+
+
 def test_a_part_alone_is_refused(checkpoint):
     told = analyze(checkpoint / "__0_0.distcp", expect=(1,))[1]
     assert "is a part of a checkpoint, expected all of it; name its folder" in told

@@ -133,14 +133,18 @@ class DcpFile final : public log::TensorFile {
     const auto bytes = mapped->bytes();
     if (chunk.offset > bytes.size() || chunk.length > bytes.size() - chunk.offset ||
         chunk.length == 0) {
-      throw log::BadInput(fmt::format("{}: holds {} bytes, expected {} from byte {} on",
-                                      mapped->name(), bytes.size(), chunk.length, chunk.offset));
+      throw log::BadInput(
+          fmt::format("{}: holds {} bytes, expected {} from byte {} on; copy it again",
+                      mapped->name(), bytes.size(), chunk.length, chunk.offset));
     }
     const auto part = bytes.subspan(static_cast<std::size_t>(chunk.offset),
                                     static_cast<std::size_t>(chunk.length));
     auto archive = std::make_unique<ZipArchive>(mapped, part, "a tensor that torch.save wrote");
     if (!is_torch_archive(*archive)) {
-      throw log::BadInput(mapped->name() + ": holds something that torch.save did not write");
+      throw log::BadInput(
+          mapped->name() +
+          ": holds something that torch.save did not write (packed chunks are not read); "
+          "write the checkpoint again without extensions");
     }
     Piece found{open_torch(metadata_.path.parent_path() / chunk.file, std::move(archive)), {}};
     const auto names = found.file->names();
@@ -203,9 +207,20 @@ class DcpFile final : public log::TensorFile {
 
 }  // namespace
 
+bool has_dcp_parts(const fs::path& folder) {
+  std::error_code error;
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (entry->path().extension() == ".distcp") return true;
+  }
+  return false;
+}
+
 bool is_dcp_metadata(const log::OpenPath& path) {
-  return path.path.filename() == ".metadata" &&
-         common::beginning_of(path, 64).find(kModule) != std::string::npos;
+  std::error_code unreadable;
+  return path.path.filename() == ".metadata" && fs::is_regular_file(path.path, unreadable) &&
+         (common::beginning_of(path, 64).find(kModule) != std::string::npos ||
+          has_dcp_parts(path.path.parent_path()));
 }
 
 std::unique_ptr<log::TensorFile> open_dcp(const log::OpenPath& metadata, std::optional<Dtype>) {

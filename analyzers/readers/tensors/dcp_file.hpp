@@ -3,6 +3,7 @@
 // "__0_0.distcp", in which every rank wrote its chunks of the tensors, each by torch.save.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -11,7 +12,10 @@
 
 namespace halfscope::analyzers::readers::tensors {
 
-/// Whether it is the ".metadata" of one, by name and content.
+/// Whether a folder has files of ranks (".distcp").
+bool has_dcp_parts(const std::filesystem::path& folder);
+
+/// Whether it is the ".metadata" of one: by its content, or since files of ranks lie beside it.
 bool is_dcp_metadata(const log::OpenPath& path);
 
 /// The tensors of a checkpoint, by the path of its ".metadata". A tensor in one chunk is mapped,

@@ -161,6 +161,12 @@ std::vector<Found> files_beside(const fs::path& folder, std::optional<std::int64
     if (is_index(path)) indexes.push_back(path);
     if (is_tensor_file(path) || is_torch_file(path)) tensors.push_back(path.path);
   }
+  if (has_dcp_parts(folder) && !fs::exists(folder / ".metadata")) {
+    all.notes.push_back(
+        printable(folder.string()) +
+        ": has files of a checkpoint (.distcp) without its .metadata, as while it is "
+        "written; they are skipped");
+  }
   std::vector<Found> found;
   if (indexes.empty()) {
     for (fs::path& path : tensors) found.push_back({std::move(path), step});

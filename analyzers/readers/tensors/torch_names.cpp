@@ -64,6 +64,8 @@ constexpr Row kNames[] = {
     {"torch", "UntypedStorage", TorchName::storage},
     {kCheckpoint, "Metadata", TorchName::record},
     {kCheckpoint, "MetadataIndex", TorchName::record},
+    {"megatron.core.dist_checkpointing.strategies.torch", "MCoreMetadata", TorchName::record},
+    {"megatron.core.dist_checkpointing.mapping", "MCoreMetadata", TorchName::record},
     {kCheckpoint, "TensorStorageMetadata", TorchName::record},
     {kCheckpoint, "TensorProperties", TorchName::record},
     {kCheckpoint, "ChunkStorageMetadata", TorchName::record},
