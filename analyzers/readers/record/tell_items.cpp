@@ -73,6 +73,14 @@ std::int64_t step_in(std::int64_t step) {
   return step;
 }
 
+/// Of steps, or messages of them.
+std::uint64_t count_in(std::uint64_t count) {
+  if (count > static_cast<std::uint64_t>(common::kLargestStep)) {
+    reject("a count of " + std::to_string(count));
+  }
+  return count;
+}
+
 template <typename T>
 std::optional<T> given(bool has, T value) {
   return has ? std::optional(value) : std::nullopt;
@@ -150,16 +158,16 @@ LogKind kind_of(const proto::Kind& from) {
   kind.skips_at_least = from.skips_at_least();
   kind.scale_tag = from.scale_tag();
   kind.ranks = {from.ranks(), from.ranks_asked(), from.ranks_certain()};
-  kind.perhaps_skipped = from.perhaps_skipped();
+  kind.perhaps_skipped = count_in(from.perhaps_skipped());
   kind.ended_at_minimum = from.ended_at_minimum();
-  kind.counted_from = given(from.has_counted_from(), from.counted_from());
+  kind.counted_from = given(from.has_counted_from(), step_in(from.counted_from()));
   kind.scaler = from.scaler();
   for (const proto::OtherScaler& other : from.other_scalers()) {
     kind.other_scalers.push_back(
-        {other.scaler(), other.messages(), given(other.has_scale_last(), other.scale_last())});
+        {other.scaler(), count_in(other.messages()), given(other.has_scale_last(), other.scale_last())});
   }
-  kind.last_step = given(from.has_last_step(), from.last_step());
-  kind.hysteresis = given(from.has_hysteresis(), from.hysteresis());
+  kind.last_step = given(from.has_last_step(), step_in(from.last_step()));
+  kind.hysteresis = given(from.has_hysteresis(), step_in(from.hysteresis()));
   kind.tool = enumerator(from.tool(), frames::Tool::deepspeed);
   return kind;
 }
@@ -170,7 +178,7 @@ SkippedSteps skipped_of(const proto::Skipped& from) {
     reject("skipped steps that end before they begin");
   return {.first = step_in(from.first()),
           .last = given(from.has_last(), from.last()),
-          .count = {from.at_least(), from.at_most()},
+          .count = {from.at_least(), count_in(from.at_most())},
           .scale_from = given(from.has_scale_from(), from.scale_from()),
           .scale_to = given(from.has_scale_to(), from.scale_to()),
           .scales = {from.scales().begin(), from.scales().end()}};
@@ -191,6 +199,7 @@ bool selects(const Selection& s, const SkippedSteps& steps) {
 void ItemTeller::tell_log_steps(const proto::LogSteps& from) {
   const auto& steps = from.step();
   log_steps_all_.assign(steps.begin(), steps.end());
+  for (const std::int64_t step : log_steps_all_) step_in(step);
   if (!std::ranges::is_sorted(log_steps_all_)) reject("steps that do not ascend");
   log_steps_ = log_steps_all_;
   std::erase_if(log_steps_, [&](auto step) { return !frames::in_steps(selection_, step); });
