@@ -76,9 +76,9 @@ Held held_by_attempts(const std::vector<Skips>& skips) {
   return held;
 }
 
-/// The first step of which a scale is told.
+/// The first step of which a scale is told; beyond all where none is.
 std::int64_t first_told(const underflow::LogFindings& log, const TimelineFacts& facts) {
-  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  std::int64_t first = std::int64_t{1} << 62;
   for (const log::StepScalars& scalars : log.scalars) {
     if (scalars.loss_scale) first = std::min(first, scalars.step);
   }
