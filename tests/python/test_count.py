@@ -358,3 +358,11 @@ def test_dask_gives_the_same(ranks, steps):
             assert dict(by_dask.analyze(ranks, client=client)) == dict(halfscope.analyze(ranks))
             with pytest.raises(halfscope.BadInput, match="no such file"):
                 by_dask.count("nothing-here", client=client)
+
+
+def test_names_need_not_be_utf_8(steps, tmp_path):
+    log = os.fsencode(tmp_path) + b"/d\xfcmps"
+    shutil.copytree(os.fsencode(steps), log)
+    told = subprocess.run([PROGRAM, "count", log, "--out", tmp_path / "all.hst"], capture_output=True)
+    assert told.returncode == 0 and b"protobuf" not in told.stderr
+    run("recommend", tmp_path / "all.hst")

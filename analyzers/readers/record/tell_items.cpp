@@ -163,8 +163,8 @@ LogKind kind_of(const proto::Kind& from) {
   kind.counted_from = given(from.has_counted_from(), step_in(from.counted_from()));
   kind.scaler = from.scaler();
   for (const proto::OtherScaler& other : from.other_scalers()) {
-    kind.other_scalers.push_back(
-        {other.scaler(), count_in(other.messages()), given(other.has_scale_last(), other.scale_last())});
+    kind.other_scalers.push_back({other.scaler(), count_in(other.messages()),
+                                  given(other.has_scale_last(), other.scale_last())});
   }
   kind.last_step = given(from.has_last_step(), step_in(from.last_step()));
   kind.hysteresis = given(from.has_hysteresis(), step_in(from.hysteresis()));
