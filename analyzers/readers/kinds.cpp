@@ -229,11 +229,11 @@ void read_log(const Log& log, const Selection& selection, const Visitor& visit, 
               const Progress& progress) {
   const std::string shown = printable(log.path().string());
   if (log.kinds().empty() && !input::exists(log.path())) {
-    if (shown.find("://") != std::string::npos) {
-      throw BadInput(
-          fmt::format("{0}: is a URL, expected a path; Python reads it: "
-                      "halfscope.count('{0}').save('log.hst')",
-                      shown));
+    if (const std::size_t end = shown.find("://"); end != std::string::npos) {
+      // Without the rest: it may hold a password.
+      throw BadInput(shown.substr(0, end) +
+                     "://...: is a URL, expected a path; Python reads it: "
+                     "halfscope.count(URL).save('log.hst')");
     }
     throw BadInput(shown + ": no such file or folder; check the path");
   }

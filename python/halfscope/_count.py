@@ -146,5 +146,5 @@ def counted(paths, selection, index=1, of=1):
         out = os.path.join(folder, "counts.hst")
         with remote.naming():
             notes = _halfscope.count(remote.logs, selection, index, of, out, remote.source)
-        _log_notes(map(remote.named, notes))
+        _log_notes([*remote.notes, *map(remote.named, notes)])
         return Counts.load(out)

@@ -12,6 +12,7 @@ import re
 import shutil
 import tempfile
 import threading
+import time
 
 from halfscope import _halfscope
 from halfscope._logs import is_remote
@@ -21,13 +22,16 @@ _REQUEST = (1 << 23) // _BLOCK
 _AHEAD = (1 << 26) // _BLOCK  # of files that are read from front to back
 _KEPT = (1 << 20) // _BLOCK  # at a file's beginning: it is looked at again
 _THREADS = 8
-_TRIES = 3
+_PAUSES = (0.5, 2, 8)  # seconds before a range is asked for again
 
 
 def shown(url):
     """The URL without what may be secret: user and password, and what follows a question mark."""
     scheme, _, rest = url.partition("://")
-    host, slash, path = re.split("[?#]", rest)[0].partition("/")
+    rest = rest.partition("?")[0]
+    if scheme.startswith("http"):
+        return f"{scheme}://{rest.rpartition('@')[2].partition('#')[0]}"
+    host, slash, path = rest.partition("/")
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
 
 
@@ -97,14 +101,15 @@ class _File:
                 self._blocks[block] = future
 
     def _fetch(self, begin, end):
-        for left in reversed(range(_TRIES)):
+        for pause in (*_PAUSES, None):
             try:
                 data = self._read(begin, end)
                 break
             except Exception as error:
-                if not left:
+                if pause is None:
                     raise OSError(f"bytes {begin} to {end} do not arrive ({_reason(error)}); "
                                   "check the connection, and start again") from None
+                time.sleep(pause)
         if len(data) != end - begin:
             raise OSError(f"{len(data)} bytes arrived, expected {end - begin} (bytes {begin} to "
                           f"{end}); the file has changed, or its server gives no ranges: copy it "
@@ -134,12 +139,16 @@ def _filesystem(url):
 def _sizes(filesystem, path):
     """{path: bytes} of one file, or of all in a folder and in those below."""
     info = filesystem.info(path)
+    if info.get("mimetype") == "text/html" and not path.endswith(("/", ".html")):
+        path += "/"  # a web server's page of a folder
     if info["type"] == "file" and info.get("size") is not None and not path.endswith("/"):
         return {path: info["size"]}
     sizes = {}
     for name, info in filesystem.find(path, detail=True).items():
         size = info.get("size")
-        sizes[name] = filesystem.info(name)["size"] if size is None else size
+        sizes[name] = filesystem.info(name).get("size") if size is None else size
+        if sizes[name] is None:
+            raise OSError(f"{name} has no size; copy it and name the copy")
     if not sizes:
         raise FileNotFoundError("no such file or folder")
     return sizes
@@ -154,6 +163,8 @@ class Remote:
         self._folder = tempfile.mkdtemp(prefix="halfscope-")
         self._pool = concurrent.futures.ThreadPoolExecutor(_THREADS)
         self._files = {}
+        self._interrupted = None  # by what, while bytes were awaited
+        self.notes = []
         self.renamed = []  # (what paths here begin with, what they are shown with)
         with contextlib.ExitStack() as undo:
             undo.callback(self.close)
@@ -172,7 +183,7 @@ class Remote:
         self.close()
 
     def close(self):
-        self._pool.shutdown(cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def named(self, text):
@@ -187,6 +198,8 @@ class Remote:
         try:
             yield
         except _halfscope.BadInput as error:
+            if self._interrupted is not None:
+                raise self._interrupted from None
             raise _halfscope.BadInput(self.named(str(error))) from None
 
     def _add(self, url):
@@ -198,14 +211,20 @@ class Remote:
         except Exception as error:
             raise _halfscope.BadInput(f"{shown(url)}: cannot be listed ({_reason(error)}); check the "
                                       "URL and your rights") from None
-        above, _, name = shown(url).rstrip("/").rpartition("/")
+        # With the folder that it is in: a rank is a part of that.
+        scheme, _, rest = shown(url).rstrip("/").partition("://")
+        *above, place, name = ["", *rest.split("/")]
         root = os.path.join(self._folder, str(len(self.renamed)), "")
-        self.renamed.append((root, above + "/"))
-        log = os.path.join(root, name)
+        self.renamed.append((root, f"{scheme}://" + "".join(f"{part}/" for part in above if part)))
+        log = os.path.join(root, place, name)
         for remote, size in sizes.items():
             below = remote[len(path.rstrip("/")):].partition("?")[0].split("/")
             if ".." not in below and below[-1:] != [""] or below == [""]:
-                self._place(filesystem, remote, size, os.path.join(log, *below).rstrip("/"))
+                try:
+                    self._place(filesystem, remote, size, os.path.join(log, *below).rstrip("/"))
+                except OSError as error:  # no file can have the name, or another one has it
+                    self.notes.append(f"{shown(url)}: '{'/'.join(below)}' cannot be a file here "
+                                      f"({error.strerror}), and is left out")
         return log
 
     def _place(self, filesystem, remote, size, local):
@@ -227,6 +246,9 @@ class Remote:
                 self._files[path].need(begin, end)
             except OSError as error:
                 return f"{path}: {error}"
+            except BaseException as error:
+                self._interrupted = error
+                return f"{path}: is no longer awaited"
 
     def leave(self, path, begin, end):
         if path in self._files:

@@ -42,6 +42,11 @@ def logs(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    monkeypatch.setattr("halfscope._remote._PAUSES", (0, 0))
+
+
 LOGS = ("dumps", "dumps/step-1.safetensors", "ranks", "megatron.txt", "folder-two-runs", "digits",
         "packed.npz")
 
@@ -92,6 +97,35 @@ def test_a_log_of_a_web_server_is_counted_as_its_copy(name, logs, web, tmp_path)
     url = f"{web.url}/{name}" + "/" * (logs / name).is_dir()
     assert (answer(url, tmp_path, "recommend") ==
             answer(logs / name, tmp_path, "recommend", called=url.rstrip("/")))
+
+
+def test_ranks_add_up_to_their_run(logs, web, bucket):
+    for url in (f"{web.url}/ranks", f"{bucket}/ranks"):
+        counts = halfscope.count(f"{url}/rank-0000/")
+        assert list(counts.logs) == [url] and counts == halfscope.count(f"{url}/")
+
+
+def test_a_folder_of_a_web_server_needs_no_slash(web):
+    assert halfscope.count(f"{web.url}/dumps") == halfscope.count(f"{web.url}/dumps/")
+
+
+def test_keys_that_are_no_file_names_are_left_out(bucket, caplog):
+    import fsspec
+
+    store = fsspec.filesystem("s3")
+    text = (CORPUS / "megatron.txt").read_bytes()
+    for key in ("a.txt", "a.txt/b", "n" * 300):
+        store.pipe_file(f"logs/clash/{key}", text)
+    assert halfscope.count(f"{bucket}/clash").logs
+    assert "cannot be a file here (File name too long), and is left out" in caplog.text
+
+
+def test_an_interrupt_while_bytes_are_awaited_ends_the_call(web, monkeypatch):
+    def interrupted(file, begin, end):
+        raise KeyboardInterrupt
+    monkeypatch.setattr("halfscope._remote._File.need", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        halfscope.count(f"{web.url}/dumps")
 
 
 def test_every_function_takes_urls(web, logs):
@@ -165,6 +199,11 @@ def test_a_file_that_shrinks_is_refused(logs, tmp_path):
         server.fails = cut
         with pytest.raises(halfscope.BadInput, match="the file has changed|do not arrive"):
             halfscope.count(f"{server.url}/step-0.safetensors")
+
+
+def test_the_program_names_the_way_and_no_secret():
+    told = run("analyze", f"https://me:{SECRET}@host/x?key={SECRET}", expect=1)[1]
+    assert "is a URL, expected a path; Python reads it" in told and SECRET not in told
 
 
 @pytest.mark.parametrize("name", ["none", "dumps/none.safetensors"])
