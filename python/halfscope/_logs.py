@@ -87,9 +87,13 @@ def _to_read(logs, steps, tensor, roles, recorded_scale, *options, read_as=None,
     if not any(map(is_remote, paths)):
         return paths, selection
     from halfscope._count import counted
+    from halfscope._remote import shown
 
     wanted = _selection(steps, tensor, roles, recorded_scale, **reading)
     counts = [counted([path], wanted) for path in paths]
+    for path, of_log in zip(paths, counts):
+        if not of_log.logs:
+            raise _halfscope.BadInput(f"{shown(path)}: no recorded step is selected by steps={steps}")
     return _paths(counts), _selection(steps, tensor, None, None, *options)
 
 

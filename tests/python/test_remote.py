@@ -160,6 +160,11 @@ def test_steps_that_are_not_asked_for_stay_where_they_are(web):
     assert read["dumps/step-0.safetensors"] <= MIB and read["dumps/step-2.safetensors"] <= MIB
 
 
+def test_steps_that_are_not_there_are_said(web):
+    with pytest.raises(halfscope.BadInput, match="/dumps: no recorded step is selected by steps=99"):
+        halfscope.analyze(f"{web.url}/dumps", steps=99)
+
+
 def test_reading_options_are_taken_before_counting(web):
     found = halfscope.analyze(f"{web.url}/packed.npz", recorded_scale=2.0**10, roles={"*": "weight"})
     assert [tensor.role for tensor in found.tensors] == ["weight"]
