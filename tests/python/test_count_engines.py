@@ -18,11 +18,15 @@ from log_inputs import PROGRAM, ROOT, run
 
 RANKS, SHARDS = 6, 4
 EXAMPLES = ROOT / "docs/examples"
+EACH_EXAMPLE = pytest.mark.parametrize("name, package", [
+    ("count_with_ray", "ray"), ("count_with_spark", "pyspark")])
 # What stands in for Slurm: the jobs of an array run one after the other, the last one first.
 SBATCH = """#!/bin/sh
 for last; do :; done
 case "$*" in
-*--array=1-64*) for n in $(seq 64 -1 1); do SLURM_ARRAY_TASK_ID=$n sh -ec "$last" >&2; done; echo 7 ;;
+*--array=1-64*)
+  for n in $(seq 64 -1 1); do SLURM_ARRAY_TASK_ID=$n sh -ec "$last" >&2; done
+  echo 7 ;;
 *--dependency=afterok:7*) sh -ec "$last" ;;
 *) exit 1 ;;
 esac
@@ -106,7 +110,7 @@ def test_the_lines_for_slurm_count_as_one_process(log, expected, tmp_path):
     check(tmp_path / "gpt.hst", expected)
 
 
-@pytest.mark.parametrize("name, package", [("count_with_ray", "ray"), ("count_with_spark", "pyspark")])
+@EACH_EXAMPLE
 def test_an_example_names_the_package_that_is_missing(name, package):
     lines = f"import runpy, sys; sys.modules[{package!r}] = None; runpy.run_path(sys.argv[1])"
     done = subprocess.run([sys.executable, "-c", lines, EXAMPLES / f"{name}.py"],
@@ -115,7 +119,7 @@ def test_an_example_names_the_package_that_is_missing(name, package):
     assert f"install it with: pip install {package}" in done.stderr
 
 
-@pytest.mark.parametrize("name, package", [("count_with_ray", "ray"), ("count_with_spark", "pyspark")])
+@EACH_EXAMPLE
 def test_an_example_runs_as_a_program(name, package, log, expected, tmp_path):
     need(package)
     told, counted = ([sys.executable, EXAMPLES / f"{name}.py", *arguments] for arguments in (

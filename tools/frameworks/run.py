@@ -3,9 +3,9 @@
 
 Every framework is installed from the package index into an environment of its own, once; --new
 installs it again. Its tests are those of `./run test` that need it: the recorder, emulate() and
-distributed checkpoints on PyTorch, the recorder's callbacks, and the lines to paste, where a warning
-is a failure; of Ray and Spark, which needs Java, the examples of counting. Ends with 1 where a test
-fails, with 3 where a framework could not be installed."""
+distributed checkpoints on PyTorch, the recorder's callbacks, and the lines to paste, where a
+warning is a failure; of Ray and Spark, which needs Java, the examples of counting. Ends with 1
+where a test fails, with 3 where a framework could not be installed."""
 
 import argparse
 import dataclasses
