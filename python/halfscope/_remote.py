@@ -7,6 +7,7 @@ several at a time, when they are read, and go when they have been counted.
 
 import concurrent.futures
 import contextlib
+import functools
 import os
 import re
 import shutil
@@ -160,8 +161,7 @@ class Remote:
     def __init__(self, logs):
         """Raises BadInput for a URL that cannot be listed, and ImportError where a library is
         missing."""
-        self._folder = tempfile.mkdtemp(prefix="halfscope-")
-        self._pool = concurrent.futures.ThreadPoolExecutor(_THREADS)
+        self._undo = contextlib.ExitStack()
         self._files = {}
         self._interrupted = None  # by what, while bytes were awaited
         self.notes = []
@@ -183,8 +183,19 @@ class Remote:
         self.close()
 
     def close(self):
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._undo.close()
+
+    @functools.cached_property
+    def _folder(self):
+        folder = tempfile.mkdtemp(prefix="halfscope-")
+        self._undo.callback(shutil.rmtree, folder, ignore_errors=True)
+        return folder
+
+    @functools.cached_property
+    def _pool(self):
+        pool = concurrent.futures.ThreadPoolExecutor(_THREADS)
+        self._undo.callback(pool.shutdown, wait=False, cancel_futures=True)
+        return pool
 
     def named(self, text):
         """A message, with URLs in place of this machine's paths."""

@@ -205,9 +205,8 @@ class DcpFile final : public log::TensorFile {
   mutable std::map<std::string, std::shared_ptr<const log::MappedFile>> files_;
 };
 
-}  // namespace
-
-bool has_dcp_parts(const fs::path& folder) {
+/// Whether a folder has files of ranks.
+bool has_parts(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator entry(folder, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
@@ -216,11 +215,13 @@ bool has_dcp_parts(const fs::path& folder) {
   return false;
 }
 
+}  // namespace
+
 bool is_dcp_metadata(const log::OpenPath& path) {
   std::error_code unreadable;
   return path.path.filename() == ".metadata" && fs::is_regular_file(path.path, unreadable) &&
          (common::beginning_of(path, 64).find(kModule) != std::string::npos ||
-          has_dcp_parts(path.path.parent_path()));
+          has_parts(path.path.parent_path()));
 }
 
 std::unique_ptr<log::TensorFile> open_dcp(const log::OpenPath& metadata, std::optional<Dtype>) {

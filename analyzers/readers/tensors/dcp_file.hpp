@@ -3,7 +3,6 @@
 // "__0_0.distcp", in which every rank wrote its chunks of the tensors, each by torch.save.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -11,9 +10,6 @@
 #include "halfscope/log/tensor_file.hpp"
 
 namespace halfscope::analyzers::readers::tensors {
-
-/// Whether a folder has files of ranks (".distcp").
-bool has_dcp_parts(const std::filesystem::path& folder);
 
 /// Whether it is the ".metadata" of one: by its content, or since files of ranks lie beside it.
 bool is_dcp_metadata(const log::OpenPath& path);

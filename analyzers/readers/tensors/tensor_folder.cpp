@@ -156,12 +156,15 @@ std::vector<Found> files_beside(const fs::path& folder, std::optional<std::int64
                                 TensorFolder& all) {
   std::vector<log::OpenPath> indexes;
   std::vector<fs::path> tensors;
+  bool parts = false, metadata = false;  // of a checkpoint that ranks write
   for (fs::path& entry : log::entries(folder, kWanted)) {
+    parts |= entry.extension() == ".distcp";
+    metadata |= entry.filename() == ".metadata";
     const log::OpenPath path(std::move(entry), all.open);
     if (is_index(path)) indexes.push_back(path);
     if (is_tensor_file(path) || is_torch_file(path)) tensors.push_back(path.path);
   }
-  if (has_dcp_parts(folder) && !fs::exists(folder / ".metadata")) {
+  if (parts && !metadata) {
     all.notes.push_back(
         printable(folder.string()) +
         ": has files of a checkpoint (.distcp) without its .metadata, as while it is "

@@ -111,14 +111,15 @@ void read_file(const StepFile& file, const Selection& s, std::optional<frames::U
       read(tensor.view.bytes());
       return;
     }
-    CountedSums counted{tensor.name, file.step, 1.0, tensor.view.count, {}};
-    Frame frame = frame_of(file, tensor, s, unnamed, read, visit.sums ? &counted.sums : nullptr);
-    counted.scale = frame.scale;
+    std::optional<CountedSums> counted;
+    if (visit.sums) counted = CountedSums{tensor.name, file.step, 1.0, tensor.view.count, {}};
+    Frame frame = frame_of(file, tensor, s, unnamed, read, counted ? &counted->sums : nullptr);
+    if (counted) counted->scale = frame.scale;
     const bool guessed =
         frame.role_source == RoleSource::assumed || frame.role_source == RoleSource::file;
     if (guessed && frame.role != Role::optimizer_state) out.guessed = frame.role_source;
     visit.frame(std::move(frame));
-    if (visit.sums) visit.sums(std::move(counted));
+    if (counted) visit.sums(std::move(*counted));
   });
   meter.add(file.bytes - told);
 }
