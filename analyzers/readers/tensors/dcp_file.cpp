@@ -9,12 +9,12 @@
 #include <map>
 #include <mutex>
 #include <numeric>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/tensors/dcp_metadata.hpp"
+#include "analyzers/readers/tensors/listed_file.hpp"
 #include "analyzers/readers/tensors/torch_file.hpp"
 #include "analyzers/readers/tensors/zip_archive.hpp"
 #include "halfscope/log/error.hpp"
@@ -48,7 +48,7 @@ void copy_box(const DcpChunk& chunk, const std::vector<std::uint64_t>& size, std
   }
 }
 
-class DcpFile final : public log::TensorFile {
+class DcpFile final : public ListedFile<DcpTensor> {
  public:
   explicit DcpFile(const log::OpenPath& metadata) : metadata_(metadata) {
     const log::MappedFile mapped(metadata);
@@ -63,7 +63,7 @@ class DcpFile final : public log::TensorFile {
     }
     // Damage first: a message may have room for one.
     std::ranges::move(found.skipped, std::back_inserter(skipped_));
-    for (std::size_t i = 0; i < tensors_.size(); ++i) by_name_.emplace(tensors_[i].name, i);
+    index_names();
     for (const DcpTensor& tensor : tensors_) bytes_ += bytes_of(tensor);
   }
 
@@ -74,21 +74,6 @@ class DcpFile final : public log::TensorFile {
         file(chunk.file)->leave(chunk.offset, chunk.offset + chunk.length);
       }
     }
-  }
-  const std::vector<log::SkippedTensor>& skipped() const override { return skipped_; }
-  std::vector<std::string> names() const override {
-    std::vector<std::string> all;
-    for (const DcpTensor& tensor : tensors_) all.push_back(tensor.name);
-    return all;
-  }
-  std::shared_ptr<const NamedTensor> tensor(std::string_view name) const override {
-    const auto found = by_name_.find(name);
-    return found == by_name_.end() ? nullptr : load(tensors_[found->second]);
-  }
-  std::optional<NamedTensor> outline(std::string_view name) const override {
-    const auto found = by_name_.find(name);
-    if (found == by_name_.end()) return std::nullopt;
-    return outline_of(tensors_[found->second]);
   }
   std::optional<std::uint64_t> tensor_bytes() const override { return bytes_; }
   std::string shows_weights() const override {
@@ -111,7 +96,7 @@ class DcpFile final : public log::TensorFile {
   static std::uint64_t bytes_of(const DcpTensor& tensor) {
     return *log::element_count(tensor.size) * tensor.type->width;
   }
-  static NamedTensor outline_of(const DcpTensor& tensor) {
+  NamedTensor outline_of(const DcpTensor& tensor) const override {
     const auto count = static_cast<std::size_t>(*log::element_count(tensor.size));
     return {tensor.name, tensor.size, {*tensor.type->counted, nullptr, count}};
   }
@@ -178,7 +163,7 @@ class DcpFile final : public log::TensorFile {
     return "";
   }
 
-  std::shared_ptr<const NamedTensor> load(const DcpTensor& tensor) const {
+  std::shared_ptr<const NamedTensor> load(const DcpTensor& tensor) const override {
     auto held = std::make_shared<Held>();
     held->tensor = outline_of(tensor);
     if (tensor.chunks.size() == 1) {
@@ -197,9 +182,6 @@ class DcpFile final : public log::TensorFile {
   }
 
   log::OpenPath metadata_;
-  std::vector<DcpTensor> tensors_;
-  std::unordered_map<std::string_view, std::size_t> by_name_;  ///< into tensors_
-  std::vector<log::SkippedTensor> skipped_;
   std::uint64_t bytes_ = 0;
   mutable std::mutex mutex_;
   mutable std::map<std::string, std::shared_ptr<const log::MappedFile>> files_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analyzers/readers/tensors/element_order.hpp"
+#include "analyzers/readers/tensors/listed_file.hpp"
 #include "analyzers/readers/tensors/torch_state.hpp"
 #include "analyzers/readers/tensors/zip_archive.hpp"
 #include "halfscope/log/error.hpp"
@@ -41,7 +42,15 @@ std::string convert_advice(const std::filesystem::path& path, std::string_view l
 constexpr std::string_view kLoad = "torch.load(\"{}\", weights_only=True)";
 constexpr std::string_view kLoadScript = "torch.jit.load(\"{}\").state_dict()";
 
-class TorchFile final : public log::TensorFile {
+struct Entry {
+  std::string name;
+  Dtype dtype = Dtype::f32;
+  std::vector<std::uint64_t> shape, strides;
+  std::uint64_t count = 0;
+  const std::byte* first = nullptr;  ///< element
+};
+
+class TorchFile final : public ListedFile<Entry> {
  public:
   TorchFile(const std::filesystem::path& path, std::unique_ptr<ZipArchive> archive)
       : archive_(std::move(archive)), advice_(convert_advice(path, kLoad)) {
@@ -61,28 +70,9 @@ class TorchFile final : public log::TensorFile {
     for (NamedTorchTensor& named : state.tensors) {
       add(values, values.tensors[named.tensor], std::move(named.name));
     }
-    for (std::size_t i = 0; i < tensors_.size(); ++i) by_name_.emplace(tensors_[i].name, i);
+    index_names();
   }
 
-  void for_each(const std::function<void(const NamedTensor&)>& visit) const override {
-    for (const Entry& entry : tensors_) visit(*load(entry));
-  }
-  const std::vector<log::SkippedTensor>& skipped() const override { return skipped_; }
-  std::vector<std::string> names() const override {
-    std::vector<std::string> all;
-    all.reserve(tensors_.size());
-    for (const Entry& entry : tensors_) all.push_back(entry.name);
-    return all;
-  }
-  std::shared_ptr<const NamedTensor> tensor(std::string_view name) const override {
-    const auto found = by_name_.find(name);
-    return found == by_name_.end() ? nullptr : load(tensors_[found->second]);
-  }
-  std::optional<NamedTensor> outline(std::string_view name) const override {
-    const auto found = by_name_.find(name);
-    if (found == by_name_.end()) return std::nullopt;
-    return outline_of(tensors_[found->second]);
-  }
   std::optional<std::uint64_t> tensor_bytes() const override { return all_bytes_; }
   std::string shows_weights() const override {
     if (has_parameters_) return "holds a module's state_dict(), or its parameters";
@@ -90,26 +80,18 @@ class TorchFile final : public log::TensorFile {
   }
 
  private:
-  struct Entry {
-    std::string name;
-    Dtype dtype = Dtype::f32;
-    std::vector<std::uint64_t> shape, strides;
-    std::uint64_t count = 0;
-    const std::byte* first = nullptr;  ///< element
-  };
-
   /// A tensor, and its values where they had to be copied.
   struct Held {
     std::vector<std::byte> copied;
     NamedTensor tensor;
   };
 
-  static NamedTensor outline_of(const Entry& entry) {
+  NamedTensor outline_of(const Entry& entry) const override {
     const TensorView view{entry.dtype, nullptr, static_cast<std::size_t>(entry.count)};
     return {entry.name, entry.shape, view};
   }
 
-  std::shared_ptr<const NamedTensor> load(const Entry& entry) const {
+  std::shared_ptr<const NamedTensor> load(const Entry& entry) const override {
     const auto width = static_cast<std::size_t>(format_of(entry.dtype).width / 8);
     const ElementOrder order{entry.shape, entry.strides, width, big_endian_};
     auto held = std::make_shared<Held>();
@@ -248,9 +230,6 @@ class TorchFile final : public log::TensorFile {
   bool big_endian_ = false;
   std::unordered_map<std::string_view, const ZipMember*> by_member_;
   std::unordered_map<const ZipMember*, std::span<const std::byte>> storages_;
-  std::vector<Entry> tensors_;
-  std::unordered_map<std::string_view, std::size_t> by_name_;  ///< into tensors_
-  std::vector<log::SkippedTensor> skipped_;
   bool has_parameters_ = false;
   bool has_groups_ = false;  ///< Optimizer.state_dict() has them, with no tensor where it is SGD's
   std::uint64_t used_ = 0;   ///< bytes of all readable tensors
