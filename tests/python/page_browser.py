@@ -11,6 +11,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
@@ -75,6 +76,11 @@ def open_page(browser, page):
     browser.find_element(By.ID, "open-all").click()
     time.sleep(0.1)  # `toggle` events come a frame later
     wait_until_drawn(browser)
+
+
+def wait_until_copied(browser, button):
+    """It says so for two seconds, when the clipboard has the text."""
+    WebDriverWait(browser, 20, poll_frequency=0.05).until(lambda _: button.text == "Copied")
 
 
 def said_on_console(browser):

@@ -15,7 +15,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from page_browser import (BUILD, bounds, browser, by_exponent, drawn, halfscope, open_page, quiet,
-                          report, requests, said_on_console, views, wait_until_drawn)
+                          report, requests, said_on_console, views, wait_until_copied,
+                          wait_until_drawn)
 
 __all__ = ["browser"]  # a fixture
 
@@ -206,7 +207,7 @@ def test_line_to_paste_is_the_recommended_one(training, logs):
     shown = browser.find_element(By.ID, "paste").text
     assert shown == advice["snippets"]["pytorch"]
     browser.find_element(By.ID, "copy").click()
-    assert browser.find_element(By.ID, "copy").text == "Copied"
+    wait_until_copied(browser, browser.find_element(By.ID, "copy"))
 
 
 def test_nothing_is_wider_than_a_telephone(training):

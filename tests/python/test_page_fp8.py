@@ -2,9 +2,8 @@
 """The heat map of what FP8 turned to zero, in headless Chromium: every cell against the lines of the log."""
 
 import pytest
-from page_browser import browser, halfscope, quiet
+from page_browser import browser, halfscope, quiet, wait_until_copied
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
 
 __all__ = ["browser"]  # a fixture
 
@@ -84,4 +83,4 @@ def test_the_answer_the_line_and_what_is_not_drawn(page):
     assert "fp8_skip_layers" in section.text
     button = section.find_element(By.CSS_SELECTOR, ".paste button")
     button.click()
-    WebDriverWait(page, 2, poll_frequency=0.05).until(lambda _: button.text == "Copied")
+    wait_until_copied(page, button)

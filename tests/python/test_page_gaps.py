@@ -7,7 +7,7 @@ import pytest
 from selenium.webdriver.common.by import By
 
 from page_browser import (BUILD, bounds, browser, by_exponent, drawn, open_page, quiet,
-                          said_on_console, wait_until_drawn)
+                          said_on_console, wait_until_copied, wait_until_drawn)
 
 __all__ = ["browser"]  # a fixture
 
@@ -53,7 +53,7 @@ def test_the_block_stands_between_answer_and_findings(tensorboard):
     assert block.find_element(By.TAG_NAME, "summary").text == "2 more"
     button = block.find_element(By.TAG_NAME, "button")
     button.click()
-    assert button.text == "Copied"
+    wait_until_copied(tensorboard, button)
 
 
 @pytest.mark.parametrize("axis", ["linear", "log"])

@@ -54,7 +54,8 @@ std::vector<GoldenRow> read_golden(const std::filesystem::path& file) {
   return read_rows(file, kMagic, take_row);
 }
 
-GoldenRow row_at(const Place& at, Instruction instruction, Accumulator d, std::uint32_t output) {
+GoldenRow row_at(Place at, Instruction instruction, Accumulator d, std::uint32_t output) {
+  at.operands = shape_of(instruction).operands;
   const auto row = static_cast<int>(output / kColumns),
              column = static_cast<int>(output % kColumns);
   GoldenRow out{instruction, d, at.distribution, Choice::even, {}, {}, 0, 0};

@@ -9,17 +9,53 @@
 #include <filesystem>
 #include <vector>
 
-#include "tensor_core/inputs.hpp"
+#include "tensor_core/rules.hpp"
 
 namespace probe {
 
-enum class Instruction : std::uint8_t { mma_k16, mma_k8, wgmma_k16 };
+enum class Instruction : std::uint8_t {
+  mma_k16,
+  mma_k8,
+  wgmma_k16,
+  mma_k16_bfloat16,
+  mma_k8_bfloat16,
+  wgmma_k16_bfloat16,
+  mma_k32_e4m3,
+  mma_k32_e5m2,
+  wgmma_k32_e4m3,
+  wgmma_k32_e5m2,
+  mma_k32_mixed,
+  wgmma_k32_mixed
+};
 
-inline constexpr std::array<std::string_view, 3> kInstructions = {
-    "mma.sync m16n8k16", "mma.sync m16n8k8", "wgmma m64n8k16"};
+struct InstructionRow {
+  std::string_view name;
+  int rows, products;
+  Operands operands = Operands::binary16;
 
-constexpr int products_of(Instruction i) { return i == Instruction::mma_k8 ? 8 : 16; }
-constexpr int rows_of(Instruction i) { return i == Instruction::wgmma_k16 ? 64 : 16; }
+  constexpr bool is_wgmma() const { return rows == 64; }
+  constexpr bool is_fp8() const { return products == 32; }
+};
+
+/// In the order of Instruction.
+inline constexpr std::array<InstructionRow, 12> kInstructions = {{
+    {"mma.sync m16n8k16", 16, 16},
+    {"mma.sync m16n8k8", 16, 8},
+    {"wgmma m64n8k16", 64, 16},
+    {"mma.sync m16n8k16 of bfloat16", 16, 16, Operands::bfloat16},
+    {"mma.sync m16n8k8 of bfloat16", 16, 8, Operands::bfloat16},
+    {"wgmma m64n8k16 of bfloat16", 64, 16, Operands::bfloat16},
+    {"mma.sync m16n8k32 of e4m3", 16, 32, Operands::e4m3},
+    {"mma.sync m16n8k32 of e5m2", 16, 32, Operands::e5m2},
+    {"wgmma m64n8k32 of e4m3", 64, 32, Operands::e4m3},
+    {"wgmma m64n8k32 of e5m2", 64, 32, Operands::e5m2},
+    {"mma.sync m16n8k32 of e5m2 and e4m3", 16, 32, Operands::e5m2_e4m3},
+    {"wgmma m64n8k32 of e5m2 and e4m3", 64, 32, Operands::e5m2_e4m3},
+}};
+
+constexpr const InstructionRow& shape_of(Instruction i) {
+  return kInstructions[static_cast<std::size_t>(i)];
+}
 inline constexpr int kColumns = 8;
 
 /// Why a row is in the file.
@@ -40,12 +76,17 @@ struct GoldenRow {
   friend bool operator==(const GoldenRow&, const GoldenRow&) = default;
 };
 
+inline std::uint32_t result_of(const Rule& rule, const GoldenRow& row) {
+  return result_of(rule, shape_of(row.instruction).operands, row.accumulator, row.a.data(),
+                   row.b.data(), static_cast<int>(row.a.size()), row.c);
+}
+
 /// Throw std::runtime_error that names the file.
 void write_golden(const std::filesystem::path& file, const std::vector<GoldenRow>& rows);
 std::vector<GoldenRow> read_golden(const std::filesystem::path& file);
 
 /// One output of an instruction: d of (row, column), which is number row * kColumns + column.
-GoldenRow row_at(const Place& at, Instruction instruction, Accumulator d, std::uint32_t output);
+GoldenRow row_at(Place at, Instruction instruction, Accumulator d, std::uint32_t output);
 
 /// Which outputs to keep. `masks[i]` has a bit for each hypothesis that differs from the hardware
 /// at output i; bit 0 is the model. Rows of every mask, rare ones first, then rows at equal

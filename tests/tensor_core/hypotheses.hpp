@@ -7,84 +7,155 @@
 #include <vector>
 
 #include "halfscope/tensor_core/mma.hpp"
+#include "tensor_core/golden.hpp"
+#include "tensor_core/rules.hpp"
 
 namespace probe {
 
 struct Hypothesis {
   std::string name;
-  halfscope::tensor_core::Unit unit;
+  Rule rule;
   /// Published models differ here, so one of these may be right in place of the first.
-  bool open;
+  bool open = false;
 };
 
 inline constexpr std::size_t kMostHypotheses = 32;  // one bit each in a word
 
 namespace detail {
 
+using halfscope::tensor_core::kNoFloor;
 using halfscope::tensor_core::Unit;
 
-/// Every combination of the disagreements, the model itself first.
+struct Floor {
+  const char* name;
+  int value;
+};
+
+inline std::vector<Floor> floors_about(int value) {
+  return {{"floor", value},
+          {"floor one more", value + 1},
+          {"floor one less", value - 1},
+          {"no floor", kNoFloor}};
+}
+
+/// Every combination of the disagreements about D of binary16, the model itself first.
 inline void add_disagreements(std::vector<Hypothesis>& out, const Unit& model) {
-  struct Floor {
-    const char* name;
-    int value;
-  };
-  const Floor floors[] = {{"floor", model.floor16},
-                          {"floor one more", model.floor16 + 1},
-                          {"floor one less", model.floor16 - 1},
-                          {"no floor", halfscope::tensor_core::kNoFloor}};
   for (const bool other_zero : {false, true}) {
     for (const bool other_c : {false, true}) {
-      for (const Floor& floor : floors) {
+      for (const Floor& floor : floors_about(model.floor16)) {
         Unit unit = model;
         unit.floor16 = floor.value;
         unit.negative_zero = model.negative_zero != other_zero;
         unit.normalises_c = model.normalises_c != other_c;
         out.push_back({std::string(floor.name) + (unit.negative_zero ? ", -0" : ", +0") +
                            (unit.normalises_c ? ", subnormal C normalised" : ""),
-                       unit, true});
+                       {unit},
+                       true});
       }
     }
   }
 }
 
-inline void add_wrong(std::vector<Hypothesis>& out, const std::string& name, Unit unit) {
-  out.push_back({name, unit, false});
+/// The same for D of binary32, which only products of bfloat16 can show.
+inline void add_disagreements32(std::vector<Hypothesis>& out, const Unit& model) {
+  for (const bool other_zero : {false, true}) {
+    for (const bool other_overflow : {false, true}) {
+      for (const Floor& floor : floors_about(model.floor32)) {
+        Unit unit = model;
+        unit.floor32 = floor.value;
+        unit.negative_zero = model.negative_zero != other_zero;
+        unit.infinite32 = model.infinite32 != other_overflow;
+        out.push_back({std::string(floor.name) + (unit.negative_zero ? ", -0" : ", +0") +
+                           (unit.infinite32 ? "" : ", never infinity"),
+                       {unit}});
+      }
+    }
+  }
+}
+
+template <typename Change>
+void add_changed(std::vector<Hypothesis>& out, const std::string& name, Change change) {
+  Rule rule = out.front().rule;
+  change(rule.unit);
+  out.push_back({name, rule});
+}
+
+/// What is wrong whatever the operands are.
+inline void add_wrong(std::vector<Hypothesis>& out) {
+  using halfscope::Rounding;
+  add_changed(out, "one bit less", [](Unit& u) { --u.fraction_bits; });
+  add_changed(out, "one bit more", [](Unit& u) { ++u.fraction_bits; });
+  add_changed(out, "two bits more", [](Unit& u) { u.fraction_bits += 2; });
+  for (const int length : {4, 8, 16}) {
+    add_changed(out, "steps of " + std::to_string(length), [=](Unit& u) { u.length = length; });
+  }
+  add_changed(out, "other rounding", [](Unit& u) {
+    u.round16 = Rounding::toward_zero;
+    u.round32 = Rounding::ties_to_even;
+  });
+  add_changed(out, "by way of binary32", [](Unit& u) { u.by_way_of_32 = true; });
+  add_changed(out, "normalised products", [](Unit& u) { u.normalises_products = true; });
+  add_changed(out, "zeros align", [](Unit& u) { u.zeros_align = true; });
+}
+
+inline void add_architectures(std::vector<Hypothesis>& out) {
+  for (const auto& row : halfscope::tensor_core::kArchitectures) {
+    if (row.name == "volta" || row.name == "ampere" || row.name == "hopper") {
+      out.push_back({std::string(row.name), {row.unit}});
+    }
+  }
+}
+
+/// wgmma on FP8.
+inline std::vector<Hypothesis> native_fp8() {
+  using halfscope::tensor_core::kHopper, halfscope::tensor_core::kHopperFp8;
+  std::vector<Hypothesis> out = {{"model", {kHopperFp8}}};
+  add_wrong(out);
+  add_changed(out, "-0", [](Unit& u) { u.negative_zero = true; });
+  add_changed(out, "subnormal C normalised", [](Unit& u) { u.normalises_c = true; });
+  for (const int bits : {0, 9, 11}) {
+    add_changed(out, std::to_string(bits) + " zero bits", [=](Unit& u) { u.zero_bits32 = bits; });
+  }
+  out.push_back({"hopper's steps of binary16", {kHopper}});
+  out.push_back({"by way of binary16, pairs", {kHopper, Fp8::pairs}});
+  return out;
+}
+
+/// mma.sync on FP8: code of the compiler, by way of binary16.
+inline std::vector<Hypothesis> converted_fp8() {
+  using halfscope::tensor_core::kHopper, halfscope::tensor_core::kHopperFp8;
+  std::vector<Hypothesis> out = {{"model", {kHopper, Fp8::pairs}},
+                                 {"by way of binary16, halves", {kHopper, Fp8::halves}},
+                                 {"by way of binary16, from C", {kHopper, Fp8::pairs_from_c}},
+                                 {"native", {kHopperFp8}}};
+  add_changed(out, "one bit less", [](Unit& u) { --u.fraction_bits; });
+  add_changed(out, "one bit more", [](Unit& u) { ++u.fraction_bits; });
+  add_changed(out, "steps of 8", [](Unit& u) { u.length = 8; });
+  return out;
 }
 
 }  // namespace detail
 
-/// Some are the same for some instructions: a longer step than an instruction has products, or what
-/// only one format of D can show.
-inline std::vector<Hypothesis> hypotheses(const halfscope::tensor_core::Unit& model) {
-  using halfscope::Rounding;
+/// Of instructions on binary16 and bfloat16. Some are the same for some instructions: a longer step
+/// than an instruction has products, or what only one format of D can show.
+inline std::vector<Hypothesis> hypotheses(const halfscope::tensor_core::Unit& model,
+                                          Operands operands = Operands::binary16) {
   std::vector<Hypothesis> out;
-  detail::add_disagreements(out, model);
-  out.front().name = "model";
-  auto changed = [&](const std::string& name, auto change) {
-    halfscope::tensor_core::Unit unit = model;
-    change(unit);
-    detail::add_wrong(out, name, unit);
-  };
-  changed("one bit less", [](auto& u) { --u.fraction_bits; });
-  changed("one bit more", [](auto& u) { ++u.fraction_bits; });
-  changed("two bits more", [](auto& u) { u.fraction_bits += 2; });
-  changed("steps of 4", [](auto& u) { u.length = 4; });
-  changed("steps of 8", [](auto& u) { u.length = 8; });
-  changed("steps of 16", [](auto& u) { u.length = 16; });
-  changed("other rounding", [](auto& u) {
-    u.round16 = Rounding::toward_zero;
-    u.round32 = Rounding::ties_to_even;
-  });
-  changed("by way of binary32", [](auto& u) { u.by_way_of_32 = true; });
-  changed("normalised products", [](auto& u) { u.normalises_products = true; });
-  changed("zeros align", [](auto& u) { u.zeros_align = true; });
-  for (const auto& row : halfscope::tensor_core::kArchitectures) {
-    if (row.name == "volta" || row.name == "ampere" || row.name == "hopper") {
-      detail::add_wrong(out, std::string(row.name), row.unit);
-    }
+  if (operands == Operands::bfloat16) {
+    detail::add_disagreements32(out, model);
+  } else {
+    detail::add_disagreements(out, model);
   }
+  out.front().name = "model";
+  detail::add_wrong(out);
+  detail::add_architectures(out);
   return out;
+}
+
+inline std::vector<Hypothesis> hypotheses(const halfscope::tensor_core::Unit& model,
+                                          const InstructionRow& instruction) {
+  if (!instruction.is_fp8()) return hypotheses(model, instruction.operands);
+  return instruction.is_wgmma() ? detail::native_fp8() : detail::converted_fp8();
 }
 
 }  // namespace probe

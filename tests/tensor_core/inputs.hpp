@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs of the Tensor Core probe: every element is a function of its place, by integer arithmetic
-// alone, so that the host and the device make the same ones.
+// Inputs of the Tensor Core probe in binary16: every element is a function of its place, by integer
+// arithmetic alone, so that the host and the device make the same ones. Those of other formats are
+// made from these (operands.hpp).
 #pragma once
 
 #include <array>
@@ -36,11 +37,15 @@ inline constexpr std::array<std::string_view, 12> kDistributions = {
     "signed zeros",  "overflow", "underflow",  "layout of A",  "layout of B", "layout of C"};
 inline constexpr int kRandomDistributions = 9;
 
+/// The format of A and B, or of each.
+enum class Operands : std::uint8_t { binary16, bfloat16, e4m3, e5m2, e5m2_e4m3 };
+
 /// Where an instruction stands. `k` is that of the whole chain, a power of two.
 struct Place {
   Distribution distribution;
   std::uint32_t instruction;
   int k;
+  Operands operands = Operands::binary16;
 };
 
 namespace detail {
@@ -296,23 +301,20 @@ HALFSCOPE_HD constexpr std::uint32_t underflowing_c(Accumulator d, const Words& 
   return c_of(d, half, 0);
 }
 
-}  // namespace detail
-
-/// A[row][k] of an instruction, an encoding of binary16.
-HALFSCOPE_HD constexpr std::uint16_t a_element(const Place& at, int row, int k) {
-  using detail::Role;
-  const detail::Words w = detail::random(at, Role::a, row, k);
+/// A[row][k] of an instruction.
+HALFSCOPE_HD constexpr std::uint16_t half_a(const Place& at, int row, int k) {
+  const Words w = random(at, Role::a, row, k);
   switch (at.distribution) {
-    case Distribution::all_exponents: return detail::all_exponents(at, w.words[0]);
-    case Distribution::near_one: return detail::random_half(w.words[0], 13, 4);
-    case Distribution::subnormals: return detail::subnormals(w);
-    case Distribution::cancellation: return detail::cancelling(at, Role::a, row, k);
-    case Distribution::one_hot: return detail::one_hot(at, Role::a, row, k);
-    case Distribution::specials: return detail::special_half(at, w);
-    case Distribution::signed_zeros: return detail::signed_zero(at, w);
-    case Distribution::overflow: return detail::overflowing(at, Role::a, row, k);
-    case Distribution::underflow: return detail::underflowing(at, Role::a, row, k);
-    case Distribution::layout_a: return detail::counted(row * 16 + k % 16);
+    case Distribution::all_exponents: return all_exponents(at, w.words[0]);
+    case Distribution::near_one: return random_half(w.words[0], 13, 4);
+    case Distribution::subnormals: return subnormals(w);
+    case Distribution::cancellation: return cancelling(at, Role::a, row, k);
+    case Distribution::one_hot: return one_hot(at, Role::a, row, k);
+    case Distribution::specials: return special_half(at, w);
+    case Distribution::signed_zeros: return signed_zero(at, w);
+    case Distribution::overflow: return overflowing(at, Role::a, row, k);
+    case Distribution::underflow: return underflowing(at, Role::a, row, k);
+    case Distribution::layout_a: return counted(row * 16 + k % 16);
     case Distribution::layout_b: return k == row % at.k ? 0x3C00 : 0;
     case Distribution::layout_c:
     case Distribution::count: break;
@@ -321,25 +323,24 @@ HALFSCOPE_HD constexpr std::uint16_t a_element(const Place& at, int row, int k) 
 }
 
 /// B[k][column].
-HALFSCOPE_HD constexpr std::uint16_t b_element(const Place& at, int column, int k) {
-  using detail::Role;
-  const detail::Words w = detail::random(at, Role::b, column, k);
+HALFSCOPE_HD constexpr std::uint16_t half_b(const Place& at, int column, int k) {
+  const Words w = random(at, Role::b, column, k);
   switch (at.distribution) {
-    case Distribution::all_exponents: return detail::all_exponents(at, w.words[0]);
-    case Distribution::near_one: return detail::random_half(w.words[0], 13, 4);
-    case Distribution::subnormals: return detail::subnormals(w);
-    case Distribution::cancellation: return detail::cancelling(at, Role::b, column, k);
-    case Distribution::one_hot: return detail::one_hot(at, Role::b, column, k);
-    case Distribution::specials: return detail::special_half(at, w);
-    case Distribution::signed_zeros: return detail::signed_zero(at, w);
-    case Distribution::overflow: return detail::overflowing(at, Role::b, column, k);
-    case Distribution::underflow: return detail::underflowing(at, Role::b, column, k);
+    case Distribution::all_exponents: return all_exponents(at, w.words[0]);
+    case Distribution::near_one: return random_half(w.words[0], 13, 4);
+    case Distribution::subnormals: return subnormals(w);
+    case Distribution::cancellation: return cancelling(at, Role::b, column, k);
+    case Distribution::one_hot: return one_hot(at, Role::b, column, k);
+    case Distribution::specials: return special_half(at, w);
+    case Distribution::signed_zeros: return signed_zero(at, w);
+    case Distribution::overflow: return overflowing(at, Role::b, column, k);
+    case Distribution::underflow: return underflowing(at, Role::b, column, k);
     case Distribution::layout_a: {
       // Every place of A is selected by some column of some instruction.
       const auto shift = static_cast<int>(at.instruction % static_cast<unsigned>(at.k));
       return k == (column + shift) % at.k ? 0x3C00 : 0;
     }
-    case Distribution::layout_b: return detail::counted(column * 16 + k % 16);
+    case Distribution::layout_b: return counted(column * 16 + k % 16);
     case Distribution::layout_c:
     case Distribution::count: break;
   }
@@ -347,21 +348,19 @@ HALFSCOPE_HD constexpr std::uint16_t b_element(const Place& at, int column, int 
 }
 
 /// C[row][column], an encoding of the accumulator's format.
-HALFSCOPE_HD constexpr std::uint32_t c_element(const Place& at, Accumulator d, int row,
-                                               int column) {
-  const detail::Words w = detail::random(at, detail::Role::c, row, column);
+HALFSCOPE_HD constexpr std::uint32_t half_c(const Place& at, Accumulator d, int row, int column) {
+  const Words w = random(at, Role::c, row, column);
   switch (at.distribution) {
-    case Distribution::all_exponents: return detail::all_exponents_c(at, d, w);
-    case Distribution::near_one:
-      return detail::c_of(d, detail::random_half(w.words[0], 13, 5), w.words[1] | 1);
-    case Distribution::subnormals: return detail::subnormals_c(d, w);
-    case Distribution::cancellation: return detail::cancelling_c(at, d, row, column);
-    case Distribution::one_hot: return detail::one_hot_c(d, w);
-    case Distribution::specials: return detail::special_c(at, d, w);
-    case Distribution::signed_zeros: return detail::signed_zero_c(at, d, w);
-    case Distribution::overflow: return detail::overflowing_c(d, w);
-    case Distribution::underflow: return detail::underflowing_c(d, w);
-    case Distribution::layout_c: return detail::c_of(d, detail::counted(row * 8 + column), 0);
+    case Distribution::all_exponents: return all_exponents_c(at, d, w);
+    case Distribution::near_one: return c_of(d, random_half(w.words[0], 13, 5), w.words[1] | 1);
+    case Distribution::subnormals: return subnormals_c(d, w);
+    case Distribution::cancellation: return cancelling_c(at, d, row, column);
+    case Distribution::one_hot: return one_hot_c(d, w);
+    case Distribution::specials: return special_c(at, d, w);
+    case Distribution::signed_zeros: return signed_zero_c(at, d, w);
+    case Distribution::overflow: return overflowing_c(d, w);
+    case Distribution::underflow: return underflowing_c(d, w);
+    case Distribution::layout_c: return c_of(d, counted(row * 8 + column), 0);
     case Distribution::layout_a:
     case Distribution::layout_b:
     case Distribution::count: break;
@@ -369,4 +368,5 @@ HALFSCOPE_HD constexpr std::uint32_t c_element(const Place& at, Accumulator d, i
   return 0;
 }
 
+}  // namespace detail
 }  // namespace probe

@@ -41,6 +41,9 @@ struct Unit {
   bool negative_zero = false;  ///< a negative sum that rounds to zero gives -0, not +0
   bool normalises_c = false;   ///< a subnormal C has the exponent of its leading bit, not emin
 
+  int zero_bits32 = 0;     ///< D of binary32 is rounded to so many bits less; the lowest are zero
+  bool infinite32 = true;  ///< what is too large for D of binary32 is infinity
+
   // What no hardware is known to do: hypotheses for tests to refute.
   Rounding round16 = Rounding::ties_to_even;
   Rounding round32 = Rounding::toward_zero;
@@ -58,6 +61,9 @@ inline constexpr Unit kTuringBy4 = {.length = 4, .fraction_bits = 24, .floor16 =
 inline constexpr Unit kAmpere = {.length = 8, .fraction_bits = 24, .floor16 = -20, .floor32 = -132};
 inline constexpr Unit kHopper = {
     .length = 16, .fraction_bits = 25, .floor16 = -21, .floor32 = -133};
+
+/// wgmma on E4M3 and E5M2. Its products are too large, or its grid too coarse, to show a floor.
+inline constexpr Unit kHopperFp8 = {.length = 32, .fraction_bits = 13, .zero_bits32 = 10};
 
 struct Architecture {
   std::string_view name;
@@ -103,8 +109,9 @@ HALFSCOPE_HD constexpr int leading_exponent(const Term& t) {
 }
 
 /// Exact; not normalised: its significand is below 4.
-HALFSCOPE_HD constexpr Term product(const Unit& unit, Format in, std::uint32_t a, std::uint32_t b) {
-  const Term x = term(in, a), y = term(in, b);
+HALFSCOPE_HD constexpr Term product(const Unit& unit, Format fa, std::uint32_t a, Format fb,
+                                    std::uint32_t b) {
+  const Term x = term(fa, a), y = term(fb, b);
   Term out = {x.negative != y.negative, x.significand * y.significand, x.last + y.last,
               x.exponent + y.exponent};
   if (unit.normalises_products && out.significand != 0) out.exponent = leading_exponent(out);
@@ -124,15 +131,13 @@ struct Special {
 
   HALFSCOPE_HD constexpr void add_infinity(bool negative) { (negative ? minus : plus) = true; }
 
-  HALFSCOPE_HD constexpr void add_product(Format in, std::uint32_t a, std::uint32_t b) {
-    const auto mask = static_cast<std::uint32_t>(in.magnitude_mask());
-    const auto infinity = static_cast<std::uint32_t>(in.infinity());
-    const std::uint32_t x = a & mask, y = b & mask;
-    if (x < infinity && y < infinity) return;
-    if (x > infinity || y > infinity || x == 0 || y == 0) {
+  HALFSCOPE_HD constexpr void add_product(Format fa, std::uint32_t a, Format fb, std::uint32_t b) {
+    const std::uint64_t x = a & fa.magnitude_mask(), y = b & fb.magnitude_mask();
+    if (x <= fa.largest_finite() && y <= fb.largest_finite()) return;
+    if (is_nan(fa, a) || is_nan(fb, b) || x == 0 || y == 0) {
       nan = true;
     } else {
-      add_infinity(((a ^ b) & in.sign_mask()) != 0);
+      add_infinity(((a & fa.sign_mask()) != 0) != ((b & fb.sign_mask()) != 0));
     }
   }
 
@@ -163,14 +168,23 @@ HALFSCOPE_HD constexpr std::int64_t on_grid(const Term& t, int grid) {
   return t.negative ? -std::int64_t{cut} : std::int64_t{cut};
 }
 
+HALFSCOPE_HD constexpr std::uint32_t rounded32(const Unit& unit, bool negative,
+                                               std::uint64_t magnitude, int grid) {
+  const Format narrow = {kBinary32.precision - unit.zero_bits32, kBinary32.emax,
+                         kBinary32.width - unit.zero_bits32};
+  const Rounded d = round_pack(narrow, negative, magnitude, grid, {.rounding = unit.round32});
+  const std::uint64_t sign = negative ? narrow.sign_mask() : 0;
+  const std::uint64_t bits =
+      d.flags.overflow && unit.infinite32 ? sign | narrow.infinity() : d.bits;
+  if (bits == narrow.sign_mask() && !unit.negative_zero) return 0;
+  return static_cast<std::uint32_t>(bits << unit.zero_bits32);
+}
+
 HALFSCOPE_HD constexpr std::uint32_t rounded(const Unit& unit, Accumulator d, std::int64_t sum,
                                              int grid) {
   const bool negative = sum < 0;
   const auto magnitude = static_cast<std::uint64_t>(negative ? -sum : sum);
-  if (d == Accumulator::binary32) {
-    return static_cast<std::uint32_t>(
-        round_pack(kBinary32, negative, magnitude, grid, {.rounding = unit.round32}).bits);
-  }
+  if (d == Accumulator::binary32) return rounded32(unit, negative, magnitude, grid);
   const Modes modes = {.rounding = unit.round16};
   std::uint64_t bits = 0;
   if (unit.by_way_of_32) {
@@ -186,9 +200,9 @@ HALFSCOPE_HD constexpr std::uint32_t rounded(const Unit& unit, Accumulator d, st
 
 }  // namespace detail
 
-/// D of one step of at most unit.length products a[i] * b[i], on encodings. `In` is the format of a
-/// and b, and has infinities; c and the result are encodings of format_of(d).
-template <Format In = kBinary16>
+/// D of one step of at most unit.length products a[i] * b[i], on encodings of A and B; c and the
+/// result are encodings of format_of(d).
+template <Format A = kBinary16, Format B = A>
 HALFSCOPE_HD constexpr std::uint32_t step(const Unit& unit, Accumulator d, const std::uint16_t* a,
                                           const std::uint16_t* b, int count, std::uint32_t c) {
   const detail::Term start = detail::accumulated(unit, d, c);
@@ -197,27 +211,27 @@ HALFSCOPE_HD constexpr std::uint32_t step(const Unit& unit, Accumulator d, const
   int largest = d == Accumulator::binary16 ? unit.floor16 : unit.floor32;
   if (start.significand != 0 && start.exponent > largest) largest = start.exponent;
   for (int i = 0; i < count; ++i) {
-    special.add_product(In, a[i], b[i]);
-    const detail::Term t = detail::product(unit, In, a[i], b[i]);
+    special.add_product(A, a[i], B, b[i]);
+    const detail::Term t = detail::product(unit, A, a[i], B, b[i]);
     if ((t.significand != 0 || unit.zeros_align) && t.exponent > largest) largest = t.exponent;
   }
   if (special.any()) return special.result(format_of(d));
   const int grid = largest - unit.fraction_bits;
   std::int64_t sum = detail::on_grid(start, grid);
   for (int i = 0; i < count; ++i) {
-    sum += detail::on_grid(detail::product(unit, In, a[i], b[i]), grid);
+    sum += detail::on_grid(detail::product(unit, A, a[i], B, b[i]), grid);
   }
   return detail::rounded(unit, d, sum, grid);
 }
 
 /// D of a chain of steps over `count` products, in their order: what an instruction of that k does,
 /// and instructions one after the other. Missing products of the last step are zeros.
-template <Format In = kBinary16>
+template <Format A = kBinary16, Format B = A>
 HALFSCOPE_HD constexpr std::uint32_t chain(const Unit& unit, Accumulator d, const std::uint16_t* a,
                                            const std::uint16_t* b, int count, std::uint32_t c) {
   for (int first = 0; first < count; first += unit.length) {
     const int left = count - first;
-    c = step<In>(unit, d, a + first, b + first, left < unit.length ? left : unit.length, c);
+    c = step<A, B>(unit, d, a + first, b + first, left < unit.length ? left : unit.length, c);
   }
   return c;
 }

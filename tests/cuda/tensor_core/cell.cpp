@@ -9,7 +9,6 @@
 namespace probe {
 namespace {
 
-using halfscope::tensor_core::Unit;
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
@@ -17,7 +16,7 @@ double seconds_since(Clock::time_point start) {
 }
 
 void launch(const Batch& batch) {
-  if (batch.cell.instruction == Instruction::wgmma_k16) {
+  if (shape_of(batch.cell.instruction).is_wgmma()) {
     launch_wgmma(batch);
   } else {
     launch_mma(batch);
@@ -28,7 +27,8 @@ void launch(const Batch& batch) {
 /// The rows that are kept, from the first batch.
 std::vector<GoldenRow> golden_rows(const Cell& cell, const std::vector<std::uint32_t>& d,
                                    const std::vector<std::uint32_t>& masks, std::size_t most) {
-  const auto of_instruction = static_cast<std::uint32_t>(rows_of(cell.instruction) * kColumns);
+  const auto of_instruction =
+      static_cast<std::uint32_t>(shape_of(cell.instruction).rows * kColumns);
   std::vector<GoldenRow> out;
   for (const Chosen& chosen : choose(masks, most)) {
     const auto output = static_cast<std::uint32_t>(chosen.output);
@@ -45,11 +45,12 @@ std::vector<GoldenRow> golden_rows(const Cell& cell, const std::vector<std::uint
 CellResult run_cell(const Cell& cell, const std::vector<Hypothesis>& hypotheses,
                     const Effort& effort) {
   const Clock::time_point start = Clock::now();
-  std::vector<Unit> units;
-  for (const Hypothesis& hypothesis : hypotheses) units.push_back(hypothesis.unit);
-  const auto on_device = device::copy_of(units);
-  const auto wrong = device::copy_of(std::vector<unsigned long long>(units.size()));
-  const auto of_instruction = static_cast<std::uint32_t>(rows_of(cell.instruction) * kColumns);
+  std::vector<Rule> rules;
+  for (const Hypothesis& hypothesis : hypotheses) rules.push_back(hypothesis.rule);
+  const auto on_device = device::copy_of(rules);
+  const auto wrong = device::copy_of(std::vector<unsigned long long>(rules.size()));
+  const auto of_instruction =
+      static_cast<std::uint32_t>(shape_of(cell.instruction).rows * kColumns);
   const std::uint32_t whole = (std::uint32_t{1} << 24) / static_cast<std::uint32_t>(cell.k);
   const std::uint32_t outputs = static_cast<std::uint32_t>(
       std::max<std::uint64_t>(of_instruction, std::min<std::uint64_t>(whole, effort.outputs)));
@@ -59,7 +60,7 @@ CellResult run_cell(const Cell& cell, const std::vector<Hypothesis>& hypotheses,
                  0,
                  outputs / of_instruction,
                  on_device.get(),
-                 static_cast<int>(units.size()),
+                 static_cast<int>(rules.size()),
                  wrong.get(),
                  d.get(),
                  masks.get()};
@@ -74,7 +75,7 @@ CellResult run_cell(const Cell& cell, const std::vector<Hypothesis>& hypotheses,
     batch.first += batch.count;
     batch.d = batch.masks = nullptr;
   } while (result.outputs < effort.outputs && seconds_since(start) < effort.seconds);
-  for (const unsigned long long n : device::fetch(wrong.get(), units.size())) {
+  for (const unsigned long long n : device::fetch(wrong.get(), rules.size())) {
     result.wrong.push_back(n);
   }
   result.seconds = seconds_since(start);

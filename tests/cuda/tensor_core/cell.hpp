@@ -21,11 +21,11 @@ struct Cell {
 struct Batch {
   Cell cell;
   std::uint32_t first, count;  ///< instructions
-  const halfscope::tensor_core::Unit* units;
-  int unit_count;
-  unsigned long long* wrong;  ///< one a unit: outputs that differ from the hardware's
+  const Rule* rules;
+  int rule_count;
+  unsigned long long* wrong;  ///< one a rule: outputs that differ from the hardware's
   std::uint32_t* d;           ///< one an output; may be null
-  std::uint32_t* masks;       ///< likewise: a bit for each unit that differs
+  std::uint32_t* masks;       ///< likewise: a bit for each rule that differs
 };
 
 /// Asynchronous; throw std::runtime_error where a launch fails.

@@ -39,11 +39,38 @@ __device__ inline Tile tile_in(void* memory, int rows, int k, bool core) {
   return out;
 }
 
-/// Core matrices of 8 columns by 8 values of k, 128 bytes each, one after the other along k.
-__device__ inline int core_index(int column, int k) { return k / 8 * 64 + column * 8 + k % 8; }
+/// The instruction of a kernel, as constants of device code.
+template <Instruction kInstruction>
+struct Shape {
+  static constexpr int kRows = shape_of(kInstruction).rows;
+  static constexpr int kProducts = shape_of(kInstruction).products;
+  static constexpr Operands kOperands = shape_of(kInstruction).operands;
+  static constexpr bool kCore = shape_of(kInstruction).is_wgmma();
+  /// Of a register, of the 16 bytes that are half of an instruction's k.
+  static constexpr int kOfRegister = shape_of(kInstruction).is_fp8() ? 4 : 2;
+  static constexpr int kOfHalf = 4 * kOfRegister;
+};
 
-template <int kRows, bool kCore>
+/// Core matrices of 8 columns by 16 bytes along k, one after the other along k: where an element
+/// is, in elements.
+template <typename S>
+__device__ int core_index(int column, int k) {
+  return k / S::kOfHalf * 8 * S::kOfHalf + column * S::kOfHalf + k % S::kOfHalf;
+}
+
+template <typename S>
+__device__ void put_in_core(const Tile& tile, int column, int k, std::uint16_t b) {
+  const int at = core_index<S>(column, k);
+  if constexpr (S::kOfRegister == 4) {
+    reinterpret_cast<unsigned char*>(tile.b_core)[at] = static_cast<unsigned char>(b);
+  } else {
+    tile.b_core[at] = b;
+  }
+}
+
+template <typename S>
 __device__ void fill(const Tile& tile, const Place& at, Accumulator d) {
+  constexpr int kRows = S::kRows;
   for (int i = static_cast<int>(threadIdx.x); i < kRows * at.k; i += static_cast<int>(blockDim.x)) {
     tile.a[i] = a_element(at, i / at.k, i % at.k);
   }
@@ -51,7 +78,7 @@ __device__ void fill(const Tile& tile, const Place& at, Accumulator d) {
        i += static_cast<int>(blockDim.x)) {
     const int column = i / at.k, k = i % at.k;
     tile.b[i] = b_element(at, column, k);
-    if (kCore) tile.b_core[core_index(column, k)] = tile.b[i];
+    if (S::kCore) put_in_core<S>(tile, column, k, tile.b[i]);
   }
   for (int i = static_cast<int>(threadIdx.x); i < kRows * kColumns;
        i += static_cast<int>(blockDim.x)) {
@@ -65,28 +92,32 @@ __device__ inline int row_of(int output) {
 }
 __device__ inline int column_of(int output) { return lane() % 4 * 2 + output % 2; }
 
-/// Two neighbouring halves of a[row][k...] or b[column][k...], the first one in the low half.
-__device__ inline std::uint32_t pair_at(const std::uint16_t* matrix, int k, int row, int column) {
-  const std::uint16_t* const at = matrix + row * k + column;
-  return std::uint32_t{at[0]} | std::uint32_t{at[1]} << 16;
+/// Neighbours of a[row][k...] or b[column][k...] in a register, the first one in its lowest bits.
+template <typename S>
+__device__ std::uint32_t register_at(const std::uint16_t* matrix, int k, int row, int column) {
+  std::uint32_t out = 0;
+  for (int i = 0; i < S::kOfRegister; ++i) {
+    out |= std::uint32_t{matrix[row * k + column + i]} << (i * 32 / S::kOfRegister);
+  }
+  return out;
 }
 
-/// Counts of one block, by unit and warp.
+/// Counts of one block, by rule and warp.
 using Counts = unsigned[kMostHypotheses];
 
 /// Every thread of a warp calls this.
-template <int kRows>
+template <typename S>
 __device__ void judge(const Batch& batch, const Tile& tile, std::uint32_t instruction,
                       const std::uint32_t (&d)[kOutputsOfThread], Counts& counts) {
   for (int output = 0; output < kOutputsOfThread; ++output) {
     const int row = row_of(output), column = column_of(output);
     const std::size_t place =
-        (std::size_t{instruction} * kRows + static_cast<std::size_t>(row)) * kColumns +
+        (std::size_t{instruction} * S::kRows + static_cast<std::size_t>(row)) * kColumns +
         static_cast<std::size_t>(column);
     std::uint32_t mask = 0;
-    for (int i = 0; i < batch.unit_count; ++i) {
-      const std::uint32_t ours = halfscope::tensor_core::chain(
-          batch.units[i], batch.cell.accumulator, tile.a + row * tile.k, tile.b + column * tile.k,
+    for (int i = 0; i < batch.rule_count; ++i) {
+      const std::uint32_t ours = result_of<format_of_a(S::kOperands), format_of_b(S::kOperands)>(
+          batch.rules[i], batch.cell.accumulator, tile.a + row * tile.k, tile.b + column * tile.k,
           tile.k, tile.c[row * kColumns + column]);
       const bool wrong = ours != d[output];
       if (wrong) mask |= 1U << i;
@@ -98,7 +129,7 @@ __device__ void judge(const Batch& batch, const Tile& tile, std::uint32_t instru
   }
 }
 
-/// Operation: kRows, kCore (does it want b_core?) and run(tile, d), which is given C and leaves D.
+/// Operation: a Shape, and run(tile, d), which is given C and leaves D.
 template <typename Operation>
 __global__ void cell_kernel(Batch batch) {
   extern __shared__ __align__(128) unsigned char memory[];
@@ -107,19 +138,19 @@ __global__ void cell_kernel(Batch batch) {
   counts[warp][lane()] = 0;
   const Tile tile = tile_in(memory, Operation::kRows, batch.cell.k, Operation::kCore);
   for (std::uint32_t i = blockIdx.x; i < batch.count; i += gridDim.x) {
-    const Place at = {batch.cell.distribution, batch.first + i, batch.cell.k};
-    fill<Operation::kRows, Operation::kCore>(tile, at, batch.cell.accumulator);
+    const Place at = {batch.cell.distribution, batch.first + i, batch.cell.k, Operation::kOperands};
+    fill<Operation>(tile, at, batch.cell.accumulator);
     __syncthreads();
     std::uint32_t d[kOutputsOfThread];
     for (int output = 0; output < kOutputsOfThread; ++output) {
       d[output] = tile.c[row_of(output) * kColumns + column_of(output)];
     }
     Operation::run(tile, d);
-    judge<Operation::kRows>(batch, tile, i, d, counts[warp]);
+    judge<Operation>(batch, tile, i, d, counts[warp]);
     __syncthreads();
   }
   const unsigned mine = counts[warp][lane()];
-  if (lane() < batch.unit_count && mine != 0) atomicAdd(&batch.wrong[lane()], mine);
+  if (lane() < batch.rule_count && mine != 0) atomicAdd(&batch.wrong[lane()], mine);
 }
 
 template <typename Operation>

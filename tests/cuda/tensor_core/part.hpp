@@ -12,6 +12,8 @@ bool run_mma(const std::filesystem::path& folder);
 bool run_chains(const std::filesystem::path& folder);
 bool run_tables(const std::filesystem::path& folder);
 bool run_gemm(const std::filesystem::path& folder);
-bool run_wgmma(const std::filesystem::path& folder);  ///< with its chains
+bool run_wgmma(const std::filesystem::path& folder);     ///< with its chains
+bool run_bfloat16(const std::filesystem::path& folder);  ///< mma.sync, wgmma and its chains
+bool run_fp8(const std::filesystem::path& folder);       ///< the same
 
 }  // namespace probe

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // probe_tensor_core FOLDER [PART...]: what this GPU's Tensor Cores compute, against the model of
-// lib/halfscope/tensor_core. Parts, in their order: mma, chains, tables, gemm, wgmma. Each one runs
-// in a process of its own, so that a fault in one leaves the others alone. Ends with 0 where
-// everything is as the model says, 1 where something is not or failed, 2 for bad usage, 3 without a
-// GPU.
+// lib/halfscope/tensor_core. Parts, in their order: mma, chains, tables, gemm, wgmma, bfloat16,
+// fp8. Each one runs in a process of its own, so that a fault in one leaves the others alone. Ends
+// with 0 where everything is as the model says, 1 where something is not or failed, 2 for bad
+// usage, 3 without a GPU.
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,7 +29,8 @@ struct Part {
 constexpr Part kParts[] = {
     {"mma", probe::run_mma, 40},       {"chains", probe::run_chains, 25},
     {"tables", probe::run_tables, 15}, {"gemm", probe::run_gemm, 60},
-    {"wgmma", probe::run_wgmma, 40},
+    {"wgmma", probe::run_wgmma, 40},   {"bfloat16", probe::run_bfloat16, 40},
+    {"fp8", probe::run_fp8, 60},
 };
 
 constexpr const char* kOnly = "--only";  // in this very process
@@ -85,7 +86,8 @@ int run_all(const char* folder, const std::vector<const Part*>& parts) {
 }
 
 int usage() {
-  fmt::print(stderr, "usage: probe_tensor_core FOLDER [mma|chains|tables|gemm|wgmma]...\n");
+  fmt::print(stderr,
+             "usage: probe_tensor_core FOLDER [mma|chains|tables|gemm|wgmma|bfloat16|fp8]...\n");
   return 2;
 }
 
