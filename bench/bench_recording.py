@@ -1,28 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """What halfscope.torch.Recorder adds to a training step, in wall time and in CPU time of all threads.
 
-    bench_recording.py [--json FILE] [--pairs N] [--networks NAME ...] [--threads N]
+    bench_recording.py [--json FILE] [--pairs N] [--networks NAME ...] [--ways NAME ...]
+                       [--threads N] [--device cpu|cuda] [--amp]
 
 Two copies of a network train in turns, one of them recorded. A pair of turns gives a ratio of times,
 so that what else the machine does is in both. Printed are the medians of the pairs with their 95 %
 intervals (of order statistics, by the binomial distribution).
+
+With --device cuda they train on an NVIDIA GPU. A turn ends when the GPU has done all its work, and
+wall time is the measure: the CPU is busy while it waits. --amp: FP16 autocast and a GradScaler.
 """
 
 import argparse
-import contextlib
 import ctypes
+import dataclasses
 import json
 import math
 import pathlib
-import platform
 import statistics
 import tempfile
-import time
+import typing
 
 import recording_peers
 import torch
-from recording_networks import NETWORKS
-from torch import nn
+from recording_networks import LARGE, NETWORKS
+from recording_training import Device
 
 from halfscope.torch import Recorder
 
@@ -37,49 +40,41 @@ def keep_memory():
         mallopt(mmap_threshold, most)
 
 
-def trainer(make):
-    torch.manual_seed(1)
-    model, x, y = make()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-
-    def step():
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(model(x), y).backward()
-        optimizer.step()
-
-    return model, optimizer, step
-
-
-def times_of(step, steps):
-    """(wall, CPU) seconds."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    for _ in range(steps):
-        step()
-    return time.perf_counter() - wall, time.process_time() - cpu
-
-
 def recorder(**settings):
-    return lambda model, optimizer, folder: Recorder(model, optimizer, folder / "run", **settings)
+    return lambda training, folder: Recorder(training.model, training.optimizer, folder / "run",
+                                             scaler=training.scaler, **settings)
 
 
 def peer(look):
-    return lambda model, optimizer, folder: recording_peers.looking_at(model, optimizer, look)
+    return lambda training, folder: recording_peers.looking_at(training.model, training.optimizer,
+                                                               look)
 
 
-def tensorboard(model, optimizer, folder):
+def tensorboard(training, folder):
     look = recording_peers.add_histogram(folder)
-    return look and recording_peers.looking_at(model, optimizer, look)
+    return look and recording_peers.looking_at(training.model, training.optimizer, look)
 
 
-# What is done at a step, and how many steps a turn has.
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """What is done at a step. context: a function of a training and a folder; it returns a context
+    manager, or None where the way cannot be used."""
+
+    context: typing.Callable
+    steps: int = 1      # of a turn
+    gpu_steps: int = 1  # of a turn on a GPU
+
+
 WAYS = {
-    "not recorded": (recorder(every=[-1]), 1),
-    "recorded": (recorder(every=1), 1),
-    "every tenth recorded": (recorder(every=10), 10),
-    "recorded and sampled": (recorder(every=1, sample_every=1), 1),
-    "torch.histc, 64 bins": (peer(recording_peers.histc), 1),
-    "TensorBoard's add_histogram": (tensorboard, 1),
-    "statistics as Transformer Engine's": (peer(recording_peers.statistics), 1),
+    # Ten steps on a GPU: the CPU queues work ahead of the GPU, until something waits for it. A wait
+    # at the end of each step would hide that.
+    "not recorded": Way(recorder(every=[-1]), 1, 10),
+    "recorded": Way(recorder(every=1)),
+    "every tenth recorded": Way(recorder(every=10), 10, 10),
+    "recorded and sampled": Way(recorder(every=1, sample_every=1)),
+    "torch.histc, 64 bins": Way(peer(recording_peers.histc)),
+    "TensorBoard's add_histogram": Way(tensorboard),
+    "statistics as Transformer Engine's": Way(peer(recording_peers.statistics)),
 }
 
 
@@ -101,70 +96,103 @@ def forget_samples(folder):
         sample.unlink()
 
 
-def measure(make, way, pairs, steps):
-    """Of each pair: how much longer a turn took, (wall, CPU) in percent, and wall milliseconds a
-    step. None where the way cannot be used."""
-    model, optimizer, watched = trainer(make)
-    _, _, plain = trainer(make)
+def warm_up(device, plain, watched, steps, folder):
+    """Memory is allocated, kernels are chosen; a GradScaler finds a scale that it keeps."""
+    for _ in range(3 if device.is_gpu else 1):
+        device.times_of(plain.step, 2)
+        device.times_of(watched.step, steps)
+    forget_samples(folder)
+
+
+def measure(device, make, way, pairs, steps):
+    """Of each pair: how much longer a turn took, (wall, CPU) in percent, wall milliseconds a step,
+    and those of a plain step. None where the way cannot be used."""
+    watched, plain = device.training(make), device.training(make)
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        context = way(model, optimizer, pathlib.Path(folder))
+        context = way.context(watched, pathlib.Path(folder))
         if context is None:
             return None
         with context:
-            times_of(plain, 2), times_of(watched, steps)  # memory is allocated, kernels are chosen
+            warm_up(device, plain, watched, steps, folder)
             for pair in range(pairs):
                 order = [plain, watched] if pair % 2 == 0 else [watched, plain]
-                times = {step: times_of(step, steps) for step in order}
+                times = {id(one): device.times_of(one.step, steps) for one in order}
                 forget_samples(folder)
-                (wall, cpu), (wall_more, cpu_more) = times[plain], times[watched]
+                (wall, cpu), (wall_more, cpu_more) = times[id(plain)], times[id(watched)]
                 found.append((100 * (wall_more / wall - 1), 100 * (cpu_more / cpu - 1),
-                              1000 * (wall_more - wall) / steps))
+                              1000 * (wall_more - wall) / steps, 1000 * wall / steps))
     return list(zip(*found))
 
 
-def result_of(make, name, pairs):
-    way, steps = WAYS[name]
-    turns = max(pairs // steps, 20)
-    found = measure(make, way, turns, steps)
+def turns_of(pairs, steps):
+    """A turn of several steps needs fewer; 20 give an interval."""
+    return max(pairs // steps, min(pairs, 20))
+
+
+def result_of(device, make, name, pairs):
+    way = WAYS[name]
+    steps = way.gpu_steps if device.is_gpu else way.steps
+    turns = turns_of(pairs, steps)
+    found = measure(device, make, way, turns, steps)
+    device.free_memory()
     if found is None:
         print(f"{make.__name__}, {name}: cannot be used here")
         return None
-    wall, cpu, milliseconds = found
+    wall, cpu, milliseconds, plain = found
+    (measure_name, value), (other_name, other) = (
+        (("wall", wall), ("cpu", cpu)) if device.is_gpu else (("CPU", cpu), ("wall", wall)))
     result = {"name": f"recorder, {make.__name__}, {name}", "threads": torch.get_num_threads(),
-              "value": statistics.median(cpu), "unit": "% more CPU time", "pairs": turns,
-              "interval": interval(cpu), "wall": statistics.median(wall),
-              "wall_interval": interval(wall), "milliseconds": statistics.median(milliseconds),
-              "torch": torch.__version__}
-    (low, high), (wall_low, wall_high) = result["interval"], result["wall_interval"]
-    print(f"{make.__name__ + ', ' + name:<50} CPU {result['value']:6.1f} % ({low:.1f} to {high:.1f})"
-          f"   wall {result['wall']:6.1f} % ({wall_low:.1f} to {wall_high:.1f})"
-          f"   {result['milliseconds']:.2f} ms a step", flush=True)
+              "value": statistics.median(value), "unit": f"% more {measure_name} time",
+              "pairs": turns, "interval": interval(value), other_name: statistics.median(other),
+              f"{other_name}_interval": interval(other),
+              "milliseconds": statistics.median(milliseconds), "torch": torch.__version__}
+    if device.is_gpu or device.amp:
+        result |= {"plain_milliseconds": statistics.median(plain), "device": device.name(),
+                   "amp": device.amp}
+    print_row(f"{make.__name__}, {name}", cpu, wall, milliseconds, plain if device.is_gpu else None)
     return result
 
 
-def processor():
-    """Its name, where Linux tells it."""
-    with contextlib.suppress(OSError, StopIteration):
-        lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return platform.machine()
+def print_row(title, cpu, wall, milliseconds, plain):
+    (low, high), (wall_low, wall_high) = interval(cpu), interval(wall)
+    of = f" on {statistics.median(plain):.2f}" if plain else ""
+    print(f"{title:<50} CPU {statistics.median(cpu):6.1f} % ({low:.1f} to {high:.1f})"
+          f"   wall {statistics.median(wall):6.1f} % ({wall_low:.1f} to {wall_high:.1f})"
+          f"   {statistics.median(milliseconds):.2f}{of} ms a step", flush=True)
 
 
-def main():
-    names = [make.__name__ for make in NETWORKS]
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json")
     parser.add_argument("--pairs", type=int, default=200)
-    parser.add_argument("--networks", nargs="+", choices=names, default=names)
+    names, large = [make.__name__ for make in NETWORKS + LARGE], [make.__name__ for make in LARGE]
+    parser.add_argument("--networks", nargs="+", choices=names,
+                        help="default: all; on a CPU all but " + ", ".join(large))
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), metavar="NAME",
+                        help="rows of a network: " + "; ".join(WAYS) + ". Default: all")
     parser.add_argument("--threads", type=int, help="of PyTorch; default: its own choice")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--amp", action="store_true", help="FP16 autocast and a GradScaler")
     options = parser.parse_args()
+    device = Device(options.device, options.amp)
+    if device.missing():
+        parser.error(device.missing())
+    return options, device
+
+
+def main():
+    options, device = arguments()
     keep_memory()
     if options.threads:
         torch.set_num_threads(options.threads)
-    print(f"PyTorch {torch.__version__}, {processor()}, {torch.get_num_threads()} threads")
-    chosen = [make for make in NETWORKS if make.__name__ in options.networks]
-    results = [result_of(make, name, options.pairs) for make in chosen for name in WAYS]
+    print(f"PyTorch {torch.__version__}, {device.name()}, {torch.get_num_threads()} threads"
+          + (", FP16 autocast" if device.amp else ""))
+    chosen = NETWORKS + LARGE if device.is_gpu else NETWORKS
+    if options.networks:
+        chosen = [make for make in NETWORKS + LARGE if make.__name__ in options.networks]
+    results = [result_of(device, make, name, options.pairs) for make in chosen
+               for name in WAYS if name in options.ways]
     if options.json:
         text = json.dumps([result for result in results if result], indent=1)
         pathlib.Path(options.json).write_text(text, encoding="utf-8")

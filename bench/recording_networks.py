@@ -41,6 +41,32 @@ def gpt():
     return Gpt(65, 128, 4, 4, 64), tokens, tokens.roll(-1, 1).flatten()
 
 
+class Gpt2(Gpt):
+    """With GPT-2's first weights, and one embedding for input and output."""
+
+    # Else PyTorch 2 looks at every call whether the mask is causal, and waits for the GPU.
+    causal = {"is_causal": True} if torch.__version__ >= "2" else {}
+
+    def __init__(self, *shape):
+        super().__init__(*shape)
+        self.head.weight = self.words.weight
+        for weight in self.parameters():
+            if weight.dim() > 1:
+                nn.init.normal_(weight, std=0.02)
+
+    def forward(self, tokens):
+        x = self.words(tokens) + self.places(self.place)
+        for block in self.blocks.layers:
+            x = block(x, self.future, **self.causal)
+        return self.head(self.norm(x)).flatten(0, 1)
+
+
+def gpt2_small():
+    """124 M weights: 12 blocks, 768 wide; 8 sequences of 512 tokens. A step is 3 TFLOP."""
+    tokens = torch.randint(50257, (8, 512))
+    return Gpt2(50257, 768, 12, 12, 512), tokens, tokens.roll(-1, 1).flatten()
+
+
 class Block(nn.Module):
     def __init__(self):
         super().__init__()
@@ -64,3 +90,5 @@ def perceptron():
 
 
 NETWORKS = (convolutions, gpt, wide_block, perceptron)
+LARGE = (gpt2_small,)  # on a CPU only where it is asked for
+OPTIMIZERS = {gpt2_small: lambda parameters: torch.optim.AdamW(parameters, lr=3e-4)}  # others: SGD

@@ -4,6 +4,7 @@ documentation says they compute, on the same tensors as the recorder's at a reco
 their gradients, activations and theirs)."""
 
 import contextlib
+import math
 
 import torch
 
@@ -12,6 +13,8 @@ def histc(tensor, name):
     """64 bins from the least to the largest value, as wandb.watch keeps them."""
     flat = tensor.detach().flatten().float()
     low, high = flat.min().item(), flat.max().item()
+    if not math.isfinite(high - low):  # of a step that a GradScaler skips: it has no bins
+        return None
     return torch.histc(flat, bins=64, min=low, max=high).tolist()
 
 

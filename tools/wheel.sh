@@ -2,7 +2,9 @@
 # shellcheck shell=bash disable=SC2154,SC2164,SC2030,SC2031
 # ./run wheel: build/wheel has the Python package as wheels that need nothing of the machine but glibc
 # and libgcc_s, and as source. One is for Debian 12's Python 3.11, one for 3.12 and later: the stable
-# ABI, with the headers of Debian 13. Sourced by ./run, which sets $root and $venv.
+# ABI, with the headers of Debian 13. Where the CUDA compiler is found, they have the GPU's code: CUDA's
+# runtime is linked into them, and a driver is looked for when a GPU is asked for. Sourced by ./run,
+# which sets $root and $venv.
 
 readonly wheel_folder=$root/build/wheel wheel_debian=$root/build/wheel-debian
 readonly wheel_source=$root/build/wheel-source wheel_others=$root/build/wheel-others
@@ -122,6 +124,7 @@ wheel_pip() {
   wheel_log "$1" "$venv/bin/python" -m pip wheel --no-build-isolation --no-deps --wheel-dir "$1" \
     --config-settings build-dir=build \
     --config-settings "cmake.define.HALFSCOPE_WERROR=${HALFSCOPE_WERROR:-OFF}" \
+    --config-settings cmake.define.HALFSCOPE_CUDA=AUTO \
     --config-settings "cmake.define.HALFSCOPE_STATIC_LIBRARIES=$wheel_debian/lib" "${@:2}" .
 }
 

@@ -24,6 +24,7 @@ void bind_arrays(nanobind::module_& module);    ///< the emulator on arrays
 void bind_alerts(nanobind::module_& module);    ///< --fail-if on a log under way
 void bind_gathered(nanobind::module_& module);  ///< what a recorder keeps of a tensor
 void bind_torch_tensors(nanobind::module_& module);  ///< PyTorch's tensors, where they are
+void bind_device_count(nanobind::module_& module);   ///< those on a GPU, where built with CUDA
 void bind_emulate(nanobind::module_& module);        ///< rounding in place, loss scaling at work
 
 }  // namespace halfscope::python

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "bindings.hpp"
@@ -29,14 +30,6 @@ std::uint64_t finite_in(const BinadeTable& table) {
 Dtype wider(Dtype a, Dtype b) {
   if (a == b) return a;
   return a == Dtype::f64 || b == Dtype::f64 ? Dtype::f64 : Dtype::f32;
-}
-
-/// As largest_magnitude() of the elements of a table; empty where there are none.
-std::optional<double> largest_in(const BinadeTable& table) {
-  if (table.specials().nan != 0) return std::numeric_limits<double>::quiet_NaN();
-  if (table.infinities() != 0) return std::numeric_limits<double>::infinity();
-  if (const std::optional<Magnitude> m = table.largest()) return to_double(*m);
-  return table.specials().zero != 0 ? std::optional(0.0) : std::nullopt;
 }
 
 /// Adds what a torch tensor holds now. Returns its largest magnitude, or None where it has no
@@ -71,9 +64,23 @@ Gathered gathered_of(const BinadeTable& table, const std::string& dtype, Gathere
 
 }  // namespace
 
+Gathered& settled(Gathered& gathered) {
+  nb::gil_scoped_release release;
+  gathered.settle();
+  return gathered;
+}
+
+std::optional<double> largest_in(const BinadeTable& table) {
+  if (table.specials().nan != 0) return std::numeric_limits<double>::quiet_NaN();
+  if (table.infinities() != 0) return std::numeric_limits<double>::infinity();
+  if (const std::optional<Magnitude> m = table.largest()) return to_double(*m);
+  return table.specials().zero != 0 ? std::optional(0.0) : std::nullopt;
+}
+
 std::uint64_t Gathered::finite() const { return finite_in(all_.table); }
 
 void Gathered::add(Piece&& piece) {
+  settle();
   shapes_.push_back(std::move(piece.shape));
   if (shapes_.size() == 1) {
     all_ = std::move(piece);
@@ -86,7 +93,21 @@ void Gathered::add(Piece&& piece) {
   if (all_.computed != piece.computed) all_.computed.reset();
 }
 
-void Gathered::join(const Gathered& later) {
+void Gathered::add_later(Piece&& piece, Counts counts, std::size_t index) {
+  waiting_.push_back({std::move(piece), std::move(counts), index});
+}
+
+void Gathered::settle() {
+  std::vector<Waiting> waiting = std::exchange(waiting_, {});
+  for (Waiting& one : waiting) {
+    std::tie(one.piece.table, one.piece.moments) = one.counts.get()[one.index];
+    add(std::move(one.piece));
+  }
+}
+
+void Gathered::join(Gathered& later) {
+  settle();
+  later.settle();
   if (later.shapes_.empty()) return;
   if (shapes_.empty()) {
     *this = later;
@@ -124,11 +145,13 @@ void bind_gathered(nb::module_& module) {
       .def_static("of", &gathered_of, "table"_a, "dtype"_a, "shape"_a, "mean"_a, "sum_squares"_a,
                   "computed"_a = nb::none())
       .def("add", &add_torch, "tensor"_a, "computed"_a.none())
-      .def("join", &Gathered::join, "later"_a)
+      .def(
+          "join", [](Gathered& self, Gathered& later) { settled(self).join(settled(later)); },
+          "later"_a)
       .def("keep", &Gathered::keep, "values"_a)
       .def_prop_ro("kept", &Gathered::kept)
-      .def_prop_ro("pieces", &Gathered::pieces)
-      .def_prop_ro("shape", &Gathered::shape);
+      .def_prop_ro("pieces", [](Gathered& self) { return settled(self).pieces(); })
+      .def_prop_ro("shape", [](Gathered& self) { return settled(self).shape(); });
 }
 
 }  // namespace halfscope::python

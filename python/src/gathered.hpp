@@ -5,12 +5,17 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <future>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "halfscope/table/count/count.hpp"
 
 namespace halfscope::python {
+
+/// As largest_magnitude() of the elements of a table; empty where there are none.
+std::optional<double> largest_in(const BinadeTable& table);
 
 /// One tensor of one step, in as many pieces as it was seen: several calls of a module, several
 /// microbatches. Their tables add. It keeps the values that it is given to keep.
@@ -25,9 +30,16 @@ class Gathered {
     Shape shape;
   };
 
+  /// Tables and moments that are there when they are asked for; the asking waits.
+  using Counts = std::shared_future<std::vector<std::pair<BinadeTable, Moments>>>;
+
   void add(Piece&& piece);
+  /// A piece whose table and moments are counts.get()[index].
+  void add_later(Piece&& piece, Counts counts, std::size_t index);
+  /// Waits for what was added by add_later(); all others but kept() do without it.
+  void settle();
   /// Adds the pieces of another one.
-  void join(const Gathered& later);
+  void join(Gathered& later);
   void keep(nanobind::object values) { kept_.push_back(std::move(values)); }
 
   const std::vector<nanobind::object>& kept() const { return kept_; }
@@ -45,10 +57,20 @@ class Gathered {
   std::uint64_t finite() const;
   double sum() const { return sum_.value_or(all_.moments.mean * static_cast<double>(finite())); }
 
+  struct Waiting {
+    Piece piece;
+    Counts counts;
+    std::size_t index;
+  };
+
   Piece all_;  ///< its mean is that of the piece that came last
+  std::vector<Waiting> waiting_;
   std::vector<Shape> shapes_;
   std::optional<double> sum_;  ///< of several pieces
   std::vector<nanobind::object> kept_;
 };
+
+/// Waits for what it lacks, without the GIL.
+Gathered& settled(Gathered& gathered);
 
 }  // namespace halfscope::python

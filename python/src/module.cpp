@@ -65,5 +65,8 @@ NB_MODULE(_halfscope, module) {
   halfscope::python::bind_arrays(module);
   halfscope::python::bind_alerts(module);
   halfscope::python::bind_torch_tensors(module);
+#ifdef HALFSCOPE_HAS_CUDA
+  halfscope::python::bind_device_count(module);
+#endif
   halfscope::python::bind_emulate(module);
 }

@@ -79,7 +79,7 @@ void write_tensors(log::RunLogWriter& writer, std::int64_t step, const nb::list&
   auto record = records.begin();
   for (const nb::handle item : tensors) {
     const auto fields = nb::cast<nb::tuple>(item);
-    const auto& gathered = nb::cast<const Gathered&>(fields[1]);
+    const Gathered& gathered = settled(nb::cast<Gathered&>(fields[1]));
     record->name = nb::cast<std::string>(fields[0]);
     record->step = step;
     record->shape = gathered.shape();

@@ -32,9 +32,10 @@ struct Torch {
                                                          {module.attr("float16"), Dtype::f16},
                                                          {module.attr("bfloat16"), Dtype::bf16},
                                                          {module.attr("float64"), Dtype::f64}}};
-  nb::object is_cpu = interned("is_cpu"), layout = interned("layout"), dtype = interned("dtype"),
-             shape = interned("shape"), is_contiguous = interned("is_contiguous"),
-             data_ptr = interned("data_ptr"), numel = interned("numel");
+  nb::object is_cpu = interned("is_cpu"), is_cuda = interned("is_cuda"),
+             layout = interned("layout"), dtype = interned("dtype"), shape = interned("shape"),
+             is_contiguous = interned("is_contiguous"), data_ptr = interned("data_ptr"),
+             numel = interned("numel");
 
   static const Torch& get() {
     static const Torch* const torch = new Torch();
@@ -76,11 +77,12 @@ std::optional<Dtype> dtype_of_torch(nb::handle dtype) {
   return std::nullopt;
 }
 
-std::optional<TensorView> view_of_torch(nb::handle tensor) {
+std::optional<TensorView> view_of_torch(nb::handle tensor, Memory memory) {
   const Torch& torch = Torch::get();
   const nb::handle type = tensor.type();
   if (!type.is(torch.tensor) && !type.is(torch.parameter)) return std::nullopt;
-  if (!nb::getattr(tensor, torch.is_cpu).is(Py_True)) return std::nullopt;
+  const nb::object& there = memory == Memory::cpu ? torch.is_cpu : torch.is_cuda;
+  if (!nb::getattr(tensor, there).is(Py_True)) return std::nullopt;
   if (!nb::getattr(tensor, torch.layout).is(torch.strided)) return std::nullopt;
   if (!tensor.attr(torch.is_contiguous)().is(Py_True)) return std::nullopt;
   const nb::object stored = nb::getattr(tensor, torch.dtype);

@@ -13,10 +13,12 @@
 
 namespace halfscope::python {
 
-/// The values of a torch.Tensor or Parameter that has them in CPU memory in C order; empty for all
+enum class Memory : std::uint8_t { cpu, cuda };
+
+/// The values of a torch.Tensor or Parameter that has them in this memory in C order; empty for all
 /// others. They lie there as long as the tensor lives. Throws TypeError for a dtype without a
 /// table.
-std::optional<TensorView> view_of_torch(nanobind::handle tensor);
+std::optional<TensorView> view_of_torch(nanobind::handle tensor, Memory memory = Memory::cpu);
 
 std::vector<std::uint64_t> torch_shape(nanobind::handle tensor);
 

@@ -2,6 +2,7 @@
 """The recorder where it is used: FP16 autocast and PyTorch's own GradScaler on a GPU."""
 
 import json
+import math
 
 import pytest
 
@@ -10,7 +11,9 @@ torch = pytest.importorskip("torch")
 from small_runs import half_ulp  # noqa: E402
 
 import halfscope  # noqa: E402
-from halfscope.torch import Recorder, emulate  # noqa: E402
+from halfscope import _halfscope  # noqa: E402
+from halfscope.torch import Recorder, emulate, gpu, tensors  # noqa: E402
+from halfscope.torch.tensors import gather_each, largest_of, largest_of_each  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 
@@ -124,3 +127,55 @@ def test_emulation_runs_on_a_gpu(tmp_path, read_log):
             run.backward(torch.nn.functional.cross_entropy(outputs, targets))
             optimizer.step()
     assert read_log(tmp_path / "run").tables["weight_grad/0.weight", 2]["source_dtype"] == "F16"
+
+
+def values_of_all_kinds(dtype, count):
+    values = torch.randn(count, generator=torch.Generator().manual_seed(count)) * 2.0**-12
+    values[::7] *= 2.0**-10
+    values[::11] = 0.0
+    values[5::97] = float("inf")
+    values[6::101] = float("-inf")
+    values[7::103] = float("nan")
+    values[8::107] = -0.0
+    return values.to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_tables_of_the_gpu_are_those_of_the_cpu(tmp_path, read_log, dtype):
+    writer = _halfscope.RunLogWriter(str(tmp_path / "run"), json.dumps(
+        {"scaled": False, "rank": 0, "world_size": 1, "sharded": [], "about": {}}))
+    written, sizes = [], [0, 1, 3, 1000, (1 << 17) + 3]
+    for on_gpu in (False, True):
+        gathered = [_halfscope.Gathered() for _ in sizes]
+        pieces = [(one, values_of_all_kinds(dtype, count), None)
+                  for one, count in zip(gathered, sizes)]
+        if on_gpu:
+            pieces = [(one, tensor.cuda(), None) for one, tensor, _ in pieces]
+        magnitudes = gather_each(pieces)
+        (again,) = gather_each(pieces[-1:])  # a second piece of the last one
+        assert largest_of([magnitudes[1]]) == largest_of([tensors.largest(pieces[1][1])])
+        assert math.isnan(largest_of([again]))
+        written += [(f"weight/{on_gpu}-{size}", one, False, 1.0)
+                    for one, size in zip(gathered, sizes)]
+    writer.write_tensors(0, written)
+    tables = read_log(tmp_path / "run").tables
+    for size in sizes:
+        cpu, gpu = (dict(tables[f"weight/{on_gpu}-{size}", 0]) for on_gpu in (False, True))
+        for sums in ("mean", "sum_squares"):
+            assert gpu.pop(sums, 0) == pytest.approx(cpu.pop(sums, 0), rel=1e-9, nan_ok=True)
+        for one in (cpu, gpu):
+            one.pop("tensor", None), one.pop("name", None)
+        assert gpu == cpu, size
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_the_largest_of_many_tensors_is_that_of_each(dtype):
+    each = [torch.randn(n, device="cuda").to(dtype) for n in (1, 7, 100_003)]
+    for last in (2.0**12, float("inf"), float("nan")):
+        each[2][50_001] = last
+        (most,) = {largest_of(tensors.sent(largest_of_each(each)))}
+        assert most == last or (math.isnan(most) and math.isnan(last))
+
+
+def test_statistics_are_counted_where_tensors_are():
+    assert gpu._counted_dtypes(), "built without CUDA, or the driver is too old"

@@ -157,7 +157,7 @@ def test_updates_take_foreach_operations_where_the_optimizer_does(monkeypatch, f
     group["fused"] = fused  # its default is None from 2.0 on
     optimizer.step()
     taken.clear()
-    update = updates.update(optimizer, group, model.w, weights, None)
+    update = updates.update(optimizer, group, model.w, weights, None, updates.takes_foreach(group))
     assert taken == ([1] if wanted else [])
     assert ((weights.double() + update - model.w).abs() <= half_ulp(model.w.detach()) * 1.01
             + half_ulp(update)).all()

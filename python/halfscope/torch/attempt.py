@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One attempted optimizer step: read before it, read after it, written."""
 
+import functools
 import json
 import math
 
@@ -8,8 +9,9 @@ import torch
 
 from halfscope._halfscope import Gathered
 from halfscope.torch import updates
+from halfscope.torch.gpu import number_of
 from halfscope.torch.scaler import found_inf_inside, unscaled, unscales_inside
-from halfscope.torch.tensors import gather, local, plain, values_of
+from halfscope.torch.tensors import gather, gather_each, in_chunks, local, plain, values_of
 
 _SEEN_IN_BACKWARD = ("activation_grad", "local_weight_grad")  # with the loss scale, where there is one
 
@@ -36,9 +38,10 @@ class Attempt:
         self.begun = True
         run = self._run
         run.learn_parameters()
-        self._scale = run.loss_scale.current()
+        self._sent_scale = run.loss_scale.sent()
         gradients = run.take_gradients()
         self._seen = run.modules.take()
+        self._seen.send()
         run.modules.tell_unseen(self._seen)
         self._read_at_step = gradients is None  # no backward pass made them, but the loop itself
         if self._read_at_step:
@@ -48,7 +51,7 @@ class Attempt:
                         **dict.fromkeys(_SEEN_IN_BACKWARD, run.loss_scale.scaled)}
         self._hyperparameters = run.hyperparameters() if self._sample else None
         self._lr = [float(group["lr"]) for group in run.optimizer.param_groups if "lr" in group]
-        self._max_weight_grad = gradients.largest.value()
+        self._largest_weight_grad = gradients.largest
         if self._record:
             self._read_weights()
             for name, gathered in gradients.tensors.items():
@@ -58,6 +61,11 @@ class Attempt:
             self._keep_for_updates()
             for name, gathered in self._seen.tensors.items():
                 self._write(name, gathered)
+
+    @functools.cached_property
+    def _scale(self):
+        """Asked for as late as may be: it may be on its way from a GPU."""
+        return number_of(self._sent_scale)
 
     @property
     def casts(self):
@@ -79,7 +87,7 @@ class Attempt:
             self.begin()
         self._run.modules.take()  # what a closure's further calls showed is of no step
         skipped = not self._entered or bool(self._found_inf)
-        self._run.writer.write_tensors(self._step, self._tensors)
+        self._write_tensors()
         if self._sample:
             self._read_after()
             self._run.tell_sample_size(self._samples)
@@ -88,19 +96,24 @@ class Attempt:
 
     def _write(self, name, gathered):
         role = name.partition("/")[0]
-        scaled = self._scaled.get(role, False)
-        # A scale that ran away to 0 or infinity cannot be undone: the log says "not known".
-        usable = self._scale if 0 < self._scale < math.inf else None
-        self._tensors.append((name, gathered, scaled, usable if scaled else 1.0))
+        self._tensors.append((name, gathered, self._scaled.get(role, False)))
         if self._run.keeps(role):
             self._samples[name] = values_of(gathered)
 
+    def _write_tensors(self):
+        # A scale that ran away to 0 or infinity cannot be undone: the log says "not known".
+        usable = self._scale if 0 < self._scale < math.inf else None
+        self._run.writer.write_tensors(self._step, [
+            (name, gathered, scaled, usable if scaled else 1.0)
+            for name, gathered, scaled in self._tensors])
+
     def _read_weights(self):
-        storage, keep = self._run.storage, self._run.keeps("weight")
-        for name, parameter in self._run.parameters.items():
-            weight = Gathered()
-            gather(weight, *storage.stored("weight", parameter, None, parameter), keep)
-            self._write(f"weight/{name}", weight)
+        storage, parameters = self._run.storage, self._run.parameters
+        weights = {name: Gathered() for name in parameters}
+        gather_each([(weights[name], *storage.stored("weight", parameter, None, parameter))
+                     for name, parameter in parameters.items()], self._run.keeps("weight"))
+        for name, parameter in parameters.items():
+            self._write(f"weight/{name}", weights[name])
             if storage.has_master(parameter):
                 master = Gathered()
                 gather(master, storage.updated(parameter), None, self._run.keeps("master_weight"))
@@ -125,17 +138,23 @@ class Attempt:
         run = self._run
         if not updates.knows(run.optimizer):
             return
-        keep = run.keeps("update")
+        for pieces in in_chunks(self._updates()):
+            names, added = zip(*pieces)
+            gathered = [Gathered() for _ in names]
+            gather_each([(each, tensor, None) for each, tensor in zip(gathered, added)])
+            for name, each, tensor in zip(names, gathered, added):
+                if run.keeps("update"):
+                    each.keep(plain(tensor))  # nobody else has it: no copy
+                self._write(f"update/{name}", each)
+
+    def _updates(self):
+        run = self._run
+        foreach = {id(group): updates.takes_foreach(group) for group in run.optimizer.param_groups}
         for name, (parameter, group) in run.trained.items():
-            if parameter.grad is None:
-                continue
-            gradient = self._gradients.get(name, parameter.grad.detach())
-            added = updates.update(run.optimizer, group, parameter, self._weights.get(name), gradient)
-            update = Gathered()
-            gather(update, added, None)
-            if keep:
-                update.keep(plain(added))  # nobody else has it: no copy
-            self._write(f"update/{name}", update)
+            if parameter.grad is not None:
+                gradient = self._gradients.get(name, parameter.grad.detach())
+                yield name, updates.update(run.optimizer, group, parameter,
+                                           self._weights.get(name), gradient, foreach[id(group)])
 
     def _read_after(self):
         for name, (parameter, _) in self._run.trained.items():
@@ -168,13 +187,14 @@ class Attempt:
     def again(self):
         """In place of end(), where the same step is tried again: its scalars, for those of the
         step."""
-        self._run.writer.write_tensors(self._step, self._tensors)
+        self._write_tensors()
         self._run.modules.take()
         self._run.take_loss()
         return {"loss_scale": self._scale, **self._largest()}
 
     def _largest(self):
-        return {"max_abs/weight_grad": unscaled(self._max_weight_grad, self._scale_of("weight_grad")),
+        return {"max_abs/weight_grad": unscaled(self._largest_weight_grad.value(),
+                                                self._scale_of("weight_grad")),
                 "max_abs/activation_grad": unscaled(self._seen.largest_activation_grad(),
                                                     self._scale_of("activation_grad"))}
 

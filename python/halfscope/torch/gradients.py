@@ -5,7 +5,7 @@ loop unscales or clips them."""
 import torch
 
 from halfscope._halfscope import Gathered
-from halfscope.torch.tensors import LargestGradient, gather
+from halfscope.torch.tensors import LargestGradient, gather_each
 
 
 class Gradients:
@@ -20,13 +20,14 @@ class Gradients:
         if not record:
             self.largest = LargestGradient(there, bounds_scale)
             return
-        magnitudes, keep = [], run.keeps("weight_grad")
+        pieces = []
         for parameter, gradient in there:
             gathered = self.tensors[run.name_of(parameter)] = Gathered()
-            stored = run.storage.stored("weight_grad", gradient, provenance.weight_grad(parameter),
-                                        parameter)
-            magnitudes.append((parameter, gather(gathered, *stored, keep)))
-        self.largest = LargestGradient(magnitudes, bounds_scale, list)
+            pieces.append((gathered, *run.storage.stored(
+                "weight_grad", gradient, provenance.weight_grad(parameter), parameter)))
+        magnitudes = gather_each(pieces, run.keeps("weight_grad"))
+        parameters = (parameter for parameter, _ in there)
+        self.largest = LargestGradient(zip(parameters, magnitudes), bounds_scale, list)
 
 
 class EndOfBackward:

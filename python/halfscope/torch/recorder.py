@@ -9,6 +9,7 @@ import torch
 from halfscope.torch import manifest, names, roles, sharding
 from halfscope.torch.arguments import Steps, first_number, for_the_manifest, require_kinds
 from halfscope.torch.attempt import Attempt
+from halfscope.torch.gpu import number_of, sent_number
 from halfscope.torch.gradients import Gradients, backward_runs
 from halfscope.torch.guard import Guard
 from halfscope.torch.live import Alerts, summary_of
@@ -161,7 +162,7 @@ class Recorder:
             self._tell_unstarted()
         elif self.writer is not None:
             value = loss.detach() if isinstance(loss, torch.Tensor) else loss
-            self._losses.append((self.modules.round, value))
+            self._losses.append((self.modules.round, sent_number(value)))
         return loss
 
     def alert(self, when, do=None):
@@ -187,7 +188,7 @@ class Recorder:
         """The loss of the step: noted by loss(), else seen by scaler.scale() or a closure."""
         losses = self._losses or self._scaled_losses
         self._losses, self._scaled_losses = [], []
-        return sum(float(loss) for _, loss in losses) if losses else None
+        return sum(number_of(loss) for _, loss in losses) if losses else None
 
     def learn_parameters(self):
         """Also those that joined the optimizer since, with the modules and names that the model has
@@ -320,7 +321,7 @@ class Recorder:
             self._gradients = gradients if gradients.read else None  # a hook took them all away
 
     def _loss_scaled(self, loss):
-        self._scaled_losses.append((self.modules.round, loss))
+        self._scaled_losses.append((self.modules.round, sent_number(loss)))
 
     def _give_up(self):
         """Gradients were zeroed and no step was attempted: what led to them is of no step."""

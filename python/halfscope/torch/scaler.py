@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from halfscope.torch.gpu import sent_number
 from halfscope.torch.patching import Patch
 
 
@@ -19,6 +20,8 @@ class FixedScale:
 
     def current(self):
         return 1.0 if self._scale is None else float(self._scale)
+
+    sent = current
 
     @property
     def weight_grads_scaled(self):
@@ -60,6 +63,12 @@ class WatchedScaler:
 
     def current(self):
         return float(self._scaler.get_scale())
+
+    def sent(self):
+        """The same for number_of(), which waits for it in our place where it is on a GPU."""
+        there = getattr(self._scaler, "_get_scale_async", lambda: None)()
+        on_gpu = isinstance(there, torch.Tensor) and there.is_cuda
+        return sent_number(there) if on_gpu else self.current()
 
     @property
     def weight_grads_scaled(self):

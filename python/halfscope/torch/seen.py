@@ -8,7 +8,7 @@ import torch
 
 from halfscope._halfscope import Gathered
 from halfscope.torch.provenance import Provenance
-from halfscope.torch.tensors import largest, largest_of
+from halfscope.torch.tensors import largest, largest_of, sent
 
 
 class Seen:
@@ -35,6 +35,12 @@ class Seen:
                 mine[microbatch] += magnitudes
         self.arrived |= later.arrived
         self.passed |= later.passed
+
+    def send(self):
+        """Magnitudes of a GPU are on their way from now on."""
+        for batches in (self.weight_grads, self.activation_grads):
+            for microbatch, magnitudes in batches.items():
+                batches[microbatch] = sent(magnitudes)
 
     def largest_activation_grad(self):
         return largest_of(m for batch in self.activation_grads.values() for m in batch)

@@ -7,6 +7,7 @@ import math
 import torch
 
 from halfscope._halfscope import largest_of_torch
+from halfscope.torch import gpu
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -26,6 +27,11 @@ def plain(tensor):
         tensor = tensor.to_dense()
     if not tensor.is_cpu or not tensor.is_contiguous():
         tensor = tensor.cpu().contiguous()
+    return as_tensor(tensor)
+
+
+def as_tensor(tensor):
+    """No subclass."""
     return tensor if type(tensor) in _PLAIN else tensor.as_subclass(torch.Tensor)
 
 
@@ -46,52 +52,79 @@ def largest(tensor):
         tensor = tensor.coalesce().values()
     if tensor.numel() == 0:
         return None
-    if tensor.dtype == torch.float16 and tensor.device.type == "cpu":
+    if tensor.is_cuda:
+        return gpu.largest_together([tensor])[0]
+    if tensor.dtype == torch.float16:
         tensor = tensor.float()  # PyTorch 1.13 has no aminmax for it
     low, high = torch.aminmax(tensor)
     return torch.maximum(-low, high)
 
 
 def largest_of(magnitudes):
-    """The largest of what largest() gave, as a Python float; None when there is none."""
-    by_device, values = {}, []
+    """The largest of what largest() and its like gave, as a Python float; None when there is none.
+    Waits for each device once."""
+    values, on_device = [], []
     for magnitude in magnitudes:
-        if isinstance(magnitude, float):
+        if isinstance(magnitude, torch.Tensor):
+            on_device.append(magnitude)
+        elif isinstance(magnitude, float):
             values.append(magnitude)
         elif magnitude is not None:
-            wide = torch.float64 if magnitude.dtype == torch.float64 else torch.float32
-            by_device.setdefault((magnitude.device, wide), []).append(magnitude.to(wide))
-    for each in by_device.values():
-        values += torch.stack(each).tolist()  # one wait each
+            values += magnitude.values()
+    for stacked in _stacked(on_device):
+        values += stacked.tolist()
     if any(math.isnan(value) for value in values):
         return math.nan
     return max(values, default=None)
 
 
+def _stacked(magnitudes):
+    """One tensor for each device and dtype."""
+    each = {}
+    for magnitude in magnitudes:
+        each.setdefault((magnitude.device, magnitude.dtype), []).append(magnitude)
+    return [torch.stack(those) for those in each.values()]
+
+
 def largest_of_each(tensors):
     """Magnitudes that largest_of() takes, over tensors as they are now: of those in CPU memory one,
-    by one call; of others one each, where they are."""
+    by one call; of others where they are."""
     most, others = largest_of_torch(tensors)
     magnitudes = [] if most is None else [most]
+    on_gpu = {}  # by device and dtype
     for tensor in others:
-        part = local(tensor)
-        if type(part) is type(tensor):
-            magnitudes.append(largest(part))
-        else:  # of a DTensor
+        part = tensor if type(tensor) in _PLAIN else local(tensor)
+        if type(part) is not type(tensor):  # of a DTensor
             magnitudes += largest_of_each([part])
+        elif part.is_cuda and part.layout is torch.strided and part.numel() != 0:
+            on_gpu.setdefault((part.get_device(), part.dtype), []).append(part)
+        else:
+            magnitudes.append(largest(part))
+    with torch.no_grad():
+        for parts in on_gpu.values():
+            magnitudes += gpu.largest_together(parts)
     return magnitudes
+
+
+def sent(magnitudes):
+    """The same for largest_of(), those of a GPU on their way to the CPU from now on."""
+    on_gpu = [m for m in magnitudes if isinstance(m, torch.Tensor) and m.is_cuda]
+    if not on_gpu:
+        return magnitudes
+    others = [m for m in magnitudes if not (isinstance(m, torch.Tensor) and m.is_cuda)]
+    return others + [gpu.Sent(stacked) for stacked in _stacked(on_gpu)]
 
 
 class LargestGradient:
     """The largest magnitude over gradients. Those that bound no loss scale count where they are
-    infinite or NaN. Stays on the device until it is asked for."""
+    infinite or NaN."""
 
     def __init__(self, gradients, bounds_scale, look=largest_of_each):
         """gradients: (parameter, its gradient), or what `look` makes a list of magnitudes of"""
         bounding, others = [], []
         for parameter, gradient in gradients:
             (bounding if bounds_scale(parameter) else others).append(gradient)
-        self.bounding, self._others = look(bounding), look(others)
+        self.bounding, self._others = sent(look(bounding)), sent(look(others))
 
     def value(self):
         """As a Python float; None when there is none."""
@@ -107,10 +140,51 @@ def gather(gathered, tensor, computed, keep=False):
     largest magnitude of what is added, as largest_of() takes it."""
     magnitude = gathered.add(tensor, computed)
     if magnitude is False:  # it is not in CPU memory in C order
-        magnitude = gathered.add(plain(tensor), computed)
+        (magnitude,) = _gather_elsewhere([(gathered, local(tensor), computed)])
     if keep:
         gathered.keep(kept(tensor))
     return magnitude
+
+
+def gather_each(pieces, keep=False):
+    """gather() of (Gathered, tensor, computed) each; tensors on a GPU are counted together."""
+    magnitudes = [gathered.add(tensor, computed) for gathered, tensor, computed in pieces]
+    others = [i for i, magnitude in enumerate(magnitudes) if magnitude is False]
+    elsewhere = [(pieces[i][0], local(pieces[i][1]), pieces[i][2]) for i in others]
+    for i, magnitude in zip(others, _gather_elsewhere(elsewhere)):
+        magnitudes[i] = magnitude
+    if keep:
+        for gathered, tensor, _ in pieces:
+            gathered.keep(kept(tensor))
+    return magnitudes
+
+
+def in_chunks(named, most=1 << 26):
+    """Lists of (name, tensor): of tensors on a GPU up to `most` bytes, of others one."""
+    chunk, size = [], 0
+    for name, tensor in named:
+        chunk.append((name, tensor))
+        size += tensor.numel() * tensor.element_size()
+        if size >= most or not tensor.is_cuda:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def _gather_elsewhere(pieces):
+    """What is not in CPU memory in C order: counted on the GPU where it is there, else copied."""
+    by_device, magnitudes = {}, [None] * len(pieces)
+    for i, (gathered, tensor, computed) in enumerate(pieces):
+        if gpu.is_counted(tensor):
+            piece = (gathered, as_tensor(tensor.contiguous()), computed)
+            by_device.setdefault(tensor.get_device(), {})[i] = piece
+        else:
+            magnitudes[i] = gathered.add(plain(tensor), computed)
+    for those in by_device.values():
+        for i, magnitude in zip(those, gpu.count(list(those.values()))):
+            magnitudes[i] = magnitude
+    return magnitudes
 
 
 def values_of(gathered):

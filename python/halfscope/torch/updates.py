@@ -39,24 +39,25 @@ def needs_weight(optimizer, group):
     return _decoupled(optimizer, group) or needs_gradient(optimizer, group)
 
 
-def update(optimizer, group, parameter, weight, gradient):
+def update(optimizer, group, parameter, weight, gradient, foreach):
     """The update of one parameter by the step just taken.
 
     weight: its values before the step. gradient: unscaled, as the optimizer saw it. Either may be
-    None where it is not needed. Returns a tensor like the parameter.
+    None where it is not needed. foreach: what takes_foreach(group) says. Returns a tensor like the
+    parameter.
     """
     state = optimizer.state.get(parameter, {})  # [] would add an entry
     with torch.no_grad():
         if type(optimizer) is torch.optim.SGD:
             return _sgd(group, state, parameter, weight, gradient)
-        return _adam(group, state, parameter, weight, _decoupled(optimizer, group))
+        return _adam(group, state, parameter, weight, _decoupled(optimizer, group), foreach)
 
 
 def _decoupled(optimizer, group):
     return type(optimizer) is torch.optim.AdamW or bool(group.get("decoupled_weight_decay"))
 
 
-def _takes_foreach(group):
+def takes_foreach(group):
     """Whether torch.optim steps this group with foreach operations: from 2.0 on it chooses itself."""
     if group.get("foreach") is not None or group.get("fused") is not None:
         return bool(group.get("foreach"))
@@ -87,9 +88,10 @@ def _zero(dtype, device):
     return torch.zeros((), dtype=dtype, device=device)
 
 
-def _as_add_takes_it(alpha, parameter):
+@functools.lru_cache(maxsize=64)
+def _as_add_takes_it(alpha, dtype, device):
     """torch.add rounds alpha to a 16-bit type on the CPU and not on a GPU: asks it."""
-    rounded = torch.tensor(alpha, dtype=parameter.dtype, device=parameter.device)
+    rounded = torch.tensor(alpha, dtype=dtype, device=device)
     if torch.add(-rounded, torch.ones_like(rounded), alpha=alpha).item() == 0:
         return rounded.item()
     return alpha
@@ -109,18 +111,18 @@ def _sgd(group, state, parameter, weight, gradient):
     direction = _wide(direction)
     factor = -_number(group["lr"])
     if direction.dtype != parameter.dtype:
-        factor = _as_add_takes_it(factor, parameter)
+        factor = _as_add_takes_it(factor, parameter.dtype, parameter.device)
     return torch.add(_zero_for(direction, parameter), direction, alpha=factor)
 
 
-def _adam(group, state, parameter, weight, decoupled):
+def _adam(group, state, parameter, weight, decoupled, foreach):
     lr, (beta1, beta2) = _number(group["lr"]), group["betas"]
     step = _number(state["step"])
     step_size = lr / (1 - _number(beta1) ** step)
     correction = math.sqrt(1 - _number(beta2) ** step)
     second = state["max_exp_avg_sq"] if group["amsgrad"] else state["exp_avg_sq"]
     # On a GPU the foreach operation divides, the other multiplies by the rounded reciprocal.
-    if _takes_foreach(group):
+    if foreach:
         (root,) = torch._foreach_div(torch._foreach_sqrt([second]), [correction])
     else:
         root = second.sqrt() / correction
@@ -132,5 +134,5 @@ def _adam(group, state, parameter, weight, decoupled):
         return change
     # The optimizer multiplies the weight by 1 - lr * weight_decay rounded to its type: what that
     # takes away is exactly representable, lr * weight_decay would not be what was taken.
-    kept = torch.tensor(1 - lr * group["weight_decay"], dtype=zero.dtype, device=zero.device)
+    kept = torch.full((), 1 - lr * group["weight_decay"], dtype=zero.dtype, device=zero.device)
     return change.add_(_wide(weight) * (kept - 1))

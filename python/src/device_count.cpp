@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// PyTorch's tensors on a GPU, counted there.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "bindings.hpp"
+#include "gathered.hpp"
+#include "halfscope/device/runtime.hpp"
+#include "halfscope/table/count/count_cuda.hpp"
+#include "torch_tensors.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace halfscope::python {
+namespace {
+
+using Counted = std::vector<std::pair<BinadeTable, Moments>>;
+
+/// The largest magnitude of a tensor that is being counted.
+struct LargestLater {
+  Gathered::Counts counts;
+  std::size_t index;
+
+  /// One, or none where the tensor has no value. Waits.
+  std::vector<double> values() const {
+    nb::gil_scoped_release release;
+    const std::optional<double> largest = largest_in(counts.get()[index].first);
+    return largest ? std::vector{*largest} : std::vector<double>();
+  }
+};
+
+cuda::DeviceTensor device_tensor(nb::handle tensor) {
+  const std::optional<TensorView> view = view_of_torch(tensor, Memory::cuda);
+  if (!view) throw nb::type_error("count_on_device: a tensor that is not in C order on a GPU");
+  return {view->dtype, view->data, static_cast<std::int64_t>(view->count)};
+}
+
+Gathered::Counts begin_count(const std::vector<cuda::DeviceTensor>& tensors,
+                             std::uintptr_t stream) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): what PyTorch calls cuda_stream
+  auto* const queue = reinterpret_cast<cudaStream_t>(stream);
+  const auto count = std::make_shared<cuda::TableCount>(tensors, queue);
+  return std::async(std::launch::deferred,
+                    [count] {
+                      Counted out;
+                      for (cuda::TensorFacts& facts : count->get()) {
+                        out.emplace_back(std::move(facts.table), facts.moments);
+                      }
+                      return out;
+                    })
+      .share();
+}
+
+/// PyTorch has a runtime of its own, whose device need not be ours. Memory that was freed stays
+/// with the device's pool: else the system gets it back at every wait, and is asked for it again.
+void use_device(int device) {
+  constexpr std::uint64_t kKept = std::uint64_t{1} << 26;
+  static std::set<int> known;
+  cuda::check(cudaSetDevice(device), "cudaSetDevice");
+  if (!known.insert(device).second) return;
+  cudaMemPool_t pool{};
+  cuda::check(cudaDeviceGetDefaultMemPool(&pool, device), "cudaDeviceGetDefaultMemPool");
+  std::uint64_t kept = kKept;
+  cuda::check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept),
+              "cudaMemPoolSetAttribute");
+}
+
+/// pieces: (Gathered, tensor, computed). Queues the counting on a stream of a device, by its
+/// address, and adds to each Gathered what it will give. One LargestLater a piece.
+nb::list count_on_device(const nb::list& pieces, int device, std::uintptr_t stream) {
+  use_device(device);
+  std::vector<cuda::DeviceTensor> tensors;
+  for (const nb::handle piece : pieces) tensors.push_back(device_tensor(piece[1]));
+  const Gathered::Counts counts = begin_count(tensors, stream);
+  nb::list largest;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const nb::handle piece = pieces[i];
+    nb::cast<Gathered&>(piece[0]).add_later(
+        {{}, {}, tensors[i].dtype, dtype_of_torch(piece[2]), torch_shape(piece[1])}, counts, i);
+    largest.append(nb::cast(LargestLater{counts, i}));
+  }
+  return largest;
+}
+
+}  // namespace
+
+void bind_device_count(nb::module_& module) {
+  nb::class_<LargestLater>(module, "LargestLater").def("values", &LargestLater::values);
+  module.def("count_on_device", &count_on_device, "pieces"_a, "device"_a, "stream"_a);
+}
+
+}  // namespace halfscope::python
