@@ -8,6 +8,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -27,10 +29,32 @@ namespace {
 
 using Key = std::tuple<std::int64_t, std::string>;  // step, name
 
+/// Tables of other ranks that should be rank 0's and are not.
+struct Differing {
+  std::uint64_t tables = 0;
+  std::set<std::uint64_t> ranks;
+  std::string first;
+
+  void add(const Part& rank, std::string&& where) {
+    if (tables++ == 0) first = std::move(where);
+    ranks.insert(rank.index);
+  }
+  void tell(Notes& notes) const {
+    if (tables == 0) return;
+    std::string text = first + ": differs from rank 0, whose values are used";
+    if (tables > 1) {
+      text += " (tables that differ: " + std::to_string(tables) +
+              ", on other ranks: " + std::to_string(ranks.size()) + ")";
+    }
+    notes.push_back(std::move(text));
+  }
+};
+
 /// Frames by key, in order of first appearance.
 struct Frames {
   std::map<Key, std::size_t> index;
   std::vector<Frame> frames;
+  Differing differing;
 };
 
 std::string where(const Part& rank, const Frame& frame) {
@@ -59,7 +83,7 @@ void tell_peak(const Frame& frame, const frames::PeakVisitor& peak) {
 }
 
 void add_rank(Frames& all, Frame&& frame, bool sharded, const Part& rank,
-              const frames::PeakVisitor& peak, Notes& notes) {
+              const frames::PeakVisitor& peak) {
   const auto [at, is_new] = all.index.try_emplace({frame.step, frame.name}, all.frames.size());
   if (is_new) {
     all.frames.push_back(std::move(frame));
@@ -69,7 +93,7 @@ void add_rank(Frames& all, Frame&& frame, bool sharded, const Part& rank,
   ++first.ranks;
   if (!sharded) {
     if (!(first.table == frame.table)) {
-      notes.push_back(where(rank, frame) + ": differs from rank 0, whose values are used");
+      all.differing.add(rank, where(rank, frame));
       first.rank_max_abs = larger(first.rank_max_abs, peak_of(frame));
       tell_peak(frame, peak);
     }
@@ -160,7 +184,7 @@ void join_ranks(const Parts& ranks, const frames::Visitor& visit, Notes& notes,
     const auto take = [&](Frame&& frame) {
       if (visit.rank_frame) visit.rank_frame(frame);
       const bool adds = std::ranges::find(sharded, frame.role) != sharded.end();
-      add_rank(all, std::move(frame), adds, rank, visit.peak, notes);
+      add_rank(all, std::move(frame), adds, rank, visit.peak);
     };
     frames::Visitor of_rank{take, visit.peak, {}, {}};
     const bool is_first = &rank == &ranks.front();
@@ -174,6 +198,7 @@ void join_ranks(const Parts& ranks, const frames::Visitor& visit, Notes& notes,
     if (!is_first && visit.other_rank) visit.other_rank(scalars);
     if (visit.rank_scalars) visit.rank_scalars(rank.index, scalars);
   }
+  all.differing.tell(notes);
   for (Frame& frame : all.frames) visit.frame(std::move(frame));
 }
 
