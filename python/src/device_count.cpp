@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <future>
 #include <memory>
@@ -22,6 +23,8 @@ using namespace nb::literals;
 
 namespace halfscope::python {
 namespace {
+
+constexpr std::size_t kMostWaiting = 8;  // of a Gathered: each holds pinned memory
 
 using Counted = std::vector<std::pair<BinadeTable, Moments>>;
 
@@ -48,11 +51,13 @@ Gathered::Counts begin_count(const std::vector<cuda::DeviceTensor>& tensors,
                              std::uintptr_t stream) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): what PyTorch calls cuda_stream
   auto* const queue = reinterpret_cast<cudaStream_t>(stream);
-  const auto count = std::make_shared<cuda::TableCount>(tensors, queue);
+  nb::gil_scoped_release release;  // it may have to wait for the GPU, for pinned memory
+  auto count = std::make_unique<cuda::TableCount>(tensors, queue);
   return std::async(std::launch::deferred,
-                    [count] {
+                    [count = std::move(count)]() mutable {
+                      const auto once = std::move(count);  // what it holds is free when it was read
                       Counted out;
-                      for (cuda::TensorFacts& facts : count->get()) {
+                      for (cuda::TensorFacts& facts : once->get()) {
                         out.emplace_back(std::move(facts.table), facts.moments);
                       }
                       return out;
@@ -60,8 +65,8 @@ Gathered::Counts begin_count(const std::vector<cuda::DeviceTensor>& tensors,
       .share();
 }
 
-/// PyTorch has a runtime of its own, whose device need not be ours. Memory that was freed stays
-/// with the device's pool: else the system gets it back at every wait, and is asked for it again.
+/// Memory that was freed stays with the device's pool, up to 64 MiB or what others want kept: else
+/// the system gets it back at every wait, and is asked for it again.
 void use_device(int device) {
   constexpr std::uint64_t kKept = std::uint64_t{1} << 26;
   static std::set<int> known;
@@ -69,7 +74,10 @@ void use_device(int device) {
   if (!known.insert(device).second) return;
   cudaMemPool_t pool{};
   cuda::check(cudaDeviceGetDefaultMemPool(&pool, device), "cudaDeviceGetDefaultMemPool");
-  std::uint64_t kept = kKept;
+  std::uint64_t kept = 0;
+  cuda::check(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept),
+              "cudaMemPoolGetAttribute");
+  kept = std::max(kept, kKept);
   cuda::check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept),
               "cudaMemPoolSetAttribute");
 }
@@ -84,8 +92,10 @@ nb::list count_on_device(const nb::list& pieces, int device, std::uintptr_t stre
   nb::list largest;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const nb::handle piece = pieces[i];
-    nb::cast<Gathered&>(piece[0]).add_later(
-        {{}, {}, tensors[i].dtype, dtype_of_torch(piece[2]), torch_shape(piece[1])}, counts, i);
+    auto& gathered = nb::cast<Gathered&>(piece[0]);
+    if (gathered.waiting() == kMostWaiting) settled(gathered);
+    gathered.add_later({{}, {}, tensors[i].dtype, dtype_of_torch(piece[2]), torch_shape(piece[1])},
+                       counts, i);
     largest.append(nb::cast(LargestLater{counts, i}));
   }
   return largest;

@@ -46,8 +46,8 @@ nb::object add_torch(Gathered& gathered, nb::handle tensor, nb::handle computed)
     measured = measure(*view);
   }
   const std::optional<double> largest = largest_in(measured.first);
-  gathered.add({std::move(measured.first), measured.second, view->dtype, dtype_of_torch(computed),
-                torch_shape(tensor)});
+  settled(gathered).add({std::move(measured.first), measured.second, view->dtype,
+                         dtype_of_torch(computed), torch_shape(tensor)});
   return nb::cast(largest);
 }
 
@@ -106,9 +106,13 @@ void Gathered::settle() {
 }
 
 void Gathered::join(Gathered& later) {
+  if (later.shapes_.empty()) {  // theirs may wait on
+    waiting_.insert(waiting_.end(), later.waiting_.begin(), later.waiting_.end());
+    kept_.insert(kept_.end(), later.kept_.begin(), later.kept_.end());
+    return;
+  }
   settle();
   later.settle();
-  if (later.shapes_.empty()) return;
   if (shapes_.empty()) {
     *this = later;
     return;
@@ -145,12 +149,10 @@ void bind_gathered(nb::module_& module) {
       .def_static("of", &gathered_of, "table"_a, "dtype"_a, "shape"_a, "mean"_a, "sum_squares"_a,
                   "computed"_a = nb::none())
       .def("add", &add_torch, "tensor"_a, "computed"_a.none())
-      .def(
-          "join", [](Gathered& self, Gathered& later) { settled(self).join(settled(later)); },
-          "later"_a)
+      .def("join", &Gathered::join, "later"_a)
       .def("keep", &Gathered::keep, "values"_a)
       .def_prop_ro("kept", &Gathered::kept)
-      .def_prop_ro("pieces", [](Gathered& self) { return settled(self).pieces(); })
+      .def_prop_ro("pieces", &Gathered::pieces)
       .def_prop_ro("shape", [](Gathered& self) { return settled(self).shape(); });
 }
 

@@ -36,14 +36,17 @@ class Gathered {
   void add(Piece&& piece);
   /// A piece whose table and moments are counts.get()[index].
   void add_later(Piece&& piece, Counts counts, std::size_t index);
-  /// Waits for what was added by add_later(); all others but kept() do without it.
+  /// Waits for what was added by add_later(). To be called before anything is asked for but
+  /// kept() and pieces().
   void settle();
+  /// Pieces that settle() would wait for.
+  std::size_t waiting() const { return waiting_.size(); }
   /// Adds the pieces of another one.
   void join(Gathered& later);
   void keep(nanobind::object values) { kept_.push_back(std::move(values)); }
 
   const std::vector<nanobind::object>& kept() const { return kept_; }
-  std::size_t pieces() const { return shapes_.size(); }
+  std::size_t pieces() const { return shapes_.size() + waiting_.size(); }
   const BinadeTable& table() const { return all_.table; }
   /// One that holds all values of the pieces exactly.
   Dtype dtype() const { return all_.dtype; }

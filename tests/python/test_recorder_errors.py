@@ -132,6 +132,26 @@ def test_a_tensor_that_cannot_be_read(tmp_path, read_log, every):
     assert sorted(read_log(tmp_path / "run").scalars) == [0, 1, 2]
 
 
+def test_a_loss_that_cannot_be_read(tmp_path):
+    class NotesOdd:
+        def __init__(self, recorder):
+            self._recorder = recorder
+
+        def __enter__(self):
+            self._recorder.start()
+            return self
+
+        def __exit__(self, *_):
+            self._recorder.stop()
+
+        def loss(self, loss):
+            self._recorder.loss(loss.detach().as_subclass(Odd))
+            return loss
+
+    require_trained(lambda m, o: NotesOdd(Recorder(m, o, tmp_path / "run")),
+                    "values of Odd cannot be read")
+
+
 def test_it_is_raised_where_that_is_wanted(tmp_path):
     with pytest.raises(halfscope.BadInput, match="cannot make this folder"):
         trained(lambda m, o: Recorder(m, o, "/proc/halfscope/run", on_error="raise"))

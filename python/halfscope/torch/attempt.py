@@ -38,10 +38,10 @@ class Attempt:
         self.begun = True
         run = self._run
         run.learn_parameters()
-        self._sent_scale = run.loss_scale.sent()
+        self._scale_later = run.loss_scale.later()
         gradients = run.take_gradients()
         self._seen = run.modules.take()
-        self._seen.send()
+        self._seen.copy_to_host()
         run.modules.tell_unseen(self._seen)
         self._read_at_step = gradients is None  # no backward pass made them, but the loop itself
         if self._read_at_step:
@@ -65,7 +65,7 @@ class Attempt:
     @functools.cached_property
     def _scale(self):
         """Asked for as late as may be: it may be on its way from a GPU."""
-        return number_of(self._sent_scale)
+        return number_of(self._scale_later)
 
     @property
     def casts(self):

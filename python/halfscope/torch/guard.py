@@ -12,6 +12,11 @@ _compiles = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: Fa
 _traces = torch._C._is_tracing
 
 
+def _captures():
+    """Whether a CUDA graph is captured: what is queued would be in it, and waiting would break it."""
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+
+
 def call(function, *args):
     return function(*args)
 
@@ -57,7 +62,7 @@ class Guard:
         self._process = os.getpid()
 
     def __call__(self, function, *args):
-        if self.error is not None:
+        if self.error is not None or _captures():
             return None
         try:
             if self._process != os.getpid():

@@ -9,7 +9,7 @@ import torch
 from halfscope.torch import manifest, names, roles, sharding
 from halfscope.torch.arguments import Steps, first_number, for_the_manifest, require_kinds
 from halfscope.torch.attempt import Attempt
-from halfscope.torch.gpu import number_of, sent_number
+from halfscope.torch.gpu import number_later, number_of
 from halfscope.torch.gradients import Gradients, backward_runs
 from halfscope.torch.guard import Guard
 from halfscope.torch.live import Alerts, summary_of
@@ -161,8 +161,7 @@ class Recorder:
         if not self._started:
             self._tell_unstarted()
         elif self.writer is not None:
-            value = loss.detach() if isinstance(loss, torch.Tensor) else loss
-            self._losses.append((self.modules.round, sent_number(value)))
+            self._guard(self._note_loss, loss)
         return loss
 
     def alert(self, when, do=None):
@@ -180,6 +179,10 @@ class Recorder:
         return summary_of(self._out)
 
     # What follows is for the other parts of the recorder.
+
+    def _note_loss(self, loss):
+        value = loss.detach() if isinstance(loss, torch.Tensor) else loss
+        self._losses.append((self.modules.round, number_later(value)))
 
     def hyperparameters(self):
         return manifest.hyperparameters(self.optimizer, self._names)
@@ -321,7 +324,7 @@ class Recorder:
             self._gradients = gradients if gradients.read else None  # a hook took them all away
 
     def _loss_scaled(self, loss):
-        self._scaled_losses.append((self.modules.round, sent_number(loss)))
+        self._scaled_losses.append((self.modules.round, number_later(loss)))
 
     def _give_up(self):
         """Gradients were zeroed and no step was attempted: what led to them is of no step."""

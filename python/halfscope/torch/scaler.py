@@ -6,8 +6,13 @@ import math
 
 import torch
 
-from halfscope.torch.gpu import sent_number
+from halfscope.torch.gpu import number_later
 from halfscope.torch.patching import Patch
+
+
+# PyTorch's own, which read what _get_scale_async() gives.
+_GET_SCALE = {module.GradScaler.get_scale for module in (torch.cuda.amp, torch.amp)
+              if hasattr(module, "GradScaler")}
 
 
 class FixedScale:
@@ -21,7 +26,7 @@ class FixedScale:
     def current(self):
         return 1.0 if self._scale is None else float(self._scale)
 
-    sent = current
+    later = current
 
     @property
     def weight_grads_scaled(self):
@@ -64,11 +69,12 @@ class WatchedScaler:
     def current(self):
         return float(self._scaler.get_scale())
 
-    def sent(self):
-        """The same for number_of(), which waits for it in our place where it is on a GPU."""
-        there = getattr(self._scaler, "_get_scale_async", lambda: None)()
-        on_gpu = isinstance(there, torch.Tensor) and there.is_cuda
-        return sent_number(there) if on_gpu else self.current()
+    def later(self):
+        """The same for number_of(), which waits for it where PyTorch's own scaler has it on a GPU."""
+        own = getattr(type(self._scaler), "get_scale", None) in _GET_SCALE
+        scale = self._scaler._get_scale_async() if own else None
+        on_gpu = isinstance(scale, torch.Tensor) and scale.is_cuda
+        return number_later(scale) if on_gpu else self.current()
 
     @property
     def weight_grads_scaled(self):

@@ -8,7 +8,7 @@ import torch
 
 from halfscope._halfscope import Gathered
 from halfscope.torch.provenance import Provenance
-from halfscope.torch.tensors import largest, largest_of, sent
+from halfscope.torch.tensors import copied_to_host, largest, largest_of
 
 
 class Seen:
@@ -17,7 +17,7 @@ class Seen:
     def __init__(self, provenance=None):
         self.tensors = defaultdict(Gathered)  # by full name
         self.provenance = provenance or Provenance()
-        # By microbatch: 0-dimensional tensors, which stay on their device until they are asked for.
+        # By microbatch: magnitudes, as largest_of() takes them.
         self.weight_grads = defaultdict(list)
         self.activation_grads = defaultdict(list)
         self.local = defaultdict(Gathered)  # weight gradients as they arrived, by parameter's name
@@ -36,11 +36,11 @@ class Seen:
         self.arrived |= later.arrived
         self.passed |= later.passed
 
-    def send(self):
+    def copy_to_host(self):
         """Magnitudes of a GPU are on their way from now on."""
         for batches in (self.weight_grads, self.activation_grads):
             for microbatch, magnitudes in batches.items():
-                batches[microbatch] = sent(magnitudes)
+                batches[microbatch] = copied_to_host(magnitudes)
 
     def largest_activation_grad(self):
         return largest_of(m for batch in self.activation_grads.values() for m in batch)

@@ -53,7 +53,7 @@ def largest(tensor):
     if tensor.numel() == 0:
         return None
     if tensor.is_cuda:
-        return gpu.largest_together([tensor])[0]
+        return gpu.largest_of_group([tensor])[0]
     if tensor.dtype == torch.float16:
         tensor = tensor.float()  # PyTorch 1.13 has no aminmax for it
     low, high = torch.aminmax(tensor)
@@ -62,7 +62,7 @@ def largest(tensor):
 
 def largest_of(magnitudes):
     """The largest of what largest() and its like gave, as a Python float; None when there is none.
-    Waits for each device once."""
+    Waits for GPUs that have not said theirs yet."""
     values, on_device = [], []
     for magnitude in magnitudes:
         if isinstance(magnitude, torch.Tensor):
@@ -102,17 +102,17 @@ def largest_of_each(tensors):
             magnitudes.append(largest(part))
     with torch.no_grad():
         for parts in on_gpu.values():
-            magnitudes += gpu.largest_together(parts)
+            magnitudes += gpu.largest_of_group(parts)
     return magnitudes
 
 
-def sent(magnitudes):
+def copied_to_host(magnitudes):
     """The same for largest_of(), those of a GPU on their way to the CPU from now on."""
-    on_gpu = [m for m in magnitudes if isinstance(m, torch.Tensor) and m.is_cuda]
-    if not on_gpu:
-        return magnitudes
-    others = [m for m in magnitudes if not (isinstance(m, torch.Tensor) and m.is_cuda)]
-    return others + [gpu.Sent(stacked) for stacked in _stacked(on_gpu)]
+    on_gpu, others = [], []
+    for magnitude in magnitudes:
+        there = isinstance(magnitude, torch.Tensor) and magnitude.is_cuda
+        (on_gpu if there else others).append(magnitude)
+    return others + [gpu.HostCopy(stacked) for stacked in _stacked(on_gpu)]
 
 
 class LargestGradient:
@@ -124,7 +124,7 @@ class LargestGradient:
         bounding, others = [], []
         for parameter, gradient in gradients:
             (bounding if bounds_scale(parameter) else others).append(gradient)
-        self.bounding, self._others = sent(look(bounding)), sent(look(others))
+        self.bounding, self._others = (copied_to_host(look(those)) for those in (bounding, others))
 
     def value(self):
         """As a Python float; None when there is none."""
@@ -160,7 +160,8 @@ def gather_each(pieces, keep=False):
 
 
 def in_chunks(named, most=1 << 26):
-    """Lists of (name, tensor): of tensors on a GPU up to `most` bytes, of others one."""
+    """Lists of (name, tensor): of tensors on a GPU so many that they reach `most` bytes, of others
+    one."""
     chunk, size = [], 0
     for name, tensor in named:
         chunk.append((name, tensor))
@@ -176,15 +177,22 @@ def _gather_elsewhere(pieces):
     """What is not in CPU memory in C order: counted on the GPU where it is there, else copied."""
     by_device, magnitudes = {}, [None] * len(pieces)
     for i, (gathered, tensor, computed) in enumerate(pieces):
-        if gpu.is_counted(tensor):
+        if gpu.can_count(tensor):
             piece = (gathered, as_tensor(tensor.contiguous()), computed)
             by_device.setdefault(tensor.get_device(), {})[i] = piece
         else:
             magnitudes[i] = gathered.add(plain(tensor), computed)
     for those in by_device.values():
-        for i, magnitude in zip(those, gpu.count(list(those.values()))):
+        for i, magnitude in zip(those, _count(list(those.values()))):
             magnitudes[i] = magnitude
     return magnitudes
+
+
+def _count(pieces):
+    try:
+        return gpu.count(pieces)
+    except RuntimeError:  # PyTorch left no memory for it
+        return [gathered.add(plain(tensor), computed) for gathered, tensor, computed in pieces]
 
 
 def values_of(gathered):

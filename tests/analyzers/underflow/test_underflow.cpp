@@ -339,8 +339,9 @@ TEST_CASE("ranks: sharded tables add, replicated ones are compared", "[table]") 
   CHECK(a.logs[0].tensors.at(1).counts.total == 2);
   CHECK(a.logs[0].tensors.at(1).max_abs == 1.0);
   REQUIRE(a.notes.size() == 1);
-  CHECK(a.notes[0].text().ends_with("rank-0001: tensor 'weight/w', step 0: differs from rank 0, whose "
-                                    "values are used (tables that differ: 2, on other ranks: 1)"));
+  CHECK(a.notes[0].text().ends_with(
+      "rank-0001: tensor 'weight/w', step 0: differs from rank 0, whose "
+      "values are used (tables that differ: 2, on other ranks: 1)"));
 }
 
 TEST_CASE("steps and tensors are selected", "[table]") {
