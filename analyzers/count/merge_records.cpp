@@ -75,7 +75,7 @@ class Union {
     if (one.of == other.of) return true;
     problems_.push_back(
         fmt::format("{}: {} is one of {} parts, but one of {} in {}; the log has "
-                    "changed: count it again",
+                    "changed: delete the records of it and count it again",
                     b.shown(), printable(other.shown()), other.of, one.of, a.shown()));
     return false;
   }
@@ -111,6 +111,16 @@ std::vector<RecordFile> open_all(const std::vector<fs::path>& files,
   return opened;
 }
 
+/// A file that is written over must be a record.
+void require_record_or_nothing(const fs::path& out, std::vector<std::string>& problems) {
+  std::error_code unreadable;
+  const bool taken = fs::is_regular_file(out, unreadable) && fs::file_size(out, unreadable) != 0;
+  if (!taken || readers::record::is_record_file(out)) return;
+  problems.push_back(printable(out.string()) +
+                     ": is no record that 'halfscope count' wrote, and is not written over; name "
+                     "another file");
+}
+
 void write(const std::vector<Placed>& parts, const fs::path& out,
            const frames::Progress& progress) {
   std::uint64_t all = 0, done = 0;
@@ -136,6 +146,7 @@ Merged merge_records(const std::vector<fs::path>& files, const fs::path& out,
   Union all(merged.problems);
   for (const RecordFile& file : opened) all.add(file);
   const std::vector<Placed> parts = all.parts();
+  require_record_or_nothing(out, merged.problems);
   if (!merged.problems.empty()) return merged;
   write(parts, out, progress);
   for (const Placed& part : parts) {

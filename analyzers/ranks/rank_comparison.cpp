@@ -110,6 +110,35 @@ double spread_limit(std::vector<double>& distances) {
   return std::max(kLeastBinades, kSpreads * median(distances).value_or(0));
 }
 
+/// The first column from which on half of the cells or more are beyond the limit; else the first
+/// that is.
+std::optional<std::int64_t> since(const Matrix& all, const std::vector<float>& cells,
+                                  const std::function<bool(float)>& is_beyond) {
+  std::optional<std::int64_t> first, lasting;
+  std::ptrdiff_t beyond = 0, finite = 0;
+  for (std::size_t column = cells.size(); column-- > 0;) {
+    if (std::isnan(cells[column])) continue;
+    ++finite;
+    if (!is_beyond(cells[column])) continue;
+    ++beyond;
+    first = all.keys[column];
+    if (2 * beyond >= finite) lasting = first;
+  }
+  return lasting ? lasting : first;
+}
+
+void add_since(RankComparison& all, const Matrix& matrix) {
+  for (std::size_t i = 0; i < all.ranks.size(); ++i) {
+    RankValues& rank = all.ranks[i];
+    if (!rank.peaks && !rank.departs) continue;
+    const bool low = !rank.peaks && *rank.middle < 0;
+    const double limit = rank.peaks ? all.peak_limit : all.middle_limit;
+    rank.since =
+        since(matrix, matrix.rows[i], [=](float cell) { return (low ? -cell : cell) > limit; });
+    if (rank.since) *rank.since *= all.stride;
+  }
+}
+
 void judge_magnitudes(RankComparison& all, const Matrix& matrix) {
   std::vector<double> farthest, middles;
   std::vector<std::size_t> steps;
@@ -132,6 +161,7 @@ void judge_magnitudes(RankComparison& all, const Matrix& matrix) {
     rank.peaks = rank.peak && *rank.peak > all.peak_limit;
     rank.departs = rank.middle && std::abs(*rank.middle) > all.middle_limit;
   }
+  add_since(all, matrix);
 }
 
 double shown_share(double share) { return std::log2(std::max(share, kLeastUnderflow)); }

@@ -52,6 +52,9 @@ struct RankValues {
   std::optional<double> middle;  ///< the median over its steps; -infinity: zeros
   std::optional<double> peak;    ///< the most at one step; infinity: infinite or NaN
   std::int64_t peak_step = 0;    ///< the first of its column
+  /// Where it peaks or departs: the first of the steps from which on it is beyond the limit at half
+  /// of them or more.
+  std::optional<std::int64_t> since;
   /// The first value that is infinite or NaN, unless it may be an FP16 overflow at a loss scale.
   std::optional<Nonfinite> nonfinite;
   std::optional<std::int64_t> overflow;    ///< the first step with one that may be

@@ -247,6 +247,9 @@ void read_log(const Log& log, const Selection& selection, const Visitor& visit, 
   if (!found.empty()) {
     return found.front()->read(log.opened(), selection, visit, notes, progress);
   }
+  if (log.path().extension() == ".hst") {
+    throw BadInput(shown + ": is no record that 'halfscope count' wrote; check the path");
+  }
   log::RunLog::is_one(log.path());  // where it is laid out as one, it says what is missing
   const std::string below = list_text(logs_below(log.opened()));
   if (!below.empty()) throw BadInput(shown + ": " + below);

@@ -10,6 +10,7 @@
 
 #include "analyzers/count/count_parts.hpp"
 #include "analyzers/count/merge_records.hpp"
+#include "analyzers/frames/whole_tensors.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
@@ -65,7 +66,9 @@ int run_count(const CountOptions& options) {
       counting::local_logs(paths_of(options.logs)), options::selection_of(options), shard,
       options.out, notes, [&bar](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
   bar.clear();
-  for (const std::string& note : notes) fmt::print(stderr, "halfscope: {}\n", note);
+  analyzers::frames::Notes told;  // of many parts the same
+  for (const std::string& note : notes) analyzers::frames::note_once(told, note);
+  for (const std::string& note : told) fmt::print(stderr, "halfscope: {}\n", note);
   const std::string kept =
       counted.kept == 0 ? "" : fmt::format(", {} of them counted before", counted.kept);
   const std::string of =

@@ -8,6 +8,7 @@ policies(log)         Policies: every framework's loss scaling, replayed
 compare(a, b)         Comparison: two runs tensor by tensor
 report(logs)          Report: everything on one page
 count(logs)           Counts: logs, or parts of them, as a small record; Counts add
+halfscope.distributed  count and analyze, by the workers of a Dask cluster
 halfscope.arrays      the emulator on arrays: rounding, conversions, sums and products
 halfscope.torch       Recorder: records a PyTorch training run; emulate: runs it as if in 16 bits
 halfscope.lightning, halfscope.transformers   RecorderCallback: the Recorder for these trainers
@@ -24,7 +25,7 @@ from halfscope._tables import binade_table
 # Imported when they are first asked for: a script that counts arrays needs none of them.
 _LATER = {"Comparison": "_results", "Counts": "_count", "Findings": "_results", "Policies": "_results",
           "PolicyTrace": "_results", "Recommendation": "_results", "Report": "_results",
-          "arrays": None, "count": "_count"}
+          "arrays": None, "count": "_count", "distributed": None}
 
 __all__ = ["BadInput", "BinadeTable", "Comparison", "Counts", "Findings", "Policies", "PolicyTrace",
            "Recommendation", "Report", "__version__", "analyze", "arrays", "binade_table", "compare",

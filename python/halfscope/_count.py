@@ -9,6 +9,17 @@ from halfscope import _halfscope
 from halfscope._logs import _log_notes, _paths, _selection
 
 
+_NTH = ("first", "second", "third", "fourth", "fifth")
+
+
+def _named(text, paths, count):
+    """A message on temporary files, with what they are of in their places."""
+    for number, path in paths.items():
+        nth = _NTH[number] if number < len(_NTH) else f"{number + 1}th"
+        text = text.replace(path, f"the {nth} Counts" if count > 1 else "the Counts")
+    return text
+
+
 class Counts:
     """What `count` made of logs, or of parts of them.
 
@@ -40,15 +51,17 @@ class Counts:
     @staticmethod
     def _merge(many):
         with tempfile.TemporaryDirectory(prefix="halfscope-") as folder:
-            paths = []
+            paths, made = [], {}
             for number, counts in enumerate(many):
                 if isinstance(counts, Counts):
-                    paths.append(os.path.join(folder, f"{number}.hst"))
-                    counts.save(paths[-1])
-                else:
-                    paths.append(os.fspath(counts))
+                    made[number] = os.path.join(folder, f"{number}.hst")
+                    counts.save(made[number])
+                paths.append(made.get(number) or os.fspath(counts))
             out = os.path.join(folder, "merged.hst")
-            logs = _halfscope.merge(paths, out)
+            try:
+                logs = _halfscope.merge(paths, out)
+            except _halfscope.BadInput as error:
+                raise _halfscope.BadInput(_named(str(error), made, len(paths))) from None
             return pathlib.Path(out).read_bytes(), logs
 
     def save(self, path):
@@ -140,11 +153,17 @@ def count(logs, *, shard=(1, 1), roles=None, recorded_scale=None, read_as=None, 
 
 def counted(paths, selection, index=1, of=1):
     """Counts of one shard. Its logs may be URLs."""
+    counts, notes = counted_with_notes(paths, selection, index, of)
+    _log_notes(notes)
+    return counts
+
+
+def counted_with_notes(paths, selection, index=1, of=1):
+    """(Counts of one shard, notes on the logs)"""
     from halfscope._remote import Remote
 
     with Remote(paths) as remote, tempfile.TemporaryDirectory(prefix="halfscope-") as folder:
         out = os.path.join(folder, "counts.hst")
         with remote.naming():
             notes = _halfscope.count(remote.logs, selection, index, of, out, remote.source)
-        _log_notes([*remote.notes, *map(remote.named, notes)])
-        return Counts.load(out)
+        return Counts.load(out), [*remote.notes, *map(remote.named, notes)]

@@ -374,6 +374,7 @@ class RankValues(Record):
     most_above: float | None
     most_above_step: int | None
     median_above: float | None
+    far_since: int | None
     nonfinite_since: int | None
     nan: bool | None
     overflow_since: int | None

@@ -105,10 +105,11 @@ def _found(function, *arguments):
 
 
 def _log_notes(notes):
+    """Each once: parts of a log have the same."""
     if notes:
         import logging
 
-        for note in notes:
+        for note in dict.fromkeys(notes):
             logging.getLogger("halfscope").warning(note)
 
 

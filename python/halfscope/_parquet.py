@@ -59,17 +59,18 @@ def write(logs, selection, folder, log_notes):
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     reader = _halfscope.PartReader(logs, selection)
-    writers = [None, None]
+    writers, notes = [None, None], []
     try:
         for index in range(len(reader)):
             read = reader.read(index)
-            log_notes(read["notes"])
+            notes += read["notes"]
             for at, (name, table) in enumerate(zip(("tensors", "binades"),
                                                    tables_of(pyarrow, read))):
                 if writers[at] is None:
                     writers[at] = parquet.ParquetWriter(folder / f"{name}.parquet", table.schema,
                                                         compression="zstd")
                 writers[at].write_table(table)
+        log_notes(notes)
     finally:
         for writer in writers:
             if writer is not None:

@@ -11,9 +11,11 @@ import functools
 import os
 import re
 import shutil
+import socket
 import tempfile
 import threading
 import time
+import urllib.parse
 
 from halfscope import _halfscope
 from halfscope._logs import is_remote
@@ -24,6 +26,9 @@ _AHEAD = (1 << 26) // _BLOCK  # of files that are read from front to back
 _KEPT = (1 << 20) // _BLOCK  # at a file's beginning: it is looked at again
 _THREADS = 8
 _PAUSES = (0.5, 2, 8)  # seconds before a range is asked for again
+_SCHEMES = "s3://, gs://, az://, https://, http://"
+_OBSTORE = {"s3": "s3", "s3a": "s3a", "gs": "gs", "gcs": "gs", "az": "az", "adl": "adl",
+            "azure": "azure", "abfs": "abfs", "abfss": "abfss"}  # its names of what it reads
 
 
 def shown(url):
@@ -37,9 +42,73 @@ def shown(url):
 
 
 def _reason(error):
-    text = " ".join(str(error).split())
-    text = re.sub(r"\w+://[^\s'\"]+", lambda found: shown(found[0]), text)[:300]
+    text = " ".join(str(error).partition("Debug source")[0].split())  # that of obstore
+    text = re.sub(r"\w+://[^\s'\"]+", lambda found: shown(found[0]), text)
+    if len(text) > 300:
+        text = text[:300].rpartition(" ")[0] + " ..."
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+class _Empty(Exception):
+    """A folder without files."""
+
+
+def _chain(error):
+    """The error, and what it came from."""
+    chain = []
+    while error is not None and error not in chain:
+        chain.append(error)
+        error = error.__cause__ or error.__context__
+    return chain
+
+
+def _place_of(chain, url):
+    """HOST:PORT that did not answer."""
+    for error in chain:
+        host, port = getattr(error, "host", None), getattr(error, "port", None)
+        if isinstance(host, str):
+            break
+    else:
+        parts = urllib.parse.urlsplit(url)
+        host, port = parts.hostname, parts.port
+    return host, f"{host}:{port}" if port else host
+
+
+def _of_status(status):
+    if status in (401, 403, 407):
+        return f"the server refuses (HTTP {status}): check the credentials"
+    if status in (404, 410):
+        return "no such path; check the URL"
+    return f"the server answers HTTP {status}; " + (
+        "try again later" if status >= 500 else "check the URL")
+
+
+def _why(error, url):
+    """Why a URL cannot be listed, without what may be secret."""
+    chain = _chain(error)
+    web = url.startswith("http")
+    statuses = [one.status for one in chain if isinstance(getattr(one, "status", None), int)]
+    if isinstance(error, _Empty):
+        return "holds no file; check the URL" + (
+            ", and that the server lists a folder as a page of links" if web else "")
+    if statuses:
+        return _of_status(statuses[0])
+    if any(isinstance(one, socket.gaierror) for one in chain):
+        return f"host {_place_of(chain, url)[0]} is not known; check the URL"
+    if any(isinstance(one, ConnectionRefusedError) for one in chain):
+        return f"nothing answers at {_place_of(chain, url)[1]} (connection refused)"
+    if web and any(isinstance(one, ValueError) for one in chain):  # whose text may be a password
+        return "is no valid URL; check it"
+    if web and isinstance(error, FileNotFoundError) and len(chain) > 1:
+        error = chain[1]  # fsspec's is of whatever went wrong
+    if isinstance(error, FileNotFoundError):
+        return "no such path; check the URL"
+    if isinstance(error, PermissionError):
+        return f"access is refused ({_reason(error)}); check the credentials"
+    if str(error).startswith("Protocol not known"):
+        return (f"{url.partition('://')[0]}:// is not known; use one of {_SCHEMES}, or another "
+                "scheme of fsspec: fsspec.available_protocols() lists them")
+    return f"cannot be listed ({_reason(error)}); check the URL and your rights"
 
 
 class _File:
@@ -129,11 +198,11 @@ def _filesystem(url):
     try:
         return fsspec.core.url_to_fs(url)
     except ImportError:
-        with contextlib.suppress(ImportError, ValueError):
+        protocol, _, path = url.partition("://")
+        with contextlib.suppress(ImportError, KeyError):
             from obstore.fsspec import FsspecStore
 
-            protocol, _, path = url.partition("://")
-            return FsspecStore(protocol), path
+            return FsspecStore(_OBSTORE[protocol]), path
         raise
 
 
@@ -146,12 +215,14 @@ def _sizes(filesystem, path):
         return {path: info["size"]}
     sizes = {}
     for name, info in filesystem.find(path, detail=True).items():
+        if name.partition("?")[0].endswith("/"):  # a folder, and itself if it is empty
+            continue
         size = info.get("size")
         sizes[name] = filesystem.info(name).get("size") if size is None else size
         if sizes[name] is None:
             raise OSError(f"{name} has no size; copy it and name the copy")
     if not sizes:
-        raise FileNotFoundError("no such file or folder")
+        raise _Empty
     return sizes
 
 
@@ -220,8 +291,7 @@ class Remote:
         except ImportError:
             raise
         except Exception as error:
-            raise _halfscope.BadInput(f"{shown(url)}: cannot be listed ({_reason(error)}); check the "
-                                      "URL and your rights") from None
+            raise _halfscope.BadInput(f"{shown(url)}: {_why(error, url)}") from None
         # With the folder that it is in: a rank is a part of that.
         scheme, _, rest = shown(url).rstrip("/").partition("://")
         *above, place, name = ["", *rest.split("/")]

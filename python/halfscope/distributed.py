@@ -12,7 +12,8 @@ import sys
 
 import halfscope
 from halfscope import _halfscope
-from halfscope._logs import _paths, _selection
+from halfscope._count import counted_with_notes
+from halfscope._logs import _log_notes, _paths, _selection, is_remote
 
 _READING = ("roles", "recorded_scale", "read_as", "ranks")
 _RETRIES = 3  # of a part whose worker is lost or fails
@@ -28,8 +29,28 @@ def _distributed():
     return distributed
 
 
+def _selection_of(reading):
+    return _selection(None, None, reading.get("roles"), reading.get("recorded_scale"),
+                      read_as=reading.get("read_as"), ranks=reading.get("ranks"))
+
+
 def _count_shard(logs, index, of, reading):
-    return halfscope.count(logs, shard=(index, of), **reading)
+    """(Counts, notes), or the BadInput: Dask would log it with a traceback for every task."""
+    try:
+        return counted_with_notes(logs, _selection_of(reading), index, of)
+    except halfscope.BadInput as error:
+        if any(map(is_remote, logs)):
+            raise  # the next try may get the bytes
+        return error
+
+
+def _merged(many):
+    """The union of what _count_shard gave, as it would give it."""
+    for one in many:
+        if isinstance(one, halfscope.BadInput):
+            return one
+    notes = dict.fromkeys(note for _, notes in many for note in notes)
+    return halfscope.Counts.merged([counts for counts, _ in many]), list(notes)
 
 
 @contextlib.contextmanager
@@ -47,14 +68,24 @@ def _client_or_local(client):
 def _joined(client, futures):
     """A few at a time, the last ones here: no worker ever holds all."""
     while len(futures) > _JOINED:
-        futures = [client.submit(halfscope.Counts.merged, futures[i:i + _JOINED], retries=_RETRIES,
-                                 pure=False) for i in range(0, len(futures), _JOINED)]
-    return halfscope.Counts.merged(client.gather(futures))
+        futures = [client.submit(_merged, futures[i:i + _JOINED], retries=_RETRIES, pure=False)
+                   for i in range(0, len(futures), _JOINED)]
+    return _merged(client.gather(futures))
 
 
-def _parts(logs, selection):
+def _has_file(path):
+    if os.path.isdir(path):
+        return any(files for _, _, files in os.walk(path))
+    return os.path.exists(path)
+
+
+def _parts(logs, selection, here):
+    """How many there are. here: whether the workers see the paths as this process does."""
     from halfscope._remote import Remote
 
+    for log in logs:
+        if here and not is_remote(log) and not _has_file(log):
+            _halfscope.PartReader([log], selection).read(0)  # says what is wrong
     with Remote(logs) as remote, remote.naming():
         return len(_halfscope.PartReader(remote.logs, selection, remote.source))
 
@@ -74,9 +105,7 @@ def count(logs, *, client=None, shards=None, progress=True, **reading):
     unknown = set(reading) - set(_READING)
     if unknown:
         raise TypeError(f"count() got unexpected arguments {sorted(unknown)}")
-    parts = _parts(logs, _selection(
-        None, None, reading.get("roles"), reading.get("recorded_scale"),
-        read_as=reading.get("read_as"), ranks=reading.get("ranks")))
+    parts = _parts(logs, _selection_of(reading), client is None)
     with _client_or_local(client) as client:
         most = 16 * max(1, sum(client.nthreads().values()))
         shards = max(1, shards or min(parts, most))
@@ -84,7 +113,12 @@ def count(logs, *, client=None, shards=None, progress=True, **reading):
                              [reading] * shards, retries=_RETRIES, pure=False)
         if progress and sys.stdout.isatty():
             distributed.progress(futures, notebook=False)
-        return _joined(client, futures)
+        found = _joined(client, futures)
+    if isinstance(found, halfscope.BadInput):
+        raise found
+    counts, notes = found
+    _log_notes(notes)
+    return counts
 
 
 def analyze(logs, *, client=None, shards=None, progress=True, **arguments):

@@ -54,6 +54,7 @@ std::vector<FormatColumn> columns_of(const Analysis& analysis) {
 /// The heading's note says what the number is: signal-to-noise in dB.
 std::string decibels(const NoiseRatio& noise) {
   if (noise.exact) return std::isinf(noise.db) ? "exact" : fmt::format("{:.0f}", noise.db);
+  if (std::isinf(noise.low_db)) return "~exact";
   const std::string low = fmt::format("{:.0f}", noise.low_db);
   const std::string high =
       std::isinf(noise.high_db) ? "more" : fmt::format("{:.0f}", noise.high_db);

@@ -55,34 +55,45 @@ std::string nonfinite_text(const RankComparison& all, const RankValues& rank) {
                : fmt::format("has {}", what);
 }
 
+/// Since when, where the values that are named are not the first.
+std::string since_text(const RankValues& rank) {
+  if (!rank.since || *rank.since >= rank.peak_step) return "";
+  return fmt::format(", and far from it since step {}", *rank.since);
+}
+
 std::string peak_text(const RankComparison& all, const RankValues& rank) {
   const bool largest = rank.max_abs && rank.max_step >= rank.peak_step &&
                        rank.max_step - rank.peak_step < all.stride;
   const std::string_view values = values_name(all.role);
   const std::string above = above_text(all.role, *rank.peak);
   if (largest) {
-    return fmt::format("its {} {} {} at step {}, {}", values,
+    return fmt::format("its {} {} {} at step {}, {}{}", values,
                        is_one(all.role) ? "reaches" : "reach", magnitude_text(*rank.max_abs),
-                       rank.max_step, above);
+                       rank.max_step, above, since_text(rank));
   }
-  return fmt::format("its {} {} {} {}", values, is_one(all.role) ? "is" : "are", above,
-                     at_text(rank.peak_step, all.stride));
+  return fmt::format("its {} {} {} {}{}", values, is_one(all.role) ? "is" : "are", above,
+                     at_text(rank.peak_step, all.stride), since_text(rank));
+}
+
+std::string first_text(const RankValues& rank) {
+  return rank.since ? fmt::format(", first at step {}", *rank.since) : "";
 }
 
 std::string middle_text(const RankComparison& all, const RankValues& rank) {
   const std::string verb = is_one(all.role) ? "is" : "are";
   if (std::isinf(*rank.middle)) {
-    return fmt::format("its {} {} 0 at most steps", values_name(all.role), verb);
+    return fmt::format("its {} {} 0 at half of its steps or more{}", values_name(all.role), verb,
+                       first_text(rank));
   }
   if (rank.peaks) {  // its values are named already
     return fmt::format("{} at half of its steps or more", distance_text(all.role, *rank.middle));
   }
-  return fmt::format("its {} {} {} at half of its steps or more", values_name(all.role), verb,
-                     above_text(all.role, *rank.middle));
+  return fmt::format("its {} {} {} at half of its steps or more{}", values_name(all.role), verb,
+                     above_text(all.role, *rank.middle), first_text(rank));
 }
 
 std::string overflows_text(const RankComparison& all, const RankValues& rank) {
-  return fmt::format("its {} {} infinite or NaN at {} of {} steps{}, the median rank's at {}",
+  return fmt::format("its {} {} infinite or NaN at {} of {} steps{} ({} of the median rank's)",
                      values_name(all.role), is_one(all.role) ? "is" : "are",
                      count_text(rank.nonfinite_steps), count_text(rank.steps),
                      rank.overflow ? fmt::format(", first at step {}", *rank.overflow) : "",
@@ -113,26 +124,35 @@ std::string rank_text(const RankComparison& all, const RankValues& rank) {
 const RankValues& worst_of(const RankComparison& all) { return all.ranks[all.worst.front()]; }
 
 /// The other ranks that differ, in any values.
-std::vector<std::string> others(const RankStudy& study, std::uint64_t but) {
-  std::set<std::uint64_t> known = {but};
-  std::vector<std::string> ranks;
+std::set<std::uint64_t> others(const RankStudy& study, std::uint64_t but) {
+  std::set<std::uint64_t> ranks;
   for (const RankComparison& all : study.compared) {
-    for (const std::size_t i : all.worst) {
-      const std::uint64_t rank = all.ranks[i].rank;
-      if (known.insert(rank).second) ranks.push_back(std::to_string(rank));
-    }
+    for (const std::size_t i : all.worst) ranks.insert(all.ranks[i].rank);
   }
+  ranks.erase(but);
   return ranks;
+}
+
+/// "3", "8 to 15": neighbours often share a machine.
+std::vector<std::string> runs_of(const std::set<std::uint64_t>& ranks) {
+  std::vector<std::string> runs;
+  for (auto first = ranks.begin(); first != ranks.end();) {
+    auto last = first;
+    while (std::next(last) != ranks.end() && *std::next(last) == *last + 1) ++last;
+    runs.push_back(first == last ? std::to_string(*first) : fmt::format("{} to {}", *first, *last));
+    first = std::next(last);
+  }
+  return runs;
 }
 
 std::string others_text(const RankStudy& study, std::uint64_t but) {
   constexpr std::size_t kNamed = 5;
-  const std::vector<std::string> ranks = others(study, but);
+  const std::set<std::uint64_t> ranks = others(study, but);
   if (ranks.empty()) return "";
   return fmt::format(
       "{} too: {}.",
       ranks.size() == 1 ? "1 other rank differs" : plural(ranks.size(), "other rank") + " differ",
-      listed(ranks, kNamed));
+      listed(runs_of(ranks), kNamed));
 }
 
 /// Whether anything is compared whose magnitudes may differ.
@@ -157,10 +177,14 @@ std::string agreement(const RankStudy& study) {
                      agreeing_text(study));
 }
 
+std::string binades_text(double binades) {
+  return std::abs(binades) < 0.05 ? "0" : fmt::format("{:+.1f}", binades);
+}
+
 Cell binades_cell(std::optional<double> binades, const std::string& more = "") {
   if (!binades) return {"", -1e9, "", true};
   if (std::isinf(*binades)) return {*binades > 0 ? "not finite" : "zero", *binades, more};
-  return {fmt::format("{:+.1f}", *binades), *binades, more};
+  return {binades_text(*binades), *binades, more};
 }
 
 Cell nonfinite_cell(const RankValues& rank) {
@@ -184,6 +208,8 @@ Row row_of(const RankComparison& all, const RankValues& rank) {
            binades_cell(rank.skew),
            binades_cell(rank.peak, at),
            binades_cell(rank.middle),
+           rank.since ? Cell{fmt::format("step {}", *rank.since), static_cast<double>(*rank.since)}
+                      : Cell{"", -1, "", true},
            share ? Cell{share_text(*share), *share} : Cell{"", -1, "", true},
            nonfinite_cell(rank)}};
 }
@@ -191,10 +217,10 @@ Row row_of(const RankComparison& all, const RankValues& rank) {
 Table worst_table(const RankStudy& study) {
   Table table{Evidence::ranks, "The worst ranks"};
   table.note =
-      "Binades are above the median rank: of the largest magnitude of all steps, the most "
-      "at one step, and the median over the steps.";
-  table.headings = {"rank",          "values",          "largest",   "largest, binades",
-                    "most, binades", "median, binades", "underflow", "first not finite"};
+      "\"Above\" is in binades above the median rank: of the largest magnitude of all steps, the "
+      "most at one step, and the median over the steps.";
+  table.headings = {"rank",         "values",    "largest",   "largest above",   "most above",
+                    "median above", "far since", "underflow", "first not finite"};
   table.whole = true;
   std::size_t differing = 0;
   for (const RankComparison& all : study.compared) differing += all.worst.size();
@@ -218,12 +244,9 @@ std::string skew_text(const RankComparison& all) {
     most = std::max(most.value_or(*rank.skew), *rank.skew);
   }
   if (!least || std::max(std::abs(*least), std::abs(*most)) < 0.05) return "";
-  const auto text = [](double binades) {
-    return std::abs(binades) < 0.05 ? "0" : fmt::format("{:+.1f}", binades);
-  };
   return fmt::format("Over the ranks, the largest {} {} {} to {} binades from the median, {}.",
-                     values_name(all.role), is_one(all.role) ? "is" : "are", text(*least),
-                     text(*most), magnitude_text(*all.median_max_abs));
+                     values_name(all.role), is_one(all.role) ? "is" : "are", binades_text(*least),
+                     binades_text(*most), magnitude_text(*all.median_max_abs));
 }
 
 Section section_of(const RankStudy& study, bool named) {

@@ -30,6 +30,7 @@ Json rank_json(const RankValues& rank) {
     to["most_above_step"] = rank.peak_step;
     to["median_above"] = number_json(rank.middle);
   }
+  if (rank.since) to["far_since"] = *rank.since;
   if (rank.nonfinite) {
     to["nonfinite_since"] = rank.nonfinite->step;
     to["nan"] = rank.nonfinite->nan;

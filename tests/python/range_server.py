@@ -25,6 +25,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         server = self.server
+        if server.status:
+            return self._send(server.status, b"no")
         path = urllib.parse.unquote(self.path.partition("?")[0]).lstrip("/")
         local = os.path.join(server.folder, path)
         if os.path.isdir(local):
@@ -52,9 +54,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 @contextlib.contextmanager
 def serve(folder, ranges=True):
     """A server; .url is where the folder is, .asked the ranges that it gave: (path, first, end).
-    .fails(path, first): which of them fail."""
+    .fails(path, first): which of them fail. .status: what it answers to everything."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.folder, server.asked, server.ranges, server.fails = os.fspath(folder), [], ranges, None
+    server.status = None
     server.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

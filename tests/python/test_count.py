@@ -152,9 +152,29 @@ def test_several_logs_stay_apart(ranks, steps, tmp_path):
 
 def test_missing_ranks_are_named(ranks, tmp_path):
     count(ranks, tmp_path / "half.hst", "--shard", "1/2")
-    assert "holds 2 ranks, its manifest says 4" in run("analyze", tmp_path / "half.hst")[1]
+    assert "has 2 of the 4 ranks of its manifest" in run("analyze", tmp_path / "half.hst")[1]
     assert "2 parts, 2 missing" in run("merge", tmp_path / "half.hst", "--out",
                                        tmp_path / "half.hst")[0]
+
+
+def test_more_ranks_than_the_manifest_says(ranks, tmp_path):
+    """A folder that was put together by hand: each part says that it is the only one."""
+    folder = shutil.copytree(ranks, tmp_path / "runs")
+    for rank in folder.iterdir():
+        manifest = json.loads((rank / "run.json").read_text())
+        (rank / "run.json").write_text(json.dumps({**manifest, "world_size": 1}))
+    run("count", folder, "--shard", "1/2", "--out", tmp_path / "half.hst")
+    told = run("merge", tmp_path / "half.hst", "--out", tmp_path / "all.hst")[0]
+    assert "2 parts, 2 missing" in told
+
+
+def test_what_is_no_record_is_not_written_over(ranks, tmp_path):
+    run("count", ranks, "--out", tmp_path / "a.hst")
+    page = tmp_path / "page.html"
+    page.write_text("a page")
+    told = run("merge", tmp_path / "a.hst", "--out", page, expect=1)[1]
+    assert "page.html: is no record" in told
+    assert page.read_text() == "a page"
 
 
 def test_what_is_there_is_not_counted_again(ranks, tmp_path):
@@ -203,7 +223,7 @@ def test_damage_is_named_and_the_rest_stays(ranks, tmp_path):
     assert f"bad.hst: {ranks}/rank-0002 is damaged and left out; count it again" in told
     assert (tmp_path / "merged.hst").read_bytes() == b"was here"
     told = run("analyze", tmp_path / "bad.hst")[1]
-    assert "is damaged" in told and "holds 3 ranks, its manifest says 4" in told
+    assert "is damaged" in told and "has 3 of the 4 ranks of its manifest" in told
     refused = count(ranks, tmp_path / "bad.hst", expect=1)[1]
     assert "into another file" in refused and (tmp_path / "bad.hst").read_bytes() == data
 
@@ -329,7 +349,7 @@ def test_parquet_has_every_count(ranks, tmp_path):
     for tensor, flushed, nonzero in found[0]:
         t = told[tensor]
         assert nonzero == t.total - t.zero - t.nan - t.inf
-        assert t.flushed_to_zero - (flushed or 0) in range(3)  # ties
+        assert t.flushed_to_zero - flushed in range(3)  # ties
     assert [step for step, *_ in found[1]] == [0, 2, 4]
     gradients = [t for t in told.values() if t.role == "weight_grad"]
     binades = dict(duckdb.sql(

@@ -214,8 +214,72 @@ def test_the_program_names_the_way_and_no_secret():
 @pytest.mark.parametrize("name", ["none", "dumps/none.safetensors"])
 def test_what_is_not_there_is_said(name, web, bucket):
     for url in (f"{web.url}/{name}", f"{bucket}/{name}"):
-        with pytest.raises(halfscope.BadInput, match=re.escape(f"{url}: cannot be listed (FileNot")):
-            halfscope.analyze(url)
+        assert refused(url) == f"{url}: no such path; check the URL"
+
+
+def refused(url):
+    """What is said of a URL that cannot be listed."""
+    with pytest.raises(halfscope.BadInput) as error:
+        halfscope.count(url)
+    assert SECRET not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("status, said", [
+    (401, "the server refuses (HTTP 401): check the credentials"),
+    (403, "the server refuses (HTTP 403): check the credentials"),
+    (404, "no such path; check the URL"),
+    (503, "the server answers HTTP 503; try again later")])
+def test_what_a_server_refuses_is_named(status, said, tmp_path):
+    with serve(tmp_path) as server:
+        server.status = status
+        signed = server.url.replace("//", f"//me:{SECRET}@") + f"/log?key={SECRET}"
+        assert refused(signed) == f"{server.url}/log: {said}"
+
+
+@pytest.mark.parametrize("url, said", [
+    ("http://me:very-secret@127.0.0.1:1/x?key=very-secret",
+     "http://127.0.0.1:1/x: nothing answers at 127.0.0.1:1 (connection refused)"),
+    ("http://me:very-secret@no-host.invalid/x",
+     "http://no-host.invalid/x: host no-host.invalid is not known; check the URL"),
+    ("http://me:very-secret/2@host/x", "http://host/x: is no valid URL; check it"),
+    ("foo://x", "foo://x: foo:// is not known; use one of s3://, gs://, az://, https://, http://, or "
+     "another scheme of fsspec: fsspec.available_protocols() lists them")])
+def test_a_url_that_leads_nowhere_is_explained(url, said):
+    assert refused(url) == said
+
+
+def test_a_store_that_does_not_answer_is_named(monkeypatch, request):
+    s3fs = pytest.importorskip("s3fs")
+    s3fs.S3FileSystem.clear_instance_cache()  # it keeps its endpoint
+    request.addfinalizer(s3fs.S3FileSystem.clear_instance_cache)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, SECRET)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    assert refused("s3://none/x") == "s3://none/x: nothing answers at 127.0.0.1:1 (connection refused)"
+
+
+def test_an_empty_folder_holds_no_file(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with serve(tmp_path) as server:
+        for url in (f"{server.url}/empty", f"{server.url}/empty/"):
+            assert refused(url).startswith(f"{url}: holds no file; check the URL")
+    assert refused(f"file://{tmp_path}/empty").endswith("/empty: holds no file; check the URL")
+
+
+def test_what_obstore_says_ends_before_its_details(monkeypatch):
+    pytest.importorskip("obstore")
+    import fsspec
+
+    def missing(url):
+        raise ImportError("Install adlfs")
+    monkeypatch.setattr(fsspec.core, "url_to_fs", missing)
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    assert re.fullmatch(r"az://box/x: cannot be listed \(GenericError: [^{}]*Account must be specified"
+                        r"\); check the URL and your rights", refused("az://box/x"))
+    with pytest.raises(ImportError, match="Install adlfs"):
+        halfscope.count("ssh://host/x")  # no scheme of obstore
 
 
 def test_no_secret_is_shown(web, bucket, caplog, tmp_path, monkeypatch):

@@ -111,9 +111,9 @@ void add_rank(Frames& all, Frame&& frame, bool sharded, const Part& rank,
 void require_all_ranks(const Parts& ranks, Notes& notes) {
   const Part& first = ranks.front();
   if (ranks.size() == first.of) return;
-  notes.push_back(log::printable(first.log) + ": holds " + std::to_string(ranks.size()) +
-                  " ranks, its manifest says " + std::to_string(first.of) +
-                  "; sharded tensors are incomplete");
+  notes.push_back(log::printable(first.log) + ": has " + std::to_string(ranks.size()) + " of the " +
+                  std::to_string(first.of) +
+                  " ranks of its manifest; sharded tensors are incomplete");
 }
 
 /// A run log that is opened when it is asked for first, and closed when it has been read.
@@ -220,7 +220,8 @@ Parts rank_parts(const log::OpenPath& log, const Selection& selection) {
   }
   if (one && !own_rank) return parts;
   const std::optional<log::Manifest> first = parts.front().manifest();
-  for (Part& part : parts) part.of = static_cast<std::uint64_t>(first->world_size);
+  const auto told = static_cast<std::uint64_t>(first->world_size);
+  for (Part& part : parts) part.of = std::max<std::uint64_t>(told, parts.size());
   return parts;
 }
 

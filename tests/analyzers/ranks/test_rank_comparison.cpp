@@ -109,6 +109,21 @@ TEST_CASE("two binades are no difference, more are", "[table]") {
   CHECK(all.ranks[3].peak_step == 7);
 }
 
+TEST_CASE("since when a rank differs", "[table]") {
+  Grid grid = equal_ranks(8, 20);
+  grid[3][7] = 5;  // once
+  CHECK(compared(grid).ranks[3].since == 7);
+  for (std::size_t step = 13; step < 20; ++step) grid[3][step] = 4;  // and from here on
+  CHECK(compared(grid).ranks[3].since == 13);
+  grid[3][16] = 1;
+  CHECK(compared(grid).ranks[3].since == 13);
+  for (std::size_t step = 4; step < 20; ++step) grid[6][step] = -4;
+  const RankComparison all = compared(grid);
+  CHECK(all.ranks[6].departs);
+  CHECK(all.ranks[6].since == 4);
+  CHECK_FALSE(all.ranks[0].since);
+}
+
 TEST_CASE("a step that stands out among restless ranks is none", "[table]") {
   Random random(1);
   Grid grid = equal_ranks(16, 50);

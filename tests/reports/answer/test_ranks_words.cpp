@@ -80,9 +80,10 @@ TEST_CASE("the worst rank, by its number and by what", "[table]") {
                        [&](RankValues& rank) {
                          peak(rank);
                          rank.max_step = 3;  // the largest of all steps is another
+                         rank.since = 30;
                        })) ==
         "Rank 13 is the worst of 8: its weight gradients are 5.0 binades above the median rank's "
-        "at step 40.");
+        "at step 40, and far from it since step 30.");
   CHECK(title(study_of(log::Role::activation_grad,
                        [](RankValues& rank) {
                          rank.departs = true;
@@ -90,10 +91,14 @@ TEST_CASE("the worst rank, by its number and by what", "[table]") {
                        })) ==
         "Rank 13 is the worst of 8: its activation gradients are 3.2 binades below the median "
         "rank's at half of its steps or more.");
-  CHECK(title(study_of(log::Role::activation_grad, [](RankValues& rank) {
-          rank.departs = true;
-          rank.middle = -kInf;
-        })) == "Rank 13 is the worst of 8: its activation gradients are 0 at most steps.");
+  CHECK(title(study_of(log::Role::activation_grad,
+                       [](RankValues& rank) {
+                         rank.departs = true;
+                         rank.middle = -kInf;
+                         rank.since = 5;
+                       })) ==
+        "Rank 13 is the worst of 8: its activation gradients are 0 at half of its "
+        "steps or more, first at step 5.");
 }
 
 TEST_CASE("a rank that departs at most steps and stands out at one", "[table]") {
@@ -130,7 +135,7 @@ TEST_CASE("infinities and NaN of one rank", "[table]") {
                          rank.overflow = 20;
                        })) ==
         "Rank 13 is the worst of 8: its weight gradients are infinite or NaN at 9 of 50 steps, "
-        "first at step 20, the median rank's at 0.");
+        "first at step 20 (0 of the median rank's).");
 }
 
 TEST_CASE("other ranks that differ are counted and named", "[table]") {
@@ -144,7 +149,7 @@ TEST_CASE("other ranks that differ are counted and named", "[table]") {
     study.compared[1].worst.push_back(i);
   }
   CHECK(ranks_finding(study)->action ==
-        "2 other ranks differ too: 15, 16. Look at the data and at the machine of this rank.");
+        "2 other ranks differ too: 15 to 16. Look at the data and at the machine of this rank.");
   analyzers::Findings found;
   found.ranks = {study};
   CHECK(ranks_digest(found) == "3 of 8 ranks differ");
