@@ -242,13 +242,13 @@ void read_log(const Log& log, const Selection& selection, const Visitor& visit, 
                    ": lies on a file system of the kernel, which holds no logs; expected one of " +
                    common::names_of_kinds());
   }
+  if (log.path().extension() == ".hst" && !record::is_record(log.opened())) {
+    throw BadInput(shown + ": is no record that 'halfscope count' wrote; check the path");
+  }
   const auto found = log.kinds();
   if (found.size() > 1) return read_joined(log, selection, visit, notes, progress);
   if (!found.empty()) {
     return found.front()->read(log.opened(), selection, visit, notes, progress);
-  }
-  if (log.path().extension() == ".hst") {
-    throw BadInput(shown + ": is no record that 'halfscope count' wrote; check the path");
   }
   log::RunLog::is_one(log.path());  // where it is laid out as one, it says what is missing
   const std::string below = list_text(logs_below(log.opened()));
