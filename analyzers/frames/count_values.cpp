@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/frames/count_values.hpp"
 
+#include <tbb/parallel_invoke.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -19,22 +21,41 @@ TensorView slice_of(const TensorView& view, std::size_t first, std::size_t most)
 }
 
 /// Tables add, so that a slice at a time gives the same.
+template <typename Take>
+BinadeTable sum_of_slices(const TensorView& view, std::size_t most, const Take& take) {
+  BinadeTable sum = take(slice_of(view, 0, most));
+  for (std::size_t first = most; first < view.count; first += most) {
+    sum.merge(take(slice_of(view, first, most)));
+  }
+  return sum;
+}
+
+/// With the moments, where they are asked for.
 template <typename Count>
-BinadeTable sum_of_slices(const TensorView& view, const Read& read, const Beside& beside,
-                          const Count& count) {
-  const bool alone = beside.moments == nullptr && beside.magnitudes == nullptr;
-  const std::size_t most = alone ? kSlice : kCachedSlice;
-  const auto take = [&](std::size_t first) {
-    const TensorView slice = slice_of(view, first, most);
+BinadeTable table_of(const TensorView& view, MomentSums* moments, const Count& count) {
+  if (moments == nullptr) return count(view);
+  return sum_of_slices(view, kCachedSlice, [&](const TensorView& slice) {
     BinadeTable table = count(slice);
-    if (beside.moments != nullptr) beside.moments->add(slice);
-    if (beside.magnitudes != nullptr) beside.magnitudes->add(slice);
+    moments->add(slice);
+    return table;
+  });
+}
+
+/// Exact sums take most of the time: threads add them up while another one counts.
+template <typename Count>
+BinadeTable count_all(const TensorView& view, const Read& read, const Beside& beside,
+                      const Count& count) {
+  return sum_of_slices(view, kSlice, [&](const TensorView& slice) {
+    BinadeTable table;
+    const auto fill = [&] { table = table_of(slice, beside.moments, count); };
+    if (beside.magnitudes == nullptr) {
+      fill();
+    } else {
+      tbb::parallel_invoke(fill, [&] { beside.magnitudes->add(slice); });
+    }
     read(slice.bytes());
     return table;
-  };
-  BinadeTable sum = take(0);
-  for (std::size_t first = most; first < view.count; first += most) sum.merge(take(first));
-  return sum;
+  });
 }
 
 }  // namespace
@@ -46,13 +67,13 @@ BinadeTable count_values(const TensorView& view, const Selection& s, double scal
   const double loss_scale = s.at_run_scale ? scale : s.loss_scale;
   const std::vector<std::uint64_t> wanted = cuts_for(s.target, loss_scale, scale);
   if (std::ranges::includes(standard, wanted)) {
-    return sum_of_slices(view, read, beside,
-                         [](const TensorView& part) { return count_binades(part); });
+    return count_all(view, read, beside,
+                     [](const TensorView& part) { return count_binades(part); });
   }
   std::vector<std::uint64_t> cuts;
   std::ranges::set_union(standard, wanted, std::back_inserter(cuts));
-  return sum_of_slices(view, read, beside,
-                       [&](const TensorView& part) { return count_binades_scalar(part, cuts); });
+  return count_all(view, read, beside,
+                   [&](const TensorView& part) { return count_binades_scalar(part, cuts); });
 }
 
 }  // namespace halfscope::analyzers::frames
