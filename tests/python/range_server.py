@@ -36,14 +36,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return self._send(200, page.encode(), Content_Type="text/html")
         if not os.path.isfile(local):
             return self._send(404, b"none")
-        with open(local, "rb") as file:
-            data = file.read()
         wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
         if wanted is None or not server.ranges:
-            return self._send(200, data, Accept_Ranges="bytes")
+            with open(local, "rb") as file:
+                return self._send(200, file.read(), Accept_Ranges="bytes")
         first, last = map(int, wanted.groups())
+        failed = server.fails and server.fails(path, first)  # it may change the file first
+        with open(local, "rb") as file:
+            data = file.read()
         server.asked.append((path, first, min(last + 1, len(data))))
-        if server.fails and server.fails(path, first):
+        if failed:
             return self._send(503, b"try later")
         self._send(206, data[first:last + 1],
                    Content_Range=f"bytes {first}-{min(last, len(data) - 1)}/{len(data)}")
