@@ -116,9 +116,8 @@ void require_record_or_nothing(const fs::path& out, std::vector<std::string>& pr
   std::error_code unreadable;
   const bool taken = fs::is_regular_file(out, unreadable) && fs::file_size(out, unreadable) != 0;
   if (!taken || readers::record::is_record_file(out)) return;
-  problems.push_back(printable(out.string()) +
-                     ": is no record that 'halfscope count' wrote, and is not written over; name "
-                     "another file");
+  problems.push_back(readers::record::no_record_text(printable(out.string())) +
+                     ", and is not written over; name another file");
 }
 
 void write(const std::vector<Placed>& parts, const fs::path& out,

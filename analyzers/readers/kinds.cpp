@@ -17,6 +17,7 @@
 #include "analyzers/readers/metrics/metrics_csv.hpp"
 #include "analyzers/readers/metrics/mlflow.hpp"
 #include "analyzers/readers/metrics/trainer_state.hpp"
+#include "analyzers/readers/record/record_file.hpp"
 #include "analyzers/readers/record/record_log.hpp"
 #include "analyzers/readers/run_log/ranks.hpp"
 #include "analyzers/readers/run_log/read_run_log.hpp"
@@ -243,7 +244,7 @@ void read_log(const Log& log, const Selection& selection, const Visitor& visit, 
                    common::names_of_kinds());
   }
   if (log.path().extension() == ".hst" && !record::is_record(log.opened())) {
-    throw BadInput(shown + ": is no record that 'halfscope count' wrote; check the path");
+    throw BadInput(record::no_record_text(shown) + "; check the path");
   }
   const auto found = log.kinds();
   if (found.size() > 1) return read_joined(log, selection, visit, notes, progress);

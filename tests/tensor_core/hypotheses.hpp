@@ -38,36 +38,34 @@ inline std::vector<Floor> floors_about(int value) {
           {"no floor", kNoFloor}};
 }
 
-/// Every combination of the disagreements about D of binary16, the model itself first.
-inline void add_disagreements(std::vector<Hypothesis>& out, const Unit& model) {
-  for (const bool other_zero : {false, true}) {
-    for (const bool other_c : {false, true}) {
-      for (const Floor& floor : floors_about(model.floor16)) {
-        Unit unit = model;
-        unit.floor16 = floor.value;
-        unit.negative_zero = model.negative_zero != other_zero;
-        unit.normalises_c = model.normalises_c != other_c;
-        out.push_back({std::string(floor.name) + (unit.negative_zero ? ", -0" : ", +0") +
-                           (unit.normalises_c ? ", subnormal C normalised" : ""),
-                       {unit},
-                       true});
-      }
-    }
-  }
-}
+/// What published models disagree about, or binary16's products cannot show: a floor, the sign of
+/// a sum that rounds to zero, and one more.
+struct Disagreements {
+  int Unit::*floor;
+  bool Unit::*more;
+  bool named;  ///< the value of `more` that has a name
+  const char* name;
+  bool open;
+};
+inline constexpr Disagreements kOfBinary16 = {&Unit::floor16, &Unit::normalises_c, true,
+                                              ", subnormal C normalised", true};
+inline constexpr Disagreements kOfBinary32 = {&Unit::floor32, &Unit::infinite32, false,
+                                              ", never infinity", false};
 
-/// The same for D of binary32, which only products of bfloat16 can show.
-inline void add_disagreements32(std::vector<Hypothesis>& out, const Unit& model) {
+/// Every combination of them, the model itself first.
+inline void add_disagreements(std::vector<Hypothesis>& out, const Unit& model,
+                              const Disagreements& of) {
   for (const bool other_zero : {false, true}) {
-    for (const bool other_overflow : {false, true}) {
-      for (const Floor& floor : floors_about(model.floor32)) {
+    for (const bool other : {false, true}) {
+      for (const Floor& floor : floors_about(model.*of.floor)) {
         Unit unit = model;
-        unit.floor32 = floor.value;
+        unit.*of.floor = floor.value;
         unit.negative_zero = model.negative_zero != other_zero;
-        unit.infinite32 = model.infinite32 != other_overflow;
+        unit.*of.more = model.*of.more != other;
         out.push_back({std::string(floor.name) + (unit.negative_zero ? ", -0" : ", +0") +
-                           (unit.infinite32 ? "" : ", never infinity"),
-                       {unit}});
+                           (unit.*of.more == of.named ? of.name : ""),
+                       {unit},
+                       of.open});
       }
     }
   }
@@ -141,11 +139,8 @@ inline std::vector<Hypothesis> converted_fp8() {
 inline std::vector<Hypothesis> hypotheses(const halfscope::tensor_core::Unit& model,
                                           Operands operands = Operands::binary16) {
   std::vector<Hypothesis> out;
-  if (operands == Operands::bfloat16) {
-    detail::add_disagreements32(out, model);
-  } else {
-    detail::add_disagreements(out, model);
-  }
+  const bool wide = operands == Operands::bfloat16;
+  detail::add_disagreements(out, model, wide ? detail::kOfBinary32 : detail::kOfBinary16);
   out.front().name = "model";
   detail::add_wrong(out);
   detail::add_architectures(out);

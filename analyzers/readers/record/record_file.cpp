@@ -63,7 +63,7 @@ void require_header(const std::string& shown, log::EventReader& reader) {
   const auto message = reader.next_message();
   const proto::Item first = message ? parsed(*message) : proto::Item();
   if (first.header().is() != kIs) {
-    throw BadInput(shown + ": is no record that 'halfscope count' wrote; check the path");
+    throw BadInput(no_record_text(shown) + "; check the path");
   }
   if (first.header().schema() <= kSchema) return;
   throw BadInput(
@@ -142,6 +142,10 @@ class Scan {
 }  // namespace
 
 std::string PartHeader::shown() const { return name.empty() ? log : log + "/" + name; }
+
+std::string no_record_text(const std::string& shown) {
+  return shown + ": is no record that 'halfscope count' wrote";
+}
 
 bool is_record_file(const log::OpenPath& file) {
   constexpr std::size_t kLook = 64;

@@ -39,6 +39,9 @@ struct PartPlace {
   std::uint64_t begin = 0, end = 0;
 };
 
+/// What is said of another file; `shown`: its name.
+std::string no_record_text(const std::string& shown);
+
 /// Whether the file begins as one of these. Never throws.
 bool is_record_file(const log::OpenPath& file);
 

@@ -56,7 +56,7 @@ std::optional<RecordPath> find_record(const log::OpenPath& path) {
 /// Of what is one.
 RecordPath require_record(const log::OpenPath& path) {
   if (const auto found = find_record(path)) return *found;
-  throw BadInput(printable(path.path.string()) + ": is no record that 'halfscope count' wrote");
+  throw BadInput(no_record_text(printable(path.path.string())));
 }
 
 /// What was said where values were counted cannot be said again.

@@ -74,5 +74,5 @@ def count(pieces):
     counted; returns the largest magnitudes, as largest_of() takes them."""
     device = pieces[0][1].get_device()
     stream = torch.cuda.current_stream(device).cuda_stream
-    with torch.cuda.device(device):  # the call sets it, for the thread and so for the loop
+    with torch.cuda.device(device):  # the call sets the thread's device, which is the loop's too
         return _halfscope.count_on_device(pieces, device, stream)
