@@ -120,6 +120,25 @@ void require_record_or_nothing(const fs::path& out, std::vector<std::string>& pr
                      ", and is not written over; name another file");
 }
 
+std::vector<MergedLog> logs_of(const std::vector<Placed>& parts) {
+  std::vector<MergedLog> logs;
+  for (const Placed& part : parts) {
+    const PartHeader& header = part.header();
+    const bool known = !logs.empty() && logs.back().log == header.log;
+    MergedLog& log = known ? logs.back() : logs.emplace_back();
+    log = {header.log, log.parts + 1, header.of};
+  }
+  return logs;
+}
+
+void require_all(const std::vector<MergedLog>& logs, std::vector<std::string>& problems) {
+  for (const MergedLog& log : logs) {
+    if (log.missing() == 0) continue;
+    problems.push_back(fmt::format("{}: {} of {} parts are missing; count them and merge again",
+                                   printable(log.log), log.missing(), log.of));
+  }
+}
+
 void write(const std::vector<Placed>& parts, const fs::path& out,
            const frames::Progress& progress) {
   std::uint64_t all = 0, done = 0;
@@ -138,7 +157,7 @@ void write(const std::vector<Placed>& parts, const fs::path& out,
 
 }  // namespace
 
-Merged merge_records(const std::vector<fs::path>& files, const fs::path& out,
+Merged merge_records(const std::vector<fs::path>& files, const fs::path& out, Wanted wanted,
                      const frames::Progress& progress) {
   Merged merged;
   const std::vector<RecordFile> opened = open_all(files, merged.problems);
@@ -146,14 +165,9 @@ Merged merge_records(const std::vector<fs::path>& files, const fs::path& out,
   for (const RecordFile& file : opened) all.add(file);
   const std::vector<Placed> parts = all.parts();
   require_record_or_nothing(out, merged.problems);
-  if (!merged.problems.empty()) return merged;
-  write(parts, out, progress);
-  for (const Placed& part : parts) {
-    const PartHeader& header = part.header();
-    const bool known = !merged.logs.empty() && merged.logs.back().log == header.log;
-    MergedLog& log = known ? merged.logs.back() : merged.logs.emplace_back();
-    log = {header.log, log.parts + 1, header.of};
-  }
+  merged.logs = logs_of(parts);
+  if (wanted == Wanted::all_parts) require_all(merged.logs, merged.problems);
+  if (merged.problems.empty()) write(parts, out, progress);
   return merged;
 }
 

@@ -15,7 +15,11 @@ namespace halfscope::analyzers::count {
 struct MergedLog {
   std::string log;
   std::uint64_t parts = 0, of = 0;
+  std::uint64_t missing() const { return of > parts ? of - parts : 0; }
 };
+
+/// What must be there of each log.
+enum class Wanted { any_parts, all_parts };
 
 struct Merged {
   std::vector<MergedLog> logs;        ///< by name
@@ -27,6 +31,7 @@ struct Merged {
 /// another of its number, or was counted with other options than its log's others is a problem.
 /// Throws log::BadInput where the file cannot be written.
 Merged merge_records(const std::vector<std::filesystem::path>& files,
-                     const std::filesystem::path& out, const frames::Progress& progress);
+                     const std::filesystem::path& out, Wanted wanted,
+                     const frames::Progress& progress);
 
 }  // namespace halfscope::analyzers::count

@@ -23,6 +23,19 @@ void add_binades(const BoundedTable& table, std::size_t tensor, std::vector<Bina
   }
 }
 
+void add_scalars(const log::StepScalars& scalars, std::vector<ScalarRow>& rows) {
+  const auto add = [&](std::string name, const auto& value) {
+    if (value) rows.push_back({std::move(name), scalars.step, static_cast<double>(*value)});
+  };
+  add("loss", scalars.loss);
+  add("learning_rate", scalars.learning_rate);
+  add("loss_scale", scalars.loss_scale);
+  add("found_inf", scalars.found_inf);
+  add("max_abs/weight_grad", scalars.max_abs_weight_grad);
+  add("max_abs/activation_grad", scalars.max_abs_activation_grad);
+  for (const auto& [tag, value] : scalars.more) rows.push_back({tag, scalars.step, value});
+}
+
 }  // namespace
 
 PartRows rows_of(const frames::Part& part, frames::Notes& notes, const frames::Progress& progress) {
@@ -40,6 +53,7 @@ PartRows rows_of(const frames::Part& part, frames::Notes& notes, const frames::P
                             .nan = frame.table.nan(),
                             .inf = frame.table.inf()});
   };
+  visit.scalars = [&](const log::StepScalars& scalars) { add_scalars(scalars, rows.scalars); };
   part.read(visit, notes, progress);
   return rows;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Histograms as rows of a database.
+// Histograms and scalars as rows of a database.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,17 @@ struct BinadeRow {
   std::size_t tensor = 0;         ///< whose row, from 0
 };
 
+/// One scalar at one step, by its name in the log: docs/run-log.md. found_inf: 0 or 1.
+struct ScalarRow {
+  std::string name;
+  std::int64_t step = 0;
+  double value = 0;
+};
+
 struct PartRows {
   std::vector<TensorRow> tensors;
   std::vector<BinadeRow> binades;
+  std::vector<ScalarRow> scalars;
 };
 
 /// The rows of a part, in its order. Throws log::BadInput.

@@ -15,6 +15,7 @@
 #include <stdexcept>
 
 #include "analyzers/gates/condition_timeline.hpp"
+#include "analyzers/ranks/rank_comparison.hpp"
 
 namespace halfscope::analyzers::gates {
 
@@ -80,10 +81,11 @@ constexpr Field kComparisonFields[] = {
     {"largest_ulps", Base::none},
 };
 
-constexpr Field kTimelineFields[] = {
+constexpr Field kLogFields[] = {
     {"state", Base::none},           {"skipped", Base::none},
     {"skipped_share", Base::itself}, {"collapsed_since", Base::none},
     {"nonfinite_since", Base::none}, {"last_scale", Base::none},
+    {"ranks_differ", Base::none},
 };
 
 std::span<const Field> fields_of(Subject subject) {
@@ -100,14 +102,14 @@ const Field* find_field(std::span<const Field> fields, std::string_view name) {
 const Field* find_field(Subject subject, std::string_view name) {
   const Field* const own = find_field(fields_of(subject), name);
   if (own != nullptr || subject == Subject::comparison) return own;
-  return find_field(kTimelineFields, name);
+  return find_field(kLogFields, name);
 }
 
 std::string names_of(Subject subject) {
   std::vector<std::string_view> names;
   for (const Field& field : fields_of(subject)) names.push_back(field.name);
   if (subject != Subject::comparison) {
-    for (const Field& field : kTimelineFields) names.push_back(field.name);
+    for (const Field& field : kLogFields) names.push_back(field.name);
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -236,7 +238,7 @@ void require_sense(const Condition& c, Subject subject) {
   if (c.percent && field->base == Base::none) {
     reject(fmt::format("'{}' is not a share of anything; remove the %", c.field));
   }
-  if (!c.only.empty() && is_of_timeline(c)) {
+  if (!c.only.empty() && find_field(kLogFields, c.field) != nullptr) {
     reject("a field of the log is not of tensors; remove 'for'");
   }
   if (c.field == "state") return require_state(c);
@@ -276,8 +278,10 @@ Condition parse_condition(std::string_view text, Subject subject) {
 }
 
 bool is_of_timeline(const Condition& condition) {
-  return find_field(kTimelineFields, condition.field) != nullptr;
+  return find_field(kLogFields, condition.field) != nullptr && !is_of_ranks(condition);
 }
+
+bool is_of_ranks(const Condition& condition) { return condition.field == "ranks_differ"; }
 
 bool is_of_quantised(const Condition& condition) { return condition.field == "underflow_share"; }
 
@@ -322,6 +326,11 @@ std::optional<Measured> measure(const Condition& condition,
   if (!advice.static_log2) return std::nullopt;
   if (condition.field == "headroom_bits") return as_number(advice.headroom_bits);
   return condition.field == "flushed_at_1" ? advice.flushed_at_1 : advice.flushed_at_recommended;
+}
+
+std::optional<Measured> measure(const Condition&, const ranks::RankStudy& study) {
+  if (!study.judged() && !study.differ()) return std::nullopt;
+  return Interval(study.differing().size());
 }
 
 bool selects(const Condition& condition, log::Role role, const std::string& name) {

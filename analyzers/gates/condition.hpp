@@ -15,13 +15,16 @@
 namespace halfscope::analyzers::compare {
 struct ComparedTensor;
 }
+namespace halfscope::analyzers::ranks {
+struct RankStudy;
+}
 
 namespace halfscope::analyzers::gates {
 
 enum class Relation { less, less_equal, greater, greater_equal, equal, not_equal };
 
 /// What a condition is tested on: every tensor of an analysis, a recommendation, or every tensor of
-/// two runs compared. Beside the first two fields of the timeline, on every log.
+/// two runs compared. Beside the first two the fields of a log, on every log.
 enum class Subject { tensor, recommendation, comparison };
 
 struct Condition {
@@ -39,6 +42,9 @@ Condition parse_condition(std::string_view text, Subject subject);
 
 /// Whether it is about a log's loss scale and skipped steps.
 bool is_of_timeline(const Condition& condition);
+
+/// Whether it is about the ranks of a log beside one another.
+bool is_of_ranks(const Condition& condition);
 
 /// Whether it is about weight updates, which only weights have.
 bool is_of_updates(const Condition& condition);
@@ -67,6 +73,8 @@ std::optional<Measured> measure(const Condition& condition,
                                 const recommend::Recommendation& advice);
 std::optional<Measured> measure(const Condition& condition, const compare::ComparedTensor& tensor);
 std::optional<Measured> measure(const Condition& condition, const formats::QuantisedTensor& tensor);
+/// Empty where the ranks have too few values to be compared.
+std::optional<Measured> measure(const Condition& condition, const ranks::RankStudy& study);
 /// Empty too where the log does not tell; NaN of a step since which something is so that is not.
 std::optional<Measured> measure(const Condition& condition,
                                 const scale_history::TimelineFacts& facts);

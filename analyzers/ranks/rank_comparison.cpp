@@ -272,6 +272,16 @@ std::optional<double> RankValues::underflow() const {
 
 bool RankStudy::differ() const { return std::ranges::any_of(compared, &RankComparison::differ); }
 
+bool RankStudy::judged() const { return std::ranges::any_of(compared, &RankComparison::judged); }
+
+std::set<std::uint64_t> RankStudy::differing() const {
+  std::set<std::uint64_t> found;
+  for (const RankComparison& all : compared) {
+    for (const std::size_t i : all.worst) found.insert(all.ranks[i].rank);
+  }
+  return found;
+}
+
 const RankComparison* RankStudy::worst() const {
   const RankComparison* most = nullptr;
   const auto order = [](const RankComparison& all) {

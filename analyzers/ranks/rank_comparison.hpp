@@ -3,9 +3,11 @@
 // reasons: docs/numerics/statistics.md.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -97,6 +99,8 @@ struct RankComparison {
   RankMap map;                     ///< empty where none differs
 
   bool differ() const { return !worst.empty(); }
+  /// Whether magnitudes that differ would be seen.
+  bool judged() const { return std::isfinite(peak_limit); }
 };
 
 /// Of one log of several ranks.
@@ -106,6 +110,9 @@ struct RankStudy {
   std::vector<RankComparison> compared;
 
   bool differ() const;
+  bool judged() const;
+  /// Ranks that differ in any values.
+  std::set<std::uint64_t> differing() const;
   /// Of the values in which a rank differs the most. Null where none does.
   const RankComparison* worst() const;
 };

@@ -31,6 +31,7 @@ struct CountOptions : options::LogOptions {
 struct MergeOptions {
   std::vector<std::string> files;
   std::string out;
+  bool require_complete = false;
 };
 
 /// "3/8"
@@ -81,6 +82,7 @@ int run_merge(const MergeOptions& options) {
   options::Progress bar("merging");
   const counting::Merged merged = counting::merge_records(
       paths_of(options.files), options.out,
+      options.require_complete ? counting::Wanted::all_parts : counting::Wanted::any_parts,
       [&bar](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
   bar.clear();
   for (const std::string& problem : merged.problems) {
@@ -91,9 +93,8 @@ int run_merge(const MergeOptions& options) {
     return options::kBadInput;
   }
   for (const counting::MergedLog& log : merged.logs) {
-    const std::uint64_t missing = log.of > log.parts ? log.of - log.parts : 0;
     fmt::print("{}: {}, {}.\n", printable(log.log), parts_text(log.parts),
-               missing == 0 ? "complete" : fmt::format("{} missing", missing));
+               log.missing() == 0 ? "complete" : fmt::format("{} missing", log.missing()));
   }
   fmt::print("Wrote {}.\n", printable(options.out));
   return options::kFine;
@@ -130,6 +131,8 @@ void add_merge(options::Parser& parser) {
   command.option("--out", options->out, "the record of all; may be one of the others")
       .type("FILE.hst")
       .required();
+  command.flag("--require-complete", options->require_complete,
+               "write nothing, and exit with code 1, if parts of a log are missing");
   command.footer("Example:  halfscope merge part-*.hst --out gpt.hst");
   command.runs([options] { return run_merge(*options); });
 }

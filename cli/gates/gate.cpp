@@ -195,6 +195,28 @@ void test_timelines(const Condition& c, std::size_t number, const analyzers::Fin
                                 : "no field of a log can be tested"));
 }
 
+/// Of every log of several ranks.
+void test_ranks(const Condition& c, std::size_t number, const analyzers::Findings& found,
+                GateLines& lines) {
+  for (const auto& study : found.ranks) {
+    lines.tests.push_back(tested(c, number, study.log, analyzers::gates::measure(c, study)));
+    lines.tests.back().of_log = true;
+  }
+  if (found.ranks.empty()) refuse(c, "no log has several ranks, which this field compares");
+}
+
+/// Whether the condition is on a log; then it is tested.
+bool test_log(const Condition& c, std::size_t number, const analyzers::Findings& found,
+              GateLines& lines) {
+  if (analyzers::gates::is_of_timeline(c)) {
+    test_timelines(c, number, found, lines);
+    return true;
+  }
+  if (!analyzers::gates::is_of_ranks(c)) return false;
+  test_ranks(c, number, found, lines);
+  return true;
+}
+
 }  // namespace
 
 void add_fail_if(options::Command& command, std::vector<std::string>& conditions) {
@@ -224,9 +246,8 @@ GateLines test_conditions(const std::vector<Condition>& conditions,
   GateLines lines;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     const Condition& c = conditions[i];
-    if (analyzers::gates::is_of_timeline(c)) {
-      test_timelines(c, i, found, lines);
-    } else if (analyzers::gates::is_of_quantised(c)) {
+    if (test_log(c, i, found, lines)) continue;
+    if (analyzers::gates::is_of_quantised(c)) {
       test_quantised(c, i, found, lines);
     } else {
       test_condition(c, i, found, lines);
@@ -250,11 +271,8 @@ GateLines test_conditions(const std::vector<Condition>& conditions, const analyz
   for (const std::string& log : study.advice.logs) logs += (logs.empty() ? "" : ", ") + log;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     const Condition& c = conditions[i];
-    if (analyzers::gates::is_of_timeline(c)) {
-      test_timelines(c, i, study, lines);
-    } else {
-      lines.tests.push_back(tested(c, i, logs, analyzers::gates::measure(c, study.advice)));
-    }
+    if (test_log(c, i, study, lines)) continue;
+    lines.tests.push_back(tested(c, i, logs, analyzers::gates::measure(c, study.advice)));
   }
   return lines;
 }

@@ -69,7 +69,7 @@ class Counts:
         pathlib.Path(path).write_bytes(self._data)
 
     def to_parquet(self, folder):
-        """Writes tensors.parquet and binades.parquet: a row a rank, step, tensor and binade.
+        """Writes tensors.parquet, binades.parquet and scalars.parquet: a row for each of each step and rank.
 
         docs/parquet.md has the columns, and queries. Files of these names are replaced. Needs
         pyarrow.

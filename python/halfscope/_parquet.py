@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Histograms as Parquet files, for databases: docs/parquet.md."""
+"""Histograms and scalars as Parquet files, for databases: docs/parquet.md."""
 
 import pathlib
 
@@ -25,16 +25,16 @@ def _numbers(pyarrow, data, kind):
 
 
 def _columns(pyarrow, columns):
-    doubles = ("scale", "low", "high")
+    doubles = ("scale", "low", "high", "value")
     return {name: _column(pyarrow, data) if isinstance(data, list) else
             _numbers(pyarrow, data, pyarrow.float64() if name in doubles else pyarrow.int64())
             for name, data in columns.items()}
 
 
 def tables_of(pyarrow, read):
-    """(tensors, binades) of one part, as pyarrow Tables."""
+    """Of one part, by the name of their files, as pyarrow Tables."""
     tensors = _columns(pyarrow, read["tensors"])
-    rows = len(tensors["step"])
+    scalars = _columns(pyarrow, read["scalars"])
 
     def repeated(value, kind, count):
         return pyarrow.repeat(pyarrow.scalar(value, kind), count)
@@ -47,31 +47,30 @@ def tables_of(pyarrow, read):
     binades = _columns(pyarrow, read["binades"])
     row = binades.pop("row")
     of = {name: tensors[name].take(row) for name in ("step", "tensor", "role", "scale")}
-    return (pyarrow.table({**keys(rows), **tensors}),
-            pyarrow.table({**keys(len(row)), **of, **binades}))
+    return {"tensors": pyarrow.table({**keys(len(tensors["step"])), **tensors}),
+            "binades": pyarrow.table({**keys(len(row)), **of, **binades}),
+            "scalars": pyarrow.table({**keys(len(scalars["step"])), **scalars})}
 
 
 def write(logs, selection, folder, log_notes):
-    """tensors.parquet and binades.parquet in a folder, part by part."""
+    """tensors.parquet, binades.parquet and scalars.parquet in a folder, part by part."""
     pyarrow = _module("pyarrow", "to_parquet()", "pyarrow")
     import pyarrow.parquet as parquet
 
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     reader = _halfscope.PartReader(logs, selection)
-    writers, notes = [None, None], []
+    writers, notes = {}, []
     try:
         for index in range(len(reader)):
             read = reader.read(index)
             notes += read["notes"]
-            for at, (name, table) in enumerate(zip(("tensors", "binades"),
-                                                   tables_of(pyarrow, read))):
-                if writers[at] is None:
-                    writers[at] = parquet.ParquetWriter(folder / f"{name}.parquet", table.schema,
-                                                        compression="zstd")
-                writers[at].write_table(table)
+            for name, table in tables_of(pyarrow, read).items():
+                if name not in writers:
+                    writers[name] = parquet.ParquetWriter(folder / f"{name}.parquet", table.schema,
+                                                          compression="zstd")
+                writers[name].write_table(table)
         log_notes(notes)
     finally:
-        for writer in writers:
-            if writer is not None:
-                writer.close()
+        for writer in writers.values():
+            writer.close()

@@ -24,7 +24,13 @@ using analyzers::gates::Verdict;
 using Violations = std::vector<std::pair<std::string, std::string>>;
 
 Condition condition_called(const std::string& text) {
-  return analyzers::gates::parse_condition(text, analyzers::gates::Subject::tensor);
+  Condition condition = analyzers::gates::parse_condition(text, analyzers::gates::Subject::tensor);
+  if (analyzers::gates::is_of_ranks(condition)) {
+    throw std::invalid_argument(
+        "'" + text +
+        "': a recorder sees its own rank alone; use it in halfscope analyze --fail-if");
+  }
+  return condition;
 }
 
 template <typename Tested>

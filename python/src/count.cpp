@@ -41,7 +41,8 @@ std::vector<std::string> count(const Paths& logs, const analyzers::frames::Selec
 using LogParts = std::tuple<std::string, std::uint64_t, std::uint64_t>;
 
 std::vector<LogParts> merge(const Paths& files, const std::filesystem::path& out) {
-  const auto merged = analyzers::count::merge_records(files, out, interruptible());
+  const auto merged = analyzers::count::merge_records(
+      files, out, analyzers::count::Wanted::any_parts, interruptible());
   if (!merged.problems.empty()) {
     std::string text;
     for (const std::string& problem : merged.problems) text += (text.empty() ? "" : "\n") + problem;
@@ -82,6 +83,7 @@ class PartReader {
     to["notes"] = in_python(notes);
     to["tensors"] = tensors(rows);
     to["binades"] = binades(rows);
+    to["scalars"] = scalars(rows);
     return to;
   }
 
@@ -130,6 +132,16 @@ class PartReader {
     to["high"] = numbers<double>(all, [](const Row& row) { return row.high; });
     to["count"] = numbers<std::int64_t>(all, [](const Row& row) { return row.count; });
     to["negative"] = numbers<std::int64_t>(all, [](const Row& row) { return row.negative; });
+    return to;
+  }
+
+  static nb::dict scalars(const analyzers::count::PartRows& rows) {
+    using Row = analyzers::count::ScalarRow;
+    const std::vector<Row>& all = rows.scalars;
+    nb::dict to;
+    to["step"] = numbers<std::int64_t>(all, [](const Row& row) { return row.step; });
+    to["scalar"] = texts(all, [](const Row& row) -> std::string_view { return row.name; });
+    to["value"] = numbers<double>(all, [](const Row& row) { return row.value; });
     return to;
   }
 

@@ -123,16 +123,6 @@ std::string rank_text(const RankComparison& all, const RankValues& rank) {
 
 const RankValues& worst_of(const RankComparison& all) { return all.ranks[all.worst.front()]; }
 
-/// The other ranks that differ, in any values.
-std::set<std::uint64_t> others(const RankStudy& study, std::uint64_t but) {
-  std::set<std::uint64_t> ranks;
-  for (const RankComparison& all : study.compared) {
-    for (const std::size_t i : all.worst) ranks.insert(all.ranks[i].rank);
-  }
-  ranks.erase(but);
-  return ranks;
-}
-
 /// "3", "8 to 15": neighbours often share a machine.
 std::vector<std::string> runs_of(const std::set<std::uint64_t>& ranks) {
   std::vector<std::string> runs;
@@ -147,7 +137,8 @@ std::vector<std::string> runs_of(const std::set<std::uint64_t>& ranks) {
 
 std::string others_text(const RankStudy& study, std::uint64_t but) {
   constexpr std::size_t kNamed = 5;
-  const std::set<std::uint64_t> ranks = others(study, but);
+  std::set<std::uint64_t> ranks = study.differing();
+  ranks.erase(but);
   if (ranks.empty()) return "";
   return fmt::format(
       "{} too: {}.",
@@ -155,15 +146,12 @@ std::string others_text(const RankStudy& study, std::uint64_t but) {
       listed(runs_of(ranks), kNamed));
 }
 
-/// Whether anything is compared whose magnitudes may differ.
-bool is_judged(const RankComparison& all) { return std::isfinite(all.peak_limit); }
-
 /// "weight gradients, activations and loss": those in which no rank differs; empty where there are
 /// none.
 std::string agreeing_text(const RankStudy& study) {
   std::vector<std::string> names;
   for (const RankComparison& all : study.compared) {
-    if (is_judged(all) && !all.differ()) names.emplace_back(values_name(all.role));
+    if (all.judged() && !all.differ()) names.emplace_back(values_name(all.role));
   }
   std::string out;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -253,8 +241,7 @@ Section section_of(const RankStudy& study, bool named) {
   Section section;
   const std::string prefix = named ? code(study.log) + ": " : "";
   if (!study.differ()) {
-    const bool judged = std::ranges::any_of(study.compared, is_judged);
-    if (judged) section.sentences.push_back(prefix + agreement(study));
+    if (study.judged()) section.sentences.push_back(prefix + agreement(study));
     return section;
   }
   section.title = prefix + "Ranks side by side";
@@ -290,7 +277,7 @@ std::string_view values_name(Role role) {
 std::optional<Finding> ranks_finding(const RankStudy& study) {
   const RankComparison* const all = study.worst();
   if (all == nullptr) {
-    if (std::ranges::none_of(study.compared, is_judged)) return std::nullopt;
+    if (!study.judged()) return std::nullopt;
     return Finding{Severity::note, agreement(study), "", Evidence::ranks};
   }
   const RankValues& rank = worst_of(*all);
@@ -320,8 +307,7 @@ std::vector<Section> differing_ranks(const analyzers::Findings& found) {
 std::string ranks_digest(const analyzers::Findings& found) {
   std::uint64_t differing = 0, ranks = 0;
   for (const RankStudy& study : found.ranks) {
-    const RankComparison* const all = study.worst();
-    if (all != nullptr) differing += 1 + others(study, worst_of(*all).rank).size();
+    differing += study.differing().size();
     ranks += study.ranks;
   }
   return fmt::format("{} of {} {}", count_text(differing), plural(ranks, "rank"),

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import halfscope
+from halfscope import _halfscope
 from log_inputs import CORPUS, PROGRAM, ROOT, run
 
 DIGITS = ROOT / "data/digits-cnn/log"
@@ -155,6 +156,17 @@ def test_missing_ranks_are_named(ranks, tmp_path):
     assert "has 2 of the 4 ranks of its manifest" in run("analyze", tmp_path / "half.hst")[1]
     assert "2 parts, 2 missing" in run("merge", tmp_path / "half.hst", "--out",
                                        tmp_path / "half.hst")[0]
+
+
+def test_merge_can_require_all_parts(ranks, tmp_path):
+    out = tmp_path / "all.hst"
+    count(ranks, tmp_path / "1.hst", "--shard", "1/2")
+    told = run("merge", tmp_path / "1.hst", "--require-complete", "--out", out, expect=1)[1]
+    assert f"{ranks}: 2 of 4 parts are missing; count them and merge again" in told
+    assert not out.exists()
+    count(ranks, tmp_path / "2.hst", "--shard", "2/2")
+    parts = tmp_path / "1.hst", tmp_path / "2.hst"
+    assert "4 parts, complete" in run("merge", *parts, "--require-complete", "--out", out)[0]
 
 
 def test_more_ranks_than_the_manifest_says(ranks, tmp_path):
@@ -343,7 +355,7 @@ def test_parquet_has_every_count(ranks, tmp_path):
     halfscope.count(ranks).to_parquet(tmp_path / "rows")
     halfscope.count(ranks).to_parquet(tmp_path / "rows")  # replaces
     queries = re.findall(r"```sql\n(.*?)```", (ROOT / "docs/parquet.md").read_text(), re.DOTALL)
-    assert len(queries) == 4
+    assert len(queries) == 5
     found = [duckdb.sql(query.replace("'rows/", f"'{tmp_path}/rows/")).fetchall() for query in queries]
     told = {t.name: t for t in halfscope.analyze(ranks, loss_scale=1024).tensors}
     for tensor, flushed, nonzero in found[0]:
@@ -361,6 +373,13 @@ def test_parquet_has_every_count(ranks, tmp_path):
             summed[exponent] = summed.get(exponent, 0) + number
     assert binades == summed
     assert found[3] == []
+    scalars = _halfscope.read_run_log(ranks / "rank-0000")[0]
+    assert found[4] == [(step, at["loss_scale"], at["found_inf"]) for step, at in scalars.items()]
+    losses = duckdb.sql(f"SELECT part_index, step, value FROM '{tmp_path}/rows/scalars.parquet' "
+                        "WHERE scalar = 'loss'").fetchall()
+    assert len(losses) == RANKS * len(scalars)
+    assert {step: value for part, step, value in losses if part == 0} == {
+        step: at["loss"] for step, at in scalars.items()}
 
 
 def test_dask_gives_the_same(ranks, steps):

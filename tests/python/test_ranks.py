@@ -151,3 +151,26 @@ def test_the_section_is_open_and_has_the_table(page):
     assert section.get_attribute("open")
     assert "1 of 40 ranks differs" in section.text
     assert "317" in section.find_element(By.TAG_NAME, "table").text
+
+
+@pytest.mark.parametrize("command", ["analyze", "recommend"])
+def test_a_gate_on_ranks(command, logs, tmp_path):
+    def gate(log, condition):
+        done = subprocess.run([PROGRAM, command, log, "--fail-if", condition], capture_output=True, text=True)
+        return done.returncode, done.stderr
+
+    assert gate(logs["clean"], "ranks_differ > 0") == (0, "")
+    assert gate(logs["ill"], "ranks_differ > 0") == (4, f"halfscope: {logs['ill']}: ranks_differ 1 > 0\n")
+    assert gate(logs["ill"], "ranks_differ > 1")[0] == 0
+    few = write_run(tmp_path / "few", range(2), steps=2)
+    assert "ranks_differ has no value: 'ranks_differ > 0' is undecided" in gate(few, "ranks_differ > 0")[1]
+    code, told = gate(logs["clean"] / "rank-0000", "ranks_differ > 0")
+    assert (code, told.splitlines()[0]) == (2, "halfscope: --fail-if 'ranks_differ > 0': no log has several "
+                                            "ranks, which this field compares")
+
+
+def test_a_recorder_has_no_gate_on_ranks():
+    from halfscope import _halfscope
+
+    with pytest.raises(ValueError, match="a recorder sees its own rank alone"):
+        _halfscope.require_condition("ranks_differ > 0")
