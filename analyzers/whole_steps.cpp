@@ -44,19 +44,6 @@ double share_of_updates(const Passes& passes) {
   return passes.what_if ? 0.95 : 0.05;
 }
 
-/// The step's queries and keys. beside: called with each while it is loaded.
-void take_scores(overflow::ScoreBounds& scores, const frames::Selection& selection,
-                 const WholeStep& step, const updates::UpdatePass::Beside& beside) {
-  frames::TensorsOfSteps tensors(selection,
-                                 [&](const frames::WholeTensor& tensor) { scores.take(tensor); });
-  step.tensors->for_each_name([&](const std::string& name) {
-    if (!overflow::ScoreBounds::wants(name)) return;
-    const auto tensor = step.tensors->tensor(name);
-    tensors.take(step, *tensor, {});
-    beside(*tensor);
-  });
-}
-
 }  // namespace
 
 std::vector<overflow::AttentionScores> add_whole_steps(Analysis& analysis,
@@ -83,15 +70,18 @@ std::vector<overflow::AttentionScores> add_whole_steps(Analysis& analysis,
       if (whole) whole->take(step, tensor, of_whole);
     };
     if (updates) updates->take(step, of_updates, beside);
-    take_scores(scores, selection, step, beside);
+    overflow::for_each_query_and_key(
+        step, selection, [&](const frames::WholeTensor& tensor) { scores.take(tensor); }, beside);
     if (whole) whole->take(step, of_whole);
   };
-  const frames::WholeCountsVisitor counts = {[&](const frames::CountedSums& counted) {
-                                               if (whole) whole->take(counted);
-                                             },
-                                             [&](const frames::CountedUpdates& counted) {
-                                               if (updates) updates->take(counted);
-                                             }};
+  const frames::WholeCountsVisitor counts = {
+      [&](const frames::CountedSums& counted) {
+        if (whole) whole->take(counted);
+      },
+      [&](const frames::CountedUpdates& counted) {
+        if (updates) updates->take(counted);
+      },
+      [&](const frames::CountedRows& counted) { scores.take(counted); }};
   for (underflow::LogFindings& log : analysis.logs) {
     if (passes.needs_tensors) readers::require_tensors(opened.at(log.source));
     if (updates) updates->begin(log);

@@ -93,7 +93,7 @@ void count(const Origin& origin, const Part& part, const Selection& selection,
     add(counted);
   };
   part.read(visit, of_part, progress);
-  const frames::WholeCountsVisitor rest = {has_sums ? frames::SumsVisitor() : add, add};
+  const frames::WholeCountsVisitor rest = {has_sums ? frames::SumsVisitor() : add, add, add};
   if (part.read_whole) count_whole(part, selection, rest, of_part, progress);
   if (part.read_counts) part.read_counts(rest);
   std::vector<std::string> texts;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "analyzers/overflow/attention_scores.hpp"
 #include "analyzers/underflow/update_findings.hpp"
 #include "analyzers/updates/pairs.hpp"
 #include "halfscope/number/format_names.hpp"
@@ -55,6 +56,14 @@ void count_whole(const frames::Part& part, const frames::Selection& selection,
       pair.for_each_tensor(
           [&](const log::NamedTensor& tensor) { tensors.take(step, tensor, step.tell); });
     }
+    overflow::for_each_query_and_key(
+        step, selection,
+        [&](const frames::WholeTensor& tensor) {
+          if (auto rows = overflow::rows_of(tensor, true)) visit.rows(std::move(*rows));
+        },
+        [&](const log::NamedTensor& tensor) {
+          if (visit.sums) tensors.take(step, tensor, {});
+        });
     if (visit.sums) tensors.take(step, step.tell);
   };
   part.read_whole(take, notes, progress);

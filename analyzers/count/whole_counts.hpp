@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What whole tensors tell beyond their tables: exact sums, and what becomes of weight updates.
+// What whole tensors tell beyond their tables: exact sums, what becomes of weight updates,
+// and how long the rows of queries and keys are.
 #pragma once
 
 #include "analyzers/frames/part.hpp"
@@ -7,7 +8,7 @@
 
 namespace halfscope::analyzers::count {
 
-/// Counts the whole tensors of a part, step by step: without `visit.sums` updates alone. Holds one
+/// Counts the whole tensors of a part, step by step: without `visit.sums` no sums. Holds one
 /// pair of tensors at a time.
 void count_whole(const frames::Part& part, const frames::Selection& selection,
                  const frames::WholeCountsVisitor& visit, frames::Notes& notes,

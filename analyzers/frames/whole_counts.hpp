@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,9 +31,23 @@ struct CountedUpdates {
   std::vector<std::pair<std::string, UpdateTable>> by_format;  ///< by name: those of 16 bits
 };
 
+/// The longest row of a query or key of an attention at one step: overflow/attention_scores.hpp.
+struct CountedRows {
+  struct Longest {
+    double norm = 0;  ///< unscaled, no less than it is; infinity where a value is no number
+    std::uint64_t width = 0;
+    bool whole = true;  ///< of the whole row, not of a part that may be one head
+  };
+  std::string name;
+  std::int64_t step = 0;
+  Longest features_last;
+  std::optional<Longest> channels_second;  ///< as convolutions have them
+};
+
 struct WholeCountsVisitor {
-  std::function<void(CountedSums&&)> sums;
-  std::function<void(CountedUpdates&&)> updates;
+  std::function<void(CountedSums&&)> sums = {};
+  std::function<void(CountedUpdates&&)> updates = {};
+  std::function<void(CountedRows&&)> rows = {};
 };
 
 }  // namespace halfscope::analyzers::frames

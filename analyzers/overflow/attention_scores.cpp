@@ -91,12 +91,12 @@ double largest_square(const std::vector<double>& row, std::size_t run) {
 }
 
 /// Where a tensor's rows lie: elements [outer][width][inner]; `run` of a row may be one head.
-struct Rows {
+struct Layout {
   std::size_t outer = 1, width = 1, inner = 1, run = kLargestHead;
 };
 
-Rows rows_of(const std::vector<std::uint64_t>& shape, bool channels_second) {
-  Rows rows;
+Layout layout_of(const std::vector<std::uint64_t>& shape, bool channels_second) {
+  Layout rows;
   if (shape.empty()) return rows;
   const std::size_t axis = channels_second && shape.size() > 1 ? 1 : shape.size() - 1;
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -107,7 +107,7 @@ Rows rows_of(const std::vector<std::uint64_t>& shape, bool channels_second) {
 }
 
 /// Of the longest head; empty where a value is no number, which no bound is of.
-std::optional<double> longest_norm(const TensorView& view, const Rows& rows) {
+std::optional<double> longest_norm(const TensorView& view, const Layout& rows) {
   double largest = 0;
   std::vector<double> row(rows.width);
   for (std::size_t o = 0; o < rows.outer; ++o) {
@@ -123,8 +123,13 @@ std::optional<double> longest_norm(const TensorView& view, const Rows& rows) {
   return largest > 0 ? up(std::sqrt(largest)) : 0.0;
 }
 
+frames::CountedRows::Longest longest_of(const WholeTensor& tensor, const Layout& rows) {
+  const double norm = longest_norm(tensor.view, rows).value_or(kInfinity);
+  return {norm > 0 ? up(norm / tensor.scale) : 0.0, rows.width, rows.run >= rows.width};
+}
+
 /// Whether a module's weight says that it is a convolution: out, in, and the kernel's extents.
-bool is_convolution(const underflow::TensorFindings& tensor) {
+bool is_of_convolution(const underflow::TensorFindings& tensor) {
   return tensor.role == Role::weight && tensor.shape.size() > 2;
 }
 
@@ -135,31 +140,56 @@ double AttentionScores::at_most() const {
   return product > 0 ? up(product) : 0.0;
 }
 
-bool ScoreBounds::wants(std::string_view name) { return named(name).has_value(); }
+bool is_query_or_key(std::string_view path) { return named(path).has_value(); }
+
+void for_each_query_and_key(const frames::WholeStep& step, const frames::Selection& selection,
+                            const frames::WholeVisitor& visit,
+                            const std::function<void(const log::NamedTensor&)>& beside) {
+  frames::TensorsOfSteps tensors(selection, visit);
+  step.tensors->for_each_name([&](const std::string& name) {
+    if (!is_query_or_key(name)) return;
+    const auto tensor = step.tensors->tensor(name);
+    tensors.take(step, *tensor, {});
+    beside(*tensor);
+  });
+}
+
+std::optional<frames::CountedRows> rows_of(const WholeTensor& tensor, bool channels_second) {
+  if (tensor.role != Role::activation || tensor.view.count == 0 || !is_query_or_key(tensor.name))
+    return {};
+  frames::CountedRows rows{
+      tensor.name, tensor.step, longest_of(tensor, layout_of(tensor.shape, false)), {}};
+  if (channels_second) rows.channels_second = longest_of(tensor, layout_of(tensor.shape, true));
+  return rows;
+}
 
 void ScoreBounds::begin(const underflow::LogFindings& log) {
   log_ = log.name;
   convolutions_.clear();
-  if (std::ranges::none_of(log.tensors, is_convolution)) return;
+  if (std::ranges::none_of(log.tensors, is_of_convolution)) return;
   const underflow::Modules modules(log);
   for (const underflow::TensorFindings& tensor : log.tensors) {
-    if (is_convolution(tensor)) convolutions_.insert(modules.of(tensor));
+    if (is_of_convolution(tensor)) convolutions_.insert(modules.of(tensor));
   }
 }
 
+bool ScoreBounds::is_convolution(std::string_view name) const {
+  return convolutions_.contains(underflow::path_of(name));
+}
+
 void ScoreBounds::take(const WholeTensor& tensor) {
-  if (tensor.role != Role::activation || tensor.view.count == 0) return;
-  const std::optional<Named> part = named(tensor.name);
+  if (const auto rows = rows_of(tensor, is_convolution(tensor.name))) take(*rows);
+}
+
+void ScoreBounds::take(const frames::CountedRows& rows) {
+  const std::optional<Named> part = named(rows.name);
   if (!part) return;
-  const bool second = convolutions_.contains(underflow::path_of(std::string_view(tensor.name)));
-  const Rows rows = rows_of(tensor.shape, second);
-  Pair& pair = pairs_[{log_, part->query, tensor.step}];
+  const bool second = rows.channels_second && is_convolution(rows.name);
+  Pair& pair = pairs_[{log_, part->query, rows.step}];
   Longest& longest = part->is_key ? pair.key : pair.query;
-  const double norm = longest_norm(tensor.view, rows).value_or(kInfinity);
-  longest.norm = std::max(longest.norm, norm > 0 ? up(norm / tensor.scale) : 0.0);
-  longest.width = rows.width;
-  longest.whole = rows.run >= rows.width;
-  longest.name = tensor.name;
+  const double before = longest.norm;
+  longest = {second ? *rows.channels_second : rows.features_last, rows.name};
+  longest.norm = std::max(longest.norm, before);
 }
 
 std::vector<AttentionScores> ScoreBounds::finish(Format target) && {

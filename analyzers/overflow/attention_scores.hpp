@@ -5,13 +5,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
+#include "analyzers/frames/whole_counts.hpp"
 #include "analyzers/frames/whole_tensors.hpp"
 
 namespace halfscope::analyzers::underflow {
@@ -38,22 +41,29 @@ struct AttentionScores {
   std::uint64_t enough_head = 0;
 };
 
-/// Takes whole tensors, as readers give them, log after log.
+/// Whether a tensor or layer may be a query or key, by its path.
+bool is_query_or_key(std::string_view path);
+
+/// Visits the queries and keys of a step, by their names. beside: called with each while it is
+/// loaded.
+void for_each_query_and_key(const frames::WholeStep& step, const frames::Selection& selection,
+                            const frames::WholeVisitor& visit,
+                            const std::function<void(const log::NamedTensor&)>& beside);
+
+/// Empty where the tensor is no query or key. channels_second: of that layout, too.
+std::optional<frames::CountedRows> rows_of(const frames::WholeTensor& tensor, bool channels_second);
+
+/// Takes queries and keys, as readers give them, log after log.
 class ScoreBounds {
  public:
-  /// Whether the tensor may be a q or a k, by its name.
-  static bool wants(std::string_view name);
-
   void begin(const underflow::LogFindings& log);
   void take(const frames::WholeTensor& tensor);
+  void take(const frames::CountedRows& rows);
   /// Of each attention with both; by log, then name.
   std::vector<AttentionScores> finish(Format target) &&;
 
  private:
-  struct Longest {
-    double norm = 0;
-    std::uint64_t width = 0;
-    bool whole = true;
+  struct Longest : frames::CountedRows::Longest {
     std::string name;
   };
   /// One attention at one step.
@@ -61,6 +71,8 @@ class ScoreBounds {
     Longest query, key;
   };
   std::string log_;
+  bool is_convolution(std::string_view name) const;
+
   std::set<std::string, std::less<>> convolutions_;  ///< modules of the log: channels come second
   std::map<std::tuple<std::string, std::string, std::int64_t>, Pair> pairs_;
 };

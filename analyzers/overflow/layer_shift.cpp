@@ -153,7 +153,7 @@ class Walk {
   }
   /// Queries, keys and values read the same; a query is multiplied by a key, and is not read by the
   /// layer that comes next.
-  static bool is_of_scores(const Layer& layer) { return ScoreBounds::wants(layer.path); }
+  static bool is_of_scores(const Layer& layer) { return is_query_or_key(layer.path); }
   /// Without a class: a matrix, or a convolution's kernel.
   static bool is_matrix(const Layer& layer) {
     const TensorFindings* const weight = weight_of(layer);

@@ -144,6 +144,8 @@ def test_no_score_is_beyond_the_bound(tmp_path, size):
     assert found["at_most"] == pytest.approx(norms[0] * norms[1], rel=1e-12)
     assert found["query_norm"] >= norms[0] and found["key_norm"] >= norms[1]
     assert found["can_overflow"] == (found["at_most"] >= 65520) == (size == 40)
+    run("count", log, "--out", tmp_path / "log.hst")
+    assert report(tmp_path / "log.hst")["attention_scores"] == [found]
     said = " ".join(run("recommend", log).split())
     assert ("Attention scores can overflow FP16" in said) == (size == 40)
     if size == 40:

@@ -28,6 +28,7 @@ frames::Visitor items_of(const std::function<void(const halfscope::record::Item&
 /// Counts of whole tensors, as items.
 halfscope::record::Item item_of(const frames::CountedSums& counted);
 halfscope::record::Item item_of(const frames::CountedUpdates& counted);
+halfscope::record::Item item_of(const frames::CountedRows& counted);
 /// And back: nothing of other items. Throws log::BadInput as ItemTeller.
 void tell_counts(const halfscope::record::Item& item, const frames::Selection& selection,
                  const std::string& where, const frames::WholeCountsVisitor& visit);

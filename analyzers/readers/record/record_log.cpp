@@ -100,7 +100,7 @@ Part part_of(const std::shared_ptr<const Opened>& opened, const PartPlace& place
     ItemTeller teller(selection, visit, manifest, where);
     opened->file.for_each_item(place, [&](const halfscope::record::Item& item) {
       teller.tell(item);
-      tell_counts(item, selection, where, {.sums = visit.sums, .updates = {}});
+      tell_counts(item, selection, where, {.sums = visit.sums});
       for (const std::string& note : item.end().notes()) frames::note_once(notes, printable(note));
     });
     if (progress) progress(place.end, opened->file.parts().back().end);

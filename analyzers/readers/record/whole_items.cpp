@@ -11,6 +11,7 @@
 namespace halfscope::analyzers::readers::record {
 
 namespace proto = halfscope::record;
+using frames::CountedRows;
 using frames::CountedSums;
 using frames::CountedUpdates;
 using Table = proto::Updates::Table;
@@ -105,6 +106,22 @@ CountedUpdates updates_of(const proto::Updates& from) {
   return counted;
 }
 
+void put(const CountedRows::Longest& from, proto::Rows::Longest& to) {
+  to.set_norm(from.norm);
+  to.set_width(from.width);
+  to.set_whole(from.whole);
+}
+
+CountedRows::Longest longest_of(const proto::Rows::Longest& from) {
+  return {from.norm(), from.width(), from.whole()};
+}
+
+CountedRows rows_of(const proto::Rows& from) {
+  CountedRows counted{from.name(), from.step(), longest_of(from.features_last()), {}};
+  if (from.has_channels_second()) counted.channels_second = longest_of(from.channels_second());
+  return counted;
+}
+
 }  // namespace
 
 proto::Item item_of(const CountedSums& counted) {
@@ -139,6 +156,16 @@ proto::Item item_of(const CountedUpdates& counted) {
   return item;
 }
 
+proto::Item item_of(const CountedRows& counted) {
+  proto::Item item;
+  proto::Rows& to = *item.mutable_rows();
+  to.set_name(counted.name);
+  to.set_step(counted.step);
+  put(counted.features_last, *to.mutable_features_last());
+  if (counted.channels_second) put(*counted.channels_second, *to.mutable_channels_second());
+  return item;
+}
+
 void tell_counts(const proto::Item& item, const frames::Selection& selection,
                  const std::string& where, const frames::WholeCountsVisitor& visit) {
   const auto selected = [&](const std::string& name, std::int64_t step) {
@@ -151,6 +178,9 @@ void tell_counts(const proto::Item& item, const frames::Selection& selection,
     if (visit.updates && item.has_updates() &&
         selected(item.updates().weight(), item.updates().step())) {
       visit.updates(updates_of(item.updates()));
+    }
+    if (visit.rows && item.has_rows() && selected(item.rows().name(), item.rows().step())) {
+      visit.rows(rows_of(item.rows()));
     }
   } catch (const std::invalid_argument& error) {
     throw log::BadInput(where + ": " + error.what() + "; count it again");
