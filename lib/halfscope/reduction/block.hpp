@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops over a block of elements. Internal to reduction/.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "halfscope/reduction/error.hpp"
+
+namespace halfscope::reduction {
+
+inline constexpr std::size_t kBlock = 1024;  ///< elements; the last block of a tensor is shorter
+
+/// What is known of each element of a block while its addends are summed.
+struct BlockState {
+  template <class T>
+  using Column = std::array<T, kBlock>;
+
+  alignas(64) Column<double> high, low;  ///< the exact sum, as a sum of two
+  alignas(64) Column<std::uint32_t> lost, overflow, rounded, nonfinite;
+};
+
+/// Counts and sums of a block. Sums go over eight lanes, element i into lane i modulo 8, so that
+/// their bits do not depend on the vectors of the processor.
+struct BlockFacts {
+  std::uint64_t elements = 0, rounded = 0, lost = 0, overflow = 0, overflow_additions = 0;
+  Errors errors;
+};
+
+/// Whole blocks of binary32 values; beyond the last element they are zeros. `given` are the addends
+/// as they came, `taken` as rounded to the format.
+void take_addends(const float* given, const float* taken, std::size_t n, BlockState& state);
+/// out = a + b in binary32.
+void add_values(const float* a, const float* b, float* out, std::size_t n);
+/// out: a + b, rounded to the format.
+void count_additions(const float* a, const float* b, const float* out, std::size_t n,
+                     BlockState& state);
+/// n: a multiple of 8; of elements beyond the last one the addends are zeros.
+BlockFacts finish(const float* results, std::size_t n, const UlpRule& rule,
+                  const BlockState& state);
+
+}  // namespace halfscope::reduction

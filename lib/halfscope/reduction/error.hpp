@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The error of one sum. Internal to reduction/.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "halfscope/number/format.hpp"
+
+namespace halfscope::reduction {
+
+/// Of one sum, or added up over a block. See facts.hpp.
+struct Errors {
+  double squared_error = 0, squared_exact = 0;
+  double ulp = 0, squared_ulp = 0, outward_ulp = 0;
+};
+
+/// The format's ulp in terms of binary64: ulps a binade, and the smallest normal number, below
+/// which the ulp stays as it is.
+struct UlpRule {
+  double steps, smallest_normal;
+};
+
+inline UlpRule ulp_rule(Format f) {
+  return {std::ldexp(1.0, f.precision - 1), std::ldexp(1.0, f.emin())};
+}
+
+/// The power of two at or below the magnitude of a normal number.
+inline double binade(double x) {
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & 0x7FF0000000000000u);
+}
+
+/// Of a finite result, when the exact sum is high + low. Without branches.
+inline Errors measure(double result, double high, double low, const UlpRule& rule) {
+  const double error = (result - high) - low, exact = high + low;
+  const double larger = std::max(std::fabs(result), std::fabs(exact));
+  const double ulps = error / std::max(binade(larger), rule.smallest_normal) * rule.steps;
+  const double outward = exact > 0 ? ulps : exact < 0 ? -ulps : 0.0;
+  return {error * error, exact * exact, ulps, ulps * ulps, outward};
+}
+
+}  // namespace halfscope::reduction

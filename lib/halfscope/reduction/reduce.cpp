@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums in a format by way of binary32: an addition in binary32, then one rounding to the format.
+// That rounds as if once (docs/numerics/emulator.md, double rounding, Figueroa's theorem): the
+// format has p <= 11 bits, so 24 >= 2 p + 2. Sums below binary32's normal numbers are exact there,
+// since both operands are multiples of its smallest step. A sum that overflows binary32 overflows
+// the format.
+#include "halfscope/reduction/reduce.hpp"
+
+#include <tbb/blocked_range.h>
+#include <tbb/global_control.h>
+#include <tbb/parallel_reduce.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "halfscope/array/array.hpp"
+#include "halfscope/array/environment.hpp"
+#include "halfscope/reduction/block.hpp"
+#include "halfscope/reduction/check.hpp"
+
+namespace halfscope::reduction {
+namespace {
+
+using Addends = std::span<const std::span<const float>>;
+using Values = std::vector<float>;  // of a block
+
+struct Job {
+  Format format;
+  Addends addends;
+  Order order;
+  std::span<float> results;
+  UlpRule rule;
+
+  std::size_t elements() const { return addends.front().size(); }
+};
+
+/// Values below the top of the stack are kept for the additions to come.
+class Stack {
+ public:
+  Values& push() {
+    if (depth_ == values_.size()) values_.emplace_back(kBlock);
+    return values_[depth_++];
+  }
+  void clear() { depth_ = 0; }
+  void pop() { --depth_; }
+  Values& top() { return values_[depth_ - 1]; }
+  Values& below() { return values_[depth_ - 2]; }
+
+ private:
+  std::vector<Values> values_;
+  std::size_t depth_ = 0;
+};
+
+/// The block that is summed. It is reused, one a thread's range.
+class Block {
+ public:
+  explicit Block(const Job& job) : job_(job), state_(std::make_unique<BlockState>()) {}
+
+  BlockFacts reduce(std::size_t first, std::size_t n) {
+    first_ = first;
+    n_ = n;
+    padded_ = (n + 7) / 8 * 8;
+    *state_ = {};
+    stack_.clear();
+    visit(
+        job_.order, job_.addends.size(), [&](std::size_t i) { leaf(i); }, [&] { add(); });
+    const Values& sums = stack_.top();
+    if (!job_.results.empty()) std::copy_n(sums.begin(), n, job_.results.begin() + first);
+    BlockFacts facts = finish(sums.data(), padded_, job_.rule, *state_);
+    facts.elements -= padded_ - n;
+    return facts;
+  }
+
+ private:
+  void leaf(std::size_t i) {
+    read(i);
+    Values& x = stack_.push();
+    std::copy_n(given_.begin(), padded_, x.begin());
+    round(x);
+    take_addends(given_.data(), x.data(), padded_, *state_);
+  }
+
+  void add() {
+    Values &a = stack_.below(), &b = stack_.top();
+    add_values(a.data(), b.data(), sum_.data(), padded_);
+    round(sum_);
+    count_additions(a.data(), b.data(), sum_.data(), padded_, *state_);
+    std::swap(a, sum_);
+    stack_.pop();
+  }
+
+  void round(Values& x) const {
+    if (job_.format == kBinary32) return;
+    quantise(job_.format, std::span(x).first(padded_), {.threads = 1});
+  }
+
+  /// The i-th addend of every element; each chunk of a ring has it from another rank.
+  void read(std::size_t i) {
+    const std::size_t end = first_ + n_;
+    const bool ring = job_.order == Order::ring;
+    const Ring chunks = {job_.elements(), job_.addends.size()};
+    for (std::size_t from = first_; from < end;) {
+      const std::size_t start = ring ? chunks.start(from) : 0;
+      const std::size_t to =
+          ring ? std::min(end, (from / chunks.chunk() + 1) * chunks.chunk()) : end;
+      const float* const rank = job_.addends[(start + i) % job_.addends.size()].data();
+      std::memcpy(given_.data() + (from - first_), rank + from, (to - from) * sizeof(float));
+      from = to;
+    }
+    std::fill(given_.begin() + static_cast<std::ptrdiff_t>(n_),
+              given_.begin() + static_cast<std::ptrdiff_t>(padded_), 0.0f);
+  }
+
+  const Job& job_;
+  std::unique_ptr<BlockState> state_;
+  Stack stack_;
+  Values given_ = Values(kBlock), sum_ = Values(kBlock);
+  std::size_t first_ = 0, n_ = 0, padded_ = 0;
+};
+
+void add_block(Facts& facts, const BlockFacts& block, std::size_t n, std::size_t addends) {
+  facts.elements += block.elements;
+  facts.nonfinite += n - block.elements;
+  facts.addends_rounded += block.rounded;
+  facts.additions += block.elements * (addends - 1);
+  facts.lost += block.lost;
+  facts.overflow += block.overflow;
+  facts.overflow_additions += block.overflow_additions;
+  facts.add(block.errors);
+}
+
+/// Blocks [begin, end).
+Facts reduce_blocks(const Job& job, std::size_t begin, std::size_t end) {
+  const FloatEnvironment environment(RoundingControl::nearest);
+  Facts facts;
+  Block block(job);
+  for (std::size_t b = begin; b < end; ++b) {
+    const std::size_t first = b * kBlock, n = std::min(kBlock, job.elements() - first);
+    add_block(facts, block.reduce(first, n), n, job.addends.size());
+  }
+  return facts;
+}
+
+void check(Format f, Addends addends, std::span<float> results) {
+  check_sum(f, addends.size());
+  const std::size_t n = addends.front().size();
+  for (const std::span<const float>& rank : addends) {
+    if (rank.size() == n) continue;
+    fail("addends of " + std::to_string(n) + " and " + std::to_string(rank.size()) + " elements");
+  }
+  if (results.empty() || results.size() == n) return;
+  fail("results of " + std::to_string(results.size()) + " elements for " + std::to_string(n));
+}
+
+}  // namespace
+
+void fail(const std::string& what) { throw std::invalid_argument("halfscope::reduction: " + what); }
+
+void check_sum(Format f, std::size_t addends) {
+  if (!can_accumulate(f)) fail("sums need binary32, binary16, bfloat16, tf32 or e5m2");
+  if (addends == 0) fail("there are no addends");
+}
+
+bool can_accumulate(Format f) {
+  return f == kBinary32 || (f.has_infinity() && f.precision <= 11 && f.emax <= kBinary32.emax);
+}
+
+Facts reduce(Format f, Addends addends, const Options& options, std::span<float> results) {
+  check(f, addends, results);
+  const Job job = {f, addends, options.order, results, ulp_rule(f)};
+  const std::size_t blocks = (job.elements() + kBlock - 1) / kBlock;
+  if (options.threads == 1 || blocks <= 1) return reduce_blocks(job, 0, blocks);
+  // oneTBB complains on standard error of more threads than it may start.
+  using Control = tbb::global_control;
+  const auto allowed = static_cast<int>(Control::active_value(Control::max_allowed_parallelism));
+  tbb::task_arena arena(options.threads <= 0 ? tbb::task_arena::automatic
+                                             : std::min(options.threads, allowed));
+  using Range = tbb::blocked_range<std::size_t>;
+  return arena.execute([&] {
+    return tbb::parallel_reduce(
+        Range(0, blocks, 4), Facts{},
+        [&](const Range& range, Facts facts) {
+          return facts += reduce_blocks(job, range.begin(), range.end());
+        },
+        [](Facts a, const Facts& b) { return a += b; });
+  });
+}
+
+}  // namespace halfscope::reduction

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What reductions in 16 bits lose: W addends of each of n elements (ranks of an all-reduce,
+// microbatches of gradient accumulation), or one long sum.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "halfscope/number/format.hpp"
+#include "halfscope/reduction/facts.hpp"
+#include "halfscope/reduction/order.hpp"
+
+namespace halfscope::reduction {
+
+struct Options {
+  Order order = Order::sequential;
+  int threads = 0;  ///< 0: as many as there are cores. The facts have the same bits for any number
+};
+
+/// A format that sums can be computed in: binary32, or one with infinities, at most 11 bits of
+/// precision and binary32's exponents (binary16, bfloat16, tf32, e5m2).
+bool can_accumulate(Format f);
+
+/// Sums W tensors of n elements each, element by element. addends[r]: those of rank r. results:
+/// empty, or n elements, which become the sums (values of f, as binary32; with an addend that is
+/// not finite, an infinity or a NaN). Facts definitions: facts.hpp.
+/// Errors: std::invalid_argument if there are no addends, lengths differ, or f cannot accumulate.
+Facts reduce(Format f, std::span<const std::span<const float>> addends, const Options& options = {},
+             std::span<float> results = {});
+
+/// One sum.
+struct LongSum {
+  Facts facts;         ///< of one element
+  float result = 0;    ///< a value of the format; if an addend is not finite, infinite or NaN
+  double exact = 0;    ///< of the rounded addends: within K^2 2^-106 of the sum of their magnitudes
+  double largest = 0;  ///< the largest magnitude of a partial sum, an addend alone not included
+  /// Sequential order: the sum does not change from this addend (counted from 0) to the last one,
+  /// though at least one of them is not zero. Empty if the last addends change it, if it is
+  /// infinite or NaN, and in the other orders.
+  std::optional<std::size_t> stalled_at;
+};
+
+/// Sums K addends in one chain (or tree) of K - 1 additions; a ring starts at the second one, as
+/// for a tensor of one element. The same errors. On one thread: each addition needs the one before.
+LongSum sum(Format f, std::span<const float> addends, Order order = Order::sequential);
+
+}  // namespace halfscope::reduction
