@@ -12,6 +12,9 @@ namespace halfscope::reduction {
 
 inline constexpr std::size_t kBlock = 1024;  ///< elements; the last block of a tensor is shorter
 
+/// The loops' n is a multiple of this; of elements beyond the last one the addends are zeros.
+inline constexpr std::size_t kPad = 16;
+
 /// What is known of each element of a block while its addends are summed.
 struct BlockState {
   template <class T>
@@ -28,15 +31,13 @@ struct BlockFacts {
   Errors errors;
 };
 
-/// Whole blocks of binary32 values; beyond the last element they are zeros. `given` are the addends
-/// as they came, `taken` as rounded to the format.
+/// The addends as they came, and as rounded to the format.
 void take_addends(const float* given, const float* taken, std::size_t n, BlockState& state);
 /// out = a + b in binary32.
 void add_values(const float* a, const float* b, float* out, std::size_t n);
 /// out: a + b, rounded to the format.
 void count_additions(const float* a, const float* b, const float* out, std::size_t n,
                      BlockState& state);
-/// n: a multiple of 8; of elements beyond the last one the addends are zeros.
 BlockFacts finish(const float* results, std::size_t n, const UlpRule& rule,
                   const BlockState& state);
 

@@ -1,82 +1,165 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops over a block, compiled once for each set of vector instructions. They are plain loops
-// without branches, which the compiler makes vectors of.
+// The loops over a block, once for each set of vector instructions.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halfscope/reduction/block_simd.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include <array>
+#include <cmath>
 
-#include "halfscope/reduction/addition.hpp"
 #include "halfscope/reduction/block.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace halfscope::reduction::HWY_NAMESPACE {
 
+namespace hn = hwy::HWY_NAMESPACE;
+using Floats = hn::CappedTag<float, kPad>;
+using Words = hn::RebindToUnsigned<Floats>;
+using Doubles = hn::CappedTag<double, kPad / 2>;
+using HalfFloats = hn::Rebind<float, Doubles>;
+using Mask = hn::Mask<Floats>;
+
+HWY_INLINE hn::Vec<Floats> load(const float* p) { return hn::LoadU(Floats(), p); }
+
+/// What is finite, compared as integers: an exponent field that is not all ones.
+HWY_INLINE Mask is_finite(hn::Vec<Floats> x) {
+  const Words d;
+  const auto infinity = hn::Set(d, 0x7F800000u);
+  return hn::RebindMask(Floats(), hn::Ne(hn::And(hn::BitCast(d, x), infinity), infinity));
+}
+
+/// counts[i] += 1 where the mask is set.
+HWY_INLINE void increment(Mask mask, std::uint32_t* counts) {
+  const Words d;
+  const auto ones = hn::VecFromMask(d, hn::RebindMask(d, mask));  // -1 each
+  hn::StoreU(hn::Sub(hn::LoadU(d, counts), ones), d, counts);
+}
+
+/// add_exactly() of addition.hpp.
+HWY_INLINE void add_exactly(const float* x, double* high, double* low) {
+  const Doubles d;
+  const auto addend = hn::PromoteTo(d, hn::LoadU(HalfFloats(), x));
+  const auto before = hn::LoadU(d, high);
+  const auto sum = hn::Add(before, addend), part = hn::Sub(sum, before);
+  const auto rest = hn::Add(hn::Sub(before, hn::Sub(sum, part)), hn::Sub(addend, part));
+  hn::StoreU(sum, d, high);
+  hn::StoreU(hn::Add(hn::LoadU(d, low), rest), d, low);
+}
+
 void take(const float* given, const float* taken, std::size_t n, BlockState& state) {
-  for (std::size_t i = 0; i < n; ++i) {
-    add_exactly(state.high[i], state.low[i], static_cast<double>(taken[i]));
+  for (std::size_t i = 0; i < n; i += hn::MaxLanes(Doubles())) {
+    add_exactly(taken + i, state.high.data() + i, state.low.data() + i);
   }
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint32_t finite = is_finite(given[i]);
-    state.nonfinite[i] |= finite ^ 1u;
-    state.rounded[i] += finite & (given[i] != taken[i] ? 1u : 0u);
-  }
-}
-
-void add(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, float* HWY_RESTRICT out,
-         std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) out[i] = a[i] + b[i];
-}
-
-void count(const float* a, const float* b, const float* out, std::size_t n, BlockState& state) {
-  for (std::size_t i = 0; i < n; ++i) {
-    state.lost[i] += is_lost(a[i], b[i], out[i]);
-    state.overflow[i] += overflows(a[i], b[i], out[i]);
+  for (std::size_t i = 0; i < n; i += hn::MaxLanes(Floats())) {
+    const auto x = load(given + i);
+    const Mask finite = is_finite(x);
+    increment(hn::Not(finite), state.nonfinite.data() + i);
+    increment(hn::And(finite, hn::Ne(x, load(taken + i))), state.rounded.data() + i);
   }
 }
 
-/// A number for each lane.
-struct Lanes {
-  static constexpr std::size_t kCount = 8;
-  std::array<double, kCount> values{};
+void add(const float* a, const float* b, float* out, std::size_t n) {
+  for (std::size_t i = 0; i < n; i += hn::MaxLanes(Floats())) {
+    hn::StoreU(hn::Add(load(a + i), load(b + i)), Floats(), out + i);
+  }
+}
 
-  double sum() const {
-    return ((values[0] + values[1]) + (values[2] + values[3])) +
-           ((values[4] + values[5]) + (values[6] + values[7]));
+/// is_lost() and overflows() of addition.hpp.
+void count(const float* first, const float* second, const float* sums, std::size_t n,
+           BlockState& state) {
+  const auto zero = hn::Zero(Floats());
+  for (std::size_t i = 0; i < n; i += hn::MaxLanes(Floats())) {
+    const auto a = load(first + i), b = load(second + i), out = load(sums + i);
+    const Mask same = hn::Or(hn::Eq(out, a), hn::Eq(out, b));
+    const Mask nonzero = hn::And(hn::Ne(a, zero), hn::Ne(b, zero));
+    const Mask finite = is_finite(out);
+    increment(hn::And(hn::And(same, nonzero), finite), state.lost.data() + i);
+    if (!hn::AllTrue(Floats(), finite)) {
+      const Mask operands = hn::And(is_finite(a), is_finite(b));
+      increment(hn::AndNot(finite, operands), state.overflow.data() + i);
+    }
+  }
+}
+
+using Double = hn::Vec<Doubles>;
+
+/// 0 where the result is not finite or an addend is not: such sums count as sums of zeros.
+HWY_INLINE hn::Mask<Doubles> measured(hn::Vec<HalfFloats> result, const std::uint32_t* nonfinite) {
+  const hn::RebindToUnsigned<HalfFloats> d;
+  const auto infinity = hn::Set(d, 0x7F800000u), zero = hn::Zero(d);
+  const auto finite = hn::Ne(hn::And(hn::BitCast(d, result), infinity), infinity);
+  const auto counted = hn::And(finite, hn::Eq(hn::LoadU(d, nonfinite), zero));
+  const auto word = hn::VecFromMask(d, counted);
+  return hn::Ne(hn::PromoteTo(Doubles(), hn::BitCast(hn::RebindToSigned<HalfFloats>(), word)),
+                hn::Zero(Doubles()));
+}
+
+/// measure() of error.hpp, the same operations.
+struct ErrorVectors {
+  static constexpr std::size_t kCount = 5;
+  Double values[kCount];
+
+  HWY_INLINE static ErrorVectors of(Double result, Double high, Double low, const UlpRule& rule) {
+    const Doubles d;
+    const hn::RebindToUnsigned<Doubles> words;
+    const Double error = hn::Sub(hn::Sub(result, high), low), exact = hn::Add(high, low);
+    const Double larger = hn::Max(hn::Abs(result), hn::Abs(exact));
+    const auto field = hn::And(hn::BitCast(words, larger), hn::Set(words, 0x7FF0000000000000u));
+    const Double binade = hn::Max(hn::BitCast(d, field), hn::Set(d, rule.smallest_normal));
+    const Double ulps = hn::Mul(hn::Div(error, binade), hn::Set(d, rule.steps));
+    const Double outward = hn::IfThenZeroElse(hn::Eq(exact, hn::Zero(d)),
+                                              hn::Xor(ulps, hn::And(exact, hn::SignBit(d))));
+    return {{hn::Mul(error, error), hn::Mul(exact, exact), ulps, hn::Mul(ulps, ulps), outward}};
+  }
+};
+
+/// Sums in eight lanes: element i in lane i modulo 8, whatever a vector holds.
+struct EightLanes {
+  static constexpr std::size_t kLanes = 8, kParts = kLanes / hn::MaxLanes(Doubles());
+  Double parts[kParts];
+
+  HWY_INLINE double sum() const {
+    double x[kLanes];
+    for (std::size_t k = 0; k < kParts; ++k) {
+      hn::StoreU(parts[k], Doubles(), x + k * hn::MaxLanes(Doubles()));
+    }
+    return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
   }
 };
 
 Errors sum_errors(const float* results, std::size_t n, const UlpRule& rule,
                   const BlockState& state) {
-  Lanes squared_error, squared_exact, ulp, squared_ulp, outward;
-  for (std::size_t first = 0; first < n; first += Lanes::kCount) {
-    for (std::size_t k = 0; k < Lanes::kCount; ++k) {
-      const std::size_t i = first + k;
-      // A result that is not finite, and a sum with such an addend, count as a sum of zeros.
-      const bool measured = (is_finite(results[i]) & (state.nonfinite[i] ^ 1u)) != 0;
-      const Errors e = measure(measured ? static_cast<double>(results[i]) : 0.0,
-                               measured ? state.high[i] : 0.0, measured ? state.low[i] : 0.0, rule);
-      squared_error.values[k] += e.squared_error;
-      squared_exact.values[k] += e.squared_exact;
-      ulp.values[k] += e.ulp;
-      squared_ulp.values[k] += e.squared_ulp;
-      outward.values[k] += e.outward_ulp;
+  const Doubles d;
+  EightLanes sums[ErrorVectors::kCount];
+  for (EightLanes& sum : sums) {
+    for (Double& part : sum.parts) part = hn::Zero(d);
+  }
+  for (std::size_t first = 0; first < n; first += EightLanes::kLanes) {
+    for (std::size_t k = 0; k < EightLanes::kParts; ++k) {
+      const std::size_t i = first + k * hn::MaxLanes(d);
+      const auto x = hn::LoadU(HalfFloats(), results + i);
+      const auto mask = measured(x, state.nonfinite.data() + i);
+      const auto errors =
+          ErrorVectors::of(hn::IfThenElseZero(mask, hn::PromoteTo(d, x)),
+                           hn::IfThenElseZero(mask, hn::LoadU(d, state.high.data() + i)),
+                           hn::IfThenElseZero(mask, hn::LoadU(d, state.low.data() + i)), rule);
+      for (std::size_t v = 0; v < ErrorVectors::kCount; ++v) {
+        sums[v].parts[k] = hn::Add(sums[v].parts[k], errors.values[v]);
+      }
     }
   }
-  return {squared_error.sum(), squared_exact.sum(), ulp.sum(), squared_ulp.sum(), outward.sum()};
+  return {sums[0].sum(), sums[1].sum(), sums[2].sum(), sums[3].sum(), sums[4].sum()};
 }
 
 BlockFacts finish_block(const float* results, std::size_t n, const UlpRule& rule,
                         const BlockState& state) {
   BlockFacts facts;
   for (std::size_t i = 0; i < n; ++i) {
-    const std::uint32_t counted = state.nonfinite[i] ^ 1u;
+    const std::uint32_t counted = state.nonfinite[i] == 0 ? 1u : 0u;
     facts.elements += counted;
     facts.rounded += counted * state.rounded[i];
     facts.lost += counted * state.lost[i];
-    facts.overflow += counted & (is_finite(results[i]) ^ 1u);
+    facts.overflow += counted & (std::isfinite(results[i]) ? 0u : 1u);
     facts.overflow_additions += counted * state.overflow[i];
   }
   facts.errors = sum_errors(results, n, rule, state);

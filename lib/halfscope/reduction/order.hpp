@@ -50,6 +50,8 @@ struct Ring {
   std::size_t elements, ranks;
 
   constexpr std::size_t chunk() const { return (elements + ranks - 1) / ranks; }
+  /// The end of an element's chunk, perhaps beyond the last element.
+  constexpr std::size_t end(std::size_t element) const { return (element / chunk() + 1) * chunk(); }
   /// The rank at which the sum of an element starts.
   constexpr std::size_t start(std::size_t element) const { return (element / chunk() + 1) % ranks; }
 };

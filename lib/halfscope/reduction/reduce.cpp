@@ -12,7 +12,6 @@
 #include <tbb/task_arena.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -65,7 +64,7 @@ class Block {
   BlockFacts reduce(std::size_t first, std::size_t n) {
     first_ = first;
     n_ = n;
-    padded_ = (n + 7) / 8 * 8;
+    padded_ = (n + kPad - 1) / kPad * kPad;
     *state_ = {};
     stack_.clear();
     visit(
@@ -79,11 +78,11 @@ class Block {
 
  private:
   void leaf(std::size_t i) {
-    read(i);
+    const float* const given = read(i);
     Values& x = stack_.push();
-    std::copy_n(given_.begin(), padded_, x.begin());
+    std::copy_n(given, padded_, x.begin());
     round(x);
-    take_addends(given_.data(), x.data(), padded_, *state_);
+    take_addends(given, x.data(), padded_, *state_);
   }
 
   void add() {
@@ -100,21 +99,21 @@ class Block {
     quantise(job_.format, std::span(x).first(padded_), {.threads = 1});
   }
 
-  /// The i-th addend of every element; each chunk of a ring has it from another rank.
-  void read(std::size_t i) {
-    const std::size_t end = first_ + n_;
-    const bool ring = job_.order == Order::ring;
-    const Ring chunks = {job_.elements(), job_.addends.size()};
-    for (std::size_t from = first_; from < end;) {
-      const std::size_t start = ring ? chunks.start(from) : 0;
-      const std::size_t to =
-          ring ? std::min(end, (from / chunks.chunk() + 1) * chunks.chunk()) : end;
-      const float* const rank = job_.addends[(start + i) % job_.addends.size()].data();
-      std::memcpy(given_.data() + (from - first_), rank + from, (to - from) * sizeof(float));
+  /// The i-th addend of every element: the rank's own memory where all have it from one rank and
+  /// there is no padding.
+  const float* read(std::size_t i) {
+    const Ring ring = {job_.elements(), job_.addends.size()};
+    const bool turns = job_.order == Order::ring;
+    for (std::size_t from = first_, end = first_ + n_; from < end;) {
+      const std::size_t to = turns ? std::min(end, ring.end(from)) : end;
+      const std::size_t rank = ((turns ? ring.start(from) : 0) + i) % job_.addends.size();
+      const float* const values = job_.addends[rank].data() + from;
+      if (to - from == padded_) return values;
+      std::copy_n(values, to - from, given_.data() + (from - first_));
       from = to;
     }
-    std::fill(given_.begin() + static_cast<std::ptrdiff_t>(n_),
-              given_.begin() + static_cast<std::ptrdiff_t>(padded_), 0.0f);
+    std::fill(given_.data() + n_, given_.data() + padded_, 0.0f);
+    return given_.data();
   }
 
   const Job& job_;
