@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analyzers/ranks/rank_collector.hpp"
+#include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/logs.hpp"
 #include "analyzers/replay/scale_series.hpp"
 #include "analyzers/scale_history/run_log_facts.hpp"
@@ -31,6 +32,7 @@ struct Read {
   std::vector<formats::QuantisedLog> quantised;
   std::vector<ranks::RankStudy> ranks;
   std::vector<overflow::AttentionScores> scores;
+  std::vector<reduction::Reduction> reductions;
 };
 
 /// What sees the logs beside the analysis.
@@ -78,6 +80,13 @@ Read read_all(const std::vector<std::filesystem::path>& logs, const Target& targ
   Selection selected = selection;
   selected.scalars_suffice = passes.scalars_suffice;
   Read found = read(logs, target, selected, phase, passes.series, opened);
+  if (passes.needs_tensors) {
+    for (const auto& log : found.analysis.logs) readers::require_tensors(opened.at(log.source));
+  }
+  if (passes.reductions) {
+    found.reductions = reduction::reductions(found.analysis, selection, *passes.reductions, opened,
+                                             phase("sums of tensors"));
+  }
   if (!passes.updates && !passes.formats && !passes.sums) return found;
   const bool updates_alone = !passes.formats && !passes.sums;
   const char* const what = updates_alone ? "weight updates" : "whole tensors";
@@ -115,6 +124,7 @@ Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   Read found = read_all(logs, target, selection, passes, phase);
   Findings findings = findings_of(std::move(found.analysis));
   findings.scores = std::move(found.scores);
+  findings.reductions = std::move(found.reductions);
   findings.series = std::move(found.series);
   findings.quantised = std::move(found.quantised);
   findings.ranks = std::move(found.ranks);

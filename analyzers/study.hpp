@@ -22,6 +22,7 @@
 #include "analyzers/ranks/rank_comparison.hpp"
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/recommend/summed_loss.hpp"
+#include "analyzers/reduction/reductions.hpp"
 #include "analyzers/replay/policy_study.hpp"
 #include "analyzers/scale_history/carried_scale.hpp"
 #include "analyzers/scale_history/timeline_facts.hpp"
@@ -35,12 +36,13 @@ namespace halfscope::analyzers {
 /// What is to be found beyond what the tables tell. The first four read whole tensors once more:
 /// together, by add_whole_steps().
 struct Passes {
-  bool updates = false;                   ///< what becomes of weight updates
-  bool what_if = false;                   ///< and in other arithmetic, where there are tensors
-  bool needs_tensors = false;             ///< a log without them is an error
-  bool formats = false;                   ///< every format
-  bool sums = false;                      ///< lost mass alone
-  bool series = false;                    ///< Findings::series
+  bool updates = false;        ///< what becomes of weight updates
+  bool what_if = false;        ///< and in other arithmetic, where there are tensors
+  bool needs_tensors = false;  ///< a log without them is an error
+  bool formats = false;        ///< every format
+  bool sums = false;           ///< lost mass alone
+  bool series = false;         ///< Findings::series
+  std::optional<reduction::Asked> reductions = {};
   double enough_db = formats::kEnoughDb;  ///< of `formats`
   bool scalars_suffice = false;  ///< a run log without tensors is no error: it can be replayed
 };
@@ -55,6 +57,7 @@ struct Findings {
   overflow::OverflowFindings overflow;
   std::vector<overflow::LayerShift> shifts;
   std::vector<overflow::AttentionScores> scores;  ///< where whole tensors are read
+  std::vector<reduction::Reduction> reductions;   ///< with Passes::reductions
   std::vector<updates::AdamState> adam;
   std::optional<recommend::SummedLoss> summed_loss;
   std::vector<scale_history::TimelineFacts> timelines;      ///< of other tools' logs

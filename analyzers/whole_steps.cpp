@@ -83,7 +83,6 @@ std::vector<overflow::AttentionScores> add_whole_steps(Analysis& analysis,
       },
       [&](const frames::CountedRows& counted) { scores.take(counted); }};
   for (underflow::LogFindings& log : analysis.logs) {
-    if (passes.needs_tensors) readers::require_tensors(opened.at(log.source));
     if (updates) updates->begin(log);
     if (whole) whole->begin(log);
     scores.begin(log);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,8 @@ struct WholeStep {
   bool says_scaled(log::Role role) const;
 };
 using WholeStepVisitor = std::function<void(const WholeStep&)>;
+/// The ranks' tensors at one step; valid during the call.
+using WholeRanksVisitor = std::function<void(std::span<const WholeStep>)>;
 
 /// Visits steps' selected tensors one by one, each once: of several ranks every rank's where the
 /// role is sharded, rank 0's where not.

@@ -132,8 +132,9 @@ void read_tensor_files(const log::OpenPath& log, const TimelineSelection& s, con
 
 /// What reading tensor files has to say, their frames have said already.
 void read_whole_files(const log::OpenPath& log, const Selection& s,
-                      const frames::WholeStepVisitor& visit, Notes&, const Progress& progress) {
-  readers::tensors::visit_file_samples(log, s, visit, progress);
+                      const frames::WholeRanksVisitor& visit, Notes&, const Progress& progress) {
+  const auto alone = [&](const frames::WholeStep& step) { visit(std::span(&step, 1)); };
+  readers::tensors::visit_file_samples(log, s, alone, progress);
 }
 
 bool is_file(const log::OpenPath& log) {
@@ -141,12 +142,12 @@ bool is_file(const log::OpenPath& log) {
   return input::exists(log.path) && !fs::is_directory(log.path, unreadable);
 }
 
-using run_log::visit_run_samples;
+using run_log::visit_sampled_ranks;
 
 // In this order a folder is asked what it is: run logs, whatever else lies in them, first.
 constexpr std::array kKinds = {
-    Kind{has_ranks, read_rank_folders, visit_run_samples, true, false, true, run_log::rank_parts},
-    Kind{is_run_log, read_run_log, visit_run_samples, true, false, true, run_log::rank_parts},
+    Kind{has_ranks, read_rank_folders, visit_sampled_ranks, true, false, true, run_log::rank_parts},
+    Kind{is_run_log, read_run_log, visit_sampled_ranks, true, false, true, run_log::rank_parts},
     Kind{record::is_record, record::read_record, nullptr, true, false, true, record::record_parts},
     Kind{tensorboard::is_tensorboard, tensorboard::read_tensorboard},
     Kind{wandb::is_wandb, wandb::read_wandb},

@@ -23,9 +23,9 @@ struct Kind {
   void (*read)(const log::OpenPath& log, const common::TimelineSelection& selection,
                const frames::Visitor& visit, frames::Notes& notes,
                const frames::Progress& progress);
-  /// As for_each_whole_step; null where its logs hold no tensors value by value.
+  /// As for_each_whole_step_of_ranks; null where its logs hold no tensors value by value.
   void (*read_whole)(const log::OpenPath& log, const frames::Selection& selection,
-                     const frames::WholeStepVisitor& visit, frames::Notes& notes,
+                     const frames::WholeRanksVisitor& visit, frames::Notes& notes,
                      const frames::Progress& progress) = nullptr;
   /// Whether its logs may have tensors. Where a folder holds several kinds, those that have none
   /// are read first: what they say of loss scales holds for the tensors of the others.

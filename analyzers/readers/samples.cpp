@@ -8,6 +8,15 @@ namespace halfscope::analyzers::readers {
 void for_each_whole_step(const Log& log, const frames::Selection& selection,
                          const frames::WholeStepVisitor& visit, frames::Notes& notes,
                          const frames::Progress& progress) {
+  const auto each = [&](std::span<const frames::WholeStep> ranks) {
+    for (const frames::WholeStep& step : ranks) visit(step);
+  };
+  for_each_whole_step_of_ranks(log, selection, each, notes, progress);
+}
+
+void for_each_whole_step_of_ranks(const Log& log, const frames::Selection& selection,
+                                  const frames::WholeRanksVisitor& visit, frames::Notes& notes,
+                                  const frames::Progress& progress) {
   for (const Kind* const kind : log.kinds()) {
     if (kind->read_whole == nullptr) continue;
     kind->read_whole(log.opened(), selection, visit, notes, progress);

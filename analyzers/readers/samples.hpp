@@ -13,4 +13,9 @@ void for_each_whole_step(const Log& log, const frames::Selection& selection,
                          const frames::WholeStepVisitor& visit, frames::Notes& notes,
                          const frames::Progress& progress = {});
 
+/// The same, but the ranks of a run at one step together.
+void for_each_whole_step_of_ranks(const Log& log, const frames::Selection& selection,
+                                  const frames::WholeRanksVisitor& visit, frames::Notes& notes,
+                                  const frames::Progress& progress = {});
+
 }  // namespace halfscope::analyzers::readers

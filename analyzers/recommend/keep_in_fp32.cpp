@@ -8,6 +8,7 @@
 #include "analyzers/recommend/advice.hpp"
 #include "analyzers/recommend/peaks.hpp"
 #include "analyzers/recommend/recommend.hpp"
+#include "analyzers/underflow/layer_inputs.hpp"
 #include "analyzers/underflow/modules.hpp"
 #include "halfscope/number/convert.hpp"
 
@@ -66,25 +67,6 @@ std::optional<Kind> kind_of(std::string_view type) {
   return std::nullopt;
 }
 
-/// The activations of one log in the order of computation.
-Tensors activations_of(const LogFindings& log) {
-  Tensors all;
-  for (const TensorFindings& t : log.tensors) {
-    if (t.role == Role::activation) all.push_back(&t);
-  }
-  return all;
-}
-
-/// The activation before a module's own, which is its input where modules follow each other; the
-/// log does not tell the graph. Null for the first.
-const TensorFindings* input_of(const Tensors& activations, const Modules& modules,
-                               const std::string& module) {
-  for (std::size_t i = 1; i < activations.size(); ++i) {
-    if (modules.of(*activations[i]) == module) return activations[i - 1];
-  }
-  return nullptr;
-}
-
 /// The module, where its operation would leave the range on the recorded values.
 std::optional<KeepInFp32> evidence(const std::string& module, Kind kind,
                                    const TensorFindings* input, const Range& range) {
@@ -105,28 +87,27 @@ std::optional<KeepInFp32> evidence(const std::string& module, Kind kind,
 /// One entry a kind, of the modules that have evidence; modules of one kind without any are no
 /// entry: they are rules of thumb, and AMP follows them by itself.
 void find_operations(const LogFindings& log, const Range& range, std::vector<KeepInFp32>& found) {
-  const Tensors activations = activations_of(log);
-  if (activations.size() < 2) return;  // none is an input
   const Modules modules(log);
+  const underflow::LayerInputs inputs(log, modules);
   for (const std::string& module : modules.with_class()) {
     const std::optional<Kind> kind = kind_of(modules.class_of(module));
     if (!kind) continue;
-    auto keep = evidence(module, *kind, input_of(activations, modules, module), range);
+    auto keep = evidence(module, *kind, inputs.of(module), range);
     if (keep) found.push_back(std::move(*keep));
   }
 }
 
 /// The last activation feeds the loss, whose softmax exponentiates it.
 void find_logits(const LogFindings& log, const Range& range, std::vector<KeepInFp32>& found) {
-  const Tensors activations = activations_of(log);
-  if (activations.empty()) return;
-  const double largest = largest_of(activations.back());
+  const Modules modules(log);
+  const TensorFindings* const logits = underflow::LayerInputs(log, modules).last();
+  if (logits == nullptr) return;
+  const double largest = largest_of(logits);
   const bool told = std::any_of(found.begin(), found.end(), [&](const KeepInFp32& keep) {
-    return keep.kind == Kind::softmax || keep.name == activations.back()->name;
+    return keep.kind == Kind::softmax || keep.name == logits->name;
   });
   if (told || largest <= range.largest_exponent()) return;
-  found.push_back(
-      {activations.back()->name, Kind::logits, Why::softmax_after, largest, range.largest});
+  found.push_back({logits->name, Kind::logits, Why::softmax_after, largest, range.largest});
 }
 
 bool half_loss(const LogFindings& log) {

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <deque>
+#include <span>
 #include <tuple>
+#include <vector>
 
 #include "analyzers/readers/common/roles.hpp"
 #include "halfscope/log/safetensors.hpp"
@@ -109,11 +112,54 @@ double scale_in_sample(const frames::WholeStep& step, const Selection& selection
   return frames::scale_of(stand_in, selection, step.file);
 }
 
+/// One rank's tensors at a step. Refers to all of these, and to itself.
+void describe(const Sample& sample, const log::Safetensors& tensors, Rank& rank,
+              frames::WholeStep& step) {
+  step.log = rank.run.folder();
+  step.file = sample.file;
+  step.step = sample.step;
+  step.rank = static_cast<int>(sample.rank);
+  step.tensors = &tensors;
+  step.metadata = tensors.metadata();
+  step.run = &rank.run;
+  const auto scalars = rank.scalars.find(sample.step);
+  if (scalars != rank.scalars.end()) step.scalars = &scalars->second;
+  step.records = std::move(rank.records[sample.step]);
+  step.bytes = bytes_of(sample.file);
+  step.role_of = [](const Selection& s, const std::string& name) {
+    return readers::common::role_of(s, name).first;
+  };
+  step.scale_of = [&step](const Selection& s, const std::string& name) {
+    return scale_in_sample(step, s, name);
+  };
+}
+
+/// The ranks' tensors at one step, open.
+class OpenStep {
+ public:
+  OpenStep(const log::OpenPath& log, std::span<const Sample> samples, std::vector<Rank>& ranks,
+           frames::Notes& notes)
+      : steps_(samples.size()) {
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const Sample& sample = samples[i];
+      const log::Safetensors& tensors = files_.emplace_back(log.at(sample.file));
+      note_skipped(sample.file, tensors, notes);
+      describe(sample, tensors, ranks[sample.rank], steps_[i]);
+      steps_[i].sharded = ranks.front().run.manifest().sharded;
+    }
+  }
+  std::span<frames::WholeStep> ranks() { return steps_; }
+
+ private:
+  std::deque<log::Safetensors> files_;
+  std::vector<frames::WholeStep> steps_;
+};
+
 }  // namespace
 
-void visit_run_samples(const log::OpenPath& log, const Selection& selection,
-                       const frames::WholeStepVisitor& visit, frames::Notes& notes,
-                       const frames::Progress& progress) {
+void visit_sampled_ranks(const log::OpenPath& log, const Selection& selection,
+                         const frames::WholeRanksVisitor& visit, frames::Notes& notes,
+                         const frames::Progress& progress) {
   std::vector<Rank> ranks;
   for (const std::filesystem::path& folder : sampled_folders(log.path)) {
     ranks.emplace_back(log.at(folder), selection);
@@ -121,34 +167,27 @@ void visit_run_samples(const log::OpenPath& log, const Selection& selection,
   const std::vector<Sample> samples = samples_of(ranks, selection);
   std::uint64_t all = 0, done = 0;
   for (const Sample& sample : samples) all += bytes_of(sample.file);
-  for (const Sample& sample : samples) {
-    Rank& rank = ranks[sample.rank];
-    const log::Safetensors tensors(log.at(sample.file));
-    note_skipped(sample.file, tensors, notes);
-    frames::WholeStep step;
-    step.log = rank.run.folder();
-    step.file = sample.file;
-    step.step = sample.step;
-    step.rank = static_cast<int>(sample.rank);
-    step.sharded = ranks.front().run.manifest().sharded;
-    step.tensors = &tensors;
-    step.metadata = tensors.metadata();
-    step.run = &rank.run;
-    const auto scalars = rank.scalars.find(sample.step);
-    if (scalars != rank.scalars.end()) step.scalars = &scalars->second;
-    step.records = std::move(rank.records[sample.step]);
-    step.bytes = bytes_of(sample.file);
-    step.tell = frames::within(progress, done, step.bytes, all);
-    step.role_of = [](const Selection& s, const std::string& name) {
-      return readers::common::role_of(s, name).first;
-    };
-    step.scale_of = [&](const Selection& s, const std::string& name) {
-      return scale_in_sample(step, s, name);
-    };
-    visit(step);
-    done += step.bytes;
+  for (auto first = samples.begin(); first != samples.end();) {
+    const auto last = std::find_if(
+        first, samples.end(), [&](const Sample& sample) { return sample.step != first->step; });
+    OpenStep open(log, std::span(first, last), ranks, notes);
+    for (frames::WholeStep& step : open.ranks()) {
+      step.tell = frames::within(progress, done, step.bytes, all);
+      done += step.bytes;
+    }
+    visit(open.ranks());
     if (progress) progress(std::min(done, all), all);
+    first = last;
   }
+}
+
+void visit_run_samples(const log::OpenPath& log, const Selection& selection,
+                       const frames::WholeStepVisitor& visit, frames::Notes& notes,
+                       const frames::Progress& progress) {
+  const auto each = [&](std::span<const frames::WholeStep> ranks) {
+    for (const frames::WholeStep& step : ranks) visit(step);
+  };
+  visit_sampled_ranks(log, selection, each, notes, progress);
 }
 
 }  // namespace halfscope::analyzers::readers::run_log

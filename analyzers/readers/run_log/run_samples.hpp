@@ -7,8 +7,13 @@
 
 namespace halfscope::analyzers::readers::run_log {
 
-/// Calls `visit` for every selected sampled step of a run log, or of its ranks: by step, then rank.
-/// Throws log::BadInput.
+/// Calls `visit` for every selected sampled step of a run log: with those ranks that have it,
+/// ascending. Throws log::BadInput.
+void visit_sampled_ranks(const log::OpenPath& log, const frames::Selection& selection,
+                         const frames::WholeRanksVisitor& visit, frames::Notes& notes,
+                         const frames::Progress& progress);
+
+/// The same for each rank alone.
 void visit_run_samples(const log::OpenPath& log, const frames::Selection& selection,
                        const frames::WholeStepVisitor& visit, frames::Notes& notes,
                        const frames::Progress& progress);

@@ -35,6 +35,8 @@ struct Job {
   Order order;
   std::span<float> results;
   UlpRule rule;
+  std::size_t offset;  ///< of the first element in its tensor
+  Ring ring;
 
   std::size_t elements() const { return addends.front().size(); }
 };
@@ -102,11 +104,12 @@ class Block {
   /// The i-th addend of every element: the rank's own memory where all have it from one rank and
   /// there is no padding.
   const float* read(std::size_t i) {
-    const Ring ring = {job_.elements(), job_.addends.size()};
+    const Ring& ring = job_.ring;
     const bool turns = job_.order == Order::ring;
     for (std::size_t from = first_, end = first_ + n_; from < end;) {
-      const std::size_t to = turns ? std::min(end, ring.end(from)) : end;
-      const std::size_t rank = ((turns ? ring.start(from) : 0) + i) % job_.addends.size();
+      const std::size_t place = job_.offset + from;
+      const std::size_t to = turns ? std::min(end, ring.end(place) - job_.offset) : end;
+      const std::size_t rank = ((turns ? ring.start(place) : 0) + i) % job_.addends.size();
       const float* const values = job_.addends[rank].data() + from;
       if (to - from == padded_) return values;
       std::copy_n(values, to - from, given_.data() + (from - first_));
@@ -146,12 +149,16 @@ Facts reduce_blocks(const Job& job, std::size_t begin, std::size_t end) {
   return facts;
 }
 
-void check(Format f, Addends addends, std::span<float> results) {
+void check(Format f, Addends addends, const Options& options, std::span<float> results) {
   check_sum(f, addends.size());
   const std::size_t n = addends.front().size();
   for (const std::span<const float>& rank : addends) {
     if (rank.size() == n) continue;
     fail("addends of " + std::to_string(n) + " and " + std::to_string(rank.size()) + " elements");
+  }
+  if (options.of != 0 && options.first + n > options.of) {
+    fail("elements from " + std::to_string(options.first) + " on, " + std::to_string(n) + " of " +
+         std::to_string(options.of));
   }
   if (results.empty() || results.size() == n) return;
   fail("results of " + std::to_string(results.size()) + " elements for " + std::to_string(n));
@@ -171,8 +178,10 @@ bool can_accumulate(Format f) {
 }
 
 Facts reduce(Format f, Addends addends, const Options& options, std::span<float> results) {
-  check(f, addends, results);
-  const Job job = {f, addends, options.order, results, ulp_rule(f)};
+  check(f, addends, options, results);
+  const std::size_t n = addends.front().size();
+  const Ring ring = {options.of == 0 ? n : options.of, addends.size()};
+  const Job job = {f, addends, options.order, results, ulp_rule(f), options.first, ring};
   const std::size_t blocks = (job.elements() + kBlock - 1) / kBlock;
   if (options.threads == 1 || blocks <= 1) return reduce_blocks(job, 0, blocks);
   // oneTBB complains on standard error of more threads than it may start.

@@ -16,6 +16,9 @@ namespace halfscope::reduction {
 struct Options {
   Order order = Order::sequential;
   int threads = 0;  ///< 0: as many as there are cores. The facts have the same bits for any number
+  /// The addends are the elements from `first` on of tensors of `of` elements; 0: of all. In a ring
+  /// the place of an element matters.
+  std::size_t first = 0, of = 0;
 };
 
 /// A format that sums can be computed in: binary32, or one with infinities, at most 11 bits of

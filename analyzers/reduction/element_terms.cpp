@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/reduction/element_terms.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "analyzers/frames/elements.hpp"
+#include "analyzers/underflow/layer_inputs.hpp"
+#include "analyzers/underflow/modules.hpp"
+#include "analyzers/underflow/underflow.hpp"
+
+namespace halfscope::analyzers::reduction {
+
+using log::Role;
+using underflow::LogFindings;
+using underflow::Modules;
+using underflow::TensorFindings;
+
+namespace {
+
+using Shape = std::vector<std::uint64_t>;
+
+std::size_t product(Shape::const_iterator first, Shape::const_iterator last) {
+  return std::accumulate(first, last, std::size_t{1}, std::multiplies<>());
+}
+
+/// A sum for each index of one axis.
+Layout by_axis(const Shape& shape, std::size_t axis) {
+  const auto at = shape.begin() + static_cast<std::ptrdiff_t>(axis);
+  return {product(shape.begin(), at), *at, product(at + 1, shape.end()), true};
+}
+
+/// A sum over the last `dimensions`, for each index of the others.
+Layout by_rows(const Shape& shape, std::size_t dimensions) {
+  const auto at = shape.end() - static_cast<std::ptrdiff_t>(std::min(dimensions, shape.size()));
+  return {product(shape.begin(), at), product(at, shape.end()), 1, false};
+}
+
+/// The first axis behind that of the batch that has so many channels.
+std::optional<Layout> by_channels(const Shape& shape, std::size_t channels) {
+  for (std::size_t axis = 1; axis < shape.size(); ++axis) {
+    if (shape[axis] == channels) return by_axis(shape, axis);
+  }
+  return std::nullopt;
+}
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+/// Shapes of parameters, by path: "conv1.weight".
+class Parameters {
+ public:
+  explicit Parameters(const LogFindings& log) {
+    for (const TensorFindings& t : log.tensors) {
+      if (t.role == Role::weight || t.role == Role::weight_grad) {
+        shapes_.emplace(underflow::path_of(std::string_view(t.name)), t.shape);
+      }
+    }
+  }
+  const Shape* find(const std::string& module, const char* name) const {
+    const auto found = shapes_.find(module.empty() ? name : module + "." + name);
+    return found == shapes_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  std::map<std::string, Shape, std::less<>> shapes_;
+};
+
+/// The gradient of a bias is the sum of the output's gradients of each channel.
+std::optional<Layout> bias_layout(const Shape& gradient, const std::string& module,
+                                  const Parameters& parameters) {
+  const Shape* const bias = parameters.find(module, "bias");
+  const Shape* const weight = parameters.find(module, "weight");
+  if (bias == nullptr || bias->size() != 1 || gradient.size() < 2) return std::nullopt;
+  if (weight != nullptr && weight->size() > 2) return by_channels(gradient, bias->front());
+  if (gradient.back() != bias->front()) return std::nullopt;
+  return by_axis(gradient, gradient.size() - 1);
+}
+
+/// What a normalization of that class takes means over; empty where its text does not tell.
+std::optional<Layout> norm_layout(std::string_view type, const Shape& input, const Shape* weight) {
+  if (input.size() < 2) return std::nullopt;
+  if (has(type, "LayerNorm") || has(type, "RMSNorm")) {
+    return by_rows(input, weight == nullptr ? 1 : weight->size());
+  }
+  if (!has(type, "BatchNorm") || weight == nullptr || weight->size() != 1) return std::nullopt;
+  return by_channels(input, weight->front());
+}
+
+std::vector<Sum> norm_sums(std::string_view type) {
+  if (has(type, "RMSNorm")) return {Sum::mean_square};
+  return {Sum::mean, Sum::variance};
+}
+
+/// Elements of a whole tensor as addends of each sum: [addend][sum].
+std::vector<double> by_addend(const frames::WholeTensor& tensor, const Layout& layout) {
+  const std::vector<double> x = frames::elements(tensor.view, 0, tensor.view.count);
+  std::vector<double> to(x.size());
+  std::size_t at = 0;
+  for (std::size_t o = 0; o < layout.outer; ++o) {
+    for (std::size_t w = 0; w < layout.width; ++w) {
+      for (std::size_t i = 0; i < layout.inner; ++i, ++at) {
+        const std::size_t sum = layout.by_width ? w : o;
+        const std::size_t addend = (layout.by_width ? o : w) * layout.inner + i;
+        to[addend * layout.sums() + sum] = x[at];
+      }
+    }
+  }
+  return to;
+}
+
+/// Calls change(value, one of each sum) with each value. One: start, then fold over its addends.
+template <class Fold, class Change>
+void change_each(std::vector<double>& x, std::size_t sums, double start, const Fold& fold,
+                 const Change& change) {
+  std::vector<double> of(sums, start);
+  for (std::size_t at = 0; at < x.size(); ++at) of[at % sums] = fold(of[at % sums], x[at]);
+  for (std::size_t at = 0; at < x.size(); ++at) x[at] = change(x[at], of[at % sums]);
+}
+
+/// What of the elements is added up.
+void make_addends(Sum sum, std::vector<double>& x, std::size_t sums) {
+  const auto n = static_cast<double>(x.size() / sums);
+  switch (sum) {
+    case Sum::variance:
+      return change_each(x, sums, 0.0, std::plus<>(), [n](double value, double total) {
+        return (value - total / n) * (value - total / n);
+      });
+    case Sum::softmax:
+      return change_each(
+          x, sums, -HUGE_VAL, [](double a, double b) { return std::max(a, b); },
+          [](double value, double largest) { return std::exp(value - largest); });
+    case Sum::mean_square:
+    case Sum::gradient_norm:
+      for (double& value : x) value *= value;
+      return;
+    case Sum::gradient:
+    case Sum::bias_gradient:
+    case Sum::mean: return;
+  }
+}
+
+}  // namespace
+
+ElementTerms::ElementTerms(const LogFindings& log) {
+  const Modules modules(log);
+  const Parameters parameters(log);
+  const underflow::LayerInputs inputs(log, modules);
+  const auto plan = [&](const TensorFindings& t, Sum sum, const std::optional<Layout>& layout) {
+    if (layout && layout->addends() > 1) plans_[t.name].push_back({sum, *layout, t.shape});
+  };
+  for (const TensorFindings& t : log.tensors) {
+    const std::string module = modules.of(t);
+    const std::string_view type = modules.class_of(module);
+    if (t.role == Role::weight_grad) plan(t, Sum::gradient_norm, by_rows(t.shape, t.shape.size()));
+    if (t.role == Role::activation_grad && !has(type, "Norm")) {
+      plan(t, Sum::bias_gradient, bias_layout(t.shape, module, parameters));
+    }
+  }
+  for (const std::string& module : modules.with_class()) {
+    const TensorFindings* const input = inputs.of(module);
+    const std::string_view type = modules.class_of(module);
+    if (input == nullptr) continue;
+    if (has(type, "Softmax")) plan(*input, Sum::softmax, by_rows(input->shape, 1));
+    if (!has(type, "Norm")) continue;
+    const auto layout = norm_layout(type, input->shape, parameters.find(module, "weight"));
+    for (const Sum sum : norm_sums(type)) plan(*input, sum, layout);
+  }
+  const TensorFindings* const logits = inputs.last();
+  if (logits != nullptr && !plans_.contains(logits->name) && logits->shape.size() > 1) {
+    plan(*logits, Sum::softmax, by_rows(logits->shape, 1));
+  }
+}
+
+void ElementTerms::take(const frames::WholeStep& step, const frames::Selection& selection,
+                        const TakeTerms& take) const {
+  const auto take_tensor = [&](const frames::WholeTensor& tensor) {
+    const auto plans = plans_.find(tensor.name);
+    if (plans == plans_.end()) return;
+    for (const Plan& plan : plans->second) {
+      if (plan.shape != tensor.shape) continue;  // a step with a smaller batch
+      std::vector<double> x = by_addend(tensor, plan.layout);
+      make_addends(plan.sum, x, plan.layout.sums());
+      const std::vector<float> values(x.begin(), x.end());
+      Terms terms{.name = tensor.name, .sum = plan.sum, .over = Over::elements};
+      terms.of = plan.layout.sums();
+      for (std::size_t at = 0; at < values.size(); at += terms.of) {
+        terms.addends.emplace_back(values.data() + at, terms.of);
+      }
+      take(terms);
+    }
+  };
+  frames::TensorsOfSteps tensors(selection, take_tensor);
+  step.tensors->for_each_name([&](const std::string& name) {
+    if (plans_.contains(name)) tensors.take(step, *step.tensors->tensor(name), step.tell);
+  });
+}
+
+}  // namespace halfscope::analyzers::reduction

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The elements of a tensor as addends of what a layer or the loop computes from it. Internal to
+// reduction/.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analyzers/frames/whole_tensors.hpp"
+#include "analyzers/reduction/terms.hpp"
+
+namespace halfscope::analyzers::underflow {
+struct LogFindings;
+}
+
+namespace halfscope::analyzers::reduction {
+
+/// Which elements of a tensor are added up: it is [outer][width][inner].
+struct Layout {
+  std::size_t outer = 1, width = 1, inner = 1;
+  bool by_width = false;  ///< a sum for each of `width`; else one for each of `outer`
+
+  std::size_t sums() const { return by_width ? width : outer; }
+  std::size_t addends() const { return by_width ? outer * inner : width * inner; }
+};
+
+/// The sums of one log that its tensors are the input of: by the class of their modules, as the
+/// network's text has it, and by the shape of their weights.
+class ElementTerms {
+ public:
+  explicit ElementTerms(const underflow::LogFindings& log);
+
+  /// The selected tensors of one rank at one step.
+  void take(const frames::WholeStep& step, const frames::Selection& selection,
+            const TakeTerms& take) const;
+
+ private:
+  struct Plan {
+    Sum sum = Sum::gradient;
+    Layout layout;
+    std::vector<std::uint64_t> shape;  ///< of the tensor
+  };
+  std::map<std::string, std::vector<Plan>, std::less<>> plans_;  ///< by tensor
+};
+
+}  // namespace halfscope::analyzers::reduction

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/reduction/gradient_terms.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "analyzers/frames/elements.hpp"
+#include "analyzers/underflow/modules.hpp"
+
+namespace halfscope::analyzers::reduction {
+
+using frames::WholeStep;
+
+namespace {
+
+/// Elements that are looked at together: of 512 ranks 512 MiB.
+constexpr std::size_t kPart = std::size_t{1} << 18;
+
+/// One rank's local gradient: `microbatches` of `elements` each.
+struct Local {
+  std::shared_ptr<const log::NamedTensor> tensor;
+  std::size_t microbatches = 1, elements = 0;
+
+  std::vector<float> part(std::size_t microbatch, std::size_t first, std::size_t n) const {
+    const std::vector<double> values =
+        frames::elements(tensor->view, microbatch * elements + first, n);
+    return {values.begin(), values.end()};
+  }
+
+  std::vector<float> sum(std::size_t first, std::size_t n) const {
+    std::vector<double> sums(n);
+    for (std::size_t m = 0; m < microbatches; ++m) {
+      const std::vector<double> values = frames::elements(tensor->view, m * elements + first, n);
+      for (std::size_t i = 0; i < n; ++i) sums[i] += values[i];
+    }
+    return {sums.begin(), sums.end()};
+  }
+};
+
+/// The microbatches of a step are the first dimension where there are several, which the shape of
+/// the gradient or of the weight tells, or else the scalars.
+std::size_t microbatches_of(const WholeStep& step, const log::NamedTensor& local) {
+  const std::string path(underflow::path_of(std::string_view(local.name)));
+  if (local.shape.empty()) return 1;
+  for (const char* const role : {"weight_grad/", "weight/"}) {
+    if (const auto other = step.tensors->outline(role + path)) {
+      return other->shape.size() + 1 == local.shape.size() ? local.shape.front() : 1;
+    }
+  }
+  std::size_t count = 0;
+  while (step.scalars != nullptr &&
+         step.scalars->more.contains("max_abs/weight_grad/microbatch-" + std::to_string(count))) {
+    ++count;
+  }
+  return count > 1 && local.shape.front() == count ? count : 1;
+}
+
+std::optional<Local> local_of(const WholeStep& step, const std::string& name) {
+  Local local{step.tensors->tensor(name)};
+  if (!local.tensor) return std::nullopt;
+  local.microbatches = microbatches_of(step, *local.tensor);
+  local.elements = local.tensor->view.count / std::max<std::size_t>(1, local.microbatches);
+  return local;
+}
+
+/// Passes on part after part: addends(i, first, n) gives the i-th addend of `count`.
+template <class Addends>
+void take_parts(Terms terms, std::size_t count, const Addends& addends, const TakeTerms& take) {
+  for (std::size_t first = 0; first < terms.of; first += kPart) {
+    const std::size_t n = std::min(kPart, terms.of - first);
+    std::vector<std::vector<float>> values;
+    for (std::size_t i = 0; i < count; ++i) values.push_back(addends(i, first, n));
+    terms.first = first;
+    terms.addends.assign(values.begin(), values.end());
+    take(terms);
+  }
+}
+
+bool has(std::span<const Over> asked, Over over) {
+  return std::ranges::find(asked, over) != asked.end();
+}
+
+void take_tensor(std::span<const WholeStep> ranks, const std::string& name,
+                 std::span<const Over> asked, const TakeTerms& take) {
+  std::vector<Local> locals;
+  for (const WholeStep& step : ranks) {
+    if (auto local = local_of(step, name)) locals.push_back(std::move(*local));
+  }
+  for (const Local& local : locals) {
+    if (local.microbatches < 2 || !has(asked, Over::microbatches)) continue;
+    const auto microbatch = [&](std::size_t i, std::size_t first, std::size_t n) {
+      return local.part(i, first, n);
+    };
+    take_parts({.name = name, .over = Over::microbatches, .of = local.elements}, local.microbatches,
+               microbatch, take);
+  }
+  const bool alike = std::ranges::all_of(
+      locals, [&](const Local& local) { return local.elements == locals.front().elements; });
+  if (!alike || locals.size() < 2 || !has(asked, Over::ranks)) return;
+  const auto rank = [&](std::size_t i, std::size_t first, std::size_t n) {
+    return locals[i].sum(first, n);
+  };
+  take_parts({.name = name, .over = Over::ranks, .of = locals.front().elements}, locals.size(),
+             rank, take);
+}
+
+}  // namespace
+
+void take_gradients(std::span<const WholeStep> ranks, const frames::Selection& selection,
+                    std::span<const Over> asked, const TakeTerms& take) {
+  const WholeStep& first = ranks.front();
+  first.tensors->for_each_name([&](const std::string& name) {
+    const bool local = first.role_of(selection, name) == log::Role::local_weight_grad;
+    if (local && frames::selects(selection, name)) take_tensor(ranks, name, asked, take);
+  });
+}
+
+}  // namespace halfscope::analyzers::reduction

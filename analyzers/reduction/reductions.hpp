@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the sums of a training run lose where their accumulator has few bits: sums over ranks, over
+// microbatches, and over the elements of a tensor. docs/numerics/reductions.md.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzers/frames/source.hpp"
+#include "analyzers/readers/logs.hpp"
+#include "halfscope/reduction/reduce.hpp"
+
+namespace halfscope::analyzers::underflow {
+struct Analysis;
+}
+
+namespace halfscope::analyzers::reduction {
+
+using halfscope::reduction::Facts;
+using halfscope::reduction::Order;
+
+/// What is added up.
+enum class Over : std::uint8_t { ranks, microbatches, elements };
+inline constexpr std::array kOver = {Over::ranks, Over::microbatches, Over::elements};
+std::string_view name_of(Over over);
+
+/// Which sum: of gradients over ranks or microbatches, or one that a layer or the loop computes
+/// from the elements of one tensor.
+enum class Sum : std::uint8_t {
+  gradient,
+  bias_gradient,  ///< of the gradients of a layer's output, for each channel
+  mean,           ///< of a normalization's input: its elements
+  variance,       ///< the squares of their distances from the exact mean
+  mean_square,    ///< of RMSNorm's input: the squares of its elements
+  softmax,        ///< the denominator: exponentials of the distances from the largest
+  gradient_norm   ///< the squares of a gradient's elements
+};
+std::string_view name_of(Sum sum);
+
+/// Formats of accumulators.
+inline constexpr std::array<std::string_view, 3> kAccumulators = {"binary16", "bfloat16",
+                                                                  "binary32"};
+
+/// From this relative L2 error on a sum needs FP32: 1 %, some five roundings of a bfloat16 value.
+inline constexpr double kHarmfulError = 0.01;
+
+struct Asked {
+  std::vector<Over> over = {kOver.begin(), kOver.end()};
+  std::vector<std::string_view> formats = {kAccumulators.begin(), kAccumulators.end()};
+  std::vector<Order> orders = {Order::sequential, Order::ring, Order::tree, Order::pairwise};
+  std::vector<std::uint64_t> counts = {};  ///< of ranks or microbatches: predicted
+};
+
+/// One kind of sum of one tensor, over all steps at which the tensor was saved in full.
+struct Reduction {
+  std::string log;
+  std::string name;  ///< the tensor whose elements are added; empty: all tensors of the log
+  Sum sum = Sum::gradient;
+  Over over = Over::ranks;
+  std::uint64_t count = 0;  ///< addends of each sum
+  std::string_view format;
+  Order order = Order::sequential;
+  Facts facts;
+
+  /// Results that are infinite, or errors from kHarmfulError on.
+  bool is_harmful() const;
+};
+
+/// Reads the whole tensors of the logs. Throws log::BadInput.
+std::vector<Reduction> reductions(underflow::Analysis& analysis, const frames::Selection& selection,
+                                  const Asked& asked, const readers::Logs& opened,
+                                  const frames::Progress& progress);
+
+}  // namespace halfscope::analyzers::reduction
