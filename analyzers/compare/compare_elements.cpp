@@ -255,7 +255,7 @@ ElementChanges& ElementChanges::operator+=(const ElementChanges& other) {
 void add_elements(Comparison& comparison, const underflow::LogFindings& a,
                   const underflow::LogFindings& b, const Both<frames::Selection>& selections,
                   const frames::Progress& progress, const readers::Logs& opened) {
-  const readers::Log& log_b = opened.at(comparison.logs.b);
+  const readers::Log& log_b = opened.at(b.source);
   const Places places = places_of(log_b, selections.b, comparison.notes, {});
   if (places.empty()) return;
   auto meeting = meetings(comparison, a, b);
@@ -291,7 +291,7 @@ void add_elements(Comparison& comparison, const underflow::LogFindings& a,
       done += bytes;
     }
   };
-  readers::for_each_whole_step(opened.at(comparison.logs.a), selections.a, visit, comparison.notes,
+  readers::for_each_whole_step(opened.at(a.source), selections.a, visit, comparison.notes,
                                progress);
   for (const auto& [name, at] : meeting) finish(at);
   sum_up(comparison, a, b);

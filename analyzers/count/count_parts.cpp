@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <boost/algorithm/string/replace.hpp>
 #include <iterator>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "analyzers/count/whole_counts.hpp"
@@ -16,6 +18,8 @@
 #include "analyzers/readers/record/record.pb.h"
 #include "analyzers/readers/record/record_file.hpp"
 #include "analyzers/readers/record/record_items.hpp"
+#include "analyzers/readers/record/record_log.hpp"
+#include "analyzers/readers/record/united.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/manifest.hpp"
 
@@ -40,27 +44,41 @@ std::string settings_text(const Selection& s) {
   for (const auto& [glob, role] : s.roles) add(fmt::format("--role {}={}", glob, name_of(role)));
   if (s.read_as) add(fmt::format("--as {}", name_of(*s.read_as)));
   if (s.ranks) add(fmt::format("--ranks {}", *s.ranks));
+  if (s.learning_rate) add(fmt::format("--lr {}", *s.learning_rate));
   return text;
 }
 
-std::string in_words(const std::string& settings) {
-  return settings.empty() ? "without options" : "with " + printable(settings);
-}
+/// Parts that a file has: of each log their options and numbers.
+class Known {
+ public:
+  Known(const std::vector<PartPlace>& parts, const fs::path& file) : file_(file) {
+    for (const PartPlace& part : parts) {
+      Log& log = logs_[part.header.log];
+      log.settings = part.header.settings;
+      log.indices.insert(part.header.index);
+    }
+  }
+  /// Throws log::BadInput where parts of the log were counted with other options.
+  bool has(const Part& part, const std::string& settings) const {
+    const auto log = logs_.find(part.log);
+    if (log == logs_.end()) return false;
+    if (log->second.settings == settings) return log->second.indices.contains(part.index);
+    using readers::record::options_text;
+    throw log::BadInput(fmt::format(
+        "{}: has parts of {} that were counted {}, and this one is to be counted {}; use one file "
+        "for each setting",
+        printable(file_.string()), printable(part.log), options_text(log->second.settings),
+        options_text(settings)));
+  }
 
-/// Whether the file has the part.
-bool has_part(const std::vector<PartPlace>& there, const Part& part, const std::string& settings,
-              const fs::path& file) {
-  const auto found = std::ranges::find_if(there, [&](const PartPlace& place) {
-    return place.header.log == part.log && place.header.index == part.index;
-  });
-  if (found == there.end()) return false;
-  if (found->header.settings == settings) return true;
-  throw log::BadInput(
-      fmt::format("{}: has {} counted {}, and it is to be counted {}; use one file "
-                  "for each setting",
-                  printable(file.string()), printable(found->header.shown()),
-                  in_words(found->header.settings), in_words(settings)));
-}
+ private:
+  struct Log {
+    std::string settings;
+    std::set<std::uint64_t> indices;
+  };
+  std::map<std::string, Log> logs_;
+  const fs::path& file_;
+};
 
 PartHeader header_of(const Part& part, const std::string& settings) {
   const std::optional<log::Manifest> manifest = part.manifest();
@@ -102,19 +120,49 @@ void count(const Origin& origin, const Part& part, const Selection& selection,
   writer.end(texts);
 }
 
+/// Without a slash at its end, and without "." as a step of it: a log has one name in a record.
+fs::path plain(const fs::path& path) {
+  fs::path to;
+  for (const fs::path& step : path) {
+    if (!step.empty() && step != ".") to /= step;
+  }
+  return to.empty() ? fs::path(".") : to;
+}
+
+/// The parts of logs, each once; what of records is damaged.
+frames::Parts parts_with_notes(const Origin& origin, const Selection& selection,
+                               frames::Notes& notes) {
+  const readers::Logs opened(origin.files);
+  std::set<std::pair<std::string, std::uint64_t>> known;
+  frames::Parts parts;
+  for (const fs::path& path : origin.logs) {
+    const readers::Log& log = opened.at(plain(path));
+    for (const std::string& damage : readers::record::damage_of(log.opened())) {
+      notes.push_back(named(origin, damage));
+    }
+    for (Part& part : readers::parts_of(log, selection)) {
+      part.log = named(origin, std::move(part.log));
+      if (known.emplace(part.log, part.index).second) parts.push_back(std::move(part));
+    }
+  }
+  return parts;
+}
+
 }  // namespace
 
 Counted count_parts(const Origin& origin, const Selection& selection, Shard shard,
                     const fs::path& file, frames::Notes& notes, const frames::Progress& progress) {
+  const frames::Parts parts = parts_with_notes(origin, selection, notes);  // before there is a file
   RecordWriter writer(file);
+  const Known known(writer.parts(), file);
   const std::string given = settings_text(selection);
   Counted counted;
   std::uint64_t number = 0;
-  for (const Part& part : parts_of(origin, selection)) {
+  for (const Part& part : parts) {
     if (number++ % shard.of != shard.index - 1) continue;
     ++counted.parts;
     const std::string settings = part.settings.value_or(given);
-    if (has_part(writer.parts(), part, settings, file)) {
+    if (known.has(part, settings)) {
       ++counted.kept;
     } else {
       count(origin, part, selection, settings, writer, notes, progress);
@@ -137,13 +185,8 @@ Origin arriving_logs(std::vector<fs::path> logs, const Arrivals& arrivals,
 }
 
 frames::Parts parts_of(const Origin& origin, const Selection& selection) {
-  const readers::Logs opened(origin.files);
-  frames::Parts parts;
-  for (const fs::path& log : origin.logs) {
-    std::ranges::move(readers::parts_of(opened.at(log), selection), std::back_inserter(parts));
-  }
-  for (Part& part : parts) part.log = named(origin, std::move(part.log));
-  return parts;
+  frames::Notes notes;
+  return parts_with_notes(origin, selection, notes);
 }
 
 }  // namespace halfscope::analyzers::count

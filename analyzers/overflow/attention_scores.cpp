@@ -147,7 +147,8 @@ void for_each_query_and_key(const frames::WholeStep& step, const frames::Selecti
                             const std::function<void(const log::NamedTensor&)>& beside) {
   frames::TensorsOfSteps tensors(selection, visit);
   step.tensors->for_each_name([&](const std::string& name) {
-    if (!is_query_or_key(name)) return;
+    const bool wanted = is_query_or_key(name) && step.role_of(selection, name) == Role::activation;
+    if (!wanted) return;
     const auto tensor = step.tensors->tensor(name);
     tensors.take(step, *tensor, {});
     beside(*tensor);
@@ -187,9 +188,8 @@ void ScoreBounds::take(const frames::CountedRows& rows) {
   const bool second = rows.channels_second && is_convolution(rows.name);
   Pair& pair = pairs_[{log_, part->query, rows.step}];
   Longest& longest = part->is_key ? pair.key : pair.query;
-  const double before = longest.norm;
-  longest = {second ? *rows.channels_second : rows.features_last, rows.name};
-  longest.norm = std::max(longest.norm, before);
+  const auto& found = second ? *rows.channels_second : rows.features_last;
+  if (longest.name.empty() || !(found.norm <= longest.norm)) longest = {found, rows.name};
 }
 
 std::vector<AttentionScores> ScoreBounds::finish(Format target) && {

@@ -227,8 +227,8 @@ std::string files_text(const log::OpenPath& log) {
   return text;
 }
 
-void read_log(const Log& log, const Selection& selection, const Visitor& visit, Notes& notes,
-              const Progress& progress) {
+/// Throws log::BadInput where nothing is understood.
+void require_some_kind(const Log& log) {
   const std::string shown = printable(log.path().string());
   if (log.kinds().empty() && !input::exists(log.path())) {
     if (const std::size_t end = shown.find("://"); end != std::string::npos) {
@@ -247,16 +247,20 @@ void read_log(const Log& log, const Selection& selection, const Visitor& visit, 
   if (log.path().extension() == ".hst" && !record::is_record(log.opened())) {
     throw BadInput(record::no_record_text(shown) + "; check the path");
   }
-  const auto found = log.kinds();
-  if (found.size() > 1) return read_joined(log, selection, visit, notes, progress);
-  if (!found.empty()) {
-    return found.front()->read(log.opened(), selection, visit, notes, progress);
-  }
+  if (!log.kinds().empty()) return;
   log::RunLog::is_one(log.path());  // where it is laid out as one, it says what is missing
   const std::string below = list_text(logs_below(log.opened()));
   if (!below.empty()) throw BadInput(shown + ": " + below);
   throw BadInput(shown + ": holds no file that Halfscope can read; expected " +
                  common::names_of_kinds() + " (docs/logs.md)" + files_text(log.opened()));
+}
+
+void read_log(const Log& log, const Selection& selection, const Visitor& visit, Notes& notes,
+              const Progress& progress) {
+  require_some_kind(log);
+  const auto found = log.kinds();
+  if (found.size() > 1) return read_joined(log, selection, visit, notes, progress);
+  found.front()->read(log.opened(), selection, visit, notes, progress);
 }
 
 /// A log that is one part.
@@ -291,6 +295,7 @@ std::vector<NamedLog> logs_at(const Logs& opened, const std::vector<fs::path>& p
 }
 
 frames::Parts parts_of(const Log& log, const Selection& selection) {
+  require_some_kind(log);
   const auto kinds = log.kinds();
   if (kinds.size() != 1 || kinds.front()->parts == nullptr) return {whole(log, selection)};
   return kinds.front()->parts(log.opened(), selection);

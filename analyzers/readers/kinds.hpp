@@ -65,7 +65,8 @@ struct NamedLog {
 /// The logs at these paths: several in a record of several.
 std::vector<NamedLog> logs_at(const Logs& opened, const std::vector<std::filesystem::path>& paths);
 
-/// The parts that a log is counted by: at least one. They keep what they need of it.
+/// The parts that a log is counted by: at least one. They keep what they need of it. Throws
+/// log::BadInput where nothing is understood.
 frames::Parts parts_of(const Log& log, const frames::Selection& selection);
 
 /// What a record has counted of its log's whole tensors; of other logs nothing.

@@ -57,7 +57,13 @@ std::string parts_text(std::uint64_t parts) {
   return fmt::format("{} part{}", parts, parts == 1 ? "" : "s");
 }
 
+/// A record is a file.
+void require_file(const std::string& out) {
+  if (out == "-") throw options::BadUsage("--out: found '-', expected the path of a file");
+}
+
 int run_count(const CountOptions& options) {
+  require_file(options.out);
   const counting::Shard shard = parse_shard(options.shard);
   options::require_own_files({options.out}, options);
   options::open_standard_input(options.logs);
@@ -79,6 +85,7 @@ int run_count(const CountOptions& options) {
 }
 
 int run_merge(const MergeOptions& options) {
+  require_file(options.out);
   options::Progress bar("merging");
   const counting::Merged merged = counting::merge_records(
       paths_of(options.files), options.out,
@@ -107,6 +114,7 @@ void add_count(options::Parser& parser) {
       "count", "Count logs into a small record, perhaps in parts on many machines; records merge");
   const auto options = std::make_shared<CountOptions>();
   options::add_logs(command, *options);
+  options::add_learning_rate(command, *options);
   command
       .option("--out", options->out, "the record; parts that it has already are not counted again")
       .type("FILE.hst")

@@ -190,7 +190,7 @@ void test_timelines(const Condition& c, std::size_t number, const analyzers::Fin
   }
   if (lines.tests.size() != before) return;
   const bool tensors = !found.analysis.tensors().empty() || !found.peaks.empty();
-  refuse(c, fmt::format("no log tells a loss scale or skipped steps; {}",
+  refuse(c, fmt::format("no log has a loss scale or skipped steps; {}",
                         tensors ? "use state or nonfinite_since, or a field of its tensors"
                                 : "no field of a log can be tested"));
 }
@@ -202,7 +202,7 @@ void test_ranks(const Condition& c, std::size_t number, const analyzers::Finding
     lines.tests.push_back(tested(c, number, study.log, analyzers::gates::measure(c, study)));
     lines.tests.back().of_log = true;
   }
-  if (found.ranks.empty()) refuse(c, "no log has several ranks, which this field compares");
+  if (found.ranks.empty()) refuse(c, "ranks_differ needs a log of several ranks");
 }
 
 /// Whether the condition is on a log; then it is tested.

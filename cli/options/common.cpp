@@ -272,12 +272,16 @@ void add_selections(Command& command, LogOptions& options, FormatDefault without
               "(as x86), tiny before rounding (as ARM), or has a subnormal result")
       .one_of(subnormals_names())
       .show_default();
+  add_learning_rate(command, options);
+  add_steps_and_tensors(command, options);
+}
+
+void add_learning_rate(Command& command, LogOptions& options) {
   command
       .option("--lr", options.learning_rate,
               "learning rate of plain SGD, if the log does not say; updates are then -X times the "
               "gradients")
       .type("X");
-  add_steps_and_tensors(command, options);
 }
 
 double parse_scale(std::string_view option, const std::string& text) {

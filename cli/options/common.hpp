@@ -41,6 +41,8 @@ void open_standard_input(const std::vector<std::string>& logs);
 void add_logs(Command& command, LogOptions& options);
 /// --recorded-scale, --role, --as, --ranks and --threads alone.
 void add_reading(Command& command, LogOptions& options);
+/// --lr.
+void add_learning_rate(Command& command, LogOptions& options);
 /// --step and --tensor.
 void add_steps_and_tensors(Command& command, LogOptions& options);
 /// What --format is by default: FP16, or the format that the run computed in, FP16 or BF16.

@@ -69,7 +69,8 @@ class Counts:
         pathlib.Path(path).write_bytes(self._data)
 
     def to_parquet(self, folder):
-        """Writes tensors.parquet, binades.parquet and scalars.parquet: a row for each of each step and rank.
+        """Writes tensors.parquet, binades.parquet and scalars.parquet: a row for each
+        tensor, binade or scalar of each step and rank.
 
         docs/parquet.md has the columns, and queries. Files of these names are replaced. Needs
         pyarrow.
@@ -131,23 +132,25 @@ def _shard(shard):
     if isinstance(shard, str):
         index, _, of = shard.partition("/")
         shard = (int(index), int(of)) if index.isdecimal() and of.isdecimal() else shard
-    if isinstance(shard, tuple) and len(shard) == 2 and all(type(n) is int for n in shard):
-        index, of = shard
-        if 1 <= index <= of:
+    if isinstance(shard, tuple) and len(shard) == 2:
+        index, of = (n.__index__() if hasattr(n, "__index__") else 0 for n in shard)
+        if 1 <= index <= of < 2**63:
             return index, of
     raise ValueError(f"shard is {shard!r}, expected (i, n) or 'i/n' with i from 1 to n")
 
 
-def count(logs, *, shard=(1, 1), roles=None, recorded_scale=None, read_as=None, ranks=None):
+def count(logs, *, shard=(1, 1), roles=None, recorded_scale=None, learning_rate=None,
+          read_as=None, ranks=None):
     """Counts logs into a small record, perhaps a part on each of many machines.
 
-    logs, roles, recorded_scale, read_as, ranks: as for analyze. A log may be a URL of an object
-    store or a web server (docs/remote.md): its bytes come as they are counted. shard: (i, n) counts every nth part
-    from the ith on, i from 1 to n. A part is a rank of a run, a step of a folder of tensor files, or
-    a whole log. Returns Counts. Raises BadInput, and ValueError or TypeError for an argument out of
-    its range.
+    logs, roles, recorded_scale, learning_rate, read_as, ranks: as for analyze. A log may be a URL of
+    an object store or a web server (docs/remote.md): its bytes come as they are counted. shard:
+    (i, n) counts every nth part from the ith on, i from 1 to n. A part is a rank of a run, a step of
+    a folder of tensor files, or a whole log. Returns Counts. Raises BadInput, and ValueError or
+    TypeError for an argument out of its range.
     """
-    selection = _selection(None, None, roles, recorded_scale, read_as=read_as, ranks=ranks)
+    selection = _selection(None, None, roles, recorded_scale, learning_rate=learning_rate,
+                           read_as=read_as, ranks=ranks)
     return counted(_paths(logs), selection, *_shard(shard))
 
 

@@ -79,11 +79,11 @@ def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_ra
                                 read_as=_READ_AS.get(read_as), ranks=ranks)
 
 
-def _to_read(logs, steps, tensor, roles, recorded_scale, *options, read_as=None, ranks=None):
-    """(paths, selection). Logs at URLs are counted first, and their record is read."""
-    reading = {"read_as": read_as, "ranks": ranks}
+def _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale=1.0, **reading):
+    """(paths, selection). Logs at URLs are counted first, and their record is read. reading:
+    learning_rate, read_as and ranks."""
     paths = _paths(logs)
-    selection = _selection(steps, tensor, roles, recorded_scale, *options, **reading)
+    selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, **reading)
     if not any(map(is_remote, paths)):
         return paths, selection
     from halfscope._count import counted
@@ -94,7 +94,7 @@ def _to_read(logs, steps, tensor, roles, recorded_scale, *options, read_as=None,
     for path, of_log in zip(paths, counts):
         if not of_log.logs:
             raise _halfscope.BadInput(f"{shown(path)}: no recorded step is selected by steps={steps}")
-    return _paths(counts), _selection(steps, tensor, None, None, *options)
+    return _paths(counts), _selection(steps, tensor, None, None, loss_scale)
 
 
 def _found(function, *arguments):
@@ -142,8 +142,8 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
     from halfscope._results import Findings
 
     _check_format(format)
-    logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale, learning_rate,
-                               read_as=read_as, ranks=ranks)
+    logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale,
+                               learning_rate=learning_rate, read_as=read_as, ranks=ranks)
     found = _found(_halfscope.analyze, logs, format, subnormals, selection, what_if, formats)
     return found.analysis(Findings)._keep(
         found, lambda: _report(logs, selection, format, subnormals))
@@ -182,8 +182,8 @@ def report(logs, *, title=None, format=None, loss_scale=1.0, headroom=1, target_
     """
     _check_format(format)
     _check_targets(headroom, target_underflow)
-    logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale, learning_rate,
-                               read_as=read_as, ranks=ranks)
+    logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale,
+                               learning_rate=learning_rate, read_as=read_as, ranks=ranks)
     return _report(logs, selection, format, subnormals, headroom, target_underflow,
                    _texts(policies), title)
 

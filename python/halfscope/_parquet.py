@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Histograms and scalars as Parquet files, for databases: docs/parquet.md."""
 
+import contextlib
+import os
 import pathlib
+import tempfile
 
 from halfscope import _halfscope
 from halfscope._parts import part as _module
 
 _NONE = -2**63  # of a number that is not known
-
-
-def _column(pyarrow, values):
-    if isinstance(values, list):
-        return pyarrow.array(values, pyarrow.string()).dictionary_encode()
-    return values
 
 
 def _numbers(pyarrow, data, kind):
@@ -26,7 +23,8 @@ def _numbers(pyarrow, data, kind):
 
 def _columns(pyarrow, columns):
     doubles = ("scale", "low", "high", "value")
-    return {name: _column(pyarrow, data) if isinstance(data, list) else
+    return {name: pyarrow.array(data, pyarrow.string()).dictionary_encode()
+            if isinstance(data, list) else
             _numbers(pyarrow, data, pyarrow.float64() if name in doubles else pyarrow.int64())
             for name, data in columns.items()}
 
@@ -60,17 +58,19 @@ def write(logs, selection, folder, log_notes):
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     reader = _halfscope.PartReader(logs, selection)
-    writers, notes = {}, []
-    try:
-        for index in range(len(reader)):
-            read = reader.read(index)
-            notes += read["notes"]
-            for name, table in tables_of(pyarrow, read).items():
-                if name not in writers:
-                    writers[name] = parquet.ParquetWriter(folder / f"{name}.parquet", table.schema,
-                                                          compression="zstd")
-                writers[name].write_table(table)
-        log_notes(notes)
-    finally:
-        for writer in writers.values():
-            writer.close()
+    notes = []
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".halfscope-") as unfinished:
+        with contextlib.ExitStack() as stack:
+            writers = {}
+            for index in range(len(reader)):
+                read = reader.read(index)
+                notes += read["notes"]
+                for name, table in tables_of(pyarrow, read).items():
+                    if name not in writers:
+                        writers[name] = stack.enter_context(parquet.ParquetWriter(
+                            pathlib.Path(unfinished, f"{name}.parquet"), table.schema,
+                            compression="zstd"))
+                    writers[name].write_table(table)
+        for name in writers:
+            os.replace(pathlib.Path(unfinished, f"{name}.parquet"), folder / f"{name}.parquet")
+    log_notes(notes)

@@ -35,9 +35,11 @@ def shown(url):
     """The URL without what may be secret: user and password, and what follows a question mark."""
     scheme, _, rest = url.partition("://")
     rest = rest.partition("?")[0]
-    if scheme.startswith("http"):
-        return f"{scheme}://{rest.rpartition('@')[2].partition('#')[0]}"
     host, slash, path = rest.partition("/")
+    if scheme.startswith("http"):
+        path = path.partition("#")[0]
+        if not re.fullmatch(r"(.*@)?[^:@]*(:\d*)?", host):  # a password with a slash
+            return f"{scheme}://{rest.rpartition('@')[2].partition('#')[0]}"
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
 
 

@@ -15,7 +15,7 @@ from halfscope import _halfscope
 from halfscope._count import counted_with_notes
 from halfscope._logs import _log_notes, _paths, _selection, is_remote
 
-_READING = ("roles", "recorded_scale", "read_as", "ranks")
+_READING = ("roles", "recorded_scale", "learning_rate", "read_as", "ranks")
 _RETRIES = 3  # of a part whose worker is lost or fails
 _JOINED = 4
 
@@ -30,8 +30,8 @@ def _distributed():
 
 
 def _selection_of(reading):
-    return _selection(None, None, reading.get("roles"), reading.get("recorded_scale"),
-                      read_as=reading.get("read_as"), ranks=reading.get("ranks"))
+    named = {name: reading[name] for name in _READING[2:] if name in reading}
+    return _selection(None, None, reading.get("roles"), reading.get("recorded_scale"), **named)
 
 
 def _count_shard(logs, index, of, reading):
@@ -73,21 +73,15 @@ def _joined(client, futures):
     return _merged(client.gather(futures))
 
 
-def _has_file(path):
-    if os.path.isdir(path):
-        return any(files for _, _, files in os.walk(path))
-    return os.path.exists(path)
-
-
-def _parts(logs, selection, here):
-    """How many there are. here: whether the workers see the paths as this process does."""
+def _parts(logs, reading):
+    """How many there are, or the BadInput."""
     from halfscope._remote import Remote
 
-    for log in logs:
-        if here and not is_remote(log) and not _has_file(log):
-            _halfscope.PartReader([log], selection).read(0)  # says what is wrong
-    with Remote(logs) as remote, remote.naming():
-        return len(_halfscope.PartReader(remote.logs, selection, remote.source))
+    try:
+        with Remote(logs) as remote, remote.naming():
+            return len(_halfscope.PartReader(remote.logs, _selection_of(reading), remote.source))
+    except halfscope.BadInput as error:
+        return error
 
 
 def count(logs, *, client=None, shards=None, progress=True, **reading):
@@ -96,7 +90,8 @@ def count(logs, *, client=None, shards=None, progress=True, **reading):
     logs: a path or URL or several, as the workers see them. client: a distributed.Client; by default that
     of a LocalCluster of one worker a processor, which ends with the call. shards: tasks; by default
     one a part, but no more than 16 a thread of the cluster. progress: a bar, where standard output
-    is a terminal. reading: roles, recorded_scale, read_as and ranks, as for halfscope.count. Returns
+    is a terminal. reading: roles, recorded_scale,
+    learning_rate, read_as and ranks, as for halfscope.count. Returns
     Counts. A lost worker's parts are counted again. Raises BadInput of the first part that cannot be
     read, and ValueError or TypeError for an argument out of its range.
     """
@@ -105,8 +100,11 @@ def count(logs, *, client=None, shards=None, progress=True, **reading):
     unknown = set(reading) - set(_READING)
     if unknown:
         raise TypeError(f"count() got unexpected arguments {sorted(unknown)}")
-    parts = _parts(logs, _selection_of(reading), client is None)
+    _selection_of(reading)  # what is out of its range is refused here
     with _client_or_local(client) as client:
+        parts = client.submit(_parts, logs, reading, pure=False).result()
+        if isinstance(parts, halfscope.BadInput):
+            raise parts
         most = 16 * max(1, sum(client.nthreads().values()))
         shards = max(1, shards or min(parts, most))
         futures = client.map(_count_shard, [logs] * shards, range(1, shards + 1), [shards] * shards,

@@ -40,7 +40,13 @@ std::vector<std::string> count(const Paths& logs, const analyzers::frames::Selec
 /// Name, parts that are there, parts that there are: of each log.
 using LogParts = std::tuple<std::string, std::uint64_t, std::uint64_t>;
 
-std::vector<LogParts> merge(const Paths& files, const std::filesystem::path& out) {
+/// A path as Python has it: it need not be UTF-8.
+nb::object path_text(const std::string& path) {
+  return nb::steal(
+      PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size())));
+}
+
+std::vector<LogParts> merged(const Paths& files, const std::filesystem::path& out) {
   const auto merged = analyzers::count::merge_records(
       files, out, analyzers::count::Wanted::any_parts, interruptible());
   if (!merged.problems.empty()) {
@@ -51,6 +57,19 @@ std::vector<LogParts> merge(const Paths& files, const std::filesystem::path& out
   std::vector<LogParts> logs;
   for (const auto& log : merged.logs) logs.emplace_back(log.log, log.parts, log.of);
   return logs;
+}
+
+nb::list merge(const Paths& files, const std::filesystem::path& out) {
+  std::vector<LogParts> logs;
+  {
+    const nb::gil_scoped_release release;
+    logs = merged(files, out);
+  }
+  nb::list list;
+  for (const auto& [log, parts, of] : logs) {
+    list.append(nb::make_tuple(path_text(log), parts, of));
+  }
+  return list;
 }
 
 /// The bytes take no place on the disk any more; where it cannot do that, they stay.
@@ -77,8 +96,8 @@ class PartReader {
       rows = analyzers::count::rows_of(part, notes, interruptible());
     }
     nb::dict to;
-    to["log"] = part.log;
-    to["part"] = part.name;
+    to["log"] = log::printable(part.log);
+    to["part"] = log::printable(part.name);
     to["index"] = part.index;
     to["notes"] = in_python(notes);
     to["tensors"] = tensors(rows);
@@ -91,7 +110,7 @@ class PartReader {
   template <class Row, class Field>
   static nb::list texts(const std::vector<Row>& rows, const Field& field) {
     nb::list list;
-    for (const Row& row : rows) list.append(nb::str(field(row).data(), field(row).size()));
+    for (const Row& row : rows) list.append(nb::str(log::printable(field(row)).c_str()));
     return list;
   }
   template <class Number, class Row, class Field>
@@ -154,7 +173,7 @@ void bind_count(nb::module_& module) {
   module.def("count", &count, "logs"_a, "selection"_a, "index"_a, "of"_a, "out"_a,
              "source"_a = nb::none(), nb::call_guard<nb::gil_scoped_release>());
   module.def("punch_hole", &punch_hole, "descriptor"_a, "begin"_a, "length"_a);
-  module.def("merge", &merge, "files"_a, "out"_a, nb::call_guard<nb::gil_scoped_release>());
+  module.def("merge", &merge, "files"_a, "out"_a);
   nb::class_<PartReader>(module, "PartReader")
       .def(nb::init<const Paths&, const analyzers::frames::Selection&, nb::handle>(), "logs"_a,
            "selection"_a, "source"_a = nb::none())

@@ -38,6 +38,7 @@ HALFSCOPE_FUZZ_TARGET(record) {
   fuzz::read_or_refuse(folder.path() / "log.hst", [&] {
     const readers::Log log(folder.path() / "log.hst");
     if (log.kinds().empty()) return;
-    readers::for_each_whole_count(log, {}, {[](const auto&) {}, [](const auto&) {}});
+    readers::for_each_whole_count(log, {},
+                                  {[](const auto&) {}, [](const auto&) {}, [](const auto&) {}});
   });
 }

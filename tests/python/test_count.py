@@ -185,7 +185,7 @@ def test_what_is_no_record_is_not_written_over(ranks, tmp_path):
     page = tmp_path / "page.html"
     page.write_text("a page")
     told = run("merge", tmp_path / "a.hst", "--out", page, expect=1)[1]
-    assert "page.html: is no record" in told
+    assert "page.html: is not a record" in told
     assert page.read_text() == "a page"
 
 
@@ -210,9 +210,14 @@ def test_a_stopped_job_goes_on(ranks, tmp_path, share):
 
 def test_a_killed_job_goes_on(ranks, tmp_path):
     count(ranks, tmp_path / "whole.hst")
+    one = count(ranks, tmp_path / "one.hst", "--shard", "1/4")[0]
+    assert "1 part" in one
+    least = (tmp_path / "one.hst").stat().st_size
     with subprocess.Popen([PROGRAM, "count", ranks, "--out", tmp_path / "all.hst"],
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as job:
-        time.sleep(0.03)
+        while job.poll() is None and (not (tmp_path / "all.hst").exists()
+                                      or (tmp_path / "all.hst").stat().st_size < least):
+            pass
         job.send_signal(signal.SIGKILL)
     count(ranks, tmp_path / "all.hst")
     assert (tmp_path / "all.hst").read_bytes() == (tmp_path / "whole.hst").read_bytes()
@@ -303,8 +308,9 @@ def test_a_counted_record_keeps_its_options(steps, tmp_path):
 def test_a_page_of_a_record_has_all_but_what_needs_tensors(tmp_path):
     count(DIGITS, tmp_path / "digits.hst")
     run("report", tmp_path / "digits.hst", "--out", tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text()
-    assert "became no change" in page or "updates" in page
+    run("report", DIGITS, "--out", tmp_path / "log.html")
+    page, of_log = ((tmp_path / name).read_text() for name in ("page.html", "log.html"))
+    assert 'id="updates"' in page and len(re.findall(r"<tr", page)) == len(re.findall(r"<tr", of_log))
     assert "what-if questions need" in run("analyze", tmp_path / "digits.hst", "--what-if", expect=1)[1]
 
 
@@ -337,7 +343,7 @@ def test_counts_add_in_python(ranks, steps, tmp_path):
     assert dict(halfscope.recommend(whole)) == dict(halfscope.recommend(ranks))
     (whole + halfscope.count(steps, shard="1/1")).save(tmp_path / "all.hst")
     assert set(halfscope.Counts.load(tmp_path / "all.hst").logs) == {str(ranks), str(steps)}
-    with pytest.raises(halfscope.BadInput, match="is no record"):
+    with pytest.raises(halfscope.BadInput, match="is not a record"):
         halfscope.Counts(b"nothing")
     with pytest.raises(halfscope.BadInput, match="counted with other options"):
         halfscope.count(steps) + halfscope.count(steps, recorded_scale=8)
@@ -364,6 +370,15 @@ def test_parquet_has_every_count(ranks, tmp_path):
         assert t.flushed_to_zero - flushed in range(3)  # ties
     assert [step for step, *_ in found[1]] == [0, 2, 4]
     gradients = [t for t in told.values() if t.role == "weight_grad"]
+    assert max(at_most for _, at_most, *_ in found[1]) >= max(t.max_abs for t in gradients)
+    unscaled = {}
+    for t in told.values():
+        for exponent, number in t.binades if t.role in ("weight_grad", "activation_grad") else ():
+            unscaled[exponent] = unscaled.get(exponent, 0) + number
+    copies = {t.name for t in told.values() if t.role == "activation_grad"}
+    assert not copies or found[2]  # of each rank: the sums of weight gradients alone are analyze's
+    if not copies:
+        assert dict(found[2]) == unscaled
     binades = dict(duckdb.sql(
         f"SELECT exponent, sum(count) FROM '{tmp_path}/rows/binades.parquet' "
         "WHERE role = 'weight_grad' GROUP BY exponent").fetchall())
@@ -405,3 +420,45 @@ def test_names_need_not_be_utf_8(steps, tmp_path):
     told = subprocess.run([PROGRAM, "count", log, "--out", tmp_path / "all.hst"], capture_output=True)
     assert told.returncode == 0 and b"protobuf" not in told.stderr
     run("recommend", tmp_path / "all.hst")
+
+
+def test_a_log_that_is_not_there_is_refused_by_every_shard(tmp_path):
+    out = tmp_path / "part.hst"
+    for shard in ("1/8", "2/8"):
+        told = count(tmp_path / "nowhere", out, "--shard", shard, expect=1)[1]
+        assert "nowhere: no such file or folder; check the path" in told
+        assert not out.exists()
+
+
+def test_one_file_has_one_setting_for_a_log(steps, tmp_path):
+    count(steps, tmp_path / "all.hst", "--recorded-scale", "8", "--shard", "1/2")
+    told = count(steps, tmp_path / "all.hst", "--shard", "2/2", expect=1)[1]
+    assert f"has parts of {steps} that were counted with --recorded-scale 8, and this one" in told
+
+
+def test_parts_that_do_not_belong_together_are_not_read(steps, tmp_path):
+    """Files that somebody joined by hand: the same part twice is one, others are refused."""
+    for name, options in (("a", ()), ("b", ("--recorded-scale", "8"))):
+        count(steps, tmp_path / f"{name}.hst", *options)
+    parts = {name: (tmp_path / f"{name}.hst").read_bytes() for name in "ab"}
+    (tmp_path / "twice.hst").write_bytes(parts["a"] * 2)
+    assert answers(tmp_path / "twice.hst") == answers(tmp_path / "a.hst")
+    (tmp_path / "mixed.hst").write_bytes(parts["a"] + parts["b"])
+    told = run("analyze", tmp_path / "mixed.hst", expect=1)[1]
+    assert "was counted with --recorded-scale 8, and" in told
+    assert len(told.splitlines()) == 1
+    merged = run("merge", tmp_path / "a.hst", tmp_path / "b.hst", "--out", tmp_path / "c.hst", expect=1)[1]
+    assert merged.count("count all parts of a log with the same options") == 1
+
+
+def test_a_learning_rate_is_given_to_count(tmp_path):
+    rng = np.random.default_rng(1)
+    from safetensors.numpy import save_file
+    save_file({"weight/w": rng.standard_normal(64).astype(np.float16),
+               "weight_grad/w": rng.standard_normal(64).astype(np.float16)}, tmp_path / "step-1.safetensors")
+    log, record = tmp_path / "step-1.safetensors", tmp_path / "log.hst"
+    count(log, record, "--lr", "0.001")
+    updates = [json.loads(run("analyze", path, *options, "--json", "-")[0])["tensors"][0]["updates"]
+               for path, options in ((log, ("--lr", "0.001")), (record, ()))]
+    assert updates[0] == updates[1] and updates[0]["pairs"] == 64
+    assert "so --lr comes too late" in run("analyze", record, "--lr", "0.1", expect=1)[1]

@@ -141,7 +141,7 @@ def test_magnitudes_without_counts_are_tested_as_bounds(tmp_path):
     _, err = run("analyze", bad, "zero > 1", expect=2)
     assert "largest magnitudes only; use nan, inf, overflow, flushed_to_zero or max_abs" in err
     _, err = run("analyze", bad, "last_scale < 2", expect=2)
-    assert "no log tells a loss scale or skipped steps; use state or nonfinite_since" in err
+    assert "no log has a loss scale or skipped steps; use state or nonfinite_since" in err
 
 
 def test_a_log_of_tensors_that_ends_in_nan_is_broken(tmp_path):

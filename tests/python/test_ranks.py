@@ -165,8 +165,8 @@ def test_a_gate_on_ranks(command, logs, tmp_path):
     few = write_run(tmp_path / "few", range(2), steps=2)
     assert "ranks_differ has no value: 'ranks_differ > 0' is undecided" in gate(few, "ranks_differ > 0")[1]
     code, told = gate(logs["clean"] / "rank-0000", "ranks_differ > 0")
-    assert (code, told.splitlines()[0]) == (2, "halfscope: --fail-if 'ranks_differ > 0': no log has several "
-                                            "ranks, which this field compares")
+    assert (code, told.splitlines()[0]) == (2, "halfscope: --fail-if 'ranks_differ > 0': ranks_differ "
+                                            "needs a log of several ranks")
 
 
 def test_a_recorder_has_no_gate_on_ranks():

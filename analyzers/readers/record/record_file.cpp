@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -144,7 +145,7 @@ class Scan {
 std::string PartHeader::shown() const { return name.empty() ? log : log + "/" + name; }
 
 std::string no_record_text(const std::string& shown) {
-  return shown + ": is no record that 'halfscope count' wrote";
+  return shown + ": is not a record of 'halfscope count'";
 }
 
 bool is_record_file(const log::OpenPath& file) {
@@ -166,9 +167,10 @@ RecordFile::RecordFile(const log::OpenPath& file) : file_(file) {
   const auto opened = file.open();
   if (!opened->is_regular()) {
     const int error = opened->error();
-    throw BadInput(shown + ": cannot be opened (" +
-                   (error == 0 ? "it is no file" : std::generic_category().message(error)) +
-                   "); check the path");
+    throw BadInput(
+        shown + ": cannot be opened (" +
+        (error == 0 ? "it is not a regular file" : std::generic_category().message(error)) +
+        "); check the path");
   }
   log::EventReader reader(file);
   require_header(shown, reader);
@@ -211,50 +213,65 @@ void RecordFile::for_each_piece(const PartPlace& part,
 namespace {
 
 BadInput cannot_write(const std::filesystem::path& path, int error) {
+  const bool full = error == ENOSPC || error == EDQUOT;
   return BadInput(printable(path.string()) + ": cannot be written (" +
-                  std::generic_category().message(error) + "); free space, or choose another file");
+                  std::generic_category().message(error) + "); " + (full ? "free space, or " : "") +
+                  "choose another file");
 }
 
-/// A file that no other process has open as this one has.
-int open_alone(const std::filesystem::path& path) {
-  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file < 0) throw cannot_write(path, errno);
-  if (::flock(file, LOCK_EX | LOCK_NB) == 0) return file;
-  ::close(file);
-  throw BadInput(printable(path.string()) +
-                 ": another process writes it; give each job a file of its own");
+/// Whether the path is still this file's: another process may have put one in its place.
+bool is_at(int file, const std::filesystem::path& path) {
+  struct ::stat own = {}, there = {};
+  return ::fstat(file, &own) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         own.st_dev == there.st_dev && own.st_ino == there.st_ino;
 }
 
 }  // namespace
 
+Alone::Alone(const std::filesystem::path& path, int flags) {
+  number_ = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  if (number_ < 0 && errno == ENOENT) return;
+  if (number_ < 0) throw cannot_write(path, errno);
+  if (::flock(number_, LOCK_EX | LOCK_NB) == 0 && is_at(number_, path)) return;
+  ::close(number_);
+  throw BadInput(printable(path.string()) +
+                 ": another process writes it; give each job a file of its own");
+}
+
+Alone::~Alone() {
+  if (number_ >= 0) ::close(number_);
+}
+
 RecordWriter::RecordWriter(const std::filesystem::path& path)
-    : path_(path), file_(open_alone(path)) {
-  try {
-    go_on();
-  } catch (...) {
-    ::close(file_);
-    throw;
-  }
+    : path_(path), file_(path, O_RDWR | O_CREAT | O_APPEND) {
+  if (file_.number() < 0) throw cannot_write(path, ENOENT);
+  go_on();
 }
 
 void RecordWriter::go_on() {
-  if (::lseek(file_, 0, SEEK_END) == 0) {
-    waiting_ = file_header();
+  const std::string header = file_header();
+  std::string there_begins(header.size(), '\0');
+  const auto bytes = ::pread(file_.number(), there_begins.data(), there_begins.size(), 0);
+  if (bytes < 0) throw cannot_write(path_, errno);
+  const bool begun = static_cast<std::size_t>(bytes) < header.size() &&
+                     header.starts_with(there_begins.substr(0, static_cast<std::size_t>(bytes)));
+  if (begun) {
+    if (::ftruncate(file_.number(), 0) != 0) throw cannot_write(path_, errno);
+    waiting_ = header;
     return flush();
   }
   const RecordFile there{log::OpenPath(path_)};
   parts_ = there.parts();
   if (!there.parts().empty() && there.parts().back().end > there.whole_end()) {
-    throw BadInput(there.damage().front() + " into another file, and merge both");
+    throw BadInput(there.damage().front() + ": copy the others with 'halfscope count " +
+                   printable(path_.string()) + " --out NEW.hst', and count into the copy");
   }
-  const int cut = ::ftruncate(file_, static_cast<::off_t>(there.whole_end()));
+  const int cut = ::ftruncate(file_.number(), static_cast<::off_t>(there.whole_end()));
   if (cut != 0) throw cannot_write(path_, errno);
 }
 
-RecordWriter::~RecordWriter() { ::close(file_); }
-
 void RecordWriter::flush() {
-  if (log::write_all(file_, waiting_) != waiting_.size()) throw cannot_write(path_, errno);
+  if (log::write_all(file_.number(), waiting_) != waiting_.size()) throw cannot_write(path_, errno);
   waiting_.clear();
 }
 

@@ -45,7 +45,7 @@ std::string no_record_text(const std::string& shown);
 /// Whether the file begins as one of these. Never throws.
 bool is_record_file(const log::OpenPath& file);
 
-/// A file that is open. Finds its whole parts at once; what is cut or damaged is in `notes`.
+/// A file that is open. Finds its whole parts at once; what is cut or damaged is in damage().
 class RecordFile {
  public:
   /// Throws log::BadInput where it is none, or of a newer schema.
@@ -72,14 +72,26 @@ class RecordFile {
   std::uint64_t whole_end_ = 0;
 };
 
+/// A file that one process alone writes, as long as this lives.
+class Alone {
+ public:
+  /// flags: as open(2) has them; without O_CREAT nothing is held of what is not there. Throws
+  /// log::BadInput.
+  Alone(const std::filesystem::path& path, int flags);
+  ~Alone();
+  Alone(const Alone&) = delete;
+  Alone& operator=(const Alone&) = delete;
+  int number() const { return number_; }  ///< of the descriptor; -1: it is not there
+
+ private:
+  int number_ = -1;
+};
+
 /// Appends parts to a file, of which one process may write at a time. Throws log::BadInput.
 class RecordWriter {
  public:
   /// Makes the file, or goes on where its last whole part ends.
   explicit RecordWriter(const std::filesystem::path& file);
-  ~RecordWriter();
-  RecordWriter(const RecordWriter&) = delete;
-  RecordWriter& operator=(const RecordWriter&) = delete;
 
   /// Those that the file had.
   const std::vector<PartPlace>& parts() const { return parts_; }
@@ -95,7 +107,7 @@ class RecordWriter {
   void flush();
 
   std::filesystem::path path_;
-  int file_ = -1;
+  Alone file_;
   std::vector<PartPlace> parts_;
   std::string waiting_;
   std::uint64_t items_ = 0;

@@ -25,6 +25,9 @@ namespace halfscope::analyzers::readers::record {
 /// The visitor of a reader, which passes on all that it is told, in order.
 frames::Visitor items_of(const std::function<void(const halfscope::record::Item&)>& take);
 
+/// The step, unless no log has such a one. Throws std::invalid_argument.
+std::int64_t step_in(std::int64_t step);
+
 /// Counts of whole tensors, as items.
 halfscope::record::Item item_of(const frames::CountedSums& counted);
 halfscope::record::Item item_of(const frames::CountedUpdates& counted);

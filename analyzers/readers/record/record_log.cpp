@@ -3,16 +3,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <any>
 #include <memory>
 #include <optional>
-#include <set>
+#include <span>
 #include <system_error>
 
 #include "analyzers/frames/whole_tensors.hpp"
 #include "analyzers/readers/record/record.pb.h"
 #include "analyzers/readers/record/record_file.hpp"
 #include "analyzers/readers/record/record_items.hpp"
+#include "analyzers/readers/record/united.hpp"
 #include "analyzers/readers/run_log/ranks.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/manifest.hpp"
@@ -66,6 +67,7 @@ void refuse_reading_options(const std::string& shown, const Selection& s) {
   if (!s.roles.empty()) option = frames::role_option();
   if (s.read_as) option = Option::as;
   if (s.ranks) option = Message("--ranks");
+  if (s.learning_rate) option = Message("--lr");
   if (!option) return;
   throw frames::OptionHelps(shown + ": is counted already, so " + *option +
                             " comes too late; count the log again with it");
@@ -73,18 +75,34 @@ void refuse_reading_options(const std::string& shown, const Selection& s) {
 
 /// A file that its parts share.
 struct Opened {
-  explicit Opened(const log::OpenPath& path) : file(path), shown(printable(path.path.string())) {}
+  explicit Opened(const log::OpenPath& path) : file(path), shown(printable(path.path.string())) {
+    const RecordFile* const alone = &file;
+    parts = united(std::span(&alone, 1), problems);
+  }
   RecordFile file;
   std::string shown;
+  std::vector<Placed> parts;          ///< by log and number, each once
+  std::vector<std::string> problems;  ///< of parts that cannot be together
 };
+using Shared = std::shared_ptr<const Opened>;
+
+/// Looked through once for all that is asked of it. It has files of its own, since it is kept
+/// beside the others.
+Shared opened(const log::OpenPath& path) {
+  const std::any kept = path.files.kept(path.path);
+  if (const auto* const known = std::any_cast<Shared>(&kept)) return *known;
+  Shared made =
+      std::make_shared<const Opened>(log::OpenPath(path.path, path.files.none_of_these()));
+  path.files.keep(path.path, made);
+  return made;
+}
 
 std::optional<log::Manifest> manifest_of(const PartHeader& header, const std::string& where) {
   if (!header.manifest) return std::nullopt;
   return log::manifest_of(*header.manifest, where);
 }
 
-Part part_of(const std::shared_ptr<const Opened>& opened, const PartPlace& place,
-             const Selection& selection) {
+Part part_of(const Shared& opened, const PartPlace& place, const Selection& selection) {
   const PartHeader& header = place.header;
   Part part;
   part.log = header.log;
@@ -113,23 +131,23 @@ Part part_of(const std::shared_ptr<const Opened>& opened, const PartPlace& place
   return part;
 }
 
-std::vector<std::string> logs_of(const RecordFile& file) {
-  std::set<std::string> logs;
-  for (const PartPlace& part : file.parts()) logs.insert(part.header.log);
-  return {logs.begin(), logs.end()};
+std::vector<std::string> logs_of(const Opened& opened) {
+  std::vector<std::string> logs;
+  for (const Placed& part : opened.parts) {
+    if (logs.empty() || logs.back() != part.header().log) logs.push_back(part.header().log);
+  }
+  return logs;
 }
 
 /// The parts of a file that are of a log, or all.
-Parts parts_of(const std::shared_ptr<const Opened>& opened, const std::string& log,
-               const Selection& selection) {
+Parts parts_of(const Shared& opened, const std::string& log, const Selection& selection) {
   refuse_reading_options(opened->shown, selection);
+  for (const std::string& problem : opened->problems) throw BadInput(problem);
   Parts parts;
-  for (const PartPlace& place : opened->file.parts()) {
-    if (log.empty() || place.header.log == log) parts.push_back(part_of(opened, place, selection));
+  for (const Placed& part : opened->parts) {
+    if (!log.empty() && part.header().log != log) continue;
+    parts.push_back(part_of(opened, *part.place, selection));
   }
-  std::ranges::stable_sort(parts, [](const Part& a, const Part& b) {
-    return std::tie(a.log, a.index) < std::tie(b.log, b.index);
-  });
   return parts;
 }
 
@@ -166,13 +184,18 @@ void note_missing(const std::string& file, const Parts& parts, Notes& notes) {
 
 bool is_record(const log::OpenPath& log) { return find_record(log).has_value(); }
 
+std::vector<std::string> damage_of(const log::OpenPath& log) {
+  const auto record = find_record(log);
+  return record ? opened(record->file)->file.damage() : std::vector<std::string>();
+}
+
 std::vector<std::string> logs_in(const log::OpenPath& path) {
   const RecordPath record = require_record(path);
   if (!record.log.empty()) return {record.log};
-  const RecordFile file(record.file);
-  const std::vector<std::string> logs = logs_of(file);
+  const Shared file = opened(record.file);
+  const std::vector<std::string> logs = logs_of(*file);
   if (!logs.empty()) return logs;
-  for (const std::string& damage : file.damage()) throw BadInput(damage);
+  for (const std::string& damage : file->file.damage()) throw BadInput(damage);
   throw BadInput(printable(path.path.string()) + ": holds no part; merge those that do");
 }
 
@@ -183,21 +206,21 @@ fs::path path_of(const log::OpenPath& path, const std::string& log) {
 
 Parts record_parts(const log::OpenPath& log, const Selection& selection) {
   const auto record = require_record(log);
-  return parts_of(std::make_shared<const Opened>(record.file), record.log, selection);
+  return parts_of(opened(record.file), record.log, selection);
 }
 
 void read_record(const log::OpenPath& log, const common::TimelineSelection& selection,
                  const frames::Visitor& visit, Notes& notes, const frames::Progress& progress) {
   const auto record = require_record(log);
-  const auto opened = std::make_shared<const Opened>(record.file);
-  const Parts parts = parts_of(opened, record.log, selection);
-  require_one_log(opened->shown, record.log, parts, logs_of(opened->file));
-  for (const std::string& damage : opened->file.damage()) notes.push_back(damage);
+  const Shared file = opened(record.file);
+  const Parts parts = parts_of(file, record.log, selection);
+  require_one_log(file->shown, record.log, parts, logs_of(*file));
+  for (const std::string& damage : file->file.damage()) notes.push_back(damage);
   const bool ranks = !parts.front().name.empty() && parts.front().manifest();
   if (ranks) {
     run_log::join_ranks(parts, visit, notes, progress);
   } else {
-    note_missing(opened->shown, parts, notes);
+    note_missing(file->shown, parts, notes);
     for (const Part& part : parts) part.read(visit, notes, progress);
   }
 }

@@ -14,6 +14,9 @@ namespace halfscope::analyzers::readers::record {
 bool is_record(const log::OpenPath& log);
 
 /// What the logs of a record were called where they were counted: at least one.
+/// What of a record's file is damaged or cut, one line each; nothing of other logs.
+std::vector<std::string> damage_of(const log::OpenPath& log);
+
 std::vector<std::string> logs_in(const log::OpenPath& record);
 /// A record's path as that of one of its logs.
 std::filesystem::path path_of(const log::OpenPath& record, const std::string& log);

@@ -27,7 +27,7 @@ namespace {
 template <typename Enum>
 Enum enumerator(std::uint32_t number, Enum last) {
   if (number > static_cast<std::uint32_t>(last)) {
-    reject("a number that stands for nothing: " + std::to_string(number));
+    reject("unknown value " + std::to_string(number));
   }
   return static_cast<Enum>(number);
 }
@@ -55,22 +55,15 @@ frames::Recipe recipe_named(const std::string& name) {
 
 Magnitude magnitude(const proto::Magnitude& from) {
   constexpr int kMost = 1 << 14;
-  if (from.fraction() >= kFractionUnit || std::abs(from.exponent()) > kMost) {
+  if (from.fraction() >= kFractionUnit || from.exponent() < -kMost || from.exponent() > kMost) {
     reject("a magnitude beyond all formats");
   }
   return {from.exponent(), from.fraction()};
 }
 
 double scale_in(double x) {
-  if (!frames::usable_scale(x)) reject("a number that is no loss scale");
+  if (!frames::usable_scale(x)) reject("not a loss scale: " + std::to_string(x));
   return x;
-}
-
-std::int64_t step_in(std::int64_t step) {
-  if (std::abs(static_cast<double>(step)) > static_cast<double>(common::kLargestStep)) {
-    reject("step " + std::to_string(step));
-  }
-  return step;
 }
 
 /// Of steps, or messages of them.
@@ -119,7 +112,7 @@ Frame frame_of(const proto::Frame& from) {
 
 StepPeak peak_of(const proto::Peak& from) {
   if (from.max_abs() < 0 || from.at_least() > from.max_abs() || from.min_abs_nonzero() < 0) {
-    reject("a largest magnitude that is none");
+    reject("an invalid largest magnitude");
   }
   return {.role = role_named(from.role()),
           .step = step_in(from.step()),
@@ -196,6 +189,13 @@ bool selects(const Selection& s, const SkippedSteps& steps) {
 
 }  // namespace
 
+std::int64_t step_in(std::int64_t step) {
+  if (std::abs(static_cast<double>(step)) > static_cast<double>(common::kLargestStep)) {
+    reject("step " + std::to_string(step));
+  }
+  return step;
+}
+
 void ItemTeller::tell_log_steps(const proto::LogSteps& from) {
   const auto& steps = from.step();
   log_steps_all_.assign(steps.begin(), steps.end());
@@ -216,7 +216,7 @@ void ItemTeller::tell_quantised(const proto::Quantised& from) {
     const bool in_log = std::ranges::binary_search(log_steps_all_, from.steps(i));
     const bool number = 0 <= from.low(i) && from.low(i) <= from.high(i);
     if (!ordered || !in_log || !number || !std::isfinite(from.high(i))) {
-      reject("a statistic that none is");
+      reject("an invalid statistic");
     }
     if (!frames::in_steps(selection_, from.steps(i))) continue;
     values.push_back({from.steps(i), from.low(i), from.high(i)});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts of whole tensors as messages, and back.
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 
@@ -84,7 +85,10 @@ UpdateTable table_of(const Table& from) {
 }
 
 CountedSums sums_of(const proto::Sums& from) {
-  CountedSums counted{from.name(), from.step(), from.scale(), from.elements(),
+  if (!(from.scale() > 0) || !std::isfinite(from.scale())) {
+    throw std::invalid_argument("sums at an invalid scale");
+  }
+  CountedSums counted{from.name(), step_in(from.step()), from.scale(), from.elements(),
                       MagnitudeSums({from.cuts().begin(), from.cuts().end()})};
   for (const proto::Sums::Part& part : from.parts()) {
     MagnitudeSums::Part one{part.exponent(), part.segment(), {}, {}};
@@ -99,7 +103,7 @@ CountedSums sums_of(const proto::Sums& from) {
 }
 
 CountedUpdates updates_of(const proto::Updates& from) {
-  CountedUpdates counted{from.weight(), from.step(), from.source(), {}};
+  CountedUpdates counted{from.weight(), step_in(from.step()), from.source(), {}};
   for (const Table& table : from.tables()) {
     counted.by_format.emplace_back(table.format(), table_of(table));
   }
@@ -113,11 +117,12 @@ void put(const CountedRows::Longest& from, proto::Rows::Longest& to) {
 }
 
 CountedRows::Longest longest_of(const proto::Rows::Longest& from) {
+  if (!(from.norm() >= 0)) throw std::invalid_argument("rows of an invalid norm");
   return {from.norm(), from.width(), from.whole()};
 }
 
 CountedRows rows_of(const proto::Rows& from) {
-  CountedRows counted{from.name(), from.step(), longest_of(from.features_last()), {}};
+  CountedRows counted{from.name(), step_in(from.step()), longest_of(from.features_last()), {}};
   if (from.has_channels_second()) counted.channels_second = longest_of(from.channels_second());
   return counted;
 }

@@ -142,6 +142,11 @@ std::optional<std::uint64_t> number_of_rank(const std::filesystem::path& folder)
   return error == std::errc() && stop == end ? std::optional(rank) : std::nullopt;
 }
 
+/// What a rank's folder lies in.
+std::string folder_of(const std::filesystem::path& rank) {
+  return rank.has_parent_path() ? rank.parent_path().string() : ".";
+}
+
 using ReadWhole = decltype(Part::read_whole);
 
 /// The steps of a folder, as those of a rank.
@@ -210,7 +215,7 @@ Parts rank_parts(const log::OpenPath& log, const Selection& selection) {
   Parts parts;
   for (const std::filesystem::path& folder : folders) {
     Part part = part_of(log.at(folder), selection);
-    part.log = (own_rank ? log.path.parent_path() : log.path).string();
+    part.log = own_rank ? folder_of(log.path) : log.path.string();
     if (const auto rank = one ? own_rank : number_of_rank(folder)) {
       part.index = *rank;
       part.name = folder.filename().string();

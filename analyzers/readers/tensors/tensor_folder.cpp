@@ -348,8 +348,11 @@ std::shared_ptr<log::TensorFile> open_step_file(const StepFile& file) {
 }
 
 TensorFolder single_file(const log::OpenPath& path, std::optional<Dtype> as) {
-  std::shared_ptr<log::TensorFile> opened = path.files.tensors(path.path);
-  if (!opened) path.files.keep(path.path, opened = open_tensor_file(path, as));
+  using Opened = std::shared_ptr<log::TensorFile>;
+  const std::any kept = path.files.kept(path.path);
+  const auto* const known = std::any_cast<Opened>(&kept);
+  Opened opened = known != nullptr ? *known : open_tensor_file(path, as);
+  if (known == nullptr) path.files.keep(path.path, opened);
   TensorFolder alone;
   alone.folder = path.path;
   alone.roles_in_names = any_role_in(opened->names());

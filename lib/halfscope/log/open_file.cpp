@@ -72,7 +72,7 @@ struct OpenFiles::Kept {
   std::mutex mutex;
   std::map<std::filesystem::path, std::vector<std::string>> notes;
   std::map<std::filesystem::path, std::shared_ptr<const OpenFile>> files;
-  std::map<std::filesystem::path, std::shared_ptr<TensorFile>> tensors;
+  std::map<std::filesystem::path, std::any> made;
   // Of those that are too many to keep, the last one: one look at a file asks for it several times.
   std::filesystem::path last_path;
   std::shared_ptr<const OpenFile> last;
@@ -106,15 +106,15 @@ void OpenFiles::leave_arrived() const {
   kept_->last.reset();
 }
 
-std::shared_ptr<TensorFile> OpenFiles::tensors(const std::filesystem::path& file) const {
+std::any OpenFiles::kept(const std::filesystem::path& file) const {
   const std::lock_guard lock(kept_->mutex);
-  const auto known = kept_->tensors.find(file);
-  return known == kept_->tensors.end() ? nullptr : known->second;
+  const auto known = kept_->made.find(file);
+  return known == kept_->made.end() ? std::any() : known->second;
 }
 
-void OpenFiles::keep(const std::filesystem::path& file, std::shared_ptr<TensorFile> tensors) const {
+void OpenFiles::keep(const std::filesystem::path& file, std::any made) const {
   const std::lock_guard lock(kept_->mutex);
-  kept_->tensors.insert_or_assign(file, std::move(tensors));
+  kept_->made.insert_or_assign(file, std::move(made));
 }
 
 std::shared_ptr<const OpenFile> OpenFiles::open(const std::filesystem::path& path) const {

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <any>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -15,8 +16,6 @@
 #include <vector>
 
 namespace halfscope::log {
-
-class TensorFile;
 
 /// What is to be said of a file's contents, where these are not the bytes that lie at its path.
 struct FileRemarks {
@@ -94,9 +93,10 @@ class OpenFiles {
   /// Lets go of files whose bytes arrive: they take place on the disk. Opened again, they arrive
   /// again.
   void leave_arrived() const;
-  /// What a reader has made of a file of tensors, for the pass that reads it next; null at first.
-  std::shared_ptr<TensorFile> tensors(const std::filesystem::path& file) const;
-  void keep(const std::filesystem::path& file, std::shared_ptr<TensorFile> tensors) const;
+  /// What a reader has made of a file, for the pass that reads it next; empty at first. What is
+  /// kept must not refer to these files.
+  std::any kept(const std::filesystem::path& file) const;
+  void keep(const std::filesystem::path& file, std::any made) const;
 
  private:
   struct Kept;

@@ -50,7 +50,8 @@ void MagnitudeSums::add(Magnitude m, std::uint64_t times) {
 
 void MagnitudeSums::add(const Part& part) {
   constexpr int kMostExponent = 4096;
-  if (part.segment > cuts().size() || std::abs(part.exponent) > kMostExponent) {
+  if (part.segment > cuts().size() || part.exponent < -kMostExponent ||
+      part.exponent > kMostExponent) {
     throw std::invalid_argument("magnitude sums: a segment that no number lies in");
   }
   Part& sums = part_at(part.exponent, part.segment);

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/answer/reduction_words.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "reports/answer/formats.hpp"
+#include "reports/answer/marks.hpp"
+#include "reports/answer/text.hpp"
+
+namespace halfscope::reports::answer {
+
+using analyzers::reduction::Over;
+using analyzers::reduction::Reduction;
+using analyzers::reduction::Sum;
+
+namespace {
+
+constexpr std::size_t kShown = 10;  ///< rows of the table
+constexpr std::size_t kNamed = 3;
+
+/// The larger end of a prediction.
+double error_of(const Reduction& one) {
+  return one.predicted ? one.predicted->relative_l2.high : one.facts.relative_l2();
+}
+
+std::string error_text(const Reduction& one) {
+  if (!one.predicted) return share_text(one.facts.relative_l2());
+  const auto& error = one.predicted->relative_l2;
+  return share_range_text(error.low, error.high);
+}
+
+std::string lost_text(const Reduction& one) {
+  if (!one.predicted) return share_text(one.facts.lost, one.facts.additions);
+  return share_range_text(one.predicted->lost.low, one.predicted->lost.high);
+}
+
+std::string_view sum_name(Sum sum) {
+  switch (sum) {
+    case Sum::gradient: return "gradient";
+    case Sum::bias_gradient: return "bias gradient";
+    case Sum::mean: return "mean";
+    case Sum::variance: return "variance";
+    case Sum::mean_square: return "mean square";
+    case Sum::softmax: return "softmax denominator";
+    case Sum::gradient_norm: return "gradient norm";
+  }
+  return "";
+}
+
+std::string place_text(const Reduction& one) {
+  return fmt::format("{} of {}", sum_name(one.sum), code(one.name));
+}
+
+/// "BF16 all-reduce over 384 ranks loses 18 % of additions, error 2.7 %"
+std::string loss_text(const Reduction& one, const std::string& subject) {
+  const bool predicted = one.predicted.has_value();
+  std::string text = fmt::format("{} {} {} of additions, error {}", subject,
+                                 predicted ? "would lose" : "loses", lost_text(one),
+                                 error_text(one));
+  if (predicted) text += fmt::format(" (predicted from {})", one.predicted->recorded);
+  if (!predicted && one.facts.overflow > 0) {
+    text += fmt::format(", and {} of {} sums overflow", count_text(one.facts.overflow),
+                        count_text(one.facts.elements));
+  }
+  return text;
+}
+
+std::string sentence_of_gradients(const Reduction& one) {
+  const std::string format(people_say(one.format));
+  const std::string subject =
+      one.over == Over::ranks
+          ? fmt::format("{} all-reduce over {} ranks", format, count_text(one.count))
+          : fmt::format("{} accumulation of {} microbatches", format, count_text(one.count));
+  const char* const verdict = one.is_harmful() ? one.over == Over::ranks ? "reduce in FP32"
+                                                                         : "accumulate in FP32"
+                                               : "harmless";
+  return fmt::format("{}: {}.", loss_text(one, subject), verdict);
+}
+
+using Group = std::vector<const Reduction*>;
+
+/// Of the sums of a format over elements, of each the worst order.
+std::string sentence_of_elements(const Group& group) {
+  const std::string format(people_say(group.front()->format));
+  Group harmful;
+  for (const Reduction* one : group) {
+    if (one->is_harmful()) harmful.push_back(one);
+  }
+  if (harmful.empty()) {
+    return fmt::format("{} accumulators are harmless in the {} over elements: the largest error is "
+                       "{}, in the {}.",
+                       format, plural(group.size(), "kind") + " of sums",
+                       error_text(*group.front()), place_text(*group.front()));
+  }
+  std::vector<std::string> names;
+  for (const Reduction* one : harmful) {
+    const auto overflow = one->facts.overflow;
+    names.push_back(fmt::format(
+        "{} ({} addends, {})", place_text(*one), count_text(one->count),
+        overflow > 0 ? fmt::format("{} of {} overflow", count_text(overflow),
+                                   count_text(one->facts.elements))
+                     : "error " + error_text(*one)));
+  }
+  return fmt::format("{} accumulators are not enough for {} of {} over elements: {}. Keep them in "
+                     "FP32.",
+                     format, harmful.size(), plural(group.size(), "kind") + " of sums",
+                     listed(names, kNamed));
+}
+
+bool is_worse(const Reduction* a, const Reduction* b) {
+  const auto overflows = [](const Reduction* one) {
+    return one->predicted ? 0 : one->facts.overflow;
+  };
+  return std::tuple(overflows(a), error_of(*a)) > std::tuple(overflows(b), error_of(*b));
+}
+
+/// Of each sum the order with the largest error; the worst first.
+Group worst_orders(const std::vector<Reduction>& found) {
+  using Key = std::tuple<std::string, std::string, Sum, Over, std::uint64_t, std::string_view, bool>;
+  std::map<Key, const Reduction*> worst;
+  for (const Reduction& one : found) {
+    const Key key{one.log,   one.name,   one.sum,
+                  one.over,  one.count,  one.format,
+                  one.predicted.has_value()};
+    const auto [at, added] = worst.emplace(key, &one);
+    if (!added && is_worse(&one, at->second)) at->second = &one;
+  }
+  Group all;
+  for (const auto& [key, one] : worst) all.push_back(one);
+  std::ranges::stable_sort(all, is_worse);
+  return all;
+}
+
+/// FP32 is what one compares with: it is only named where it was asked for alone, or is not enough.
+bool is_told(const Reduction& one, bool alone) {
+  return alone || one.format != "binary32" || one.is_harmful();
+}
+
+Row row_of(const Reduction& one) {
+  const auto& facts = one.facts;
+  const bool predicted = one.predicted.has_value();
+  const double lost = predicted ? one.predicted->lost.middle : facts.lost_share();
+  return {{{code(one.name)},
+           {std::string(sum_name(one.sum))},
+           {fmt::format("{} {}", count_text(one.count), name_of(one.over)),
+            static_cast<double>(one.count)},
+           {std::string(people_say(one.format))},
+           {std::string(name_of(one.order))},
+           {lost_text(one), lost},
+           {error_text(one), error_of(one)},
+           predicted ? Cell{"", 0.0, "", true}
+                     : Cell{fmt::format("{:+.2g}", facts.mean_error_ulp()), facts.mean_error_ulp(),
+                            fmt::format("standard error {:.2g} ulp", facts.mean_error_se())},
+           predicted ? Cell{"", 0.0, "", true}
+                     : Cell{count_text(facts.overflow), static_cast<double>(facts.overflow), "",
+                            facts.overflow == 0}}};
+}
+
+Table table_of(const Group& worst) {
+  Table table{Evidence::reductions, "The largest errors"};
+  table.note =
+      "An addition is lost if it changes nothing though its addend is not zero. The error is the "
+      "L2 norm of computed minus exact sums over that of the exact ones; the bias is the mean "
+      "error in ulps. Of each sum the order with the largest error.";
+  table.headings = {"tensor", "sum",   "of",   "accumulator", "order",
+                    "lost",   "error", "bias", "overflow"};
+  table.all_by = "reduce LOG --json FILE";
+  for (const Reduction* one : worst) {
+    if (one->name.empty()) continue;
+    if (table.rows.size() < kShown) {
+      table.rows.push_back(row_of(*one));
+    } else {
+      ++table.left_out;
+    }
+  }
+  return table;
+}
+
+PasteLines fp32_lines() {
+  return {"Reduce gradients in FP32",
+          "MixedPrecisionPolicy(reduce_dtype=torch.float32)   # PyTorch FSDP2\n"
+          "--accumulate-allreduce-grads-in-fp32               # Megatron-LM\n"
+          "\"communication_data_type\": \"fp32\"                  # DeepSpeed's configuration\n"};
+}
+
+}  // namespace
+
+std::vector<std::string> reduction_sentences(const std::vector<Reduction>& found) {
+  const Group worst = worst_orders(found);
+  const bool alone = std::ranges::all_of(
+      found, [](const Reduction& one) { return one.format == "binary32"; });
+  std::vector<std::string> sentences;
+  for (const Over over : {Over::ranks, Over::microbatches}) {
+    for (const Reduction* one : worst) {
+      const bool whole = one->over == over && one->name.empty();
+      if (whole && is_told(*one, alone)) sentences.push_back(sentence_of_gradients(*one));
+    }
+  }
+  std::map<std::string_view, Group> of_elements;
+  for (const Reduction* one : worst) {
+    if (one->over == Over::elements) of_elements[one->format].push_back(one);
+  }
+  for (const auto& [format, group] : of_elements) {
+    if (is_told(*group.front(), alone)) sentences.push_back(sentence_of_elements(group));
+  }
+  return sentences;
+}
+
+Section reduction_section(const std::vector<Reduction>& found) {
+  if (found.empty()) return {};
+  Section section{"Sums", reduction_sentences(found)};
+  const Group worst = worst_orders(found);
+  const bool reduces = std::ranges::any_of(worst, [](const Reduction* one) {
+    return one->over == Over::ranks && one->name.empty() && one->format != "binary32" &&
+           one->is_harmful();
+  });
+  if (reduces) section.pastes.push_back(fp32_lines());
+  Table table = table_of(worst);
+  if (!table.empty()) section.tables.push_back(std::move(table));
+  return section;
+}
+
+}  // namespace halfscope::reports::answer
