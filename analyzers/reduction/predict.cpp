@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/reduction/predict.hpp"
+
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "analyzers/reduction/addend_model.hpp"
+#include "halfscope/array/array.hpp"
+#include "halfscope/number/random.hpp"
+
+namespace halfscope::analyzers::reduction {
+namespace {
+
+using halfscope::reduction::Facts;
+
+constexpr std::size_t kAddends = std::size_t{1} << 25;  // simulated, about
+constexpr std::size_t kMostElements = std::size_t{1} << 16, kFewestElements = 2048;
+constexpr double kModelError = 0.05;  // at least; what the model's tests show
+constexpr std::size_t kBlockAddends = std::size_t{1} << 20;  // held at a time by a thread
+
+/// One simulated reduction. Block b has every `blocks`-th element from b on, of elements ordered by
+/// scale: each block is a sample of all.
+struct Simulation {
+  Format format;
+  const AddendModel& model;
+  Format recorded;  ///< of the recorded addends, to which simulated ones are rounded
+  std::size_t count;
+  const PredictOptions& options;
+
+  std::size_t elements() const {
+    return std::clamp(kAddends / count, kFewestElements, kMostElements);
+  }
+  std::size_t block() const { return std::clamp<std::size_t>(kBlockAddends / count, 16, 1024); }
+  std::size_t blocks() const { return elements() / block(); }
+};
+
+/// The addends of simulated element k, one a rank.
+void draw(const Simulation& s, std::size_t k, Spread spread, std::size_t column,
+          std::vector<std::vector<float>>& ranks) {
+  const AddendModel& model = s.model;
+  const std::size_t simulated = s.blocks() * s.block();
+  const ModelElement& element = model.elements[k * model.elements.size() / simulated];
+  const double mean = element.mean[static_cast<int>(spread)];
+  const auto low = static_cast<std::uint32_t>(s.options.seed);
+  const auto high = static_cast<std::uint32_t>(s.options.seed >> 32);
+  for (std::size_t r = 0; r < s.count; r += 4) {
+    const PhiloxBlock random = philox4x32(
+        {{static_cast<std::uint32_t>(r / 4), static_cast<std::uint32_t>(k), 0, 0}}, low, high);
+    for (std::size_t w = 0; w < 4 && r + w < s.count; ++w) {
+      double noise = 0;
+      if (!model.noise.empty()) {
+        const std::uint64_t at = std::uint64_t{random.words[w]} * model.noise.size() >> 32;
+        noise = static_cast<double>(model.noise[at]);
+      }
+      ranks[r + w][column] = static_cast<float>(mean + element.scale * noise);
+    }
+  }
+}
+
+Facts simulate_block(const Simulation& s, Spread spread, std::size_t b) {
+  std::vector<std::vector<float>> ranks(s.count, std::vector<float>(s.block()));
+  for (std::size_t i = 0; i < s.block(); ++i) draw(s, i * s.blocks() + b, spread, i, ranks);
+  std::vector<std::span<const float>> addends;
+  for (std::vector<float>& rank : ranks) {
+    if (s.recorded != kBinary32) quantise(s.recorded, rank, {.threads = 1});
+    addends.emplace_back(rank);
+  }
+  return halfscope::reduction::reduce(s.format, addends, {.order = s.options.order, .threads = 1});
+}
+
+std::vector<Facts> simulate(const Simulation& s, Spread spread) {
+  std::vector<Facts> blocks(s.blocks());
+  tbb::task_arena arena(s.options.threads <= 0 ? tbb::task_arena::automatic : s.options.threads);
+  arena.execute([&] {
+    tbb::parallel_for(std::size_t{0}, blocks.size(),
+                      [&](std::size_t b) { blocks[b] = simulate_block(s, spread, b); });
+  });
+  return blocks;
+}
+
+/// Two numbers whose ratio, or its square root, is asked for.
+struct Parts {
+  double part = 0, whole = 0;
+
+  double ratio() const { return whole == 0 ? 0 : part / whole; }
+};
+
+Parts lost_of(const Facts& f) {
+  return {static_cast<double>(f.lost), static_cast<double>(f.additions)};
+}
+Parts error_of(const Facts& f) { return {f.squared_error.value(), f.squared_exact.value()}; }
+
+/// A ratio over blocks and its standard error, by leaving out one block at a time (Quenouille 1956,
+/// Tukey 1958).
+struct Measured {
+  double value = 0, error = 0;
+};
+
+template <class PartsOf, class Value>
+Measured jackknife(const std::vector<Facts>& blocks, PartsOf parts_of, Value value) {
+  Parts all;
+  for (const Facts& f : blocks) {
+    all.part += parts_of(f).part;
+    all.whole += parts_of(f).whole;
+  }
+  Measured out = {value(all.ratio()), 0};
+  double sum = 0, squares = 0;
+  const auto n = static_cast<double>(blocks.size());
+  for (const Facts& f : blocks) {
+    const Parts own = parts_of(f), rest = {all.part - own.part, all.whole - own.whole};
+    const double without = value(std::max(0.0, rest.ratio())) - out.value;
+    sum += without;
+    squares += without * without;
+  }
+  out.error = std::sqrt((n - 1) / n * std::max(0.0, squares - sum * sum / n));
+  return out;
+}
+
+Measured lost_share(const std::vector<Facts>& blocks, double nonzero) {
+  return jackknife(blocks, lost_of, [=](double x) { return nonzero * x; });
+}
+Measured relative_l2(const std::vector<Facts>& blocks) {
+  return jackknife(blocks, error_of, [](double x) { return std::sqrt(x); });
+}
+
+/// How far the model is off where the truth is known: the recorded ranks' own sum.
+double miss(double predicted, double truth) {
+  return predicted == 0 || truth == 0 ? 0 : std::fabs(predicted / truth - 1);
+}
+
+/// From runs by Spread: two standard errors of the simulation around all of them, and the miss.
+Estimate estimate(const Measured (&runs)[3], double missed) {
+  Estimate out = {runs[1].value, runs[1].value, runs[1].value};
+  missed = std::max(missed, kModelError);
+  for (const Measured& run : runs) {
+    out.low = std::min(out.low, run.value - 2 * run.error);
+    out.high = std::max(out.high, run.value + 2 * run.error);
+  }
+  out.low = std::max(0.0, out.low - missed * out.middle);
+  out.high += missed * out.middle;
+  return out;
+}
+
+/// The narrowest format that holds every recorded value.
+Format format_of(Addends addends) {
+  for (const Format f : {kBfloat16, kBinary16}) {
+    const auto holds = [&](std::span<const float> rank) {
+      std::vector<float> rounded(rank.begin(), rank.end());
+      quantise(f, rounded);
+      return std::equal(rank.begin(), rank.end(), rounded.begin(),
+                        [](float a, float b) { return a == b || a != a; });
+    };
+    if (std::all_of(addends.begin(), addends.end(), holds)) return f;
+  }
+  return kBinary32;
+}
+
+}  // namespace
+
+Prediction predict(Format f, Addends addends, std::size_t count, const PredictOptions& options) {
+  if (addends.size() < kFewestRanks) {
+    throw std::invalid_argument("halfscope: a prediction needs 4 recorded ranks or more, not " +
+                                std::to_string(addends.size()));
+  }
+  const Facts truth = halfscope::reduction::reduce(
+      f, addends, {.order = options.order, .threads = options.threads});
+  if (truth.elements == 0) {
+    throw std::invalid_argument("halfscope: no element is finite on every rank");
+  }
+  const AddendModel model = model_addends(addends);
+  Prediction out = {count, addends.size(), {}, {}, model.noise_alone};
+  if (model.elements.empty()) return out;
+  const Format recorded = format_of(addends);
+  Measured lost[3], error[3];
+  for (const Spread spread : {Spread::low, Spread::middle, Spread::high}) {
+    const auto blocks = simulate({f, model, recorded, count, options}, spread);
+    lost[static_cast<int>(spread)] = lost_share(blocks, 1 - model.zero_share);
+    error[static_cast<int>(spread)] = relative_l2(blocks);
+  }
+  const auto known = simulate({f, model, recorded, addends.size(), options}, Spread::middle);
+  out.lost =
+      estimate(lost, miss(lost_share(known, 1 - model.zero_share).value, truth.lost_share()));
+  out.lost.high = std::min(1.0, out.lost.high);
+  out.relative_l2 = estimate(error, miss(relative_l2(known).value, truth.relative_l2()));
+  return out;
+}
+
+}  // namespace halfscope::analyzers::reduction
