@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/reduction/order_bound.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "halfscope/number/random.hpp"
+#include "halfscope/reduction/reduce.hpp"
+
+namespace halfscope::analyzers::reduction {
+namespace {
+
+// The limit's parts. An addition's error, with a partial sum P of magnitude 2^e or more, is within
+// u 2^e, and so of variance u^2 4^e / 3. Over partial sums that grow from 0, the mean of 4^e is at
+// most 0.605 of the mean of P^2: the variance is at most (u P)^2 / 5.
+constexpr double kVariance = 0.2;
+constexpr double kSquares = 3;      // sum of squares of addends, in S^2 / K
+constexpr double kNormal = 4.8916;  // P(|N(0, 1)| > x) = 1e-6
+constexpr double kLogistic =
+    4.6182;  // ln(2e6 - 1) / pi: the same of the logistic law of scale 1/pi
+constexpr std::size_t kOrders = 4096, kBatch = 1024;
+constexpr double kRanges = 2;
+
+/// A difference, and what it is held against.
+struct Limits {
+  double random = 0;  ///< NaN: unknown
+  double every = 0;
+};
+
+/// magnitudes < 0: not known.
+Limits limits_of(const Sums& sums, double a, double b, double magnitudes) {
+  const double unknown = std::numeric_limits<double>::quiet_NaN();
+  const double larger = std::max(std::fabs(a), std::fabs(b));
+  if (magnitudes < 0) {  // at least what a computed result can be made of
+    const double growth = 1 + static_cast<double>(sums.length - 1) * sums.unit();
+    const double least = std::min(std::fabs(a), std::fabs(b)) / growth;
+    return {random_limit(sums, least, least).value_or(unknown),
+            std::numeric_limits<double>::infinity()};
+  }
+  return {random_limit(sums, magnitudes, larger).value_or(unknown),
+          bound_of_every_order(sums, magnitudes)};
+}
+
+bool same(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+void judge_element(const Sums& sums, float a, float b, double magnitudes, std::size_t i,
+                   OrderVerdict& out) {
+  if (same(a, b)) {
+    ++out.within;
+    return;
+  }
+  const double difference = std::fabs(static_cast<double>(a) - static_cast<double>(b));
+  if (!std::isfinite(difference)) {
+    ++out.between;
+    ++out.nonfinite;
+    return;
+  }
+  const Limits limits = limits_of(sums, static_cast<double>(a), static_cast<double>(b), magnitudes);
+  const double limit = std::isnan(limits.random) ? limits.every : limits.random;
+  if (difference / limit > out.worst_ratio) {
+    out.worst_ratio = difference / limit;
+    out.worst = i;
+  }
+  if (difference <= limits.random) {  // false if it is unknown
+    ++out.within;
+  } else if (difference > limits.every) {
+    ++out.above;
+  } else {
+    ++out.between;
+    out.magnitudes_missing = out.magnitudes_missing || magnitudes < 0;
+  }
+}
+
+/// order[i]: the addend that order `k` has at place i (R. A. Fisher, F. Yates; Durstenfeld 1964).
+void shuffle(std::vector<std::size_t>& order, std::uint64_t seed, std::uint64_t k) {
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  for (std::size_t i = order.size(); i > 1; --i) {
+    const std::uint32_t word = random_word(seed, k * order.size() + i - 1);
+    std::swap(order[i - 1], order[std::uint64_t{word} * i >> 32]);
+  }
+}
+
+/// The sums of kOrders random orders.
+std::vector<float> random_orders(Format f, std::span<const float> addends, std::uint64_t seed) {
+  std::vector<std::vector<float>> places(addends.size(), std::vector<float>(kBatch));
+  const std::vector<std::span<const float>> spans(places.begin(), places.end());
+  std::vector<std::size_t> order(addends.size());
+  std::vector<float> results(kOrders);
+  for (std::size_t first = 0; first < kOrders; first += kBatch) {
+    for (std::size_t k = 0; k < kBatch; ++k) {
+      shuffle(order, seed, first + k);
+      for (std::size_t i = 0; i < order.size(); ++i) places[i][k] = addends[order[i]];
+    }
+    halfscope::reduction::reduce(f, spans, {}, std::span(results).subspan(first, kBatch));
+  }
+  return results;
+}
+
+double ulp_at(Format f, double x) {
+  const int exponent = x == 0 ? f.emin() : std::max(f.emin(), std::ilogb(x));
+  return std::ldexp(1.0, exponent - f.fraction_bits());
+}
+
+}  // namespace
+
+double Sums::unit() const { return std::ldexp(1.0, -format.precision); }
+
+double bound_of_every_order(const Sums& sums, double magnitudes) {
+  return 2 * static_cast<double>(sums.length - 1) * sums.unit() * magnitudes;
+}
+
+// Partial sums in a random order: k / K of the result, and a Brownian bridge B of variance
+// sum of squares. The differences of two orders' errors are normal, given the partial sums, with
+// variance kVariance u^2 times the sum of their squares, of both orders. What the result adds to
+// that is 2 K s^2 / 3. Of the bridges it is (integral of B1^2 + integral of B2^2) K times the sum
+// of squares; a normal variable of the variance in brackets has the characteristic function t /
+// sinh t, the logistic law of scale 1 / pi. The two parts are added as they stand (Minkowski).
+std::optional<double> random_limit(const Sums& sums, double magnitudes, double result) {
+  if (!sums.few()) return std::nullopt;
+  const auto k = static_cast<double>(sums.length);
+  const double drift = kNormal * std::sqrt(2 * kVariance * k / 3) * std::min(result, magnitudes);
+  const double bridge = kLogistic * std::sqrt(kVariance * kSquares) * magnitudes;
+  return std::min(bound_of_every_order(sums, magnitudes), sums.unit() * (drift + bridge));
+}
+
+double simulated_limit(Format f, std::span<const float> addends, std::uint64_t seed) {
+  const std::vector<float> results = random_orders(f, addends, seed);
+  if (!std::all_of(results.begin(), results.end(), [](float x) { return std::isfinite(x); })) {
+    return std::numeric_limits<double>::infinity();
+  }
+  const auto [least, most] = std::minmax_element(results.begin(), results.end());
+  const double low = static_cast<double>(*least), high = static_cast<double>(*most);
+  const double largest = std::max(std::fabs(low), std::fabs(high));
+  return std::max(kRanges * (high - low), ulp_at(f, largest));
+}
+
+OrderVerdict judge_orders(const Sums& sums, std::span<const float> a, std::span<const float> b,
+                          std::span<const float> magnitudes) {
+  if (sums.length == 0) throw std::invalid_argument("halfscope: sums of no addends");
+  if (a.size() != b.size() || (!magnitudes.empty() && magnitudes.size() != a.size())) {
+    throw std::invalid_argument("halfscope: results of " + std::to_string(a.size()) + " and " +
+                                std::to_string(b.size()) + " elements, magnitudes of " +
+                                std::to_string(magnitudes.size()));
+  }
+  OrderVerdict out;
+  out.elements = a.size();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double sum = magnitudes.empty() ? -1 : std::fabs(static_cast<double>(magnitudes[i]));
+    judge_element(sums, a[i], b[i], sum, i, out);
+  }
+  if (out.between != 0) out.verdict = Verdict::cannot_tell;
+  if (out.above != 0) out.verdict = Verdict::above;
+  return out;
+}
+
+}  // namespace halfscope::analyzers::reduction
