@@ -310,8 +310,8 @@ void for_each_whole_count(const Log& log, const Selection& selection,
 void require_tensors(const Log& log) {
   if (!record::is_record(log.opened())) return;
   throw BadInput(fmt::format(
-      "{}: has counts of tensors, but what-if questions need the tensors; "
-      "ask the log that was counted, {}",
+      "{}: has counts of tensors, but this needs the tensors themselves; ask the log that was "
+      "counted, {}",
       printable(log.path().string()), printable(record::logs_in(log.opened()).front())));
 }
 

@@ -171,10 +171,10 @@ ElementTerms::ElementTerms(const LogFindings& log) {
     const auto layout = norm_layout(type, input->shape, parameters.find(module, "weight"));
     for (const Sum sum : norm_sums(type)) plan(*input, sum, layout);
   }
-  const TensorFindings* const logits = inputs.last();
-  if (logits != nullptr && !plans_.contains(logits->name) && logits->shape.size() > 1) {
-    plan(*logits, Sum::softmax, by_rows(logits->shape, 1));
-  }
+  const TensorFindings* const logits = inputs.last();  // the loss has their softmax
+  if (logits == nullptr || logits->shape.size() < 2) return;
+  if (has(modules.class_of(modules.of(*logits)), "Softmax")) return;
+  plan(*logits, Sum::softmax, by_rows(logits->shape, 1));
 }
 
 void ElementTerms::take(const frames::WholeStep& step, const frames::Selection& selection,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/reduction/reductions.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -11,6 +13,7 @@
 #include "analyzers/reduction/element_terms.hpp"
 #include "analyzers/reduction/gradient_terms.hpp"
 #include "analyzers/underflow/underflow.hpp"
+#include "halfscope/log/error.hpp"
 
 namespace halfscope::analyzers::reduction {
 
@@ -37,6 +40,7 @@ std::string_view name_of(Sum sum) {
 }
 
 bool Reduction::is_harmful() const {
+  if (predicted) return predicted->relative_l2.high >= kHarmfulError;
   return facts.overflow > 0 || facts.relative_l2() >= kHarmfulError;
 }
 
@@ -75,6 +79,40 @@ Facts facts_of(const Terms& terms, Format format, Order order) {
   return facts;
 }
 
+/// Every so many elements are kept for predictions, of a tensor of n.
+std::size_t stride_of(std::size_t n) {
+  constexpr std::size_t kMost = std::size_t{1} << 16;
+  return (n + kMost - 1) / kMost;
+}
+
+/// Addends of some elements of a tensor, at the last step that has it: [addend][element].
+struct Sample {
+  std::size_t of = 0;  ///< elements of the tensor
+  std::vector<std::vector<float>> addends;
+
+  void take(const Terms& terms) {
+    if (terms.first == 0) addends.assign(terms.addends.size(), {});
+    of = terms.of;
+    for (std::size_t a = 0; a < addends.size(); ++a) {
+      for (std::size_t i = 0; i < terms.addends[a].size(); ++i) {
+        if ((terms.first + i) % stride_of(of) == 0) addends[a].push_back(terms.addends[a][i]);
+      }
+    }
+  }
+
+  /// Those of another tensor, of which the sample is denser: so many of its elements are one here.
+  void add(const Sample& other, std::size_t stride) {
+    const std::size_t every = std::max<std::size_t>(1, stride / stride_of(other.of));
+    addends.resize(other.addends.size());
+    for (std::size_t a = 0; a < addends.size(); ++a) {
+      for (std::size_t i = 0; i < other.addends[a].size(); i += every) {
+        addends[a].push_back(other.addends[a][i]);
+      }
+    }
+    of += other.of;
+  }
+};
+
 /// The sums of one log.
 class Collector {
  public:
@@ -89,7 +127,11 @@ class Collector {
       const auto& [format, order] = ways.all[i];
       kept[i] += facts_of(terms, find_format(format)->format, order);
     }
+    const bool predicts = !asked_.counts.empty() && terms.over != Over::elements;
+    if (predicts && key.count >= kFewestRanks) samples_[key].take(terms);
   }
+
+  bool predicts() const { return !samples_.empty(); }
 
   /// The sums of all gradients together first, then one by one.
   void finish(const std::string& log, std::vector<Reduction>& to) {
@@ -108,6 +150,7 @@ class Collector {
         to.push_back({log, key.name, key.sum, key.over, key.count, format, order, facts[i]});
       }
     }
+    add_predictions(log, to);
   }
 
  private:
@@ -118,8 +161,39 @@ class Collector {
     std::uint64_t count;
     auto operator<=>(const Key&) const = default;
   };
+  /// Of all gradients together first.
+  void add_predictions(const std::string& log, std::vector<Reduction>& to) {
+    std::map<Key, std::size_t> strides;
+    const auto together = [](const Key& key) { return Key{key.over, "", key.sum, key.count}; };
+    for (const auto& [key, sample] : samples_) {
+      std::size_t& stride = strides[together(key)];
+      stride = std::max(stride, stride_of(sample.of));
+    }
+    std::map<Key, Sample> all;
+    for (const auto& [key, sample] : samples_) {
+      all[together(key)].add(sample, strides[together(key)]);
+    }
+    all.merge(samples_);
+    for (const auto& [key, sample] : all) {
+      for (const std::uint64_t count : asked_.counts) predict_sums(log, key, sample, count, to);
+    }
+  }
+
+  void predict_sums(const std::string& log, const Key& key, const Sample& sample,
+                    std::uint64_t count, std::vector<Reduction>& to) const {
+    const std::vector<std::span<const float>> addends(sample.addends.begin(), sample.addends.end());
+    for (const auto& [format, order] : Ways(asked_, key.over).all) {
+      Reduction one{log, key.name, key.sum, key.over, count, format, order, {}};
+      one.facts.elements = sample.of;
+      one.facts.additions = sample.of * (count - 1);
+      one.predicted = predict(find_format(format)->format, addends, count, {.order = order});
+      to.push_back(std::move(one));
+    }
+  }
+
   const Asked& asked_;
   std::map<Key, std::vector<Facts>> facts_;
+  std::map<Key, Sample> samples_;  ///< where predictions are asked for
 };
 
 }  // namespace
@@ -141,6 +215,12 @@ std::vector<Reduction> reductions(underflow::Analysis& analysis, const frames::S
     };
     readers::for_each_whole_step_of_ranks(source, selection, of_step, analysis.notes, progress);
     collector.finish(log.name, found);
+    if (!asked.counts.empty() && !collector.predicts()) {
+      analysis.notes.push_back(fmt::format(
+          "{}: has no sums of {} addends or more, which predictions need; record more ranks or "
+          "microbatches",
+          log::printable(log.name), kFewestRanks));
+    }
   }
   return found;
 }

@@ -12,6 +12,7 @@
 
 #include "analyzers/frames/source.hpp"
 #include "analyzers/readers/logs.hpp"
+#include "analyzers/reduction/predict.hpp"
 #include "halfscope/reduction/reduce.hpp"
 
 namespace halfscope::analyzers::underflow {
@@ -65,6 +66,8 @@ struct Reduction {
   std::string_view format;
   Order order = Order::sequential;
   Facts facts;
+  /// Of more addends than were recorded; of `facts` then only the additions are known.
+  std::optional<Prediction> predicted = {};
 
   /// Results that are infinite, or errors from kHarmfulError on.
   bool is_harmful() const;

@@ -26,6 +26,7 @@ enum class Evidence : std::uint8_t {
   formats,
   quantised,
   ranks,
+  reductions,
   advice
 };
 std::string_view name_of(Evidence evidence);  ///< "scales", ...: the section's id on the page

@@ -89,6 +89,7 @@ std::string_view name_of(Evidence evidence) {
     case Evidence::formats: return "formats";
     case Evidence::quantised: return "fp8";
     case Evidence::ranks: return "ranks";
+    case Evidence::reductions: return "sums";
     case Evidence::advice: break;
   }
   return "advice";

@@ -311,7 +311,7 @@ def test_a_page_of_a_record_has_all_but_what_needs_tensors(tmp_path):
     run("report", DIGITS, "--out", tmp_path / "log.html")
     page, of_log = ((tmp_path / name).read_text() for name in ("page.html", "log.html"))
     assert 'id="updates"' in page and len(re.findall(r"<tr", page)) == len(re.findall(r"<tr", of_log))
-    assert "what-if questions need" in run("analyze", tmp_path / "digits.hst", "--what-if", expect=1)[1]
+    assert "this needs the tensors" in run("analyze", tmp_path / "digits.hst", "--what-if", expect=1)[1]
 
 
 def test_shards_are_checked(steps, tmp_path):
@@ -325,7 +325,7 @@ def test_shards_are_checked(steps, tmp_path):
 def test_what_needs_the_tensors_is_refused(ranks, tmp_path):
     count(ranks, tmp_path / "all.hst")
     told = run("analyze", tmp_path / "all.hst", "--what-if", expect=1)[1]
-    assert f"what-if questions need the tensors; ask the log that was counted, {ranks}" in told
+    assert f"this needs the tensors themselves; ask the log that was counted, {ranks}" in told
 
 
 def test_a_record_is_small(tmp_path):

@@ -141,6 +141,19 @@ def test_nothing_is_left_behind(tmp_path):
     assert list(room.iterdir()) == []
 
 
+@pytest.mark.parametrize("dtype", ["<f2", ">f2"])
+def test_ones_in_fp16_are_no_text(dtype, tmp_path):
+    """Their bytes are those of "<<<<" in UTF-16."""
+    ones = np.ones(4096, dtype)
+    np.save(tmp_path / "ones.npy", ones)
+    header = b'{"weight/w":{"dtype":"F16","shape":[4096],"data_offsets":[0,8192]}}'
+    (tmp_path / "ones.safetensors").write_bytes(
+        len(header).to_bytes(8, "little") + header + ones.tobytes())
+    for name in ("ones.npy", "ones.safetensors"):
+        (tensor,) = analyzed(tmp_path / name)["tensors"]
+        assert tensor["total"] == 4096
+
+
 @pytest.mark.parametrize("encoding, mark", [("utf-16-le", b"\xff\xfe"), ("utf-16-be", b"\xfe\xff"),
                                             ("utf-16-le", b""), ("utf-16-be", b""),
                                             ("utf-8", b"\xef\xbb\xbf")])

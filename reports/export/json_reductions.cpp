@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What sums in few bits lose, as JSON: docs/json.md.
+#include "reports/export/json_reductions.hpp"
+
+#include "reports/export/json_parts.hpp"
+
+namespace halfscope::reports::exports {
+namespace {
+
+using analyzers::reduction::Estimate;
+using analyzers::reduction::Reduction;
+
+/// Of all tensors.
+constexpr const char* kTogether = "*";
+
+Json range_json(const Estimate& estimate, double times = 1) {
+  return Json::array({number_json(estimate.low * times), number_json(estimate.high * times)});
+}
+
+Json reduction_json(const Reduction& one) {
+  const auto& facts = one.facts;
+  Json to = {{"log", one.log},
+             {"name", one.name.empty() ? kTogether : one.name},
+             {"sum", name_of(one.sum)},
+             {"over", name_of(one.over)},
+             {"count", one.count},
+             {"format", one.format},
+             {"order", halfscope::reduction::name_of(one.order)},
+             {"additions", facts.additions}};
+  if (one.predicted) {
+    const auto additions = static_cast<double>(facts.additions);
+    to["lost"] = range_json(one.predicted->lost, additions);
+    to["lost_share"] = range_json(one.predicted->lost);
+    to["relative_l2"] = range_json(one.predicted->relative_l2);
+    to["mean_error_ulp"] = to["mean_error_se"] = to["overflow"] = nullptr;
+    to["predicted"] = true;
+    to["recorded"] = one.predicted->recorded;
+    return to;
+  }
+  to["lost"] = facts.lost;
+  to["lost_share"] = facts.lost_share();
+  to["relative_l2"] = number_json(facts.relative_l2());
+  to["mean_error_ulp"] = facts.mean_error_ulp();
+  to["mean_error_se"] = facts.mean_error_se();
+  to["overflow"] = facts.overflow;
+  to["predicted"] = false;
+  to["sums"] = facts.elements;
+  if (facts.nonfinite != 0) to["nonfinite"] = facts.nonfinite;
+  return to;
+}
+
+}  // namespace
+
+Json reductions_json(const std::vector<Reduction>& found) {
+  Json to = Json::array();
+  for (const Reduction& one : found) to.push_back(reduction_json(one));
+  return to;
+}
+
+}  // namespace halfscope::reports::exports
