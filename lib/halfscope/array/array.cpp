@@ -2,15 +2,14 @@
 #include "halfscope/array/array.hpp"
 
 #include <tbb/blocked_range.h>
-#include <tbb/global_control.h>
 #include <tbb/parallel_reduce.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 
 #include "halfscope/array/job.hpp"
+#include "halfscope/device/arena.hpp"
 #include "halfscope/number/require.hpp"
 
 namespace halfscope {
@@ -31,11 +30,7 @@ Flags in_parts(std::size_t count, int threads, const Work& work) {
     const std::size_t end = range.end() == parts ? count : range.end() * kPart;
     return flags | work(first, end - first);
   };
-  // oneTBB complains on standard error of more threads than it may start.
-  using Control = tbb::global_control;
-  const auto allowed = static_cast<int>(Control::active_value(Control::max_allowed_parallelism));
-  tbb::task_arena arena(threads <= 0 ? tbb::task_arena::automatic : std::min(threads, allowed));
-  return arena.execute([&] {
+  return in_arena(threads, [&] {
     return tbb::parallel_reduce(Range(0, parts), Flags{}, some,
                                 [](const Flags& a, const Flags& b) { return a | b; });
   });

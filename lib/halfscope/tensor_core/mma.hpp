@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "halfscope/number/bits.hpp"
@@ -62,18 +63,26 @@ inline constexpr Unit kAmpere = {.length = 8, .fraction_bits = 24, .floor16 = -2
 inline constexpr Unit kHopper = {
     .length = 16, .fraction_bits = 25, .floor16 = -21, .floor32 = -133};
 
-/// wgmma on E4M3 and E5M2. Its products are too large, or its grid too coarse, to show a floor.
+/// E4M3 and E5M2. Hopper's wgmma is measured: its products are too large, or its grid too coarse,
+/// to show a floor. The others are from a published model.
 inline constexpr Unit kHopperFp8 = {.length = 32, .fraction_bits = 13, .zero_bits32 = 10};
+inline constexpr Unit kAdaFp8 = {.length = 16, .fraction_bits = 13, .zero_bits32 = 10};
+inline constexpr Unit kBlackwellFp8 = {.length = 32, .fraction_bits = 25};
 
 struct Architecture {
   std::string_view name;
-  Unit unit;
+  Unit unit;                     ///< of binary16, and of bfloat16 where it takes that
+  bool takes_bfloat16 = false;   ///< with sums of binary32 alone
+  std::optional<Unit> fp8 = {};  ///< E4M3 and E5M2, in A and B in any pair
 };
 
 inline constexpr std::array kArchitectures = {
-    Architecture{"volta", kVolta},   Architecture{"turing", kTuring},
-    Architecture{"ampere", kAmpere}, Architecture{"ada", kAmpere},
-    Architecture{"hopper", kHopper}, Architecture{"blackwell", kHopper},
+    Architecture{"volta", kVolta},
+    Architecture{"turing", kTuring},
+    Architecture{"ampere", kAmpere, true},
+    Architecture{"ada", kAmpere, true, kAdaFp8},
+    Architecture{"hopper", kHopper, true, kHopperFp8},
+    Architecture{"blackwell", kHopper, true, kBlackwellFp8},
 };
 
 /// Null when no architecture has that name.
@@ -82,6 +91,16 @@ constexpr const Architecture* find_architecture(std::string_view name) {
     if (row.name == name) return &row;
   }
   return nullptr;
+}
+
+/// The unit for elements of formats a and b and sums of format_of(d), if the architecture has one.
+constexpr std::optional<Unit> unit_of(const Architecture& of, Format a, Format b, Accumulator d) {
+  const auto is_fp8 = [](Format f) { return f == kFloat8E4M3 || f == kFloat8E5M2; };
+  if (is_fp8(a) && is_fp8(b)) return of.fp8;
+  if (a == kBinary16 && b == kBinary16) return of.unit;
+  const bool bfloat16 = a == kBfloat16 && b == kBfloat16 && of.takes_bfloat16;
+  if (bfloat16 && d == Accumulator::binary32) return of.unit;
+  return std::nullopt;
 }
 
 namespace detail {
@@ -97,11 +116,11 @@ struct Term {
 /// A finite encoding; the exponent of a subnormal is emin.
 HALFSCOPE_HD constexpr Term term(Format f, std::uint32_t bits) {
   const std::uint32_t magnitude = bits & static_cast<std::uint32_t>(f.magnitude_mask());
-  const std::uint32_t fraction = magnitude & static_cast<std::uint32_t>(f.fraction_mask());
-  const int field = static_cast<int>(magnitude >> f.fraction_bits());
-  const std::uint32_t hidden = field == 0 ? 0 : std::uint32_t{1} << f.fraction_bits();
-  const int exponent = f.emin() + (field == 0 ? 0 : field - 1);
-  return {(bits & f.sign_mask()) != 0, fraction | hidden, exponent - f.fraction_bits(), exponent};
+  const std::uint32_t field = magnitude >> f.fraction_bits();
+  const std::uint32_t above = field == 0 ? 0 : field - 1;  // binades above the first
+  const int exponent = f.emin() + static_cast<int>(above);
+  return {(bits & f.sign_mask()) != 0, magnitude - (above << f.fraction_bits()),
+          exponent - f.fraction_bits(), exponent};
 }
 
 HALFSCOPE_HD constexpr int leading_exponent(const Term& t) {
@@ -146,8 +165,6 @@ struct Special {
     if (is_infinity(f, c)) add_infinity((c & f.sign_mask()) != 0);
   }
 
-  HALFSCOPE_HD constexpr bool any() const { return nan || plus || minus; }
-
   /// Every NaN is the same one: all ones but for the sign.
   HALFSCOPE_HD constexpr std::uint32_t result(Format out) const {
     if (nan || (plus && minus)) return static_cast<std::uint32_t>(out.magnitude_mask());
@@ -155,17 +172,24 @@ struct Special {
   }
 };
 
-/// In units of 2^grid, toward zero.
+/// D of a step that has a NaN or an infinity among its operands.
+template <Format A, Format B>
+HALFSCOPE_HD constexpr std::uint32_t special_result(Accumulator d, const std::uint16_t* a,
+                                                    const std::uint16_t* b, int count,
+                                                    std::uint32_t c) {
+  Special special;
+  special.add_c(format_of(d), c);
+  for (int i = 0; i < count; ++i) special.add_product(A, a[i], B, b[i]);
+  return special.result(format_of(d));
+}
+
+/// In units of 2^grid, toward zero. No term is above 2^(grid + 32).
 HALFSCOPE_HD constexpr std::int64_t on_grid(const Term& t, int grid) {
-  if (t.significand == 0) return 0;
-  const int shift = t.last - grid;
-  std::uint32_t cut = 0;
-  if (shift >= 0) {
-    cut = t.significand << shift;
-  } else if (shift > -32) {
-    cut = t.significand >> -shift;
-  }
-  return t.negative ? -std::int64_t{cut} : std::int64_t{cut};
+  // No branch: which way terms move is hard to predict. Zero may have any exponent.
+  const auto down = static_cast<unsigned>(32 + grid - t.last);
+  const auto cut =
+      static_cast<std::int64_t>((std::uint64_t{t.significand} << 32) >> (down < 63 ? down : 63));
+  return t.negative ? -cut : cut;
 }
 
 HALFSCOPE_HD constexpr std::uint32_t rounded32(const Unit& unit, bool negative,
@@ -206,16 +230,16 @@ template <Format A = kBinary16, Format B = A>
 HALFSCOPE_HD constexpr std::uint32_t step(const Unit& unit, Accumulator d, const std::uint16_t* a,
                                           const std::uint16_t* b, int count, std::uint32_t c) {
   const detail::Term start = detail::accumulated(unit, d, c);
-  detail::Special special;
-  special.add_c(format_of(d), c);
   int largest = d == Accumulator::binary16 ? unit.floor16 : unit.floor32;
   if (start.significand != 0 && start.exponent > largest) largest = start.exponent;
+  bool finite = (c & format_of(d).magnitude_mask()) <= format_of(d).largest_finite();
   for (int i = 0; i < count; ++i) {
-    special.add_product(A, a[i], B, b[i]);
+    finite &= (a[i] & A.magnitude_mask()) <= A.largest_finite();
+    finite &= (b[i] & B.magnitude_mask()) <= B.largest_finite();
     const detail::Term t = detail::product(unit, A, a[i], B, b[i]);
     if ((t.significand != 0 || unit.zeros_align) && t.exponent > largest) largest = t.exponent;
   }
-  if (special.any()) return special.result(format_of(d));
+  if (!finite) return detail::special_result<A, B>(d, a, b, count, c);
   const int grid = largest - unit.fraction_bits;
   std::int64_t sum = detail::on_grid(start, grid);
   for (int i = 0; i < count; ++i) {
@@ -234,6 +258,20 @@ HALFSCOPE_HD constexpr std::uint32_t chain(const Unit& unit, Accumulator d, cons
     c = step<A, B>(unit, d, a + first, b + first, left < unit.length ? left : unit.length, c);
   }
   return c;
+}
+
+using Chain = std::uint32_t (*)(const Unit&, Accumulator, const std::uint16_t*,
+                                const std::uint16_t*, int, std::uint32_t);
+
+/// chain() of elements of formats a and b; null where no unit takes both.
+constexpr Chain chain_of(Format a, Format b) {
+  if (a == kBinary16 && b == kBinary16) return chain<kBinary16>;
+  if (a == kBfloat16 && b == kBfloat16) return chain<kBfloat16>;
+  if (a == kFloat8E4M3 && b == kFloat8E4M3) return chain<kFloat8E4M3>;
+  if (a == kFloat8E5M2 && b == kFloat8E5M2) return chain<kFloat8E5M2>;
+  if (a == kFloat8E4M3 && b == kFloat8E5M2) return chain<kFloat8E4M3, kFloat8E5M2>;
+  if (a == kFloat8E5M2 && b == kFloat8E4M3) return chain<kFloat8E5M2, kFloat8E4M3>;
+  return nullptr;
 }
 
 }  // namespace halfscope::tensor_core

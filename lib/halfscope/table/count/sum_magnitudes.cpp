@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors to magnitude sums: the one pass.
 #include <tbb/blocked_range.h>
-#include <tbb/global_control.h>
 #include <tbb/parallel_reduce.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <bit>
 
+#include "halfscope/device/arena.hpp"
 #include "halfscope/table/count/element.hpp"
 #include "halfscope/table/count/filler.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"
@@ -192,12 +191,9 @@ void MagnitudeSums::add(const TensorView& tensor, int threads) {
   };
   MagnitudeSums empty;
   empty.cuts_ = cuts_;
-  // oneTBB complains on standard error of more threads than it may start.
-  using Control = tbb::global_control;
-  const auto allowed = static_cast<int>(Control::active_value(Control::max_allowed_parallelism));
-  tbb::task_arena arena(threads <= 0 ? tbb::task_arena::automatic : std::min(threads, allowed));
-  arena.execute(
-      [&] { merge(tbb::parallel_reduce(Range(0, tensor.count, kGrain), empty, add_range, join)); });
+  in_arena(threads, [&] {
+    merge(tbb::parallel_reduce(Range(0, tensor.count, kGrain), empty, add_range, join));
+  });
 }
 
 }  // namespace halfscope

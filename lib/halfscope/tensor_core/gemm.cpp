@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "halfscope/tensor_core/gemm.hpp"
+
+#include <tbb/blocked_range.h>
+#include <tbb/blocked_range2d.h>
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "halfscope/array/array.hpp"
+#include "halfscope/array/environment.hpp"
+#include "halfscope/device/arena.hpp"
+#include "halfscope/number/bits.hpp"
+#include "halfscope/tensor_core/gemm_pack.hpp"
+
+namespace halfscope::tensor_core {
+namespace {
+
+constexpr std::int64_t kRows = 64;  // of a tile
+constexpr std::size_t kWidthWithoutKernel = 16;
+constexpr Modes kCuda = {.nan = NanPolicy::cuda};
+
+using Encodings = std::vector<std::uint16_t>;
+
+float as_float(std::uint64_t bits) {
+  return halfscope::detail::bit_cast<float>(static_cast<std::uint32_t>(bits));
+}
+
+/// One NaN for all.
+float canonical(float x) { return x == x ? x : as_float(0x7FFFFFFF); }
+
+std::string text(const GemmShape& s) {
+  return std::to_string(s.m) + " x " + std::to_string(s.n) + " x " + std::to_string(s.k);
+}
+
+Chain checked_chain(const Gemm& how, const GemmShape& shape) {
+  if (shape.m < 0 || shape.n < 0 || shape.k < 0) {
+    throw std::invalid_argument("halfscope::tensor_core::gemm: extents " + text(shape) +
+                                ", expected 0 or more");
+  }
+  const Chain chain = chain_of(how.a, how.b);
+  if (chain != nullptr) return chain;
+  throw std::invalid_argument(
+      "halfscope::tensor_core::gemm: no unit has elements of these two formats; expected binary16 "
+      "or bfloat16 in both, or E4M3 and E5M2 in any pair");
+}
+
+/// Rows [row, row + rows) and columns [column, column + columns) of D.
+struct Tile {
+  std::int64_t row, rows, column, columns;
+};
+
+/// One call as its tiles see it.
+class Product {
+ public:
+  Product(const Gemm& how, const GemmShape& shape, MatrixAt<const float> a, MatrixAt<const float> b,
+          MatrixAt<float> d)
+      : how_(how),
+        shape_(shape),
+        chain_(checked_chain(how, shape)),
+        a_(a),
+        b_(b),
+        d_(d),
+        slices_(steps_of(how.plan, how.unit.length, shape.k)),
+        kernel_(has_kernel(how.unit)),
+        width_(kernel_ ? panel_width() : kWidthWithoutKernel),
+        packed_(kernel_ ? shape.m : 0, shape.k) {}
+
+  void run() {
+    const std::int64_t m = shape_.m, n = shape_.n, width = static_cast<std::int64_t>(width_);
+    if (m == 0 || n == 0 || slices_.empty()) return round_all();
+    in_arena(how_.threads, [&] {
+      using Range = tbb::blocked_range<std::int64_t>;
+      if (kernel_) {
+        tbb::parallel_for(Range(0, m), [&](const Range& r) {
+          for (std::int64_t i = r.begin(); i < r.end(); ++i) packed_.pack(how_.a, a_, i);
+        });
+      }
+      using Range2 = tbb::blocked_range2d<std::int64_t>;
+      const Range2 panels(0, (n + width - 1) / width, 1, 0, (m + kRows - 1) / kRows, 4);
+      tbb::parallel_for(panels, [&](const Range2& r) {
+        for (std::int64_t p = r.rows().begin(); p < r.rows().end(); ++p) {
+          compute_panel(p * width, r.cols().begin() * kRows, std::min(r.cols().end() * kRows, m));
+        }
+      });
+    });
+  }
+
+ private:
+  /// Some columns, rows [first, last).
+  void compute_panel(std::int64_t column, std::int64_t first, std::int64_t last) const {
+    const std::int64_t columns = std::min(static_cast<std::int64_t>(width_), shape_.n - column);
+    PackedPanel panel(width_, kernel_ ? shape_.k : 0);
+    if (kernel_) panel.pack(how_.b, b_, column, columns);
+    Encodings right;  // made when chain() needs it
+    for (std::int64_t i = first; i < last; i += kRows) {
+      compute_tile({i, std::min(kRows, last - i), column, columns}, panel, right);
+    }
+  }
+
+  void compute_tile(const Tile& tile, const PackedPanel& panel, Encodings& right) const {
+    const FloatEnvironment environment(RoundingControl::nearest);
+    std::vector<float> total = read(tile), part;
+    for (std::size_t s = 0; s < slices_.size(); ++s) {
+      std::vector<float>& sums = s == 0 ? total : part;
+      if (s > 0) part.assign(total.size(), 0.0f);
+      add_slice(tile, panel, right, slices_[s], sums);
+      if (how_.plan.merge == Merge::rounded_partials) round(sums);
+      if (s > 0) add(part, total);
+      if (how_.plan.merge == Merge::running_sum) round(total);
+    }
+    round(total);
+    for (std::int64_t i = 0; i < tile.rows; ++i) {
+      for (std::int64_t j = 0; j < tile.columns; ++j) {
+        d_.at(tile.row + i, tile.column + j) = total[index(i, j)];
+      }
+    }
+  }
+
+  std::size_t index(std::int64_t i, std::int64_t j) const {
+    return static_cast<std::size_t>(i) * width_ + static_cast<std::size_t>(j);
+  }
+
+  std::vector<float> read(const Tile& tile) const {
+    std::vector<float> out(static_cast<std::size_t>(tile.rows) * width_);
+    for (std::int64_t i = 0; i < tile.rows; ++i) {
+      for (std::int64_t j = 0; j < tile.columns; ++j) {
+        out[index(i, j)] = canonical(d_.at(tile.row + i, tile.column + j));
+      }
+    }
+    return out;
+  }
+
+  static void add(const std::vector<float>& part, std::vector<float>& total) {
+    for (std::size_t i = 0; i < total.size(); ++i) total[i] = canonical(total[i] + part[i]);
+  }
+
+  bool narrow() const {
+    return how_.d == Accumulator::binary16 || how_.accumulator == Accumulator::binary16;
+  }
+  /// To the format of D.
+  void round(std::vector<float>& values) const {
+    if (narrow()) quantise(kBinary16, values, {.modes = kCuda, .threads = 1});
+  }
+
+  /// k is 0: D is C.
+  void round_all() const {
+    for (std::int64_t i = 0; i < shape_.m; ++i) {
+      for (std::int64_t j = 0; j < shape_.n; ++j) {
+        std::vector<float> one = {canonical(d_.at(i, j))};
+        round(one);
+        d_.at(i, j) = one[0];
+      }
+    }
+  }
+
+  void add_slice(const Tile& tile, const PackedPanel& panel, Encodings& right,
+                 const std::vector<StepRange>& steps, std::vector<float>& sums) const {
+    const bool vectors = kernel_ && panel.usable();
+    if (vectors) {
+      run_steps(how_.unit, how_.accumulator, packed_.rows(tile.row, tile.rows), panel.panel(),
+                steps, sums.data());
+    }
+    for (std::int64_t i = 0; i < tile.rows; ++i) {
+      if (vectors && packed_.rows(tile.row + i, 1).skipped[0] == 0) continue;
+      if (right.empty()) right = encoded_columns(tile);
+      add_row(tile, encoded_row(tile.row + i), right, steps, sums.data() + index(i, 0));
+    }
+  }
+
+  /// One row of a tile by chain().
+  void add_row(const Tile& tile, const Encodings& left, const Encodings& right,
+               const std::vector<StepRange>& steps, float* sums) const {
+    const Format f = format_of(how_.accumulator);
+    for (std::int64_t j = 0; j < tile.columns; ++j) {
+      const std::uint16_t* const column = right.data() + j * shape_.k;
+      auto sum = static_cast<std::uint32_t>(from_float(f, sums[j], kCuda).bits);
+      for (const StepRange& one : steps) {
+        sum = chain_(how_.unit, how_.accumulator, left.data() + one.first, column + one.first,
+                     one.count, sum);
+      }
+      sums[j] = as_float(convert(kBinary32, f, sum, kCuda).bits);
+    }
+  }
+
+  Encodings encoded_row(std::int64_t i) const {
+    Encodings out(static_cast<std::size_t>(shape_.k));
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      out[k] = encoding(how_.a, a_.at(i, static_cast<std::int64_t>(k)));
+    }
+    return out;
+  }
+
+  /// Column after column.
+  Encodings encoded_columns(const Tile& tile) const {
+    Encodings out;
+    out.reserve(static_cast<std::size_t>(tile.columns * shape_.k));
+    for (std::int64_t j = 0; j < tile.columns; ++j) {
+      for (std::int64_t k = 0; k < shape_.k; ++k) {
+        out.push_back(encoding(how_.b, b_.at(k, tile.column + j)));
+      }
+    }
+    return out;
+  }
+
+  static std::uint16_t encoding(Format f, float x) {
+    return static_cast<std::uint16_t>(from_float(f, x, kCuda).bits);
+  }
+
+  const Gemm& how_;
+  GemmShape shape_;
+  Chain chain_;
+  MatrixAt<const float> a_, b_;
+  MatrixAt<float> d_;
+  std::vector<std::vector<StepRange>> slices_;
+  bool kernel_;  ///< does the vector kernel compute what it can?
+  std::size_t width_;
+  PackedRows packed_;
+};
+
+}  // namespace
+
+void gemm(const Gemm& how, const GemmShape& shape, MatrixAt<const float> a, MatrixAt<const float> b,
+          MatrixAt<float> d) {
+  Product(how, shape, a, b, d).run();
+}
+
+}  // namespace halfscope::tensor_core
