@@ -21,7 +21,6 @@ namespace halfscope::tensor_core {
 namespace {
 
 constexpr std::int64_t kRows = 64;  // of a tile
-constexpr std::size_t kWidthWithoutKernel = 16;
 constexpr Modes kCuda = {.nan = NanPolicy::cuda};
 
 using Encodings = std::vector<std::uint16_t>;
@@ -67,7 +66,7 @@ class Product {
         d_(d),
         slices_(steps_of(how.plan, how.unit.length, shape.k)),
         kernel_(has_kernel(how.unit)),
-        width_(kernel_ ? panel_width() : kWidthWithoutKernel),
+        width_(panel_width()),
         packed_(kernel_ ? shape.m : 0, shape.k) {}
 
   void run() {
@@ -160,15 +159,20 @@ class Product {
 
   void add_slice(const Tile& tile, const PackedPanel& panel, Encodings& right,
                  const std::vector<StepRange>& steps, std::vector<float>& sums) const {
-    const bool vectors = kernel_ && panel.usable();
-    if (vectors) {
+    std::vector<std::uint8_t> by_chain(static_cast<std::size_t>(tile.rows), 1);
+    std::vector<float> before;
+    if (kernel_ && panel.usable()) {
+      std::copy_n(packed_.by_chain(tile.row), tile.rows, by_chain.begin());
+      before = sums;
       run_steps(how_.unit, how_.accumulator, packed_.rows(tile.row, tile.rows), panel.panel(),
-                steps, sums.data());
+                steps, sums.data(), by_chain.data());
     }
     for (std::int64_t i = 0; i < tile.rows; ++i) {
-      if (vectors && packed_.rows(tile.row + i, 1).skipped[0] == 0) continue;
+      if (by_chain[static_cast<std::size_t>(i)] == 0) continue;
       if (right.empty()) right = encoded_columns(tile);
-      add_row(tile, encoded_row(tile.row + i), right, steps, sums.data() + index(i, 0));
+      float* const row = sums.data() + index(i, 0);
+      if (!before.empty()) std::copy_n(before.data() + index(i, 0), width_, row);
+      add_row(tile, encoded_row(tile.row + i), right, steps, row);
     }
   }
 
@@ -217,7 +221,7 @@ class Product {
   MatrixAt<const float> a_, b_;
   MatrixAt<float> d_;
   std::vector<std::vector<StepRange>> slices_;
-  bool kernel_;  ///< does the vector kernel compute what it can?
+  bool kernel_;  ///< do the kernels compute what they can?
   std::size_t width_;
   PackedRows packed_;
 };

@@ -14,13 +14,13 @@ namespace halfscope::tensor_core {
 /// The exponent of a zero: far below that of any product.
 inline constexpr int kNoExponent = -10000;
 
-/// Numbers that the kernel takes. The product of two is a normal number of binary32, and exact: it
-/// has 24 bits at most. All of binary16 and FP8 are among them, and bfloat16 but for its ends.
-inline constexpr int kLeastExponent = -50, kLargestExponent = 62;
+/// The kernels take operands below 2^63 and steps whose largest product, if it is not zero, is
+/// 2^-100 or more. Then products and what they are scaled by are within binary32, and a product
+/// that is not exact, because it is subnormal, is cut to 0. All of binary16 and FP8 is like that.
+inline constexpr int kLargestExponent = 62, kLeastProduct = -100;
 
-/// Where the kernel's exponents of the alignment begin: below those of all products of such
-/// numbers, and 2^(F - E) is still a number of binary32.
-inline constexpr int kLeastAlignment = -102;
+/// Where the exponent of the alignment begins: below that of all such products.
+inline constexpr int kLeastAlignment = kLeastProduct - 2;
 
 /// Some rows of A, element k of row i at i * stride + k. Exponents are there twice, one in each
 /// half of a word.
@@ -28,7 +28,6 @@ struct RowsOfA {
   const float* values;
   const std::uint32_t* exponents;
   std::size_t stride;
-  const std::uint8_t* skipped;  ///< by row: not 0 where a number is not one for the kernel
   std::size_t count;
 };
 
@@ -38,15 +37,21 @@ struct PanelOfB {
   const std::int16_t* exponents;
 };
 
-/// Columns of a panel; 0 where there is no vector code.
+/// Columns of a panel.
 std::size_t panel_width();
 
-/// Has the kernel code for this unit? If not, chain() does it all.
+/// Have the kernels code for this unit? If not, chain() does it all.
 bool has_kernel(const Unit& unit);
 
 /// sums: of count rows and panel_width() columns, C before and D after; numbers of the
-/// accumulator's format, as binary32. Not changed: rows that are skipped.
+/// accumulator's format, as binary32. by_chain: of count rows; where it is not 0, before or after,
+/// the row has to be computed by chain(), and its sums are of no use.
 void run_steps(const Unit& unit, Accumulator d, const RowsOfA& a, const PanelOfB& b,
-               std::span<const StepRange> steps, float* sums);
+               std::span<const StepRange> steps, float* sums, std::uint8_t* by_chain);
+
+/// The same in plain C++, where there is no vector code.
+inline constexpr std::size_t kPlainWidth = 16;
+void run_plain_steps(const Unit& unit, Accumulator d, const RowsOfA& a, const PanelOfB& b,
+                     std::span<const StepRange> steps, float* sums, std::uint8_t* by_chain);
 
 }  // namespace halfscope::tensor_core

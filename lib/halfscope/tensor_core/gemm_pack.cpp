@@ -8,10 +8,6 @@
 namespace halfscope::tensor_core {
 namespace {
 
-constexpr std::uint32_t bits_of_power(int exponent) {
-  return static_cast<std::uint32_t>(exponent + kBinary32.emax) << 23;
-}
-
 /// By integers alone: the caller's floating-point environment does not matter.
 std::uint32_t magnitude_of(float x) {
   return halfscope::detail::bit_cast<std::uint32_t>(x) & 0x7FFFFFFF;
@@ -24,10 +20,8 @@ int exponent_of(int emin, float x) {
 }
 
 bool is_outside(float x) {
-  constexpr std::uint32_t kLeast = bits_of_power(kLeastExponent);
-  constexpr std::uint32_t kBeyond = bits_of_power(kLargestExponent + 1);
-  const std::uint32_t magnitude = magnitude_of(x);
-  return magnitude != 0 && magnitude - kLeast >= kBeyond - kLeast;
+  constexpr std::uint32_t kBeyond = static_cast<std::uint32_t>(kLargestExponent + 1 + 127) << 23;
+  return magnitude_of(x) >= kBeyond;
 }
 
 }  // namespace
@@ -36,7 +30,7 @@ PackedRows::PackedRows(std::int64_t rows, std::int64_t k)
     : k_(static_cast<std::size_t>(k)),
       values_(static_cast<std::size_t>(rows) * k_),
       exponents_(values_.size()),
-      skipped_(static_cast<std::size_t>(rows)) {}
+      by_chain_(static_cast<std::size_t>(rows)) {}
 
 void PackedRows::pack(Format f, MatrixAt<const float> a, std::int64_t i) {
   const auto row = static_cast<std::size_t>(i);
@@ -50,12 +44,12 @@ void PackedRows::pack(Format f, MatrixAt<const float> a, std::int64_t i) {
     exponents[k] = exponent << 16 | exponent;
     outside |= is_outside(values[k]);
   }
-  skipped_[row] = outside ? 1 : 0;
+  by_chain_[row] = outside ? 1 : 0;
 }
 
 RowsOfA PackedRows::rows(std::int64_t first, std::int64_t count) const {
   const auto row = static_cast<std::size_t>(first);
-  return {values_.data() + row * k_, exponents_.data() + row * k_, k_, skipped_.data() + row,
+  return {values_.data() + row * k_, exponents_.data() + row * k_, k_,
           static_cast<std::size_t>(count)};
 }
 

@@ -18,12 +18,14 @@ class PackedRows {
   /// Row i of `a`, elements of format f; different rows at once from any threads.
   void pack(Format f, MatrixAt<const float> a, std::int64_t i);
   RowsOfA rows(std::int64_t first, std::int64_t count) const;
+  /// by_chain of rows from `first` on: not 0 where the kernels do not take a number.
+  const std::uint8_t* by_chain(std::int64_t first) const { return by_chain_.data() + first; }
 
  private:
   std::size_t k_;
   std::vector<float> values_;
   std::vector<std::uint32_t> exponents_;
-  std::vector<std::uint8_t> skipped_;
+  std::vector<std::uint8_t> by_chain_;
 };
 
 /// Columns of B, packed: see PanelOfB.
@@ -34,7 +36,7 @@ class PackedPanel {
   /// `columns` columns from `first` on, at most the width; zeros beside them.
   void pack(Format f, MatrixAt<const float> b, std::int64_t first, std::int64_t columns);
   PanelOfB panel() const { return {values_.data(), exponents_.data()}; }
-  /// Are all numbers ones for the kernel?
+  /// Do the kernels take all numbers?
   bool usable() const { return usable_; }
 
  private:

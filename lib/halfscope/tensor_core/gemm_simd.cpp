@@ -3,8 +3,9 @@
 // widest vectors.
 //
 // A product of two operands is exact in binary32, and so is the product times 2^(F - E), unless it
-// is below 1: the conversion to an integer cuts it to the grid. With n products below 4, their sum
-// is below n * 2^(F + 2) <= 2^31; with C, whose part is below 2^(F + 1), a 33rd bit is the sign.
+// is below 1 (gemm_job.hpp): the conversion to an integer cuts it to the grid. With n products
+// below 4, their sum is below n * 2^(F + 2) <= 2^31; with C, whose part is below 2^(F + 1), a 33rd
+// bit is the sign.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halfscope/tensor_core/gemm_simd.cpp"
 #include <hwy/foreach_target.h>
@@ -21,6 +22,8 @@ namespace {
 
 using tensor_core::Accumulator;
 using tensor_core::kLeastAlignment;
+using tensor_core::kLeastProduct;
+using tensor_core::kNoExponent;
 using tensor_core::StepRange;
 using tensor_core::Unit;
 using IntegerVector = hn::Vec<Integers>;
@@ -49,14 +52,14 @@ struct Constants {
   explicit Constants(const Unit& unit, Accumulator d) {
     const bool half = d == Accumulator::binary16;
     const int floor = half ? unit.floor16 : unit.floor32;
-    least = static_cast<std::int16_t>(HWY_MAX(floor, kLeastAlignment));
+    least = HWY_MAX(floor, kLeastAlignment);
     fraction_bits = unit.fraction_bits;
     least_c_field = !half ? 1 : unit.normalises_c ? 127 - 24 : 127 - 14;
     kept_of_sum = ~0u << unit.zero_bits32;
     kept_of_c = ~0u << HWY_MAX(unit.zero_bits32, 23 - unit.fraction_bits);
     negative_zero = unit.negative_zero;
   }
-  std::int16_t least;  ///< the least exponent of the alignment
+  int least;  ///< exponent of the alignment
   int fraction_bits;
   int least_c_field;  ///< of the exponent of C
   std::uint32_t kept_of_sum, kept_of_c;
@@ -126,14 +129,15 @@ HWY_INLINE Vector rounded(const Constants& constants, const Sum& sum) {
 template <bool kHalf>
 struct Outputs {
   HWY_INLINE Outputs(const Constants& constants, const float* sums, IntegerVector of_products)
-      : c(load(sums)), least(of_products) {
+      : c(load(sums)), product(of_products) {
+    const IntegerVector least = hn::Max(of_products, integer(constants.least));
     const Vector magnitude = hn::And(c, set(~kSignBit));
     const IntegerVector field =
         hn::Max(as_integers(hn::ShiftRight<23>(magnitude)), integer(constants.least_c_field));
-    largest = hn::Max(of_products, hn::Sub(field, integer(127)));
+    largest = hn::Max(least, hn::Sub(field, integer(127)));
     if constexpr (kHalf) {  // a zero has no exponent; in binary32 it is below all others
-      largest = hn::IfThenElse(hn::Eq(as_integers(magnitude), hn::Zero(Integers())), of_products,
-                               largest);
+      largest =
+          hn::IfThenElse(hn::Eq(as_integers(magnitude), hn::Zero(Integers())), least, largest);
     }
     const IntegerVector exponent = hn::Sub(integer(constants.fraction_bits + 127), largest);
     scale = hn::BitCast(Floats(), hn::ShiftLeft<23>(exponent));
@@ -147,7 +151,7 @@ struct Outputs {
     Vector d = rounded<kHalf>(constants, sum);
     if constexpr (!kHalf) {  // all products are zero: C may be below the kernel's grid
       const Vector kept = hn::And(c, set(constants.kept_of_c));
-      const Lanes none = hn::RebindMask(Words(), hn::Eq(least, integer(kLeastAlignment)));
+      const Lanes none = hn::RebindMask(Words(), hn::Lt(product, integer(kLeastAlignment)));
       const Vector alone = hn::IfThenZeroElse(hn::Eq(kept, set(kSignBit)), kept);
       d = hn::IfThenElse(none, alone, d);
     }
@@ -156,7 +160,7 @@ struct Outputs {
   }
 
   Vector c;
-  IntegerVector least, largest;
+  IntegerVector product, largest;  ///< exponents
   FloatVector scale;
 };
 
@@ -167,15 +171,25 @@ struct Operands {
   const std::int16_t* b_exponents;
 };
 
-template <bool kHalf>
-HWY_INLINE void step(const Constants& constants, const Operands& in, int count, float* sums) {
+/// Is the largest exponent of some products one that the kernel does not take?
+HWY_INLINE bool too_small(ShortVector largest) {
   const Shorts d;
-  ShortVector largest = hn::Set(d, constants.least);
+  const auto small = hn::Lt(largest, hn::Set(d, std::int16_t{kLeastProduct}));
+  const auto nonzero = hn::Gt(largest, hn::Set(d, std::int16_t{kNoExponent / 2}));
+  return !hn::AllFalse(d, hn::And(small, nonzero));
+}
+
+/// False where the kernel does not take the products.
+template <bool kHalf>
+HWY_INLINE bool step(const Constants& constants, const Operands& in, int count, float* sums) {
+  const Shorts d;
+  ShortVector largest = hn::Set(d, std::int16_t{kNoExponent});
   for (int i = 0; i < count; ++i) {
     const ShortVector a = hn::BitCast(d, set(in.a_exponents[i]));
     const ShortVector b = hn::LoadU(d, in.b_exponents + static_cast<std::size_t>(i) * kWidth);
     largest = hn::Max(largest, hn::Add(a, b));
   }
+  if (HWY_UNLIKELY(too_small(largest))) return false;
   const Outputs<kHalf> low(constants, sums, hn::PromoteTo(Integers(), hn::LowerHalf(largest)));
   const Outputs<kHalf> high(constants, sums + kLanes,
                             hn::PromoteTo(Integers(), hn::UpperHalf(hn::Half<Shorts>(), largest)));
@@ -188,21 +202,21 @@ HWY_INLINE void step(const Constants& constants, const Operands& in, int count, 
   }
   store<false>(low.result(constants, low_sum), sums);
   store<false>(high.result(constants, high_sum), sums + kLanes);
+  return true;
 }
 
 template <bool kHalf>
 void run(const Unit& unit, const tensor_core::RowsOfA& a, const tensor_core::PanelOfB& b,
-         std::span<const StepRange> steps, float* sums) {
+         std::span<const StepRange> steps, float* sums, std::uint8_t* by_chain) {
   const Constants constants(unit, kHalf ? Accumulator::binary16 : Accumulator::binary32);
   for (const StepRange& one : steps) {
     const auto first = static_cast<std::size_t>(one.first);
     for (std::size_t i = 0; i < a.count; ++i) {
-      if (a.skipped[i] != 0) continue;
+      if (by_chain[i] != 0) continue;
       const std::size_t at = i * a.stride + first;
-      step<kHalf>(constants,
-                  {a.values + at, a.exponents + at, b.values + first * kWidth,
-                   b.exponents + first * kWidth},
-                  one.count, sums + i * kWidth);
+      const Operands in = {a.values + at, a.exponents + at, b.values + first * kWidth,
+                           b.exponents + first * kWidth};
+      if (!step<kHalf>(constants, in, one.count, sums + i * kWidth)) by_chain[i] = 1;
     }
   }
 }
@@ -214,19 +228,19 @@ std::size_t tensor_core_width() {
 #if HALFSCOPE_VECTORS
   return kWidth;
 #else
-  return 0;
+  return tensor_core::kPlainWidth;
 #endif
 }
 
-void tensor_core_steps([[maybe_unused]] const tensor_core::Unit& unit,
-                       [[maybe_unused]] tensor_core::Accumulator d,
-                       [[maybe_unused]] const tensor_core::RowsOfA& a,
-                       [[maybe_unused]] const tensor_core::PanelOfB& b,
-                       [[maybe_unused]] std::span<const tensor_core::StepRange> steps,
-                       [[maybe_unused]] float* sums) {
+void tensor_core_steps(const tensor_core::Unit& unit, tensor_core::Accumulator d,
+                       const tensor_core::RowsOfA& a, const tensor_core::PanelOfB& b,
+                       std::span<const tensor_core::StepRange> steps, float* sums,
+                       std::uint8_t* by_chain) {
 #if HALFSCOPE_VECTORS
-  if (d == Accumulator::binary16) return run<true>(unit, a, b, steps, sums);
-  run<false>(unit, a, b, steps, sums);
+  if (d == Accumulator::binary16) return run<true>(unit, a, b, steps, sums, by_chain);
+  run<false>(unit, a, b, steps, sums, by_chain);
+#else
+  tensor_core::run_plain_steps(unit, d, a, b, steps, sums, by_chain);
 #endif
 }
 
@@ -251,13 +265,13 @@ bool has_kernel(const Unit& unit) {
                      unit.round32 == Rounding::toward_zero && unit.infinite32 &&
                      !unit.normalises_products && !unit.zeros_align && !unit.by_way_of_32 &&
                      !(unit.negative_zero && unit.zero_bits32 > 0);
-  return fits && usual && unit.floor32 < kBinary32.emin() && panel_width() != 0;
+  return fits && usual && unit.floor32 < kBinary32.emin();
 }
 
 void run_steps(const Unit& unit, Accumulator d, const RowsOfA& a, const PanelOfB& b,
-               std::span<const StepRange> steps, float* sums) {
+               std::span<const StepRange> steps, float* sums, std::uint8_t* by_chain) {
   const FloatEnvironment environment(RoundingControl::nearest);
-  HWY_DYNAMIC_DISPATCH(tensor_core_steps)(unit, d, a, b, steps, sums);
+  HWY_DYNAMIC_DISPATCH(tensor_core_steps)(unit, d, a, b, steps, sums, by_chain);
 }
 
 }  // namespace tensor_core
