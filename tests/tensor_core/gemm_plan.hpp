@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "halfscope/tensor_core/mma.hpp"
+#include "halfscope/tensor_core/plan.hpp"
 
 namespace probe {
 
 using halfscope::tensor_core::Accumulator;
+using halfscope::tensor_core::Merge;
 
 /// Of cublasLtMatmulAlgoConfigGetAttribute.
 struct GemmConfig {
@@ -24,21 +26,9 @@ struct GemmConfig {
   std::uint16_t inner_shape = 0, cluster_shape = 0;
 };
 
-/// How the sums of the slices of k become one.
-enum class Merge : std::uint8_t {
-  binary32,          ///< added in binary32, the first slice first
-  rounded_partials,  ///< each rounded to the format of D, then added in binary32
-  running_sum        ///< the running sum is rounded to the format of D after each slice
-};
-
 struct GemmPlan {
   std::string name = {};
-  int group = 16;  ///< products of one instruction
-  int block = 0;   ///< not 0: the rest of k by this comes first
-  int slice = 0;   ///< not 0: k is cut into slices of so many
-  int slices = 1;
-  Merge merge = Merge::binary32;
-  int dropped = 0;     ///< products at the end that are skipped
+  halfscope::tensor_core::Plan plan = {.group = 16};
   bool fused = false;  ///< no Tensor Core: one chain of fused multiply-adds
 };
 
@@ -48,7 +38,7 @@ std::optional<GemmPlan> plan_of(const GemmConfig& config, int k);
 /// Other plans, for comparison.
 std::vector<GemmPlan> other_plans(const GemmConfig& config, int k);
 
-/// One output: an encoding of `out`. a and b have k elements.
+/// One output, by chain(): an encoding of `out`. a and b have k elements. The judge of gemm().
 std::uint32_t predict(const GemmPlan& plan, const halfscope::tensor_core::Unit& unit,
                       Accumulator out, const std::vector<std::uint16_t>& a,
                       const std::vector<std::uint16_t>& b);

@@ -192,19 +192,19 @@ TEST_CASE("rows on which hypotheses differ are kept first, rare ones before othe
 }
 
 TEST_CASE("plans of cuBLAS's configurations", "[tensor_core]") {
-  CHECK(plan_of({.algorithm = 66, .slices = 1}, 4096)->slice == 0);
-  CHECK(plan_of({.algorithm = 66, .slices = 6}, 4096)->slice == 704);
-  CHECK(plan_of({.algorithm = 66, .slices = 9}, 11528)->dropped == 8);
-  CHECK(plan_of({.algorithm = 66, .slices = 9}, 11528)->slice == 1280);
-  CHECK(plan_of({.algorithm = 66, .slices = 8}, 11528)->dropped == 0);
-  CHECK(plan_of({.algorithm = 21, .stages = 11}, 116)->block == 32);
-  CHECK(plan_of({.algorithm = 21, .stages = 15}, 116)->block == 64);
-  CHECK(plan_of({.algorithm = 12, .stages = 0}, 116)->group == 8);
+  CHECK(plan_of({.algorithm = 66, .slices = 1}, 4096)->plan.slice == 0);
+  CHECK(plan_of({.algorithm = 66, .slices = 6}, 4096)->plan.slice == 704);
+  CHECK(plan_of({.algorithm = 66, .slices = 9}, 11528)->plan.dropped == 8);
+  CHECK(plan_of({.algorithm = 66, .slices = 9}, 11528)->plan.slice == 1280);
+  CHECK(plan_of({.algorithm = 66, .slices = 8}, 11528)->plan.dropped == 0);
+  CHECK(plan_of({.algorithm = 21, .stages = 11}, 116)->plan.residue == 32);
+  CHECK(plan_of({.algorithm = 21, .stages = 15}, 116)->plan.residue == 64);
+  CHECK(plan_of({.algorithm = 12, .stages = 0}, 116)->plan.group == 8);
   CHECK_FALSE(plan_of({.algorithm = 13}, 116).has_value());
   const GemmPlan rounded =
       *plan_of({.algorithm = 24, .slices = 3, .reduction = 4, .stages = 15}, 1000);
-  CHECK(rounded.slice == 336);
-  CHECK(rounded.merge == Merge::rounded_partials);
+  CHECK(rounded.plan.slice == 336);
+  CHECK(rounded.plan.merge == Merge::rounded_partials);
 }
 
 TEST_CASE("a plan's sum", "[tensor_core]") {
@@ -215,17 +215,19 @@ TEST_CASE("a plan's sum", "[tensor_core]") {
     CAPTURE(plan.name);
     CHECK(predict(plan, kHopper, out, ones, ones) == 0x42C80000);  // 100
   }
-  CHECK(predict({.slice = 40, .slices = 3, .dropped = 36}, kHopper, Accumulator::binary16, ones,
+  CHECK(predict({.plan = {.group = 16, .slice = 40, .dropped = 36}}, kHopper, Accumulator::binary16,
+                ones,
                 ones) == 0x5400);  // 64
   // 2049 is no binary16: a partial sum is rounded to the format of D.
   const std::vector<std::uint16_t> many(4098, 0x3C00);
-  const GemmPlan halves = {.slice = 2049, .slices = 2, .merge = Merge::rounded_partials};
+  const GemmPlan halves = {.plan = {.group = 16, .slice = 2049, .merge = Merge::rounded_partials}};
   CHECK(predict(halves, kHopper, Accumulator::binary16, many, many) == 0x6C00);  // 4096
   CHECK(predict(halves, kHopper, out, many, many) == 0x45801000);                // 4098
   // 2^15 * 2^15 swallows what is added to it in the steps between it and its opposite.
   std::vector<std::uint16_t> a(116, 0x3C00), b(116, 0x3C00);
   a[0] = b[0] = b[20] = 0x7800;
   a[20] = 0xF800;
-  CHECK(predict({}, kHopper, out, a, b) == 0x42A80000);             // 84: 16 by 16
-  CHECK(predict({.block = 32}, kHopper, out, a, b) == 0x42A00000);  // 80: 16, 4, 16
+  CHECK(predict({}, kHopper, out, a, b) == 0x42A80000);  // 84: 16 by 16
+  CHECK(predict({.plan = {.group = 16, .residue = 32}}, kHopper, out, a, b) ==
+        0x42A00000);  // 80: 16, 4, 16
 }

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <span>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "halfscope/array/array.hpp"
@@ -32,15 +31,8 @@ float as_float(std::uint64_t bits) {
 /// One NaN for all.
 float canonical(float x) { return x == x ? x : as_float(0x7FFFFFFF); }
 
-std::string text(const GemmShape& s) {
-  return std::to_string(s.m) + " x " + std::to_string(s.n) + " x " + std::to_string(s.k);
-}
-
 Chain checked_chain(const Gemm& how, const GemmShape& shape) {
-  if (shape.m < 0 || shape.n < 0 || shape.k < 0) {
-    throw std::invalid_argument("halfscope::tensor_core::gemm: extents " + text(shape) +
-                                ", expected 0 or more");
-  }
+  require_extents(shape);
   const Chain chain = chain_of(how.a, how.b);
   if (chain != nullptr) return chain;
   throw std::invalid_argument(

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
+#include <string>
 
 namespace halfscope::tensor_core {
 
@@ -19,5 +21,12 @@ struct MatrixAt {
 struct GemmShape {
   std::int64_t m, n, k;
 };
+
+inline void require_extents(const GemmShape& s) {
+  if (s.m >= 0 && s.n >= 0 && s.k >= 0) return;
+  throw std::invalid_argument("halfscope::tensor_core: a product of " + std::to_string(s.m) +
+                              " x " + std::to_string(s.n) + " x " + std::to_string(s.k) +
+                              "; expected extents of 0 or more");
+}
 
 }  // namespace halfscope::tensor_core
