@@ -11,6 +11,7 @@
 
 #include "catch.hpp"
 #include "tensor_core/gemm_golden.hpp"
+#include "tensor_core/gemm_judge.hpp"
 #include "tensor_core/golden.hpp"
 #include "tensor_core/hypotheses.hpp"
 
@@ -107,6 +108,13 @@ int differences(const GemmRow& row, const GemmPlan& plan) {
   return out;
 }
 
+std::uint32_t in_binary32(Accumulator format, std::uint32_t code) {
+  if (format == Accumulator::binary32) return code;
+  return static_cast<std::uint32_t>(halfscope::convert(halfscope::kBinary32, halfscope::kBinary16,
+                                                       code, {.nan = halfscope::NanPolicy::cuda})
+                                        .bits);
+}
+
 struct OtherPlan {
   const char* name;
   bool (*change)(const GemmRow&, Plan&);  ///< false where the row can show nothing
@@ -190,6 +198,45 @@ TEST_CASE("plans predict an H100's products by cublasLt", "[tensor_core]") {
     outputs += row.d.size();
   }
   CHECK(outputs == 17292);
+}
+
+TEST_CASE("gemm gives an H100's products by cublasLt", "[tensor_core]") {
+  std::size_t wrong = 0;
+  for (const GemmRow& row : gemm_rows()) {
+    const halfscope::tensor_core::Gemm how = {.unit = kHopper,
+                                              .plan = plan_of(row.config, row.shape.k)->plan,
+                                              .d = row.out,
+                                              .threads = 1};
+    for (std::uint32_t i = 0; i < row.d.size(); ++i) {
+      const GemmOutput at = gemm_output(row.shape, i);
+      const halfscope::test::GemmInput in = {
+          {1, 1, row.shape.k}, line(row, 0, at.row), line(row, 1, at.column), {0}};
+      const std::uint32_t found = halfscope::test::computed(how, in)[0];
+      wrong += found != in_binary32(row.out, row.d[i]);
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("gemm gives what an H100 gave", "[tensor_core]") {
+  std::size_t wrong = 0, compared = 0;
+  for (const GoldenRow& row : rows()) {
+    const InstructionRow& instruction = shape_of(row.instruction);
+    if (instruction.is_fp8() && !instruction.is_wgmma()) continue;  // other steps: rules.hpp
+    const halfscope::tensor_core::Gemm how = {
+        .unit = instruction.is_fp8() ? halfscope::tensor_core::kHopperFp8 : kHopper,
+        .accumulator = row.accumulator,
+        .plan = {.group = instruction.products},
+        .a = format_of_a(instruction.operands),
+        .b = format_of_b(instruction.operands),
+        .threads = 1};
+    const halfscope::test::GemmInput in = {
+        {1, 1, static_cast<std::int64_t>(row.a.size())}, row.a, row.b, {row.c}};
+    wrong += halfscope::test::computed(how, in)[0] != in_binary32(row.accumulator, row.d);
+    ++compared;
+  }
+  CHECK(wrong == 0);
+  CHECK(compared > 10000);
 }
 
 TEST_CASE("an H100's products refute other plans", "[tensor_core]") {

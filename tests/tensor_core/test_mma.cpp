@@ -13,7 +13,9 @@
 #include "catch.hpp"
 #include "halfscope/number/random.hpp"
 #include "halfscope/tensor_core/mma.hpp"
+#include "tensor_core/gemm_judge.hpp"
 #include "tensor_core/known_answers.hpp"
+#include "vector_target.hpp"
 
 using namespace halfscope;
 using namespace halfscope::tensor_core;
@@ -84,6 +86,29 @@ Mismatches mismatches(const Unit& unit, const std::vector<Measured>& rows) {
   for (const Measured& row : rows) {
     out.wide += run(unit, kWide, row.a, row.b, row.c) != row.wide;
     out.half += run(unit, kHalf, row.a, row.b, to_half(row.c)) != row.half;
+  }
+  return out;
+}
+
+/// By gemm(): some rows as A, their partners as B, of which the diagonal of D is compared.
+int mismatches_of_gemm(const Unit& unit, Accumulator d, const std::vector<Measured>& rows) {
+  constexpr std::size_t kBlock = 40;
+  int out = 0;
+  for (std::size_t first = 0; first + kBlock <= rows.size(); first += kBlock) {
+    const auto k = static_cast<std::int64_t>(rows[first].a.size());
+    test::GemmInput in{{kBlock, kBlock, k}, {}, {}, {}};
+    for (std::size_t i = 0; i < kBlock; ++i) {
+      const Measured& row = rows[first + i];
+      in.a.insert(in.a.end(), row.a.begin(), row.a.end());
+      in.b.insert(in.b.end(), row.b.begin(), row.b.end());
+      in.c.insert(in.c.end(), kBlock, d == kHalf ? to_half(row.c) : row.c);
+    }
+    const auto found = test::computed({.unit = unit, .accumulator = d, .threads = 1}, in);
+    for (std::size_t i = 0; i < kBlock; ++i) {
+      const Measured& row = rows[first + i];
+      const std::uint32_t one = found[i * kBlock + i];
+      out += (d == kHalf ? to_half(one) != row.half : one != row.wide);
+    }
   }
   return out;
 }
@@ -195,6 +220,12 @@ TEST_CASE("the model gives what V100, A100 and H100 gave", "[tensor_core]") {
     CAPTURE(card.file);
     CHECK(mismatches(card.unit, rows).wide == 0);
     CHECK(mismatches(card.unit, rows).half == 0);
+    for (const std::string& target : targets()) {
+      const OnTarget on(target);
+      CAPTURE(target);
+      CHECK(mismatches_of_gemm(card.unit, kHalf, rows) == 0);
+      CHECK(mismatches_of_gemm(card.unit, kWide, rows) == 0);
+    }
   }
 }
 
@@ -226,6 +257,8 @@ TEST_CASE("known answers", "[tensor_core]") {
       CAPTURE(known.name, i);
       CHECK(run(units[i], kWide, a, b, known.c) == known.results[i].wide);
       CHECK(run(units[i], kHalf, a, b, to_half(known.c)) == known.results[i].half);
+      const test::GemmInput in = {{1, 1, 16}, a, b, {known.c}};
+      CHECK(test::computed({.unit = units[i]}, in)[0] == known.results[i].wide);
     }
   }
 }
@@ -336,6 +369,18 @@ TEST_CASE("architectures by name", "[tensor_core]") {
   CHECK(find_architecture("hopper")->unit == kHopper);
   CHECK(find_architecture("ada")->unit == kAmpere);
   CHECK(find_architecture("Hopper") == nullptr);
+  const auto unit = [](std::string_view name, Format a, Format b, Accumulator d) {
+    return unit_of(*find_architecture(name), a, b, d);
+  };
+  CHECK(unit("volta", kBinary16, kBinary16, kHalf) == kVolta);
+  CHECK_FALSE(unit("turing", kBfloat16, kBfloat16, kWide));
+  CHECK(unit("ampere", kBfloat16, kBfloat16, kWide) == kAmpere);
+  CHECK_FALSE(unit("ampere", kBfloat16, kBfloat16, kHalf));
+  CHECK_FALSE(unit("ampere", kFloat8E4M3, kFloat8E4M3, kWide));
+  CHECK(unit("ada", kFloat8E5M2, kFloat8E4M3, kHalf) == kAdaFp8);
+  CHECK(unit("hopper", kFloat8E4M3, kFloat8E4M3, kWide) == kHopperFp8);
+  CHECK_FALSE(unit("hopper", kBinary16, kBfloat16, kWide));
+  CHECK_FALSE(unit("hopper", kBinary32, kBinary32, kWide));
   constexpr std::uint16_t kOne[] = {0x3C00};
   static_assert(step(kHopper, kHalf, kOne, kOne, 1, 0x3C00) == 0x4000);
 }
