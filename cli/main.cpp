@@ -42,6 +42,7 @@ int parse_and_run(int argc, char** argv) {
   cli::commands::add_policies(parser);
   cli::commands::add_simulate(parser);
   cli::commands::add_emulate(parser);
+  cli::commands::add_mma(parser);
   cli::commands::add_info(parser);
   return parser.run(argc, argv);
 }

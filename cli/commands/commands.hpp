@@ -18,5 +18,6 @@ void add_policies(options::Parser& parser);
 void add_simulate(options::Parser& parser);
 void add_info(options::Parser& parser);
 void add_emulate(options::Parser& parser);
+void add_mma(options::Parser& parser);
 
 }  // namespace halfscope::cli::commands

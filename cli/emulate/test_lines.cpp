@@ -3,41 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string_view>
 
 #include "cli/emulate/descriptor.hpp"
+#include "cli/emulate/hex.hpp"
 #include "halfscope/log/error.hpp"
 
 namespace halfscope::cli::emulate {
 namespace {
-
-constexpr std::uint8_t kSpace = 16, kOther = 17;
-
-/// What a byte is: a digit's value, kSpace or kOther. A carriage return is a space.
-constexpr std::array<std::uint8_t, 256> kMeaning = [] {
-  std::array<std::uint8_t, 256> meaning{};
-  meaning.fill(kOther);
-  for (const unsigned char c : {' ', '\t', '\r', '\v', '\f'}) meaning[c] = kSpace;
-  for (std::uint8_t i = 0; i < 10; ++i) meaning['0' + i] = i;
-  for (std::uint8_t i = 10; i < 16; ++i) meaning['A' + i - 10] = meaning['a' + i - 10] = i;
-  return meaning;
-}();
-
-std::uint8_t meaning(char c) { return kMeaning[static_cast<unsigned char>(c)]; }
-
-char* put_hex(char* at, std::uint64_t value, int digits) {
-  for (int i = digits; i-- > 0; value >>= 4) at[i] = "0123456789ABCDEF"[value & 15];
-  return at + digits;
-}
-
-/// A word of the input, short and safe to print.
-std::string shown(std::string_view word) {
-  constexpr std::size_t kShown = 40;
-  const std::string text = log::printable(word.substr(0, kShown));
-  return word.size() > kShown ? fmt::format("'{}...' ({} characters)", text, word.size())
-                              : fmt::format("'{}'", text);
-}
 
 class LineAnswerer {
  public:
@@ -85,11 +58,9 @@ class LineAnswerer {
   }
 
   [[noreturn]] void bad_operand(std::size_t i, std::string_view rest) const {
-    const auto space =
-        std::find_if(rest.begin(), rest.end(), [](char c) { return meaning(c) == kSpace; });
-    const std::string_view word(rest.data(), static_cast<std::size_t>(space - rest.begin()));
+    const std::string_view word = first_word(rest);
     const WordType& type = operation_.takes[i];
-    const bool hex = std::all_of(word.begin(), word.end(), [](char c) { return meaning(c) < 16; });
+    const bool hex = all_digits(word);
     const auto digits = static_cast<std::size_t>(type.hex_digits());
     const std::string wanted = hex && word.size() <= digits
                                    ? fmt::format("{} has {} bits, {:X} at most", type.name,

@@ -79,6 +79,7 @@ Option& Option::show_default() {
 }
 Option& Option::required() {
   option_->required();
+  option_->default_str("");  // there is no default then
   return *this;
 }
 Option& Option::values(int count) {
