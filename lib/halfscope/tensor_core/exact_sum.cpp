@@ -1,39 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "halfscope/tensor_core/exact_sum.hpp"
 
-#include "halfscope/number/convert.hpp"
+#include "halfscope/number/round.hpp"
 
 namespace halfscope::tensor_core {
-namespace {
 
-constexpr std::uint64_t kDigitMask = 0xFFFFFFFF;
-
-Unpacked unpacked(float x) {
-  return unpack(kBinary32, halfscope::detail::bit_cast<std::uint32_t>(x));
-}
-
-}  // namespace
-
-void ExactSum::add_product(float a, float b) {
-  const Unpacked x = unpacked(a), y = unpacked(b);
-  const bool negative = x.negative != y.negative;
-  if (x.kind > Kind::finite || y.kind > Kind::finite) {
-    const bool zero = x.kind == Kind::zero || y.kind == Kind::zero;
-    if (zero || x.kind == Kind::nan || y.kind == Kind::nan) nan_ = true;
-    (negative ? minus_ : plus_) = true;
-    return;
-  }
-  if (x.kind == Kind::zero || y.kind == Kind::zero) return;
-  const std::uint64_t product = x.significand * y.significand;  // 48 bits
-  const int place = x.exponent + y.exponent - kLeastExponent, shift = place % 32;
-  const std::uint64_t low = (product & kDigitMask) << shift, high = product >> 32 << shift;
-  const std::uint64_t parts[] = {low & kDigitMask, (low >> 32) + (high & kDigitMask), high >> 32};
-  std::int64_t* digit = &digits_[static_cast<std::size_t>(place / 32)];
-  for (const std::uint64_t part : parts) {
-    const auto value = static_cast<std::int64_t>(part);
-    *digit++ += negative ? -value : value;
-  }
-  if (++waiting_ == 1 << 28) carry();
+/// NaN or infinity times anything.
+void ExactSum::add_special(std::uint32_t x, std::uint32_t y) {
+  const std::uint32_t sizes[] = {x & 0x7FFFFFFF, y & 0x7FFFFFFF};
+  for (const std::uint32_t size : sizes) nan_ |= size == 0 || size > 0x7F800000;
+  ((x ^ y) >> 31 != 0 ? minus_ : plus_) = true;
 }
 
 /// All digits but the highest become those of a number of 32 bits.
