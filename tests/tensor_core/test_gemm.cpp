@@ -26,10 +26,10 @@ namespace {
 constexpr Accumulator kHalf = Accumulator::binary16, kWide = Accumulator::binary32;
 
 /// How operands are distributed.
-enum class Spread { all, narrow, cancelling, ends, powers, specials, zeros, least, ties };
-constexpr Spread kSpreads[] = {Spread::all,   Spread::narrow, Spread::cancelling,
-                               Spread::ends,  Spread::powers, Spread::specials,
-                               Spread::zeros, Spread::least,  Spread::ties};
+enum class Spread { all, narrow, cancelling, ends, powers, specials, zeros, least, ties, small };
+constexpr Spread kSpreads[] = {Spread::all,    Spread::narrow,   Spread::cancelling, Spread::ends,
+                               Spread::powers, Spread::specials, Spread::zeros,      Spread::least,
+                               Spread::ties,   Spread::small};
 
 class Maker {
  public:
@@ -90,6 +90,8 @@ class Maker {
         const std::uint32_t of = below[w / 4 % 5];
         return (std::max(bias, of + 2) - 1 - of) << f.fraction_bits();
       }
+      case Spread::small:  // of bfloat16: products about 2^-100, and down to the floor
+        return w % 2 == 0 ? 0 : finite(f, std::max(bias, 72u) - 70, 24);
       case Spread::zeros: break;
     }
     if (w % 8 != 0) return static_cast<std::uint32_t>(w >> 3 & f.sign_mask());
@@ -101,6 +103,7 @@ class Maker {
     if (w % 8 == 0) return static_cast<std::uint32_t>(w >> 3 & f.sign_mask());
     if (spread_ == Spread::least && w % 2 == 0) return 0;
     if (spread_ == Spread::least) return w >> 3 & (static_cast<std::uint32_t>(f.sign_mask()) | 7);
+    if (f == kBinary32 && spread_ == Spread::small) return w % 4 < 2 ? 0 : finite(f, 0, 40);
     if (f == kBinary32 && spread_ != Spread::ends && w % 4 != 0) return finite(f, 127 - 20, 40);
     return code(f, static_cast<std::uint32_t>(f.emax) + 1);
   }
@@ -164,11 +167,11 @@ TEST_CASE("gemm gives what chain gives, of every kind of operands", "[tensor_cor
   for (const std::string& target : targets()) {
     const OnTarget on(target);
     for (const Case& one : all_units()) {
-      for (const Spread kind : kSpreads) {
+      for (const Spread spread : kSpreads) {
         for (std::uint64_t seed = 0; seed < 4; ++seed) {
           const std::int64_t k = seed % 2 == 0 ? one.how.unit.length : 3 * one.how.unit.length - 3;
-          const GemmInput in = Maker(kind, seed).input(one.how, {9, 37, k});
-          CAPTURE(target, one.name, static_cast<int>(kind), seed);
+          const GemmInput in = Maker(spread, seed).input(one.how, {9, 37, k});
+          CAPTURE(target, one.name, static_cast<int>(spread), seed);
           REQUIRE(difference(one.how, in) == "");
         }
       }
@@ -251,9 +254,9 @@ TEST_CASE("gemm by its named options and by what only chain computes", "[tensor_
         const Gemm model = {.unit = kHopper, .accumulator = d, .a = f, .b = f, .threads = 1};
         Gemm changed = model;
         change(changed.unit);
-        for (const Spread kind : kSpreads) {
-          const GemmInput in = Maker(kind, 77).input(model, {40, 64, 32});
-          CAPTURE(name, static_cast<int>(kind), f.precision);
+        for (const Spread spread : kSpreads) {
+          const GemmInput in = Maker(spread, 77).input(model, {40, 64, 32});
+          CAPTURE(name, static_cast<int>(spread), f.precision);
           const std::vector<std::uint32_t> found = computed(changed, in);
           REQUIRE(halfscope::test::first_difference(in, found, judged(changed, in)) == "");
           different += found != computed(model, in);

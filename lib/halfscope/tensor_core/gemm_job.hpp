@@ -45,7 +45,8 @@ bool has_kernel(const Unit& unit);
 
 /// sums: of count rows and panel_width() columns, C before and D after; numbers of the
 /// accumulator's format, as binary32. by_chain: of count rows; where it is not 0, before or after,
-/// the row has to be computed by chain(), and its sums are of no use.
+/// the row has to be computed by chain(), and its sums are of no use. The caller sets the
+/// floating-point environment: to nearest, subnormals kept.
 void run_steps(const Unit& unit, Accumulator d, const RowsOfA& a, const PanelOfB& b,
                std::span<const StepRange> steps, float* sums, std::uint8_t* by_chain);
 

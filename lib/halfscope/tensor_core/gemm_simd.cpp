@@ -11,7 +11,6 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "halfscope/array/environment.hpp"
 #include "halfscope/array/narrow-inl.hpp"
 #include "halfscope/tensor_core/gemm_job.hpp"
 
@@ -270,7 +269,6 @@ bool has_kernel(const Unit& unit) {
 
 void run_steps(const Unit& unit, Accumulator d, const RowsOfA& a, const PanelOfB& b,
                std::span<const StepRange> steps, float* sums, std::uint8_t* by_chain) {
-  const FloatEnvironment environment(RoundingControl::nearest);
   HWY_DYNAMIC_DISPATCH(tensor_core_steps)(unit, d, a, b, steps, sums, by_chain);
 }
 
