@@ -54,6 +54,8 @@ TEST_CASE("plans that make no sense", "[tensor_core]") {
                            Plan{.dropped = -1}, Plan{.dropped = 6}}) {
     CHECK_THROWS_AS(steps_of(plan, 16, 5), std::invalid_argument);
   }
+  CHECK_THROWS_WITH(steps_of({}, 0, 5),
+                    "halfscope::tensor_core: Unit::length is 0, expected 1 or more");
   CHECK_FALSE(plan_of({.algorithm = 24, .stages = -1}, 100));
   CHECK_FALSE(plan_of({.algorithm = 24, .stages = 26}, 100));
   CHECK_FALSE(plan_of({.algorithm = 24, .stages = 7, .slices = 2, .reduction = 3}, 100));

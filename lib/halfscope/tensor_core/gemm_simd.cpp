@@ -81,7 +81,7 @@ HWY_INLINE Sum signed_sum(IntegerVector products, IntegerVector c, IntegerVector
   return {as_words(magnitude), hn::And(as_words(negative), set(kSignBit)), grid};
 }
 
-/// A number that binary32 holds exactly or that is to be cut, times 2^grid; nonsense for 0.
+/// Integers rounded to nearest in binary32, times 2^grid; nonsense for 0.
 HWY_INLINE Vector scaled(Vector integers, IntegerVector grid) {
   const FloatVector value = hn::ConvertTo(Floats(), integers);
   return hn::Add(as_words(value), as_words(hn::ShiftLeft<23>(grid)));

@@ -8,17 +8,19 @@
 namespace halfscope::tensor_core {
 namespace {
 
-void require_at_least_0(const char* name, std::int64_t value) {
-  if (value >= 0) return;
-  throw std::invalid_argument(std::string("halfscope::tensor_core: Plan::") + name + " is " +
-                              std::to_string(value) + ", expected 0 or more");
+void require_at_least(std::int64_t least, const char* name, std::int64_t value) {
+  if (value >= least) return;
+  throw std::invalid_argument(std::string("halfscope::tensor_core: ") + name + " is " +
+                              std::to_string(value) + ", expected " + std::to_string(least) +
+                              " or more");
 }
 
-void check(const Plan& plan, std::int64_t k) {
-  require_at_least_0("group", plan.group);
-  require_at_least_0("residue", plan.residue);
-  require_at_least_0("slice", plan.slice);
-  require_at_least_0("dropped", plan.dropped);
+void check(const Plan& plan, int length, std::int64_t k) {
+  require_at_least(1, "Unit::length", length);
+  require_at_least(0, "Plan::group", plan.group);
+  require_at_least(0, "Plan::residue", plan.residue);
+  require_at_least(0, "Plan::slice", plan.slice);
+  require_at_least(0, "Plan::dropped", plan.dropped);
   if (plan.dropped <= k) return;
   throw std::invalid_argument("halfscope::tensor_core: Plan::dropped is " +
                               std::to_string(plan.dropped) + ", more than the " +
@@ -80,7 +82,7 @@ std::optional<Plan> nvjet(const CublasLtConfig& config, std::int64_t k) {
 }  // namespace
 
 std::vector<std::vector<StepRange>> steps_of(const Plan& plan, int length, std::int64_t k) {
-  check(plan, k);
+  check(plan, length, k);
   const std::int64_t end = k - plan.dropped;
   const std::int64_t slice = plan.slice == 0 ? std::max<std::int64_t>(end, 1) : plan.slice;
   std::vector<std::vector<StepRange>> out;

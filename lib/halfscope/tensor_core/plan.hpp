@@ -36,7 +36,8 @@ struct StepRange {
 };
 
 /// The steps of each slice of k, in their order; `length`: of the unit's step. None where k is 0.
-/// Throws std::invalid_argument where a member of the plan is negative or drops more than k.
+/// Throws std::invalid_argument where a member of the plan is negative or drops more than k, or the
+/// length is below 1.
 std::vector<std::vector<StepRange>> steps_of(const Plan& plan, int length, std::int64_t k);
 
 /// Of cublasLtMatmulAlgoConfigGetAttribute, what the order depends on.
