@@ -111,8 +111,9 @@
 //   flag_bits   TestFloat's flags
 //
 // Not included either: table/ counts where values lie, so that one pass over a tensor tells what
-// underflows at every loss scale; start at table/count.hpp. tensor_core/ computes the sums of Tensor
-// Cores bit for bit; start at tensor_core/gemm.hpp (matrices) or tensor_core/mma.hpp (encodings).
+// underflows at every loss scale; start at table/count.hpp. tensor_core/ computes the sums of
+// Tensor Cores bit for bit; start at tensor_core/gemm.hpp (matrices) or tensor_core/mma.hpp
+// (encodings).
 #pragma once
 
 #include "halfscope/array/array.hpp"
