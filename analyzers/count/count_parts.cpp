@@ -19,7 +19,6 @@
 #include "analyzers/readers/record/record_file.hpp"
 #include "analyzers/readers/record/record_items.hpp"
 #include "analyzers/readers/record/record_log.hpp"
-#include "analyzers/readers/record/united.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/manifest.hpp"
 
@@ -48,6 +47,10 @@ std::string settings_text(const Selection& s) {
   return text;
 }
 
+std::string in_words(const std::string& settings) {
+  return settings.empty() ? "without options" : "with " + printable(settings);
+}
+
 /// Parts that a file has: of each log their options and numbers.
 class Known {
  public:
@@ -63,12 +66,11 @@ class Known {
     const auto log = logs_.find(part.log);
     if (log == logs_.end()) return false;
     if (log->second.settings == settings) return log->second.indices.contains(part.index);
-    using readers::record::options_text;
     throw log::BadInput(fmt::format(
         "{}: has parts of {} that were counted {}, and this one is to be counted {}; use one file "
         "for each setting",
-        printable(file_.string()), printable(part.log), options_text(log->second.settings),
-        options_text(settings)));
+        printable(file_.string()), printable(part.log), in_words(log->second.settings),
+        in_words(settings)));
   }
 
  private:
@@ -100,6 +102,7 @@ std::string named(const Origin& origin, std::string text) {
 void count(const Origin& origin, const Part& part, const Selection& selection,
            const std::string& settings, RecordWriter& writer, frames::Notes& notes,
            const frames::Progress& progress) {
+  if (part.bytes) return part.bytes([&](std::string_view piece) { writer.copy(piece); });
   writer.begin(header_of(part, settings));
   frames::Notes of_part;
   const auto add = [&](const auto& counted) { writer.add(readers::record::item_of(counted)); };
@@ -113,7 +116,6 @@ void count(const Origin& origin, const Part& part, const Selection& selection,
   part.read(visit, of_part, progress);
   const frames::WholeCountsVisitor rest = {has_sums ? frames::SumsVisitor() : add, add, add};
   if (part.read_whole) count_whole(part, selection, rest, of_part, progress);
-  if (part.read_counts) part.read_counts(rest);
   std::vector<std::string> texts;
   for (const frames::Message& note : of_part) texts.push_back(named(origin, note.text()));
   std::ranges::move(of_part, std::back_inserter(notes));

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyzers/frames/source.hpp"
@@ -30,6 +31,8 @@ struct Part {
   std::function<void(const WholeStepVisitor&, Notes&, const Progress&)> read_whole = {};
   /// What has been counted of them; empty: nothing.
   std::function<void(const WholeCountsVisitor&)> read_counts = {};
+  /// Of a record: the part as it lies there, piece by piece.
+  std::function<void(const std::function<void(std::string_view)>&)> bytes = {};
 };
 using Parts = std::vector<Part>;
 

@@ -245,7 +245,7 @@ void require_some_kind(const Log& log) {
                    common::names_of_kinds());
   }
   if (log.path().extension() == ".hst" && !record::is_record(log.opened())) {
-    throw BadInput(record::no_record_text(shown) + "; check the path");
+    const record::RecordFile refused(log.opened());  // says what is wrong
   }
   if (!log.kinds().empty()) return;
   log::RunLog::is_one(log.path());  // where it is laid out as one, it says what is missing

@@ -101,10 +101,12 @@ def count(logs, *, client=None, shards=None, progress=True, **reading):
     if unknown:
         raise TypeError(f"count() got unexpected arguments {sorted(unknown)}")
     _selection_of(reading)  # what is out of its range is refused here
+    # The workers of a cluster may see what this process does not.
+    ask = client.submit(_parts, logs, reading, pure=False).result if client else lambda: _parts(logs, reading)
+    parts = ask()
+    if isinstance(parts, halfscope.BadInput):
+        raise parts
     with _client_or_local(client) as client:
-        parts = client.submit(_parts, logs, reading, pure=False).result()
-        if isinstance(parts, halfscope.BadInput):
-            raise parts
         most = 16 * max(1, sum(client.nthreads().values()))
         shards = max(1, shards or min(parts, most))
         futures = client.map(_count_shard, [logs] * shards, range(1, shards + 1), [shards] * shards,

@@ -17,17 +17,16 @@ constexpr std::size_t kPiece = std::size_t{1} << 18;
 
 bool is_plain(char c) { return (c >= ' ' && c <= '~') || (c >= '\t' && c <= '\r') || c == '\x1b'; }
 
-/// Whether the first and nearly all units have ASCII in the byte at `low` and zero in the other.
-/// The first: a file of FP16 ones is "<<<<" but for its header.
+/// Whether nearly all units, and half of the first, have ASCII in the byte at `low` and zero in the
+/// other. The first: a file of FP16 ones is "<<<<" but for its header.
 bool alternates(std::string_view text, std::size_t low) {
-  constexpr std::size_t kLeast = 16;
+  constexpr std::size_t kFirst = 16;
   const std::size_t units = text.size() / 2;
-  if (units < kLeast) return false;
+  if (units < kFirst) return false;
   std::size_t fit = 0;
   for (std::size_t i = 0; i < units; ++i) {
-    const bool fits = is_plain(text[2 * i + low]) && text[2 * i + 1 - low] == '\0';
-    if (!fits && i < kLeast) return false;
-    fit += fits ? 1 : 0;
+    fit += is_plain(text[2 * i + low]) && text[2 * i + 1 - low] == '\0' ? 1 : 0;
+    if (i == kFirst && fit < kFirst / 2) return false;
   }
   return fit * 10 >= units * 9;
 }

@@ -280,6 +280,11 @@ void RecordWriter::append(const proto::Item& item) {
   if (waiting_.size() >= kPiece) flush();
 }
 
+void RecordWriter::copy(std::string_view piece) {
+  waiting_ += piece;
+  flush();
+}
+
 void RecordWriter::begin(const PartHeader& header) {
   proto::Item item;
   *item.mutable_begin() = begin_of(header);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "halfscope/log/open_file.hpp"
@@ -100,6 +101,8 @@ class RecordWriter {
   void add(const halfscope::record::Item& item);
   /// With this the part is there: one that has not ended is dropped when the file is read.
   void end(const std::vector<std::string>& notes);
+  /// A piece of a part of another file, which has all of it, one after the other.
+  void copy(std::string_view piece);
 
  private:
   void go_on();

@@ -123,6 +123,9 @@ Part part_of(const Shared& opened, const PartPlace& place, const Selection& sele
     });
     if (progress) progress(place.end, opened->file.parts().back().end);
   };
+  part.bytes = [opened, &place](const std::function<void(std::string_view)>& take) {
+    opened->file.for_each_piece(place, take);
+  };
   part.read_counts = [opened, &place, selection, where](const frames::WholeCountsVisitor& visit) {
     opened->file.for_each_item(place, [&](const halfscope::record::Item& item) {
       tell_counts(item, selection, where, visit);

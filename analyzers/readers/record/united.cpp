@@ -30,10 +30,13 @@ std::string bytes_of(const Placed& part) {
 std::string disagreement(const Placed& a, const Placed& b) {
   const PartHeader &one = a.header(), &other = b.header();
   if (one.settings != other.settings) {
-    return fmt::format("{}: {} was counted {}, and {} in {} {}; count all parts of a log with the "
-                       "same options",
-                       file_of(b), name_of(b), options_text(other.settings), name_of(a),
-                       file_of(a), options_text(one.settings));
+    const auto words = [](const PartHeader& header) {
+      return header.settings.empty() ? "none" : printable(header.settings);
+    };
+    return fmt::format(
+        "{}: {} was counted with other options ({}) than in {} ({}); count all parts of a log with "
+        "the same",
+        file_of(b), name_of(b), words(other), file_of(a), words(one));
   }
   if (one.of == other.of) return "";
   return fmt::format(
@@ -48,10 +51,6 @@ bool are_same(const Placed& a, const Placed& b) {
 }
 
 }  // namespace
-
-std::string options_text(const std::string& settings) {
-  return settings.empty() ? "without options" : "with " + printable(settings);
-}
 
 std::vector<Placed> united(std::span<const RecordFile* const> files,
                            std::vector<std::string>& problems) {
@@ -70,8 +69,9 @@ std::vector<Placed> united(std::span<const RecordFile* const> files,
     } else if (!follows || parts.back().header().index != part.header().index) {
       parts.push_back(part);
     } else if (!are_same(parts.back(), part)) {
-      problems.push_back(fmt::format("{}: {} differs from that in {}; the log has changed: keep one",
-                                     file_of(part), name_of(part), file_of(parts.back())));
+      problems.push_back(
+          fmt::format("{}: {} differs from that in {}; the log has changed: keep one",
+                      file_of(part), name_of(part), file_of(parts.back())));
     }
   }
   return parts;

@@ -24,7 +24,4 @@ struct Placed {
 std::vector<Placed> united(std::span<const RecordFile* const> files,
                            std::vector<std::string>& problems);
 
-/// "with --ranks 8", "without options"
-std::string options_text(const std::string& settings);
-
 }  // namespace halfscope::analyzers::readers::record
