@@ -7,7 +7,7 @@ include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/halfscope)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/lib/halfscope/number ${PROJECT_SOURCE_DIR}/lib/halfscope/policy
-                  ${PROJECT_SOURCE_DIR}/lib/halfscope/table
+                  ${PROJECT_SOURCE_DIR}/lib/halfscope/reduction ${PROJECT_SOURCE_DIR}/lib/halfscope/table
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halfscope COMPONENT library
         FILES_MATCHING PATTERN "*.hpp")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/lib/halfscope/array  # the rest is its sources' own
