@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/reduction/predict.hpp"
 
+#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
@@ -76,7 +77,11 @@ Facts simulate_block(const Simulation& s, Spread spread, std::size_t b) {
 
 std::vector<Facts> simulate(const Simulation& s, Spread spread) {
   std::vector<Facts> blocks(s.blocks());
-  tbb::task_arena arena(s.options.threads <= 0 ? tbb::task_arena::automatic : s.options.threads);
+  // oneTBB complains on standard error of more threads than it may start.
+  using Control = tbb::global_control;
+  const auto allowed = static_cast<int>(Control::active_value(Control::max_allowed_parallelism));
+  tbb::task_arena arena(s.options.threads <= 0 ? tbb::task_arena::automatic
+                                               : std::min(s.options.threads, allowed));
   arena.execute([&] {
     tbb::parallel_for(std::size_t{0}, blocks.size(),
                       [&](std::size_t b) { blocks[b] = simulate_block(s, spread, b); });
