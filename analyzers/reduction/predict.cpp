@@ -127,6 +127,14 @@ Measured jackknife(const std::vector<Facts>& blocks, PartsOf parts_of, Value val
   return out;
 }
 
+Parts overflow_of(const Facts& f) {
+  return {static_cast<double>(f.overflow), static_cast<double>(f.elements)};
+}
+
+/// nonzero: the share of elements that are simulated.
+Measured overflow_share(const std::vector<Facts>& blocks, double nonzero) {
+  return jackknife(blocks, overflow_of, [=](double x) { return nonzero * x; });
+}
 Measured lost_share(const std::vector<Facts>& blocks, double nonzero) {
   return jackknife(blocks, lost_of, [=](double x) { return nonzero * x; });
 }
@@ -169,6 +177,7 @@ Format format_of(Addends addends) {
 }  // namespace
 
 Prediction predict(Format f, Addends addends, std::size_t count, const PredictOptions& options) {
+  if (count == 0) throw std::invalid_argument("halfscope: a prediction for no ranks");
   if (addends.size() < kFewestRanks) {
     throw std::invalid_argument("halfscope: a prediction needs 4 recorded ranks or more, not " +
                                 std::to_string(addends.size()));
@@ -179,20 +188,24 @@ Prediction predict(Format f, Addends addends, std::size_t count, const PredictOp
     throw std::invalid_argument("halfscope: no element is finite on every rank");
   }
   const AddendModel model = model_addends(addends);
-  Prediction out = {count, addends.size(), {}, {}, model.noise_alone};
+  Prediction out = {count, addends.size(), {}, {}, {}, model.noise_alone};
   if (model.elements.empty()) return out;
   const Format recorded = format_of(addends);
-  Measured lost[3], error[3];
+  const double nonzero = 1 - model.zero_share;
+  Measured lost[3], error[3], overflow[3];
   for (const Spread spread : {Spread::low, Spread::middle, Spread::high}) {
     const auto blocks = simulate({f, model, recorded, count, options}, spread);
-    lost[static_cast<int>(spread)] = lost_share(blocks, 1 - model.zero_share);
-    error[static_cast<int>(spread)] = relative_l2(blocks);
+    const int k = static_cast<int>(spread);
+    lost[k] = lost_share(blocks, nonzero);
+    error[k] = relative_l2(blocks);
+    overflow[k] = overflow_share(blocks, nonzero);
   }
   const auto known = simulate({f, model, recorded, addends.size(), options}, Spread::middle);
-  out.lost =
-      estimate(lost, miss(lost_share(known, 1 - model.zero_share).value, truth.lost_share()));
+  out.lost = estimate(lost, miss(lost_share(known, nonzero).value, truth.lost_share()));
   out.lost.high = std::min(1.0, out.lost.high);
   out.relative_l2 = estimate(error, miss(relative_l2(known).value, truth.relative_l2()));
+  out.overflow = estimate(overflow, 0);
+  out.overflow.high = std::min(1.0, out.overflow.high);
   return out;
 }
 

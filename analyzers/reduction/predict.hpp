@@ -20,7 +20,8 @@ struct Prediction {
   std::size_t count = 0;     ///< W, the ranks of the sum
   std::size_t recorded = 0;  ///< R, the ranks that it is predicted from
   Estimate lost;             ///< share of additions
-  Estimate relative_l2;
+  Estimate relative_l2;      ///< of elements that do not overflow
+  Estimate overflow;         ///< share of elements
   /// The elements' means over ranks cannot be told from zero: `middle` takes them as zero, `high`
   /// as large as the data allow.
   bool noise_alone = false;
@@ -38,7 +39,7 @@ inline constexpr std::size_t kFewestRanks = 4;
 /// of the addends (addend_model.hpp) makes ranks as the recorded ones, which are then summed and
 /// rounded as they would be. The same numbers on every machine and with any number of threads.
 /// Errors: std::invalid_argument for fewer than 4 ranks, lengths that differ, a format that cannot
-/// accumulate, and if no element is finite on all ranks.
+/// accumulate, a count of 0, and if no element is finite on all ranks.
 Prediction predict(Format f, std::span<const std::span<const float>> addends, std::size_t count,
                    const PredictOptions& options = {});
 

@@ -143,6 +143,9 @@ TEST_CASE("what is known exactly is predicted exactly", "[analyzers][reduction][
   const Prediction p = predict(kBfloat16, spans(ones), 512);
   REQUIRE(p.lost.middle == 256.0 / 511);
   REQUIRE(p.relative_l2.middle == 0.5);
+  const Ranks large(5, std::vector<float>(100, 1024.0f));
+  REQUIRE(predict(kBinary16, spans(large), 63).overflow.high == 0);
+  REQUIRE(predict(kBinary16, spans(large), 64).overflow.low >= 0.95);
   Ranks halves = ones;  // half of the elements 0: their additions lose nothing
   for (auto& rank : halves) std::fill(rank.begin(), rank.begin() + 50, 0.0f);
   REQUIRE(predict(kBfloat16, spans(halves), 512).lost.middle == 128.0 / 511);
@@ -161,6 +164,7 @@ TEST_CASE("elements that are not finite are left out", "[analyzers][reduction][p
 TEST_CASE("refused predictions", "[analyzers][reduction][predict]") {
   const Ranks three = small(3, 10, normal);
   REQUIRE_THROWS_AS(predict(kBfloat16, spans(three), 64), std::invalid_argument);
+  REQUIRE_THROWS_AS(predict(kBfloat16, spans(small(4, 10, normal)), 0), std::invalid_argument);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Ranks broken(4, std::vector<float>(3, nan));
   REQUIRE_THROWS_AS(predict(kBfloat16, spans(broken), 64), std::invalid_argument);
