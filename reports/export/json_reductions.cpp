@@ -32,7 +32,8 @@ Json reduction_json(const Reduction& one) {
     to["lost"] = range_json(one.predicted->lost, additions);
     to["lost_share"] = range_json(one.predicted->lost);
     to["relative_l2"] = range_json(one.predicted->relative_l2);
-    to["mean_error_ulp"] = to["mean_error_se"] = to["overflow"] = nullptr;
+    to["mean_error_ulp"] = to["mean_error_se"] = nullptr;
+    to["overflow"] = range_json(one.predicted->overflow, static_cast<double>(facts.elements));
     to["predicted"] = true;
     to["recorded"] = one.predicted->recorded;
     return to;
