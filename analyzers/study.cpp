@@ -85,7 +85,7 @@ Read read_all(const std::vector<std::filesystem::path>& logs, const Target& targ
   }
   if (passes.reductions) {
     found.reductions = reduction::reductions(found.analysis, selection, *passes.reductions, opened,
-                                             phase("sums of tensors"));
+                                             phase("sums of tensors"), phase("predictions"));
   }
   if (!passes.updates && !passes.formats && !passes.sums) return found;
   const bool updates_alone = !passes.formats && !passes.sums;
@@ -115,6 +115,25 @@ void add_log(const underflow::LogFindings& log, Findings& found) {
 }
 
 }  // namespace
+
+Passes recommend_passes() {
+  const reduction::Asked sums = {.over = {reduction::Over::elements},
+                                 .formats = {},
+                                 .orders = {reduction::Order::sequential},
+                                 .gradient_norms = false};
+  return {.updates = true, .sums = true, .series = true, .reductions = sums};
+}
+
+Passes report_passes() {
+  const reduction::Asked sums = {.formats = {"binary16", "bfloat16"},
+                                 .orders = {reduction::Order::sequential, reduction::Order::ring}};
+  return {.updates = true,
+          .what_if = true,
+          .formats = true,
+          .sums = true,
+          .series = true,
+          .reductions = sums};
+}
 
 Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
                  const Selection& selection, const Passes& passes, const Phases& phases) {
@@ -245,7 +264,7 @@ bool every_log(const std::vector<replay::StepSeries>& runs, const Analysis& anal
 Study with_scales(Findings&& findings, const underflow::RecommendOptions& options,
                   bool assume_constant) {
   Study all{std::move(findings), {}, {}, {}};
-  const recommend::Basis basis{all.analysis, all.overflow, options};
+  const recommend::Basis basis{all.analysis, all.overflow, options, all.reductions};
   all.advice = recommend::recommend(basis);
   close_gaps(all.series, all.analysis, assume_constant);
   all.not_replayed = std::move(all.series.none);
@@ -304,7 +323,7 @@ Study study(Findings&& findings, const Selection& selection,
             const std::optional<replay::PolicyOptions>& policies) {
   const bool assume_constant = policies && policies->assume_constant;
   Study all = with_scales(std::move(findings), options, assume_constant);
-  const recommend::Basis basis{all.analysis, all.overflow, options};
+  const recommend::Basis basis{all.analysis, all.overflow, options, all.reductions};
   std::span<const replay::StepSeries> replayed;
   if (every_log(all.series.series, all.analysis)) replayed = all.series.series;
   const replay::Harmless none;

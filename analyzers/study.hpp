@@ -114,7 +114,9 @@ Study study(Findings&& findings, const frames::Selection& selection,
             const std::optional<replay::PolicyOptions>& policies = std::nullopt);
 
 /// What `recommend` shows: of policies the run's own and PyTorch's.
-inline constexpr Passes kRecommendPasses = {.updates = true, .sums = true, .series = true};
+Passes recommend_passes();
+/// What `report` shows.
+Passes report_passes();
 Study recommendation(Findings&& findings, const frames::Selection& selection,
                      const underflow::RecommendOptions& options);
 

@@ -14,12 +14,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 OUT = ROOT / "python/halfscope/_fields.py"
 # Of each schema the class of the whole, and classes that are not called as their field.
 WHOLE = {"analyze": "FindingsFields", "recommend": "RecommendationFields",
-         "compare": "ComparisonFields", "policies": "PolicyTrace"}
-CALLED = {("analyze", "tensors"): "TensorFindings", ("compare", "tensors"): "ComparedTensor",
-          ("compare", "a"): "UpdateSide", ("compare", "b"): "UpdateSide",
+         "compare": "ComparisonFields", "policies": "PolicyTrace",
+         "reduce": "Reduction"}
+CALLED = {("analyze", "tensors"): "TensorFindings", ("compare", "a"): "UpdateSide", ("compare", "b"): "UpdateSide",
           ("analyze", "classes"): "FormatClasses", ("analyze", "rank"): "Ranks",
           ("analyze", "by_rank"): "RankValues", ("analyze", "ranks_compared"): "RankComparison",
-          ("compare", "operation_operation"): "OperationKind"}
+          ("compare", "operation_operation"): "OperationKind",
+          ("compare", "sums"): "ComparedSums", ("compare", "by_tensor"): "OrderVerdict",
+          ("compare", "tensors"): "ComparedTensor"}
 SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 HEADER = '''# SPDX-License-Identifier: Apache-2.0
 """The objects in results, and their fields (docs/json.md). Written by tools/python_fields.py.
@@ -141,8 +143,9 @@ def written():
         schema["name"] = name
         part = schema
         if schema["type"] == "array":
-            part = merged([schema["$defs"][each["$ref"].split("/")[-1]]
-                           for each in schema["items"]["oneOf"]])
+            part = schema["items"]
+            if "oneOf" in part:
+                part = merged([schema["$defs"][each["$ref"].split("/")[-1]] for each in part["oneOf"]])
         writer.class_of(part, whole, schema)
     # A class stands below those in it.
     names, order = list(writer.classes), []

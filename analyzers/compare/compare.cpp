@@ -316,7 +316,7 @@ void require_counts(const Analysis& analysis) {
 
 Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
                         const Target& target, const Both<Selection>& selections,
-                        const frames::Progress& progress) {
+                        const std::optional<OrderAsked>& sums, const frames::Progress& progress) {
   // First: what cannot be read is said before the logs are read.
   Both<std::optional<Operations>> operations = {read_operations(a), read_operations(b)};
   const readers::Logs opened;
@@ -339,6 +339,7 @@ Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::p
   updates::add_updates(of_b, selections.b, asked, progress, opened);
   Comparison comparison = compare(of_a, of_b, selections);
   comparison.format_of_runs = in_bfloat16;
+  comparison.order_asked = sums;
   add_elements(comparison, of_a.logs.front(), of_b.logs.front(), selections, progress, opened);
   comparison.operations = std::move(operations);
   frames::Notes& notes = comparison.notes;

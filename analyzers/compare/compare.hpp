@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/compare/compare_order.hpp"
 #include "analyzers/compare/operations.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "halfscope/table/update/update_table.hpp"
@@ -203,6 +204,8 @@ struct Comparison {
   std::optional<CommonScalar> last_loss;  ///< at the last step for which both have one
   Parting parting;
   Both<std::optional<Operations>> operations;  ///< against their emulation, where checked
+  std::optional<OrderAsked> order_asked;
+  std::vector<ComparedOrder> orders;  ///< of these sums, by name
   frames::Notes notes;
 };
 
@@ -211,15 +214,17 @@ struct Comparison {
 Comparison compare(const underflow::Analysis& a, const underflow::Analysis& b,
                    const Both<frames::Selection>& selections);
 
-/// Sets `elements` of the tensors that both logs have whole, and makes `new_zeros` exact there.
-/// Throws log::BadInput.
+/// Sets `elements` of the tensors that both logs have whole, and makes `new_zeros` exact there; and
+/// `orders`, where they are asked for. Throws log::BadInput.
 void add_elements(Comparison& comparison, const underflow::LogFindings& a,
                   const underflow::LogFindings& b, const Both<frames::Selection>& selections,
                   const frames::Progress& progress = {}, const readers::Logs& opened = {});
 
-/// All of it, from the logs. Its notes are those of reading, too. Throws log::BadInput.
+/// All of it, from the logs. Its notes are those of reading, too. sums: what the tensors' elements
+/// are sums of, where their order is asked about. Throws log::BadInput.
 Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
                         const underflow::Target& target, const Both<frames::Selection>& selections,
+                        const std::optional<OrderAsked>& sums = {},
                         const frames::Progress& progress = {});
 
 /// What follows from counts and zeros_at of every tensor: new zeros, lost values, the changes, and

@@ -257,7 +257,9 @@ void add_elements(Comparison& comparison, const underflow::LogFindings& a,
                   const frames::Progress& progress, const readers::Logs& opened) {
   const readers::Log& log_b = opened.at(b.source);
   const Places places = places_of(log_b, selections.b, comparison.notes, {});
-  if (places.empty()) return;
+  std::optional<OrderJudge> orders;
+  if (comparison.order_asked) orders.emplace(*comparison.order_asked);
+  if (places.empty() && !orders) return;
   auto meeting = meetings(comparison, a, b);
   std::map<Key, std::size_t> turn;  // which of several shards of B comes next
   std::map<std::filesystem::path, std::unique_ptr<log::TensorFile>> open;
@@ -288,12 +290,14 @@ void add_elements(Comparison& comparison, const underflow::LogFindings& a,
       };
       compare_pair(*of_a, step.scale_of(selections.a, name), *of_b, place.scale, step.step,
                    at->second, comparison.target.format, tell);
+      if (orders) orders->take(step, met, *of_a, *of_b);
       done += bytes;
     }
   };
   readers::for_each_whole_step(opened.at(a.source), selections.a, visit, comparison.notes,
                                progress);
   for (const auto& [name, at] : meeting) finish(at);
+  if (orders) comparison.orders = std::move(*orders).finish(a.name + " and " + b.name);
   sum_up(comparison, a, b);
 }
 

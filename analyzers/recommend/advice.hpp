@@ -10,6 +10,7 @@
 
 #include "analyzers/overflow/overflow.hpp"
 #include "analyzers/recommend/skip_bound.hpp"
+#include "analyzers/reduction/reductions.hpp"
 #include "analyzers/replay/step_series.hpp"
 #include "analyzers/underflow/recommend_options.hpp"
 #include "analyzers/underflow/underflow.hpp"
@@ -30,6 +31,7 @@ struct Basis {
   const underflow::Analysis& analysis;
   const overflow::OverflowFindings& overflow;
   const underflow::RecommendOptions& options;
+  std::span<const reduction::Reduction> reductions = {};
 };
 
 /// What one power-of-two scale would do: the evidence for the range of good scales.
@@ -93,6 +95,8 @@ struct KeepInFp32 {
     square,          ///< found^2 is
     sum_of_squares,  ///< of its inputs: found
     softmax_after,   ///< of the last activation, e^found is; autocast computes that in FP32
+    sum_overflows,   ///< of `addends`, one after the other
+    sum_stalls,      ///< the same: its error is `found`
     half_loss,       ///< the loss, held in FP16, at the recommended scale
     autocast_loss    ///< the same, where autocast keeps it in FP32
   };
@@ -103,6 +107,8 @@ struct KeepInFp32 {
   int highest_log2 = 0;
   std::optional<int> highest_log2_without = {};  ///< the scale that the rest would allow
   int binades_gained = 0;
+  std::optional<reduction::Sum> sum = {};
+  std::uint64_t addends = 0;
 
   bool by_autocast() const { return why == Why::softmax_after || why == Why::autocast_loss; }
 };

@@ -97,6 +97,36 @@ void find_operations(const LogFindings& log, const Range& range, std::vector<Kee
   }
 }
 
+Kind kind_of(reduction::Sum sum) {
+  switch (sum) {
+    case reduction::Sum::mean:
+    case reduction::Sum::variance:
+    case reduction::Sum::mean_square: return Kind::normalization;
+    case reduction::Sum::softmax: return Kind::softmax;
+    case reduction::Sum::gradient:
+    case reduction::Sum::bias_gradient:
+    case reduction::Sum::gradient_norm: break;
+  }
+  return Kind::reduction;
+}
+
+/// Sums over elements that overflow or stall one after the other: of a tensor the worst.
+void find_sums(const Basis& basis, const Range& range, std::vector<KeepInFp32>& found) {
+  for (const reduction::Reduction& one : basis.reductions) {
+    const bool asked = one.over == reduction::Over::elements &&
+                       one.order == reduction::Order::sequential &&
+                       one.format == basis.analysis.target.name;
+    const bool overflows = one.facts.overflow > 0;
+    const double error = one.facts.relative_l2();
+    if (!asked || (!overflows && error < reduction::kStalledError)) continue;
+    KeepInFp32 keep{one.name, kind_of(one.sum), overflows ? Why::sum_overflows : Why::sum_stalls,
+                    overflows ? static_cast<double>(one.facts.overflow) : error, range.largest};
+    keep.sum = one.sum;
+    keep.addends = one.count;
+    found.push_back(std::move(keep));
+  }
+}
+
 /// The last activation feeds the loss, whose softmax exponentiates it.
 void find_logits(const LogFindings& log, const Range& range, std::vector<KeepInFp32>& found) {
   const Modules modules(log);
@@ -197,6 +227,7 @@ std::vector<KeepInFp32> keep_in_fp32(const Basis& basis, const Recommendation& a
     find_logits(log, range, found);
     if (advice.static_log2) find_loss(log, range, *advice.static_log2, found);
   }
+  find_sums(basis, range, found);
   find_limiting(basis, advice, found);
   return found;
 }

@@ -147,7 +147,7 @@ void make_addends(Sum sum, std::vector<double>& x, std::size_t sums) {
 
 }  // namespace
 
-ElementTerms::ElementTerms(const LogFindings& log) {
+ElementTerms::ElementTerms(const LogFindings& log, bool gradient_norms) {
   const Modules modules(log);
   const Parameters parameters(log);
   const underflow::LayerInputs inputs(log, modules);
@@ -157,7 +157,8 @@ ElementTerms::ElementTerms(const LogFindings& log) {
   for (const TensorFindings& t : log.tensors) {
     const std::string module = modules.of(t);
     const std::string_view type = modules.class_of(module);
-    if (t.role == Role::weight_grad) plan(t, Sum::gradient_norm, by_rows(t.shape, t.shape.size()));
+    if (gradient_norms && t.role == Role::weight_grad)
+      plan(t, Sum::gradient_norm, by_rows(t.shape, t.shape.size()));
     if (t.role == Role::activation_grad && !has(type, "Norm")) {
       plan(t, Sum::bias_gradient, bias_layout(t.shape, module, parameters));
     }

@@ -30,7 +30,7 @@ struct Layout {
 /// network's text has it, and by the shape of their weights.
 class ElementTerms {
  public:
-  explicit ElementTerms(const underflow::LogFindings& log);
+  ElementTerms(const underflow::LogFindings& log, bool gradient_norms);
 
   /// The selected tensors of one rank at one step.
   void take(const frames::WholeStep& step, const frames::Selection& selection,

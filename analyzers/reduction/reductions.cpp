@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <stdexcept>
 #include <tuple>
 #include <utility>
 
@@ -100,7 +102,7 @@ struct Sample {
     }
   }
 
-  /// Those of another tensor, of which the sample is denser: so many of its elements are one here.
+  /// Those of another tensor: every so many of its elements are one here.
   void add(const Sample& other, std::size_t stride) {
     const std::size_t every = std::max<std::size_t>(1, stride / stride_of(other.of));
     addends.resize(other.addends.size());
@@ -131,8 +133,6 @@ class Collector {
     if (predicts && key.count >= kFewestRanks) samples_[key].take(terms);
   }
 
-  bool predicts() const { return !samples_.empty(); }
-
   /// The sums of all gradients together first, then one by one.
   void finish(const std::string& log, std::vector<Reduction>& to) {
     std::map<Key, std::vector<Facts>> together;
@@ -150,7 +150,21 @@ class Collector {
         to.push_back({log, key.name, key.sum, key.over, key.count, format, order, facts[i]});
       }
     }
-    add_predictions(log, to);
+  }
+
+  /// All gradients together, by what they are over and how many were recorded.
+  std::map<std::pair<Over, std::uint64_t>, Sample> samples() const {
+    std::map<std::pair<Over, std::uint64_t>, std::size_t> strides;
+    for (const auto& [key, sample] : samples_) {
+      std::size_t& stride = strides[{key.over, key.count}];
+      stride = std::max(stride, stride_of(sample.of));
+    }
+    std::map<std::pair<Over, std::uint64_t>, Sample> all;
+    for (const auto& [key, sample] : samples_) {
+      const std::pair of(key.over, key.count);
+      all[of].add(sample, strides[of]);
+    }
+    return all;
   }
 
  private:
@@ -161,51 +175,94 @@ class Collector {
     std::uint64_t count;
     auto operator<=>(const Key&) const = default;
   };
-  /// Of all gradients together first.
-  void add_predictions(const std::string& log, std::vector<Reduction>& to) {
-    std::map<Key, std::size_t> strides;
-    const auto together = [](const Key& key) { return Key{key.over, "", key.sum, key.count}; };
-    for (const auto& [key, sample] : samples_) {
-      std::size_t& stride = strides[together(key)];
-      stride = std::max(stride, stride_of(sample.of));
-    }
-    std::map<Key, Sample> all;
-    for (const auto& [key, sample] : samples_) {
-      all[together(key)].add(sample, strides[together(key)]);
-    }
-    all.merge(samples_);
-    for (const auto& [key, sample] : all) {
-      for (const std::uint64_t count : asked_.counts) predict_sums(log, key, sample, count, to);
-    }
-  }
-
-  void predict_sums(const std::string& log, const Key& key, const Sample& sample,
-                    std::uint64_t count, std::vector<Reduction>& to) const {
-    const std::vector<std::span<const float>> addends(sample.addends.begin(), sample.addends.end());
-    for (const auto& [format, order] : Ways(asked_, key.over).all) {
-      Reduction one{log, key.name, key.sum, key.over, count, format, order, {}};
-      one.facts.elements = sample.of;
-      one.facts.additions = sample.of * (count - 1);
-      one.predicted = predict(find_format(format)->format, addends, count, {.order = order});
-      to.push_back(std::move(one));
-    }
-  }
-
   const Asked& asked_;
   std::map<Key, std::vector<Facts>> facts_;
   std::map<Key, Sample> samples_;  ///< where predictions are asked for
 };
 
+/// What is predicted of the sums of one log: all gradients together. In a model of ranks that are
+/// alike a ring is a chain.
+class Predictor {
+ public:
+  Predictor(const Asked& asked, const frames::Progress& progress)
+      : asked_(asked), progress_(progress) {}
+
+  void add(const std::string& log, Collector&& collector) {
+    for (auto& [of, sample] : collector.samples()) samples_.emplace_back(log, of.first, sample);
+  }
+  bool empty() const { return samples_.empty(); }
+
+  void finish(std::vector<Reduction>& to) {
+    std::vector<Reduction> all;
+    std::vector<const Sample*> of;
+    for (const auto& [log, over, sample] : samples_) {
+      for (const std::uint64_t count : asked_.counts) {
+        for (const auto& [format, order] : Ways(asked_, over).all) {
+          if (format == "binary32" && asked_.formats.size() > 1) continue;
+          Reduction& one = all.emplace_back();
+          one = {log, "", Sum::gradient, over, count, format, order, {}};
+          one.facts.elements = sample.of;
+          one.facts.additions = sample.of * (count - 1);
+          of.push_back(&sample);
+        }
+      }
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      predict_one(all, i, *of[i]);
+      if (progress_) progress_(i + 1, all.size());
+    }
+    std::ranges::copy_if(all, std::back_inserter(to),
+                         [](const Reduction& one) { return one.predicted.has_value(); });
+  }
+
+ private:
+  static void predict_one(std::vector<Reduction>& all, std::size_t at, const Sample& sample) {
+    Reduction& one = all[at];
+    const Order order = one.order == Order::ring ? Order::sequential : one.order;
+    for (std::size_t i = 0; i < at; ++i) {
+      const Reduction& known = all[i];
+      const bool same = std::tie(known.log, known.over, known.count, known.format, known.order) ==
+                        std::tie(one.log, one.over, one.count, one.format, order);
+      if (same) {
+        one.predicted = known.predicted;
+        return;
+      }
+    }
+    const std::vector<std::span<const float>> addends(sample.addends.begin(), sample.addends.end());
+    try {
+      one.predicted =
+          predict(find_format(one.format)->format, addends, one.count, {.order = order});
+    } catch (const std::invalid_argument&) {
+      // No element is finite on all ranks: there is nothing to predict from.
+    }
+  }
+
+  const Asked& asked_;
+  const frames::Progress& progress_;
+  std::vector<std::tuple<std::string, Over, Sample>> samples_;
+};
+
+/// As it was asked, in the format that the analysis is about where none was named.
+Asked with_formats(Asked asked, const underflow::Target& target) {
+  if (asked.formats.empty() && halfscope::reduction::can_accumulate(target.format)) {
+    asked.formats = {target.name};
+  }
+  return asked;
+}
+
 }  // namespace
 
 std::vector<Reduction> reductions(underflow::Analysis& analysis, const frames::Selection& selection,
-                                  const Asked& asked, const readers::Logs& opened,
-                                  const frames::Progress& progress) {
+                                  const Asked& given, const readers::Logs& opened,
+                                  const frames::Progress& progress,
+                                  const frames::Progress& predicting) {
   std::vector<Reduction> found;
+  const Asked asked = with_formats(given, analysis.target);
+  Predictor predictor(asked, predicting);
   const bool of_elements = std::ranges::find(asked.over, Over::elements) != asked.over.end();
   for (const underflow::LogFindings& log : analysis.logs) {
     const readers::Log& source = opened.at(log.source);
-    const ElementTerms elements(log);
+    const ElementTerms elements(log, asked.gradient_norms);
     Collector collector(asked);
     const auto take = [&](const Terms& terms) { collector.take(terms); };
     const auto of_step = [&](std::span<const frames::WholeStep> ranks) {
@@ -215,13 +272,15 @@ std::vector<Reduction> reductions(underflow::Analysis& analysis, const frames::S
     };
     readers::for_each_whole_step_of_ranks(source, selection, of_step, analysis.notes, progress);
     collector.finish(log.name, found);
-    if (!asked.counts.empty() && !collector.predicts()) {
-      analysis.notes.push_back(fmt::format(
-          "{}: has no sums of {} addends or more, which predictions need; record more ranks or "
-          "microbatches",
-          log::printable(log.name), kFewestRanks));
-    }
+    predictor.add(log.name, std::move(collector));
   }
+  if (!asked.counts.empty() && predictor.empty()) {
+    analysis.notes.push_back(fmt::format(
+        "{}: has no sums of {} addends or more, which predictions need; record more ranks or "
+        "microbatches",
+        log::printable(analysis.logs.front().name), kFewestRanks));
+  }
+  predictor.finish(found);
   return found;
 }
 

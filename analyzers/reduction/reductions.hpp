@@ -48,12 +48,17 @@ inline constexpr std::array<std::string_view, 3> kAccumulators = {"binary16", "b
 
 /// From this relative L2 error on a sum needs FP32: 1 %, some five roundings of a bfloat16 value.
 inline constexpr double kHarmfulError = 0.01;
+/// From this one on it stalls: a tenth is missing.
+inline constexpr double kStalledError = 0.1;
 
 struct Asked {
   std::vector<Over> over = {kOver.begin(), kOver.end()};
+  /// Empty: the format that is asked about, if sums can be computed in it.
   std::vector<std::string_view> formats = {kAccumulators.begin(), kAccumulators.end()};
   std::vector<Order> orders = {Order::sequential, Order::ring, Order::tree, Order::pairwise};
-  std::vector<std::uint64_t> counts = {};  ///< of ranks or microbatches: predicted
+  bool gradient_norms = true;  ///< long sums, which take long
+  /// Of ranks or microbatches: predicted, in the narrow formats of several.
+  std::vector<std::uint64_t> counts = {};
 };
 
 /// One kind of sum of one tensor, over all steps at which the tensor was saved in full.
@@ -73,9 +78,11 @@ struct Reduction {
   bool is_harmful() const;
 };
 
-/// Reads the whole tensors of the logs. Throws log::BadInput.
+/// Reads the whole tensors of the logs. predicting: how far predictions are, which follow. Throws
+/// log::BadInput.
 std::vector<Reduction> reductions(underflow::Analysis& analysis, const frames::Selection& selection,
                                   const Asked& asked, const readers::Logs& opened,
-                                  const frames::Progress& progress);
+                                  const frames::Progress& progress,
+                                  const frames::Progress& predicting);
 
 }  // namespace halfscope::analyzers::reduction

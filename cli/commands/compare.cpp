@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <memory>
+#include <stdexcept>
 
 #include "cli/commands/commands.hpp"
 #include "cli/gates/gate.hpp"
@@ -15,6 +16,7 @@
 #include "cli/options/output.hpp"
 #include "cli/options/progress.hpp"
 #include "cli/terminal/text_compare.hpp"
+#include "reports/answer/order_words.hpp"
 #include "reports/export/json.hpp"
 #include "reports/page/compare_page.hpp"
 #include "reports/page/page.hpp"
@@ -27,9 +29,18 @@ using analyzers::compare::Comparison;
 using analyzers::frames::Selection;
 
 struct Options : options::LogOptions {
-  std::string json, out, title, junit;
+  std::string json, out, title, junit, sums;
   std::vector<std::string> fail_if;
 };
+
+std::optional<analyzers::compare::OrderAsked> sums_of(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  try {
+    return reports::answer::order_called(text);
+  } catch (const std::invalid_argument& e) {
+    throw options::BadUsage(fmt::format("--sums: {}", e.what()));
+  }
+}
 
 /// "S" for both runs, or "S,T": S for the first, T for the second.
 Both<std::string> recorded_scales(const std::string& text) {
@@ -54,8 +65,9 @@ Comparison run_comparison(const Options& options) {
   options::open_standard_input(options.logs);
   options::Progress bar("reading");
   const auto progress = [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); };
-  Comparison comparison = analyzers::compare::compare_logs(
-      options.logs[0], options.logs[1], options::target_of(options), selections, progress);
+  Comparison comparison = analyzers::compare::compare_logs(options.logs[0], options.logs[1],
+                                                           options::target_of(options), selections,
+                                                           sums_of(options.sums), progress);
   bar.clear();
   for (const std::string& note : comparison.notes) fmt::print(stderr, "halfscope: {}\n", note);
   return comparison;
@@ -63,6 +75,7 @@ Comparison run_comparison(const Options& options) {
 
 int run(const Options& options) {
   options::require_own_files({options.json, options.out, options.junit}, options);
+  sums_of(options.sums);  // before the logs are read
   gates::require_junit_sense(options.junit, options.fail_if);
   if (options.out.ends_with(".md") || options.out.ends_with(".markdown")) {
     throw options::BadUsage(
@@ -114,6 +127,11 @@ void add_compare(options::Parser& parser) {
       .help(
           "loss scale that the recorded values carry, if the logs do not say: first of A, then of "
           "B");
+  command
+      .option("--sums", options->sums,
+              "the elements of both runs are the same sums of K addends in format F, added in "
+              "different orders: is each difference rounding, or a bug?")
+      .type("length=K,format=F[,magnitudes=TENSOR]");
   command.option("--json", options->json, "write all numbers as JSON; - for stdout").type("FILE");
   command.option("--out", options->out, "write a page with charts and all tensors").type("FILE");
   command.option("--title", options->title, "title of the page").type("T");

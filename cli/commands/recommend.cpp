@@ -101,7 +101,7 @@ void add_recommend(options::Parser& parser) {
   options::Command command =
       parser.add("recommend", "The loss scale to use, the line to paste, and why");
   const auto options = std::make_shared<Options>();
-  options->passes = analyzers::kRecommendPasses;
+  options->passes = analyzers::recommend_passes();
   options::add_logs(command, *options);
   options::add_format(command, *options, options::FormatDefault::of_run);
   options::add_steps_and_tensors(command, *options);

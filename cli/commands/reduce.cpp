@@ -2,10 +2,10 @@
 // `halfscope reduce`: what sums lose where their accumulator has few bits.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -16,7 +16,6 @@
 #include "cli/options/output.hpp"
 #include "cli/terminal/text_section.hpp"
 #include "halfscope/log/error.hpp"
-#include "halfscope/number/format_names.hpp"
 #include "reports/answer/reduction_words.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_reductions.hpp"
@@ -33,66 +32,30 @@ struct ReduceOptions : options::LogOptions {
   std::vector<std::string> counts;
 };
 
-std::uint64_t parse_count(const std::string& text) {
-  constexpr std::uint64_t kMost = 1'000'000;
-  std::uint64_t count = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, count);
-  if (error == std::errc() && stop == end && count >= 2 && count <= kMost) return count;
-  throw BadUsage(fmt::format("--count: found '{}', expected a whole number from 2 to {}",
-                             printable(text), kMost));
-}
-
-std::string_view accumulator_called(const std::string& name) {
-  const NamedFormat* const format = format_called(name);
-  const bool known = format != nullptr && halfscope::reduction::can_accumulate(format->format);
-  if (known) return format->name;
-  throw BadUsage(
-      fmt::format("--format: found '{}', expected binary16, bfloat16, binary32, tf32 or "
-                  "e5m2",
-                  printable(name)));
-}
-
 sums::Asked asked_of(const ReduceOptions& options) {
-  sums::Asked asked;
-  if (!options.over.empty()) {
-    std::erase_if(asked.over, [&](sums::Over over) { return name_of(over) != options.over; });
+  std::vector<std::uint64_t> counts;
+  for (const std::string& text : options.counts) {
+    const char* const end = text.data() + text.size();
+    std::uint64_t& count = counts.emplace_back();
+    const auto [stop, error] = std::from_chars(text.data(), end, count);
+    if (error == std::errc() && stop == end) continue;
+    throw BadUsage(fmt::format("--count: found '{}', expected a whole number", printable(text)));
   }
-  if (!options.accumulator.empty()) asked.formats = {accumulator_called(options.accumulator)};
-  if (!options.order.empty()) {
-    asked.orders = {halfscope::reduction::find_order(options.order)->order};
+  try {
+    return reports::answer::sums_called(options.over, options.accumulator, options.order, counts);
+  } catch (const std::invalid_argument& e) {
+    throw BadUsage(fmt::format("--{}", e.what()));
   }
-  for (const std::string& count : options.counts) asked.counts.push_back(parse_count(count));
-  return asked;
-}
-
-void require_sense(const ReduceOptions& options) {
-  if (options.over == "elements" && !options.counts.empty()) {
-    throw BadUsage("reduce: --count is a number of ranks or microbatches; remove --over elements");
-  }
-  if (options.order == "ring" && !options.over.empty() && options.over != "ranks") {
-    throw BadUsage("reduce: a ring is of ranks; use --order sequential, tree or pairwise");
-  }
-}
-
-[[noreturn]] void refuse_nothing(const ReduceOptions& options) {
-  const char* const what = options.over.empty() ? "nothing that is added up"
-                           : options.over == "elements"
-                               ? "no full tensor whose elements a layer adds up"
-                               : "no full gradients from before the sum over";
-  throw log::BadInput(fmt::format(
-      "{}: has {}{}{}; record with local_gradients=True and sample_every=N (docs/recording.md)",
-      printable(options.logs.front()), what, options.over == "elements" ? "" : " ",
-      options.over == "elements" || options.over.empty() ? "" : options.over));
 }
 
 int run(ReduceOptions options) {
-  require_sense(options);
   options.passes.reductions = asked_of(options);
   options.passes.needs_tensors = true;
   options::require_own_files({options.json}, options);
   const analyzers::Findings found = options::run_analysis(options);
-  if (found.reductions.empty()) refuse_nothing(options);
+  if (found.reductions.empty()) {
+    throw log::BadInput(reports::answer::no_sums_text(options.logs.front(), options.over));
+  }
   if (!options.json.empty()) {
     options::write_output(
         options.json,

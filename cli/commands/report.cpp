@@ -41,8 +41,9 @@ int run(Options options) {
   options::require_own_files({options.out}, options);
   const bool markdown = is_markdown(options.out);
   if (!markdown) reports::page::require_charts();  // before the log is read
-  options.passes.updates = options.passes.what_if = options.passes.formats = true;
-  options.passes.sums = options.passes.series = true;
+  const double enough_db = options.passes.enough_db;
+  options.passes = analyzers::report_passes();
+  options.passes.enough_db = enough_db;
   analyzers::replay::PolicyOptions replay;
   for (const std::string& text : options.policies) {
     replay.policies.push_back(options::parse_policy(text));

@@ -27,6 +27,7 @@ std::string comparison_text(const analyzers::compare::Comparison& comparison) {
                     section_text(Section{"", said.values});
   if (!said.losses.empty()) out += section_text(Section{"", {said.losses}});
   for (const Section& run : said.operations) out += "\n" + section_text(run);
+  if (!said.sums.empty()) out += "\n" + section_text(said.sums);
   return out + "\n" + table_text(said.tensors);
 }
 

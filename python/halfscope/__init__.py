@@ -4,6 +4,7 @@
 binade_table(array)   one pass over an array; exact counts at every power-of-two scale
 analyze(logs)         Findings: what rounding does to every tensor
 recommend(logs)       Recommendation: the loss scale, and what it rests on
+reduce(log)           Reductions: what sums over ranks, microbatches and elements lose
 policies(log)         Policies: every framework's loss scaling, replayed
 compare(a, b)         Comparison: two runs tensor by tensor
 report(logs)          Report: everything on one page
@@ -19,17 +20,18 @@ Jupyter: docs/python.md.
 """
 
 from halfscope._halfscope import BadInput, BinadeTable, __version__
-from halfscope._logs import analyze, compare, policies, recommend, report
+from halfscope._logs import analyze, compare, policies, recommend, reduce, report
 from halfscope._tables import binade_table
 
 # Imported when they are first asked for: a script that counts arrays needs none of them.
 _LATER = {"Comparison": "_results", "Counts": "_count", "Findings": "_results", "Policies": "_results",
-          "PolicyTrace": "_results", "Recommendation": "_results", "Report": "_results",
+          "PolicyTrace": "_results", "Recommendation": "_results", "Reduction": "_results", "Reductions": "_results",
+          "Report": "_results",
           "arrays": None, "count": "_count", "distributed": None}
 
 __all__ = ["BadInput", "BinadeTable", "Comparison", "Counts", "Findings", "Policies", "PolicyTrace",
-           "Recommendation", "Report", "__version__", "analyze", "arrays", "binade_table", "compare",
-           "count", "policies", "recommend", "report"]
+           "Recommendation", "Reduction", "Reductions", "Report", "__version__", "analyze", "arrays", "binade_table", "compare",
+           "count", "policies", "recommend", "reduce", "report"]
 
 
 def __getattr__(name):

@@ -1432,6 +1432,36 @@ class ComparisonFieldsScale(Record):
     b: list[list[int | float | None]]
 
 
+class OrderVerdict(Record):
+    """The field `by_tensor` of halfscope compare --json: docs/json.md."""
+
+    __slots__ = ()
+    name: str
+    steps: list[int]
+    verdict: Literal['within', 'above', 'cannot tell']
+    elements: int
+    within: int
+    between: int
+    above: int
+    nonfinite: int
+    worst: int
+    worst_ratio: float | None
+    magnitudes_missing: bool | None
+
+
+class ComparedSums(Record):
+    """The field `sums` of halfscope compare --json: docs/json.md."""
+
+    __slots__ = ()
+    length: int
+    format: str
+    magnitudes: str | None
+    by_tensor: list[OrderVerdict]
+    _nested = {
+        'by_tensor': OrderVerdict,
+    }
+
+
 class Format(Record):
     """The field `formats` of halfscope compare --json: docs/json.md."""
 
@@ -1523,12 +1553,14 @@ class ComparisonFields(Record):
     only_b: list[str]
     loss: Loss | None
     scales: ComparisonFieldsScale | None
+    sums: ComparedSums | None
     operations: ComparisonFieldsOperation | None
     _nested = {
         'summary': Summary,
         'tensors': ComparedTensor,
         'loss': Loss,
         'scales': ComparisonFieldsScale,
+        'sums': ComparedSums,
         'operations': ComparisonFieldsOperation,
     }
 
@@ -1647,3 +1679,27 @@ class PolicyTrace(Record):
         'tuned': Tuned,
         'replay': Replay,
     }
+
+
+class Reduction(Record):
+    """The fields of halfscope reduce --json: docs/json.md."""
+
+    __slots__ = ()
+    log: str
+    name: str
+    sum: Literal['gradient', 'bias_gradient', 'mean', 'variance', 'mean_square', 'softmax', 'gradient_norm']
+    over: Literal['ranks', 'microbatches', 'elements']
+    count: int
+    format: str
+    order: Literal['sequential', 'ring', 'tree', 'pairwise']
+    additions: int
+    lost: int | Bounds
+    lost_share: float | Bounds
+    relative_l2: float | None | list[float | None]
+    mean_error_ulp: float | None
+    mean_error_se: float | None
+    overflow: int | Bounds
+    predicted: bool
+    recorded: int | None
+    sums: int | None
+    nonfinite: int | None

@@ -208,11 +208,13 @@ def _texts(policies):
 
 
 def compare(a, b, *, format=None, loss_scale="own", recorded_scale=None, subnormals="keep",
-            steps=None, tensor=None, roles=None, read_as=None, ranks=None):
+            steps=None, tensor=None, roles=None, read_as=None, ranks=None, sums=None):
     """Compares two runs tensor by tensor: FP32 with FP16, before with after.
 
     Arguments as for analyze. format: by default bfloat16 if a run computed in it and neither run
     in FP16, else binary16. loss_scale: "own" counts the gradients of a step at that step's scale.
+    sums: "length=K,format=F[,magnitudes=TENSOR]": the elements are the same sums in other orders;
+    the field `sums` says whether they differ by rounding (docs/compare.md).
     Returns a Comparison, with the fields of `halfscope compare --json`. Raises BadInput, and
     ValueError or TypeError for an argument out of its range.
     """
@@ -222,8 +224,26 @@ def compare(a, b, *, format=None, loss_scale="own", recorded_scale=None, subnorm
     own = loss_scale == "own"
     (a, b), selection = _to_read([a, b], steps, tensor, roles, recorded_scale,
                                  1.0 if own else loss_scale, read_as=read_as, ranks=ranks)
-    found = _found(_halfscope.compare, a, b, format, subnormals, selection, own)
+    found = _found(_halfscope.compare, a, b, format, subnormals, selection, own, sums)
     return found.comparison(Comparison)._keep(found)
+
+
+def reduce(logs, *, over=None, format=None, order=None, counts=(), recorded_scale=None, steps=None,
+           tensor=None, roles=None, read_as=None, ranks=None):
+    """What sums lose in FP16 and BF16: over ranks, microbatches and the elements of tensors.
+
+    over: "ranks", "microbatches" or "elements"; by default all that the log has. format: that of
+    the accumulator; by default binary16, bfloat16 and binary32. order: "sequential", "ring", "tree"
+    or "pairwise"; by default each. counts: numbers of ranks or microbatches to predict. Other
+    arguments as for analyze. Returns Reductions, a list of Reduction, with the fields of `halfscope
+    reduce --json`. Raises BadInput, and ValueError or TypeError for an argument out of its range.
+    """
+    from halfscope._results import Reduction, Reductions
+
+    logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, read_as=read_as, ranks=ranks)
+    found, text = _found(_halfscope.reduce, logs, selection, over or "", format or "", order or "",
+                         list(counts), Reduction)
+    return Reductions(found, text)
 
 
 def policies(log=None, *, amax=None, policies=(), assume_constant_between=False, framework=None,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from halfscope import _frames
 from halfscope._fields import (BlockFit, ByScale, ComparisonFields, Finding, FindingsFields, FormatFit,
-                               PerStep, PolicyTrace, RecommendationFields)
+                               PerStep, PolicyTrace, RecommendationFields, Reduction)
 from halfscope._records import Record
 from halfscope._result import Result, named, record_tables, row_class
 
@@ -157,6 +157,23 @@ class Comparison(Result, ComparisonFields):
     def save_html(self, path, title=None):
         """Writes the page of `halfscope compare A B --out`: one file that needs no network."""
         self._judged().write_page(title or "Two runs compared", os.fspath(path))
+
+
+class Reductions(list):
+    """Sums, a Reduction each: docs/json.md, reduce. str(): what they lose, in sentences."""
+
+    def __init__(self, found, text):
+        super().__init__(found)
+        self._text = text
+
+    def __str__(self):
+        return self._text
+
+    def to_pandas(self):
+        """A row each."""
+        import pandas
+
+        return pandas.DataFrame(self)
 
 
 class Policies(Result, list):

@@ -8,16 +8,23 @@
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "analyzers/compare/compare.hpp"
 #include "analyzers/replay/policy_study.hpp"
 #include "analyzers/study.hpp"
 #include "bindings.hpp"
+#include "halfscope/log/error.hpp"
 #include "reading.hpp"
+#include "reports/answer/marks.hpp"
+#include "reports/answer/order_words.hpp"
 #include "reports/answer/policy_names.hpp"
 #include "reports/answer/policy_words.hpp"
+#include "reports/answer/reduction_words.hpp"
+#include "reports/export/json_reductions.hpp"
 #include "results.hpp"
+#include "values.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -118,7 +125,7 @@ WithNotes<Judged> recommend_for_logs(const Paths& logs,
   nb::gil_scoped_release release;
   return judged(
       analyzers::recommendation(
-          analyzers::analyze(logs, target, selection, analyzers::kRecommendPasses, every_phase),
+          analyzers::analyze(logs, target, selection, analyzers::recommend_passes(), every_phase),
           selection, options_of(headroom_bits, target_underflow)),
       true);
 }
@@ -135,9 +142,8 @@ WithNotes<Judged> report_on_logs(const Paths& logs, const analyzers::frames::Sel
     replay.policies.push_back(reports::answer::policy_called(text));
   }
   nb::gil_scoped_release release;
-  const analyzers::Passes passes = {
-      .updates = true, .what_if = true, .formats = true, .sums = true, .series = true};
-  return judged(analyzers::study(analyzers::analyze(logs, target, selection, passes, every_phase),
+  return judged(analyzers::study(analyzers::analyze(logs, target, selection,
+                                                    analyzers::report_passes(), every_phase),
                                  selection, options_of(headroom_bits, target_underflow), replay),
                 true);
 }
@@ -146,14 +152,44 @@ WithNotes<Judged> report_on_logs(const Paths& logs, const analyzers::frames::Sel
 WithNotes<Compared> compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
                                  const std::optional<std::string>& format,
                                  const std::string& subnormals,
-                                 analyzers::frames::Selection selection, bool own_scale) {
+                                 analyzers::frames::Selection selection, bool own_scale,
+                                 const std::optional<std::string>& sums) {
   const analyzers::underflow::Target target = target_or_own(format, subnormals);
+  std::optional<analyzers::compare::OrderAsked> asked;
+  if (sums) asked = reports::answer::order_called(*sums);
   nb::gil_scoped_release release;
   selection.at_run_scale = own_scale;
-  analyzers::compare::Comparison found =
-      analyzers::compare::compare_logs(a, b, target, {selection, selection}, interruptible());
+  analyzers::compare::Comparison found = analyzers::compare::compare_logs(
+      a, b, target, {selection, selection}, asked, interruptible());
   std::vector<std::string> notes = in_python(found.notes);
   return {Compared(std::move(found)), std::move(notes)};
+}
+
+/// The sums, as objects of `type`, the sentences on them, and notes. Refuses as the command does.
+nb::tuple reduce_logs(const Paths& logs, const analyzers::frames::Selection& selection,
+                      const std::string& over, const std::string& format, const std::string& order,
+                      const std::vector<std::uint64_t>& counts, nb::handle type) {
+  analyzers::Findings found;
+  std::string text;
+  {
+    const nb::gil_scoped_release release;
+    const analyzers::Passes passes = {
+        .needs_tensors = true,
+        .reductions = reports::answer::sums_called(over, format, order, counts)};
+    found = analyzers::analyze(logs, {}, selection, passes, every_phase);
+    if (found.reductions.empty()) {
+      throw log::BadInput(reports::answer::no_sums_text(logs.front().string(), over));
+    }
+    for (const std::string& said : reports::answer::reduction_sentences(found.reductions)) {
+      text += (text.empty() ? "" : "\n") + reports::answer::plain(said);
+    }
+  }
+  ToPython convert;
+  nb::list all;
+  for (const auto& one : reports::exports::reductions_json(found.reductions)) {
+    all.append(convert(one, type));
+  }
+  return nb::make_tuple(nb::make_tuple(all, text), in_python(found.analysis.notes));
 }
 
 analyzers::replay::StepSeries series_of(const std::vector<double>& magnitudes) {
@@ -254,10 +290,12 @@ void bind_logs(nb::module_& module) {
           },
           nb::kw_only(), "policies"_a, "assume_constant"_a, "framework"_a, "headroom_bits"_a,
           "target_underflow"_a);
+  module.def("reduce", &reduce_logs, "logs"_a, "selection"_a, "over"_a, "format"_a, "order"_a,
+             "counts"_a, "type"_a);
   module.def("policies", &replay_log, "log"_a, "selection"_a, "replay"_a);
   module.def("policies_of", &replay_magnitudes, "magnitudes"_a, "replay"_a);
   module.def("compare", &compare_logs, "a"_a, "b"_a, "format"_a, "subnormals"_a, "selection"_a,
-             "own_scale"_a);
+             "own_scale"_a, "sums"_a.none());
 }
 
 }  // namespace halfscope::python

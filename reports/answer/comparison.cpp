@@ -9,6 +9,7 @@
 #include "reports/answer/compare_words.hpp"
 #include "reports/answer/marks.hpp"
 #include "reports/answer/operation_words.hpp"
+#include "reports/answer/order_words.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
@@ -97,6 +98,7 @@ ComparisonAnswer comparison_answer(const Comparison& c) {
   out.facts = facts_table(c);
   out.values = values_of(c);
   out.losses = parting_text(c);
+  out.sums = order_section(c);
   if (c.operations.a) out.operations.push_back(operations_section(*c.operations.a, "A"));
   if (c.operations.b) out.operations.push_back(operations_section(*c.operations.b, "B"));
   out.tensors = tensors_table(c);

@@ -18,6 +18,7 @@ struct ComparisonAnswer {
   Table facts;                       ///< rows of a name, A's value and B's
   std::vector<std::string> values;   ///< what both runs have, and what became of it in B
   std::string losses;                ///< how long the losses stay together; may be empty
+  Section sums;                      ///< whether they differ by rounding; empty: not asked
   std::vector<Section> operations;   ///< against their emulation, a section a run that has them
   Table tensors;                     ///< worst first, in the order of the comparison
 };

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analyzers/recommend/recommend.hpp"
+#include "reports/answer/reduction_words.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
@@ -49,6 +50,13 @@ std::string why_text(const KeepInFp32& keep, const analyzers::recommend::Recomme
           "autocast runs a softmax or cross entropy after it in FP32: cast neither by hand; the "
           "last activation reaches {:.3g}, and e^{:.3g} is {}",
           found, found, beyond);
+    case Why::sum_overflows:
+      return fmt::format("its {}, a sum of {} addends, overflows {} times", sum_name(*keep.sum),
+                         count_text(keep.addends),
+                         count_text(static_cast<std::uint64_t>(keep.found)));
+    case Why::sum_stalls:
+      return fmt::format("its {}, a sum of {} addends one after the other, stalls: the error is {}",
+                         sum_name(*keep.sum), count_text(keep.addends), share_text(keep.found));
     case Why::half_loss:
     case Why::autocast_loss:
       return fmt::format(

@@ -13,6 +13,7 @@
 #include "reports/answer/policy_words.hpp"
 #include "reports/answer/quantised_words.hpp"
 #include "reports/answer/ranks_words.hpp"
+#include "reports/answer/reduction_words.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/tensor_words.hpp"
 #include "reports/answer/timeline_words.hpp"
@@ -80,6 +81,7 @@ std::vector<Section> evidence_sections(const analyzers::Study& study) {
   add(out, table_section(headroom_table(study)));
   for (const auto& replayed : study.policies) add(out, policies_section(replayed));
   add(out, formats_section(study));
+  add(out, reduction_section(study.reductions));
   return out;
 }
 

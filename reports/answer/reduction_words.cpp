@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <iterator>
 #include <map>
+#include <stdexcept>
 #include <tuple>
 
+#include "halfscope/log/error.hpp"
+#include "halfscope/number/format_names.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/marks.hpp"
 #include "reports/answer/text.hpp"
@@ -22,6 +25,11 @@ namespace {
 
 constexpr std::size_t kShown = 10;  ///< rows of the table
 constexpr std::size_t kNamed = 3;
+
+[[noreturn]] void refuse(const char* what, const std::string& found, const char* wanted) {
+  throw std::invalid_argument(
+      fmt::format("{}: found '{}', expected {}", what, log::printable(found), wanted));
+}
 
 /// The larger end of a prediction.
 double error_of(const Reduction& one) {
@@ -39,19 +47,6 @@ std::string lost_text(const Reduction& one) {
   return share_range_text(one.predicted->lost.low, one.predicted->lost.high);
 }
 
-std::string_view sum_name(Sum sum) {
-  switch (sum) {
-    case Sum::gradient: return "gradient";
-    case Sum::bias_gradient: return "bias gradient";
-    case Sum::mean: return "mean";
-    case Sum::variance: return "variance";
-    case Sum::mean_square: return "mean square";
-    case Sum::softmax: return "softmax denominator";
-    case Sum::gradient_norm: return "gradient norm";
-  }
-  return "";
-}
-
 std::string place_text(const Reduction& one) {
   return fmt::format("{} of {}", sum_name(one.sum), code(one.name));
 }
@@ -59,9 +54,9 @@ std::string place_text(const Reduction& one) {
 /// "BF16 all-reduce over 384 ranks loses 18 % of additions, error 2.7 %"
 std::string loss_text(const Reduction& one, const std::string& subject) {
   const bool predicted = one.predicted.has_value();
-  std::string text = fmt::format("{} {} {} of additions, error {}", subject,
-                                 predicted ? "would lose" : "loses", lost_text(one),
-                                 error_text(one));
+  std::string text =
+      fmt::format("{} {} {} of additions, error {}", subject, predicted ? "would lose" : "loses",
+                  lost_text(one), error_text(one));
   if (predicted) text += fmt::format(" (predicted from {})", one.predicted->recorded);
   if (!predicted && one.facts.overflow > 0) {
     text += fmt::format(", and {} of {} sums overflow", count_text(one.facts.overflow),
@@ -76,9 +71,9 @@ std::string sentence_of_gradients(const Reduction& one) {
       one.over == Over::ranks
           ? fmt::format("{} all-reduce over {} ranks", format, count_text(one.count))
           : fmt::format("{} accumulation of {} microbatches", format, count_text(one.count));
-  const char* const verdict = one.is_harmful() ? one.over == Over::ranks ? "reduce in FP32"
-                                                                         : "accumulate in FP32"
-                                               : "harmless";
+  const char* const verdict =
+      one.is_harmful() ? one.over == Over::ranks ? "reduce in FP32" : "accumulate in FP32"
+                       : "harmless";
   return fmt::format("{}: {}.", loss_text(one, subject), verdict);
 }
 
@@ -92,24 +87,25 @@ std::string sentence_of_elements(const Group& group) {
     if (one->is_harmful()) harmful.push_back(one);
   }
   if (harmful.empty()) {
-    return fmt::format("{} accumulators are harmless in the {} over elements: the largest error is "
-                       "{}, in the {}.",
-                       format, plural(group.size(), "kind") + " of sums",
-                       error_text(*group.front()), place_text(*group.front()));
+    return fmt::format(
+        "{} accumulators are harmless in all {} over elements: the largest error is "
+        "{}, in the {}.",
+        format, plural(group.size(), "sum"), error_text(*group.front()),
+        place_text(*group.front()));
   }
   std::vector<std::string> names;
   for (const Reduction* one : harmful) {
     const auto overflow = one->facts.overflow;
-    names.push_back(fmt::format(
-        "{} ({} addends, {})", place_text(*one), count_text(one->count),
-        overflow > 0 ? fmt::format("{} of {} overflow", count_text(overflow),
-                                   count_text(one->facts.elements))
-                     : "error " + error_text(*one)));
+    names.push_back(fmt::format("{} ({} addends, {})", place_text(*one), count_text(one->count),
+                                overflow > 0
+                                    ? fmt::format("{} of {} overflow", count_text(overflow),
+                                                  count_text(one->facts.elements))
+                                    : "error " + error_text(*one)));
   }
-  return fmt::format("{} accumulators are not enough for {} of {} over elements: {}. Keep them in "
-                     "FP32.",
-                     format, harmful.size(), plural(group.size(), "kind") + " of sums",
-                     listed(names, kNamed));
+  return fmt::format(
+      "{} accumulators are not enough for {} of {} over elements: {}. Keep them in "
+      "FP32.",
+      format, harmful.size(), plural(group.size(), "sum"), listed(names, kNamed));
 }
 
 bool is_worse(const Reduction* a, const Reduction* b) {
@@ -121,12 +117,12 @@ bool is_worse(const Reduction* a, const Reduction* b) {
 
 /// Of each sum the order with the largest error; the worst first.
 Group worst_orders(const std::vector<Reduction>& found) {
-  using Key = std::tuple<std::string, std::string, Sum, Over, std::uint64_t, std::string_view, bool>;
+  using Key =
+      std::tuple<std::string, std::string, Sum, Over, std::uint64_t, std::string_view, bool>;
   std::map<Key, const Reduction*> worst;
   for (const Reduction& one : found) {
-    const Key key{one.log,   one.name,   one.sum,
-                  one.over,  one.count,  one.format,
-                  one.predicted.has_value()};
+    const Key key{
+        one.log, one.name, one.sum, one.over, one.count, one.format, one.predicted.has_value()};
     const auto [at, added] = worst.emplace(key, &one);
     if (!added && is_worse(&one, at->second)) at->second = &one;
   }
@@ -185,22 +181,80 @@ PasteLines fp32_lines() {
   return {"Reduce gradients in FP32",
           "MixedPrecisionPolicy(reduce_dtype=torch.float32)   # PyTorch FSDP2\n"
           "--accumulate-allreduce-grads-in-fp32               # Megatron-LM\n"
-          "\"communication_data_type\": \"fp32\"                  # DeepSpeed's configuration\n"};
+          "\"communication_data_type\": \"fp32\"                  # DeepSpeed's configuration"};
 }
 
 }  // namespace
 
+analyzers::reduction::Asked sums_called(const std::string& over, const std::string& format,
+                                        const std::string& order,
+                                        const std::vector<std::uint64_t>& counts) {
+  constexpr std::uint64_t kMostCount = 1'000'000;
+  analyzers::reduction::Asked asked;
+  if (!over.empty()) {
+    std::erase_if(asked.over, [&](Over one) { return name_of(one) != over; });
+    if (asked.over.empty()) refuse("over", over, "ranks, microbatches or elements");
+  }
+  if (!format.empty()) {
+    const NamedFormat* const named = format_called(format);
+    const bool known = named != nullptr && halfscope::reduction::can_accumulate(named->format);
+    if (!known) refuse("format", format, "binary16, bfloat16, binary32, tf32 or e5m2");
+    asked.formats = {named->name};
+  }
+  if (!order.empty()) {
+    const auto* const named = halfscope::reduction::find_order(order);
+    if (named == nullptr) refuse("order", order, "sequential, ring, tree or pairwise");
+    const bool of_ranks = std::ranges::find(asked.over, Over::ranks) != asked.over.end();
+    if (order == "ring" && !of_ranks) refuse("order", order, "another order: a ring is of ranks");
+    asked.orders = {named->order};
+  }
+  for (const std::uint64_t count : counts) {
+    if (count >= 2 && count <= kMostCount) continue;
+    refuse("count", std::to_string(count), "a whole number from 2 to 1000000");
+  }
+  if (over == "elements" && !counts.empty()) {
+    refuse("count", std::to_string(counts.front()), "none: it is of ranks or microbatches");
+  }
+  asked.counts = counts;
+  return asked;
+}
+
+std::string no_sums_text(const std::string& log, const std::string& over) {
+  std::string what = "no full gradients from before the sum over " + over;
+  if (over.empty()) what = "no full tensors that are added up";
+  if (over == "elements") what = "no full tensor whose elements a layer adds up";
+  return fmt::format(
+      "{}: has {}; record with local_gradients=True and sample_every=N "
+      "(docs/recording.md)",
+      log::printable(log), what);
+}
+
+std::string_view sum_name(Sum sum) {
+  switch (sum) {
+    case Sum::gradient: return "gradient";
+    case Sum::bias_gradient: return "bias gradient";
+    case Sum::mean: return "mean";
+    case Sum::variance: return "variance";
+    case Sum::mean_square: return "mean square";
+    case Sum::softmax: return "softmax denominator";
+    case Sum::gradient_norm: return "gradient norm";
+  }
+  return "";
+}
+
 std::vector<std::string> reduction_sentences(const std::vector<Reduction>& found) {
   const Group worst = worst_orders(found);
-  const bool alone = std::ranges::all_of(
-      found, [](const Reduction& one) { return one.format == "binary32"; });
+  const bool alone =
+      std::ranges::all_of(found, [](const Reduction& one) { return one.format == "binary32"; });
+  Group gradients;
+  std::ranges::copy_if(worst, std::back_inserter(gradients), [&](const Reduction* one) {
+    return one->over != Over::elements && one->name.empty() && is_told(*one, alone);
+  });
+  std::ranges::stable_sort(gradients, {}, [](const Reduction* one) {
+    return std::tuple(one->log, one->over, one->format, one->count, one->predicted.has_value());
+  });
   std::vector<std::string> sentences;
-  for (const Over over : {Over::ranks, Over::microbatches}) {
-    for (const Reduction* one : worst) {
-      const bool whole = one->over == over && one->name.empty();
-      if (whole && is_told(*one, alone)) sentences.push_back(sentence_of_gradients(*one));
-    }
-  }
+  for (const Reduction* one : gradients) sentences.push_back(sentence_of_gradients(*one));
   std::map<std::string_view, Group> of_elements;
   for (const Reduction* one : worst) {
     if (one->over == Over::elements) of_elements[one->format].push_back(one);

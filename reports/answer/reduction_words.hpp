@@ -2,13 +2,26 @@
 // What sums in few bits lose: `halfscope reduce`, and a section of the report.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyzers/reduction/reductions.hpp"
 #include "reports/answer/section.hpp"
 
 namespace halfscope::reports::answer {
+
+/// What is asked for by these words, each of which may be empty. Throws std::invalid_argument
+/// saying what was found and what is wanted.
+analyzers::reduction::Asked sums_called(const std::string& over, const std::string& format,
+                                        const std::string& order,
+                                        const std::vector<std::uint64_t>& counts);
+/// That a log has none of them.
+std::string no_sums_text(const std::string& log, const std::string& over);
+
+/// "bias gradient"
+std::string_view sum_name(analyzers::reduction::Sum sum);
 
 /// One sentence a format for the sums over ranks, over microbatches and over elements: what is
 /// lost, and whether FP32 is needed. Of several orders the one with the largest error.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two runs side by side, as JSON. Fields: docs/compare.md; schema: docs/schema/compare.schema.json.
 #include "halfscope/version.hpp"
+#include "reports/answer/order_words.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
 
@@ -134,6 +135,29 @@ Json series_json(const std::vector<std::pair<std::int64_t, double>>& series) {
   return list;
 }
 
+Json orders_json(const compare::Comparison& c) {
+  const compare::OrderAsked& asked = *c.order_asked;
+  Json to = {{"length", asked.sums.length}, {"format", asked.format}};
+  if (!asked.magnitudes.empty()) to["magnitudes"] = asked.magnitudes;
+  to["by_tensor"] = Json::array();
+  for (const compare::ComparedOrder& one : c.orders) {
+    const auto& v = one.verdict;
+    Json tensor = {{"name", one.name},
+                   {"steps", one.steps},
+                   {"verdict", answer::name_of(v.verdict)},
+                   {"elements", v.elements},
+                   {"within", v.within},
+                   {"between", v.between},
+                   {"above", v.above},
+                   {"nonfinite", v.nonfinite},
+                   {"worst", v.worst},
+                   {"worst_ratio", number_json(v.worst_ratio)}};
+    if (v.magnitudes_missing) tensor["magnitudes_missing"] = true;
+    to["by_tensor"].push_back(std::move(tensor));
+  }
+  return to;
+}
+
 }  // namespace
 
 Json to_json(const compare::Comparison& c) {
@@ -158,6 +182,7 @@ Json to_json(const compare::Comparison& c) {
   if (!c.runs.a.scales.empty() || !c.runs.b.scales.empty()) {
     to["scales"] = {{"a", series_json(c.runs.a.scales)}, {"b", series_json(c.runs.b.scales)}};
   }
+  if (c.order_asked) to["sums"] = orders_json(c);
   if (c.operations.a) to["operations"]["a"] = operations_json(*c.operations.a);
   if (c.operations.b) to["operations"]["b"] = operations_json(*c.operations.b);
   return to;

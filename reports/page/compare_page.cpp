@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <utility>
 
 #include "reports/answer/comparison.hpp"
 #include "reports/answer/text.hpp"
@@ -13,6 +14,7 @@
 #include "reports/page/island.hpp"
 #include "reports/page/marked_html.hpp"
 #include "reports/page/page.hpp"
+#include "reports/page/section_html.hpp"
 #include "reports/page/template.hpp"
 
 namespace halfscope::reports::page {
@@ -64,6 +66,14 @@ std::string summary(const ComparisonAnswer& said) {
   std::string out = "<p class=\"answer\"><strong>" + marked_html(said.verdict) + "</strong>";
   for (const std::string& reason : said.reasons) out += " " + marked_html(reason);
   return out + "</p>\n" + tiles(said.facts) + list_html(said.values, "note");
+}
+
+std::string sums(const ComparisonAnswer& said) {
+  if (said.sums.empty()) return "";
+  answer::Section section = said.sums;
+  const std::string title = std::exchange(section.title, "");
+  return "<section id=\"sums\" aria-labelledby=\"h-sums\">\n<h2 id=\"h-sums\">" +
+         marked_html(title) + "</h2>\n" + section_html(section) + "</section>\n";
 }
 
 std::string operations(const ComparisonAnswer& said) {
@@ -151,7 +161,7 @@ Parts parts(const Comparison& c, std::string_view title) {
   return {{"title", answer::html_name(title)},
           {"about", about_html(said)},
           {"summary", summary(said)},
-          {"operations", operations(said)},
+          {"operations", sums(said) + operations(said)},
           {"loss", loss_section(c, said)},
           {"heading", marked_html(said.tensors.title)},
           {"lost", marked_html(said.tensors.note)},

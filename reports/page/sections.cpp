@@ -14,6 +14,7 @@
 #include "reports/answer/policies_section.hpp"
 #include "reports/answer/quantised_words.hpp"
 #include "reports/answer/ranks_words.hpp"
+#include "reports/answer/reduction_words.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"
 #include "reports/answer/updates_section.hpp"
@@ -28,6 +29,7 @@
 namespace halfscope::reports::page {
 
 using analyzers::Study;
+using analyzers::reduction::Reduction;
 using analyzers::underflow::Analysis;
 using answer::Evidence;
 
@@ -118,6 +120,16 @@ std::string quantised_section(const Study& study) {
   if (!quiet.empty()) maps += "<p class=\"note\">" + answer::quiet_text(quiet) + "</p>\n";
   return section(answer::name_of(Evidence::quantised), "Underflow in FP8",
                  answer::quantised_digest(study), maps + body, study.analysis.tensors().empty());
+}
+
+/// What sums lose in 16 bits.
+std::string sums_section(const Study& study) {
+  answer::Section sums = answer::reduction_section(study.reductions);
+  if (sums.empty()) return "";
+  const auto harmful = std::ranges::count_if(study.reductions, &Reduction::is_harmful);
+  sums.title.clear();  // the details element has it
+  return section(answer::name_of(Evidence::reductions), "Sums in 16 bits",
+                 harmful == 0 ? "none loses much" : "some need FP32", section_html(sums));
 }
 
 /// Of logs in which a rank differs from the others: for each kind of values a strip and a map.
@@ -237,6 +249,7 @@ Sections sections_of(const Study& study, const answer::Answer& answer) {
   add(Evidence::overflow, overflow_section(study));
   add(Evidence::policies, policies_section(study));
   add(Evidence::formats, formats_section(study));
+  add(Evidence::reductions, sums_section(study));
   add(Evidence::advice, advice_section(study, answer));
   return all;
 }

@@ -106,7 +106,7 @@ void answer(const std::filesystem::path& log) {
   target.by_default = true;
   try {
     const analyzers::Study study = analyzers::recommendation(
-        analyzers::analyze({log}, target, selection, analyzers::kRecommendPasses, {}), selection,
+        analyzers::analyze({log}, target, selection, analyzers::recommend_passes(), {}), selection,
         {});
     require(!study.analysis.logs.empty());
   } catch (const log::BadInput& refused) {
