@@ -33,11 +33,6 @@ std::vector<std::string> named(const Comparison& comparison, Verdict verdict) {
   return names;
 }
 
-std::string sentence(const std::vector<std::string>& names, const char* what) {
-  return fmt::format("{} {}: {}.", plural(names.size(), "tensor"), what,
-                     listed_code(names, kNamed));
-}
-
 /// What would decide more.
 std::string missing_text(const Comparison& comparison) {
   const OrderAsked& asked = *comparison.order_asked;
@@ -45,7 +40,8 @@ std::string missing_text(const Comparison& comparison) {
       comparison.orders, [](const ComparedOrder& one) { return one.verdict.magnitudes_missing; });
   if (missing) {
     return "Values may cancel, so the addends' magnitudes are needed: record their sums as a "
-           "tensor of the first log, and give it with `magnitudes=TENSOR`.";
+           "tensor of the first log, and give it with " +
+           code("magnitudes=TENSOR") + ".";
   }
   if (!asked.sums.few()) {
     return fmt::format(
@@ -109,11 +105,12 @@ Section order_section(const Comparison& comparison) {
                               count_text(asked.sums.length), people_say(asked.format));
   const auto add = [&](Verdict verdict, const char* what) {
     const std::vector<std::string> names = named(comparison, verdict);
-    if (!names.empty()) section.sentences.push_back(sentence(names, what));
+    if (names.empty()) return;
+    section.sentences.push_back(fmt::format("{}: {}.", what, listed_code(names, kNamed)));
   };
-  add(Verdict::above, "differ by more than any order of addition gives: this is no rounding");
-  add(Verdict::cannot_tell, "cannot be told");
-  add(Verdict::within, "differ by no more than random orders of addition give (1 in 10^6)");
+  add(Verdict::above, "No rounding, since no order of addition gives so large a difference");
+  add(Verdict::cannot_tell, "Perhaps rounding");
+  add(Verdict::within, "Rounding, since random orders give differences as large");
   if (const std::string missing = missing_text(comparison); !missing.empty()) {
     section.sentences.push_back(missing);
   }

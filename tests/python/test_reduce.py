@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+import halfscope
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_PROGRAM", ROOT / "build/halfscope"))
 SCHEMA = json.loads((ROOT / "docs/schema/reduce.schema.json").read_text())
@@ -240,7 +242,7 @@ def test_sums_of_layers_are_found_by_their_class(tmp_path):
 def test_what_is_refused(tmp_path):
     log = write_ranks(tmp_path / "run", np.ones((4, 8), np.float32))
     for options, said in ((("--format", "e4m3"), "--format: found 'e4m3', expected binary16"),
-                          (("--over", "elements", "--count", "8"), "--count is a number of ranks"),
+                          (("--over", "elements", "--count", "8"), "it is of ranks or microbatches"),
                           (("--over", "microbatches", "--order", "ring"), "a ring is of ranks"),
                           (("--count", "1"), "--count"), (("--over", "files"), "--over")):
         assert said in run("reduce", log, *options, expect=2)[1]
@@ -249,8 +251,33 @@ def test_what_is_refused(tmp_path):
     assert "no full tensor whose elements a layer adds up" in run(
         "reduce", log, "--over", "elements", expect=1)[1]
     run("count", log, "--out", tmp_path / "log.hst")
+    with pytest.raises(ValueError, match="order: found 'random', expected sequential"):
+        halfscope.reduce(log, order="random")
     assert "needs the tensors themselves; ask the log that was counted" in run(
         "reduce", tmp_path / "log.hst", expect=1)[1]
+
+
+def test_python_has_the_same(tmp_path):
+    log = write_ranks(tmp_path / "run", np.ones((4, 8), np.float32))
+    found = halfscope.reduce(str(log), format="fp16", order="tree")
+    assert [dict(one) for one in found] == reduce(log, "--format", "fp16", "--order", "tree")
+    assert (found[0].name, found[0].count, found[0].lost) == ("*", 4, 0)
+    assert str(found) == "FP16 all-reduce over 4 ranks loses 0 % of additions, error 0 %: harmless."
+
+
+def test_the_report_and_the_recommendation_have_them(tmp_path):
+    ones = np.ones((4096, 4), np.float16)
+    log = write_rank(tmp_path / "run", {"activation_grad/fc": ones, "weight_grad/fc.bias": np.ones(4, np.float16)},
+                     NETWORK)
+    keep = json.loads(run("recommend", log, "--json", "-")[0])["keep_in_fp32"]
+    assert [(k["name"], k["kind"], k["why"]) for k in keep] == [
+        ("activation_grad/fc", "reduction", "its bias gradient, a sum of 4,096 addends one after the other, "
+                                            "stalls: the error is 50.0 %")]
+    run("report", log, "--out", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert 'id="sums"' in page and "FP16 accumulators are not enough for 1 of" in page
+    run("report", log, "--out", tmp_path / "page.md")
+    assert "FP16 accumulators are not enough for 1 of" in (tmp_path / "page.md").read_text()
 
 
 def test_threads_and_parts_change_nothing(tmp_path):
