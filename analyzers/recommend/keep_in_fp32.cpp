@@ -110,12 +110,13 @@ Kind kind_of(reduction::Sum sum) {
   return Kind::reduction;
 }
 
-/// Sums over elements that overflow or stall one after the other: of a tensor the worst.
+/// Sums of layers that overflow or stall in 16 bits, one addend after the other.
 void find_sums(const Basis& basis, const Range& range, std::vector<KeepInFp32>& found) {
+  if (basis.analysis.target.format.width != 16) return;
   for (const reduction::Reduction& one : basis.reductions) {
-    const bool asked = one.over == reduction::Over::elements &&
-                       one.order == reduction::Order::sequential &&
-                       one.format == basis.analysis.target.name;
+    const bool asked =
+        one.over == reduction::Over::elements && one.sum != reduction::Sum::gradient_norm &&
+        one.order == reduction::Order::sequential && one.format == basis.analysis.target.name;
     const bool overflows = one.facts.overflow > 0;
     const double error = one.facts.relative_l2();
     if (!asked || (!overflows && error < reduction::kStalledError)) continue;

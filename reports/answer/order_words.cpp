@@ -21,6 +21,8 @@ using analyzers::compare::Comparison;
 using analyzers::compare::OrderAsked;
 using analyzers::reduction::Verdict;
 
+using halfscope::reduction::can_accumulate;
+
 namespace {
 
 constexpr std::size_t kNamed = 5;
@@ -86,7 +88,7 @@ OrderAsked order_called(const std::string& text) {
   if (text.size() <= kLongest && std::regex_match(text, parts, form)) {
     const NamedFormat* const format = format_called(parts[2].str());
     const std::uint64_t length = std::stoull(parts[1]);
-    const bool known = format != nullptr && reduction::can_accumulate(format->format);
+    const bool known = format != nullptr && can_accumulate(format->format);
     if (known && length >= 1 && length <= kMost) {
       return {{length, format->format}, std::string(format->name), parts[3].str()};
     }

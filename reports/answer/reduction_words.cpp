@@ -21,6 +21,9 @@ using analyzers::reduction::Over;
 using analyzers::reduction::Reduction;
 using analyzers::reduction::Sum;
 
+using halfscope::reduction::can_accumulate;
+using halfscope::reduction::find_order;
+
 namespace {
 
 constexpr std::size_t kShown = 10;  ///< rows of the table
@@ -197,12 +200,12 @@ analyzers::reduction::Asked sums_called(const std::string& over, const std::stri
   }
   if (!format.empty()) {
     const NamedFormat* const named = format_called(format);
-    const bool known = named != nullptr && halfscope::reduction::can_accumulate(named->format);
+    const bool known = named != nullptr && can_accumulate(named->format);
     if (!known) refuse("format", format, "binary16, bfloat16, binary32, tf32 or e5m2");
     asked.formats = {named->name};
   }
   if (!order.empty()) {
-    const auto* const named = halfscope::reduction::find_order(order);
+    const auto* const named = find_order(order);
     if (named == nullptr) refuse("order", order, "sequential, ring, tree or pairwise");
     const bool of_ranks = std::ranges::find(asked.over, Over::ranks) != asked.over.end();
     if (order == "ring" && !of_ranks) refuse("order", order, "another order: a ring is of ranks");
