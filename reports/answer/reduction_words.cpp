@@ -223,12 +223,18 @@ analyzers::reduction::Asked sums_called(const std::string& over, const std::stri
 }
 
 std::string no_sums_text(const std::string& log, const std::string& over) {
-  std::string what = "no full gradients from before the sum over " + over;
-  if (over.empty()) what = "no full tensors that are added up";
-  if (over == "elements") what = "no full tensor whose elements a layer adds up";
+  if (over == "elements") {
+    return fmt::format(
+        "{}: has no full tensor whose elements a layer adds up; record with sample_every=N "
+        "(docs/recording.md), so that the manifest has the network's text",
+        log::printable(log));
+  }
+  const std::string what = over.empty() ? "no full tensors that are added up"
+                                        : "no full gradients from before the sum over " + over;
   return fmt::format(
-      "{}: has {}; record with local_gradients=True and sample_every=N "
-      "(docs/recording.md)",
+      "{}: has {}; record with local_gradients=True and sample_every=N (docs/recording.md), and "
+      "give "
+      "the folder that all ranks are in",
       log::printable(log), what);
 }
 

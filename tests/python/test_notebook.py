@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 # Of PyTorch's sums, whose last bits depend on the processor: there sentences are compared, without
 # their numbers and without pictures.
-OF_PYTORCH = {"02-record-your-loop"}
+OF_PYTORCH = {"02-record-your-loop", "08-sums-in-16-bits"}
 
 with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(str(ROOT / "tools"))
