@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // `halfscope simulate`: trains a network under emulated precision, writing a run log.
 #include <fmt/format.h>
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <memory>
 #include <optional>
 
 #include "cli/commands/commands.hpp"
+#include "cli/commands/step_line.hpp"
 #include "cli/commands/step_times.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
@@ -100,8 +99,7 @@ void take_given(const Options& options, Settings& settings) {
         [&](const sim::backend::Precision& p) { return p.name == *options.precision; });
   }
   if (options.accumulate) {
-    settings.accumulation = *options.accumulate == "fp16" ? sim::backend::Accumulation::fp16
-                                                          : sim::backend::Accumulation::fp32;
+    settings.accumulation = *sim::backend::find_accumulation(*options.accumulate);
   }
   if (options.loss_scale) settings.policy = scaling_of(*options.loss_scale);
   if (options.optimizer) {
@@ -123,9 +121,39 @@ void take_given(const Options& options, Settings& settings) {
   settings.check_operations = options.check_operations;
   if (options.backend) {
     settings.cudnn = *options.backend == "cudnn" ||
-                     (*options.backend == "auto" && sim::backend::why_no_cudnn().empty());
+                     (*options.backend == "auto" && sim::backend::why_no_cudnn().empty() &&
+                      settings.accumulation.architecture == nullptr);
   }
   settings.threads = options.threads;
+}
+
+/// A Tensor Core that takes the tensors, and no GPU that adds by itself.
+void require_tensor_core(const Settings& settings) {
+  if (settings.accumulation.architecture == nullptr) return;
+  const std::string found = "simulate: --accumulate " + text_of(settings.accumulation);
+  if (settings.cudnn) {
+    throw BadUsage(found +
+                   " is emulated on the CPU, and --backend cudnn adds on the GPU; use "
+                   "--backend cpu");
+  }
+  if (settings.accumulation.unit_for(settings.precision.tensors)) return;
+  std::string known;
+  for (const sim::backend::Precision& p : sim::backend::kPrecisions) {
+    if (!settings.accumulation.unit_for(p.tensors)) continue;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", p.name);
+  }
+  throw BadUsage(
+      fmt::format("{}: {} has no Tensor Core for the tensors of --precision {}; use one "
+                  "of {}",
+                  found, settings.accumulation.architecture->name, settings.precision.name, known));
+}
+
+std::vector<std::string> accumulation_words() {
+  std::vector<std::string> words;
+  for (const sim::backend::Accumulation& one : sim::backend::accumulations()) {
+    words.push_back(text_of(one));
+  }
+  return words;
 }
 
 Settings settings_of(const Options& options) {
@@ -140,6 +168,7 @@ Settings settings_of(const Options& options) {
     settings.steps = settings.network->steps;
   }
   take_given(options, settings);
+  require_tensor_core(settings);
   if (!options.resume && !options.lr) settings.rule.learning_rate = default_rate(settings);
   return settings;
 }
@@ -216,40 +245,6 @@ class Interrupt {
   void (*before_)(int);
 };
 
-/// One line on stderr, where it is a terminal.
-class StepLine {
- public:
-  explicit StepLine(std::int64_t steps) : steps_(steps), terminal_(isatty(STDERR_FILENO) != 0) {}
-  ~StepLine() { clear(); }
-  StepLine(const StepLine&) = delete;
-  StepLine& operator=(const StepLine&) = delete;
-
-  void show(const sim::training::StepResult& step) {
-    const auto now = Clock::now();
-    ++done_;
-    if (!terminal_ || now - shown_ < std::chrono::milliseconds(200)) return;
-    shown_ = now;
-    visible_ = true;
-    const double seconds = std::max(1e-3, std::chrono::duration<double>(now - start_).count());
-    const double rate = static_cast<double>(done_) / seconds;
-    fmt::print(stderr,
-               "\r\x1b[Kstep {} of {}  loss {:.4g}  scale {:g}  {:.1f} steps/s  {:.0f} s left",
-               step.step + 1, steps_, step.loss, step.scale, rate,
-               static_cast<double>(steps_ - step.step - 1) / rate);
-    std::fflush(stderr);
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  void clear() const {
-    if (visible_) fmt::print(stderr, "\r\x1b[K");
-  }
-
-  std::int64_t steps_, done_ = 0;
-  bool terminal_, visible_ = false;
-  Clock::time_point start_ = Clock::now(), shown_ = start_;
-};
-
 void require_usage(const Options& options) {
   if (options.list) return;
   if (options.out.empty()) {
@@ -312,8 +307,9 @@ void add_training(Command& command, Options& options) {
       .one_of({"fp32", "fp16", "mixed", "bf16", "mixed-bf16"});
   command
       .option("--accumulate", options.accumulate,
-              "format in which products are summed (default: fp32)")
-      .one_of({"fp32", "fp16"});
+              "how products are summed: in a format, or bit for bit as the Tensor Cores of an "
+              "architecture do it, in FP32 (default: fp32)")
+      .one_of(accumulation_words());
   command
       .option("--loss-scale", options.loss_scale,
               "none, a number, or a policy with its settings (default: none; 'halfscope policies "

@@ -26,5 +26,6 @@ void bind_gathered(nanobind::module_& module);  ///< what a recorder keeps of a 
 void bind_torch_tensors(nanobind::module_& module);  ///< PyTorch's tensors, where they are
 void bind_device_count(nanobind::module_& module);   ///< those on a GPU, where built with CUDA
 void bind_emulate(nanobind::module_& module);        ///< rounding in place, loss scaling at work
+void bind_tensor_core(nanobind::module_& module);    ///< products of matrices
 
 }  // namespace halfscope::python

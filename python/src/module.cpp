@@ -69,4 +69,5 @@ NB_MODULE(_halfscope, module) {
   halfscope::python::bind_device_count(module);
 #endif
   halfscope::python::bind_emulate(module);
+  halfscope::python::bind_tensor_core(module);
 }

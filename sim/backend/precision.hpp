@@ -4,10 +4,13 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "halfscope/table/count/count.hpp"
+#include "halfscope/tensor_core/mma.hpp"
 
 namespace halfscope::sim::backend {
 
@@ -28,9 +31,27 @@ inline constexpr std::array kPrecisions = {
     Precision{"mixed-bf16", Dtype::bf16, true}};
 
 /// How the sum of a product of matrices is kept.
-enum class Accumulation : std::uint8_t {
-  fp32,  ///< binary32, one rounding at the end
-  fp16   ///< in sequence, every fused multiply-add rounded to the tensors' type
+struct Accumulation {
+  static const Accumulation fp32;  ///< binary32, one rounding at the end
+  /// In sequence, every fused multiply-add rounded to the tensors' type.
+  static const Accumulation fp16;
+
+  bool narrow = false;  ///< as fp16 says
+  /// Not null: one chain of its Tensor Core's steps, sums of binary32.
+  const tensor_core::Architecture* architecture = nullptr;
+
+  /// The architecture's unit for tensors of a type, if it has one.
+  std::optional<tensor_core::Unit> unit_for(Dtype tensors) const;
+
+  friend bool operator==(const Accumulation&, const Accumulation&) = default;
 };
+inline constexpr Accumulation Accumulation::fp32 = {};
+inline constexpr Accumulation Accumulation::fp16 = {.narrow = true};
+
+/// "fp32", "fp16", "tensor-core:hopper".
+std::string text_of(const Accumulation& accumulation);
+/// All there are; fp32 is the first.
+std::vector<Accumulation> accumulations();
+std::optional<Accumulation> find_accumulation(std::string_view text);
 
 }  // namespace halfscope::sim::backend

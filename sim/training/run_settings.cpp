@@ -46,7 +46,7 @@ json identity(const Settings& s) {
   json told = {{"network", s.network->name},
                {"data", s.data},
                {"precision", s.precision.name},
-               {"accumulate", s.accumulation == backend::Accumulation::fp16 ? "fp16" : "fp32"},
+               {"accumulate", text_of(s.accumulation)},
                {"loss_scale", s.policy ? policy::text_of(*s.policy) : "none"},
                {"optimizer", optimizer},
                {"batch", s.batch},
@@ -162,6 +162,12 @@ backend::Precision precision_of(const json& told, const std::filesystem::path& f
   return *mode;
 }
 
+backend::Accumulation accumulation_of(const json& told, const std::filesystem::path& folder) {
+  const auto known = backend::find_accumulation(get<std::string>(told, "accumulate", folder));
+  if (!known) not_ours(folder);
+  return *known;
+}
+
 std::optional<policy::Policy> policy_of(const json& told, const std::filesystem::path& folder) {
   const auto text = get<std::string>(told, "loss_scale", folder);
   if (text == "none") return std::nullopt;
@@ -253,9 +259,7 @@ Settings recorded_settings(const std::filesystem::path& folder) {
   settings.network = network_of(*told, folder);
   settings.data = get<std::string>(*told, "data", folder);
   settings.precision = precision_of(*told, folder);
-  if (get<std::string>(*told, "accumulate", folder) == "fp16") {
-    settings.accumulation = backend::Accumulation::fp16;
-  }
+  settings.accumulation = accumulation_of(*told, folder);
   settings.policy = policy_of(*told, folder);
   settings.rule = rule_of(get<json>(*told, "optimizer", folder), folder);
   settings.batch = get<std::int64_t>(*told, "batch", folder);

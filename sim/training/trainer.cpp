@@ -41,6 +41,10 @@ void require_sense(const Settings& s) {
           "the weight decay is a finite number, 0 or above");
   require(s.rule.learning_rate >= 0 && std::isfinite(s.rule.learning_rate),
           "the learning rate is a finite number, 0 or above");
+  if (s.accumulation.architecture == nullptr) return;
+  require(!s.cudnn, "a Tensor Core is emulated on the processor alone");
+  require(s.accumulation.unit_for(s.precision.tensors).has_value(),
+          "the architecture has no Tensor Core for tensors of this precision");
 }
 
 std::unique_ptr<backend::Backend> backend_of(const Settings& settings) {

@@ -97,6 +97,35 @@ def test_batch_normalization_does_not_part_replay_and_run(tmp_path):
     assert agrees(study), study
 
 
+@pytest.mark.parametrize("network, precision, core", [
+    ("lenet", "mixed", "hopper"), ("mlp", "fp16", "volta"), ("charlstm", "mixed-bf16", "ampere")])
+def test_a_run_with_a_tensor_cores_sums(tmp_path, network, precision, core):
+    """The same bytes on any number of threads and instructions, and others than with FP32 sums."""
+    accumulate = f"tensor-core:{core}"
+    arguments = ("--precision", precision, "--batch", 20, "--steps")
+    simulate(network, "--out", tmp_path / "fp32", *arguments, 6, "--accumulate", "fp32")
+    last = {}
+    for threads, target in ((1, ""), (2, ""), (2, "SCALAR")):
+        out = tmp_path / f"{threads} {target}"
+        environment = {**os.environ, **({"HALFSCOPE_TARGET": target} if target else {})}
+        subprocess.run([PROGRAM, "simulate", network, "--out", out, *map(str, arguments), "6",
+                        "--accumulate", accumulate, "--threads", str(threads)], env=environment, capture_output=True, check=True)
+        last[out] = (out / "checkpoint/step-000006.safetensors").read_bytes()
+        assert json.loads((out / "run.json").read_text())["simulation"]["accumulate"] == accumulate
+    assert len(set(last.values())) == 1
+    assert json.loads((tmp_path / "fp32/run.json").read_text())["simulation"]["accumulate"] == "fp32"
+    assert (tmp_path / "fp32/checkpoint/step-000006.safetensors").read_bytes() not in last.values()
+
+    text = simulate("--out", out, "--resume", "--steps", 8).stdout  # with its own accumulator
+    assert text.startswith(f"{network} in {precision}: 8 steps")
+    simulate(network, "--out", tmp_path / "straight", *arguments, 8, "--accumulate", accumulate)
+    ends = [(folder / "checkpoint/step-000008.safetensors").read_bytes()
+            for folder in (out, tmp_path / "straight")]
+    assert ends[0] == ends[1]
+    found = simulate("--out", out, "--resume", "--steps", 9, "--accumulate", "fp16", code=1).stderr
+    assert f'this run has accumulate "{accumulate}", and "fp16" was asked for' in found
+
+
 def test_resume_needs_no_settings_and_refuses_others(tmp_path):
     out = tmp_path / "run"
     arguments = ("--precision", "mixed", "--loss-scale", "torch", "--optimizer", "momentum")
@@ -189,6 +218,14 @@ def test_a_diverged_run_ends_with_a_message_and_a_log(tmp_path):
     (["mlp", "--out", "X", "--backend", "cudnn"], 3, "--backend cpu emulates the same network"),
     (["mlp", "--out", "X", "--check-operations"], 2, "add --backend cudnn"),
     (["mlp", "--out", "X", "--precision", "fp8"], 2, "fp32"),
+    (["mlp", "--out", "X", "--accumulate", "tensor-core:pascal"], 2, "tensor-core:hopper"),
+    (["mlp", "--out", "X", "--accumulate", "tensor-core:hopper"], 2,
+     "--accumulate tensor-core:hopper: hopper has no Tensor Core for the tensors of --precision fp32; "
+     "use one of fp16, mixed, bf16, mixed-bf16"),
+    (["mlp", "--out", "X", "--accumulate", "tensor-core:volta", "--precision", "mixed-bf16"], 2,
+     "volta has no Tensor Core for the tensors of --precision mixed-bf16; use one of fp16, mixed\n"),
+    (["mlp", "--out", "X", "--accumulate", "tensor-core:ada", "--precision", "fp16", "--backend", "cudnn"],
+     2, "tensor-core:ada is emulated on the CPU, and --backend cudnn adds on the GPU; use --backend cpu"),
     (["mlp", "--out", "X", "--loss-scale", "-4"], 2, "--loss-scale: found '-4', expected a positive"),
     (["mlp", "--out", "X", "--loss-scale", "inf"], 2, "--loss-scale: found 'inf', expected a positive"),
     (["mlp", "--out", "X", "--steps", "0"], 2, "--steps: found '0', expected a whole number, 1 or more"),

@@ -8,6 +8,7 @@ from halfscope.torch import names
 from halfscope.torch.arguments import require_kinds
 from halfscope.torch.emulate_checks import Known, require_model, require_optimizer
 from halfscope.torch.emulate_modules import Modules, is_rounded, wide_parameters
+from halfscope.torch.emulate_products import Products, tensor_core_of
 from halfscope.torch.emulate_rounding import PRECISIONS
 from halfscope.torch.emulate_scaling import EmulatedScale, EmulatedScaler, policy_of
 from halfscope.torch.emulate_weights import Weights
@@ -18,8 +19,8 @@ from halfscope.torch.storage import EmulatedStorage
 _emulated = {}  # id -> the parameters and optimizers that are under emulation now
 
 
-def emulate(model, optimizer, precision="mixed", loss_scale=None, *, log=None, every=1,
-            sample_every=None, keep_fp32=None, about=None):
+def emulate(model, optimizer, precision="mixed", loss_scale=None, *, accumulate="fp32", log=None,
+            every=1, sample_every=None, keep_fp32=None, about=None):
     """A context in which a training loop runs as if tensors were 16-bit: docs/simulate.md.
 
         with halfscope.torch.emulate(model, optimizer, loss_scale="torch", log="runs/x") as run:
@@ -30,20 +31,22 @@ def emulate(model, optimizer, precision="mixed", loss_scale=None, *, log=None, e
 
     precision    fp32, fp16, mixed, bf16 or mixed-bf16, as `halfscope simulate` has them
     loss_scale   None, a number, or a policy with settings: "torch,init_scale=65536"
+    accumulate   fp32: products are summed as PyTorch does it. tensor-core:ARCH: as the Tensor Cores
+                 of ARCH do it, bit for bit (volta, turing, ampere, ada, hopper or blackwell)
     log          folder of a run log, which is recorded then; it may not hold one already
     every, sample_every, about   as for Recorder
     keep_fp32    function of (path, module): whether this module's own parameters stay FP32, as
                  those of PyTorch's normalization layers do
     """
-    return Emulation(model, optimizer, precision, loss_scale, log=log, every=every,
-                     sample_every=sample_every, keep_fp32=keep_fp32, about=about)
+    return Emulation(model, optimizer, precision, loss_scale, accumulate=accumulate, log=log,
+                     every=every, sample_every=sample_every, keep_fp32=keep_fp32, about=about)
 
 
 class Emulation:
     """What emulate() returns."""
 
-    def __init__(self, model, optimizer, precision, loss_scale, *, log, every, sample_every,
-                 keep_fp32, about):
+    def __init__(self, model, optimizer, precision, loss_scale, *, accumulate, log, every,
+                 sample_every, keep_fp32, about):
         require_optimizer(optimizer)
         require_kinds(model, optimizer)
         if names.is_compiled(model):
@@ -51,21 +54,26 @@ class Emulation:
                             "be rounded on its way; give emulate() the model that is not compiled")
         if precision not in PRECISIONS:
             raise ValueError(f"precision: found {precision!r}, expected one of {', '.join(PRECISIONS)}")
+        core = tensor_core_of(accumulate, precision)
         self._model = names.unwrapped(model)
         require_model(self._model, optimizer)
         self._optimizer = optimizer
         chosen = PRECISIONS[precision]
         policy = policy_of(loss_scale)
-        self._weights = Weights(self._model, optimizer, chosen,
-                                wide_parameters(self._model, keep_fp32))
+        wide = wide_parameters(self._model, keep_fp32)
+        self._weights = Weights(self._model, optimizer, chosen, wide)
+        self._products = None if core is None else Products(
+            core, {name: p for name, p in self._model.named_parameters()
+                   if id(p) in wide and p.dim() > 1})
         self._modules = Modules(self._model, chosen.format, self._weights.before_forward,
                                 note=policy is not None)
         storage = EmulatedStorage(chosen, self._weights)
         self._scaler = EmulatedScaler(policy, self._modules, storage.bounds_scale)
         self._recorder = None
         if log is not None:
+            about = {"precision": precision, "accumulate": accumulate, **(about or {})}
             self._recorder = Recorder(self._model, optimizer, log, every, sample_every=sample_every,
-                                      modules=is_rounded, about={"precision": precision, **(about or {})})
+                                      modules=is_rounded, about=about)
             self._recorder.be_emulated(storage, EmulatedScale(self._scaler, optimizer))
         self._step_patch = None
         self._has_gradients = False  # that run.backward() made, since the last step
@@ -129,6 +137,8 @@ class Emulation:
                 self._recorder.start()
             self._step_patch = Patch(self._optimizer, "step", self._around_step)
             stack.callback(self._remove_step_patch)
+            if self._products is not None:
+                stack.enter_context(self._products.begun())
             self._scaler.update()
             self._has_gradients = False
             self._set_in_step(False)
@@ -166,7 +176,7 @@ class Emulation:
         self._known.require("optimizer.step()")
 
         def take_step():
-            with self._weights.updated():
+            with self._weights.updated(), self._optimizers_own():
                 return original(**kwargs)
 
         result = self._scaler.step(self._optimizer, take_step)
@@ -175,6 +185,9 @@ class Emulation:
         self.steps += 1
         self.skipped += self._scaler.action != "apply"
         return result
+
+    def _optimizers_own(self):
+        return contextlib.nullcontext() if self._products is None else self._products.paused()
 
     def _require_begun(self, what):
         if self._step_patch is None:

@@ -104,6 +104,36 @@ void CpuBackend::round(Tensor& tensor) const {
   });
 }
 
+Sums CpuBackend::sums_of(const Tensor& a, const Tensor& b, const Tensor& to) const {
+  if (accumulation_.architecture != nullptr) {
+    const auto unit = accumulation_.unit_for(a.dtype);
+    if (!unit || a.dtype != b.dtype) {
+      throw std::invalid_argument(fmt::format(
+          "sim: {} has no Tensor Core for {} and {}; expected two tensors of one 16-bit type that "
+          "it has",
+          accumulation_.architecture->name, name_of(a.dtype), name_of(b.dtype)));
+    }
+    const Format f = format_of(a.dtype);
+    return {.tensor_core = tensor_core::Gemm{.unit = *unit, .a = f, .b = f, .threads = 1}};
+  }
+  const bool narrow = accumulation_.narrow && a.dtype == to.dtype && b.dtype == to.dtype;
+  return {.narrow = narrow ? to.dtype : Dtype::f32};
+}
+
+void CpuBackend::accumulate(const Sums& sums, const ProductShape& shape, StridedAt a,
+                            MatrixAt<const float> b, MatrixAt<float> c) const {
+  if (sums.tensor_core) {
+    Sums all = sums;
+    all.tensor_core->threads = threads_->arena.max_concurrency();
+    return cpu::accumulate(all, shape, a, b, c);
+  }
+  parallel_parts(shape.rows, 4, [&](std::int64_t row, std::int64_t rows) {
+    cpu::accumulate(sums, {rows, shape.columns, shape.depth},
+                    {a.data + row * a.row, a.row, a.column}, b,
+                    {c.data + row * c.stride, c.stride});
+  });
+}
+
 std::string CpuBackend::describe() const {
   return fmt::format("cpu: {} AVX2, {}", kProcessor, eigen_version());  // sums as AVX2 has them
 }

@@ -12,6 +12,7 @@
 
 #include "sim/backend/backend.hpp"
 #include "sim/backend/cpu/memory.hpp"
+#include "sim/backend/cpu/store.hpp"
 
 namespace halfscope::sim::backend::cpu {
 
@@ -123,11 +124,13 @@ class CpuBackend final : public Backend {
   /// round_values() instead: one pass less over memory.
   void round(Tensor& tensor) const;
 
-  /// Whether sums of products into `to` are kept in its own narrow type.
-  bool narrow_sums(const Tensor& a, const Tensor& b, const Tensor& to) const {
-    return accumulation_ == Accumulation::fp16 && to.dtype != Dtype::f32 && a.dtype == to.dtype &&
-           b.dtype == to.dtype;
-  }
+  /// How sums of products of a and b into `to` are kept. Throws std::invalid_argument where the
+  /// Tensor Core that is asked for does not take such operands.
+  Sums sums_of(const Tensor& a, const Tensor& b, const Tensor& to) const;
+
+  /// accumulate() on the backend's threads.
+  void accumulate(const Sums& sums, const ProductShape& shape, StridedAt a, MatrixAt<const float> b,
+                  MatrixAt<float> c) const;
 
   struct Threads;
   Accumulation accumulation_;

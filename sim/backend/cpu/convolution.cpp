@@ -81,15 +81,14 @@ void CpuBackend::conv_forward(const Convolution& conv, const Tensor& x, const Te
   const float *in = data(x), *bias = bias_of(b, e.k);
   float* out = data(y);
   const std::vector<float> weights = transposed(data(w), e.k, depth);
-  const bool narrow = narrow_sums(x, w, y);
-  parallel_parts(e.n * e.p * e.q, windows_at_a_time(depth),
-                 [&](std::int64_t first, std::int64_t count) {
-                   float* rows = out + first * e.k;
-                   backend::cpu::multiply(narrow ? y.dtype : Dtype::f32, {count, e.k, depth},
-                                          rows_of(window, in, first, count), {weights.data(), e.k},
-                                          {rows, e.k});
-                   finish({rows, e.k}, count, e.k, bias, y.dtype);
-                 });
+  const Sums sums = sums_of(x, w, y);
+  parallel_parts(
+      e.n * e.p * e.q, windows_at_a_time(depth), [&](std::int64_t first, std::int64_t count) {
+        float* rows = out + first * e.k;
+        backend::cpu::multiply(sums, {count, e.k, depth}, rows_of(window, in, first, count),
+                               {weights.data(), e.k}, {rows, e.k});
+        finish({rows, e.k}, count, e.k, bias, y.dtype);
+      });
 }
 
 void CpuBackend::conv_data_gradient(const Convolution& conv, const Tensor& dy, const Tensor& w,
@@ -97,7 +96,7 @@ void CpuBackend::conv_data_gradient(const Convolution& conv, const Tensor& dy, c
   const ConvolutionExtents e = require_convolution(conv, dx.shape, w.shape, dy.shape);
   const float *in = data(dy), *weights = data(w);
   float* out = data(dx);
-  const Dtype sums = narrow_sums(dy, w, dx) ? dx.dtype : Dtype::f32;
+  const Sums sums = sums_of(dy, w, dx);
   if (conv.stride > conv.kernel) std::fill_n(out, dx.size(), 0.0f);  // pixels without taps
   for (std::int64_t phase = 0; phase < std::int64_t{conv.stride} * conv.stride; ++phase) {
     const Phase down(conv, e.h, phase / conv.stride), across(conv, e.w, phase % conv.stride);
@@ -125,17 +124,15 @@ void CpuBackend::conv_weight_gradient(const Convolution& conv, const Tensor& x, 
   const std::int64_t depth = window.depth(), all = e.n * e.p * e.q;
   const std::int64_t part = windows_at_a_time(depth);
   std::vector<float> sum(static_cast<std::size_t>(e.k * depth));
-  if (narrow_sums(x, dy, dw)) {  // one sequence over all windows; the rows of dw are the parts
+  if (const Sums sums = sums_of(x, dy, dw); !sums.plain()) {  // one sequence over all windows
     std::vector<float> gathered(static_cast<std::size_t>(part * depth));
     for (std::int64_t first = 0; first < all; first += part) {
       const std::int64_t count = std::min(part, all - first);
       parallel_parts(count, part / 16, [&](std::int64_t some, std::int64_t n) {
         gather(window, in, first + some, n, gathered.data() + some * depth);
       });
-      parallel_parts(e.k, 4, [&](std::int64_t k, std::int64_t n) {
-        accumulate_narrow(dw.dtype, {n, depth, count}, {gradients + first * e.k + k, 1, e.k},
-                          {gathered.data(), depth}, {sum.data() + k * depth, depth});
-      });
+      accumulate(sums, {e.k, depth, count}, {gradients + first * e.k, 1, e.k},
+                 {gathered.data(), depth}, {sum.data(), depth});
     }
   } else {
     sum_of_parts(all, part, sum, [&](std::int64_t first, std::int64_t count, float* to) {

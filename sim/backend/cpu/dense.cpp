@@ -17,16 +17,17 @@ void CpuBackend::dense_forward(const Tensor& x, const Tensor& w, const Tensor& b
   const DenseExtents e = require_dense(x.shape, w.shape, y.shape);
   const float *in = data(x), *weights = data(w), *bias = bias_of(b, e.k);
   float* out = data(y);
-  const bool narrow = narrow_sums(x, w, y);
-  const std::vector<float> turned = narrow ? transposed(weights, e.k, e.c) : std::vector<float>();
+  const Sums sums = sums_of(x, w, y);
+  if (!sums.plain()) {
+    const std::vector<float> turned = transposed(weights, e.k, e.c);
+    std::fill_n(out, y.size(), 0.0f);
+    accumulate(sums, {e.n, e.k, e.c}, {in, e.c, 1}, {turned.data(), e.k}, {out, e.k});
+  }
   parallel_tiles(e.n, e.k, kRows, kColumns, [&](const Tile& t) {
-    const ProductShape shape = {t.rows, t.columns, e.c};
-    const MatrixAt<const float> a = {in + t.row * e.c, e.c};
     const MatrixAt<float> c = {out + t.row * e.k + t.column, e.k};
-    if (narrow) {
-      backend::cpu::multiply(y.dtype, shape, a, {turned.data() + t.column, e.k}, c);
-    } else {
-      product_kernels().right_transposed(shape, a, {weights + t.column * e.c, e.c}, c);
+    if (sums.plain()) {
+      product_kernels().right_transposed({t.rows, t.columns, e.c}, {in + t.row * e.c, e.c},
+                                         {weights + t.column * e.c, e.c}, c);
     }
     finish(c, t.rows, t.columns, bias == nullptr ? nullptr : bias + t.column, y.dtype);
   });
@@ -36,11 +37,17 @@ void CpuBackend::dense_data_gradient(const Tensor& dy, const Tensor& w, Tensor& 
   const DenseExtents e = require_dense(dx.shape, w.shape, dy.shape);
   const float *in = data(dy), *weights = data(w);
   float* out = data(dx);
-  const Dtype sums = narrow_sums(dy, w, dx) ? dx.dtype : Dtype::f32;
+  const Sums sums = sums_of(dy, w, dx);
+  if (!sums.plain()) {
+    std::fill_n(out, dx.size(), 0.0f);
+    accumulate(sums, {e.n, e.c, e.k}, {in, e.k, 1}, {weights, e.c}, {out, e.c});
+  }
   parallel_tiles(e.n, e.c, kRows, kColumns, [&](const Tile& t) {
     const MatrixAt<float> c = {out + t.row * e.c + t.column, e.c};
-    backend::cpu::multiply(sums, {t.rows, t.columns, e.k}, {in + t.row * e.k, e.k},
-                           {weights + t.column, e.c}, c);
+    if (sums.plain()) {
+      product_kernels().plain({t.rows, t.columns, e.k}, {in + t.row * e.k, e.k},
+                              {weights + t.column, e.c}, c);
+    }
     finish(c, t.rows, t.columns, nullptr, dx.dtype);
   });
 }
@@ -49,17 +56,15 @@ void CpuBackend::dense_weight_gradient(const Tensor& x, const Tensor& dy, Tensor
   const DenseExtents e = require_dense(x.shape, dw.shape, dy.shape);
   const float *in = data(x), *gradients = data(dy);
   std::vector<float> sum(static_cast<std::size_t>(e.k * e.c));
-  const bool narrow = narrow_sums(x, dy, dw);
-  parallel_tiles(e.k, e.c, kRows, kColumns, [&](const Tile& t) {
-    const ProductShape shape = {t.rows, t.columns, e.n};
-    const MatrixAt<float> c = {sum.data() + t.row * e.c + t.column, e.c};
-    if (narrow) {
-      accumulate_narrow(dw.dtype, shape, {gradients + t.row, 1, e.k}, {in + t.column, e.c}, c);
-    } else {
-      product_kernels().add_left_transposed(shape, {gradients + t.row, e.k}, {in + t.column, e.c},
-                                            c);
-    }
-  });
+  if (const Sums sums = sums_of(x, dy, dw); !sums.plain()) {
+    accumulate(sums, {e.k, e.c, e.n}, {gradients, 1, e.k}, {in, e.c}, {sum.data(), e.c});
+  } else {
+    parallel_tiles(e.k, e.c, kRows, kColumns, [&](const Tile& t) {
+      product_kernels().add_left_transposed({t.rows, t.columns, e.n}, {gradients + t.row, e.k},
+                                            {in + t.column, e.c},
+                                            {sum.data() + t.row * e.c + t.column, e.c});
+    });
+  }
   store_gradient(sum, add, dw);
 }
 

@@ -7,13 +7,20 @@
 
 namespace halfscope::sim::backend::cpu {
 
-void multiply(Dtype sums, const ProductShape& shape, MatrixAt<const float> a,
+void accumulate(const Sums& sums, const ProductShape& shape, StridedAt a, MatrixAt<const float> b,
+                MatrixAt<float> c) {
+  if (!sums.tensor_core) return accumulate_narrow(sums.narrow, shape, a, b, c);
+  tensor_core::gemm(*sums.tensor_core, {shape.rows, shape.columns, shape.depth},
+                    {a.data, a.row, a.column}, {b.data, b.stride, 1}, {c.data, c.stride, 1});
+}
+
+void multiply(const Sums& sums, const ProductShape& shape, MatrixAt<const float> a,
               MatrixAt<const float> b, MatrixAt<float> c) {
-  if (sums == Dtype::f32) return product_kernels().plain(shape, a, b, c);
+  if (sums.plain()) return product_kernels().plain(shape, a, b, c);
   for (std::int64_t i = 0; i < shape.rows; ++i) {
     std::fill_n(c.data + i * c.stride, shape.columns, 0.0f);
   }
-  accumulate_narrow(sums, shape, {a.data, a.stride, 1}, b, c);
+  accumulate(sums, shape, {a.data, a.stride, 1}, b, c);
 }
 
 const float* bias_of(const Tensor& bias, std::int64_t count) {

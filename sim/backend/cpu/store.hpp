@@ -4,15 +4,30 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "halfscope/tensor_core/gemm.hpp"
 #include "sim/backend/cpu/memory.hpp"
 #include "sim/backend/cpu/product.hpp"
 
 namespace halfscope::sim::backend::cpu {
 
-/// C = A B; sums of products in `sums`: F32, or in sequence in F16 or BF16.
-void multiply(Dtype sums, const ProductShape& shape, MatrixAt<const float> a,
+/// How the sums of one product are kept: in binary32, by Eigen, unless a member says otherwise.
+struct Sums {
+  Dtype narrow = Dtype::f32;  ///< F16, BF16: in sequence, each rounded to it
+  std::optional<tensor_core::Gemm> tensor_core = {};  ///< one chain of its steps; of one thread
+
+  bool plain() const { return narrow == Dtype::f32 && !tensor_core; }
+};
+
+/// C += A B, element by element in sequence along the depth: narrow sums, or a Tensor Core's. A
+/// product that is cut at a multiple of 16 along its depth has the bits of the whole one.
+void accumulate(const Sums& sums, const ProductShape& shape, StridedAt a, MatrixAt<const float> b,
+                MatrixAt<float> c);
+
+/// C = A B, of any sums.
+void multiply(const Sums& sums, const ProductShape& shape, MatrixAt<const float> a,
               MatrixAt<const float> b, MatrixAt<float> c);
 
 /// The values of a bias of `count` values; null where it is empty. Throws std::invalid_argument.

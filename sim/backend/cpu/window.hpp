@@ -27,7 +27,7 @@ struct Window {
 void gather(const Window& window, const float* images, std::int64_t first, std::int64_t count,
             float* to);
 
-/// How many windows are gathered at a time; by the shape alone.
+/// How many windows are gathered at a time, a multiple of 32; by the shape alone.
 std::int64_t windows_at_a_time(std::int64_t depth);
 
 /// Uninitialised memory of the calling thread that it keeps; one for each `use`.

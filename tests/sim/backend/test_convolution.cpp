@@ -10,6 +10,7 @@
 #include "halfscope/number/arithmetic.hpp"
 #include "sim/backend/backend.hpp"
 #include "tests/catch.hpp"
+#include "tests/sim/chains.hpp"
 
 namespace halfscope::sim {
 namespace {
@@ -245,6 +246,39 @@ TEST_CASE("sim: convolutions with sums in 16 bits are the emulator's, in order")
       }
       CHECK(y.differ(found.y_bias) == 0);
       CHECK(dw.differ(found.dw_added) == 0);
+    }
+  }
+}
+
+TEST_CASE("sim: convolutions with a Tensor Core's sums are one chain each, in order") {
+  for (const sim_test::CoreCase& core : sim_test::kCores) {
+    for (const Case& t : kCases) {
+      if (t.n * t.h * t.w * t.c > 2000 && t.conv.stride == 1) continue;  // one large case will do
+      for (int kind = 0; kind < 3; ++kind) {
+        Inputs in(t, kind == 0 ? sim_test::many_binades(7) : sim_test::cancelling(8));
+        if (kind == 1) in.w = drawn(t.w_shape(), sim_test::signs(9));  // y and dx show the order
+        if (kind == 2) in.x = drawn(t.x_shape(), sim_test::signs(9));  // dw
+        const int threads = kind == 1 ? 1 : 2;
+        const auto backend =
+            backend::make_cpu_backend(*backend::find_accumulation(core.accumulate), threads);
+        const Computed found = compute(*backend, t, in, core.dtype);
+        using sim_test::Chains;
+        Chains y(core, found.y.size()), dx(core, found.x.size()), dw(core, found.w.size());
+        forward_order(t, [&](std::int64_t i, std::int64_t j, std::int64_t l) {
+          y.add(i, value(found.x, j), found.w[at(l)]);
+          dw.add(l, found.dy[at(i)], value(found.x, j));
+        });
+        data_gradient_order(t, [&](std::int64_t i, std::int64_t j, std::int64_t l) {
+          dx.add(i, value(found.dy, j), found.w[at(l)]);
+        });
+        CAPTURE(core.accumulate, name_of(core.dtype), kind);
+        CAPTURE(t.conv.kernel, t.conv.stride, t.conv.padding, t.h, t.w, t.c, t.k);
+        CHECK(y.differ(found.y) == 0);
+        CHECK(y.differ(found.y_bias, [&](std::size_t i) { return found.b[i % at(t.k)]; }) == 0);
+        CHECK(dx.differ(found.dx) == 0);
+        CHECK(dw.differ(found.dw) == 0);
+        CHECK(dw.differ(found.dw_added, [&](std::size_t i) { return found.dw_before[i]; }) == 0);
+      }
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "halfscope/number/arithmetic.hpp"
 #include "sim/backend/backend.hpp"
 #include "tests/catch.hpp"
+#include "tests/sim/chains.hpp"
 
 namespace halfscope::sim {
 namespace {
@@ -163,6 +164,59 @@ TEST_CASE("sim: dense layers with sums in 16 bits are the emulator's, in order")
           }) == 0);
     }
   }
+}
+
+TEST_CASE("sim: dense layers with a Tensor Core's sums are one chain each, k ascending") {
+  for (const sim_test::CoreCase& core : sim_test::kCores) {
+    for (const Case& t : kCases) {
+      for (int kind = 0; kind < 3; ++kind) {
+        CAPTURE(core.accumulate, name_of(core.dtype), t.n, t.c, t.k, kind);
+        const auto backend = backend::make_cpu_backend(*backend::find_accumulation(core.accumulate),
+                                                       kind == 1 ? 1 : 2);
+        // In 1 the weights are signs, and y and dx show the order; in 2 the inputs are, and dw
+        // does.
+        const std::int64_t first = kind == 1 ? t.n * t.c : 0;
+        const std::int64_t last = kind == 0 ? 0 : t.n * t.c + (kind == 1 ? t.k * t.c : 0);
+        const Computed r = compute(
+            *backend, t, core.dtype,
+            [&, i = std::int64_t{0}, sign = sim_test::signs(9),
+             draw = kind == 0 ? sim_test::many_binades(6) : sim_test::cancelling(8)]() mutable {
+              const bool is_sign = i >= first && i < last;
+              ++i;
+              return is_sign ? sign() : draw();
+            });
+        sim_test::Chains y(core, r.y.size()), dx(core, r.dx.size()), dw(core, r.dw.size());
+        for (std::int64_t n = 0; n < t.n; ++n) {
+          for (std::int64_t k = 0; k < t.k; ++k) {
+            for (std::int64_t c = 0; c < t.c; ++c) {
+              const float a = r.x[at(n * t.c + c)], b = r.w[at(k * t.c + c)];
+              const float up = r.dy[at(n * t.k + k)];
+              y.add(n * t.k + k, a, b);
+              dx.add(n * t.c + c, up, b);
+              dw.add(k * t.c + c, up, a);
+            }
+          }
+        }
+        CHECK(y.differ(r.y, [&](std::size_t i) { return r.b[i % at(t.k)]; }) == 0);
+        CHECK(dx.differ(r.dx) == 0);
+        CHECK(dw.differ(r.dw) == 0);
+        CHECK(dw.differ(r.added, [&](std::size_t i) { return r.before[i]; }) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("sim: a Tensor Core refuses operands that it does not take") {
+  const auto backend =
+      backend::make_cpu_backend(*backend::find_accumulation("tensor-core:volta"), 1);
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+    const auto make = [&](const backend::Shape& shape) { return backend->make(shape, dtype); };
+    backend::Tensor y = make({2, 4});
+    CHECK_THROWS_AS(backend->dense_forward(make({2, 3}), make({4, 3}), {}, y),
+                    std::invalid_argument);
+  }
+  CHECK(!backend::find_accumulation("tensor-core:pascal"));
+  CHECK(!backend::find_accumulation("tensor-core"));
 }
 
 TEST_CASE("sim: dense layers have the same bits on any number of threads") {

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of matrices with the sums of a Tensor Core, bit for bit: docs/tensor-core.md.
+
+Operations come here below autograd, so those of the backward pass come, too, and PyTorch's own
+derivatives decide what is multiplied with what.
+"""
+
+import contextlib
+import re
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from halfscope import _halfscope
+from halfscope.torch.emulate_convolutions import convolution, convolution_gradients
+from halfscope.torch.emulate_rounding import PRECISIONS, rounded
+
+_PREFIX = "tensor-core:"
+
+# Operations that hide products from a dispatch mode.
+_FUSED = re.compile(r"attention|_rnn|multi_head|_transformer_|_addmm_activation|addbmm|sparse_.*mm|"
+                    r"mkldnn_(linear|convolution)|^(linear|matmul|conv[123]d|conv_transpose)")
+
+
+def tensor_core_of(accumulate, precision):
+    """The Tensor Core that `accumulate` names, for tensors of a precision; None where sums are
+    PyTorch's own."""
+    if accumulate == "fp32":
+        return None
+    formats = _halfscope.tensor_core_formats()
+    names = {_PREFIX + architecture: architecture for architecture in formats}
+    if not isinstance(accumulate, str) or accumulate not in names:
+        raise ValueError(f"accumulate: found {accumulate!r}, expected one of fp32, {', '.join(names)}")
+    architecture = names[accumulate]
+    if PRECISIONS[precision].format not in formats[architecture]:
+        known = [name for name, row in PRECISIONS.items() if row.format in formats[architecture]]
+        raise ValueError(f"accumulate: {architecture} has no Tensor Core for the tensors of precision "
+                         f"{precision!r}, expected one of {', '.join(known)}")
+    return TensorCore(architecture, PRECISIONS[precision].format)
+
+
+class TensorCore:
+    """Adds products in one chain of steps, from +0, sums in FP32."""
+
+    def __init__(self, architecture, format):
+        self._architecture = architecture
+        self._format = format
+
+    def rounded(self, operand):
+        """What the Tensor Core reads of a tensor: a copy in the CPU's memory."""
+        return rounded(operand.cpu(), self._format)
+
+    def add(self, a, b, to):
+        """to += a b, of rounded (batch, m, k) and (batch, k, n)."""
+        _halfscope.add_products(self._architecture, self._format, a, b, to)
+
+    def product(self, a, b):
+        """Of (m, k) and (k, n), or of as many of each."""
+        batch = a.dim() == 3
+        left, right = (self.rounded(x if batch else x[None]) for x in (a, b))
+        out = torch.zeros(left.shape[0], left.shape[1], right.shape[2])
+        self.add(left, right, out)
+        return (out if batch else out[0]).to(a.device)
+
+
+class Products(TorchDispatchMode):
+    """Inside, every product of FP32 matrices is the Tensor Core's, but for what paused() is around.
+    wide: {name: parameter} of those that stay FP32."""
+
+    def __init__(self, core, wide):
+        super().__init__()
+        self._core = core
+        self._wide = wide
+        self._paused = False
+
+    @contextlib.contextmanager
+    def begun(self):
+        with _unfused(), self:
+            yield
+
+    @contextlib.contextmanager
+    def paused(self):
+        self._paused = True
+        try:
+            yield
+        finally:
+            self._paused = False
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if self._paused:
+            return function(*args, **kwargs)
+        name = getattr(function, "overloadpacket", function).__name__
+        compute = _PRODUCTS.get(name.rstrip("_") if name in _IN_PLACE else name)
+        if compute is None:
+            return self._other(function, name, args, kwargs)
+        operands = [x for x in args if isinstance(x, torch.Tensor)]
+        if any(x.dtype != torch.float32 for x in operands):
+            return function(*args, **kwargs)  # the loop's own: the model's are FP32
+        self._require(name, operands)
+        out = args[0] if name in _IN_PLACE else kwargs.pop("out", None)
+        result = compute(self._core, *args, **kwargs)
+        return result if out is None else out.resize_(result.shape).copy_(result)
+
+    def _require(self, name, operands):
+        starts = {x.data_ptr(): key for key, x in self._wide.items()}
+        for x in operands:
+            if x.layout != torch.strided:
+                raise RuntimeError(f"{name}: found a tensor of layout {x.layout}, expected a dense one: "
+                                   "sparse products are not emulated; use accumulate='fp32'")
+            if x.data_ptr() in starts and x.numel() > 0:
+                raise RuntimeError(f"{name}: reads {starts[x.data_ptr()]}, which keep_fp32 keeps in FP32, and "
+                                   "a Tensor Core reads 16-bit values; leave its module out of "
+                                   "keep_fp32, or use accumulate='fp32'")
+
+    def _other(self, function, name, args, kwargs):
+        if torch.is_inference_mode_enabled():  # which leaves out what makes products of others
+            with self:
+                result = function.decompose(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        if _FUSED.search(name):
+            raise RuntimeError(f"torch.ops.aten.{name} multiplies matrices inside, where the sums of a "
+                               "Tensor Core cannot be emulated; compute it by matrix products, or use "
+                               "accumulate='fp32'")
+        return function(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def _unfused():
+    """Recurrent layers and attention as the products that they consist of."""
+    with contextlib.ExitStack() as stack:
+        # torch.backends.mkldnn.flags() sets TF32 as well, and warns of it.
+        stack.callback(torch._C._set_mkldnn_enabled, torch._C._get_mkldnn_enabled())
+        torch._C._set_mkldnn_enabled(False)
+        attention = getattr(torch.nn, "attention", None)
+        if attention is not None:
+            stack.enter_context(attention.sdpa_kernel(attention.SDPBackend.MATH))
+        yield
+
+
+def _mm(core, a, b):
+    return core.product(a, b)
+
+
+def _added(core, c, a, b, *, beta=1, alpha=1):
+    """beta c + alpha a b"""
+    sums = core.product(a, b)
+    if alpha != 1:
+        sums = sums * alpha
+    if beta == 0:
+        return sums
+    return sums + (c if beta == 1 else c * beta)
+
+
+def _mv(core, a, x):
+    return core.product(a, x[:, None])[:, 0]
+
+
+def _added_mv(core, c, a, x, *, beta=1, alpha=1):
+    return _added(core, c[..., None], a, x[:, None], beta=beta, alpha=alpha)[..., 0]
+
+
+def _dot(core, a, b):
+    return core.product(a[None], b[:, None])[0, 0]
+
+
+_PRODUCTS = {"mm": _mm, "bmm": _mm, "addmm": _added, "baddbmm": _added, "mv": _mv,
+             "addmv": _added_mv, "dot": _dot, "vdot": _dot, "convolution": convolution,
+             "_convolution": convolution, "convolution_backward": convolution_gradients}
+_IN_PLACE = ("addmm_", "baddbmm_", "addmv_")
