@@ -316,6 +316,7 @@ void require_tensors(const Log& log) {
 }
 
 frames::Parts ranks_of(const Log& log, const Selection& selection) {
+  if (log.kinds().empty()) return {};
   frames::Parts parts = parts_of(log, selection);
   const frames::Part& first = parts.front();
   const bool complete = first.of == parts.size() && first.log == parts.back().log;

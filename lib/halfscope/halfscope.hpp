@@ -113,8 +113,8 @@
 // Not included either: table/ counts where values lie, so that one pass over a tensor tells what
 // underflows at every loss scale; start at table/count.hpp. tensor_core/ computes the sums of
 // Tensor Cores bit for bit; start at tensor_core/gemm.hpp (matrices) or tensor_core/mma.hpp
-// (encodings). reduction/ sums the addends of ranks, and counts what that loses; start at
-// reduction/reduce.hpp.
+// (encodings). reduction/ sums the addends of ranks, and counts what that loses;
+// start at reduction/reduce.hpp.
 #pragma once
 
 #include "halfscope/array/array.hpp"

@@ -26,7 +26,6 @@ using halfscope::reduction::find_order;
 
 namespace {
 
-constexpr std::size_t kShown = 10;  ///< rows of the table
 constexpr std::size_t kNamed = 3;
 
 [[noreturn]] void refuse(const char* what, const std::string& found, const char* wanted) {
@@ -171,7 +170,7 @@ Table table_of(const Group& worst) {
   table.all_by = "reduce LOG --json FILE";
   for (const Reduction* one : worst) {
     if (one->name.empty()) continue;
-    if (table.rows.size() < kShown) {
+    if (table.rows.size() < kMostRows) {
       table.rows.push_back(row_of(*one));
     } else {
       ++table.left_out;

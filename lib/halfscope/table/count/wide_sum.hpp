@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sum of unsigned integers times powers of two, exact at any width. Internal to table/ and reduction/.
+// A sum of unsigned integers times powers of two, exact at any width. Internal to table/ and
+// reduction/.
 #pragma once
 
 #include <algorithm>
