@@ -83,15 +83,14 @@ Read read_all(const std::vector<std::filesystem::path>& logs, const Target& targ
   if (passes.needs_tensors) {
     for (const auto& log : found.analysis.logs) readers::require_tensors(opened.at(log.source));
   }
-  if (passes.reductions) {
-    found.reductions = reduction::reductions(found.analysis, selection, *passes.reductions, opened,
-                                             phase("sums of tensors"), phase("predictions"));
-  }
-  if (!passes.updates && !passes.formats && !passes.sums) return found;
-  const bool updates_alone = !passes.formats && !passes.sums;
+  if (!passes.updates && !passes.formats && !passes.sums && !passes.reductions) return found;
+  const bool updates_alone = !passes.formats && !passes.sums && !passes.reductions;
   const char* const what = updates_alone ? "weight updates" : "whole tensors";
-  found.scores = add_whole_steps(found.analysis, selection, passes, {.enough_db = passes.enough_db},
-                                 phase(what), opened);
+  WholeFound whole =
+      add_whole_steps(found.analysis, selection, passes, {.enough_db = passes.enough_db},
+                      phase(what), opened, phase("predictions"));
+  found.scores = std::move(whole.scores);
+  found.reductions = std::move(whole.reductions);
   return found;
 }
 

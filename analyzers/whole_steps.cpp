@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "analyzers/formats/whole_fits.hpp"
 #include "analyzers/overflow/attention_scores.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/samples.hpp"
+#include "analyzers/reduction/reductions.hpp"
 #include "analyzers/updates/updates.hpp"
 
 namespace halfscope::analyzers {
@@ -46,12 +48,10 @@ double share_of_updates(const Passes& passes) {
 
 }  // namespace
 
-std::vector<overflow::AttentionScores> add_whole_steps(Analysis& analysis,
-                                                       const frames::Selection& selection,
-                                                       const Passes& passes,
-                                                       const formats::FitOptions& options,
-                                                       const frames::Progress& progress,
-                                                       const readers::Logs& opened) {
+WholeFound add_whole_steps(Analysis& analysis, const frames::Selection& selection,
+                           const Passes& passes, const formats::FitOptions& options,
+                           const frames::Progress& progress, const readers::Logs& opened,
+                           const frames::Progress& predicting) {
   std::optional<updates::UpdatePass> updates;
   std::optional<formats::WholePass> whole;
   if (passes.updates) {
@@ -61,7 +61,9 @@ std::vector<overflow::AttentionScores> add_whole_steps(Analysis& analysis,
   if (passes.formats || passes.sums) {
     whole.emplace(analysis, selection, passes.formats ? std::optional(options) : std::nullopt);
   }
-  if (!updates && !whole) return {};
+  std::optional<reduction::ReductionPass> reductions;
+  if (passes.reductions) reductions.emplace(analysis, selection, *passes.reductions);
+  if (!updates && !whole && !reductions) return {};
   overflow::ScoreBounds scores;
   const auto take = [&](const WholeStep& step) {
     ByTurns turns(step.tell, !updates ? 0 : !whole ? 1 : share_of_updates(passes));
@@ -73,6 +75,11 @@ std::vector<overflow::AttentionScores> add_whole_steps(Analysis& analysis,
     overflow::for_each_query_and_key(
         step, selection, [&](const frames::WholeTensor& tensor) { scores.take(tensor); }, beside);
     if (whole) whole->take(step, of_whole);
+  };
+  const auto take_ranks = [&](std::span<const WholeStep> ranks) {
+    if (reductions) reductions->take(ranks);
+    if (!updates && !whole) return;
+    for (const WholeStep& step : ranks) take(step);
   };
   const frames::WholeCountsVisitor counts = {
       [&](const frames::CountedSums& counted) {
@@ -87,14 +94,18 @@ std::vector<overflow::AttentionScores> add_whole_steps(Analysis& analysis,
     if (whole) whole->begin(log);
     scores.begin(log);
     const readers::Log& source = opened.at(log.source);
-    readers::for_each_whole_step(source, selection, take, analysis.notes, progress);
+    if (reductions) reductions->begin(log);
+    readers::for_each_whole_step_of_ranks(source, selection, take_ranks, analysis.notes, progress);
     readers::for_each_whole_count(source, selection, counts);
     if (updates) updates->finish_log();
     if (whole) whole->finish_log();
+    if (reductions) reductions->finish_log();
   }
   if (updates) updates->finish();
   if (whole) whole->finish();
-  return std::move(scores).finish(analysis.target.format);
+  WholeFound found{std::move(scores).finish(analysis.target.format), {}};
+  if (reductions) found.reductions = reductions->finish(predicting);
+  return found;
 }
 
 }  // namespace halfscope::analyzers

@@ -10,8 +10,6 @@
 #include <tuple>
 #include <utility>
 
-#include "analyzers/readers/kinds.hpp"
-#include "analyzers/readers/samples.hpp"
 #include "analyzers/reduction/element_terms.hpp"
 #include "analyzers/reduction/gradient_terms.hpp"
 #include "analyzers/underflow/underflow.hpp"
@@ -184,15 +182,14 @@ class Collector {
 /// alike a ring is a chain.
 class Predictor {
  public:
-  Predictor(const Asked& asked, const frames::Progress& progress)
-      : asked_(asked), progress_(progress) {}
+  explicit Predictor(const Asked& asked) : asked_(asked) {}
 
-  void add(const std::string& log, Collector&& collector) {
+  void add(const std::string& log, const Collector& collector) {
     for (auto& [of, sample] : collector.samples()) samples_.emplace_back(log, of.first, sample);
   }
   bool empty() const { return samples_.empty(); }
 
-  void finish(std::vector<Reduction>& to) {
+  void finish(std::vector<Reduction>& to, const frames::Progress& progress) {
     std::vector<Reduction> all;
     std::vector<const Sample*> of;
     for (const auto& [log, over, sample] : samples_) {
@@ -209,7 +206,7 @@ class Predictor {
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
       predict_one(all, i, *of[i]);
-      if (progress_) progress_(i + 1, all.size());
+      if (progress) progress(i + 1, all.size());
     }
     std::ranges::copy_if(all, std::back_inserter(to),
                          [](const Reduction& one) { return one.predicted.has_value(); });
@@ -238,7 +235,6 @@ class Predictor {
   }
 
   const Asked& asked_;
-  const frames::Progress& progress_;
   std::vector<std::tuple<std::string, Over, Sample>> samples_;
 };
 
@@ -252,36 +248,54 @@ Asked with_formats(Asked asked, const underflow::Target& target) {
 
 }  // namespace
 
-std::vector<Reduction> reductions(underflow::Analysis& analysis, const frames::Selection& selection,
-                                  const Asked& given, const readers::Logs& opened,
-                                  const frames::Progress& progress,
-                                  const frames::Progress& predicting) {
-  std::vector<Reduction> found;
-  const Asked asked = with_formats(given, analysis.target);
-  Predictor predictor(asked, predicting);
-  const bool of_elements = std::ranges::find(asked.over, Over::elements) != asked.over.end();
-  for (const underflow::LogFindings& log : analysis.logs) {
-    const readers::Log& source = opened.at(log.source);
-    const ElementTerms elements(log, asked.gradient_norms);
-    Collector collector(asked);
-    const auto take = [&](const Terms& terms) { collector.take(terms); };
-    const auto of_step = [&](std::span<const frames::WholeStep> ranks) {
-      take_gradients(ranks, selection, asked.over, take);
-      if (!of_elements) return;
-      for (const frames::WholeStep& step : ranks) elements.take(step, selection, take);
-    };
-    readers::for_each_whole_step_of_ranks(source, selection, of_step, analysis.notes, progress);
-    collector.finish(log.name, found);
-    predictor.add(log.name, std::move(collector));
-  }
-  if (!asked.counts.empty() && predictor.empty()) {
-    analysis.notes.push_back(fmt::format(
+struct ReductionPass::OfLog {
+  std::string name;
+  ElementTerms elements;
+  Collector collector;
+
+  OfLog(const underflow::LogFindings& log, const Asked& asked)
+      : name(log.name), elements(log, asked.gradient_norms), collector(asked) {}
+};
+
+struct ReductionPass::Predictions : Predictor {
+  using Predictor::Predictor;
+};
+
+ReductionPass::ReductionPass(underflow::Analysis& analysis, const frames::Selection& selection,
+                             const Asked& asked)
+    : analysis_(analysis),
+      selection_(selection),
+      asked_(with_formats(asked, analysis.target)),
+      predictions_(std::make_unique<Predictions>(asked_)) {}
+
+ReductionPass::~ReductionPass() = default;
+
+void ReductionPass::begin(const underflow::LogFindings& log) {
+  log_ = std::make_unique<OfLog>(log, asked_);
+}
+
+void ReductionPass::take(std::span<const frames::WholeStep> ranks) {
+  const auto add = [&](const Terms& terms) { log_->collector.take(terms); };
+  take_gradients(ranks, selection_, asked_.over, add);
+  if (std::ranges::find(asked_.over, Over::elements) == asked_.over.end()) return;
+  for (const frames::WholeStep& step : ranks) log_->elements.take(step, selection_, add);
+}
+
+void ReductionPass::finish_log() {
+  log_->collector.finish(log_->name, found_);
+  predictions_->add(log_->name, log_->collector);
+  log_.reset();
+}
+
+std::vector<Reduction> ReductionPass::finish(const frames::Progress& predicting) {
+  if (!asked_.counts.empty() && predictions_->empty()) {
+    analysis_.notes.push_back(fmt::format(
         "{}: has no sums of {} addends or more, which predictions need; record more ranks or "
         "microbatches",
-        log::printable(analysis.logs.front().name), kFewestRanks));
+        log::printable(analysis_.logs.front().name), kFewestRanks));
   }
-  predictor.finish(found);
-  return found;
+  predictions_->finish(found_, predicting);
+  return std::move(found_);
 }
 
 }  // namespace halfscope::analyzers::reduction

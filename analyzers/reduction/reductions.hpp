@@ -5,19 +5,21 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "analyzers/frames/source.hpp"
-#include "analyzers/readers/logs.hpp"
+#include "analyzers/frames/whole_tensors.hpp"
 #include "analyzers/reduction/predict.hpp"
 #include "halfscope/reduction/reduce.hpp"
 
 namespace halfscope::analyzers::underflow {
 struct Analysis;
-}
+struct LogFindings;
+}  // namespace halfscope::analyzers::underflow
 
 namespace halfscope::analyzers::reduction {
 
@@ -78,11 +80,33 @@ struct Reduction {
   bool is_harmful() const;
 };
 
-/// Reads the whole tensors of the logs. predicting: how far predictions are, which follow. Throws
-/// log::BadInput.
-std::vector<Reduction> reductions(underflow::Analysis& analysis, const frames::Selection& selection,
-                                  const Asked& asked, const readers::Logs& opened,
-                                  const frames::Progress& progress,
-                                  const frames::Progress& predicting);
+/// Adds up what whole tensors hold, while whole steps are read: log after log, step after step.
+class ReductionPass {
+ public:
+  /// Refers to all of these.
+  ReductionPass(underflow::Analysis& analysis, const frames::Selection& selection,
+                const Asked& asked);
+  ~ReductionPass();
+  ReductionPass(const ReductionPass&) = delete;
+  ReductionPass& operator=(const ReductionPass&) = delete;
+
+  void begin(const underflow::LogFindings& log);
+  /// The ranks' tensors at one step.
+  void take(std::span<const frames::WholeStep> ranks);
+  void finish_log();
+  /// After the last one: makes the predictions, too. Called once.
+  std::vector<Reduction> finish(const frames::Progress& predicting);
+
+ private:
+  struct OfLog;
+  struct Predictions;
+
+  underflow::Analysis& analysis_;
+  const frames::Selection& selection_;
+  Asked asked_;
+  std::unique_ptr<OfLog> log_;
+  std::unique_ptr<Predictions> predictions_;
+  std::vector<Reduction> found_;
+};
 
 }  // namespace halfscope::analyzers::reduction

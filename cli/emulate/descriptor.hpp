@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "halfscope/log/error.hpp"
+
 namespace halfscope::cli::emulate {
 
 struct Line {
@@ -62,5 +64,24 @@ class BlockWriter {
   std::vector<char> buffer_ = std::vector<char>(std::size_t{1} << 18);
   std::size_t used_ = 0;
 };
+
+/// Answers line after line of standard input as they arrive. answerer.answer(line, at) writes at
+/// most `longest` bytes and returns their end. Throws log::BadInput, after the answers before.
+template <class Answerer>
+void answer_each(Answerer& answerer, std::size_t longest, int in, int out) {
+  LineReader reader(in, "stdin");
+  BlockWriter writer(out, "stdout");
+  try {
+    while (reader.read_block()) {
+      for (Line line; reader.next(line);) {
+        writer.advance(answerer.answer(line, writer.room(longest)));
+      }
+      writer.flush();
+    }
+  } catch (const log::BadInput&) {
+    writer.flush();
+    throw;
+  }
+}
 
 }  // namespace halfscope::cli::emulate

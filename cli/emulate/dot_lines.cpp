@@ -117,20 +117,8 @@ class DotAnswerer {
 
 void answer_dots(const DotProduct& product, int in, int out) {
   constexpr std::size_t kLongestAnswer = 9;
-  LineReader reader(in, "stdin");
-  BlockWriter writer(out, "stdout");
   DotAnswerer answerer(product);
-  try {
-    while (reader.read_block()) {
-      for (Line line; reader.next(line);) {
-        writer.advance(answerer.answer(line, writer.room(kLongestAnswer)));
-      }
-      writer.flush();
-    }
-  } catch (const log::BadInput&) {
-    writer.flush();  // the answers to the lines before
-    throw;
-  }
+  answer_each(answerer, kLongestAnswer, in, out);
 }
 
 }  // namespace halfscope::cli::emulate

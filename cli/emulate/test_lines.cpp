@@ -93,20 +93,8 @@ class LineAnswerer {
 
 void answer_lines(const Operation& operation, const Modes& modes, bool exact, int in, int out) {
   constexpr std::size_t kLongestAnswer = 3 * 17 + 17 + 3;
-  LineReader reader(in, "stdin");
-  BlockWriter writer(out, "stdout");
   LineAnswerer answerer(operation, modes, exact);
-  try {
-    while (reader.read_block()) {
-      for (Line line; reader.next(line);) {
-        writer.advance(answerer.answer(line, writer.room(kLongestAnswer)));
-      }
-      writer.flush();
-    }
-  } catch (const log::BadInput&) {
-    writer.flush();  // the answers to the lines before
-    throw;
-  }
+  answer_each(answerer, kLongestAnswer, in, out);
 }
 
 }  // namespace halfscope::cli::emulate

@@ -8,10 +8,9 @@
 #include <stdexcept>
 
 #include "halfscope/log/error.hpp"
-#include "halfscope/number/format_names.hpp"
-#include "halfscope/reduction/reduce.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/marks.hpp"
+#include "reports/answer/reduction_words.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
@@ -20,8 +19,6 @@ using analyzers::compare::ComparedOrder;
 using analyzers::compare::Comparison;
 using analyzers::compare::OrderAsked;
 using analyzers::reduction::Verdict;
-
-using halfscope::reduction::can_accumulate;
 
 namespace {
 
@@ -86,17 +83,16 @@ OrderAsked order_called(const std::string& text) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
   std::smatch parts;
   if (text.size() <= kLongest && std::regex_match(text, parts, form)) {
-    const NamedFormat* const format = format_called(parts[2].str());
+    const NamedFormat* const format = accumulator_called(parts[2].str());
     const std::uint64_t length = std::stoull(parts[1]);
-    const bool known = format != nullptr && can_accumulate(format->format);
-    if (known && length >= 1 && length <= kMost) {
+    if (format != nullptr && length >= 1 && length <= kMost) {
       return {{length, format->format}, std::string(format->name), parts[3].str()};
     }
   }
   throw std::invalid_argument(fmt::format(
       "found '{}', expected length=K,format=F[,magnitudes=TENSOR] with 1 to 2^40 addends K, and F "
-      "of binary16, bfloat16, binary32, tf32 or e5m2",
-      log::printable(text)));
+      "of {}",
+      log::printable(text), kAccumulatorNames));
 }
 
 Section order_section(const Comparison& comparison) {

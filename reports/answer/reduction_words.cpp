@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t kNamed = 3;
 
-[[noreturn]] void refuse(const char* what, const std::string& found, const char* wanted) {
+[[noreturn]] void refuse(const char* what, const std::string& found, std::string_view wanted) {
   throw std::invalid_argument(
       fmt::format("{}: found '{}', expected {}", what, log::printable(found), wanted));
 }
@@ -90,8 +90,8 @@ std::string sentence_of_elements(const Group& group) {
   }
   if (harmful.empty()) {
     return fmt::format(
-        "{} accumulators are harmless in all {} over elements: the largest error is "
-        "{}, in the {}.",
+        "{} accumulators are harmless in all {} over elements: the largest error is {}, "
+        "in the {}.",
         format, plural(group.size(), "sum"), error_text(*group.front()),
         place_text(*group.front()));
   }
@@ -188,6 +188,11 @@ PasteLines fp32_lines() {
 
 }  // namespace
 
+const NamedFormat* accumulator_called(const std::string& name) {
+  const NamedFormat* const named = format_called(name);
+  return named != nullptr && can_accumulate(named->format) ? named : nullptr;
+}
+
 analyzers::reduction::Asked sums_called(const std::string& over, const std::string& format,
                                         const std::string& order,
                                         const std::vector<std::uint64_t>& counts) {
@@ -198,9 +203,8 @@ analyzers::reduction::Asked sums_called(const std::string& over, const std::stri
     if (asked.over.empty()) refuse("over", over, "ranks, microbatches or elements");
   }
   if (!format.empty()) {
-    const NamedFormat* const named = format_called(format);
-    const bool known = named != nullptr && can_accumulate(named->format);
-    if (!known) refuse("format", format, "binary16, bfloat16, binary32, tf32 or e5m2");
+    const NamedFormat* const named = accumulator_called(format);
+    if (named == nullptr) refuse("format", format, kAccumulatorNames);
     asked.formats = {named->name};
   }
   if (!order.empty()) {
@@ -232,8 +236,7 @@ std::string no_sums_text(const std::string& log, const std::string& over) {
                                         : "no full gradients from before the sum over " + over;
   return fmt::format(
       "{}: has {}; record with local_gradients=True and sample_every=N (docs/recording.md), and "
-      "give "
-      "the folder that all ranks are in",
+      "give the folder that all ranks are in",
       log::printable(log), what);
 }
 

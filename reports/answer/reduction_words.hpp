@@ -12,6 +12,10 @@
 
 namespace halfscope::reports::answer {
 
+/// A format that sums can be computed in, by any of its names. Null where it is none.
+const NamedFormat* accumulator_called(const std::string& name);
+inline constexpr std::string_view kAccumulatorNames = "binary16, bfloat16, binary32, tf32 or e5m2";
+
 /// What is asked for by these words, each of which may be empty. Throws std::invalid_argument
 /// saying what was found and what is wanted.
 analyzers::reduction::Asked sums_called(const std::string& over, const std::string& format,

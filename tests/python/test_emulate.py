@@ -6,10 +6,11 @@ import itertools
 import os
 import pathlib
 import re
-import select
 import subprocess
 
 import pytest
+
+from streams import answers_as_it_arrives
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
@@ -206,21 +207,11 @@ def test_listed_names_work():
 
 
 def test_input_is_answered_as_it_arrives():
-    with subprocess.Popen([PROGRAM, "emulate", "f16_add"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        for piece, wanted in [
-            (b"3C00 3C00\n", b"3C00 3C00 4000 00\n"),
-            (b"3C00 4000\n3C0", b"3C00 4000 4200 00\n"),  # a line that has not ended waits
-            (b"0 4200\n", b"3C00 4200 4400 00\n"),
-        ]:
-            process.stdin.write(piece)
-            process.stdin.flush()
-            got = b""
-            while len(got) < len(wanted):
-                assert select.select([process.stdout], [], [], 30)[0], "no answer while the input is open"
-                got += os.read(process.stdout.fileno(), 4096)
-            assert got == wanted
-        process.stdin.close()
-        assert process.stdout.read() == b"" and process.wait(timeout=30) == 0
+    answers_as_it_arrives([PROGRAM, "emulate", "f16_add"], [
+        (b"3C00 3C00\n", b"3C00 3C00 4000 00\n"),
+        (b"3C00 4000\n3C0", b"3C00 4000 4200 00\n"),  # a line that has not ended waits
+        (b"0 4200\n", b"3C00 4200 4400 00\n"),
+    ])
 
 
 def test_long_streams_arrive_whole(tmp_path):

@@ -3,11 +3,12 @@
 
 import os
 import pathlib
-import select
 import struct
 import subprocess
 
 import pytest
+
+from streams import answers_as_it_arrives
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
@@ -188,19 +189,8 @@ def check_named(line, found, wanted):
 
 
 def test_input_is_answered_as_it_arrives():
-    command = [PROGRAM, "mma", "--arch", "ampere", "--accumulate", "fp16"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        for piece, wanted in [
-            (b"3C00 3C00 3C00\n", b"4000\n"),
-            (b"3C00 3C00 0000\n3C0", b"3C00\n"),  # a line that has not ended waits
-            (b"0 4000 0000\n", b"4000\n"),
-        ]:
-            process.stdin.write(piece)
-            process.stdin.flush()
-            got = b""
-            while len(got) < len(wanted):
-                assert select.select([process.stdout], [], [], 30)[0], "no answer while the input is open"
-                got += os.read(process.stdout.fileno(), 4096)
-            assert got == wanted
-        process.stdin.close()
-        assert process.stdout.read() == b"" and process.wait(timeout=30) == 0
+    answers_as_it_arrives([PROGRAM, "mma", "--arch", "ampere", "--accumulate", "fp16"], [
+        (b"3C00 3C00 3C00\n", b"4000\n"),
+        (b"3C00 3C00 0000\n3C0", b"3C00\n"),  # a line that has not ended waits
+        (b"0 4000 0000\n", b"4000\n"),
+    ])

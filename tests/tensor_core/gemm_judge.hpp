@@ -30,6 +30,20 @@ inline std::string difference(const tensor_core::Gemm& how, const GemmInput& in)
   return first_difference(in, computed(how, in), judged(how, in));
 }
 
+using Halves = std::vector<std::uint16_t>;
+
+/// A number of binary32 rounded as CUDA does.
+inline std::uint32_t to_half(std::uint32_t wide) {
+  return static_cast<std::uint32_t>(
+      convert(kBinary16, kBinary32, wide, {.nan = NanPolicy::cuda}).bits);
+}
+
+/// chain() of whole vectors.
+inline std::uint32_t whole_chain(const tensor_core::Unit& unit, tensor_core::Accumulator d,
+                                 const Halves& a, const Halves& b, std::uint32_t c) {
+  return tensor_core::chain(unit, d, a.data(), b.data(), static_cast<int>(a.size()), c);
+}
+
 template <class Code>
 std::vector<float> floats(Format f, const std::vector<Code>& codes) {
   std::vector<float> out;

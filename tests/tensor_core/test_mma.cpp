@@ -19,19 +19,11 @@ using boost::multiprecision::cpp_int;
 
 namespace {
 
-using Halves = std::vector<std::uint16_t>;
+using test::Halves;
+using test::to_half;
+using test::whole_chain;
 
 constexpr Accumulator kHalf = Accumulator::binary16, kWide = Accumulator::binary32;
-
-std::uint32_t to_half(std::uint32_t wide) {
-  return static_cast<std::uint32_t>(
-      convert(kBinary16, kBinary32, wide, {.nan = NanPolicy::cuda}).bits);
-}
-
-std::uint32_t run(const Unit& unit, Accumulator d, const Halves& a, const Halves& b,
-                  std::uint32_t c) {
-  return chain(unit, d, a.data(), b.data(), static_cast<int>(a.size()), c);
-}
 
 struct Card {
   const char* name;
@@ -42,7 +34,7 @@ constexpr Card kCards[] = {{"V100", kVolta}, {"A100", kAmpere}, {"H100", kHopper
 /// By chain(), and the same by gemm().
 std::uint32_t both(const Unit& unit, Accumulator d, const Halves& a, const Halves& b,
                    std::uint32_t c) {
-  const std::uint32_t out = run(unit, d, a, b, c);
+  const std::uint32_t out = whole_chain(unit, d, a, b, c);
   const test::GemmInput in = {{1, 1, static_cast<std::int64_t>(a.size())}, a, b, {c}};
   for (const std::string& target : targets()) {
     const OnTarget on(target);
@@ -165,8 +157,8 @@ TEST_CASE("a step is the sum of exact integers on its grid", "[tensor_core]") {
     const std::uint32_t wide =
         i % 4 == 0 ? w & 0xBFFFFFFF : (w & 0x807FFFFF) | (100 + w % 45) << 23;
     CAPTURE(i, first, count);
-    REQUIRE(run(unit, kWide, a, b, wide) == exact_step(unit, kWide, a, b, wide));
-    REQUIRE(run(unit, kHalf, a, b, half) == exact_step(unit, kHalf, a, b, half));
+    REQUIRE(whole_chain(unit, kWide, a, b, wide) == exact_step(unit, kWide, a, b, wide));
+    REQUIRE(whole_chain(unit, kHalf, a, b, half) == exact_step(unit, kHalf, a, b, half));
   }
 }
 
@@ -180,7 +172,8 @@ TEST_CASE("steps about the smallest numbers are sums of exact integers", "[tenso
     }
     const std::uint16_t c = random.word() % 2 == 0 ? std::uint16_t{0} : random.half(0, 1) & 0x8003;
     CAPTURE(i);
-    const std::uint32_t ours = run(unit, kHalf, a, b, c), exact = exact_step(unit, kHalf, a, b, c);
+    const std::uint32_t ours = whole_chain(unit, kHalf, a, b, c),
+                        exact = exact_step(unit, kHalf, a, b, c);
     REQUIRE(ours == exact);
   }
 }

@@ -17,19 +17,11 @@ using namespace halfscope::tensor_core;
 namespace {
 
 namespace fs = std::filesystem;
-using Halves = std::vector<std::uint16_t>;
+using test::Halves;
+using test::to_half;
+using test::whole_chain;
 
 constexpr Accumulator kHalf = Accumulator::binary16, kWide = Accumulator::binary32;
-
-std::uint32_t to_half(std::uint32_t wide) {
-  return static_cast<std::uint32_t>(
-      convert(kBinary16, kBinary32, wide, {.nan = NanPolicy::cuda}).bits);
-}
-
-std::uint32_t run(const Unit& unit, Accumulator d, const Halves& a, const Halves& b,
-                  std::uint32_t c) {
-  return chain(unit, d, a.data(), b.data(), static_cast<int>(a.size()), c);
-}
 
 // Published results, which are no part of the repository: header "TCG1", u32 k, u32 rows; row: u16
 // a[k], u16 b[k], u32 c, u32 d, u16 d of binary16 from the rounded c.
@@ -77,8 +69,8 @@ struct Mismatches {
 Mismatches mismatches(const Unit& unit, const std::vector<Measured>& rows) {
   Mismatches out;
   for (const Measured& row : rows) {
-    out.wide += run(unit, kWide, row.a, row.b, row.c) != row.wide;
-    out.half += run(unit, kHalf, row.a, row.b, to_half(row.c)) != row.half;
+    out.wide += whole_chain(unit, kWide, row.a, row.b, row.c) != row.wide;
+    out.half += whole_chain(unit, kHalf, row.a, row.b, to_half(row.c)) != row.half;
   }
   return out;
 }
