@@ -40,7 +40,8 @@ std::string_view name_of(Sum sum) {
 }
 
 bool Reduction::is_harmful() const {
-  if (predicted) return predicted->relative_l2.high >= kHarmfulError;
+  if (predicted)
+    return predicted->overflow.high > 0 || predicted->relative_l2.high >= kHarmfulError;
   return facts.overflow > 0 || facts.relative_l2() >= kHarmfulError;
 }
 

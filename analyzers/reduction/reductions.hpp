@@ -76,7 +76,7 @@ struct Reduction {
   /// Of more addends than were recorded; of `facts` then only the additions are known.
   std::optional<Prediction> predicted = {};
 
-  /// Results that are infinite, or errors from kHarmfulError on.
+  /// Results that are infinite, or errors from kHarmfulError on; of a prediction the upper ends.
   bool is_harmful() const;
 };
 

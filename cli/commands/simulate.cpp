@@ -40,7 +40,7 @@ struct Options {
   std::optional<std::string> backend, data, precision, accumulate, loss_scale, optimizer;
   std::optional<double> lr, weight_decay, clip;
   std::optional<std::int64_t> batch, steps, record_every, sample_every, checkpoint_every;
-  std::optional<int> accumulation_steps;
+  std::optional<int> accumulation_steps, ranks;
   std::optional<std::uint64_t> seed;
   int threads = 0;
   bool true_error = false, check_operations = false, resume = false, force = false, list = false;
@@ -113,6 +113,7 @@ void take_given(const Options& options, Settings& settings) {
   take(options.batch, settings.batch);
   take(options.steps, settings.steps);
   take(options.accumulation_steps, settings.accumulation_steps);
+  take(options.ranks, settings.ranks);
   take(options.seed, settings.seed);
   take(options.record_every, settings.record_every);
   take(options.sample_every, settings.sample_every);
@@ -176,6 +177,11 @@ Settings settings_of(const Options& options) {
 /// Deletes the run log in a folder, and nothing else; its manifest last, so that what is left of an
 /// interrupted deletion is still known for what it is.
 void remove_run(const fs::path& folder) {
+  for (const fs::path& rank : log::rank_folders(folder)) {
+    remove_run(rank);
+    std::error_code none;
+    fs::remove(rank, none);  // where nothing else is in it
+  }
   const auto remove = [](const fs::path& path) {
     std::error_code error;
     fs::remove(path, error);
@@ -204,6 +210,12 @@ void remove_run(const fs::path& folder) {
   remove(folder / "run.json");
 }
 
+bool holds_run(const fs::path& folder) {
+  std::error_code none;
+  return fs::exists(folder / "run.json", none) ||
+         std::ranges::any_of(log::rank_folders(folder), holds_run);
+}
+
 void make_room(const Options& options, const Settings& settings) {
   const fs::path folder(options.out);
   std::error_code error;
@@ -213,7 +225,7 @@ void make_room(const Options& options, const Settings& settings) {
                                log::printable(options.out)));
   }
   if (fs::is_empty(folder, error)) return;
-  if (!fs::exists(folder / "run.json", error)) {
+  if (!holds_run(folder)) {
     throw log::BadInput(fmt::format("{}: holds files that are not a run; choose another folder",
                                     log::printable(options.out)));
   }
@@ -269,6 +281,10 @@ int run(const Options& options) {
     throw BadUsage(
         "simulate: --check-operations compares the cudnn backend with emulation; add --backend "
         "cudnn");
+  }
+  if (settings.true_error && settings.ranks > 1) {
+    throw BadUsage(
+        "simulate: --true-error compares the gradients of one rank; remove it, or --ranks");
   }
   if (const std::string why = settings.cudnn ? sim::backend::why_no_cudnn() : ""; !why.empty()) {
     fmt::print(
@@ -332,7 +348,12 @@ void add_training(Command& command, Options& options) {
       .at_least(0.0);
   command
       .option("--accumulation-steps", options.accumulation_steps,
-              "microbatches per step (default: 1)")
+              "microbatches per step, of each rank (default: 1)")
+      .at_least(1);
+  command
+      .option("--ranks", options.ranks,
+              "data-parallel ranks, one after the other; the log has their gradients before they "
+              "are added up (default: 1)")
       .at_least(1);
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 
 #include "halfscope/log/error.hpp"
 #include "halfscope/number/format_names.hpp"
@@ -38,7 +39,9 @@ double error_of(const Reduction& one) {
   return one.predicted ? one.predicted->relative_l2.high : one.facts.relative_l2();
 }
 
+/// Empty where no result is finite.
 std::string error_text(const Reduction& one) {
+  if (!one.predicted && one.facts.measured() == 0) return "";
   if (!one.predicted) return share_text(one.facts.relative_l2());
   const auto& error = one.predicted->relative_l2;
   return share_range_text(error.low, error.high);
@@ -49,6 +52,20 @@ std::string lost_text(const Reduction& one) {
   return share_range_text(one.predicted->lost.low, one.predicted->lost.high);
 }
 
+bool overflows(const Reduction& one) {
+  return one.predicted ? one.predicted->overflow.high > 0 : one.facts.overflow > 0;
+}
+
+/// "752 of 19,900 sums overflow", "3.1 % to 4.4 % of sums overflow"
+std::string overflow_text(const Reduction& one) {
+  if (!one.predicted) {
+    return fmt::format("{} of {} sums overflow", count_text(one.facts.overflow),
+                       count_text(one.facts.elements));
+  }
+  const auto& share = one.predicted->overflow;
+  return fmt::format("{} of sums overflow", share_range_text(share.low, share.high));
+}
+
 std::string place_text(const Reduction& one) {
   return fmt::format("{} of {}", sum_name(one.sum), code(one.name));
 }
@@ -56,15 +73,22 @@ std::string place_text(const Reduction& one) {
 /// "BF16 all-reduce over 384 ranks loses 18 % of additions, error 2.7 %"
 std::string loss_text(const Reduction& one, const std::string& subject) {
   const bool predicted = one.predicted.has_value();
-  std::string text =
-      fmt::format("{} {} {} of additions, error {}", subject, predicted ? "would lose" : "loses",
-                  lost_text(one), error_text(one));
+  std::string text = fmt::format("{} {} {} of additions", subject,
+                                 predicted ? "would lose" : "loses", lost_text(one));
+  if (const std::string error = error_text(one); !error.empty()) text += ", error " + error;
+  if (overflows(one)) text += ", and " + overflow_text(one);
   if (predicted) text += fmt::format(" (predicted from {})", one.predicted->recorded);
-  if (!predicted && one.facts.overflow > 0) {
-    text += fmt::format(", and {} of {} sums overflow", count_text(one.facts.overflow),
-                        count_text(one.facts.elements));
-  }
   return text;
+}
+
+/// Of several logs, which one it is of.
+std::string of_log(const Reduction& one, bool several, const std::string& text) {
+  return several ? fmt::format("{}: {}", code(one.log), text) : text;
+}
+
+bool has_several_logs(const std::vector<Reduction>& found) {
+  return std::ranges::any_of(found,
+                             [&](const Reduction& one) { return one.log != found.front().log; });
 }
 
 std::string sentence_of_gradients(const Reduction& one) {
@@ -97,12 +121,9 @@ std::string sentence_of_elements(const Group& group) {
   }
   std::vector<std::string> names;
   for (const Reduction* one : harmful) {
-    const auto overflow = one->facts.overflow;
-    names.push_back(fmt::format("{} ({} addends, {})", place_text(*one), count_text(one->count),
-                                overflow > 0
-                                    ? fmt::format("{} of {} overflow", count_text(overflow),
-                                                  count_text(one->facts.elements))
-                                    : "error " + error_text(*one)));
+    names.push_back(fmt::format(
+        "{} ({} addends, {})", place_text(*one), count_text(one->count),
+        overflows(*one) ? overflow_text(*one) : "error " + error_text(*one)));
   }
   return fmt::format(
       "{} accumulators are not enough for {} of {} over elements: {}. Keep them in "
@@ -111,10 +132,11 @@ std::string sentence_of_elements(const Group& group) {
 }
 
 bool is_worse(const Reduction* a, const Reduction* b) {
-  const auto overflows = [](const Reduction* one) {
-    return one->predicted ? 0 : one->facts.overflow;
+  const auto overflow = [](const Reduction* one) {
+    return one->predicted ? one->predicted->overflow.high
+                          : static_cast<double>(one->facts.overflow);
   };
-  return std::tuple(overflows(a), error_of(*a)) > std::tuple(overflows(b), error_of(*b));
+  return std::tuple(overflow(a), error_of(*a)) > std::tuple(overflow(b), error_of(*b));
 }
 
 /// Of each sum the order with the largest error; the worst first.
@@ -139,11 +161,11 @@ bool is_told(const Reduction& one, bool alone) {
   return alone || one.format != "binary32" || one.is_harmful();
 }
 
-Row row_of(const Reduction& one) {
+Row row_of(const Reduction& one, bool several) {
   const auto& facts = one.facts;
   const bool predicted = one.predicted.has_value();
   const double lost = predicted ? one.predicted->lost.middle : facts.lost_share();
-  return {{{code(one.name)},
+  return {{{of_log(one, several, code(one.name))},
            {std::string(sum_name(one.sum))},
            {fmt::format("{} {}", count_text(one.count), name_of(one.over)),
             static_cast<double>(one.count)},
@@ -159,7 +181,7 @@ Row row_of(const Reduction& one) {
                             facts.overflow == 0}}};
 }
 
-Table table_of(const Group& worst) {
+Table table_of(const Group& worst, bool several) {
   Table table{Evidence::reductions, "The largest errors"};
   table.note =
       "An addition is lost if it changes nothing though its addend is not zero. The error is the "
@@ -171,7 +193,7 @@ Table table_of(const Group& worst) {
   for (const Reduction* one : worst) {
     if (one->name.empty()) continue;
     if (table.rows.size() < kMostRows) {
-      table.rows.push_back(row_of(*one));
+      table.rows.push_back(row_of(*one, several));
     } else {
       ++table.left_out;
     }
@@ -264,14 +286,20 @@ std::vector<std::string> reduction_sentences(const std::vector<Reduction>& found
   std::ranges::stable_sort(gradients, {}, [](const Reduction* one) {
     return std::tuple(one->log, one->over, one->format, one->count, one->predicted.has_value());
   });
+  const bool several = has_several_logs(found);
   std::vector<std::string> sentences;
-  for (const Reduction* one : gradients) sentences.push_back(sentence_of_gradients(*one));
-  std::map<std::string_view, Group> of_elements;
-  for (const Reduction* one : worst) {
-    if (one->over == Over::elements) of_elements[one->format].push_back(one);
+  for (const Reduction* one : gradients) {
+    sentences.push_back(of_log(*one, several, sentence_of_gradients(*one)));
   }
-  for (const auto& [format, group] : of_elements) {
-    if (is_told(*group.front(), alone)) sentences.push_back(sentence_of_elements(group));
+  std::map<std::pair<std::string, std::string_view>, Group> of_elements;
+  for (const Reduction* one : worst) {
+    if (one->over == Over::elements) of_elements[{one->log, one->format}].push_back(one);
+  }
+  for (const auto& [of, group] : of_elements) {
+    const Reduction& first = *group.front();
+    if (is_told(first, alone)) {
+      sentences.push_back(of_log(first, several, sentence_of_elements(group)));
+    }
   }
   return sentences;
 }
@@ -285,7 +313,7 @@ Section reduction_section(const std::vector<Reduction>& found) {
            one->is_harmful();
   });
   if (reduces) section.pastes.push_back(fp32_lines());
-  Table table = table_of(worst);
+  Table table = table_of(worst, has_several_logs(found));
   if (!table.empty()) section.tables.push_back(std::move(table));
   return section;
 }

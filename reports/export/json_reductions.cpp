@@ -40,7 +40,7 @@ Json reduction_json(const Reduction& one) {
   }
   to["lost"] = facts.lost;
   to["lost_share"] = facts.lost_share();
-  to["relative_l2"] = number_json(facts.relative_l2());
+  to["relative_l2"] = facts.measured() == 0 ? Json() : number_json(facts.relative_l2());
   to["mean_error_ulp"] = facts.mean_error_ulp();
   to["mean_error_se"] = facts.mean_error_se();
   to["overflow"] = facts.overflow;

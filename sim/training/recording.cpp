@@ -48,6 +48,17 @@ void Recorder::count_seen() {
   seen_.clear();
 }
 
+void Recorder::see_local(const std::vector<Parameter*>& parameters, double scale) {
+  std::vector<TensorToCount> counted;
+  for (const Parameter* const p : parameters) {
+    if (tables_) {
+      counted.push_back({Role::local_weight_grad, p->name, p->gradient, scaled_, scale, true});
+    }
+    if (whole_) step_tables_.keep_whole("local_weight_grad/" + p->name, p->gradient);
+  }
+  step_tables_.add(counted);
+}
+
 void Recorder::see_weights(const std::vector<Parameter*>& parameters,
                            const std::vector<double>& scales) {
   count_seen();
@@ -84,7 +95,8 @@ void Recorder::see_updates(const std::vector<Parameter*>& parameters,
   step_tables_.add(counted);
 }
 
-void Recorder::finish(const std::vector<AttemptFacts>& attempts, bool skipped) {
+void Recorder::finish(const std::vector<AttemptFacts>& attempts,
+                      std::span<const Microbatch> microbatches, bool skipped) {
   const AttemptFacts& last = attempts.back();
   if (tables_) step_tables_.write(writer_, step_);
   if (whole_) {
@@ -101,9 +113,13 @@ void Recorder::finish(const std::vector<AttemptFacts>& attempts, bool skipped) {
   scalars.found_inf = skipped;
   scalars.max_abs_weight_grad = last.weight_grad;
   scalars.max_abs_activation_grad = last.activation_grad;
-  if (last.microbatches.size() > 1) {
-    for (std::size_t i = 0; i < last.microbatches.size(); ++i) {
-      scalars.more[fmt::format("max_abs/activation_grad/microbatch-{}", i)] = last.microbatches[i];
+  for (std::size_t i = 0; i < microbatches.size(); ++i) {
+    const auto& [activation_grad, weight_grad] = microbatches[i];
+    if (microbatches.size() > 1) {
+      scalars.more[fmt::format("max_abs/activation_grad/microbatch-{}", i)] = activation_grad;
+    }
+    if (weight_grad) {
+      scalars.more[fmt::format("max_abs/weight_grad/microbatch-{}", i)] = *weight_grad;
     }
   }
   for (std::size_t i = 0; attempts.size() > 1 && i < attempts.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,19 @@
 
 namespace halfscope::sim::training {
 
+/// Largest magnitudes of a microbatch's gradients, which carry the scale.
+struct Microbatch {
+  double activation_grad = 0;
+  std::optional<double> weight_grad;  ///< of several ranks; else only the sum is computed
+};
+
 /// The gradients of one pass over a step's microbatches, unscaled: infinity and NaN are themselves.
 struct AttemptFacts {
   double loss = 0;
   double loss_scale = 1;
   bool nonfinite = false;
   double weight_grad = 0, activation_grad = 0;  ///< largest magnitudes
-  std::vector<double> microbatches;  ///< of activation gradients, as they are: with the scale
+  std::vector<Microbatch> microbatches;         ///< rank after rank
 };
 
 class Recorder {
@@ -40,6 +47,8 @@ class Recorder {
 
   /// A tensor of the passes, no parameter's. scale: that gradients carry.
   void see(log::Role role, const std::string& name, const backend::Tensor& tensor, double scale);
+  /// The gradients of one pass, before they are added up.
+  void see_local(const std::vector<autograd::Parameter*>& parameters, double scale);
   /// Before and after the optimizer's step.
   void see_weights(const std::vector<autograd::Parameter*>& parameters,
                    const std::vector<double>& scales);
@@ -47,8 +56,10 @@ class Recorder {
   void see_updates(const std::vector<autograd::Parameter*>& parameters,
                    const std::vector<backend::Tensor>& deltas);
 
-  /// Writes the step: tables, samples, and last its scalars.
-  void finish(const std::vector<AttemptFacts>& attempts, bool skipped);
+  /// Writes the step: tables, samples, and last its scalars. `microbatches` of the last attempt, of
+  /// this rank.
+  void finish(const std::vector<AttemptFacts>& attempts, std::span<const Microbatch> microbatches,
+              bool skipped);
   void held_out(std::int64_t step, double accuracy);
 
  private:

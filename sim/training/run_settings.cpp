@@ -57,6 +57,7 @@ json identity(const Settings& s) {
                {"sample_every", s.sample_every},
                {"checkpoint_every", s.checkpoint_every}};
   // Runs without these need not name them.
+  if (s.ranks > 1) told["ranks"] = s.ranks;
   if (s.true_error) told["true_error"] = true;
   if (s.cudnn) told["backend"] = "cudnn";
   return told;
@@ -189,11 +190,27 @@ std::vector<std::string_view> state_names(UpdateRule::Kind kind) {
   return {};
 }
 
-log::Manifest manifest_of(const Settings& settings, const data::Data& data,
+std::filesystem::path log_folder(const std::filesystem::path& run, const Settings& settings,
+                                 int rank) {
+  return settings.ranks == 1 ? run : run / fmt::format("rank-{:04}", rank);
+}
+
+log::Manifest first_manifest(const std::filesystem::path& run) {
+  const std::vector<std::filesystem::path> ranks = log::rank_folders(run);
+  return log::RunLog(ranks.empty() ? run : ranks.front()).manifest();
+}
+
+log::Manifest manifest_of(const Settings& settings, int rank, const data::Data& data,
                           const backend::Backend& backend, const std::vector<Parameter*>& trained) {
   log::Manifest manifest;
   manifest.gradients = settings.policy ? log::ScaleState::scaled : log::ScaleState::unscaled;
   manifest.loss_dtype = Dtype::f32;
+  manifest.rank = rank;
+  manifest.world_size = settings.ranks;
+  if (settings.ranks > 1) {
+    manifest.sharded = {log::Role::activation, log::Role::activation_grad,
+                        log::Role::local_weight_grad};
+  }
   json& about = *manifest.about;
   about["recorder"] = "halfscope simulate";
   about["simulation"] = identity(settings);
@@ -252,8 +269,8 @@ std::string other_run(const Settings& settings, const std::string& told) {
 }
 
 Settings recorded_settings(const std::filesystem::path& folder) {
-  const log::RunLog run(folder);
-  const json* const told = find(*run.manifest().about, "simulation");
+  const log::Manifest manifest = first_manifest(folder);
+  const json* const told = find(*manifest.about, "simulation");
   if (told == nullptr) not_ours(folder);
   Settings settings;
   settings.network = network_of(*told, folder);
@@ -269,9 +286,10 @@ Settings recorded_settings(const std::filesystem::path& folder) {
   settings.record_every = get<std::int64_t>(*told, "record_every", folder);
   settings.sample_every = get<std::int64_t>(*told, "sample_every", folder);
   settings.checkpoint_every = get<std::int64_t>(*told, "checkpoint_every", folder);
+  if (find(*told, "ranks") != nullptr) settings.ranks = get<int>(*told, "ranks", folder);
   settings.true_error = find(*told, "true_error") != nullptr;
   settings.cudnn = find(*told, "backend") != nullptr;
-  settings.steps = get<std::int64_t>(*run.manifest().about, "steps", folder);
+  settings.steps = get<std::int64_t>(*manifest.about, "steps", folder);
   return settings;
 }
 

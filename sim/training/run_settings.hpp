@@ -16,8 +16,14 @@ namespace halfscope::sim::training {
 /// PyTorch's keys of an optimizer's state, in the order of Parameter::state.
 std::vector<std::string_view> state_names(backend::UpdateRule::Kind kind);
 
+/// Where a rank's log lies: in the run's folder where it is the only one, else in rank-NNNN.
+std::filesystem::path log_folder(const std::filesystem::path& run, const Settings& settings,
+                                 int rank);
+/// Of a run that is there: of its log, or its first rank's. Throws log::BadInput.
+log::Manifest first_manifest(const std::filesystem::path& run);
+
 /// What run.json says of a run.
-log::Manifest manifest_of(const Settings& settings, const data::Data& data,
+log::Manifest manifest_of(const Settings& settings, int rank, const data::Data& data,
                           const backend::Backend& backend,
                           const std::vector<autograd::Parameter*>& trained);
 

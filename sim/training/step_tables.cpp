@@ -77,7 +77,13 @@ void StepTables::merge(log::TensorRecord& into, log::TensorRecord&& record, std:
 }
 
 void StepTables::keep_whole(const std::string& name, const backend::Tensor& tensor) {
-  whole_.insert_or_assign(name, backend::torch_layout(backend::bits_of(backend_, tensor)));
+  backend::TensorBits bits = backend::torch_layout(backend::bits_of(backend_, tensor));
+  const auto [at, is_new] = whole_.try_emplace(name, std::move(bits), 1);
+  if (is_new) return;
+  auto& [all, count] = at->second;
+  if (++count == 2) all.shape.insert(all.shape.begin(), 1);
+  all.shape.front() = count;
+  all.bytes.insert(all.bytes.end(), bits.bytes.begin(), bits.bytes.end());
 }
 
 void StepTables::write(log::RunLogWriter& writer, std::int64_t step) {
@@ -99,7 +105,7 @@ void StepTables::write(log::RunLogWriter& writer, std::int64_t step) {
 void StepTables::write_whole(log::RunLogWriter& writer, std::int64_t step,
                              const std::map<std::string, std::string>& metadata) const {
   std::vector<log::NamedTensor> tensors;
-  for (const auto& [name, bits] : whole_) tensors.push_back(bits.named(name));
+  for (const auto& [name, whole] : whole_) tensors.push_back(whole.first.named(name));
   writer.write_sample(step, tensors, metadata);
 }
 

@@ -24,9 +24,9 @@ struct TensorToCount {
   bool parameter = false;  ///< it gets the shape PyTorch gives it
 };
 
-/// Several tensors of one name, as of microbatches, are one: tables add, and the number of tensors
-/// is the first dimension where their shapes are alike. The backend counts while the step goes on;
-/// write() waits for it.
+/// Several tensors of one name, as of microbatches, are one: tables add, whole ones follow each
+/// other, and the number of tensors is the first dimension where their shapes are alike. The
+/// backend counts while the step goes on; write() waits for it.
 class StepTables {
  public:
   explicit StepTables(backend::Backend& backend) : backend_(backend) {}
@@ -52,7 +52,7 @@ class StepTables {
   std::vector<Counted> counted_;                                      ///< not in records_ yet
   std::vector<log::TensorRecord> records_;                            ///< in the order they came
   std::map<std::string, std::pair<std::size_t, std::size_t>> index_;  ///< place, how many so far
-  std::map<std::string, backend::TensorBits> whole_;
+  std::map<std::string, std::pair<backend::TensorBits, std::int64_t>> whole_;  ///< how many so far
 };
 
 }  // namespace halfscope::sim::training

@@ -28,6 +28,41 @@ bool bounds_scale(const backend::Precision& precision, const Tensor& gradient) {
   return precision.tensors == Dtype::f32 || gradient.dtype == precision.tensors;
 }
 
+/// Of gradients that carry a scale; only those count that bound it.
+double largest_of(backend::Backend& backend, const backend::Precision& precision,
+                  const std::vector<Tensor>& gradients) {
+  const std::vector<GradientFacts> found = backend.facts_later(gradients)();
+  double largest = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i].nonfinite || bounds_scale(precision, gradients[i])) {
+      largest = larger(largest, found[i].max_abs);
+    }
+  }
+  return largest;
+}
+
+/// Added to `sums`, rounded to the dtype; the first ones are the sums.
+void add_up(backend::Backend& backend, const std::vector<Tensor>& gradients,
+            std::vector<Tensor>& sums) {
+  const bool first = sums.empty();
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    Tensor sum = backend.room(gradients[i].shape, gradients[i].dtype);
+    if (first) {
+      backend.copy(gradients[i], sum);
+      sums.push_back(sum);
+    } else {
+      backend.add(sums[i], gradients[i], sum);
+      sums[i] = sum;
+    }
+  }
+}
+
+std::vector<Tensor> gradients_of(const std::vector<Parameter*>& parameters) {
+  std::vector<Tensor> gradients;
+  for (const Parameter* const parameter : parameters) gradients.push_back(parameter->gradient);
+  return gradients;
+}
+
 }  // namespace
 
 void make_parameters(const Settings& settings, const data::Data& data, TrainingState& state) {
@@ -46,10 +81,16 @@ void make_parameters(const Settings& settings, const data::Data& data, TrainingS
 /// One microbatch, forward and backward: what it tells the recorder and the policy.
 class Stepper::Pass {
  public:
-  Pass(Stepper& of, AttemptFacts& facts, double loss_scale)
-      : of_(of), state_(of.state_), facts_(facts), loss_scale_(loss_scale) {}
+  Pass(Stepper& of, AttemptFacts& facts, Recorder& recorder, double loss_scale)
+      : of_(of),
+        state_(of.state_),
+        facts_(facts),
+        recorder_(recorder),
+        loss_scale_(loss_scale),
+        microbatches_(of.settings_.accumulation_steps) {}
 
-  void run(std::int64_t batch, int microbatches) {
+  /// `add`: to the gradients that are there.
+  void run(bool add) {
     autograd::Tape tape(state_.backend, state_.parameters, true);
     tape.watch([this](Role role, const std::string& name, const Tensor& tensor, double scale) {
       see(role, name, tensor, scale);
@@ -61,12 +102,12 @@ class Stepper::Pass {
         return state_.scaling.layer(state_.backend, name, gradient, weight, scale);
       });
     }
-    of_.settings_.network->forward(tape, state_.backend,
-                                   of_.data_.batch(batch, of_.settings_.batch),
-                                   of_.settings_.precision.tensors, of_.data_);
-    tape.backward(loss_scale_ / microbatches, !facts_.microbatches.empty());
+    const data::Batch batch = of_.data_.batch(state_.counters.next_batch++, of_.settings_.batch);
+    of_.settings_.network->forward(tape, state_.backend, batch, of_.settings_.precision.tensors,
+                                   of_.data_);
+    tape.backward(loss_scale_ / microbatches_, add);
     finish_layer();
-    facts_.loss += tape.loss() / microbatches;
+    facts_.loss += tape.loss() / (microbatches_ * of_.settings_.ranks);
     take_facts();
   }
 
@@ -79,11 +120,11 @@ class Stepper::Pass {
 
   void see(Role role, const std::string& name, const Tensor& tensor, double scale) {
     if (role == Role::weight_grad) return;  // looked at when all microbatches are added
-    if (role != Role::activation_grad) return of_.recorder_.see(role, name, tensor, scale);
+    if (role != Role::activation_grad) return recorder_.see(role, name, tensor, scale);
     const bool by_layer = state_.scaling.by_layer();
     const double carried = by_layer ? scale : loss_scale_;
-    of_.recorder_.see(role, name, tensor, carried);
-    if (of_.recorder_.wants_truth()) of_.truth_->see(state_.backend, name, tensor, carried);
+    recorder_.see(role, name, tensor, carried);
+    if (recorder_.wants_truth()) of_.truth_->see(state_.backend, name, tensor, carried);
     look_at(tensor, carried);
     if (!by_layer) return;
     finish_layer();
@@ -117,7 +158,7 @@ class Stepper::Pass {
         largest = larger(largest, found.max_abs);
       }
     }
-    facts_.microbatches.push_back(largest);
+    facts_.microbatches.push_back({largest, {}});
   }
 
   /// A layer that passes nothing on (the first one) has a factor too, that nothing is multiplied
@@ -141,28 +182,60 @@ class Stepper::Pass {
   Stepper& of_;
   TrainingState& state_;
   AttemptFacts& facts_;
+  Recorder& recorder_;
   double loss_scale_;
+  int microbatches_;  ///< of the rank
   std::vector<Seen> seen_;
   std::vector<backend::Later<std::vector<GradientFacts>>> asked_;  ///< of those seen, in order
   std::vector<Tensor> gradients_;                                  ///< seen, not asked for yet
   Waiting waiting_;  ///< a gradient that was told of, whose layer has not been passed yet
 };
 
+void Stepper::passes(AttemptFacts& facts, double scale) {
+  for (int i = 0; i < settings_.accumulation_steps; ++i) {
+    Pass(*this, facts, recorders_.front(), scale).run(i > 0);
+  }
+}
+
+/// Every pass computes gradients of its own, which are added up: the microbatches of a rank, then
+/// the ranks in their order, each sum rounded to the gradient's dtype. A rank's gradients are
+/// divided by the number of ranks before that, as PyTorch's DistributedDataParallel does.
+void Stepper::passes_of_ranks(AttemptFacts& facts, double scale) {
+  const std::vector<Parameter*> parameters = state_.parameters.trained();
+  std::vector<Tensor> reduced;
+  for (Recorder& recorder : recorders_) {
+    std::vector<Tensor> own;
+    for (int i = 0; i < settings_.accumulation_steps; ++i) {
+      Pass(*this, facts, recorder, scale).run(false);
+      const std::vector<Tensor> gradients = gradients_of(parameters);
+      facts.microbatches.back().weight_grad =
+          largest_of(state_.backend, settings_.precision, gradients);
+      recorder.see_local(parameters, scale);
+      add_up(state_.backend, gradients, own);
+    }
+    for (Tensor& gradient : own) {
+      Tensor share = state_.backend.room(gradient.shape, gradient.dtype);
+      state_.backend.multiply(gradient, 1.0 / settings_.ranks, share);
+      gradient = share;
+    }
+    add_up(state_.backend, own, reduced);
+  }
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    state_.backend.copy(reduced[i], parameters[i]->gradient);
+  }
+}
+
 AttemptFacts Stepper::attempt() {
   AttemptFacts facts;
   if (truth_) truth_->begin();
   state_.scaling.begin_pass();
   const double scale = state_.scaling.loss_scale();
-  Pass pass(*this, facts, scale);
-  for (int i = 0; i < settings_.accumulation_steps; ++i) {
-    pass.run(state_.counters.next_batch++, settings_.accumulation_steps);
-  }
+  settings_.ranks == 1 ? passes(facts, scale) : passes_of_ranks(facts, scale);
   const std::vector<Parameter*> parameters = state_.parameters.trained();
+  const std::vector<Tensor> gradients = gradients_of(parameters);
   scales_.clear();
-  std::vector<Tensor> gradients;
   for (const Parameter* const parameter : parameters) {
     scales_.push_back(state_.scaling.by_layer() ? parameter->gradient_scale : scale);
-    gradients.push_back(parameter->gradient);
   }
   found_ = state_.backend.facts_later(gradients)();
   for (std::size_t i = 0; i < found_.size(); ++i) {
@@ -172,7 +245,7 @@ AttemptFacts Stepper::attempt() {
     }
   }
   facts.loss_scale = state_.scaling.used_scale();
-  recorder_.see_weights(parameters, scales_);
+  for (Recorder& recorder : recorders_) recorder.see_weights(parameters, scales_);
   return facts;
 }
 
@@ -197,12 +270,14 @@ void Stepper::update() {
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     Parameter& parameter = *parameters[i];
     Tensor& weight = parameter.updated();
-    if (recorder_.wanted()) deltas[i] = state_.backend.room(weight.shape, weight.dtype);
+    if (recorders_.front().wanted()) deltas[i] = state_.backend.room(weight.shape, weight.dtype);
     state_.backend.update(rule, parameter.gradient, factor / scales_[i], weight, parameter.state,
                           deltas[i]);
     if (parameter.master) state_.backend.copy(parameter.master, parameter.weight);
   }
-  if (recorder_.wanted()) recorder_.see_updates(parameters, deltas);
+  for (Recorder& recorder : recorders_) {
+    if (recorder.wanted()) recorder.see_updates(parameters, deltas);
+  }
 }
 
 void Stepper::compare_with_truth(double loss) {
@@ -210,7 +285,7 @@ void Stepper::compare_with_truth(double loss) {
                                     state_.counters.next_batch - settings_.accumulation_steps);
   error.step = state_.counters.step;
   error.loss = loss;
-  recorder_.see_truth(error);
+  recorders_.front().see_truth(error);
 }
 
 StepResult Stepper::step(std::string& error) {
@@ -220,7 +295,7 @@ StepResult Stepper::step(std::string& error) {
   std::vector<AttemptFacts> attempts;
   policy::Decision decision;
   do {
-    recorder_.begin_attempt(counters.step);
+    for (Recorder& recorder : recorders_) recorder.begin_attempt(counters.step);
     attempts.push_back(attempt());
     const AttemptFacts& facts = attempts.back();
     decision = state_.scaling.advance(facts.nonfinite, facts.weight_grad);
@@ -230,9 +305,13 @@ StepResult Stepper::step(std::string& error) {
   result.loss = attempts.back().loss;
   result.skipped = decision.action == policy::Action::skip;
   error = decision.error;
-  if (recorder_.wants_truth()) compare_with_truth(result.loss);
+  if (recorders_.front().wants_truth()) compare_with_truth(result.loss);
   if (!result.skipped && error.empty()) update();
-  recorder_.finish(attempts, result.skipped);
+  const std::size_t own = attempts.back().microbatches.size() / recorders_.size();
+  for (std::size_t rank = 0; rank < recorders_.size(); ++rank) {
+    const auto microbatches = std::span(attempts.back().microbatches).subspan(rank * own, own);
+    recorders_[rank].finish(attempts, microbatches, result.skipped);
+  }
   counters.attempts += result.attempts;
   if (result.skipped) ++counters.skipped;
   counters.nonfinite = std::isfinite(result.loss) ? 0 : counters.nonfinite + 1;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,10 @@ void make_parameters(const Settings& settings, const data::Data& data, TrainingS
 
 class Stepper {
  public:
+  /// A recorder for each rank.
   Stepper(const Settings& settings, const data::Data& data, TrainingState& state,
-          Recorder& recorder)
-      : settings_(settings), data_(data), state_(state), recorder_(recorder) {
+          std::span<Recorder> recorders)
+      : settings_(settings), data_(data), state_(state), recorders_(recorders) {
     if (settings.true_error) truth_.emplace(settings, data);
   }
 
@@ -29,6 +31,8 @@ class Stepper {
  private:
   class Pass;
   AttemptFacts attempt();
+  void passes(AttemptFacts& facts, double scale);
+  void passes_of_ranks(AttemptFacts& facts, double scale);
   double clip_factor() const;
   void update();
   void compare_with_truth(double loss);
@@ -36,7 +40,7 @@ class Stepper {
   const Settings& settings_;
   const data::Data& data_;
   TrainingState& state_;
-  Recorder& recorder_;
+  std::span<Recorder> recorders_;
   std::optional<TrueGradients> truth_;
   std::vector<double> scales_;                 ///< that the trained parameters' gradients carry
   std::vector<backend::GradientFacts> found_;  ///< of these gradients

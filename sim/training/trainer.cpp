@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <deque>
 #include <memory>
 #include <stdexcept>
 
@@ -32,6 +33,8 @@ void require_sense(const Settings& s) {
   require(s.batch >= 1, "a batch needs 1 example or more");
   require(s.steps >= 1, "a run needs 1 step or more");
   require(s.accumulation_steps >= 1, "a step needs 1 microbatch or more");
+  require(s.ranks >= 1, "a run needs 1 rank or more");
+  require(s.ranks == 1 || !s.true_error, "true gradients are those of one rank");
   require(s.record_every >= 1, "histograms are recorded every 1 or more steps");
   require(s.sample_every >= 0, "whole tensors are recorded every 0 or more steps");
   require(s.checkpoint_every >= 1, "checkpoints are written every 1 or more steps");
@@ -70,16 +73,16 @@ struct Parts {
       throw log::BadInput(
           fmt::format("{} cannot be trained on {}", settings.network->name, log::printable(why)));
     }
-    if (state.scaling.by_layer() && settings.accumulation_steps > 1) {
+    if (state.scaling.by_layer() && settings.accumulation_steps * settings.ranks > 1) {
       throw log::BadInput(
           "policy als: finds new factors in every backward pass, so microbatches would carry "
-          "different scales; remove --accumulation-steps, or choose another policy");
+          "different scales; remove --accumulation-steps and --ranks, or choose another policy");
     }
     make_parameters(settings, *data, state);
   }
 
-  log::Manifest manifest(const Settings& settings) {
-    return manifest_of(settings, *data, *backend, state.parameters.trained());
+  log::Manifest manifest(const Settings& settings, int rank) {
+    return manifest_of(settings, rank, *data, *backend, state.parameters.trained());
   }
 
   std::unique_ptr<data::Data> data;
@@ -119,10 +122,16 @@ std::optional<double> held_out_accuracy(const Settings& settings, const data::Da
   return static_cast<double>(all.right) / static_cast<double>(all.of);
 }
 
+/// A log's writer for each rank.
+using Writers = std::deque<log::RunLogWriter>;
+
 RunSummary run(const Settings& settings, const std::filesystem::path& folder, Parts& parts,
-               log::RunLogWriter& writer, const StepCallback& told) {
-  Recorder recorder(settings, *parts.backend, writer, folder, parts.state.counters.step);
-  Stepper stepper(settings, *parts.data, parts.state, recorder);
+               Writers& writers, const StepCallback& told) {
+  std::vector<Recorder> recorders;
+  for (log::RunLogWriter& writer : writers) {
+    recorders.emplace_back(settings, *parts.backend, writer, folder, parts.state.counters.step);
+  }
+  Stepper stepper(settings, *parts.data, parts.state, recorders);
   const Counters& counters = parts.state.counters;
   RunSummary summary;
   summary.folder = folder;
@@ -155,7 +164,7 @@ RunSummary run(const Settings& settings, const std::filesystem::path& folder, Pa
   summary.last_loss = counters.last_loss;
   if (!summary.ended.empty()) return summary;
   summary.accuracy = held_out_accuracy(settings, *parts.data, parts.state);
-  if (summary.accuracy) recorder.held_out(settings.steps - 1, *summary.accuracy);
+  if (summary.accuracy) recorders.front().held_out(settings.steps - 1, *summary.accuracy);
   return summary;
 }
 
@@ -189,23 +198,29 @@ RunSummary train(const Settings& settings, const std::filesystem::path& folder,
                  const StepCallback& told) {
   require_sense(settings);
   Parts parts(settings);
-  log::RunLogWriter writer(folder, parts.manifest(settings));
+  Writers writers;
+  for (int rank = 0; rank < settings.ranks; ++rank) {
+    writers.emplace_back(log_folder(folder, settings, rank), parts.manifest(settings, rank));
+  }
   write_checkpoint(folder, settings, parts.state);
-  return run(settings, folder, parts, writer, told);
+  return run(settings, folder, parts, writers, told);
 }
 
 RunSummary resume(const Settings& settings, const std::filesystem::path& folder,
                   const StepCallback& told, const NoteCallback& note) {
   require_sense(settings);
-  const log::Manifest manifest = log::RunLog(folder).manifest();
-  require_same(settings, manifest, folder);
+  require_same(settings, first_manifest(folder), folder);
   Parts parts(settings);
   for (const std::string& passed_over : read_checkpoint(folder, settings, parts.state)) {
     if (note) note(passed_over);
   }
-  require_more(settings.steps, parts.state.counters.step, manifest, folder);
-  log::RunLogWriter writer(folder, parts.manifest(settings), parts.state.counters.step);
-  return run(settings, folder, parts, writer, told);
+  const std::int64_t done = parts.state.counters.step;
+  require_more(settings.steps, done, first_manifest(folder), folder);
+  Writers writers;
+  for (int rank = 0; rank < settings.ranks; ++rank) {
+    writers.emplace_back(log_folder(folder, settings, rank), parts.manifest(settings, rank), done);
+  }
+  return run(settings, folder, parts, writers, told);
 }
 
 }  // namespace halfscope::sim::training

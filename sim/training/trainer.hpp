@@ -27,6 +27,7 @@ struct Settings {
   backend::UpdateRule rule;
   std::int64_t batch = 32, steps = 1000;
   int accumulation_steps = 1;  ///< microbatches of `batch` a step
+  int ranks = 1;               ///< of data-parallel training; each has microbatches of its own
   double clip = 0;             ///< largest norm of the unscaled gradients; 0: no clipping
   std::uint64_t seed = 0;
   std::int64_t record_every = 10;  ///< steps with histograms; scalars are of every step
@@ -66,8 +67,8 @@ using StepCallback = std::function<bool(const StepResult&)>;
 /// Told of what is worth a line before the first step.
 using NoteCallback = std::function<void(const std::string&)>;
 
-/// Trains from the beginning, writing a run log into `folder`, which must not hold one.
-/// Throws log::BadInput.
+/// Trains from the beginning, writing a run log into `folder`, which must not hold one; with
+/// several ranks one into rank-NNNN of each. Throws log::BadInput.
 RunSummary train(const Settings& settings, const std::filesystem::path& folder,
                  const StepCallback& told = {});
 
