@@ -88,7 +88,7 @@ Read read_all(const std::vector<std::filesystem::path>& logs, const Target& targ
   const char* const what = updates_alone ? "weight updates" : "whole tensors";
   WholeFound whole =
       add_whole_steps(found.analysis, selection, passes, {.enough_db = passes.enough_db},
-                      phase(what), opened, phase("predictions"));
+                      phase(what), opened, [&] { return phase("predictions"); });
   found.scores = std::move(whole.scores);
   found.reductions = std::move(whole.reductions);
   return found;

@@ -51,7 +51,7 @@ double share_of_updates(const Passes& passes) {
 WholeFound add_whole_steps(Analysis& analysis, const frames::Selection& selection,
                            const Passes& passes, const formats::FitOptions& options,
                            const frames::Progress& progress, const readers::Logs& opened,
-                           const frames::Progress& predicting) {
+                           const std::function<frames::Progress()>& predicting) {
   std::optional<updates::UpdatePass> updates;
   std::optional<formats::WholePass> whole;
   if (passes.updates) {
@@ -104,7 +104,10 @@ WholeFound add_whole_steps(Analysis& analysis, const frames::Selection& selectio
   if (updates) updates->finish();
   if (whole) whole->finish();
   WholeFound found{std::move(scores).finish(analysis.target.format), {}};
-  if (reductions) found.reductions = reductions->finish(predicting);
+  if (reductions) {
+    const bool predicts = predicting && !passes.reductions->counts.empty();
+    found.reductions = reductions->finish(predicts ? predicting() : frames::Progress());
+  }
   return found;
 }
 

@@ -2,6 +2,8 @@
 // What whole tensors add to an analysis of tables.
 #pragma once
 
+#include <functional>
+
 #include "analyzers/formats/format_fit.hpp"
 #include "analyzers/study.hpp"
 
@@ -15,12 +17,12 @@ struct WholeFound {
 
 /// Reads the logs' whole tensors, each once, for everything that is asked of them: updates
 /// (updates::UpdatePass), formats or sums (formats::WholePass), what 16-bit sums lose
-/// (reduction::ReductionPass), the bounds of attention scores. predicting: how far its predictions
-/// are. Holds no more at a time than a weight and what its update is made of; of sums over ranks a
+/// (reduction::ReductionPass), the bounds of attention scores. predicting: asked for where its
+/// predictions begin. Holds no more at a time than a weight and what its update is made of; of sums over ranks a
 /// part of each rank's tensor. Throws log::BadInput.
 WholeFound add_whole_steps(underflow::Analysis& analysis, const frames::Selection& selection,
                            const Passes& passes, const formats::FitOptions& options = {},
                            const frames::Progress& progress = {}, const readers::Logs& opened = {},
-                           const frames::Progress& predicting = {});
+                           const std::function<frames::Progress()>& predicting = {});
 
 }  // namespace halfscope::analyzers

@@ -288,9 +288,10 @@ void add_elements(Comparison& comparison, const underflow::LogFindings& a,
       const auto tell = [&](double part) {
         if (step.tell) step.tell((done + part * bytes) / static_cast<double>(step.bytes));
       };
-      compare_pair(*of_a, step.scale_of(selections.a, name), *of_b, place.scale, step.step,
-                   at->second, comparison.target.format, tell);
-      if (orders) orders->take(step, met, *of_a, *of_b);
+      const double scale_a = step.scale_of(selections.a, name);
+      compare_pair(*of_a, scale_a, *of_b, place.scale, step.step, at->second,
+                   comparison.target.format, tell);
+      if (orders) orders->take(step, met, {*of_a, scale_a}, {*of_b, place.scale});
       done += bytes;
     }
   };

@@ -3,11 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "analyzers/frames/elements.hpp"
 #include "halfscope/log/error.hpp"
+#include "halfscope/table/boundary.hpp"
 
 namespace halfscope::analyzers::compare {
 
@@ -17,9 +18,20 @@ using reduction::Verdict;
 
 namespace {
 
-std::vector<float> values_of(const TensorView& view) {
-  const std::vector<double> values = frames::elements(view, 0, view.count);
-  return {values.begin(), values.end()};
+/// As binary32, which sums are computed in at most. Throws log::BadInput where it is too narrow.
+std::vector<float> values_of(const log::NamedTensor& tensor, double times) {
+  std::vector<float> values;
+  values.reserve(tensor.view.count);
+  for (const double x : frames::elements(tensor.view, 0, tensor.view.count)) {
+    const auto value = static_cast<float>(x * times);
+    if (std::isfinite(x) && !std::isfinite(value)) {
+      throw log::BadInput(fmt::format(
+          "{}: holds {}, which FP32 does not hold; --sums judges sums in FP32 and narrower formats",
+          printable(tensor.name), x));
+    }
+    values.push_back(value);
+  }
+  return values;
 }
 
 Verdict worse(Verdict a, Verdict b) {
@@ -35,28 +47,41 @@ void add(OrderVerdict& to, const OrderVerdict& more) {
   to.between += more.between;
   to.nonfinite += more.nonfinite;
   to.magnitudes_missing |= more.magnitudes_missing;
-  if (more.worst_ratio > to.worst_ratio) {
-    to.worst_ratio = more.worst_ratio;
-    to.worst = more.worst;
-  }
+  to.unusable += more.unusable;
 }
 
 }  // namespace
 
-void OrderJudge::take(const frames::WholeStep& step, const std::string& name,
-                      const log::NamedTensor& a, const log::NamedTensor& b) {
-  if (a.view.count != b.view.count || a.name == asked_.magnitudes) return;
+void OrderJudge::take(const frames::WholeStep& step, const std::string& name, const Scaled& a,
+                      const Scaled& b) {
+  const std::size_t count = a.tensor.view.count;
+  if (count != b.tensor.view.count || a.tensor.name == asked_.magnitudes) return;
   std::vector<float> magnitudes;
   if (!asked_.magnitudes.empty()) {
     const auto tensor = step.tensors->tensor(asked_.magnitudes);
-    if (tensor && tensor->view.count == a.view.count) magnitudes = values_of(tensor->view);
+    if (tensor && tensor->view.count == count) magnitudes = values_of(*tensor, 1);
   }
   magnitudes_fit_ |= !magnitudes.empty();
   ComparedOrder& found = found_[name];
   found.name = name;
   if (found.steps.empty() || found.steps.back() != step.step) found.steps.push_back(step.step);
-  add(found.verdict,
-      reduction::judge_orders(asked_.sums, values_of(a.view), values_of(b.view), magnitudes));
+  const double ratio = a.scale / b.scale;
+  if (ratio != 1 && !exact_log2(ratio)) {
+    throw log::BadInput(fmt::format(
+        "{}: at step {} it carries the loss scale {} in A and {} in B; --sums compares values as "
+        "they were added up, so record both at the same scale, or at one that is a power of two "
+        "times the other",
+        printable(name), step.step, a.scale, b.scale));
+  }
+  const std::vector<float> values_a = values_of(a.tensor, 1), values_b = values_of(b.tensor, ratio);
+  const OrderVerdict verdict = judge_orders(asked_.sums, {values_a, format_of(a.tensor.view.dtype)},
+                                            {values_b, format_of(b.tensor.view.dtype)}, magnitudes);
+  add(found.verdict, verdict);
+  if (verdict.worst_ratio > found.verdict.worst_ratio) {
+    found.verdict.worst_ratio = verdict.worst_ratio;
+    found.verdict.worst = verdict.worst;
+    found.worst_step = step.step;
+  }
 }
 
 std::vector<ComparedOrder> OrderJudge::finish(const std::string& logs) && {

@@ -24,7 +24,14 @@ struct OrderAsked {
 struct ComparedOrder {
   std::string name;                 ///< as ComparedTensor has it
   std::vector<std::int64_t> steps;  ///< at which both have the whole tensor
-  reduction::OrderVerdict verdict;  ///< over these; `worst` is of the first of the worst step
+  reduction::OrderVerdict verdict;  ///< over these
+  std::int64_t worst_step = 0;      ///< the step of its `worst`
+};
+
+/// A tensor, and the loss scale that its values carry.
+struct Scaled {
+  const log::NamedTensor& tensor;
+  double scale;
 };
 
 /// Judges pairs of whole tensors, one by one.
@@ -32,9 +39,10 @@ class OrderJudge {
  public:
   explicit OrderJudge(const OrderAsked& asked) : asked_(asked) {}
 
-  /// The sums as recorded. step: of A.
-  void take(const frames::WholeStep& step, const std::string& name, const log::NamedTensor& a,
-            const log::NamedTensor& b);
+  /// One tensor of both, with the loss scales that they carry. step: of A. Throws log::BadInput
+  /// where the scales differ by another factor than a power of two: that rounds, too.
+  void take(const frames::WholeStep& step, const std::string& name, const Scaled& a,
+            const Scaled& b);
   /// By name. Throws log::BadInput where nothing was judged, or no tensor is as large as that of
   /// the magnitudes.
   std::vector<ComparedOrder> finish(const std::string& logs) &&;

@@ -2,13 +2,13 @@
 // A tensor part by part, on several threads, joined in order: the same result for any number.
 #pragma once
 
-#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <vector>
+
+#include "halfscope/device/arena.hpp"
 
 namespace halfscope::analyzers::frames {
 
@@ -20,14 +20,10 @@ void in_order(std::size_t parts, int threads, const Work& work, const Join& join
     for (std::size_t i = 0; i < parts; ++i) join(work(i));
     return;
   }
-  // oneTBB complains on standard error of more threads than it may start.
-  using Control = tbb::global_control;
-  const auto allowed = static_cast<int>(Control::active_value(Control::max_allowed_parallelism));
-  tbb::task_arena arena(threads <= 0 ? tbb::task_arena::automatic : std::min(threads, allowed));
   std::vector<Result> results(std::min(parts, kBatch));
   for (std::size_t first = 0; first < parts; first += kBatch) {
     const std::size_t count = std::min(kBatch, parts - first);
-    arena.execute([&] {
+    in_arena(threads, [&] {
       tbb::parallel_for(std::size_t{0}, count,
                         [&](std::size_t i) { results[i] = work(first + i); });
     });

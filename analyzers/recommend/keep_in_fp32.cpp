@@ -118,10 +118,10 @@ void find_sums(const Basis& basis, const Range& range, std::vector<KeepInFp32>& 
         one.over == reduction::Over::elements && one.sum != reduction::Sum::gradient_norm &&
         one.order == reduction::Order::sequential && one.format == basis.analysis.target.name;
     const bool overflows = one.facts.overflow > 0;
-    const double error = one.facts.relative_l2();
-    if (!asked || (!overflows && error < reduction::kStalledError)) continue;
+    if (!asked || (!overflows && !one.stalls())) continue;
     KeepInFp32 keep{one.name, kind_of(one.sum), overflows ? Why::sum_overflows : Why::sum_stalls,
-                    overflows ? static_cast<double>(one.facts.overflow) : error, range.largest};
+                    overflows ? static_cast<double>(one.facts.overflow) : one.facts.relative_l2(),
+                    range.largest};
     keep.sum = one.sum;
     keep.addends = one.count;
     found.push_back(std::move(keep));

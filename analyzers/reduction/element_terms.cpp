@@ -2,6 +2,7 @@
 #include "analyzers/reduction/element_terms.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -92,6 +93,19 @@ std::optional<Layout> norm_layout(std::string_view type, const Shape& input, con
   return by_channels(input, weight->front());
 }
 
+/// Over the last dimension. Another one, which the module's text names, is not covered.
+std::optional<Layout> softmax_layout(std::string_view text, const Shape& input) {
+  const auto rank = static_cast<int>(input.size());
+  const std::size_t at = text.find("dim=");
+  if (at == std::string_view::npos) {
+    return has(text, "Softmax2d") ? std::nullopt : std::optional(by_rows(input, 1));
+  }
+  int dimension = rank == 2 ? 1 : rank;  // dim=None: of two the last
+  std::from_chars(text.data() + at + 4, text.data() + text.size(), dimension);
+  const bool last = dimension == -1 || dimension == rank - 1;
+  return last ? std::optional(by_rows(input, 1)) : std::nullopt;
+}
+
 std::vector<Sum> norm_sums(std::string_view type) {
   if (has(type, "RMSNorm")) return {Sum::mean_square};
   return {Sum::mean, Sum::variance};
@@ -152,7 +166,8 @@ ElementTerms::ElementTerms(const LogFindings& log, bool gradient_norms) {
   const Parameters parameters(log);
   const underflow::LayerInputs inputs(log, modules);
   const auto plan = [&](const TensorFindings& t, Sum sum, const std::optional<Layout>& layout) {
-    if (layout && layout->addends() > 1) plans_[t.name].push_back({sum, *layout, t.shape});
+    if (layout && layout->sums() > 0 && layout->addends() > 1)
+      plans_[t.name].push_back({sum, *layout, t.shape});
   };
   for (const TensorFindings& t : log.tensors) {
     const std::string module = modules.of(t);
@@ -167,7 +182,9 @@ ElementTerms::ElementTerms(const LogFindings& log, bool gradient_norms) {
     const TensorFindings* const input = inputs.of(module);
     const std::string_view type = modules.class_of(module);
     if (input == nullptr) continue;
-    if (has(type, "Softmax")) plan(*input, Sum::softmax, by_rows(input->shape, 1));
+    if (has(type, "Softmax")) {
+      plan(*input, Sum::softmax, softmax_layout(modules.text_of(module), input->shape));
+    }
     if (!has(type, "Norm")) continue;
     const auto layout = norm_layout(type, input->shape, parameters.find(module, "weight"));
     for (const Sum sum : norm_sums(type)) plan(*input, sum, layout);
@@ -187,9 +204,11 @@ void ElementTerms::take(const frames::WholeStep& step, const frames::Selection& 
       if (plan.shape != tensor.shape) continue;  // a step with a smaller batch
       std::vector<double> x = by_addend(tensor, plan.layout);
       make_addends(plan.sum, x, plan.layout.sums());
-      const std::vector<float> values(x.begin(), x.end());
+      BeyondBinary32 beyond;
+      const std::vector<float> values = to_binary32(x, plan.layout.sums(), beyond);
       Terms terms{.name = tensor.name, .sum = plan.sum, .over = Over::elements};
       terms.of = plan.layout.sums();
+      terms.beyond = beyond.size();
       for (std::size_t at = 0; at < values.size(); at += terms.of) {
         terms.addends.emplace_back(values.data() + at, terms.of);
       }
@@ -198,7 +217,7 @@ void ElementTerms::take(const frames::WholeStep& step, const frames::Selection& 
   };
   frames::TensorsOfSteps tensors(selection, take_tensor);
   step.tensors->for_each_name([&](const std::string& name) {
-    if (plans_.contains(name)) tensors.take(step, *step.tensors->tensor(name), step.tell);
+    if (plans_.contains(name)) tensors.take(step, *step.tensors->tensor(name), {});
   });
 }
 

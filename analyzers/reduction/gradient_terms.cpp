@@ -23,19 +23,22 @@ struct Local {
   std::shared_ptr<const log::NamedTensor> tensor;
   std::size_t microbatches = 1, elements = 0;
 
-  std::vector<float> part(std::size_t microbatch, std::size_t first, std::size_t n) const {
-    const std::vector<double> values =
-        frames::elements(tensor->view, microbatch * elements + first, n);
-    return {values.begin(), values.end()};
+  /// Of the weight.
+  std::vector<std::uint64_t> shape() const {
+    return {tensor->shape.begin() + (microbatches > 1 ? 1 : 0), tensor->shape.end()};
   }
 
-  std::vector<float> sum(std::size_t first, std::size_t n) const {
+  std::vector<double> part(std::size_t microbatch, std::size_t first, std::size_t n) const {
+    return frames::elements(tensor->view, microbatch * elements + first, n);
+  }
+
+  std::vector<double> sum(std::size_t first, std::size_t n) const {
     std::vector<double> sums(n);
     for (std::size_t m = 0; m < microbatches; ++m) {
-      const std::vector<double> values = frames::elements(tensor->view, m * elements + first, n);
+      const std::vector<double> values = part(m, first, n);
       for (std::size_t i = 0; i < n; ++i) sums[i] += values[i];
     }
-    return {sums.begin(), sums.end()};
+    return sums;
   }
 };
 
@@ -71,8 +74,12 @@ void take_parts(Terms terms, std::size_t count, const Addends& addends, const Ta
   for (std::size_t first = 0; first < terms.of; first += kPart) {
     const std::size_t n = std::min(kPart, terms.of - first);
     std::vector<std::vector<float>> values;
-    for (std::size_t i = 0; i < count; ++i) values.push_back(addends(i, first, n));
+    BeyondBinary32 beyond;
+    for (std::size_t i = 0; i < count; ++i) {
+      values.push_back(to_binary32(addends(i, first, n), n, beyond));
+    }
     terms.first = first;
+    terms.beyond = beyond.size();
     terms.addends.assign(values.begin(), values.end());
     take(terms);
   }
@@ -82,7 +89,8 @@ bool has(std::span<const Over> asked, Over over) {
   return std::ranges::find(asked, over) != asked.end();
 }
 
-void take_tensor(std::span<const WholeStep> ranks, const std::string& name,
+/// False if its shape differs between ranks.
+bool take_tensor(std::span<const WholeStep> ranks, const std::string& name,
                  std::span<const Over> asked, const TakeTerms& take) {
   std::vector<Local> locals;
   for (const WholeStep& step : ranks) {
@@ -96,25 +104,34 @@ void take_tensor(std::span<const WholeStep> ranks, const std::string& name,
     take_parts({.name = name, .over = Over::microbatches, .of = local.elements}, local.microbatches,
                microbatch, take);
   }
+  if (locals.size() < 2 || !has(asked, Over::ranks)) return true;
   const bool alike = std::ranges::all_of(
-      locals, [&](const Local& local) { return local.elements == locals.front().elements; });
-  if (!alike || locals.size() < 2 || !has(asked, Over::ranks)) return;
+      locals, [&](const Local& local) { return local.shape() == locals.front().shape(); });
+  if (!alike) return false;
   const auto rank = [&](std::size_t i, std::size_t first, std::size_t n) {
     return locals[i].sum(first, n);
   };
   take_parts({.name = name, .over = Over::ranks, .of = locals.front().elements}, locals.size(),
              rank, take);
+  return true;
 }
 
 }  // namespace
 
-void take_gradients(std::span<const WholeStep> ranks, const frames::Selection& selection,
-                    std::span<const Over> asked, const TakeTerms& take) {
-  const WholeStep& first = ranks.front();
-  first.tensors->for_each_name([&](const std::string& name) {
-    const bool local = first.role_of(selection, name) == log::Role::local_weight_grad;
-    if (local && frames::selects(selection, name)) take_tensor(ranks, name, asked, take);
-  });
+std::set<std::string> take_gradients(std::span<const WholeStep> ranks,
+                                     const frames::Selection& selection,
+                                     std::span<const Over> asked, const TakeTerms& take) {
+  std::set<std::string> names, differ;
+  for (const WholeStep& rank : ranks) {
+    rank.tensors->for_each_name([&](const std::string& name) {
+      const bool local = rank.role_of(selection, name) == log::Role::local_weight_grad;
+      if (local && frames::selects(selection, name)) names.insert(name);
+    });
+  }
+  for (const std::string& name : names) {
+    if (!take_tensor(ranks, name, asked, take)) differ.insert(name);
+  }
+  return differ;
 }
 
 }  // namespace halfscope::analyzers::reduction

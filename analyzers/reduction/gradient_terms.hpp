@@ -2,7 +2,9 @@
 // Local gradients as addends: of ranks, and of microbatches. Internal to reduction/.
 #pragma once
 
+#include <set>
 #include <span>
+#include <string>
 
 #include "analyzers/frames/whole_tensors.hpp"
 #include "analyzers/reduction/terms.hpp"
@@ -10,9 +12,10 @@
 namespace halfscope::analyzers::reduction {
 
 /// Takes the ranks' tensors of one step, in parts of some million elements. A rank's addend is the
-/// sum of its microbatches, rounded to binary32 once. Tensors of other shapes on another rank are
-/// left out.
-void take_gradients(std::span<const frames::WholeStep> ranks, const frames::Selection& selection,
-                    std::span<const Over> asked, const TakeTerms& take);
+/// sum of its microbatches, rounded to binary32 once. A tensor is summed over the ranks that have
+/// it. Returns those that have other shapes on other ranks: they are not summed.
+std::set<std::string> take_gradients(std::span<const frames::WholeStep> ranks,
+                                     const frames::Selection& selection,
+                                     std::span<const Over> asked, const TakeTerms& take);
 
 }  // namespace halfscope::analyzers::reduction

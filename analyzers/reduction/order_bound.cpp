@@ -33,35 +33,66 @@ struct Limits {
   double every = 0;
 };
 
-/// magnitudes < 0: not known.
-Limits limits_of(const Sums& sums, double a, double b, double magnitudes) {
+double ulp_at(Format f, double x) {
+  const int exponent = x == 0 ? f.emin() : std::max(f.emin(), std::ilogb(x));
+  return std::ldexp(1.0, exponent - f.fraction_bits());
+}
+
+/// What storing a result may have changed.
+double storing(const Sums& sums, Format stored, double x) {
+  const bool holds =
+      stored.precision >= sums.format.precision && stored.emin() <= sums.format.emin();
+  return holds ? 0 : ulp_at(stored, x) / 2;
+}
+
+/// The least sum of magnitudes that a computed result can be made of.
+double least_magnitudes(const Sums& sums, double result) {
+  return std::fabs(result) / (1 + static_cast<double>(sums.length - 1) * sums.unit());
+}
+
+Limits limits_of(const Sums& sums, double a, double b, const std::optional<double>& magnitudes) {
   const double unknown = std::numeric_limits<double>::quiet_NaN();
-  const double larger = std::max(std::fabs(a), std::fabs(b));
-  if (magnitudes < 0) {  // at least what a computed result can be made of
-    const double growth = 1 + static_cast<double>(sums.length - 1) * sums.unit();
-    const double least = std::min(std::fabs(a), std::fabs(b)) / growth;
+  if (!magnitudes) {
+    const double least = least_magnitudes(sums, std::min(std::fabs(a), std::fabs(b)));
     return {random_limit(sums, least, least).value_or(unknown),
             std::numeric_limits<double>::infinity()};
   }
-  return {random_limit(sums, magnitudes, larger).value_or(unknown),
-          bound_of_every_order(sums, magnitudes)};
+  return {random_limit(sums, *magnitudes, std::max(std::fabs(a), std::fabs(b))).value_or(unknown),
+          bound_of_every_order(sums, *magnitudes)};
 }
 
 bool same(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-void judge_element(const Sums& sums, float a, float b, double magnitudes, std::size_t i,
-                   OrderVerdict& out) {
-  if (same(a, b)) {
+/// One element of both.
+struct Pair {
+  float a, b;
+  double storing;  ///< what it may have changed of their difference
+  std::optional<double> magnitudes;
+};
+
+/// Empty where they are not known, or cannot be those of A's addends.
+std::optional<double> usable_magnitudes(const Sums& sums, const Pair& pair) {
+  if (!pair.magnitudes || !std::isfinite(*pair.magnitudes)) return std::nullopt;
+  const double result = std::max(0.0, std::fabs(static_cast<double>(pair.a)) - pair.storing);
+  if (*pair.magnitudes < least_magnitudes(sums, result)) return std::nullopt;
+  return pair.magnitudes;
+}
+
+void judge_element(const Sums& sums, const Pair& pair, std::size_t i, OrderVerdict& out) {
+  if (same(pair.a, pair.b)) {
     ++out.within;
     return;
   }
-  const double difference = std::fabs(static_cast<double>(a) - static_cast<double>(b));
+  const double a = static_cast<double>(pair.a), b = static_cast<double>(pair.b);
+  const double difference = std::max(0.0, std::fabs(a - b) - pair.storing);
   if (!std::isfinite(difference)) {
     ++out.between;
     ++out.nonfinite;
     return;
   }
-  const Limits limits = limits_of(sums, static_cast<double>(a), static_cast<double>(b), magnitudes);
+  const std::optional<double> magnitudes = usable_magnitudes(sums, pair);
+  if (pair.magnitudes && !magnitudes) ++out.unusable;
+  const Limits limits = limits_of(sums, a, b, magnitudes);
   const double limit = std::isnan(limits.random) ? limits.every : limits.random;
   if (difference / limit > out.worst_ratio) {
     out.worst_ratio = difference / limit;
@@ -73,7 +104,7 @@ void judge_element(const Sums& sums, float a, float b, double magnitudes, std::s
     ++out.above;
   } else {
     ++out.between;
-    out.magnitudes_missing = out.magnitudes_missing || magnitudes < 0;
+    out.magnitudes_missing = out.magnitudes_missing || !magnitudes;
   }
 }
 
@@ -100,11 +131,6 @@ std::vector<float> random_orders(Format f, std::span<const float> addends, std::
     halfscope::reduction::reduce(f, spans, {}, std::span(results).subspan(first, kBatch));
   }
   return results;
-}
-
-double ulp_at(Format f, double x) {
-  const int exponent = x == 0 ? f.emin() : std::max(f.emin(), std::ilogb(x));
-  return std::ldexp(1.0, exponent - f.fraction_bits());
 }
 
 }  // namespace
@@ -140,19 +166,22 @@ double simulated_limit(Format f, std::span<const float> addends, std::uint64_t s
   return std::max(kRanges * (high - low), ulp_at(f, largest));
 }
 
-OrderVerdict judge_orders(const Sums& sums, std::span<const float> a, std::span<const float> b,
+OrderVerdict judge_orders(const Sums& sums, const Results& a, const Results& b,
                           std::span<const float> magnitudes) {
   if (sums.length == 0) throw std::invalid_argument("halfscope: sums of no addends");
-  if (a.size() != b.size() || (!magnitudes.empty() && magnitudes.size() != a.size())) {
-    throw std::invalid_argument("halfscope: results of " + std::to_string(a.size()) + " and " +
-                                std::to_string(b.size()) + " elements, magnitudes of " +
+  const std::size_t n = a.values.size();
+  if (n != b.values.size() || (!magnitudes.empty() && magnitudes.size() != n)) {
+    throw std::invalid_argument("halfscope: results of " + std::to_string(n) + " and " +
+                                std::to_string(b.values.size()) + " elements, magnitudes of " +
                                 std::to_string(magnitudes.size()));
   }
   OrderVerdict out;
-  out.elements = a.size();
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double sum = magnitudes.empty() ? -1 : std::fabs(static_cast<double>(magnitudes[i]));
-    judge_element(sums, a[i], b[i], sum, i, out);
+  out.elements = n;
+  for (std::size_t i = 0; i < n; ++i) {
+    Pair pair{a.values[i], b.values[i], 0, {}};
+    pair.storing = storing(sums, a.stored, pair.a) + storing(sums, b.stored, pair.b);
+    if (!magnitudes.empty()) pair.magnitudes = static_cast<double>(magnitudes[i]);
+    judge_element(sums, pair, i, out);
   }
   if (out.between != 0) out.verdict = Verdict::cannot_tell;
   if (out.above != 0) out.verdict = Verdict::above;

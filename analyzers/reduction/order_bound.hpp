@@ -57,15 +57,23 @@ struct OrderVerdict {
   std::uint64_t within = 0, above = 0, between = 0;
   std::uint64_t nonfinite = 0;  ///< of `between`: one result is infinite or NaN, the other differs
   bool magnitudes_missing = false;  ///< with the sums of magnitudes there would be less `between`
+  std::uint64_t unusable = 0;       ///< magnitudes that cannot be those of A's addends
   std::size_t worst = 0;  ///< the element with the largest difference over its limit or bound
   double worst_ratio = 0;
 };
 
-/// a, b: the results. magnitudes: of each element the sum of its addends' magnitudes, or empty. A
-/// sum of magnitudes is at least the result's magnitude: so without them a small difference is
-/// still `within`, and no difference is `above`. Throws std::invalid_argument when lengths differ
-/// or sums.length is 0.
-OrderVerdict judge_orders(const Sums& sums, std::span<const float> a, std::span<const float> b,
+/// Results of sums, which may have been rounded once more, to the format they are stored in.
+struct Results {
+  std::span<const float> values;
+  Format stored = kBinary32;
+};
+
+/// magnitudes: of each element the sum of the addends' magnitudes of A, or empty. A sum of
+/// magnitudes is at least the result's magnitude: so without them a small difference is still
+/// `within`, and no difference is `above`. One that is less than A's result, infinite, NaN or
+/// negative counts as missing. Throws std::invalid_argument when lengths differ or sums.length is
+/// 0.
+OrderVerdict judge_orders(const Sums& sums, const Results& a, const Results& b,
                           std::span<const float> magnitudes = {});
 
 }  // namespace halfscope::analyzers::reduction

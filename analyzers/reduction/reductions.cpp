@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <stdexcept>
-#include <tuple>
+#include <set>
 #include <utility>
 
 #include "analyzers/reduction/element_terms.hpp"
 #include "analyzers/reduction/gradient_terms.hpp"
+#include "analyzers/reduction/predictions.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "halfscope/log/error.hpp"
 
@@ -42,7 +42,16 @@ std::string_view name_of(Sum sum) {
 bool Reduction::is_harmful() const {
   if (predicted)
     return predicted->overflow.high > 0 || predicted->relative_l2.high >= kHarmfulError;
-  return facts.overflow > 0 || facts.relative_l2() >= kHarmfulError;
+  return facts.overflow > 0 || facts.relative_l2() >= kHarmfulError || flushed_share() >= kTenth;
+}
+
+bool Reduction::stalls() const {
+  return facts.relative_l2() >= kTenth && facts.lost_share() >= kTenth;
+}
+
+double Reduction::flushed_share() const {
+  const auto addends = static_cast<double>(facts.elements) * static_cast<double>(count);
+  return addends == 0 ? 0 : static_cast<double>(facts.flushed) / addends;
 }
 
 namespace {
@@ -64,6 +73,14 @@ struct Ways {
 /// Sums with few results take one chain each; the loops over results are for many.
 constexpr std::size_t kFewSums = 16;
 
+/// Counts sums whose addends are too large as sums that overflow.
+void add_beyond(const Terms& terms, Facts& facts) {
+  facts.nonfinite -= terms.beyond;
+  facts.elements += terms.beyond;
+  facts.overflow += terms.beyond;
+  facts.additions += terms.beyond * (terms.addends.size() - 1);
+}
+
 Facts facts_of(const Terms& terms, Format format, Order order) {
   namespace sums = halfscope::reduction;
   const std::size_t n = terms.addends.front().size();
@@ -80,40 +97,6 @@ Facts facts_of(const Terms& terms, Format format, Order order) {
   return facts;
 }
 
-/// Every so many elements are kept for predictions, of a tensor of n.
-std::size_t stride_of(std::size_t n) {
-  constexpr std::size_t kMost = std::size_t{1} << 16;
-  return (n + kMost - 1) / kMost;
-}
-
-/// Addends of some elements of a tensor, at the last step that has it: [addend][element].
-struct Sample {
-  std::size_t of = 0;  ///< elements of the tensor
-  std::vector<std::vector<float>> addends;
-
-  void take(const Terms& terms) {
-    if (terms.first == 0) addends.assign(terms.addends.size(), {});
-    of = terms.of;
-    for (std::size_t a = 0; a < addends.size(); ++a) {
-      for (std::size_t i = 0; i < terms.addends[a].size(); ++i) {
-        if ((terms.first + i) % stride_of(of) == 0) addends[a].push_back(terms.addends[a][i]);
-      }
-    }
-  }
-
-  /// Those of another tensor: every so many of its elements are one here.
-  void add(const Sample& other, std::size_t stride) {
-    const std::size_t every = std::max<std::size_t>(1, stride / stride_of(other.of));
-    addends.resize(other.addends.size());
-    for (std::size_t a = 0; a < addends.size(); ++a) {
-      for (std::size_t i = 0; i < other.addends[a].size(); i += every) {
-        addends[a].push_back(other.addends[a][i]);
-      }
-    }
-    of += other.of;
-  }
-};
-
 /// The sums of one log.
 class Collector {
  public:
@@ -126,10 +109,10 @@ class Collector {
     kept.resize(ways.all.size());
     for (std::size_t i = 0; i < kept.size(); ++i) {
       const auto& [format, order] = ways.all[i];
-      kept[i] += facts_of(terms, find_format(format)->format, order);
+      Facts facts = facts_of(terms, find_format(format)->format, order);
+      add_beyond(terms, facts);
+      kept[i] += facts;
     }
-    const bool predicts = !asked_.counts.empty() && terms.over != Over::elements;
-    if (predicts && key.count >= kFewestRanks) samples_[key].take(terms);
   }
 
   /// The sums of all gradients together first, then one by one.
@@ -151,21 +134,6 @@ class Collector {
     }
   }
 
-  /// All gradients together, by what they are over and how many were recorded.
-  std::map<std::pair<Over, std::uint64_t>, Sample> samples() const {
-    std::map<std::pair<Over, std::uint64_t>, std::size_t> strides;
-    for (const auto& [key, sample] : samples_) {
-      std::size_t& stride = strides[{key.over, key.count}];
-      stride = std::max(stride, stride_of(sample.of));
-    }
-    std::map<std::pair<Over, std::uint64_t>, Sample> all;
-    for (const auto& [key, sample] : samples_) {
-      const std::pair of(key.over, key.count);
-      all[of].add(sample, strides[of]);
-    }
-    return all;
-  }
-
  private:
   struct Key {
     Over over;
@@ -176,67 +144,6 @@ class Collector {
   };
   const Asked& asked_;
   std::map<Key, std::vector<Facts>> facts_;
-  std::map<Key, Sample> samples_;  ///< where predictions are asked for
-};
-
-/// What is predicted of the sums of one log: all gradients together. In a model of ranks that are
-/// alike a ring is a chain.
-class Predictor {
- public:
-  explicit Predictor(const Asked& asked) : asked_(asked) {}
-
-  void add(const std::string& log, const Collector& collector) {
-    for (auto& [of, sample] : collector.samples()) samples_.emplace_back(log, of.first, sample);
-  }
-  bool empty() const { return samples_.empty(); }
-
-  void finish(std::vector<Reduction>& to, const frames::Progress& progress) {
-    std::vector<Reduction> all;
-    std::vector<const Sample*> of;
-    for (const auto& [log, over, sample] : samples_) {
-      for (const std::uint64_t count : asked_.counts) {
-        for (const auto& [format, order] : Ways(asked_, over).all) {
-          if (format == "binary32" && asked_.formats.size() > 1) continue;
-          Reduction& one = all.emplace_back();
-          one = {log, "", Sum::gradient, over, count, format, order, {}};
-          one.facts.elements = sample.of;
-          one.facts.additions = sample.of * (count - 1);
-          of.push_back(&sample);
-        }
-      }
-    }
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      predict_one(all, i, *of[i]);
-      if (progress) progress(i + 1, all.size());
-    }
-    std::ranges::copy_if(all, std::back_inserter(to),
-                         [](const Reduction& one) { return one.predicted.has_value(); });
-  }
-
- private:
-  static void predict_one(std::vector<Reduction>& all, std::size_t at, const Sample& sample) {
-    Reduction& one = all[at];
-    const Order order = one.order == Order::ring ? Order::sequential : one.order;
-    for (std::size_t i = 0; i < at; ++i) {
-      const Reduction& known = all[i];
-      const bool same = std::tie(known.log, known.over, known.count, known.format, known.order) ==
-                        std::tie(one.log, one.over, one.count, one.format, order);
-      if (same) {
-        one.predicted = known.predicted;
-        return;
-      }
-    }
-    const std::vector<std::span<const float>> addends(sample.addends.begin(), sample.addends.end());
-    try {
-      one.predicted =
-          predict(find_format(one.format)->format, addends, one.count, {.order = order});
-    } catch (const std::invalid_argument&) {
-      // No element is finite on all ranks: there is nothing to predict from.
-    }
-  }
-
-  const Asked& asked_;
-  std::vector<std::tuple<std::string, Over, Sample>> samples_;
 };
 
 /// As it was asked, in the format that the analysis is about where none was named.
@@ -253,13 +160,10 @@ struct ReductionPass::OfLog {
   std::string name;
   ElementTerms elements;
   Collector collector;
+  std::set<std::string> differ;  ///< gradients of other shapes on other ranks
 
   OfLog(const underflow::LogFindings& log, const Asked& asked)
       : name(log.name), elements(log, asked.gradient_norms), collector(asked) {}
-};
-
-struct ReductionPass::Predictions : Predictor {
-  using Predictor::Predictor;
 };
 
 ReductionPass::ReductionPass(underflow::Analysis& analysis, const frames::Selection& selection,
@@ -277,14 +181,25 @@ void ReductionPass::begin(const underflow::LogFindings& log) {
 
 void ReductionPass::take(std::span<const frames::WholeStep> ranks) {
   const auto add = [&](const Terms& terms) { log_->collector.take(terms); };
-  take_gradients(ranks, selection_, asked_.over, add);
+  const auto add_gradients = [&](const Terms& terms) {
+    add(terms);
+    predictions_->take(log_->name, ranks.front().step, terms);
+  };
+  log_->differ.merge(take_gradients(ranks, selection_, asked_.over, add_gradients));
   if (std::ranges::find(asked_.over, Over::elements) == asked_.over.end()) return;
   for (const frames::WholeStep& step : ranks) log_->elements.take(step, selection_, add);
 }
 
 void ReductionPass::finish_log() {
   log_->collector.finish(log_->name, found_);
-  predictions_->add(log_->name, log_->collector);
+  if (!log_->differ.empty()) {
+    analysis_.notes.push_back(fmt::format(
+        "{}: {} another shape on another rank, so {} not summed over ranks; the first is '{}'",
+        log::printable(log_->name),
+        log_->differ.size() == 1 ? "1 gradient has"
+                                 : fmt::format("{} gradients have", log_->differ.size()),
+        log_->differ.size() == 1 ? "it is" : "they are", log::printable(*log_->differ.begin())));
+  }
   log_.reset();
 }
 
@@ -295,7 +210,7 @@ std::vector<Reduction> ReductionPass::finish(const frames::Progress& predicting)
         "microbatches",
         log::printable(analysis_.logs.front().name), kFewestRanks));
   }
-  predictions_->finish(found_, predicting);
+  std::ranges::move(predictions_->finish(predicting), std::back_inserter(found_));
   return std::move(found_);
 }
 

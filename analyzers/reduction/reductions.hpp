@@ -23,6 +23,7 @@ struct LogFindings;
 
 namespace halfscope::analyzers::reduction {
 
+class Predictions;
 using halfscope::reduction::Facts;
 using halfscope::reduction::Order;
 
@@ -50,8 +51,8 @@ inline constexpr std::array<std::string_view, 3> kAccumulators = {"binary16", "b
 
 /// From this relative L2 error on a sum needs FP32: 1 %, some five roundings of a bfloat16 value.
 inline constexpr double kHarmfulError = 0.01;
-/// From this one on it stalls: a tenth is missing.
-inline constexpr double kStalledError = 0.1;
+/// A tenth of a sum, of its additions or of its addends.
+inline constexpr double kTenth = 0.1;
 
 struct Asked {
   std::vector<Over> over = {kOver.begin(), kOver.end()};
@@ -72,18 +73,24 @@ struct Reduction {
   std::uint64_t count = 0;  ///< addends of each sum
   std::string_view format;
   Order order = Order::sequential;
-  Facts facts;
-  /// Of more addends than were recorded; of `facts` then only the additions are known.
+  Facts facts = {};
+  /// Of more addends than were recorded, for the elements of the last step; of `facts` then only
+  /// elements and additions are known.
   std::optional<Prediction> predicted = {};
 
-  /// Results that are infinite, or errors from kHarmfulError on; of a prediction the upper ends.
+  /// Results that are infinite, errors from kHarmfulError on, or from a tenth of the addends on
+  /// that round to zero before they are added; of a prediction the upper ends.
   bool is_harmful() const;
+  /// A tenth is missing, since a tenth of the additions change nothing.
+  bool stalls() const;
+  /// Of the addends, those that are not zero and are once they are rounded to the format.
+  double flushed_share() const;
 };
 
 /// Adds up what whole tensors hold, while whole steps are read: log after log, step after step.
 class ReductionPass {
  public:
-  /// Refers to all of these.
+  /// Refers to the first two.
   ReductionPass(underflow::Analysis& analysis, const frames::Selection& selection,
                 const Asked& asked);
   ~ReductionPass();
@@ -99,7 +106,6 @@ class ReductionPass {
 
  private:
   struct OfLog;
-  struct Predictions;
 
   underflow::Analysis& analysis_;
   const frames::Selection& selection_;

@@ -2,7 +2,9 @@
 // Addends of sums, as a log's whole tensors hold them. Internal to reduction/.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +13,14 @@
 
 namespace halfscope::analyzers::reduction {
 
+/// Sums, by their place, with a finite addend that binary32 does not hold: they overflow in every
+/// format that accumulates.
+using BeyondBinary32 = std::set<std::size_t>;
+
+/// As addends are taken, one of each sum after the other; what is too large becomes infinite.
+std::vector<float> to_binary32(std::span<const double> addends, std::size_t sums,
+                               BeyondBinary32& beyond);
+
 /// Addends of the elements [first, first + n) of `of`; they are valid during a call.
 struct Terms {
   std::string name;  ///< of the tensor
@@ -18,6 +28,7 @@ struct Terms {
   Over over = Over::ranks;
   std::vector<std::span<const float>> addends = {};  ///< each of n elements
   std::size_t first = 0, of = 0;
+  std::size_t beyond = 0;  ///< sums that overflow in every format; an addend of theirs is infinite
 };
 using TakeTerms = std::function<void(const Terms&)>;
 

@@ -31,16 +31,15 @@ std::string_view parent(std::string_view path) {
 std::string_view last_word(std::string_view path) { return path.substr(path.rfind('.') + 1); }
 
 /// "(conv1): Conv2d(3, 8, ...)" behind its indentation; false for other lines.
-bool read_line(std::string_view line, std::size_t& depth, std::string& name, std::string& type) {
+bool read_line(std::string_view line, std::size_t& depth, std::string& name, std::string& text) {
   const std::size_t indent = line.find_first_not_of(' ');
   if (indent == std::string_view::npos || indent == 0 || line[indent] != '(') return false;
   const std::size_t close = line.find("): ", indent);
   if (close == std::string_view::npos) return false;
   depth = indent / 2;  // PyTorch indents each level by two
   name = line.substr(indent + 1, close - indent - 1);
-  const std::string_view rest = line.substr(close + 3);
-  type = rest.substr(0, rest.find('('));
-  return !name.empty() && !type.empty();
+  text = line.substr(close + 3);
+  return !name.empty() && text.find('(') != 0 && !text.empty();
 }
 
 }  // namespace
@@ -67,15 +66,15 @@ void Modules::read_text(const std::string& text) {
   std::vector<std::string> above;  // names from the outermost module down to the last one read
   std::istringstream lines(text);
   std::size_t depth = 0;
-  std::string name, type;
+  std::string name, module;
   classes_[""] = text.substr(0, text.find('('));
   for (std::string line; std::getline(lines, line);) {
-    if (!read_line(line, depth, name, type) || depth > above.size() + 1) continue;
+    if (!read_line(line, depth, name, module) || depth > above.size() + 1) continue;
     above.resize(depth - 1);
     above.push_back(name);
     std::string path;
     for (const std::string& word : above) path += (path.empty() ? "" : ".") + word;
-    classes_[path] = type;
+    classes_[path] = module;
     order_.push_back(path);
   }
 }
@@ -91,6 +90,11 @@ std::string Modules::of(const TensorFindings& tensor) const {
 }
 
 std::string_view Modules::class_of(const std::string& module) const {
+  const std::string_view text = text_of(module);
+  return text.substr(0, text.find('('));
+}
+
+std::string_view Modules::text_of(const std::string& module) const {
   const auto found = classes_.find(module);
   return found == classes_.end() ? std::string_view() : std::string_view(found->second);
 }

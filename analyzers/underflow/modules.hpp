@@ -26,6 +26,8 @@ class Modules {
 
   /// The module's class ("BatchNorm2d"), of "" the network's; empty where the log does not tell.
   std::string_view class_of(const std::string& module) const;
+  /// With what it was made of, as far as it is on one line: "Softmax(dim=1)".
+  std::string_view text_of(const std::string& module) const;
 
   /// Every module whose class the log tells, in the order of the text.
   const std::vector<std::string>& with_class() const { return order_; }
@@ -33,7 +35,7 @@ class Modules {
  private:
   void read_text(const std::string& text);
 
-  std::map<std::string, std::string, std::less<>> classes_;  ///< empty class: known by a weight
+  std::map<std::string, std::string, std::less<>> classes_;  ///< texts; empty: known by a weight
   std::vector<std::string> order_;
 };
 

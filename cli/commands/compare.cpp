@@ -29,14 +29,15 @@ using analyzers::compare::Comparison;
 using analyzers::frames::Selection;
 
 struct Options : options::LogOptions {
-  std::string json, out, title, junit, sums;
+  std::string json, out, title, junit;
+  std::optional<std::string> sums;
   std::vector<std::string> fail_if;
 };
 
-std::optional<analyzers::compare::OrderAsked> sums_of(const std::string& text) {
-  if (text.empty()) return std::nullopt;
+std::optional<analyzers::compare::OrderAsked> sums_of(const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
   try {
-    return reports::answer::order_called(text);
+    return reports::answer::order_called(*text);
   } catch (const std::invalid_argument& e) {
     throw options::BadUsage(fmt::format("--sums: {}", e.what()));
   }

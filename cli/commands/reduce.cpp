@@ -5,6 +5,7 @@
 #include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -28,7 +29,8 @@ using log::printable;
 using options::BadUsage;
 
 struct ReduceOptions : options::LogOptions {
-  std::string over, accumulator, order, json;
+  std::string over, order, json;
+  std::optional<std::string> accumulator;
   std::vector<std::string> counts;
 };
 

@@ -40,7 +40,7 @@ class LineReader {
 
   int descriptor_;
   std::string name_;
-  std::vector<char> buffer_ = std::vector<char>(kLongestLine);
+  std::vector<char> buffer_ = std::vector<char>(kLongestLine + 1);
   std::size_t begin_ = 0, end_ = 0;  ///< of what has not been given out
   bool ended_ = false;
   bool skipping_ = false;  ///< inside a line whose beginning was given out

@@ -7,7 +7,7 @@
 
 namespace halfscope::cli::options {
 
-/// A bar on stderr with rate and time left. Shown from the second second on, and only where stderr
+/// A bar on stderr with time left, and the rate where it is of bytes. Shown from the second second on, and only where stderr
 /// is a terminal. One bar serves several passes: it starts anew where the bytes do.
 class Progress {
  public:
@@ -16,7 +16,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void show(std::uint64_t done_bytes, std::uint64_t all_bytes);
+  /// Bytes, or less than a million of something else.
+  void show(std::uint64_t done, std::uint64_t all);
   void clear();
 
  private:

@@ -1445,6 +1445,7 @@ class OrderVerdict(Record):
     above: int
     nonfinite: int
     worst: int
+    worst_step: int
     worst_ratio: float | None
     magnitudes_missing: bool | None
 
@@ -1699,6 +1700,7 @@ class Reduction(Record):
     mean_error_ulp: float | None
     mean_error_se: float | None
     overflow: int | Bounds
+    flushed: int | None
     predicted: bool
     recorded: int | None
     sums: int | None

@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Mapping
-from numbers import Real
+from numbers import Integral, Real
 
 from halfscope import _halfscope
 
@@ -221,6 +221,7 @@ def compare(a, b, *, format=None, loss_scale="own", recorded_scale=None, subnorm
     from halfscope._results import Comparison
 
     _check_format(format)
+    _check("sums", sums, str, "a text such as 'length=4096,format=fp16'")
     own = loss_scale == "own"
     (a, b), selection = _to_read([a, b], steps, tensor, roles, recorded_scale,
                                  1.0 if own else loss_scale, read_as=read_as, ranks=ranks)
@@ -240,9 +241,15 @@ def reduce(logs, *, over=None, format=None, order=None, counts=(), recorded_scal
     """
     from halfscope._results import Reduction, Reductions
 
+    for name, given in (("over", over), ("format", format), ("order", order)):
+        _check(name, given, str, "a name")
+    counts = [counts] if isinstance(counts, Real) else list(counts)
+    for count in counts:
+        if isinstance(count, bool) or not isinstance(count, Integral) or count < 0:
+            raise ValueError(f"counts has {count!r}, expected whole numbers")
     logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, read_as=read_as, ranks=ranks)
-    found, text = _found(_halfscope.reduce, logs, selection, over or "", format or "", order or "",
-                         list(counts), Reduction)
+    found, text = _found(_halfscope.reduce, logs, selection, over or "", format, order or "",
+                         [int(count) for count in counts], Reduction)
     return Reductions(found, text)
 
 

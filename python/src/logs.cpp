@@ -167,8 +167,9 @@ WithNotes<Compared> compare_logs(const std::filesystem::path& a, const std::file
 
 /// The sums, as objects of `type`, the sentences on them, and notes. Refuses as the command does.
 nb::tuple reduce_logs(const Paths& logs, const analyzers::frames::Selection& selection,
-                      const std::string& over, const std::string& format, const std::string& order,
-                      const std::vector<std::uint64_t>& counts, nb::handle type) {
+                      const std::string& over, const std::optional<std::string>& format,
+                      const std::string& order, const std::vector<std::uint64_t>& counts,
+                      nb::handle type) {
   analyzers::Findings found;
   std::string text;
   {
@@ -290,8 +291,8 @@ void bind_logs(nb::module_& module) {
           },
           nb::kw_only(), "policies"_a, "assume_constant"_a, "framework"_a, "headroom_bits"_a,
           "target_underflow"_a);
-  module.def("reduce", &reduce_logs, "logs"_a, "selection"_a, "over"_a, "format"_a, "order"_a,
-             "counts"_a, "type"_a);
+  module.def("reduce", &reduce_logs, "logs"_a, "selection"_a, "over"_a, "format"_a.none(),
+             "order"_a, "counts"_a, "type"_a);
   module.def("policies", &replay_log, "log"_a, "selection"_a, "replay"_a);
   module.def("policies_of", &replay_magnitudes, "magnitudes"_a, "replay"_a);
   module.def("compare", &compare_logs, "a"_a, "b"_a, "format"_a, "subnormals"_a, "selection"_a,

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <regex>
 #include <stdexcept>
 
@@ -18,18 +19,24 @@ namespace halfscope::reports::answer {
 using analyzers::compare::ComparedOrder;
 using analyzers::compare::Comparison;
 using analyzers::compare::OrderAsked;
+using analyzers::reduction::OrderVerdict;
 using analyzers::reduction::Verdict;
 
 namespace {
 
 constexpr std::size_t kNamed = 5;
 
-std::vector<std::string> named(const Comparison& comparison, Verdict verdict) {
+using Which = std::function<bool(const OrderVerdict&)>;
+
+/// Adds a sentence on the tensors of which `which` holds, if there are any. {}: their names.
+void tell(const Comparison& comparison, const Which& which, const char* sentence,
+          Section& section) {
   std::vector<std::string> names;
   for (const ComparedOrder& one : comparison.orders) {
-    if (one.verdict.verdict == verdict) names.push_back(one.name);
+    if (which(one.verdict)) names.push_back(one.name);
   }
-  return names;
+  if (names.empty()) return;
+  section.sentences.push_back(fmt::format(fmt::runtime(sentence), listed_code(names, kNamed)));
 }
 
 /// What would decide more.
@@ -56,14 +63,14 @@ Row row_of(const ComparedOrder& one) {
   const auto count = [](std::uint64_t n) {
     return Cell{count_text(n), static_cast<double>(n), "", n == 0};
   };
-  return {
-      {{code(one.name)},
-       {std::string(name_of(v.verdict))},
-       {count_text(v.elements), static_cast<double>(v.elements)},
-       count(v.within),
-       count(v.between),
-       count(v.above),
-       {fmt::format("{:.3g}", v.worst_ratio), v.worst_ratio, fmt::format("element {}", v.worst)}}};
+  return {{{code(one.name)},
+           {std::string(name_of(v.verdict))},
+           {count_text(v.elements), static_cast<double>(v.elements)},
+           count(v.within),
+           count(v.between),
+           count(v.above),
+           {fmt::format("{:.3g}", v.worst_ratio), v.worst_ratio,
+            fmt::format("element {} at step {}", v.worst, one.worst_step)}}};
 }
 
 }  // namespace
@@ -101,14 +108,24 @@ Section order_section(const Comparison& comparison) {
   const OrderAsked& asked = *comparison.order_asked;
   section.title = fmt::format("Sums of {} addends in {}: rounding or a bug",
                               count_text(asked.sums.length), people_say(asked.format));
-  const auto add = [&](Verdict verdict, const char* what) {
-    const std::vector<std::string> names = named(comparison, verdict);
-    if (names.empty()) return;
-    section.sentences.push_back(fmt::format("{}: {}.", what, listed_code(names, kNamed)));
+  const auto is = [](Verdict verdict) {
+    return [verdict](const OrderVerdict& one) { return one.verdict == verdict; };
   };
-  add(Verdict::above, "No rounding, since no order of addition gives so large a difference");
-  add(Verdict::cannot_tell, "Perhaps rounding");
-  add(Verdict::within, "Rounding, since random orders give differences as large");
+  tell(comparison, is(Verdict::above), "No order of addition explains the differences in {}.",
+       section);
+  tell(comparison, is(Verdict::cannot_tell), "The differences in {} may be rounding.", section);
+  tell(comparison, is(Verdict::within),
+       "The differences in {} are rounding: random orders give as large ones.", section);
+  tell(
+      comparison, [](const OrderVerdict& one) { return one.nonfinite > 0; },
+      "Elements of {} are infinite or NaN in one log alone: rounding can do that only at the edge "
+      "of the range.",
+      section);
+  tell(
+      comparison, [](const OrderVerdict& one) { return one.unusable > 0; },
+      "The magnitudes of some elements of {} are infinite, negative or less than the sum itself, "
+      "and count as missing.",
+      section);
   if (const std::string missing = missing_text(comparison); !missing.empty()) {
     section.sentences.push_back(missing);
   }
@@ -118,7 +135,13 @@ Section order_section(const Comparison& comparison) {
       "the bound of every order. The worst is over the limit or bound that it was judged by.";
   table.headings = {"tensor", "verdict", "elements", "within", "between", "above", "worst"};
   table.all_by = "compare A B --sums ... --json FILE";
-  for (const ComparedOrder& one : comparison.orders) table.rows.push_back(row_of(one));
+  for (const ComparedOrder& one : comparison.orders) {
+    if (table.rows.size() < kMostRows) {
+      table.rows.push_back(row_of(one));
+    } else {
+      ++table.left_out;
+    }
+  }
   section.tables.push_back(std::move(table));
   return section;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <stdexcept>
@@ -18,6 +19,7 @@
 
 namespace halfscope::reports::answer {
 
+using analyzers::reduction::kTenth;
 using analyzers::reduction::Over;
 using analyzers::reduction::Reduction;
 using analyzers::reduction::Sum;
@@ -39,12 +41,20 @@ double error_of(const Reduction& one) {
   return one.predicted ? one.predicted->relative_l2.high : one.facts.relative_l2();
 }
 
+/// Of the sums, of which it may be a multiple.
+std::string error_text(double error) {
+  if (std::isinf(error)) return "infinite";
+  return error <= 1 ? share_text(error) : fmt::format("{:.3g} times the sums", error);
+}
+
 /// Empty where no result is finite.
 std::string error_text(const Reduction& one) {
-  if (!one.predicted && one.facts.measured() == 0) return "";
-  if (!one.predicted) return share_text(one.facts.relative_l2());
+  if (!one.predicted) {
+    return one.facts.measured() == 0 ? "" : error_text(one.facts.relative_l2());
+  }
   const auto& error = one.predicted->relative_l2;
-  return share_range_text(error.low, error.high);
+  return error.high <= 1 ? share_range_text(error.low, error.high)
+                         : error_text(error.low) + " to " + error_text(error.high);
 }
 
 std::string lost_text(const Reduction& one) {
@@ -52,18 +62,24 @@ std::string lost_text(const Reduction& one) {
   return share_range_text(one.predicted->lost.low, one.predicted->lost.high);
 }
 
-bool overflows(const Reduction& one) {
-  return one.predicted ? one.predicted->overflow.high > 0 : one.facts.overflow > 0;
-}
-
-/// "752 of 19,900 sums overflow", "3.1 % to 4.4 % of sums overflow"
+/// "752 of 19,900 sums overflow", "3.1 % to 4.4 % of sums overflow"; empty where none does.
 std::string overflow_text(const Reduction& one) {
   if (!one.predicted) {
-    return fmt::format("{} of {} sums overflow", count_text(one.facts.overflow),
-                       count_text(one.facts.elements));
+    if (one.facts.overflow == 0) return "";
+    return fmt::format("{} of {} {}", count_text(one.facts.overflow),
+                       plural(one.facts.elements, "sum"),
+                       one.facts.overflow == 1 ? "overflows" : "overflow");
   }
   const auto& share = one.predicted->overflow;
-  return fmt::format("{} of sums overflow", share_range_text(share.low, share.high));
+  return share.high == 0
+             ? ""
+             : fmt::format("{} of sums overflow", share_range_text(share.low, share.high));
+}
+
+/// Empty where none does.
+std::string flushed_text(const Reduction& one) {
+  if (one.facts.flushed == 0) return "";
+  return fmt::format("{} of addends round to zero first", share_text(one.flushed_share()));
 }
 
 std::string place_text(const Reduction& one) {
@@ -76,10 +92,19 @@ std::string loss_text(const Reduction& one, const std::string& subject) {
   std::string text = fmt::format("{} {} {} of additions", subject,
                                  predicted ? "would lose" : "loses", lost_text(one));
   if (const std::string error = error_text(one); !error.empty()) text += ", error " + error;
-  if (overflows(one)) text += ", and " + overflow_text(one);
+  for (const std::string& more : {overflow_text(one), flushed_text(one)}) {
+    if (!more.empty()) text += ", and " + more;
+  }
   if (predicted) text += fmt::format(" (predicted from {})", one.predicted->recorded);
+  if (one.facts.nonfinite > 0) {
+    text += fmt::format(" ({} left out: an addend is infinite or NaN)",
+                        plural(one.facts.nonfinite, "sum"));
+  }
   return text;
 }
+
+/// Whether there is a sum to judge.
+bool has_sums(const Reduction& one) { return one.facts.elements > 0; }
 
 /// Of several logs, which one it is of.
 std::string of_log(const Reduction& one, bool several, const std::string& text) {
@@ -97,10 +122,13 @@ std::string sentence_of_gradients(const Reduction& one) {
       one.over == Over::ranks
           ? fmt::format("{} all-reduce over {} ranks", format, count_text(one.count))
           : fmt::format("{} accumulation of {} microbatches", format, count_text(one.count));
-  const char* const verdict =
-      one.is_harmful() ? one.over == Over::ranks ? "reduce in FP32" : "accumulate in FP32"
-                       : "harmless";
-  return fmt::format("{}: {}.", loss_text(one, subject), verdict);
+  if (!has_sums(one)) {
+    return fmt::format("{} cannot be judged: every sum has an infinite or NaN addend.", subject);
+  }
+  const char* const cure = one.format == "binary32"  ? "divide the addends first"
+                           : one.over == Over::ranks ? "reduce in FP32"
+                                                     : "accumulate in FP32";
+  return fmt::format("{}: {}.", loss_text(one, subject), one.is_harmful() ? cure : "harmless");
 }
 
 using Group = std::vector<const Reduction*>;
@@ -108,27 +136,30 @@ using Group = std::vector<const Reduction*>;
 /// Of the sums of a format over elements, of each the worst order.
 std::string sentence_of_elements(const Group& group) {
   const std::string format(people_say(group.front()->format));
-  Group harmful;
+  const auto judged = static_cast<std::size_t>(
+      std::ranges::count_if(group, [](auto* one) { return has_sums(*one); }));
+  if (judged == 0) return format + " accumulators: every sum has an infinite or NaN addend.";
+  std::vector<std::string> harmful;
   for (const Reduction* one : group) {
-    if (one->is_harmful()) harmful.push_back(one);
+    if (!one->is_harmful()) continue;
+    std::string why = overflow_text(*one);
+    if (why.empty() && one->flushed_share() >= kTenth) why = flushed_text(*one);
+    if (why.empty()) why = "error " + error_text(*one);
+    harmful.push_back(
+        fmt::format("{} ({} addends, {})", place_text(*one), count_text(one->count), why));
   }
   if (harmful.empty()) {
+    const Reduction& worst =
+        **std::ranges::find_if(group, [](auto* one) { return has_sums(*one); });
     return fmt::format(
-        "{} accumulators are harmless in all {} over elements: the largest error is {}, "
+        "{} accumulators are harmless for {} over elements: the largest error is {}, "
         "in the {}.",
-        format, plural(group.size(), "sum"), error_text(*group.front()),
-        place_text(*group.front()));
-  }
-  std::vector<std::string> names;
-  for (const Reduction* one : harmful) {
-    names.push_back(fmt::format(
-        "{} ({} addends, {})", place_text(*one), count_text(one->count),
-        overflows(*one) ? overflow_text(*one) : "error " + error_text(*one)));
+        format, plural(judged, "sum"), error_text(worst), place_text(worst));
   }
   return fmt::format(
-      "{} accumulators are not enough for {} of {} over elements: {}. Keep them in "
-      "FP32.",
-      format, harmful.size(), plural(group.size(), "sum"), listed(names, kNamed));
+      "{} accumulators are not enough for {} of {} over elements: {}. {}.", format, harmful.size(),
+      plural(judged, "sum"), listed(harmful, kNamed),
+      group.front()->format == "binary32" ? "Divide the addends first" : "Keep them in FP32");
 }
 
 bool is_worse(const Reduction* a, const Reduction* b) {
@@ -186,7 +217,7 @@ Table table_of(const Group& worst, bool several) {
   table.note =
       "An addition is lost if it changes nothing though its addend is not zero. The error is the "
       "L2 norm of computed minus exact sums over that of the exact ones; the bias is the mean "
-      "error in ulps. Of each sum the order with the largest error.";
+      "error in ulps. Each sum has the order with the largest error.";
   table.headings = {"tensor", "sum",   "of",   "accumulator", "order",
                     "lost",   "error", "bias", "overflow"};
   table.all_by = "reduce LOG --json FILE";
@@ -215,18 +246,19 @@ const NamedFormat* accumulator_called(const std::string& name) {
   return named != nullptr && can_accumulate(named->format) ? named : nullptr;
 }
 
-analyzers::reduction::Asked sums_called(const std::string& over, const std::string& format,
+analyzers::reduction::Asked sums_called(const std::string& over,
+                                        const std::optional<std::string>& format,
                                         const std::string& order,
                                         const std::vector<std::uint64_t>& counts) {
-  constexpr std::uint64_t kMostCount = 1'000'000;
+  constexpr std::uint64_t kMostCount = 65'536;
   analyzers::reduction::Asked asked;
   if (!over.empty()) {
     std::erase_if(asked.over, [&](Over one) { return name_of(one) != over; });
     if (asked.over.empty()) refuse("over", over, "ranks, microbatches or elements");
   }
-  if (!format.empty()) {
-    const NamedFormat* const named = accumulator_called(format);
-    if (named == nullptr) refuse("format", format, kAccumulatorNames);
+  if (format) {
+    const NamedFormat* const named = accumulator_called(*format);
+    if (named == nullptr) refuse("format", *format, kAccumulatorNames);
     asked.formats = {named->name};
   }
   if (!order.empty()) {
@@ -238,7 +270,7 @@ analyzers::reduction::Asked sums_called(const std::string& over, const std::stri
   }
   for (const std::uint64_t count : counts) {
     if (count >= 2 && count <= kMostCount) continue;
-    refuse("count", std::to_string(count), "a whole number from 2 to 1000000");
+    refuse("count", std::to_string(count), "a whole number from 2 to 65536");
   }
   if (over == "elements" && !counts.empty()) {
     refuse("count", std::to_string(counts.front()), "none: it is of ranks or microbatches");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,9 +17,10 @@ namespace halfscope::reports::answer {
 const NamedFormat* accumulator_called(const std::string& name);
 inline constexpr std::string_view kAccumulatorNames = "binary16, bfloat16, binary32, tf32 or e5m2";
 
-/// What is asked for by these words, each of which may be empty. Throws std::invalid_argument
+/// What is asked for by these words; over and order may be empty. Throws std::invalid_argument
 /// saying what was found and what is wanted.
-analyzers::reduction::Asked sums_called(const std::string& over, const std::string& format,
+analyzers::reduction::Asked sums_called(const std::string& over,
+                                        const std::optional<std::string>& format,
                                         const std::string& order,
                                         const std::vector<std::uint64_t>& counts);
 /// That a log has none of them.

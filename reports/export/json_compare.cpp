@@ -151,6 +151,7 @@ Json orders_json(const compare::Comparison& c) {
                    {"above", v.above},
                    {"nonfinite", v.nonfinite},
                    {"worst", v.worst},
+                   {"worst_step", one.worst_step},
                    {"worst_ratio", number_json(v.worst_ratio)}};
     if (v.magnitudes_missing) tensor["magnitudes_missing"] = true;
     to["by_tensor"].push_back(std::move(tensor));

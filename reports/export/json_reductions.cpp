@@ -44,6 +44,7 @@ Json reduction_json(const Reduction& one) {
   to["mean_error_ulp"] = facts.mean_error_ulp();
   to["mean_error_se"] = facts.mean_error_se();
   to["overflow"] = facts.overflow;
+  to["flushed"] = facts.flushed;
   to["predicted"] = false;
   to["sums"] = facts.elements;
   if (facts.nonfinite != 0) to["nonfinite"] = facts.nonfinite;

@@ -5,10 +5,12 @@ import json
 import jsonschema
 import numpy as np
 import pytest
+from safetensors import safe_open
 from safetensors.numpy import save_file
 
 import halfscope
 from log_inputs import ROOT, run
+from sum_runs import write_rank
 
 LENGTH = 1024
 SUMS = f"length={LENGTH},format=fp16"
@@ -55,7 +57,7 @@ def test_other_orders_are_rounding(tmp_path):
     assert tensor["verdict"] == "within" and 0 < tensor["worst_ratio"] <= 1
     said = " ".join(run("compare", *paths, "--sums", SUMS)[0].split())
     assert "Sums of 1,024 addends in FP16: rounding or a bug" in said
-    assert "Rounding, since random orders give differences as large: weight_grad/w." in said
+    assert "The differences in weight_grad/w are rounding: random orders give as large ones." in said
     run("compare", *paths, "--sums", SUMS, "--out", tmp_path / "page.html")
     assert 'id="sums"' in (tmp_path / "page.html").read_text()
 
@@ -64,7 +66,7 @@ def test_a_fault_is_above_every_order(tmp_path):
     paths = files(tmp_path, fault=1000, magnitudes=True)
     tensor = judged(paths, SUMS + ",magnitudes=weight_grad/magnitudes")
     assert (tensor["verdict"], tensor["above"], tensor["worst"]) == ("above", 1, 7)
-    assert "gives so large a difference: weight_grad/w." in " ".join(run(
+    assert "No order of addition explains the differences in weight_grad/w." in " ".join(run(
         "compare", *paths, "--sums", SUMS + ",magnitudes=weight_grad/magnitudes")[0].split())
 
 
@@ -94,3 +96,51 @@ def test_what_is_no_sum(text, tmp_path):
         assert "--sums: found" in run("compare", *paths, "--sums", text, expect=2)[1]
     assert "has no tensor 'x' with as many elements" in run(
         "compare", *paths, "--sums", SUMS + ",magnitudes=x", expect=1)[1]
+
+
+def test_magnitudes_that_cannot_be(tmp_path):
+    """Sums of magnitudes that overflowed, or are less than a sum itself, count as missing."""
+    a, b = files(tmp_path, fault=1000)
+    for magnitude in (np.inf, -1000, 1):
+        with safe_open(a, "numpy") as opened:
+            save_file({"weight_grad/w": opened.get_tensor("weight_grad/w"),
+                       "weight_grad/m": np.full(200, magnitude, np.float16)}, tmp_path / "m.safetensors")
+        paths = (tmp_path / "m.safetensors", b)
+        assert judged(paths, SUMS + ",magnitudes=weight_grad/m")["verdict"] == "cannot tell"
+        assert "and count as missing" in run("compare", *paths, "--sums", SUMS + ",magnitudes=weight_grad/m")[0]
+
+
+def test_fp32_sums_that_were_stored_in_fp16(tmp_path):
+    rng = np.random.default_rng(3)
+    addends = rng.uniform(0, 1, (16, 20000)).astype(np.float32)
+    results = [summed(addends, rng.permutation(16)) for _ in range(2)]
+    magnitudes = np.abs(addends.astype(np.float64)).sum(0).astype(np.float32)
+    for name, result in zip("ab", results):
+        save_file({"weight_grad/w": result.astype(np.float16), "weight_grad/m": magnitudes},
+                  tmp_path / f"{name}.safetensors")
+    found = halfscope.compare(tmp_path / "a.safetensors", tmp_path / "b.safetensors",
+                              sums="length=16,format=fp32,magnitudes=weight_grad/m").sums
+    (tensor,) = [t for t in found["by_tensor"] if t["name"] == "weight_grad/w"]
+    assert tensor["verdict"] == "within" and tensor["elements"] == 20000
+
+
+def test_loss_scales_that_differ(tmp_path):
+    """Values are brought to one scale where that is exact, and refused where it is not."""
+    paths = files(tmp_path, magnitudes=True)
+    runs = []
+    for name, path, scale in zip("abc", (paths[0], paths[1], paths[1]), (16, 8, 12)):
+        with safe_open(path, "numpy") as opened:
+            tensors = {key: (opened.get_tensor(key).astype(np.float32) * scale) for key in opened.keys()}
+        runs.append(write_rank(tmp_path / f"run-{name}", tensors, scale=scale))
+    sums = f"length={LENGTH},format=fp16,magnitudes=weight_grad/magnitudes"
+    tensor = next(t for t in halfscope.compare(*runs[:2], sums=sums).sums["by_tensor"]
+                  if t["name"] == "weight_grad/w")
+    assert tensor["verdict"] == "within"
+    err = run("compare", runs[0], runs[2], "--sums", sums, expect=1)[1]
+    assert "carries the loss scale 16 in A and 12 in B" in err and "record both at the same scale" in err
+
+
+def test_what_is_infinite_in_one_alone_is_told(tmp_path):
+    paths = files(tmp_path, fault=np.inf)
+    said = " ".join(run("compare", *paths, "--sums", SUMS)[0].split())
+    assert "Elements of weight_grad/w are infinite or NaN in one log alone" in said

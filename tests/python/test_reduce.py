@@ -4,57 +4,14 @@ one in NumPy's float16 or in rationals."""
 import json
 import math
 import os
-import pathlib
 import subprocess
 from fractions import Fraction
 
-import jsonschema
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 import halfscope
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_PROGRAM", ROOT / "build/halfscope"))
-SCHEMA = json.loads((ROOT / "docs/schema/reduce.schema.json").read_text())
-
-
-def run(*arguments, expect=0):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == expect, done.stderr
-    return done.stdout, done.stderr
-
-
-def reduce(log, *options):
-    found = json.loads(run("reduce", log, "--json", "-", *options)[0])
-    jsonschema.validate(found, SCHEMA)
-    return found
-
-
-def one(log, *options, name="*"):
-    (found,) = [entry for entry in reduce(log, *options) if entry["name"] == name]
-    return found
-
-
-def write_rank(folder, tensors, text="", rank=0, ranks=1, step=0):
-    (folder / "tensors").mkdir(parents=True, exist_ok=True)
-    (folder / "run.json").write_text(json.dumps(
-        {"schema": 1, "gradients": "unscaled", "rank": rank, "world_size": ranks,
-         "sharded": ["local_weight_grad", "activation", "activation_grad"], "network": {"text": text}}))
-    save_file({name: np.ascontiguousarray(values) for name, values in tensors.items()},
-              folder / f"tensors/step-{step:06}.safetensors",
-              metadata={"schema": "1", "step": str(step), "gradients": "unscaled"})
-    return folder
-
-
-def write_ranks(folder, gradients):
-    """gradients: [rank][...] of one tensor."""
-    for rank, values in enumerate(gradients):
-        write_rank(folder / f"rank-{rank:04}", {"local_weight_grad/w": values}, rank=rank,
-                   ranks=len(gradients))
-    return folder
-
+from sum_runs import PROGRAM, one, reduce, run, write_rank, write_ranks
 
 def bfloat16(x):
     """Ties to even, as binary32."""

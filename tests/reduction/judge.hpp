@@ -23,7 +23,7 @@ using oracle::Rational;
 /// A sum's value and what became of its additions.
 struct Sum {
   std::uint64_t bits = 0;
-  std::uint64_t additions = 0, lost = 0, overflow_additions = 0, rounded = 0;
+  std::uint64_t additions = 0, lost = 0, flushed = 0;
   bool nonfinite = false;
   Rational exact = 0;
 };
@@ -38,8 +38,7 @@ class Adder {
       sum.nonfinite = true;
       return bits;
     }
-    const std::uint64_t back = halfscope::convert(halfscope::kBinary32, f_, bits).bits;
-    if (back != word(x)) ++sum.rounded;
+    if (x != 0 && (bits & f_.magnitude_mask()) == 0) ++sum.flushed;
     if (finite(f_, bits)) sum.exact += value(bits);
     return bits;
   }
@@ -49,7 +48,6 @@ class Adder {
     const bool both = finite(f_, a) && finite(f_, b);
     const bool zero = (a & f_.magnitude_mask()) == 0 || (b & f_.magnitude_mask()) == 0;
     if (both && !zero && (out == a || out == b)) ++sum.lost;
-    if (both && !finite(f_, out)) ++sum.overflow_additions;
     return out;
   }
   bool finite(Format f, std::uint64_t bits) const {

@@ -107,6 +107,23 @@ void add_rank(Frames& all, Frame&& frame, bool sharded, const Part& rank,
   first.table.merge(frame.table);
 }
 
+/// What several ranks say alike is told once, of the first one.
+class OnceTold {
+ public:
+  void add(const Part& rank, const Notes& of_rank, Notes& notes) {
+    for (const auto& note : of_rank) {
+      std::string text = note;
+      if (const std::size_t at = text.find(rank.name); at != std::string::npos) {
+        text.erase(at, rank.name.size());
+      }
+      if (told_.insert(std::move(text)).second) notes.push_back(note);
+    }
+  }
+
+ private:
+  std::set<std::string> told_;  ///< without the rank's name
+};
+
 /// Shards that are not there would be missing from every sum.
 void require_all_ranks(const Parts& ranks, Notes& notes) {
   const Part& first = ranks.front();
@@ -185,6 +202,7 @@ void join_ranks(const Parts& ranks, const frames::Visitor& visit, Notes& notes,
   Frames all;
   const std::vector<log::Role> sharded = ranks.front().manifest()->sharded;
   require_all_ranks(ranks, notes);
+  OnceTold told;
   for (const Part& rank : ranks) {
     const auto take = [&](Frame&& frame) {
       if (visit.rank_frame) visit.rank_frame(frame);
@@ -199,7 +217,9 @@ void join_ranks(const Parts& ranks, const frames::Visitor& visit, Notes& notes,
       if (is_first && visit.scalars) visit.scalars(step);
       scalars.push_back(step);
     };
-    rank.read(of_rank, notes, progress);
+    Notes own;
+    rank.read(of_rank, own, progress);
+    told.add(rank, own, notes);
     if (!is_first && visit.other_rank) visit.other_rank(scalars);
     if (visit.rank_scalars) visit.rank_scalars(rank.index, scalars);
   }

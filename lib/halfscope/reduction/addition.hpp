@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked of one addition. Without branches: loops over these become vectors. Internal to
-// reduction/.
+// One addition: is it lost? Internal to reduction/.
 #pragma once
 
 #include <cmath>
@@ -20,11 +19,6 @@ inline std::uint32_t is_lost(float a, float b, float out) {
   const std::uint32_t same = (out == a ? 1u : 0u) | (out == b ? 1u : 0u);
   const std::uint32_t nonzero = (a != 0 ? 1u : 0u) & (b != 0 ? 1u : 0u);
   return same & nonzero & is_finite(out);
-}
-
-/// 1 where finite operands give an infinity.
-inline std::uint32_t overflows(float a, float b, float out) {
-  return (is_finite(out) ^ 1u) & is_finite(a) & is_finite(b);
 }
 
 /// Adds x to high + low: `low` gathers what `high` rounds off (TwoSum: Knuth, The Art of Computer

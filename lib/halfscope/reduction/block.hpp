@@ -21,13 +21,13 @@ struct BlockState {
   using Column = std::array<T, kBlock>;
 
   alignas(64) Column<double> high, low;  ///< the exact sum, as a sum of two
-  alignas(64) Column<std::uint32_t> lost, overflow, rounded, nonfinite;
+  alignas(64) Column<std::uint32_t> lost, flushed, nonfinite;
 };
 
 /// Counts and sums of a block. Sums go over eight lanes, element i into lane i modulo 8, so that
 /// their bits do not depend on the vectors of the processor.
 struct BlockFacts {
-  std::uint64_t elements = 0, rounded = 0, lost = 0, overflow = 0, overflow_additions = 0;
+  std::uint64_t elements = 0, flushed = 0, lost = 0, overflow = 0;
   Errors errors;
 };
 

@@ -50,11 +50,12 @@ void take(const float* given, const float* taken, std::size_t n, BlockState& sta
   for (std::size_t i = 0; i < n; i += hn::MaxLanes(Doubles())) {
     add_exactly(taken + i, state.high.data() + i, state.low.data() + i);
   }
+  const auto zero = hn::Zero(Floats());
   for (std::size_t i = 0; i < n; i += hn::MaxLanes(Floats())) {
     const auto x = load(given + i);
-    const Mask finite = is_finite(x);
-    increment(hn::Not(finite), state.nonfinite.data() + i);
-    increment(hn::And(finite, hn::Ne(x, load(taken + i))), state.rounded.data() + i);
+    increment(hn::Not(is_finite(x)), state.nonfinite.data() + i);
+    const Mask flushed = hn::And(hn::Ne(x, zero), hn::Eq(load(taken + i), zero));
+    increment(flushed, state.flushed.data() + i);
   }
 }
 
@@ -64,7 +65,7 @@ void add(const float* a, const float* b, float* out, std::size_t n) {
   }
 }
 
-/// is_lost() and overflows() of addition.hpp.
+/// is_lost() of addition.hpp.
 void count(const float* first, const float* second, const float* sums, std::size_t n,
            BlockState& state) {
   const auto zero = hn::Zero(Floats());
@@ -72,12 +73,7 @@ void count(const float* first, const float* second, const float* sums, std::size
     const auto a = load(first + i), b = load(second + i), out = load(sums + i);
     const Mask same = hn::Or(hn::Eq(out, a), hn::Eq(out, b));
     const Mask nonzero = hn::And(hn::Ne(a, zero), hn::Ne(b, zero));
-    const Mask finite = is_finite(out);
-    increment(hn::And(hn::And(same, nonzero), finite), state.lost.data() + i);
-    if (!hn::AllTrue(Floats(), finite)) {
-      const Mask operands = hn::And(is_finite(a), is_finite(b));
-      increment(hn::AndNot(finite, operands), state.overflow.data() + i);
-    }
+    increment(hn::And(hn::And(same, nonzero), is_finite(out)), state.lost.data() + i);
   }
 }
 
@@ -96,7 +92,7 @@ HWY_INLINE hn::Mask<Doubles> measured(hn::Vec<HalfFloats> result, const std::uin
 
 /// measure() of error.hpp, the same operations.
 struct ErrorVectors {
-  static constexpr std::size_t kCount = 5;
+  static constexpr std::size_t kCount = 4;
   Double values[kCount];
 
   HWY_INLINE static ErrorVectors of(Double result, Double high, Double low, const UlpRule& rule) {
@@ -107,9 +103,7 @@ struct ErrorVectors {
     const auto field = hn::And(hn::BitCast(words, larger), hn::Set(words, 0x7FF0000000000000u));
     const Double binade = hn::Max(hn::BitCast(d, field), hn::Set(d, rule.smallest_normal));
     const Double ulps = hn::Mul(hn::Div(error, binade), hn::Set(d, rule.steps));
-    const Double outward = hn::IfThenZeroElse(hn::Eq(exact, hn::Zero(d)),
-                                              hn::Xor(ulps, hn::And(exact, hn::SignBit(d))));
-    return {{hn::Mul(error, error), hn::Mul(exact, exact), ulps, hn::Mul(ulps, ulps), outward}};
+    return {{hn::Mul(error, error), hn::Mul(exact, exact), ulps, hn::Mul(ulps, ulps)}};
   }
 };
 
@@ -148,7 +142,7 @@ Errors sum_errors(const float* results, std::size_t n, const UlpRule& rule,
       }
     }
   }
-  return {sums[0].sum(), sums[1].sum(), sums[2].sum(), sums[3].sum(), sums[4].sum()};
+  return {sums[0].sum(), sums[1].sum(), sums[2].sum(), sums[3].sum()};
 }
 
 BlockFacts finish_block(const float* results, std::size_t n, const UlpRule& rule,
@@ -157,10 +151,9 @@ BlockFacts finish_block(const float* results, std::size_t n, const UlpRule& rule
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t counted = state.nonfinite[i] == 0 ? 1u : 0u;
     facts.elements += counted;
-    facts.rounded += counted * state.rounded[i];
+    facts.flushed += counted * state.flushed[i];
     facts.lost += counted * state.lost[i];
     facts.overflow += counted & (std::isfinite(results[i]) ? 0u : 1u);
-    facts.overflow_additions += counted * state.overflow[i];
   }
   facts.errors = sum_errors(results, n, rule, state);
   return facts;

@@ -14,7 +14,7 @@ namespace halfscope::reduction {
 /// Of one sum, or added up over a block. See facts.hpp.
 struct Errors {
   double squared_error = 0, squared_exact = 0;
-  double ulp = 0, squared_ulp = 0, outward_ulp = 0;
+  double ulp = 0, squared_ulp = 0;
 };
 
 /// The format's ulp in terms of binary64: ulps a binade, and the smallest normal number, below
@@ -37,8 +37,7 @@ inline Errors measure(double result, double high, double low, const UlpRule& rul
   const double error = (result - high) - low, exact = high + low;
   const double larger = std::max(std::fabs(result), std::fabs(exact));
   const double ulps = error / std::max(binade(larger), rule.smallest_normal) * rule.steps;
-  const double outward = exact > 0 ? ulps : exact < 0 ? -ulps : 0.0;
-  return {error * error, exact * exact, ulps, ulps * ulps, outward};
+  return {error * error, exact * exact, ulps, ulps * ulps};
 }
 
 }  // namespace halfscope::reduction

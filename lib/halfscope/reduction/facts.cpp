@@ -13,16 +13,14 @@ double ratio(double part, double whole) { return whole == 0 ? 0 : part / whole; 
 Facts& Facts::operator+=(const Facts& other) {
   elements += other.elements;
   nonfinite += other.nonfinite;
-  addends_rounded += other.addends_rounded;
+  flushed += other.flushed;
   additions += other.additions;
   lost += other.lost;
   overflow += other.overflow;
-  overflow_additions += other.overflow_additions;
   squared_error += other.squared_error;
   squared_exact += other.squared_exact;
   error_ulp += other.error_ulp;
   squared_error_ulp += other.squared_error_ulp;
-  outward_error_ulp += other.outward_error_ulp;
   return *this;
 }
 
@@ -31,7 +29,6 @@ void Facts::add(const Errors& errors) {
   squared_exact.add(errors.squared_exact);
   error_ulp.add(errors.ulp);
   squared_error_ulp.add(errors.squared_ulp);
-  outward_error_ulp.add(errors.outward_ulp);
 }
 
 double Facts::lost_share() const {
@@ -45,10 +42,6 @@ double Facts::relative_l2() const {
 
 double Facts::mean_error_ulp() const {
   return ratio(error_ulp.value(), static_cast<double>(measured()));
-}
-
-double Facts::mean_outward_error_ulp() const {
-  return ratio(outward_error_ulp.value(), static_cast<double>(measured()));
 }
 
 double Facts::mean_error_se() const {

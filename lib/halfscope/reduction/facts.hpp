@@ -10,9 +10,9 @@
 namespace halfscope::reduction {
 
 /// Of sums of W addends each. Every addend is first rounded to the accumulator's format (what that
-/// loses is not counted here: `addends_rounded` says how often it changed a value), then each of
-/// the W - 1 additions is rounded, to nearest with ties to even and gradual underflow. "Exact" is
-/// the sum of the rounded addends without further rounding.
+/// loses is not counted here: `flushed` says how often nothing was left), then each of the W - 1
+/// additions is rounded, to nearest with ties to even and gradual underflow. "Exact" is the sum of
+/// the rounded addends without further rounding.
 ///
 /// An addition is lost if both operands are finite and nonzero and its result equals one of them.
 /// An operand may be a partial sum (tree, pairwise). Additions of zero are never lost; they count
@@ -20,22 +20,16 @@ namespace halfscope::reduction {
 struct Facts {
   std::uint64_t elements = 0;   ///< sums whose addends are all finite; the others are left out
   std::uint64_t nonfinite = 0;  ///< ... and counted here: an addend is infinite or NaN
-  std::uint64_t addends_rounded = 0;  ///< finite addends that the format does not hold
-  std::uint64_t additions = 0;        ///< elements * (W - 1)
+  std::uint64_t flushed = 0;    ///< addends that are not zero, and are once they are rounded
+  std::uint64_t additions = 0;  ///< elements * (W - 1)
   std::uint64_t lost = 0;
   std::uint64_t overflow = 0;  ///< elements whose result is not finite; no error is computed
-  /// Additions with finite operands and an infinite result. None of an element that overflows
-  /// means that rounding an addend made it infinite.
-  std::uint64_t overflow_additions = 0;
 
   // Over elements without overflow. Errors are computed - exact.
   ExactSum squared_error, squared_exact;
   /// In ulps of the format at the larger of |computed| and |exact|. The larger, so that an exact
   /// sum of 0 needs no rule of its own and that no error exceeds 2^(p + 1) ulps.
   ExactSum error_ulp, squared_error_ulp;
-  /// The same with the sign of the exact sum: negative if results are too close to zero. 0 where
-  /// the exact sum is 0.
-  ExactSum outward_error_ulp;
 
   Facts& operator+=(const Facts& other);
   void add(const Errors& errors);
@@ -47,7 +41,6 @@ struct Facts {
   /// sums are 0 and a result is not.
   double relative_l2() const;
   double mean_error_ulp() const;
-  double mean_outward_error_ulp() const;
   /// Of mean_error_ulp(), over elements taken as independent. 0 for fewer than two elements.
   double mean_error_se() const;
 };

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One sum, addend by addend. Rounding by way of binary32: reduce.cpp.
-#include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -33,7 +31,6 @@ class Chain {
         order_, addends_.size(), [&](std::size_t i) { leaf(i); }, [&] { add(); });
     out.result = stack_.back();
     out.exact = high_ + low_;
-    out.largest = largest_;
     out.facts = facts();
     const bool chain = order_ == Order::sequential;
     if (chain && is_finite(out.result) && idle_nonzero_ != 0) out.stalled_at = idle_from_;
@@ -45,7 +42,7 @@ class Chain {
     const std::size_t start = order_ == Order::ring ? Ring{1, addends_.size()}.start(0) : 0;
     const float given = addends_[(start + i) % addends_.size()], taken = rounded(format_, given);
     nonfinite_ |= is_finite(given) ^ 1u;
-    addends_rounded_ += is_finite(given) & (given != taken ? 1u : 0u);
+    flushed_ += given != 0 && taken == 0 ? 1u : 0u;
     add_exactly(high_, low_, static_cast<double>(taken));
     stack_.push_back(taken);
     at_ = i;
@@ -55,8 +52,6 @@ class Chain {
     stack_.pop_back();
     const float a = stack_.back(), result = rounded(format_, a + b);
     lost_ += is_lost(a, b, result);
-    overflow_additions_ += overflows(a, b, result);
-    largest_ = std::max(largest_, std::fabs(static_cast<double>(result)));
     stack_.back() = result;
     if (result != a) {
       idle_from_ = at_ + 1;
@@ -71,11 +66,10 @@ class Chain {
     facts.nonfinite = nonfinite_;
     if (nonfinite_ != 0) return facts;
     facts.elements = 1;
-    facts.addends_rounded = addends_rounded_;
+    facts.flushed = flushed_;
     facts.additions = addends_.size() - 1;
     facts.lost = lost_;
     facts.overflow = is_finite(stack_.back()) ^ 1u;
-    facts.overflow_additions = overflow_additions_;
     if (facts.overflow == 0) facts.add(measure(stack_.back(), high_, low_, ulp_rule(format_)));
     return facts;
   }
@@ -84,9 +78,9 @@ class Chain {
   Order order_;
   std::span<const float> addends_;
   std::vector<float> stack_;
-  double high_ = 0, low_ = 0, largest_ = 0;
+  double high_ = 0, low_ = 0;
   std::uint32_t nonfinite_ = 0;
-  std::uint64_t addends_rounded_ = 0, lost_ = 0, overflow_additions_ = 0;
+  std::uint64_t flushed_ = 0, lost_ = 0;
   // Of a chain: from which addend on nothing changes, and how many of those are not zero.
   std::size_t at_ = 0, idle_from_ = 1, idle_nonzero_ = 0;
 };

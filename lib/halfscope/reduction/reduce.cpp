@@ -7,9 +7,7 @@
 #include "halfscope/reduction/reduce.hpp"
 
 #include <tbb/blocked_range.h>
-#include <tbb/global_control.h>
 #include <tbb/parallel_reduce.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <memory>
@@ -20,6 +18,7 @@
 
 #include "halfscope/array/array.hpp"
 #include "halfscope/array/environment.hpp"
+#include "halfscope/device/arena.hpp"
 #include "halfscope/reduction/block.hpp"
 #include "halfscope/reduction/check.hpp"
 
@@ -129,11 +128,10 @@ class Block {
 void add_block(Facts& facts, const BlockFacts& block, std::size_t n, std::size_t addends) {
   facts.elements += block.elements;
   facts.nonfinite += n - block.elements;
-  facts.addends_rounded += block.rounded;
+  facts.flushed += block.flushed;
   facts.additions += block.elements * (addends - 1);
   facts.lost += block.lost;
   facts.overflow += block.overflow;
-  facts.overflow_additions += block.overflow_additions;
   facts.add(block.errors);
 }
 
@@ -184,13 +182,8 @@ Facts reduce(Format f, Addends addends, const Options& options, std::span<float>
   const Job job = {f, addends, options.order, results, ulp_rule(f), options.first, ring};
   const std::size_t blocks = (job.elements() + kBlock - 1) / kBlock;
   if (options.threads == 1 || blocks <= 1) return reduce_blocks(job, 0, blocks);
-  // oneTBB complains on standard error of more threads than it may start.
-  using Control = tbb::global_control;
-  const auto allowed = static_cast<int>(Control::active_value(Control::max_allowed_parallelism));
-  tbb::task_arena arena(options.threads <= 0 ? tbb::task_arena::automatic
-                                             : std::min(options.threads, allowed));
   using Range = tbb::blocked_range<std::size_t>;
-  return arena.execute([&] {
+  return in_arena(options.threads, [&] {
     return tbb::parallel_reduce(
         Range(0, blocks, 4), Facts{},
         [&](const Range& range, Facts facts) {

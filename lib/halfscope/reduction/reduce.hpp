@@ -34,10 +34,9 @@ Facts reduce(Format f, std::span<const std::span<const float>> addends, const Op
 
 /// One sum.
 struct LongSum {
-  Facts facts;         ///< of one element
-  float result = 0;    ///< a value of the format; if an addend is not finite, infinite or NaN
-  double exact = 0;    ///< of the rounded addends: within K^2 2^-106 of the sum of their magnitudes
-  double largest = 0;  ///< the largest magnitude of a partial sum, an addend alone not included
+  Facts facts;       ///< of one element
+  float result = 0;  ///< a value of the format; if an addend is not finite, infinite or NaN
+  double exact = 0;  ///< of the rounded addends: within K^2 2^-106 of the sum of their magnitudes
   /// Sequential order: the sum does not change from this addend (counted from 0) to the last one,
   /// though at least one of them is not zero. Empty if the last addends change it, if it is
   /// infinite or NaN, and in the other orders.

@@ -63,7 +63,6 @@ class Product {
 
   void run() {
     const std::int64_t m = shape_.m, n = shape_.n, width = static_cast<std::int64_t>(width_);
-    if (m == 0 || n == 0 || slices_.empty()) return round_all();
     in_arena(how_.threads, [&] {
       using Range = tbb::blocked_range<std::int64_t>;
       if (kernel_) {
@@ -136,17 +135,6 @@ class Product {
   /// To the format of D.
   void round(std::vector<float>& values) const {
     if (narrow()) quantise(kBinary16, values, {.modes = kCuda, .threads = 1});
-  }
-
-  /// k is 0: D is C.
-  void round_all() const {
-    for (std::int64_t i = 0; i < shape_.m; ++i) {
-      for (std::int64_t j = 0; j < shape_.n; ++j) {
-        std::vector<float> one = {canonical(d_.at(i, j))};
-        round(one);
-        d_.at(i, j) = one[0];
-      }
-    }
   }
 
   void add_slice(const Tile& tile, const PackedPanel& panel, Encodings& right,

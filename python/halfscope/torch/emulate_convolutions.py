@@ -106,7 +106,7 @@ def _windows_product(core, windows, weights, images, groups):
     out = torch.zeros(groups, images * math.prod(windows.grid), weights.shape[2])
     for first, last in windows.parts():
         core.add(windows.rows(first, last), weights, out[:, first:last])
-    return out.permute(1, 0, 2).reshape(images, *windows.grid, -1)
+    return out.permute(1, 0, 2).reshape(images, *windows.grid, groups * weights.shape[2])
 
 
 def _to_narrow(core, how, wide, w):
@@ -152,7 +152,8 @@ def _weight_gradient(core, how, wide, narrow, shape):
     places = [how.place(d, torch.arange(count)[:, None], torch.arange(kernel)[None])
               for d, (count, kernel) in enumerate(zip(narrow.shape[2:], shape[2:]))]
     windows = _Windows(wide, places, how.groups)
-    up = narrow.movedim(1, -1).reshape(-1, how.groups, shape[0] // how.groups).permute(1, 2, 0)
+    count = len(narrow) * math.prod(narrow.shape[2:])
+    up = narrow.movedim(1, -1).reshape(count, how.groups, shape[0] // how.groups).permute(1, 2, 0)
     sums = torch.zeros(how.groups, shape[0] // how.groups, windows.depth)
     for first, last in windows.parts():  # each begins where the one before ended
         core.add(up[:, :, first:last], windows.rows(first, last), sums)

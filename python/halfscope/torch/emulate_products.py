@@ -19,7 +19,7 @@ _PREFIX = "tensor-core:"
 
 # Operations that hide products from a dispatch mode.
 _FUSED = re.compile(r"attention|_rnn|multi_head|_transformer_|_addmm_activation|addbmm|sparse_.*mm|"
-                    r"mkldnn_(linear|convolution)|^(linear|matmul|conv[123]d|conv_transpose)")
+                    r"mkldnn_(linear|convolution)|^(linear|matmul|conv[123]d|conv_t)")
 
 
 def tensor_core_of(accumulate, precision):
@@ -103,15 +103,15 @@ class Products(TorchDispatchMode):
         return result if out is None else out.resize_(result.shape).copy_(result)
 
     def _require(self, name, operands):
-        starts = {x.data_ptr(): key for key, x in self._wide.items()}
         for x in operands:
             if x.layout != torch.strided:
                 raise RuntimeError(f"{name}: found a tensor of layout {x.layout}, expected a dense one: "
                                    "sparse products are not emulated; use accumulate='fp32'")
-            if x.data_ptr() in starts and x.numel() > 0:
-                raise RuntimeError(f"{name}: reads {starts[x.data_ptr()]}, which keep_fp32 keeps in FP32, and "
-                                   "a Tensor Core reads 16-bit values; leave its module out of "
-                                   "keep_fp32, or use accumulate='fp32'")
+            wide = next((key for key, p in self._wide.items() if _shares(p, x)), None)
+            if wide is not None:
+                raise RuntimeError(f"{name}: reads {wide}, which keep_fp32 keeps in FP32, and a Tensor "
+                                   "Core reads 16-bit values; leave its module out of keep_fp32, or "
+                                   "use accumulate='fp32'")
 
     def _other(self, function, name, args, kwargs):
         if torch.is_inference_mode_enabled():  # which leaves out what makes products of others
@@ -124,6 +124,12 @@ class Products(TorchDispatchMode):
                                "Tensor Core cannot be emulated; compute it by matrix products, or use "
                                "accumulate='fp32'")
         return function(*args, **kwargs)
+
+
+def _shares(parameter, view):
+    """Whether a view begins in a parameter's memory."""
+    begin = parameter.data_ptr()
+    return view.numel() > 0 and begin <= view.data_ptr() < begin + parameter.numel() * parameter.element_size()
 
 
 @contextlib.contextmanager

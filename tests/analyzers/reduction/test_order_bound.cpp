@@ -194,7 +194,8 @@ TEST_CASE("verdicts", "[analyzers][reduction][table]") {
   const Sums sums = {100, kBinary16};
   const float infinity = std::numeric_limits<float>::infinity();
   const auto judge = [&](float a, float b, std::vector<float> magnitudes) {
-    return judge_orders(sums, std::vector{1.0f, a}, std::vector{1.0f, b}, magnitudes);
+    const std::vector<float> of_a = {1, a}, of_b = {1, b};
+    return judge_orders(sums, {of_a}, {of_b}, magnitudes);
   };
   const auto verdict = [&](float a, float b, std::vector<float> magnitudes) {
     return judge(a, b, magnitudes).verdict;
@@ -212,6 +213,22 @@ TEST_CASE("verdicts", "[analyzers][reduction][table]") {
   REQUIRE(verdict(infinity, infinity, {}) == Verdict::within);
   REQUIRE(verdict(infinity, 1, {1, 1}) == Verdict::cannot_tell);
   REQUIRE(judge(infinity, 1, {1, 1}).nonfinite == 1);
+  for (const float none : {infinity, -100.0f, 50.0f, std::nanf("")}) {
+    INFO(none);
+    REQUIRE(verdict(100, 110, {1, none}) == Verdict::cannot_tell);
+    REQUIRE(judge(100, 110, {1, none}).unusable == 1);
+  }
   REQUIRE_THROWS_AS(judge(1, 1, {1}), std::invalid_argument);
   REQUIRE_THROWS_AS(judge_orders({0, kBinary16}, {}, {}), std::invalid_argument);
+}
+
+TEST_CASE("results that were rounded to a narrower format", "[analyzers][reduction]") {
+  // 16 addends in binary32, both sums saved in binary16: next to each other, and two steps apart.
+  const std::vector<float> a = {1000}, b = {1000.5f}, c = {1001}, magnitudes = {1000};
+  const Sums sums = {16, kBinary32};
+  REQUIRE(judge_orders(sums, {a}, {b}, magnitudes).verdict == Verdict::above);
+  REQUIRE(judge_orders(sums, {a, kBinary16}, {b, kBinary16}, magnitudes).verdict ==
+          Verdict::within);
+  REQUIRE(judge_orders(sums, {a, kBinary16}, {c, kBinary16}, magnitudes).verdict == Verdict::above);
+  REQUIRE(judge_orders(sums, {a, kBinary16}, {b}, magnitudes).verdict == Verdict::above);
 }

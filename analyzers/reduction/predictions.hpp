@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums of more ranks or microbatches than a log has. Internal to reduction/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "analyzers/reduction/reductions.hpp"
+#include "analyzers/reduction/terms.hpp"
+
+namespace halfscope::analyzers::reduction {
+
+/// The addends of some elements of all gradients together, as a step has them: [addend][element].
+/// Which ones is a matter of chance, so that no row or column of a matrix is preferred.
+class Sample {
+ public:
+  /// Of a later step: in place of what there was.
+  void take(std::int64_t step, const Terms& terms);
+
+  std::uint64_t elements() const { return elements_; }
+  std::vector<std::span<const float>> addends() const;
+
+ private:
+  void halve();
+
+  std::int64_t step_ = -1;
+  std::uint64_t elements_ = 0;  ///< of the step
+  std::uint64_t one_of_ = 1;    ///< a power of two
+  std::vector<std::uint64_t> places_;
+  std::vector<std::vector<float>> addends_;
+};
+
+/// Predicts from the last step of each log. In its model ranks are alike, so a ring is a chain.
+class Predictions {
+ public:
+  explicit Predictions(const Asked& asked) : asked_(asked) {}
+
+  /// The gradients of a step as addends: of ranks or of microbatches.
+  void take(const std::string& log, std::int64_t step, const Terms& terms);
+  bool empty() const { return samples_.empty(); }
+  std::vector<Reduction> finish(const frames::Progress& progress) const;
+
+ private:
+  using Key = std::tuple<std::string, Over, std::uint64_t>;  ///< log; how many addends
+
+  void predict_orders(const Key& key, std::uint64_t count, std::string_view format,
+                      std::vector<Reduction>& to) const;
+
+  const Asked& asked_;
+  std::map<Key, Sample> samples_;
+};
+
+}  // namespace halfscope::analyzers::reduction
