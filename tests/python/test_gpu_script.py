@@ -100,6 +100,11 @@ def test_every_step_runs_dry(bundle, tmp_path):
     assert rows["tensor_core"]["facts"]["part mma"] == "as the model says"
     assert rows["bench"]["facts"]["table by parts of 1 GiB of F32"] == "2700.0 GB/s, 0.90 of reading"
     assert float(rows["resnet50"]["facts"]["mlp mixed, tables every 10 steps"].split()[0]) > 0
+    zeros = {name: fact for name, fact in rows["emulation"]["facts"].items() if name.startswith("zeros of ")}
+    assert len(zeros) > 30
+    assert all(fact.split(" %, emulated ")[0] + " %" == fact.split("emulated ")[1] for fact in zeros.values())
+    assert float(zeros["zeros of weight_grad/conv4.weight"].split()[0]) > 20
+    assert rows["emulation"]["facts"]["zeros, largest difference"].startswith("0.000 % of the values, in ")
     assert rows["resnet50"]["facts"]["mlp fp32, cost of tables every 1 steps"].endswith(" %")
     files = [path for path in out.iterdir() if path.is_file()]
     assert len(files) <= 8
@@ -149,6 +154,17 @@ def test_a_run_that_is_not_repeated_fails(bundle, tmp_path):
     assert row["result"] == "failed (1)"
     assert int(row["facts"]["files that differ"].split()[0]) >= 4
     assert not other.exists()
+
+
+def test_zeros_that_the_emulation_does_not_have_fail(bundle, tmp_path):
+    """The run beside it has a tiny loss scale, so more of its gradients underflow."""
+    script(bundle / "bin/halfscope",
+           f'[[ "$*" != *tinyssd-gpu* || "$*" != simulate* ]] || set -- "$@" --loss-scale 2^-10\n'
+           f'exec {PROGRAM} "$@"\n')
+    gpu(bundle, tmp_path / "out", "emulation", code=1, HALFSCOPE_GPU_DRY="1")
+    row = summary(tmp_path / "out")["emulation"]
+    assert row["result"] == "failed (1)"
+    assert float(row["facts"]["zeros, largest difference"].split()[0]) > 1
 
 
 def test_skipped_tests_are_failures_where_there_is_a_gpu(bundle, tmp_path):

@@ -88,6 +88,35 @@ repeat() {
   ((all > 0 && differ == 0)) || failed=1
 }
 
+# COMPARISON: the shares of zeros among every gradient's values, emulated (A) and by cuDNN (B), become
+# facts; a difference of more than 1 % of the values fails.
+zero_facts() {
+  local said
+  said=$(sed 's/{"name":/\n&/g' "$1" | sed -n -E \
+    's/^\{"name":"((weight|activation)_grad[^"]*)".*"a":\{"total":([0-9]+),"zero":([0-9]+).*"b":\{"total":[0-9]+,"zero":([0-9]+).*/\3 \4 \5 \1/p' |
+    awk '{
+      emulated = 100 * $2 / $1; run = 100 * $3 / $1; apart = run < emulated ? emulated - run : run - emulated
+      printf "fact: zeros of %s = %.3f %%, emulated %.3f %%\n", $4, run, emulated
+      if (apart >= largest) { largest = apart; where = $4 }
+    }
+    END {
+      if (NR == 0) exit 1
+      printf "fact: zeros, largest difference = %.3f %% of the values, in %s\n", largest, where
+      exit largest > 1
+    }') || failed=1
+  printf '%s\n' "$said"
+}
+
+# A detector without a loss scale, whose gradients underflow: three steps from the same weights.
+underflow() {
+  local -a same=(--precision mixed --steps 3 --record-every 1 --sample-every 1)
+  train tinyssd "$out/runs/tinyssd-gpu" "${same[@]}"
+  simulate tinyssd "$out/runs/tinyssd-cpu" --backend cpu "${same[@]}"
+  must "$bin/halfscope" compare "$out/runs/tinyssd-cpu" "$out/runs/tinyssd-gpu" \
+    --json "$out/work/zeros.json" >"$out/work/said"
+  zero_facts "$out/work/zeros.json"
+}
+
 # The emulated run beside the real one: same network, seed, data.
 emulation() {
   local -a same=(--precision mixed --loss-scale torch --steps "$(steps_of 200)" --record-every 20)
@@ -97,6 +126,7 @@ emulation() {
   must "$bin/halfscope" compare "$out/runs/lenet-cpu" "$out/runs/lenet-gpu" \
     --out "$out/pages/lenet-cpu-gpu.html" \
     --title "lenet in mixed precision: emulated, and by cuDNN"
+  underflow
 }
 
 # NAME FILE: a number of a flat JSON file.
