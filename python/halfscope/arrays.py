@@ -27,7 +27,8 @@ from typing import Any, FrozenSet, NamedTuple
 from halfscope import _halfscope
 from halfscope._parts import part
 
-__all__ = ["Rounded", "add", "convert", "fused_multiply_add", "multiply", "quantise"]
+__all__ = ["Rounded", "add", "convert", "fused_multiply_add", "multiply", "quantise",
+           "tensor_core_product"]
 
 # Format, and the dtype that holds it in NumPy (with ml_dtypes) and in PyTorch.
 _DTYPES = {"binary16": "float16", "bfloat16": "bfloat16", "binary32": "float32",
@@ -159,3 +160,40 @@ def multiply(a, b, *, out=None, format=None, **options):
 def fused_multiply_add(a, b, c, *, out=None, format=None, **options):
     """a * b + c, rounded once, as add()."""
     return _combine("fused_multiply_add", (a, b, c), out, format, options)
+
+
+def tensor_core_product(a, b, architecture, *, format=None):
+    """The product of two matrices with the sums of a Tensor Core, bit for bit, as float32.
+
+    a: (m, k), b: (k, n), float16 or bfloat16; or float32, which is rounded to `format` first.
+    architecture: "volta", "turing", "ampere", "ada", "hopper" or "blackwell". Products are added in
+    FP32, in one chain of the architecture's steps, k ascending, from +0 (docs/tensor-core.md).
+    """
+    formats = {_format_of(side, format if _dtype(side) == "float32" else None) for side in (a, b)}
+    known = _halfscope.tensor_core_formats()
+    if architecture not in known:
+        raise ValueError(f"architecture is {architecture!r}, expected one of {', '.join(known)}")
+    name = _NAMES.get(next(iter(formats)), next(iter(formats)))
+    if len(formats) > 1 or name not in known[architecture]:
+        raise ValueError(f"a and b are of {' and '.join(sorted(formats))}; the Tensor Cores of "
+                         f"{architecture} take two matrices of {' or '.join(known[architecture])}; for "
+                         "float32 say what to round it to, format='binary16'")
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        raise ValueError(f"a has shape {tuple(a.shape)} and b {tuple(b.shape)}, expected (m, k) and (k, n)")
+    left, right = (_in_float32(side, name) for side in (a, b))
+    out = _zeros(left, (a.shape[0], b.shape[1]))
+    _halfscope.add_products(architecture, name, left[None], right[None], out[None])
+    return out
+
+
+def _in_float32(array, format):
+    if _dtype(array) != "float32":
+        return convert(array, format).values
+    copy = array.clone() if _is_torch(array) else array.copy()
+    return quantise(copy, format).values
+
+
+def _zeros(like, shape):
+    if _is_torch(like):
+        return like.new_zeros(shape)
+    return part("numpy", "a new array", "numpy").zeros(shape, "float32")

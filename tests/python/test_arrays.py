@@ -170,3 +170,34 @@ def read_only(array):
 def test_what_cannot_be_done_is_refused(call, error, said):
     with pytest.raises(error, match=said):
         call()
+
+
+@pytest.mark.parametrize("architecture", ["volta", "turing", "ampere", "ada", "hopper", "blackwell"])
+def test_products_are_those_of_mma(architecture):
+    """Which adds each dot product by itself."""
+    random = np.random.default_rng(7)
+    a, b = ((random.standard_normal(shape) * 2.0 ** random.integers(-12, 8, shape)).astype(np.float16)
+            for shape in ((5, 50), (50, 4)))
+    lines = "".join(f"{','.join(f'{x:04x}' for x in row)} {','.join(f'{x:04x}' for x in column)} 00000000\n"
+                    for row in a.view(np.uint16) for column in b.T.copy().view(np.uint16))
+    told = subprocess.run([os.environ["HALFSCOPE_PROGRAM"], "mma", "--arch", architecture, "--accumulate", "fp32"],
+                          input=lines, capture_output=True, text=True, check=True).stdout.split()
+    expected = np.array([int(word, 16) for word in told], np.uint32).view(np.float32).reshape(5, 4)
+    found = arrays.tensor_core_product(a, b, architecture)
+    assert found.dtype == np.float32 and np.array_equal(found, expected)
+    of_torch = arrays.tensor_core_product(torch.from_numpy(a), torch.from_numpy(b), architecture)
+    assert isinstance(of_torch, torch.Tensor) and np.array_equal(of_torch.numpy(), expected)
+    wide = a.astype(np.float32)
+    assert np.array_equal(arrays.tensor_core_product(wide, b.astype(np.float32), architecture, format="fp16"), expected)
+    assert np.array_equal(wide, a)
+
+
+@pytest.mark.parametrize("a, b, architecture, said", [
+    (np.ones((2, 3), np.float16), np.ones((3, 2), np.float32), "hopper", "for float32 say what to round it to"),
+    (np.ones((2, 3), np.float16), np.ones((2, 3), np.float16), "hopper", "expected (m, k) and (k, n)"),
+    (np.ones((2, 3), np.float16), np.ones((3, 2), np.float16), "kepler", "expected one of volta, turing"),
+    (torch.ones(2, 3).bfloat16(), torch.ones(3, 2).bfloat16(), "volta", "take two matrices of binary16")])
+def test_products_that_no_tensor_core_has(a, b, architecture, said):
+    with pytest.raises(ValueError, match="") as caught:
+        arrays.tensor_core_product(a, b, architecture)
+    assert said in str(caught.value)
