@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "analyzers/reduction/deconvolve.hpp"
+#include "analyzers/reduction/skewed_noise.hpp"
 #include "analyzers/reduction/steady_math.hpp"
 #include "halfscope/number/random.hpp"
 
@@ -26,6 +27,7 @@ struct Halves {
   double mean[2] = {}, squares[2] = {};  ///< sum of squared distances from the half's mean
   double log2_scale = 0;
   double scale = 0;  ///< with the noise of estimating taken out
+  double unit = 0;   ///< makes noise of distances; with the part of the scale that is not its own
 
   /// The recorded mean in units of the scale.
   double ratio() const { return (mean[0] + mean[1]) / 2 / scale; }
@@ -158,17 +160,15 @@ std::vector<Pool> pools_of(std::vector<Halves>& elements, double agreement) {
 /// recorded mean, made as wide as the noise: for normal means and noise the guess takes the
 /// fraction share / R of the noise's variance with it. In units of the scale, and with the part of
 /// the scale's variance that is not the elements' own.
-void add_noise(Addends addends, const Pool& pool, const Scales& scales, std::size_t step,
-               std::vector<float>& noise) {
+void add_noise(Addends addends, const Pool& pool, std::size_t step, std::vector<float>& noise) {
   const double share = pool.share();
   const double widen = 1 / std::sqrt(1 - share / static_cast<double>(addends.size()));
   for (std::size_t k = 0; k < pool.elements.size(); k += step) {
     const Halves& e = pool.elements[k];
     const double mean = e.scale * (pool.centre + share * (e.ratio() - pool.centre));
-    const double unit = steady_exp2(scales.noise * (e.log2_scale - scales.centre) - e.log2_scale);
     for (const std::span<const float>& rank : addends) {
       const double rest = static_cast<double>(rank[e.index]) - mean;
-      noise.push_back(static_cast<float>(rest * widen * unit));
+      noise.push_back(static_cast<float>(rest * widen * e.unit));
     }
   }
 }
@@ -255,7 +255,8 @@ void add_elements(const Pool& pool, double agreement, const std::vector<NoiseDra
   for (std::size_t k = 0; k < order.size(); ++k) {
     const double scale = order[k]->scale, rest = means[k] - pool.centre;
     const auto with = [&](double part) { return scale * (pool.centre + std::sqrt(part) * rest); };
-    model.elements.push_back({{with(1 - error), with(1), with(1 + error)}, scale});
+    model.elements.push_back(
+        {{with(1 - error), with(1), with(1 + error)}, scale, order[k]->unit, order[k]->index});
   }
   std::stable_sort(model.elements.begin() + static_cast<std::ptrdiff_t>(first),
                    model.elements.end(),
@@ -271,7 +272,7 @@ void add_noise_alone(const Pool& pool, double agreement, AddendModel& model) {
   const double most = std::fabs(halves.sum_ab) / halves.n + 2 * one;
   const double factor = std::sqrt(std::min(1.0, most / pool.variance));
   for (const Halves& e : pool.elements) {
-    model.elements.push_back({{0, 0, factor * e.scale * e.ratio()}, e.scale});
+    model.elements.push_back({{0, 0, factor * e.scale * e.ratio()}, e.scale, e.unit, e.index});
   }
 }
 
@@ -289,7 +290,7 @@ AddendModel model_addends(Addends addends) {
       case Kind::zero: ++zeros; break;
       case Kind::constant: {
         const double mean = (e.mean[0] + e.mean[1]) / 2;
-        model.elements.push_back({{mean, mean, mean}, 0});
+        model.elements.push_back({{mean, mean, mean}, 0, 0, i});
         break;
       }
       case Kind::noisy: elements.push_back(e); break;
@@ -303,12 +304,14 @@ AddendModel model_addends(Addends addends) {
   const Scales scales = divide_scales(elements, addends.size());
   for (Halves& e : elements) {
     e.scale = steady_exp2(scales.of_model(e.log2_scale));
+    e.unit = steady_exp2(scales.noise * (e.log2_scale - scales.centre) - e.log2_scale);
   }
   const double agreement = standard_errors(elements);
   model.noise_alone = agreement < kSignificant;
   const std::vector<Pool> pools = pools_of(elements, agreement);
   const std::size_t donor = std::max<std::size_t>(1, elements.size() / kDonors);
-  for (const Pool& pool : pools) add_noise(addends, pool, scales, donor, model.noise);
+  for (const Pool& pool : pools) add_noise(addends, pool, donor, model.noise);
+  model.shared = model.noise.size();
   if (model.noise_alone) {
     add_noise_alone(pools.front(), agreement, model);
     return model;
@@ -321,6 +324,7 @@ AddendModel model_addends(Addends addends) {
     const auto noise = noise_of(pools[p], std::span(recorded).subspan(first, end - first), power);
     add_elements(pools[p], agreement, noise, model);
   }
+  skew_noise(addends, model);
   return model;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -20,12 +21,22 @@ enum class Spread { low, middle, high };
 struct ModelElement {
   double mean[3];  ///< by Spread
   double scale;
+  double unit = 0;        ///< by it recorded values are multiplied, to be noise's
+  std::size_t index = 0;  ///< of the recorded element
+  std::size_t noise = 0;  ///< where in `noise` its own begins
 };
+
+/// As noise: the addend is 0.
+inline constexpr float kZeroAddend = std::numeric_limits<float>::quiet_NaN();
 
 struct AddendModel {
   std::vector<ModelElement> elements;  ///< by recorded scale, ascending; constants come first
-  std::vector<float> noise;            ///< standard noise to draw from
-  double zero_share = 0;               ///< elements that are 0 on every rank, not in `elements`
+  std::vector<float> noise;            ///< standard noise to draw from: first what all share
+  std::size_t shared = 0;              ///< so many of it
+  /// Noise that goes with the mean: each element has so much of its own. It is multiplied by the
+  /// scale with the sign of the mean. 0: elements share the noise.
+  std::size_t drawn = 0;
+  double zero_share = 0;  ///< elements that are 0 on every rank, not in `elements`
   bool noise_alone = false;
 };
 

@@ -23,6 +23,8 @@ using halfscope::reduction::Facts;
 constexpr std::size_t kAddends = std::size_t{1} << 25;  // simulated, about
 constexpr std::size_t kMostElements = std::size_t{1} << 16, kFewestElements = 2048;
 constexpr double kModelError = 0.05;  // at least; what the model's tests show
+// Ranks less 2, in which all of the difference that skewed noise makes may be missing.
+constexpr double kShapeError = 2;
 constexpr std::size_t kBlockAddends = std::size_t{1} << 20;  // held at a time by a thread
 
 /// One simulated reduction. Block b has every `blocks`-th element from b on, of elements ordered by
@@ -30,9 +32,10 @@ constexpr std::size_t kBlockAddends = std::size_t{1} << 20;  // held at a time b
 struct Simulation {
   Format format;
   const AddendModel& model;
-  Format recorded;  ///< of the recorded addends, to which simulated ones are rounded
-  std::size_t count;
+  Format recorded;           ///< of the recorded addends, to which simulated ones are rounded
+  std::size_t count, ranks;  ///< to simulate, and recorded ones
   const PredictOptions& options;
+  bool shared_noise = false;  ///< of all elements, whatever their means
 
   std::size_t elements() const {
     return std::clamp(kAddends / count, kFewestElements, kMostElements);
@@ -48,6 +51,10 @@ void draw(const Simulation& s, std::size_t k, Spread spread, std::size_t column,
   const std::size_t simulated = s.blocks() * s.block();
   const ModelElement& element = model.elements[k * model.elements.size() / simulated];
   const double mean = element.mean[static_cast<int>(spread)];
+  const bool own = model.drawn > 0 && !s.shared_noise;
+  const std::size_t first = own ? element.noise : 0, size = own ? model.drawn : model.shared;
+  const double scale =
+      own && element.mean[static_cast<int>(Spread::middle)] < 0 ? -element.scale : element.scale;
   const auto low = static_cast<std::uint32_t>(s.options.seed);
   const auto high = static_cast<std::uint32_t>(s.options.seed >> 32);
   for (std::size_t r = 0; r < s.count; r += 4) {
@@ -55,11 +62,12 @@ void draw(const Simulation& s, std::size_t k, Spread spread, std::size_t column,
         {{static_cast<std::uint32_t>(r / 4), static_cast<std::uint32_t>(k), 0, 0}}, low, high);
     for (std::size_t w = 0; w < 4 && r + w < s.count; ++w) {
       double noise = 0;
-      if (!model.noise.empty()) {
-        const std::uint64_t at = std::uint64_t{random.words[w]} * model.noise.size() >> 32;
+      if (element.scale > 0) {
+        const std::uint64_t at = first + (std::uint64_t{random.words[w]} * size >> 32);
         noise = static_cast<double>(model.noise[at]);
       }
-      ranks[r + w][column] = static_cast<float>(mean + element.scale * noise);
+      const bool zero = std::isnan(noise);
+      ranks[r + w][column] = zero ? 0 : static_cast<float>(mean + scale * noise);
     }
   }
 }
@@ -147,16 +155,46 @@ double miss(double predicted, double truth) {
   return predicted == 0 || truth == 0 ? 0 : std::fabs(predicted / truth - 1);
 }
 
-/// From runs by Spread: two standard errors of the simulation around all of them, and the miss.
-Estimate estimate(const Measured (&runs)[3], double missed) {
-  Estimate out = {runs[1].value, runs[1].value, runs[1].value};
-  missed = std::max(missed, kModelError);
-  for (const Measured& run : runs) {
-    out.low = std::min(out.low, run.value - 2 * run.error);
-    out.high = std::max(out.high, run.value + 2 * run.error);
+/// What a simulation shows.
+struct Shown {
+  Measured lost, error, overflow;
+};
+
+Shown shown(const Simulation& s, Spread spread) {
+  const std::vector<Facts> blocks = simulate(s, spread);
+  const double nonzero = 1 - s.model.zero_share;
+  return {lost_share(blocks, nonzero), relative_l2(blocks), overflow_share(blocks, nonzero)};
+}
+
+/// The simulations of a prediction: by Spread, and with noise that all elements share.
+struct Runs {
+  Shown by_spread[3], shared;
+  double shape;  ///< part of the difference between own and shared noise that may be missing
+
+  /// Two standard errors of the simulation around all spreads, the miss, and that part.
+  Estimate estimate(Measured Shown::*of, double missed) const {
+    const double middle = (by_spread[1].*of).value;
+    Estimate out = {middle, middle, middle};
+    for (const Shown& run : by_spread) {
+      out.low = std::min(out.low, (run.*of).value - 2 * (run.*of).error);
+      out.high = std::max(out.high, (run.*of).value + 2 * (run.*of).error);
+    }
+    const double off =
+        std::max(missed, kModelError) * middle + shape * std::fabs(middle - (shared.*of).value);
+    return {std::max(0.0, out.low - off), middle, out.high + off};
   }
-  out.low = std::max(0.0, out.low - missed * out.middle);
-  out.high += missed * out.middle;
+};
+
+Runs run(Simulation s) {
+  Runs out = {};
+  for (const Spread spread : {Spread::low, Spread::middle, Spread::high}) {
+    out.by_spread[static_cast<int>(spread)] = shown(s, spread);
+  }
+  out.shared = out.by_spread[static_cast<int>(Spread::middle)];
+  if (s.model.drawn == 0) return out;
+  s.shared_noise = true;
+  out.shared = shown(s, Spread::middle);
+  out.shape = kShapeError / (static_cast<double>(s.ranks) - 2);
   return out;
 }
 
@@ -191,20 +229,13 @@ Prediction predict(Format f, Addends addends, std::size_t count, const PredictOp
   Prediction out = {count, addends.size(), {}, {}, {}, model.noise_alone};
   if (model.elements.empty()) return out;
   const Format recorded = format_of(addends);
-  const double nonzero = 1 - model.zero_share;
-  Measured lost[3], error[3], overflow[3];
-  for (const Spread spread : {Spread::low, Spread::middle, Spread::high}) {
-    const auto blocks = simulate({f, model, recorded, count, options}, spread);
-    const int k = static_cast<int>(spread);
-    lost[k] = lost_share(blocks, nonzero);
-    error[k] = relative_l2(blocks);
-    overflow[k] = overflow_share(blocks, nonzero);
-  }
-  const auto known = simulate({f, model, recorded, addends.size(), options}, Spread::middle);
-  out.lost = estimate(lost, miss(lost_share(known, nonzero).value, truth.lost_share()));
+  const Runs runs = run({f, model, recorded, count, addends.size(), options});
+  const Shown known =
+      shown({f, model, recorded, addends.size(), addends.size(), options}, Spread::middle);
+  out.lost = runs.estimate(&Shown::lost, miss(known.lost.value, truth.lost_share()));
   out.lost.high = std::min(1.0, out.lost.high);
-  out.relative_l2 = estimate(error, miss(relative_l2(known).value, truth.relative_l2()));
-  out.overflow = estimate(overflow, 0);
+  out.relative_l2 = runs.estimate(&Shown::error, miss(known.error.value, truth.relative_l2()));
+  out.overflow = runs.estimate(&Shown::overflow, 0);
   out.overflow.high = std::min(1.0, out.overflow.high);
   return out;
 }

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/reduction/skewed_noise.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "halfscope/number/random.hpp"
+
+namespace halfscope::analyzers::reduction {
+namespace {
+
+constexpr std::size_t kTested = std::size_t{1} << 16;  // elements
+constexpr std::size_t kDrawn = std::size_t{1} << 20;   // noise of all elements, about
+constexpr std::size_t kWindow = std::size_t{1} << 15;  // of it, an element's own
+constexpr std::size_t kFewestDraws = 16;               // of one element's values
+constexpr double kSignificant = 3;                     // standard errors
+constexpr std::size_t kGroups = 4;  // of ranks: one has a mean's sign, the others the skewness
+constexpr double kInside = 0.05;    // of the range of values: a mean is so far from its ends
+constexpr int kRounds = 40;
+constexpr double kExact = 1e-6;
+
+/// Sign of the mean of every fourth rank times the skewness of the others, which do not know it:
+/// its expected value is 0 for noise that is symmetric, or whose skewness does not go with the
+/// mean.
+double skewness_with_mean(Addends addends, std::size_t i, std::size_t group) {
+  double mine = 0, others = 0, count = 0, squares = 0, cubes = 0;
+  for (std::size_t r = 0; r < addends.size(); ++r) {
+    const auto x = static_cast<double>(addends[r][i]);
+    const bool own = r % kGroups == group;
+    (own ? mine : others) += x;
+    count += own ? 0 : 1;
+  }
+  for (std::size_t r = 0; r < addends.size(); ++r) {
+    if (r % kGroups == group) continue;
+    const double rest = static_cast<double>(addends[r][i]) - others / count;
+    squares += rest * rest;
+    cubes += rest * rest * rest;
+  }
+  const double skewness = squares > 0 ? cubes / (squares * std::sqrt(squares)) : 0;
+  return mine > 0 ? skewness : mine < 0 ? -skewness : 0;
+}
+
+bool is_skewed(Addends addends, const std::vector<ModelElement>& elements) {
+  double sum = 0, squares = 0;
+  for (std::size_t k = 0, step = (elements.size() + kTested - 1) / kTested; k < elements.size();
+       k += step) {
+    if (elements[k].scale == 0) continue;
+    double all = 0;
+    for (std::size_t g = 0; g < kGroups; ++g) {
+      all += skewness_with_mean(addends, elements[k].index, g);
+    }
+    sum += all;
+    squares += all * all;
+  }
+  return sum > kSignificant * std::sqrt(squares);
+}
+
+/// The multiplier of empirical likelihood (Owen 1988): weights 1 / (1 + multiplier * distance) have
+/// mean 0. distances: with values on both sides of 0, from `low` to `high`. Newton's steps, halved
+/// where they leave the interval that is known.
+double multiplier(std::span<const double> distances, double low, double high) {
+  double from = -1 / high, to = -1 / low, at = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    double sum = 0, slope = 0;
+    for (const double x : distances) {
+      const double term = x / (1 + at * x);
+      sum += term;
+      slope += term * term;
+    }
+    (sum > 0 ? from : to) = at;
+    double next = at + sum / slope;
+    if (!(next > from && next < to)) next = (from + to) / 2;
+    const double step = std::fabs(next - at);
+    at = next;
+    if (step * (high - low) < kExact) break;
+  }
+  return at;
+}
+
+/// Values with the most likely weights of those whose mean is 0. Values of one sign, nearly, are
+/// first moved as far as needed.
+struct Weighted {
+  std::vector<double> values, weights;
+
+  void weigh() {
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    const double inside = kInside * (*most - *least);
+    const double move = std::max(0.0, inside - *most) + std::min(0.0, -inside - *least);
+    const double low = *least + move, high = *most + move;
+    for (double& x : values) x += move;
+    const double by = multiplier(values, low, high);
+    double sum = 0;
+    for (std::size_t r = 0; r < values.size(); ++r) sum += weights[r] = 1 / (1 + by * values[r]);
+    for (double& w : weights) w /= sum;
+  }
+};
+
+/// An element's mean in units of its scale, made positive.
+struct Place {
+  ModelElement* element;
+  double mean, sign;
+};
+
+std::vector<Place> places_of(AddendModel& model) {
+  std::vector<Place> out;
+  for (ModelElement& e : model.elements) {
+    if (e.scale == 0) continue;
+    const double mean = e.mean[static_cast<int>(Spread::middle)] / e.scale;
+    out.push_back({&e, std::fabs(mean), mean < 0 ? -1.0 : 1.0});
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Place& a, const Place& b) { return a.mean < b.mean; });
+  return out;
+}
+
+/// Distances of an element's values from its mean: `draws` of them, by their weights.
+void add_draws(Addends addends, const Place& place, double offset, std::size_t draws, Weighted& of,
+               std::vector<float>& noise) {
+  const std::size_t ranks = addends.size(), i = place.element->index;
+  const double unit = place.sign * place.element->unit;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    of.values[r] = unit * static_cast<double>(addends[r][i]) - place.mean;
+  }
+  of.weigh();
+  double below = 0;
+  std::size_t drawn = 0;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    below += of.weights[r] * static_cast<double>(draws);
+    const float x = addends[r][i] == 0 ? kZeroAddend : static_cast<float>(of.values[r]);
+    const bool last = r + 1 == ranks;
+    for (; drawn < draws && (last || static_cast<double>(drawn) + offset < below); ++drawn) {
+      noise.push_back(x);
+    }
+  }
+}
+
+}  // namespace
+
+void skew_noise(Addends addends, AddendModel& model) {
+  if (model.noise_alone || !is_skewed(addends, model.elements)) return;
+  const std::vector<Place> places = places_of(model);
+  const std::size_t ranks = addends.size(), draws = std::max(kFewestDraws, ranks);
+  const std::size_t donors = std::min(places.size(), kDrawn / draws + 1);
+  Weighted of = {std::vector<double>(ranks), std::vector<double>(ranks)};
+  for (std::size_t d = 0; d < donors; ++d) {
+    const double offset = static_cast<double>(random_word(2, d)) * 0x1p-32;
+    add_draws(addends, places[d * places.size() / donors], offset, draws, of, model.noise);
+  }
+  const std::size_t all = model.noise.size() - model.shared;
+  model.drawn = std::min(kWindow, all);
+  for (std::size_t k = 0; k < places.size(); ++k) {
+    const std::size_t at = k * donors / places.size() * draws;
+    const std::size_t first = at - std::min(at, model.drawn / 2);
+    places[k].element->noise = model.shared + std::min(first, all - model.drawn);
+  }
+}
+
+}  // namespace halfscope::analyzers::reduction
