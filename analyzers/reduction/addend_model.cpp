@@ -276,11 +276,9 @@ void add_noise_alone(const Pool& pool, double agreement, AddendModel& model) {
   }
 }
 
-}  // namespace
-
-AddendModel model_addends(Addends addends) {
-  AddendModel model;
-  std::vector<Halves> elements;
+/// Those with noise; the others become the model's.
+std::vector<Halves> read_elements(Addends addends, AddendModel& model) {
+  std::vector<Halves> noisy;
   const std::size_t n = addends[0].size(), step = (n + kModelElements - 1) / kModelElements;
   double zeros = 0;
   for (std::size_t i = 0; i < n; i += step) {
@@ -293,11 +291,19 @@ AddendModel model_addends(Addends addends) {
         model.elements.push_back({{mean, mean, mean}, 0, 0, i});
         break;
       }
-      case Kind::noisy: elements.push_back(e); break;
+      case Kind::noisy: noisy.push_back(e); break;
     }
   }
-  const double all = zeros + static_cast<double>(model.elements.size() + elements.size());
+  const double all = zeros + static_cast<double>(model.elements.size() + noisy.size());
   model.zero_share = all == 0 ? 0 : zeros / all;
+  return noisy;
+}
+
+}  // namespace
+
+AddendModel model_addends(Addends addends) {
+  AddendModel model;
+  std::vector<Halves> elements = read_elements(addends, model);
   if (elements.empty()) return model;
   std::stable_sort(elements.begin(), elements.end(),
                    [](const Halves& a, const Halves& b) { return a.log2_scale < b.log2_scale; });

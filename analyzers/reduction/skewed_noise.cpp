@@ -21,9 +21,9 @@ constexpr double kInside = 0.05;    // of the range of values: a mean is so far 
 constexpr int kRounds = 40;
 constexpr double kExact = 1e-6;
 
-/// Sign of the mean of every fourth rank times the skewness of the others, which do not know it:
-/// its expected value is 0 for noise that is symmetric, or whose skewness does not go with the
-/// mean.
+/// Sign of the mean of every fourth rank, times the skewness of the other ranks. The two are
+/// independent. So the expected value is 0 if noise is symmetric, or its skewness does not go with
+/// the mean.
 double skewness_with_mean(Addends addends, std::size_t i, std::size_t group) {
   double mine = 0, others = 0, count = 0, squares = 0, cubes = 0;
   for (std::size_t r = 0; r < addends.size(); ++r) {
@@ -79,8 +79,8 @@ double multiplier(std::span<const double> distances, double low, double high) {
   return at;
 }
 
-/// Values with the most likely weights of those whose mean is 0. Values of one sign, nearly, are
-/// first moved as far as needed.
+/// Values, with the most likely weights that make their mean 0. If nearly all have one sign, they
+/// are first moved.
 struct Weighted {
   std::vector<double> values, weights;
 
