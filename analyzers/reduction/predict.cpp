@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/reduction/predict.hpp"
 
-#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +11,7 @@
 
 #include "analyzers/reduction/addend_model.hpp"
 #include "halfscope/array/array.hpp"
+#include "halfscope/device/arena.hpp"
 #include "halfscope/number/random.hpp"
 
 namespace halfscope::analyzers::reduction {
@@ -45,9 +44,8 @@ struct Simulation {
   std::size_t blocks() const { return elements() / block(); }
 };
 
-/// The addends of simulated element k, one a rank.
-void draw(const Simulation& s, std::size_t k, Spread spread, std::size_t column,
-          std::vector<std::vector<float>>& ranks) {
+/// The addends of simulated element k, one a rank: `values` from its place in the block on.
+void draw(const Simulation& s, std::size_t k, Spread spread, float* values) {
   const AddendModel& model = s.model;
   const std::size_t simulated = s.blocks() * s.block();
   const ModelElement& element = model.elements[k * model.elements.size() / simulated];
@@ -68,30 +66,25 @@ void draw(const Simulation& s, std::size_t k, Spread spread, std::size_t column,
         noise = static_cast<double>(model.noise[at]);
       }
       const bool zero = std::isnan(noise);
-      ranks[r + w][column] = zero ? 0 : static_cast<float>(mean + scale * noise);
+      values[(r + w) * s.block()] = zero ? 0 : static_cast<float>(mean + scale * noise);
     }
   }
 }
 
 Facts simulate_block(const Simulation& s, Spread spread, std::size_t b) {
-  std::vector<std::vector<float>> ranks(s.count, std::vector<float>(s.block()));
-  for (std::size_t i = 0; i < s.block(); ++i) draw(s, i * s.blocks() + b, spread, i, ranks);
+  std::vector<float> values(s.count * s.block());
+  for (std::size_t i = 0; i < s.block(); ++i) draw(s, i * s.blocks() + b, spread, &values[i]);
+  if (s.recorded != kBinary32) quantise(s.recorded, values, {.threads = 1});
   std::vector<std::span<const float>> addends;
-  for (std::vector<float>& rank : ranks) {
-    if (s.recorded != kBinary32) quantise(s.recorded, rank, {.threads = 1});
-    addends.emplace_back(rank);
+  for (std::size_t rank = 0; rank < s.count; ++rank) {
+    addends.push_back(std::span(values).subspan(rank * s.block(), s.block()));
   }
   return halfscope::reduction::reduce(s.format, addends, {.order = s.options.order, .threads = 1});
 }
 
 std::vector<Facts> simulate(const Simulation& s, Spread spread) {
   std::vector<Facts> blocks(s.blocks());
-  // oneTBB complains on standard error of more threads than it may start.
-  using Control = tbb::global_control;
-  const auto allowed = static_cast<int>(Control::active_value(Control::max_allowed_parallelism));
-  tbb::task_arena arena(s.options.threads <= 0 ? tbb::task_arena::automatic
-                                               : std::min(s.options.threads, allowed));
-  arena.execute([&] {
+  in_arena(s.options.threads, [&] {
     tbb::parallel_for(std::size_t{0}, blocks.size(),
                       [&](std::size_t b) { blocks[b] = simulate_block(s, spread, b); });
   });

@@ -95,7 +95,10 @@ std::string loss_text(const Reduction& one, const std::string& subject) {
   for (const std::string& more : {overflow_text(one), flushed_text(one)}) {
     if (!more.empty()) text += ", and " + more;
   }
-  if (predicted) text += fmt::format(" (predicted from {})", one.predicted->recorded);
+  if (predicted) {
+    text += fmt::format(" (predicted from {}{})", one.predicted->recorded,
+                        one.predicted->noise_alone ? ", whose means are lost in noise" : "");
+  }
   if (one.facts.nonfinite > 0) {
     text += fmt::format(" ({} left out: an addend is infinite or NaN)",
                         plural(one.facts.nonfinite, "sum"));
