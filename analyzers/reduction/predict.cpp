@@ -166,7 +166,8 @@ struct Runs {
   double model;  ///< the model's error, relative, at least
   double shape;  ///< part of the difference between own and shared noise that may be missing
 
-  /// Two standard errors of the simulation around all spreads, the miss, and that part.
+  /// Two standard errors of the simulation around all spreads, and the miss. To one side as far as
+  /// noise that is shared leads, to the other that part of it.
   Estimate estimate(Measured Shown::*of, double missed) const {
     const double middle = (by_spread[1].*of).value;
     Estimate out = {middle, middle, middle};
@@ -174,9 +175,9 @@ struct Runs {
       out.low = std::min(out.low, (run.*of).value - 2 * (run.*of).error);
       out.high = std::max(out.high, (run.*of).value + 2 * (run.*of).error);
     }
-    const double off =
-        std::max(missed, model) * middle + shape * std::fabs(middle - (shared.*of).value);
-    return {std::max(0.0, out.low - off), middle, out.high + off};
+    const double off = std::max(missed, model) * middle, gap = (shared.*of).value - middle;
+    return {std::max(0.0, out.low - off + std::min(gap, -shape * gap)), middle,
+            out.high + off + std::max(gap, -shape * gap)};
   }
 };
 
