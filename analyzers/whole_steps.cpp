@@ -46,69 +46,100 @@ double share_of_updates(const Passes& passes) {
   return passes.what_if ? 0.95 : 0.05;
 }
 
+/// The passes that are asked for.
+class WholePasses {
+ public:
+  WholePasses(Analysis& analysis, const frames::Selection& selection, const Passes& passes,
+              const formats::FitOptions& options)
+      : selection_(selection), passes_(passes) {
+    if (passes.updates) {
+      updates_.emplace(analysis, selection, updates::UpdatesAsked{.what_if = passes.what_if});
+      if (!updates_->needs_steps()) updates_.reset();
+    }
+    if (passes.formats || passes.sums) {
+      whole_.emplace(analysis, selection, passes.formats ? std::optional(options) : std::nullopt);
+    }
+    if (passes.reductions) reductions_.emplace(analysis, selection, *passes.reductions);
+  }
+  bool empty() const { return !updates_ && !whole_ && !reductions_; }
+
+  void begin(underflow::LogFindings& log) {
+    if (updates_) updates_->begin(log);
+    if (whole_) whole_->begin(log);
+    if (reductions_) reductions_->begin(log);
+    scores_.begin(log);
+  }
+
+  void take(std::span<const WholeStep> ranks) {
+    if (reductions_) reductions_->take(ranks);
+    if (!updates_ && !whole_) return;
+    for (const WholeStep& step : ranks) take(step);
+  }
+
+  frames::WholeCountsVisitor counts() {
+    return {[this](const frames::CountedSums& counted) {
+              if (whole_) whole_->take(counted);
+            },
+            [this](const frames::CountedUpdates& counted) {
+              if (updates_) updates_->take(counted);
+            },
+            [this](const frames::CountedRows& counted) { scores_.take(counted); }};
+  }
+
+  void finish_log() {
+    if (updates_) updates_->finish_log();
+    if (whole_) whole_->finish_log();
+    if (reductions_) reductions_->finish_log();
+  }
+
+  WholeFound finish(Format target, const std::function<frames::Progress()>& predicting) {
+    if (updates_) updates_->finish();
+    if (whole_) whole_->finish();
+    WholeFound found{std::move(scores_).finish(target), {}};
+    if (!reductions_) return found;
+    const bool predicts = predicting && !passes_.reductions->counts.empty();
+    found.reductions = reductions_->finish(predicts ? predicting() : frames::Progress());
+    return found;
+  }
+
+ private:
+  void take(const WholeStep& step) {
+    ByTurns turns(step.tell, !updates_ ? 0 : !whole_ ? 1 : share_of_updates(passes_));
+    const ProgressCallback of_updates = turns.of(0), of_whole = turns.of(1);
+    const auto beside = [&](const log::NamedTensor& tensor) {
+      if (whole_) whole_->take(step, tensor, of_whole);
+    };
+    if (updates_) updates_->take(step, of_updates, beside);
+    overflow::for_each_query_and_key(
+        step, selection_, [&](const frames::WholeTensor& tensor) { scores_.take(tensor); }, beside);
+    if (whole_) whole_->take(step, of_whole);
+  }
+
+  const frames::Selection& selection_;
+  const Passes& passes_;
+  std::optional<updates::UpdatePass> updates_;
+  std::optional<formats::WholePass> whole_;
+  std::optional<reduction::ReductionPass> reductions_;
+  overflow::ScoreBounds scores_;
+};
+
 }  // namespace
 
 WholeFound add_whole_steps(Analysis& analysis, const frames::Selection& selection,
                            const Passes& passes, const formats::FitOptions& options,
                            const frames::Progress& progress, const readers::Logs& opened,
                            const std::function<frames::Progress()>& predicting) {
-  std::optional<updates::UpdatePass> updates;
-  std::optional<formats::WholePass> whole;
-  if (passes.updates) {
-    updates.emplace(analysis, selection, updates::UpdatesAsked{.what_if = passes.what_if});
-    if (!updates->needs_steps()) updates.reset();
-  }
-  if (passes.formats || passes.sums) {
-    whole.emplace(analysis, selection, passes.formats ? std::optional(options) : std::nullopt);
-  }
-  std::optional<reduction::ReductionPass> reductions;
-  if (passes.reductions) reductions.emplace(analysis, selection, *passes.reductions);
-  if (!updates && !whole && !reductions) return {};
-  overflow::ScoreBounds scores;
-  const auto take = [&](const WholeStep& step) {
-    ByTurns turns(step.tell, !updates ? 0 : !whole ? 1 : share_of_updates(passes));
-    const ProgressCallback of_updates = turns.of(0), of_whole = turns.of(1);
-    const auto beside = [&](const log::NamedTensor& tensor) {
-      if (whole) whole->take(step, tensor, of_whole);
-    };
-    if (updates) updates->take(step, of_updates, beside);
-    overflow::for_each_query_and_key(
-        step, selection, [&](const frames::WholeTensor& tensor) { scores.take(tensor); }, beside);
-    if (whole) whole->take(step, of_whole);
-  };
-  const auto take_ranks = [&](std::span<const WholeStep> ranks) {
-    if (reductions) reductions->take(ranks);
-    if (!updates && !whole) return;
-    for (const WholeStep& step : ranks) take(step);
-  };
-  const frames::WholeCountsVisitor counts = {
-      [&](const frames::CountedSums& counted) {
-        if (whole) whole->take(counted);
-      },
-      [&](const frames::CountedUpdates& counted) {
-        if (updates) updates->take(counted);
-      },
-      [&](const frames::CountedRows& counted) { scores.take(counted); }};
+  WholePasses all(analysis, selection, passes, options);
+  if (all.empty()) return {};
+  const auto take = [&](std::span<const WholeStep> ranks) { all.take(ranks); };
   for (underflow::LogFindings& log : analysis.logs) {
-    if (updates) updates->begin(log);
-    if (whole) whole->begin(log);
-    scores.begin(log);
+    all.begin(log);
     const readers::Log& source = opened.at(log.source);
-    if (reductions) reductions->begin(log);
-    readers::for_each_whole_step_of_ranks(source, selection, take_ranks, analysis.notes, progress);
-    readers::for_each_whole_count(source, selection, counts);
-    if (updates) updates->finish_log();
-    if (whole) whole->finish_log();
-    if (reductions) reductions->finish_log();
+    readers::for_each_whole_step_of_ranks(source, selection, take, analysis.notes, progress);
+    readers::for_each_whole_count(source, selection, all.counts());
+    all.finish_log();
   }
-  if (updates) updates->finish();
-  if (whole) whole->finish();
-  WholeFound found{std::move(scores).finish(analysis.target.format), {}};
-  if (reductions) {
-    const bool predicts = predicting && !passes.reductions->counts.empty();
-    found.reductions = reductions->finish(predicts ? predicting() : frames::Progress());
-  }
-  return found;
+  return all.finish(analysis.target.format, predicting);
 }
 
 }  // namespace halfscope::analyzers

@@ -13,7 +13,7 @@
 
 namespace halfscope::analyzers::compare {
 
-/// What the tensors' elements are: sums of so many addends in a format.
+/// The tensors' elements: sums of so many addends in a format.
 struct OrderAsked {
   reduction::Sums sums;
   std::string format;

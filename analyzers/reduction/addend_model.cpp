@@ -173,7 +173,7 @@ void add_noise(Addends addends, const Pool& pool, std::size_t step, std::vector<
   }
 }
 
-/// What one recording of an element would show, had its true mean been 0: the recorded scale, and
+/// One recording of an element as it would be if its true mean were 0: the recorded scale, and
 /// its mean, and the true scale, both in units of the model's scale.
 struct Recording {
   double log2_scale, mean, scale;

@@ -83,7 +83,7 @@ std::optional<Layout> bias_layout(const Shape& gradient, const std::string& modu
   return by_axis(gradient, gradient.size() - 1);
 }
 
-/// What a normalization of that class takes means over; empty where its text does not tell.
+/// The means of a normalization of that class; empty if its text does not name one.
 std::optional<Layout> norm_layout(std::string_view type, const Shape& input, const Shape* weight) {
   if (input.size() < 2) return std::nullopt;
   if (has(type, "LayerNorm") || has(type, "RMSNorm")) {
@@ -137,7 +137,7 @@ void change_each(std::vector<double>& x, std::size_t sums, double start, const F
   for (std::size_t at = 0; at < x.size(); ++at) x[at] = change(x[at], of[at % sums]);
 }
 
-/// What of the elements is added up.
+/// Elements become addends.
 void make_addends(Sum sum, std::vector<double>& x, std::size_t sums) {
   const auto n = static_cast<double>(x.size() / sums);
   switch (sum) {

@@ -23,7 +23,7 @@ struct Local {
   std::shared_ptr<const log::NamedTensor> tensor;
   std::size_t microbatches = 1, elements = 0;
 
-  /// Of the weight.
+  /// The shape of the weight.
   std::vector<std::uint64_t> shape() const {
     return {tensor->shape.begin() + (microbatches > 1 ? 1 : 0), tensor->shape.end()};
   }

@@ -38,7 +38,7 @@ double ulp_at(Format f, double x) {
   return std::ldexp(1.0, exponent - f.fraction_bits());
 }
 
-/// What storing a result may have changed.
+/// The largest change by storing a result.
 double storing(const Sums& sums, Format stored, double x) {
   const bool holds =
       stored.precision >= sums.format.precision && stored.emin() <= sums.format.emin();

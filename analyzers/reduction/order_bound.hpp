@@ -29,8 +29,9 @@ struct Sums {
 /// floating-point arithmetic, SIAM J. Matrix Anal. Appl. 34, 2013). Subnormal sums are exact.
 double bound_of_every_order(const Sums& sums, double magnitudes);
 
-/// What two results in random orders exceed with a probability of about 1e-6 or less. result: the
-/// larger magnitude of the two. Never above bound_of_every_order(). Empty unless sums.few().
+/// A difference that two results in random orders exceed with a probability of about 1e-6 or less.
+/// result: the larger magnitude of the two. Never above bound_of_every_order(). Empty unless
+/// sums.few().
 ///
 /// Model: rounding errors have mean 0 given those before (N. J. Higham, T. Mary, SIAM J. Sci.
 /// Comput. 41, 2019), the addends' squares sum up to at most 3 S^2 / K (normal values: 1.6; Laplace

@@ -149,7 +149,7 @@ double miss(double predicted, double truth) {
   return predicted == 0 || truth == 0 ? 0 : std::fabs(predicted / truth - 1);
 }
 
-/// What a simulation shows.
+/// The result of a simulation.
 struct Shown {
   Measured lost, error, overflow;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sum over more ranks than were recorded would lose.
+// Losses of a sum over more ranks than were recorded.
 #pragma once
 
 #include <cstddef>

@@ -20,7 +20,7 @@ namespace halfscope::analyzers::reduction {
 /// Which ones is a matter of chance, so that no row or column of a matrix is preferred.
 class Sample {
  public:
-  /// Of a later step: in place of what there was.
+  /// A later step replaces the one before.
   void take(std::int64_t step, const Terms& terms);
 
   std::uint64_t elements() const { return elements_; }

@@ -45,6 +45,11 @@ bool Reduction::is_harmful() const {
   return facts.overflow > 0 || facts.relative_l2() >= kHarmfulError || flushed_share() >= kTenth;
 }
 
+bool Reduction::is_surely_harmful() const {
+  if (!predicted) return is_harmful();
+  return predicted->overflow.low > 0 || predicted->relative_l2.low >= kHarmfulError;
+}
+
 bool Reduction::stalls() const {
   return facts.relative_l2() >= kTenth && facts.lost_share() >= kTenth;
 }
@@ -56,7 +61,7 @@ double Reduction::flushed_share() const {
 
 namespace {
 
-/// What is added up in every format and order that is asked for.
+/// The formats and orders that are asked for.
 struct Ways {
   std::vector<std::pair<std::string_view, Order>> all;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the sums of a training run lose where their accumulator has few bits: sums over ranks, over
+// Losses of a training run's sums in accumulators of few bits: sums over ranks, over
 // microbatches, and over the elements of a tensor. docs/numerics/reductions.md.
 #pragma once
 
@@ -27,7 +27,7 @@ class Predictions;
 using halfscope::reduction::Facts;
 using halfscope::reduction::Order;
 
-/// What is added up.
+/// The kind of addends.
 enum class Over : std::uint8_t { ranks, microbatches, elements };
 inline constexpr std::array kOver = {Over::ranks, Over::microbatches, Over::elements};
 std::string_view name_of(Over over);
@@ -60,7 +60,7 @@ struct Asked {
   std::vector<std::string_view> formats = {kAccumulators.begin(), kAccumulators.end()};
   std::vector<Order> orders = {Order::sequential, Order::ring, Order::tree, Order::pairwise};
   bool gradient_norms = true;  ///< long sums, which take long
-  /// Of ranks or microbatches: predicted, in the narrow formats of several.
+  /// Numbers of ranks or microbatches to predict, of several formats in the narrow ones.
   std::vector<std::uint64_t> counts = {};
 };
 
@@ -74,16 +74,18 @@ struct Reduction {
   std::string_view format;
   Order order = Order::sequential;
   Facts facts = {};
-  /// Of more addends than were recorded, for the elements of the last step; of `facts` then only
-  /// elements and additions are known.
+  /// A sum of more addends than were recorded, for the elements of the last step. Then `facts` has
+  /// elements and additions alone.
   std::optional<Prediction> predicted = {};
 
   /// Results that are infinite, errors from kHarmfulError on, or from a tenth of the addends on
   /// that round to zero before they are added; of a prediction the upper ends.
   bool is_harmful() const;
+  /// By the lower ends of a prediction, too.
+  bool is_surely_harmful() const;
   /// A tenth is missing, since a tenth of the additions change nothing.
   bool stalls() const;
-  /// Of the addends, those that are not zero and are once they are rounded to the format.
+  /// Share of the addends that are not zero and are once they are rounded to the format.
   double flushed_share() const;
 };
 

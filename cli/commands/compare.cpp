@@ -100,6 +100,14 @@ int run(const Options& options) {
   return gates::close_gate(gate);
 }
 
+void add_outputs(options::Command& command, Options& options) {
+  command.option("--json", options.json, "write all numbers as JSON; - for stdout").type("FILE");
+  command.option("--out", options.out, "write a page with charts and all tensors").type("FILE");
+  command.option("--title", options.title, "title of the page").type("T");
+  gates::add_fail_if(command, options.fail_if);
+  gates::add_junit(command, options.junit);
+}
+
 }  // namespace
 
 void add_compare(options::Parser& parser) {
@@ -133,11 +141,7 @@ void add_compare(options::Parser& parser) {
               "the elements of both runs are the same sums of K addends in format F, added in "
               "different orders: is each difference rounding, or a bug?")
       .type("length=K,format=F[,magnitudes=TENSOR]");
-  command.option("--json", options->json, "write all numbers as JSON; - for stdout").type("FILE");
-  command.option("--out", options->out, "write a page with charts and all tensors").type("FILE");
-  command.option("--title", options->title, "title of the page").type("T");
-  gates::add_fail_if(command, options->fail_if);
-  gates::add_junit(command, options->junit);
+  add_outputs(command, *options);
   command.footer(
       "Example:  halfscope compare runs/fp32 runs/fp16\n"
       "          halfscope compare runs/before runs/after --out compare.html");

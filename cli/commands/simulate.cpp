@@ -14,13 +14,11 @@
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
 #include "cli/options/output.hpp"
+#include "cli/simulate/run_folder.hpp"
 #include "cli/simulate/simulation.hpp"
 #include "cli/terminal/text_simulate.hpp"
 #include "halfscope/log/error.hpp"
-#include "halfscope/log/run_log.hpp"
-#include "sim/backend/operation_differences.hpp"
 #include "sim/training/trainer.hpp"
-#include "sim/training/true_error.hpp"
 
 namespace halfscope::cli::commands {
 
@@ -30,7 +28,6 @@ using sim::networks::Network;
 
 namespace {
 
-namespace fs = std::filesystem;
 using sim::backend::UpdateRule;
 using sim::training::Settings;
 
@@ -174,71 +171,6 @@ Settings settings_of(const Options& options) {
   return settings;
 }
 
-/// Deletes the run log in a folder, and nothing else; its manifest last, so that what is left of an
-/// interrupted deletion is still known for what it is.
-void remove_run(const fs::path& folder) {
-  for (const fs::path& rank : log::rank_folders(folder)) {
-    remove_run(rank);
-    std::error_code none;
-    fs::remove(rank, none);  // where nothing else is in it
-  }
-  const auto remove = [](const fs::path& path) {
-    std::error_code error;
-    fs::remove(path, error);
-    if (!error) return;
-    throw log::BadInput(fmt::format("{}: cannot be deleted ({}); choose another folder",
-                                    log::printable(path.string()), error.message()));
-  };
-  for (const char* const part : {"tensors", "checkpoint"}) {
-    std::error_code none;
-    std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(folder / part, none)) {
-      const std::string name = entry.path().filename().string();
-      if (name.find("step-") != std::string::npos) files.push_back(entry.path());
-    }
-    for (const fs::path& file : files) remove(file);
-    fs::remove(folder / part, none);  // where nothing else is in it
-  }
-  std::vector<fs::path> events;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (name.find("tfevents") != std::string::npos) events.push_back(entry.path());
-  }
-  for (const fs::path& file : events) remove(file);
-  remove(folder / sim::training::kTrueErrorFile);
-  remove(folder / sim::backend::kOperationsFile);
-  remove(folder / "run.json");
-}
-
-bool holds_run(const fs::path& folder) {
-  std::error_code none;
-  return fs::exists(folder / "run.json", none) ||
-         std::ranges::any_of(log::rank_folders(folder), holds_run);
-}
-
-void make_room(const Options& options, const Settings& settings) {
-  const fs::path folder(options.out);
-  std::error_code error;
-  if (!fs::exists(folder, error)) return;
-  if (!fs::is_directory(folder, error)) {
-    throw BadUsage(fmt::format("simulate: --out {} is a file; give a folder for the run",
-                               log::printable(options.out)));
-  }
-  if (fs::is_empty(folder, error)) return;
-  if (!holds_run(folder)) {
-    throw log::BadInput(fmt::format("{}: holds files that are not a run; choose another folder",
-                                    log::printable(options.out)));
-  }
-  if (!options.force) {
-    throw log::BadInput(
-        fmt::format("{}: holds a run already; continue it with --resume, replace it with --force, "
-                    "or choose another folder",
-                    log::printable(options.out)));
-  }
-  sim::training::require_trainable(settings);  // else the old run would be gone for nothing
-  remove_run(folder);
-}
-
 volatile std::sig_atomic_t interrupted = 0;
 
 /// Ctrl-C ends the run after the step it is in; a second one at once.
@@ -292,7 +224,7 @@ int run(const Options& options) {
         "halfscope: simulate: --backend cudnn: {}; --backend cpu emulates the same network\n", why);
     return options::kNotHere;
   }
-  if (!options.resume) make_room(options, settings);
+  if (!options.resume) simulate::make_room(options.out, options.force, settings);
   interrupted = 0;
   sim::training::RunSummary summary;
   StepTimes times;
@@ -350,11 +282,6 @@ void add_training(Command& command, Options& options) {
       .option("--accumulation-steps", options.accumulation_steps,
               "microbatches per step, of each rank (default: 1)")
       .at_least(1);
-  command
-      .option("--ranks", options.ranks,
-              "data-parallel ranks, one after the other; the log has their gradients before they "
-              "are added up (default: 1)")
-      .at_least(1);
 }
 
 void add_running(Command& command, Options& options) {
@@ -363,6 +290,11 @@ void add_running(Command& command, Options& options) {
               "cpu: emulation on the CPU; cudnn: an NVIDIA GPU; auto: a GPU if there is one "
               "(default: cpu)")
       .one_of({"auto", "cpu", "cudnn"});
+  command
+      .option("--ranks", options.ranks,
+              "data-parallel ranks, one after the other; the log has their gradients before they "
+              "are added up (default: 1)")
+      .at_least(1);
   command.option("--steps", options.steps, "default: the network's").at_least(std::int64_t{1});
   command
       .option("--seed", options.seed,

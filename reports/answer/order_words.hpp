@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether sums differ by rounding in another order: `halfscope compare --sums`.
+// Rounding in another order, or a bug: `halfscope compare --sums`.
 #pragma once
 
 #include <string>

@@ -131,7 +131,10 @@ std::string sentence_of_gradients(const Reduction& one) {
   const char* const cure = one.format == "binary32"  ? "divide the addends first"
                            : one.over == Over::ranks ? "reduce in FP32"
                                                      : "accumulate in FP32";
-  return fmt::format("{}: {}.", loss_text(one, subject), one.is_harmful() ? cure : "harmless");
+  const char* const verdict = one.is_surely_harmful() ? cure
+                              : one.is_harmful()      ? "FP32 may be needed"
+                                                      : "harmless";
+  return fmt::format("{}: {}.", loss_text(one, subject), verdict);
 }
 
 using Group = std::vector<const Reduction*>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sums in few bits lose: `halfscope reduce`, and a section of the report.
+// Losses of sums in few bits: `halfscope reduce`, and a section of the report.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ namespace halfscope::reports::answer {
 const NamedFormat* accumulator_called(const std::string& name);
 inline constexpr std::string_view kAccumulatorNames = "binary16, bfloat16, binary32, tf32 or e5m2";
 
-/// What is asked for by these words; over and order may be empty. Throws std::invalid_argument
+/// The sums that these words ask for; over and order may be empty. Throws std::invalid_argument
 /// saying what was found and what is wanted.
 analyzers::reduction::Asked sums_called(const std::string& over,
                                         const std::optional<std::string>& format,
                                         const std::string& order,
                                         const std::vector<std::uint64_t>& counts);
-/// That a log has none of them.
+/// "LOG: has none of them", and how to record them.
 std::string no_sums_text(const std::string& log, const std::string& over);
 
 /// "bias gradient"

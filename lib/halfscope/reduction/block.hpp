@@ -15,7 +15,7 @@ inline constexpr std::size_t kBlock = 1024;  ///< elements; the last block of a 
 /// The loops' n is a multiple of this; of elements beyond the last one the addends are zeros.
 inline constexpr std::size_t kPad = 16;
 
-/// What is known of each element of a block while its addends are summed.
+/// The state of each element of a block while its addends are summed.
 struct BlockState {
   template <class T>
   using Column = std::array<T, kBlock>;

@@ -21,7 +21,7 @@ using Mask = hn::Mask<Floats>;
 
 HWY_INLINE hn::Vec<Floats> load(const float* p) { return hn::LoadU(Floats(), p); }
 
-/// What is finite, compared as integers: an exponent field that is not all ones.
+/// Finite numbers, compared as integers: the exponent field is not all ones.
 HWY_INLINE Mask is_finite(hn::Vec<Floats> x) {
   const Words d;
   const auto infinity = hn::Set(d, 0x7F800000u);

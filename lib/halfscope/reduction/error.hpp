@@ -11,7 +11,7 @@
 
 namespace halfscope::reduction {
 
-/// Of one sum, or added up over a block. See facts.hpp.
+/// The errors of one sum, or added up over a block. See facts.hpp.
 struct Errors {
   double squared_error = 0, squared_exact = 0;
   double ulp = 0, squared_ulp = 0;
@@ -32,7 +32,7 @@ inline double binade(double x) {
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & 0x7FF0000000000000u);
 }
 
-/// Of a finite result, when the exact sum is high + low. Without branches.
+/// The errors of a finite result, if the exact sum is high + low.
 inline Errors measure(double result, double high, double low, const UlpRule& rule) {
   const double error = (result - high) - low, exact = high + low;
   const double larger = std::max(std::fabs(result), std::fabs(exact));

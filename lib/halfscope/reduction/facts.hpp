@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What summing cost: counts and sums that add, in any order, to the same bits.
+// The losses of sums: counts and exact sums, which add to the same bits in any order.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace halfscope::reduction {
 
-/// Of sums of W addends each. Every addend is first rounded to the accumulator's format (what that
-/// loses is not counted here: `flushed` says how often nothing was left), then each of the W - 1
-/// additions is rounded, to nearest with ties to even and gradual underflow. "Exact" is the sum of
-/// the rounded addends without further rounding.
+/// The losses of sums of W addends each. Every addend is first rounded to the accumulator's format
+/// (what that loses is not counted here: `flushed` says how often nothing was left), then each of
+/// the W - 1 additions is rounded, to nearest with ties to even and gradual underflow. "Exact" is
+/// the sum of the rounded addends without further rounding.
 ///
 /// An addition is lost if both operands are finite and nonzero and its result equals one of them.
 /// An operand may be a partial sum (tree, pairwise). Additions of zero are never lost; they count
@@ -41,7 +41,8 @@ struct Facts {
   /// sums are 0 and a result is not.
   double relative_l2() const;
   double mean_error_ulp() const;
-  /// Of mean_error_ulp(), over elements taken as independent. 0 for fewer than two elements.
+  /// The standard error of mean_error_ulp(), over elements taken as independent. 0 for fewer than
+  /// two elements.
   double mean_error_se() const;
 };
 

@@ -81,7 +81,7 @@ class Chain {
   double high_ = 0, low_ = 0;
   std::uint32_t nonfinite_ = 0;
   std::uint64_t flushed_ = 0, lost_ = 0;
-  // Of a chain: from which addend on nothing changes, and how many of those are not zero.
+  // The addend of a chain from which on nothing changes, and how many of those are not zero.
   std::size_t at_ = 0, idle_from_ = 1, idle_nonzero_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What reductions in 16 bits lose: W addends of each of n elements (ranks of an all-reduce,
+// Losses of reductions in 16 bits: W addends of each of n elements (ranks of an all-reduce,
 // microbatches of gradient accumulation), or one long sum.
 #pragma once
 

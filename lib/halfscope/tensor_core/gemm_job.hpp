@@ -19,7 +19,7 @@ inline constexpr int kNoExponent = -10000;
 /// that is not exact, because it is subnormal, is cut to 0. All of binary16 and FP8 is like that.
 inline constexpr int kLargestExponent = 62, kLeastProduct = -100;
 
-/// Where the exponent of the alignment begins: below that of all such products.
+/// The exponent of the alignment begins here: below that of all such products.
 inline constexpr int kLeastAlignment = kLeastProduct - 2;
 
 /// Some rows of A, element k of row i at i * stride + k. Exponents are there twice, one in each

@@ -50,7 +50,7 @@ class Steps {
       largest[j] = std::max(largest[j], floor_);
       const detail::Term c = detail::accumulated(unit_, d_, sums[j]);
       if (c.significand != 0) largest[j] = std::max(largest[j], c.exponent);
-      // Where the power is too large for binary32 all products are zero.
+      // All products are zero if the power is too large for binary32.
       const int power = std::min(unit_.fraction_bits - largest[j], kBinary32.emax);
       scale[j] = bit_cast<float>(static_cast<std::uint32_t>(power + kBinary32.emax) << 23);
     }

@@ -46,7 +46,7 @@ HWY_INLINE IntegerVector truncated(FloatVector x) {
 #endif
 }
 
-/// What a unit means in the kernel's words.
+/// A unit in the kernel's words.
 struct Constants {
   explicit Constants(const Unit& unit, Accumulator d) {
     const bool half = d == Accumulator::binary16;

@@ -36,16 +36,15 @@ struct Unit {
   int floor16 = kNoFloor;  ///< no exponent of the alignment is below this; D of binary16
   int floor32 = kNoFloor;  ///< the same; D of binary32
 
-  // Published models disagree in these two, and in floor16; all three need D of binary16. The
-  // defaults and kHopper's floor16 are what an H100 does (docs/tensor-core.md); other architectures
-  // are supposed to do the same.
+  // Published models disagree in these two, and in floor16. The defaults and kHopper's floor16 are
+  // what an H100 does (docs/tensor-core.md); other architectures are supposed to do the same.
   bool negative_zero = false;  ///< a negative sum that rounds to zero gives -0, not +0
   bool normalises_c = false;   ///< a subnormal C has the exponent of its leading bit, not emin
 
   int zero_bits32 = 0;     ///< D of binary32 is rounded to so many bits less; the lowest are zero
   bool infinite32 = true;  ///< what is too large for D of binary32 is infinity
 
-  // What no hardware is known to do: hypotheses for tests to refute.
+  // Hypotheses for tests to refute: no hardware is known to do this.
   Rounding round16 = Rounding::ties_to_even;
   Rounding round32 = Rounding::toward_zero;
   bool normalises_products = false;  ///< products have the exponent of their leading bit
@@ -144,7 +143,7 @@ HALFSCOPE_HD constexpr Term accumulated(const Unit& unit, Accumulator d, std::ui
   return out;
 }
 
-/// What takes the place of the sum where an operand is not finite.
+/// The result in place of the sum if an operand is not finite.
 struct Special {
   bool nan = false, plus = false, minus = false;
 

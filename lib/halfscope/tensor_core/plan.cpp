@@ -38,7 +38,7 @@ void add_groups(std::vector<StepRange>& out, std::int64_t group, int length, std
   }
 }
 
-// What follows is cublasLt's, after facebookexperimental/triton, bitequiv/cublas_match.
+// The rest is cublasLt's, after facebookexperimental/triton, bitequiv/cublas_match.
 
 constexpr int kNvjet = 66;
 

@@ -40,7 +40,7 @@ struct StepRange {
 /// length is below 1.
 std::vector<std::vector<StepRange>> steps_of(const Plan& plan, int length, std::int64_t k);
 
-/// Of cublasLtMatmulAlgoConfigGetAttribute, what the order depends on.
+/// The attributes of cublasLtMatmulAlgoConfigGetAttribute that the order depends on.
 struct CublasLtConfig {
   int algorithm = 0;  ///< ALGO_ID
   int stages = 0;     ///< STAGES_ID
