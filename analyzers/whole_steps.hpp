@@ -18,8 +18,8 @@ struct WholeFound {
 /// Reads the logs' whole tensors, each once, for everything that is asked of them: updates
 /// (updates::UpdatePass), formats or sums (formats::WholePass), what 16-bit sums lose
 /// (reduction::ReductionPass), the bounds of attention scores. predicting: asked for where its
-/// predictions begin. Holds no more at a time than a weight and what its update is made of; of sums over ranks a
-/// part of each rank's tensor. Throws log::BadInput.
+/// predictions begin. Holds no more at a time than a weight and what its update is made of; of sums
+/// over ranks a part of each rank's tensor. Throws log::BadInput.
 WholeFound add_whole_steps(underflow::Analysis& analysis, const frames::Selection& selection,
                            const Passes& passes, const formats::FitOptions& options = {},
                            const frames::Progress& progress = {}, const readers::Logs& opened = {},

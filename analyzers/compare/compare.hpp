@@ -91,6 +91,8 @@ struct ComparedTensor {
   Both<bool> wide_weight;  ///< Comparison::own_updates, and the weight is not kept in 16 bits
   Both<std::uint64_t> lost_updates, unmoved;  ///< as in RunTotals, of its updates
   std::optional<ElementChanges> elements;
+  /// Elements whose difference no order of addition explains; empty where that was not asked.
+  std::optional<std::uint64_t> sums_above;
 };
 
 /// Values that are zero in the target format: zero already, true zeros among them, or flushed.

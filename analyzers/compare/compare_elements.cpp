@@ -298,7 +298,12 @@ void add_elements(Comparison& comparison, const underflow::LogFindings& a,
   readers::for_each_whole_step(opened.at(a.source), selections.a, visit, comparison.notes,
                                progress);
   for (const auto& [name, at] : meeting) finish(at);
-  if (orders) comparison.orders = std::move(*orders).finish(a.name + " and " + b.name);
+  if (orders) {
+    comparison.orders = std::move(*orders).finish(a.name + " and " + b.name);
+    for (const ComparedOrder& one : comparison.orders) {
+      meeting.at(one.name).tensor->sums_above = one.verdict.above;
+    }
+  }
   sum_up(comparison, a, b);
 }
 

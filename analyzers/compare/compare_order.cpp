@@ -47,6 +47,7 @@ void add(OrderVerdict& to, const OrderVerdict& more) {
   to.between += more.between;
   to.nonfinite += more.nonfinite;
   to.magnitudes_missing |= more.magnitudes_missing;
+  to.beyond_random += more.beyond_random;
   to.unusable += more.unusable;
 }
 
@@ -74,7 +75,7 @@ void OrderJudge::take(const frames::WholeStep& step, const std::string& name, co
         printable(name), step.step, a.scale, b.scale));
   }
   const std::vector<float> values_a = values_of(a.tensor, 1), values_b = values_of(b.tensor, ratio);
-  const OrderVerdict verdict = judge_orders(asked_.sums, {values_a, format_of(a.tensor.view.dtype)},
+  const OrderVerdict verdict = judge_orders(limit_, {values_a, format_of(a.tensor.view.dtype)},
                                             {values_b, format_of(b.tensor.view.dtype)}, magnitudes);
   add(found.verdict, verdict);
   if (verdict.worst_ratio > found.verdict.worst_ratio) {

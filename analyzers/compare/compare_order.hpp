@@ -37,7 +37,7 @@ struct Scaled {
 /// Judges pairs of whole tensors, one by one.
 class OrderJudge {
  public:
-  explicit OrderJudge(const OrderAsked& asked) : asked_(asked) {}
+  explicit OrderJudge(const OrderAsked& asked) : asked_(asked), limit_(asked.sums) {}
 
   /// One tensor of both, with the loss scales that they carry. step: of A. Throws log::BadInput
   /// where the scales differ by another factor than a power of two: that rounds, too.
@@ -49,6 +49,7 @@ class OrderJudge {
 
  private:
   const OrderAsked& asked_;
+  reduction::RandomLimit limit_;
   std::map<std::string, ComparedOrder> found_;
   bool magnitudes_fit_ = false;
 };

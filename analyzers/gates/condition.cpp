@@ -79,6 +79,7 @@ constexpr Field kComparisonFields[] = {
     {"became_nan", Base::total},
     {"largest_relative_error", Base::none},
     {"largest_ulps", Base::none},
+    {"sums_above", Base::total},
 };
 
 constexpr Field kLogFields[] = {

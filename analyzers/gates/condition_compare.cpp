@@ -45,6 +45,10 @@ std::optional<Measured> measure(const Condition& c, const compare::ComparedTenso
   if (c.field == "new_zeros") {
     return t.new_zeros ? count_of(c, *t.new_zeros, b.total) : std::nullopt;
   }
+  if (c.field == "sums_above") {
+    return t.sums_above && t.elements ? count_of(c, *t.sums_above, t.elements->elements)
+                                      : std::nullopt;
+  }
   return t.elements ? of_elements(c, *t.elements) : std::nullopt;
 }
 

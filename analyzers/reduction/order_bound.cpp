@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/reduction/steady_math.hpp"
+#include "halfscope/array/array.hpp"
 #include "halfscope/number/random.hpp"
 #include "halfscope/reduction/reduce.hpp"
 
@@ -26,6 +28,7 @@ constexpr double kLogistic =
     4.6182;  // ln(2e6 - 1) / pi: the same of the logistic law of scale 1/pi
 constexpr std::size_t kOrders = 4096, kBatch = 1024;
 constexpr double kRanges = 2;
+constexpr std::size_t kMostSimulated = std::size_t{1} << 14;  // addends
 
 /// A difference, and what it is held against.
 struct Limits {
@@ -50,14 +53,14 @@ double least_magnitudes(const Sums& sums, double result) {
   return std::fabs(result) / (1 + static_cast<double>(sums.length - 1) * sums.unit());
 }
 
-Limits limits_of(const Sums& sums, double a, double b, const std::optional<double>& magnitudes) {
+Limits limits_of(RandomLimit& random, double a, double b, const std::optional<double>& magnitudes) {
+  const Sums& sums = random.sums();
   const double unknown = std::numeric_limits<double>::quiet_NaN();
   if (!magnitudes) {
     const double least = least_magnitudes(sums, std::min(std::fabs(a), std::fabs(b)));
-    return {random_limit(sums, least, least).value_or(unknown),
-            std::numeric_limits<double>::infinity()};
+    return {random(least, least).value_or(unknown), std::numeric_limits<double>::infinity()};
   }
-  return {random_limit(sums, *magnitudes, std::max(std::fabs(a), std::fabs(b))).value_or(unknown),
+  return {random(*magnitudes, std::max(std::fabs(a), std::fabs(b))).value_or(unknown),
           bound_of_every_order(sums, *magnitudes)};
 }
 
@@ -78,7 +81,7 @@ std::optional<double> usable_magnitudes(const Sums& sums, const Pair& pair) {
   return pair.magnitudes;
 }
 
-void judge_element(const Sums& sums, const Pair& pair, std::size_t i, OrderVerdict& out) {
+void judge_element(RandomLimit& random, const Pair& pair, std::size_t i, OrderVerdict& out) {
   if (same(pair.a, pair.b)) {
     ++out.within;
     return;
@@ -90,9 +93,9 @@ void judge_element(const Sums& sums, const Pair& pair, std::size_t i, OrderVerdi
     ++out.nonfinite;
     return;
   }
-  const std::optional<double> magnitudes = usable_magnitudes(sums, pair);
+  const std::optional<double> magnitudes = usable_magnitudes(random.sums(), pair);
   if (pair.magnitudes && !magnitudes) ++out.unusable;
-  const Limits limits = limits_of(sums, a, b, magnitudes);
+  const Limits limits = limits_of(random, a, b, magnitudes);
   const double limit = std::isnan(limits.random) ? limits.every : limits.random;
   if (difference / limit > out.worst_ratio) {
     out.worst_ratio = difference / limit;
@@ -104,6 +107,7 @@ void judge_element(const Sums& sums, const Pair& pair, std::size_t i, OrderVerdi
     ++out.above;
   } else {
     ++out.between;
+    if (magnitudes && !std::isnan(limits.random)) ++out.beyond_random;
     out.magnitudes_missing = out.magnitudes_missing || !magnitudes;
   }
 }
@@ -166,8 +170,42 @@ double simulated_limit(Format f, std::span<const float> addends, std::uint64_t s
   return std::max(kRanges * (high - low), ulp_at(f, largest));
 }
 
-OrderVerdict judge_orders(const Sums& sums, const Results& a, const Results& b,
+bool RandomLimit::exists(const Sums& sums) { return sums.few() || sums.length <= kMostSimulated; }
+
+std::optional<double> RandomLimit::operator()(double magnitudes, double result) {
+  if (sums_.few()) return random_limit(sums_, magnitudes, result);
+  if (!exists(sums_)) return std::nullopt;
+  const double ratio = magnitudes > 0 ? std::min(1.0, result / magnitudes) : 0;
+  // Steps are finer near 0, where values cancel.
+  const double place = static_cast<double>(simulated_.size() - 1) * std::sqrt(ratio);
+  const double most = std::max(simulated(static_cast<std::size_t>(std::floor(place))),
+                               simulated(static_cast<std::size_t>(std::ceil(place))));
+  return std::min(bound_of_every_order(sums_, magnitudes), most * magnitudes);
+}
+
+double RandomLimit::simulated(std::size_t ratio) {
+  std::optional<double>& known = simulated_[ratio];
+  if (known) return *known;
+  const double part = static_cast<double>(ratio) / static_cast<double>(simulated_.size() - 1);
+  const double negative = (1 - part * part) / 2;
+  const auto uniform = [](std::uint64_t seed, std::uint64_t i) {
+    return (random_word(seed, i) + 0.5) * 0x1p-32;
+  };
+  std::vector<float> addends;
+  for (std::size_t i = 0; i < sums_.length; ++i) {
+    const double magnitude = -kLn2 * steady_log2(uniform(2, i));
+    addends.push_back(static_cast<float>(uniform(3, i) < negative ? -magnitude : magnitude));
+  }
+  quantise(sums_.format, addends, {.threads = 1});
+  double magnitudes = 0;
+  for (const float x : addends) magnitudes += std::fabs(static_cast<double>(x));
+  known = simulated_limit(sums_.format, addends) / magnitudes;
+  return *known;
+}
+
+OrderVerdict judge_orders(RandomLimit& limit, const Results& a, const Results& b,
                           std::span<const float> magnitudes) {
+  const Sums& sums = limit.sums();
   if (sums.length == 0) throw std::invalid_argument("halfscope: sums of no addends");
   const std::size_t n = a.values.size();
   if (n != b.values.size() || (!magnitudes.empty() && magnitudes.size() != n)) {
@@ -181,7 +219,7 @@ OrderVerdict judge_orders(const Sums& sums, const Results& a, const Results& b,
     Pair pair{a.values[i], b.values[i], 0, {}};
     pair.storing = storing(sums, a.stored, pair.a) + storing(sums, b.stored, pair.b);
     if (!magnitudes.empty()) pair.magnitudes = static_cast<double>(magnitudes[i]);
-    judge_element(sums, pair, i, out);
+    judge_element(limit, pair, i, out);
   }
   if (out.between != 0) out.verdict = Verdict::cannot_tell;
   if (out.above != 0) out.verdict = Verdict::above;

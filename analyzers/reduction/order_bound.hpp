@@ -2,6 +2,7 @@
 // Two results of one sum differ: is it rounding in another order, or a bug?
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -45,6 +46,26 @@ std::optional<double> random_limit(const Sums& sums, double magnitudes, double r
 /// if a result is not finite. The same number on every machine.
 double simulated_limit(Format f, std::span<const float> addends, std::uint64_t seed = 1);
 
+/// The random limit of sums of any length. It is random_limit() where few() holds. Else it is
+/// simulated_limit() of addends that a model draws: exponential magnitudes, and as many of either
+/// sign as give the result. Simulations are kept.
+class RandomLimit {
+ public:
+  explicit RandomLimit(const Sums& sums) : sums_(sums) {}
+
+  const Sums& sums() const { return sums_; }
+  /// No more than 16,384 addends are simulated, which takes seconds.
+  static bool exists(const Sums& sums);
+  /// As random_limit(). Empty if none exists.
+  std::optional<double> operator()(double magnitudes, double result);
+
+ private:
+  double simulated(std::size_t ratio);
+
+  Sums sums_;
+  std::array<std::optional<double>, 8> simulated_;  ///< by the result's share of the magnitudes
+};
+
 enum class Verdict : std::uint8_t {
   within,      ///< no difference is above what random orders do
   above,       ///< a difference is above what any order can do
@@ -58,6 +79,7 @@ struct OrderVerdict {
   std::uint64_t within = 0, above = 0, between = 0;
   std::uint64_t nonfinite = 0;  ///< of `between`: one result is infinite or NaN, the other differs
   bool magnitudes_missing = false;  ///< with the sums of magnitudes there would be less `between`
+  std::uint64_t beyond_random = 0;  ///< of `between`: more than random orders give
   std::uint64_t unusable = 0;       ///< magnitudes that cannot be those of A's addends
   std::size_t worst = 0;  ///< the element with the largest difference over its limit or bound
   double worst_ratio = 0;
@@ -74,7 +96,7 @@ struct Results {
 /// `within`, and no difference is `above`. One that is less than A's result, infinite, NaN or
 /// negative counts as missing. Throws std::invalid_argument when lengths differ or sums.length is
 /// 0.
-OrderVerdict judge_orders(const Sums& sums, const Results& a, const Results& b,
+OrderVerdict judge_orders(RandomLimit& limit, const Results& a, const Results& b,
                           std::span<const float> magnitudes = {});
 
 }  // namespace halfscope::analyzers::reduction

@@ -209,7 +209,9 @@ void ReductionPass::finish_log() {
 }
 
 std::vector<Reduction> ReductionPass::finish(const frames::Progress& predicting) {
-  if (!asked_.counts.empty() && predictions_->empty()) {
+  const bool has_gradients =
+      std::ranges::any_of(found_, [](const Reduction& one) { return one.over != Over::elements; });
+  if (!asked_.counts.empty() && has_gradients && predictions_->empty()) {
     analysis_.notes.push_back(fmt::format(
         "{}: has no sums of {} addends or more, which predictions need; record more ranks or "
         "microbatches",

@@ -17,6 +17,7 @@
 #include "cli/options/output.hpp"
 #include "cli/terminal/text_section.hpp"
 #include "halfscope/log/error.hpp"
+#include "reports/answer/reduction_asked.hpp"
 #include "reports/answer/reduction_words.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_reductions.hpp"

@@ -7,8 +7,9 @@
 
 namespace halfscope::cli::options {
 
-/// A bar on stderr with time left, and the rate where it is of bytes. Shown from the second second on, and only where stderr
-/// is a terminal. One bar serves several passes: it starts anew where the bytes do.
+/// A bar on stderr with time left, and the rate where it is of bytes. Shown from the second second
+/// on, and only where stderr is a terminal. One bar serves several passes: it starts anew where the
+/// bytes do.
 class Progress {
  public:
   explicit Progress(std::string what);

@@ -33,7 +33,10 @@ std::string steps_text(std::int64_t steps) {
 }
 
 std::string run_text(const Settings& settings, const RunSummary& summary) {
-  std::string out = fmt::format("{} in {}{}: {}", settings.network->name, settings.precision.name,
+  std::string out = fmt::format("{} in {}{}{}: {}", settings.network->name, settings.precision.name,
+                                settings.accumulation.architecture == nullptr
+                                    ? ""
+                                    : fmt::format(", sums of {}", text_of(settings.accumulation)),
                                 settings.cudnn ? " on a GPU" : "", steps_text(summary.steps));
   if (!summary.ended.empty()) out += fmt::format(" of {}", settings.steps);
   out += fmt::format(", loss {} at first, {} at last", answer::loss_text(summary.first_loss, 4),
@@ -122,6 +125,7 @@ std::string next_text(const Settings& settings, const RunSummary& summary) {
     return fmt::format("To continue:  halfscope simulate {} --out {} --resume",
                        settings.network->name, run);
   }
+  if (settings.ranks > 1) return fmt::format("Next:  halfscope reduce {} --over ranks", run);
   if (settings.policy) return fmt::format("Next:  halfscope policies {}", run);
   if (settings.precision.tensors == Dtype::f16) {
     return fmt::format("Next:  halfscope report {} --out report.html", run);

@@ -22,12 +22,12 @@ std::string comparison_text(const analyzers::compare::Comparison& comparison) {
     return reports::answer::wrapped_text(plain(sentence), columns_of_stdout(), 0);
   };
   std::string out = fmt::format("A: {}\nB: {}\n", plain(said.a), plain(said.b)) +
-                    line(said.counted_for) + "\n" + line(said.verdict) +
-                    section_text(Section{"", said.reasons}) + "\n" + table_text(said.facts) + "\n" +
-                    section_text(Section{"", said.values});
+                    line(said.counted_for) + "\n" + line(said.verdict);
+  if (!said.sums.empty()) out += "\n" + section_text(said.sums) + "\n";
+  out += section_text(Section{"", said.reasons}) + "\n" + table_text(said.facts) + "\n" +
+         section_text(Section{"", said.values});
   if (!said.losses.empty()) out += section_text(Section{"", {said.losses}});
   for (const Section& run : said.operations) out += "\n" + section_text(run);
-  if (!said.sums.empty()) out += "\n" + section_text(said.sums);
   return out + "\n" + table_text(said.tensors);
 }
 

@@ -1694,12 +1694,12 @@ class Reduction(Record):
     format: str
     order: Literal['sequential', 'ring', 'tree', 'pairwise']
     additions: int
-    lost: int | Bounds
+    lost: int | list[int]
     lost_share: float | Bounds
     relative_l2: float | None | list[float | None]
     mean_error_ulp: float | None
     mean_error_se: float | None
-    overflow: int | Bounds
+    overflow: int | list[int]
     flushed: int | None
     predicted: bool
     recorded: int | None

@@ -170,10 +170,12 @@ class Reductions(list):
         return self._text
 
     def to_pandas(self):
-        """A row each."""
-        import pandas
+        """A row each; a prediction has NAME_low and NAME_high in place of NAME. Needs pandas."""
+        return _frames.to_pandas(_frames.columns_of(self, Reduction))
 
-        return pandas.DataFrame(self)
+    def to_arrow(self):
+        """The same as a pyarrow.Table. Needs pyarrow."""
+        return _frames.to_arrow(_frames.columns_of(self, Reduction))
 
 
 class Policies(Result, list):

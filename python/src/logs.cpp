@@ -21,6 +21,7 @@
 #include "reports/answer/order_words.hpp"
 #include "reports/answer/policy_names.hpp"
 #include "reports/answer/policy_words.hpp"
+#include "reports/answer/reduction_asked.hpp"
 #include "reports/answer/reduction_words.hpp"
 #include "reports/export/json_reductions.hpp"
 #include "results.hpp"

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "reports/answer/compare_tables.hpp"
 #include "reports/answer/compare_words.hpp"
@@ -99,6 +100,9 @@ ComparisonAnswer comparison_answer(const Comparison& c) {
   out.values = values_of(c);
   out.losses = parting_text(c);
   out.sums = order_section(c);
+  if (c.order_asked) {
+    out.reasons.insert(out.reasons.begin(), std::exchange(out.verdict, order_verdict(c)));
+  }
   if (c.operations.a) out.operations.push_back(operations_section(*c.operations.a, "A"));
   if (c.operations.b) out.operations.push_back(operations_section(*c.operations.b, "B"));
   out.tensors = tensors_table(c);

@@ -11,7 +11,7 @@
 #include "halfscope/log/error.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/marks.hpp"
-#include "reports/answer/reduction_words.hpp"
+#include "reports/answer/reduction_asked.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
@@ -49,7 +49,7 @@ std::string missing_text(const Comparison& comparison) {
            "tensor of the first log, and give it with " +
            code("magnitudes=TENSOR") + ".";
   }
-  if (!asked.sums.few()) {
+  if (!analyzers::reduction::RandomLimit::exists(asked.sums)) {
     return fmt::format(
         "{} addends in {} lose additions as a rule: there is no limit for random orders, only the "
         "bound of every order.",
@@ -71,6 +71,20 @@ Row row_of(const ComparedOrder& one) {
            count(v.above),
            {fmt::format("{:.3g}", v.worst_ratio), v.worst_ratio,
             fmt::format("element {} at step {}", v.worst, one.worst_step)}}};
+}
+
+/// The first tensors whose differences random orders do not give.
+void add_beyond_random(const Comparison& comparison, Section& section) {
+  std::size_t named = 0;
+  for (const ComparedOrder& one : comparison.orders) {
+    const auto& v = one.verdict;
+    if (v.beyond_random == 0 || v.above > 0 || ++named > kNamed) continue;
+    section.sentences.push_back(fmt::format(
+        "{} of {} differences in {} are larger, up to {:.3g} times, than those that "
+        "random orders exceed once in 10^6 pairs: a bug, unless a few addends make up "
+        "most of a sum.",
+        count_text(v.beyond_random), count_text(v.elements), code(one.name), v.worst_ratio));
+  }
 }
 
 }  // namespace
@@ -102,6 +116,30 @@ OrderAsked order_called(const std::string& text) {
       log::printable(text), kAccumulatorNames));
 }
 
+std::string order_verdict(const Comparison& comparison) {
+  const auto count = [&](Verdict verdict) {
+    return static_cast<std::uint64_t>(std::ranges::count_if(
+        comparison.orders,
+        [&](const ComparedOrder& one) { return one.verdict.verdict == verdict; }));
+  };
+  const std::string all = plural(comparison.orders.size(), "tensor");
+  if (const std::uint64_t above = count(Verdict::above); above > 0) {
+    return fmt::format("A bug, or other addends: no order of addition explains {} of {}.",
+                       count_text(above), all);
+  }
+  const auto beyond = std::ranges::count_if(
+      comparison.orders, [](const ComparedOrder& one) { return one.verdict.beyond_random > 0; });
+  if (beyond > 0) {
+    return fmt::format("Most likely a bug: random orders do not give the differences in {} of {}.",
+                       beyond, all);
+  }
+  if (const std::uint64_t open = count(Verdict::cannot_tell); open > 0) {
+    return fmt::format("Rounding or a bug: that cannot be told for {} of {}.", count_text(open),
+                       all);
+  }
+  return "The sums differ by rounding alone.";
+}
+
 Section order_section(const Comparison& comparison) {
   Section section;
   if (!comparison.order_asked) return section;
@@ -113,7 +151,13 @@ Section order_section(const Comparison& comparison) {
   };
   tell(comparison, is(Verdict::above), "No order of addition explains the differences in {}.",
        section);
-  tell(comparison, is(Verdict::cannot_tell), "The differences in {} may be rounding.", section);
+  tell(
+      comparison,
+      [](const OrderVerdict& one) {
+        return one.verdict == Verdict::cannot_tell && one.beyond_random == 0;
+      },
+      "The differences in {} may be rounding.", section);
+  add_beyond_random(comparison, section);
   tell(comparison, is(Verdict::within),
        "The differences in {} are rounding: random orders give as large ones.", section);
   tell(

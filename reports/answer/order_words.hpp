@@ -17,6 +17,9 @@ std::string_view name_of(analyzers::reduction::Verdict verdict);
 /// std::invalid_argument saying what was found and what is wanted.
 analyzers::compare::OrderAsked order_called(const std::string& text);
 
+/// One sentence on all tensors.
+std::string order_verdict(const analyzers::compare::Comparison& comparison);
+
 /// Empty where it was not asked.
 Section order_section(const analyzers::compare::Comparison& comparison);
 

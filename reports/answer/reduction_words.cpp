@@ -20,28 +20,21 @@
 namespace halfscope::reports::answer {
 
 using analyzers::reduction::kTenth;
+using analyzers::reduction::Order;
 using analyzers::reduction::Over;
 using analyzers::reduction::Reduction;
 using analyzers::reduction::Sum;
 
-using halfscope::reduction::can_accumulate;
-using halfscope::reduction::find_order;
-
 namespace {
 
 constexpr std::size_t kNamed = 3;
-
-[[noreturn]] void refuse(const char* what, const std::string& found, std::string_view wanted) {
-  throw std::invalid_argument(
-      fmt::format("{}: found '{}', expected {}", what, log::printable(found), wanted));
-}
 
 /// The larger end of a prediction.
 double error_of(const Reduction& one) {
   return one.predicted ? one.predicted->relative_l2.high : one.facts.relative_l2();
 }
 
-/// Of the sums, of which it may be a multiple.
+/// A share of the sums, or a multiple of them.
 std::string error_text(double error) {
   if (std::isinf(error)) return "infinite";
   return error <= 1 ? share_text(error) : fmt::format("{:.3g} times the sums", error);
@@ -97,7 +90,7 @@ std::string loss_text(const Reduction& one, const std::string& subject) {
   }
   if (predicted) {
     text += fmt::format(" (predicted from {}{})", one.predicted->recorded,
-                        one.predicted->noise_alone ? ", whose means are lost in noise" : "");
+                        one.predicted->noise_alone ? ", which show no mean above the noise" : "");
   }
   if (one.facts.nonfinite > 0) {
     text += fmt::format(" ({} left out: an addend is infinite or NaN)",
@@ -119,7 +112,26 @@ bool has_several_logs(const std::vector<Reduction>& found) {
                              [&](const Reduction& one) { return one.log != found.front().log; });
 }
 
-std::string sentence_of_gradients(const Reduction& one) {
+/// In a prediction a ring is a chain.
+std::string_view in_order(const Reduction& one) {
+  switch (one.order) {
+    case Order::sequential:
+      return one.predicted && one.over == Over::ranks ? "in a ring" : "in a chain";
+    case Order::ring: return "in a ring";
+    case Order::tree: return "in a tree";
+    case Order::pairwise: return "by pairs";
+  }
+  return "";
+}
+
+/// The other order, if the verdict depends on it.
+std::string other_order_text(const Reduction& one, const Reduction& best) {
+  if (!one.is_harmful() || best.is_harmful()) return "";
+  return fmt::format(" That is {}; {} the error is {}: harmless.", in_order(one), in_order(best),
+                     error_text(best));
+}
+
+std::string sentence_of_gradients(const Reduction& one, const Reduction& best) {
   const std::string format(people_say(one.format));
   const std::string subject =
       one.over == Over::ranks
@@ -134,7 +146,7 @@ std::string sentence_of_gradients(const Reduction& one) {
   const char* const verdict = one.is_surely_harmful() ? cure
                               : one.is_harmful()      ? "FP32 may be needed"
                                                       : "harmless";
-  return fmt::format("{}: {}.", loss_text(one, subject), verdict);
+  return fmt::format("{}: {}.{}", loss_text(one, subject), verdict, other_order_text(one, best));
 }
 
 using Group = std::vector<const Reduction*>;
@@ -162,10 +174,11 @@ std::string sentence_of_elements(const Group& group) {
         "in the {}.",
         format, plural(judged, "sum"), error_text(worst), place_text(worst));
   }
-  return fmt::format(
-      "{} accumulators are not enough for {} of {} over elements: {}. {}.", format, harmful.size(),
-      plural(judged, "sum"), listed(harmful, kNamed),
-      group.front()->format == "binary32" ? "Divide the addends first" : "Keep them in FP32");
+  return fmt::format("{} accumulators are not enough for {} of {} over elements: {}. {}.", format,
+                     harmful.size(), plural(judged, "sum"), listed(harmful, kNamed),
+                     group.front()->format == "binary32"
+                         ? "Divide the addends first"
+                         : "Keep them in FP32, as PyTorch's own kernels do");
 }
 
 bool is_worse(const Reduction* a, const Reduction* b) {
@@ -176,15 +189,17 @@ bool is_worse(const Reduction* a, const Reduction* b) {
   return std::tuple(overflow(a), error_of(*a)) > std::tuple(overflow(b), error_of(*b));
 }
 
-/// Of each sum the order with the largest error; the worst first.
+/// One sum in one format, in whichever order.
+auto key_of(const Reduction& one) {
+  return std::tuple(one.log, one.name, one.sum, one.over, one.count, one.format,
+                    one.predicted.has_value());
+}
+
+/// The order with the largest error for each sum; the worst first.
 Group worst_orders(const std::vector<Reduction>& found) {
-  using Key =
-      std::tuple<std::string, std::string, Sum, Over, std::uint64_t, std::string_view, bool>;
-  std::map<Key, const Reduction*> worst;
+  std::map<decltype(key_of(found.front())), const Reduction*> worst;
   for (const Reduction& one : found) {
-    const Key key{
-        one.log, one.name, one.sum, one.over, one.count, one.format, one.predicted.has_value()};
-    const auto [at, added] = worst.emplace(key, &one);
+    const auto [at, added] = worst.emplace(key_of(one), &one);
     if (!added && is_worse(&one, at->second)) at->second = &one;
   }
   Group all;
@@ -193,29 +208,37 @@ Group worst_orders(const std::vector<Reduction>& found) {
   return all;
 }
 
+/// The order with the smallest error. Ranks are not added by pairs in any collective.
+const Reduction& best_order(const std::vector<Reduction>& found, const Reduction& of) {
+  const Reduction* best = &of;
+  for (const Reduction& one : found) {
+    if (one.over == Over::ranks && one.order == Order::pairwise) continue;
+    if (key_of(one) == key_of(of) && is_worse(best, &one)) best = &one;
+  }
+  return *best;
+}
+
 /// FP32 is what one compares with: it is only named where it was asked for alone, or is not enough.
 bool is_told(const Reduction& one, bool alone) {
   return alone || one.format != "binary32" || one.is_harmful();
 }
 
+/// A row for a measured sum. Predictions are of all tensors together, which have no row.
 Row row_of(const Reduction& one, bool several) {
   const auto& facts = one.facts;
-  const bool predicted = one.predicted.has_value();
-  const double lost = predicted ? one.predicted->lost.middle : facts.lost_share();
+  const Cell bias{fmt::format("{:+.2g}", facts.mean_error_ulp()), facts.mean_error_ulp(),
+                  fmt::format("standard error {:.2g} ulp", facts.mean_error_se())};
+  const auto overflow = static_cast<double>(facts.overflow);
   return {{{of_log(one, several, code(one.name))},
            {std::string(sum_name(one.sum))},
            {fmt::format("{} {}", count_text(one.count), name_of(one.over)),
             static_cast<double>(one.count)},
            {std::string(people_say(one.format))},
            {std::string(name_of(one.order))},
-           {lost_text(one), lost},
+           {lost_text(one), facts.lost_share()},
            {error_text(one), error_of(one)},
-           predicted ? Cell{"", 0.0, "", true}
-                     : Cell{fmt::format("{:+.2g}", facts.mean_error_ulp()), facts.mean_error_ulp(),
-                            fmt::format("standard error {:.2g} ulp", facts.mean_error_se())},
-           predicted ? Cell{"", 0.0, "", true}
-                     : Cell{count_text(facts.overflow), static_cast<double>(facts.overflow), "",
-                            facts.overflow == 0}}};
+           facts.measured() == 0 ? Cell{"", 0.0, "", true} : bias,
+           {count_text(facts.overflow), overflow, "", facts.overflow == 0}}};
 }
 
 Table table_of(const Group& worst, bool several) {
@@ -242,63 +265,11 @@ PasteLines fp32_lines() {
   return {"Reduce gradients in FP32",
           "MixedPrecisionPolicy(reduce_dtype=torch.float32)   # PyTorch FSDP2\n"
           "--accumulate-allreduce-grads-in-fp32               # Megatron-LM\n"
-          "\"communication_data_type\": \"fp32\"                  # DeepSpeed's configuration"};
+          "\"communication_data_type\": \"fp32\"                  # DeepSpeed's configuration\n"
+          "no bf16_compress_hook, no fp16_compress_hook       # PyTorch DDP with FP32 parameters"};
 }
 
 }  // namespace
-
-const NamedFormat* accumulator_called(const std::string& name) {
-  const NamedFormat* const named = format_called(name);
-  return named != nullptr && can_accumulate(named->format) ? named : nullptr;
-}
-
-analyzers::reduction::Asked sums_called(const std::string& over,
-                                        const std::optional<std::string>& format,
-                                        const std::string& order,
-                                        const std::vector<std::uint64_t>& counts) {
-  constexpr std::uint64_t kMostCount = 65'536;
-  analyzers::reduction::Asked asked;
-  if (!over.empty()) {
-    std::erase_if(asked.over, [&](Over one) { return name_of(one) != over; });
-    if (asked.over.empty()) refuse("over", over, "ranks, microbatches or elements");
-  }
-  if (format) {
-    const NamedFormat* const named = accumulator_called(*format);
-    if (named == nullptr) refuse("format", *format, kAccumulatorNames);
-    asked.formats = {named->name};
-  }
-  if (!order.empty()) {
-    const auto* const named = find_order(order);
-    if (named == nullptr) refuse("order", order, "sequential, ring, tree or pairwise");
-    const bool of_ranks = std::ranges::find(asked.over, Over::ranks) != asked.over.end();
-    if (order == "ring" && !of_ranks) refuse("order", order, "another order: a ring is of ranks");
-    asked.orders = {named->order};
-  }
-  for (const std::uint64_t count : counts) {
-    if (count >= 2 && count <= kMostCount) continue;
-    refuse("count", std::to_string(count), "a whole number from 2 to 65536");
-  }
-  if (over == "elements" && !counts.empty()) {
-    refuse("count", std::to_string(counts.front()), "none: it is of ranks or microbatches");
-  }
-  asked.counts = counts;
-  return asked;
-}
-
-std::string no_sums_text(const std::string& log, const std::string& over) {
-  if (over == "elements") {
-    return fmt::format(
-        "{}: has no full tensor whose elements a layer adds up; record with sample_every=N "
-        "(docs/recording.md), so that the manifest has the network's text",
-        log::printable(log));
-  }
-  const std::string what = over.empty() ? "no full tensors that are added up"
-                                        : "no full gradients from before the sum over " + over;
-  return fmt::format(
-      "{}: has {}; record with local_gradients=True and sample_every=N (docs/recording.md), and "
-      "give the folder that all ranks are in",
-      log::printable(log), what);
-}
 
 std::string_view sum_name(Sum sum) {
   switch (sum) {
@@ -327,7 +298,8 @@ std::vector<std::string> reduction_sentences(const std::vector<Reduction>& found
   const bool several = has_several_logs(found);
   std::vector<std::string> sentences;
   for (const Reduction* one : gradients) {
-    sentences.push_back(of_log(*one, several, sentence_of_gradients(*one)));
+    sentences.push_back(
+        of_log(*one, several, sentence_of_gradients(*one, best_order(found, *one))));
   }
   std::map<std::pair<std::string, std::string_view>, Group> of_elements;
   for (const Reduction* one : worst) {
@@ -345,6 +317,15 @@ std::vector<std::string> reduction_sentences(const std::vector<Reduction>& found
 Section reduction_section(const std::vector<Reduction>& found) {
   if (found.empty()) return {};
   Section section{"Sums", reduction_sentences(found)};
+  const bool predictable = std::ranges::any_of(found, [](const Reduction& one) {
+    return one.over == Over::ranks && one.count >= analyzers::reduction::kFewestRanks;
+  });
+  const bool predicted =
+      std::ranges::any_of(found, [](const Reduction& one) { return one.predicted.has_value(); });
+  if (predictable && !predicted) {
+    section.sentences.push_back(fmt::format("{} predicts the sums over W ranks.",
+                                            code("halfscope reduce LOG --over ranks --count W")));
+  }
   const Group worst = worst_orders(found);
   const bool reduces = std::ranges::any_of(worst, [](const Reduction* one) {
     return one->over == Over::ranks && one->name.empty() && one->format != "binary32" &&

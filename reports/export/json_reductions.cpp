@@ -2,6 +2,9 @@
 // What sums in few bits lose, as JSON: docs/json.md.
 #include "reports/export/json_reductions.hpp"
 
+#include <cmath>
+#include <cstdint>
+
 #include "reports/export/json_parts.hpp"
 
 namespace halfscope::reports::exports {
@@ -13,8 +16,15 @@ using analyzers::reduction::Reduction;
 /// Of all tensors.
 constexpr const char* kTogether = "*";
 
-Json range_json(const Estimate& estimate, double times = 1) {
-  return Json::array({number_json(estimate.low * times), number_json(estimate.high * times)});
+Json range_json(const Estimate& estimate) {
+  return Json::array({number_json(estimate.low), number_json(estimate.high)});
+}
+
+/// A share as whole numbers, rounded outward.
+Json counts_json(const Estimate& share, std::uint64_t of) {
+  const auto all = static_cast<double>(of);
+  return Json::array({static_cast<std::uint64_t>(std::floor(share.low * all)),
+                      static_cast<std::uint64_t>(std::ceil(share.high * all))});
 }
 
 Json reduction_json(const Reduction& one) {
@@ -28,21 +38,23 @@ Json reduction_json(const Reduction& one) {
              {"order", halfscope::reduction::name_of(one.order)},
              {"additions", facts.additions}};
   if (one.predicted) {
-    const auto additions = static_cast<double>(facts.additions);
-    to["lost"] = range_json(one.predicted->lost, additions);
+    to["lost"] = counts_json(one.predicted->lost, facts.additions);
     to["lost_share"] = range_json(one.predicted->lost);
     to["relative_l2"] = range_json(one.predicted->relative_l2);
     to["mean_error_ulp"] = to["mean_error_se"] = nullptr;
-    to["overflow"] = range_json(one.predicted->overflow, static_cast<double>(facts.elements));
+    to["overflow"] = counts_json(one.predicted->overflow, facts.elements);
     to["predicted"] = true;
     to["recorded"] = one.predicted->recorded;
     return to;
   }
   to["lost"] = facts.lost;
   to["lost_share"] = facts.lost_share();
-  to["relative_l2"] = facts.measured() == 0 ? Json() : number_json(facts.relative_l2());
-  to["mean_error_ulp"] = facts.mean_error_ulp();
-  to["mean_error_se"] = facts.mean_error_se();
+  to["relative_l2"] = to["mean_error_ulp"] = to["mean_error_se"] = nullptr;
+  if (facts.measured() != 0) {
+    to["relative_l2"] = number_json(facts.relative_l2());
+    to["mean_error_ulp"] = facts.mean_error_ulp();
+    to["mean_error_se"] = facts.mean_error_se();
+  }
   to["overflow"] = facts.overflow;
   to["flushed"] = facts.flushed;
   to["predicted"] = false;

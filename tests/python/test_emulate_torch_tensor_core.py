@@ -355,3 +355,34 @@ def test_products_that_are_no_tensor_cores_are_refused():
         out = torch.empty(0)
         assert torch.equal(torch.mm(torch.eye(2), torch.ones(2, 2), out=out), torch.ones(2, 2))
         assert torch.equal(torch.ones(2, 2).addmm_(torch.eye(2), torch.ones(2, 2)), torch.full((2, 2), 2.0))
+
+
+def test_a_view_of_a_wide_weight_is_refused():
+    """The rows that a packed projection is made of, as those of attention."""
+    model = nn.Linear(8, 6, bias=False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with emulate(model, optimizer, accumulate="tensor-core:hopper", keep_fp32=lambda path, module: True):
+        for view in (model.weight[2:], model.weight.chunk(3)[1]):
+            with pytest.raises(RuntimeError, match="reads weight, which keep_fp32 keeps in FP32"):
+                torch.ones(3, 8) @ view.t()
+        torch.ones(3, 8) @ torch.ones(8, 4)
+
+
+@pytest.mark.parametrize("layer, shape", [
+    (nn.Conv2d(3, 4, 3), (0, 3, 5, 5)), (nn.Conv1d(2, 4, 2, groups=2), (0, 2, 6)),
+    (nn.ConvTranspose2d(3, 2, 3), (0, 3, 4, 4))])
+def test_an_empty_batch_has_no_sums(layer, shape):
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    expected = layer(torch.ones(shape)).shape
+    with emulate(layer, optimizer, accumulate="tensor-core:hopper"):
+        out = layer(torch.ones(shape))
+        assert out.shape == expected
+        out.sum().backward()
+        assert not layer.weight.grad.any()
+
+
+def test_a_convolution_over_time_is_refused():
+    model = nn.Linear(2, 2)
+    with emulate(model, torch.optim.SGD(model.parameters(), lr=0.1), accumulate="tensor-core:hopper"):
+        with pytest.raises(RuntimeError, match="conv_tbc multiplies matrices inside"):
+            torch.conv_tbc(torch.ones(5, 2, 3), torch.ones(2, 3, 4), torch.zeros(4))

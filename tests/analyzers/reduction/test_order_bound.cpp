@@ -195,7 +195,8 @@ TEST_CASE("verdicts", "[analyzers][reduction][table]") {
   const float infinity = std::numeric_limits<float>::infinity();
   const auto judge = [&](float a, float b, std::vector<float> magnitudes) {
     const std::vector<float> of_a = {1, a}, of_b = {1, b};
-    return judge_orders(sums, {of_a}, {of_b}, magnitudes);
+    RandomLimit limit(sums);
+    return judge_orders(limit, {of_a}, {of_b}, magnitudes);
   };
   const auto verdict = [&](float a, float b, std::vector<float> magnitudes) {
     return judge(a, b, magnitudes).verdict;
@@ -219,16 +220,45 @@ TEST_CASE("verdicts", "[analyzers][reduction][table]") {
     REQUIRE(judge(100, 110, {1, none}).unusable == 1);
   }
   REQUIRE_THROWS_AS(judge(1, 1, {1}), std::invalid_argument);
-  REQUIRE_THROWS_AS(judge_orders({0, kBinary16}, {}, {}), std::invalid_argument);
+  RandomLimit none({0, kBinary16});
+  REQUIRE_THROWS_AS(judge_orders(none, {}, {}), std::invalid_argument);
 }
 
 TEST_CASE("results that were rounded to a narrower format", "[analyzers][reduction]") {
   // 16 addends in binary32, both sums saved in binary16: next to each other, and two steps apart.
   const std::vector<float> a = {1000}, b = {1000.5f}, c = {1001}, magnitudes = {1000};
-  const Sums sums = {16, kBinary32};
+  RandomLimit sums({16, kBinary32});
   REQUIRE(judge_orders(sums, {a}, {b}, magnitudes).verdict == Verdict::above);
   REQUIRE(judge_orders(sums, {a, kBinary16}, {b, kBinary16}, magnitudes).verdict ==
           Verdict::within);
   REQUIRE(judge_orders(sums, {a, kBinary16}, {c, kBinary16}, magnitudes).verdict == Verdict::above);
   REQUIRE(judge_orders(sums, {a, kBinary16}, {b}, magnitudes).verdict == Verdict::above);
+}
+
+// K u is 1 or more: the addends are not those that the limit is simulated with.
+TEST_CASE("random orders of long sums stay below the limit of the model",
+          "[analyzers][reduction]") {
+  constexpr std::pair<std::string_view, std::size_t> kLong[] = {
+      {"bfloat16", 256}, {"bfloat16", 1024}, {"bfloat16", 4096}, {"binary16", 4096}};
+  for (const auto& [format, length] : kLong) {
+    const Format f = find_format(format)->format;
+    RandomLimit random({length, f});
+    for (const Kind& kind : kKinds) {
+      const std::vector<float> addends = addends_of(kind, f, length);
+      const double magnitudes = sum_of_magnitudes(addends);
+      const Limit limit = [&](double a, double b) {
+        return *random(magnitudes, std::max(std::fabs(a), std::fabs(b)));
+      };
+      FastRandom orders;
+      Seen seen;
+      for (int i = 0; i < 4; ++i) add_pairs(f, addends, orders, limit, seen);
+      INFO(kind.name << ", " << format << ", " << length);
+      CHECK(seen.exceeding == 0);
+      // Uniform values may stall at the same place in every order: then there is no difference.
+      if (seen.largest > 0) CHECK(limit(0, 0) <= 12 * seen.largest);
+      CHECK(limit(0, 0) < magnitudes);
+    }
+  }
+  CHECK_FALSE(RandomLimit::exists({20000, kBfloat16}));
+  CHECK(RandomLimit::exists({20000, kBinary32}));
 }
