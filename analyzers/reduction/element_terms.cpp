@@ -83,9 +83,28 @@ std::optional<Layout> bias_layout(const Shape& gradient, const std::string& modu
   return by_axis(gradient, gradient.size() - 1);
 }
 
+/// The whole number behind a part of a text; 0 if there is none.
+std::size_t number_after(std::string_view text, std::string_view part) {
+  const std::size_t at = text.find(part);
+  std::size_t number = 0;
+  if (at == std::string_view::npos) return number;
+  std::from_chars(text.data() + at + part.size(), text.data() + text.size(), number);
+  return number;
+}
+
+/// A sum for each example and group of channels.
+std::optional<Layout> by_groups(const Shape& input, std::size_t groups) {
+  if (groups == 0 || input[1] % groups != 0) return std::nullopt;
+  const std::size_t all = product(input.begin() + 1, input.end());
+  return Layout{input[0] * groups, all / groups, 1, false};
+}
+
 /// The means of a normalization of that class; empty if its text does not name one.
-std::optional<Layout> norm_layout(std::string_view type, const Shape& input, const Shape* weight) {
+std::optional<Layout> norm_layout(std::string_view text, const Shape& input, const Shape* weight) {
+  const std::string_view type = text.substr(0, text.find('('));
   if (input.size() < 2) return std::nullopt;
+  if (has(type, "InstanceNorm")) return by_groups(input, input[1]);
+  if (has(type, "GroupNorm")) return by_groups(input, number_after(text, "("));
   if (has(type, "LayerNorm") || has(type, "RMSNorm")) {
     return by_rows(input, weight == nullptr ? 1 : weight->size());
   }
@@ -186,7 +205,8 @@ ElementTerms::ElementTerms(const LogFindings& log, bool gradient_norms) {
       plan(*input, Sum::softmax, softmax_layout(modules.text_of(module), input->shape));
     }
     if (!has(type, "Norm")) continue;
-    const auto layout = norm_layout(type, input->shape, parameters.find(module, "weight"));
+    const auto layout =
+        norm_layout(modules.text_of(module), input->shape, parameters.find(module, "weight"));
     for (const Sum sum : norm_sums(type)) plan(*input, sum, layout);
   }
   const TensorFindings* const logits = inputs.last();  // the loss has their softmax

@@ -28,7 +28,6 @@ constexpr double kLogistic =
     4.6182;  // ln(2e6 - 1) / pi: the same of the logistic law of scale 1/pi
 constexpr std::size_t kOrders = 4096, kBatch = 1024;
 constexpr double kRanges = 2;
-constexpr std::size_t kMostSimulated = std::size_t{1} << 14;  // addends
 
 /// A difference, and what it is held against.
 struct Limits {
@@ -170,11 +169,9 @@ double simulated_limit(Format f, std::span<const float> addends, std::uint64_t s
   return std::max(kRanges * (high - low), ulp_at(f, largest));
 }
 
-bool RandomLimit::exists(const Sums& sums) { return sums.few() || sums.length <= kMostSimulated; }
-
 std::optional<double> RandomLimit::operator()(double magnitudes, double result) {
   if (sums_.few()) return random_limit(sums_, magnitudes, result);
-  if (!exists(sums_)) return std::nullopt;
+  if (!sums_.has_random_limit()) return std::nullopt;
   const double ratio = magnitudes > 0 ? std::min(1.0, result / magnitudes) : 0;
   // Steps are finer near 0, where values cancel.
   const double place = static_cast<double>(simulated_.size() - 1) * std::sqrt(ratio);

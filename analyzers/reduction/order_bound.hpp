@@ -22,6 +22,8 @@ struct Sums {
   /// K u < 1. Beyond that, additions may be lost as a rule, and only the bound of every order
   /// holds.
   bool few() const { return static_cast<double>(length) * unit() < 1; }
+  /// RandomLimit has one: at most 16,384 addends are simulated, which takes seconds.
+  bool has_random_limit() const { return few() || length <= std::size_t{1} << 14; }
 };
 
 /// How far two results can be apart, whatever their orders: 2 (K - 1) u S. S is the sum of the
@@ -54,9 +56,7 @@ class RandomLimit {
   explicit RandomLimit(const Sums& sums) : sums_(sums) {}
 
   const Sums& sums() const { return sums_; }
-  /// No more than 16,384 addends are simulated, which takes seconds.
-  static bool exists(const Sums& sums);
-  /// As random_limit(). Empty if none exists.
+  /// As random_limit(). Empty unless has_random_limit().
   std::optional<double> operator()(double magnitudes, double result);
 
  private:

@@ -284,22 +284,7 @@ void add_training(Command& command, Options& options) {
       .at_least(1);
 }
 
-void add_running(Command& command, Options& options) {
-  command
-      .option("--backend", options.backend,
-              "cpu: emulation on the CPU; cudnn: an NVIDIA GPU; auto: a GPU if there is one "
-              "(default: cpu)")
-      .one_of({"auto", "cpu", "cudnn"});
-  command
-      .option("--ranks", options.ranks,
-              "data-parallel ranks, one after the other; the log has their gradients before they "
-              "are added up (default: 1)")
-      .at_least(1);
-  command.option("--steps", options.steps, "default: the network's").at_least(std::int64_t{1});
-  command
-      .option("--seed", options.seed,
-              "seed of weights, order of data, and generated data (default: 0)")
-      .at_least(std::uint64_t{0});
+void add_recording(Command& command, Options& options) {
   command.option("--record-every", options.record_every, "steps between histograms (default: 10)")
       .at_least(std::int64_t{1});
   command
@@ -317,6 +302,24 @@ void add_running(Command& command, Options& options) {
       .option("--checkpoint-every", options.checkpoint_every,
               "write a checkpoint every so many steps (default: 100)")
       .at_least(std::int64_t{1});
+}
+
+void add_running(Command& command, Options& options) {
+  command
+      .option("--backend", options.backend,
+              "cpu: emulation on the CPU; cudnn: an NVIDIA GPU; auto: a GPU if there is one "
+              "(default: cpu)")
+      .one_of({"auto", "cpu", "cudnn"});
+  command
+      .option("--ranks", options.ranks,
+              "data-parallel ranks, one after the other; the log has their gradients before they "
+              "are added up (default: 1)")
+      .at_least(1);
+  command.option("--steps", options.steps, "default: the network's").at_least(std::int64_t{1});
+  command
+      .option("--seed", options.seed,
+              "seed of weights, order of data, and generated data (default: 0)")
+      .at_least(std::uint64_t{0});
   command
       .option("--threads", options.threads,
               "number of threads, the same results for any (default: 0, all cores)")
@@ -339,6 +342,7 @@ void add_simulate(options::Parser& parser) {
   command.option("--out", options->out, "folder to write the run to").type("RUN");
   command.flag("--list", options->list, "list the networks and the data sets");
   add_training(command, *options);
+  add_recording(command, *options);
   add_running(command, *options);
   command.footer(
       "Example:  halfscope simulate lenet --out runs/lenet\n"

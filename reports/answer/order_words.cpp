@@ -49,7 +49,7 @@ std::string missing_text(const Comparison& comparison) {
            "tensor of the first log, and give it with " +
            code("magnitudes=TENSOR") + ".";
   }
-  if (!analyzers::reduction::RandomLimit::exists(asked.sums)) {
+  if (!asked.sums.has_random_limit()) {
     return fmt::format(
         "{} addends in {} lose additions as a rule: there is no limit for random orders, only the "
         "bound of every order.",

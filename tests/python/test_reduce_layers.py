@@ -51,6 +51,10 @@ IMAGES, ROWS = values(3, 5, 4, 6), values(40, 7, seed=1)
      "mean", "activation/a", ROWS.T),
     ("LayerNorm", {"activation/a": IMAGES, "activation/b": IMAGES, "weight/b.weight": values(4, 6)},
      "variance", "activation/a", centred(IMAGES.reshape(15, 24).T) ** 2),
+    ("GroupNorm(2, 4, eps=1e-05", {"activation/a": IMAGES[:, :4], "activation/b": IMAGES[:, :4], "weight/b.weight": values(4)},
+     "variance", "activation/a", centred(IMAGES[:, :4].reshape(6, 48).T) ** 2),
+    ("InstanceNorm2d(5, eps=1e-05", {"activation/a": IMAGES, "activation/b": IMAGES},
+     "mean", "activation/a", IMAGES.reshape(15, 24).T),
     ("RMSNorm", {"activation/a": ROWS, "activation/b": ROWS, "weight/b.weight": values(7)},
      "mean_square", "activation/a", ROWS.T.astype(np.float64) ** 2),
     ("Softmax", {"activation/a": ROWS, "activation/b": ROWS},
@@ -58,7 +62,7 @@ IMAGES, ROWS = values(3, 5, 4, 6), values(40, 7, seed=1)
     ("Linear", {"weight_grad/b.weight": ROWS, "weight/b.weight": ROWS},
      "gradient_norm", "weight_grad/b.weight", (ROWS.astype(np.float64) ** 2).reshape(-1, 1))])
 def test_the_addends_of_a_layer(tmp_path, layer, tensors, sum, name, addends):
-    log = write_rank(tmp_path / "run", tensors, f"M(\n  (a): Identity()\n  (b): {layer}()\n)")
+    log = write_rank(tmp_path / "run", tensors, f"M(\n  (a): Identity()\n  (b): {layer + ')' if '(' in layer else layer + '()'}\n)")
     (found,) = [entry for entry in reduce(log, "--format", "fp16", "--order", "sequential", "--over", "elements")
                 if (entry["sum"], entry["name"]) == (sum, name)]
     wanted = chained(np.asarray(addends))

@@ -259,6 +259,6 @@ TEST_CASE("random orders of long sums stay below the limit of the model",
       CHECK(limit(0, 0) < magnitudes);
     }
   }
-  CHECK_FALSE(RandomLimit::exists({20000, kBfloat16}));
-  CHECK(RandomLimit::exists({20000, kBinary32}));
+  CHECK_FALSE(Sums{20000, kBfloat16}.has_random_limit());
+  CHECK(Sums{20000, kBinary32}.has_random_limit());
 }
