@@ -117,7 +117,7 @@ def test_a_run_with_a_tensor_cores_sums(tmp_path, network, precision, core):
     assert (tmp_path / "fp32/checkpoint/step-000006.safetensors").read_bytes() not in last.values()
 
     text = simulate("--out", out, "--resume", "--steps", 8).stdout  # with its own accumulator
-    assert text.startswith(f"{network} in {precision}, sums of tensor-core:{architecture}: 8 steps")
+    assert text.startswith(f"{network} in {precision}, sums of {accumulate}: 8 steps")
     simulate(network, "--out", tmp_path / "straight", *arguments, 8, "--accumulate", accumulate)
     ends = [(folder / "checkpoint/step-000008.safetensors").read_bytes()
             for folder in (out, tmp_path / "straight")]
