@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -42,7 +44,8 @@ std::string_view name_of(Sum sum) {
 bool Reduction::is_harmful() const {
   if (predicted)
     return predicted->overflow.high > 0 || predicted->relative_l2.high >= kHarmfulError;
-  return facts.overflow > 0 || facts.relative_l2() >= kHarmfulError || flushed_share() >= kTenth;
+  return facts.overflow > 0 || facts.relative_l2() >= kHarmfulError ||
+         flushed_share >= kHarmfulError;
 }
 
 bool Reduction::is_surely_harmful() const {
@@ -52,11 +55,6 @@ bool Reduction::is_surely_harmful() const {
 
 bool Reduction::stalls() const {
   return facts.relative_l2() >= kTenth && facts.lost_share() >= kTenth;
-}
-
-double Reduction::flushed_share() const {
-  const auto addends = static_cast<double>(facts.elements) * static_cast<double>(count);
-  return addends == 0 ? 0 : static_cast<double>(facts.flushed) / addends;
 }
 
 namespace {
@@ -102,6 +100,33 @@ Facts facts_of(const Terms& terms, Format format, Order order) {
   return facts;
 }
 
+/// The sum of the addends' magnitudes up to a largest one.
+double magnitudes(const Terms& terms, double largest) {
+  double sum = 0;
+  for (const std::span<const float> addend : terms.addends) {
+    for (const float x : addend) {
+      const double magnitude = std::fabs(static_cast<double>(x));
+      if (magnitude <= largest) sum += magnitude;
+    }
+  }
+  return sum;
+}
+
+/// Up to here magnitudes round to zero, ties to even: half the smallest subnormal number.
+double largest_flushed(Format f) { return std::ldexp(1.0, f.emin() - f.precision); }
+
+struct Kept {
+  Facts facts;
+  double flushed = 0, all = 0;  ///< magnitudes of addends
+
+  Kept& operator+=(const Kept& other) {
+    facts += other.facts;
+    flushed += other.flushed;
+    all += other.all;
+    return *this;
+  }
+};
+
 /// The sums of one log.
 class Collector {
  public:
@@ -110,31 +135,36 @@ class Collector {
   void take(const Terms& terms) {
     const Key key{terms.over, terms.name, terms.sum, terms.addends.size()};
     const Ways ways(asked_, terms.over);
-    std::vector<Facts>& kept = facts_[key];
+    std::vector<Kept>& kept = kept_[key];
     kept.resize(ways.all.size());
+    const double all = magnitudes(terms, std::numeric_limits<float>::max());
     for (std::size_t i = 0; i < kept.size(); ++i) {
-      const auto& [format, order] = ways.all[i];
-      Facts facts = facts_of(terms, find_format(format)->format, order);
-      add_beyond(terms, facts);
-      kept[i] += facts;
+      const auto& [name, order] = ways.all[i];
+      const Format format = find_format(name)->format;
+      Kept one{facts_of(terms, format, order), 0, all};
+      if (one.facts.flushed > 0) one.flushed = magnitudes(terms, largest_flushed(format));
+      add_beyond(terms, one.facts);
+      kept[i] += one;
     }
   }
 
   /// The sums of all gradients together first, then one by one.
   void finish(const std::string& log, std::vector<Reduction>& to) {
-    std::map<Key, std::vector<Facts>> together;
-    for (const auto& [key, facts] : facts_) {
+    std::map<Key, std::vector<Kept>> together;
+    for (const auto& [key, kept] : kept_) {
       if (key.over == Over::elements) continue;
-      std::vector<Facts>& all = together[{key.over, "", key.sum, key.count}];
-      all.resize(facts.size());
-      for (std::size_t i = 0; i < facts.size(); ++i) all[i] += facts[i];
+      std::vector<Kept>& all = together[{key.over, "", key.sum, key.count}];
+      all.resize(kept.size());
+      for (std::size_t i = 0; i < kept.size(); ++i) all[i] += kept[i];
     }
-    together.merge(facts_);
-    for (const auto& [key, facts] : together) {
+    together.merge(kept_);
+    for (const auto& [key, kept] : together) {
       const Ways ways(asked_, key.over);
-      for (std::size_t i = 0; i < facts.size(); ++i) {
+      for (std::size_t i = 0; i < kept.size(); ++i) {
         const auto& [format, order] = ways.all[i];
-        to.push_back({log, key.name, key.sum, key.over, key.count, format, order, facts[i]});
+        const double share = kept[i].all > 0 ? kept[i].flushed / kept[i].all : 0;
+        to.push_back(
+            {log, key.name, key.sum, key.over, key.count, format, order, kept[i].facts, share});
       }
     }
   }
@@ -148,7 +178,7 @@ class Collector {
     auto operator<=>(const Key&) const = default;
   };
   const Asked& asked_;
-  std::map<Key, std::vector<Facts>> facts_;
+  std::map<Key, std::vector<Kept>> kept_;
 };
 
 /// As it was asked, in the format that the analysis is about where none was named.

@@ -51,7 +51,7 @@ inline constexpr std::array<std::string_view, 3> kAccumulators = {"binary16", "b
 
 /// From this relative L2 error on a sum needs FP32: 1 %, some five roundings of a bfloat16 value.
 inline constexpr double kHarmfulError = 0.01;
-/// A tenth of a sum, of its additions or of its addends.
+/// A sum stalls if a tenth of it and of its additions is lost.
 inline constexpr double kTenth = 0.1;
 
 struct Asked {
@@ -74,19 +74,19 @@ struct Reduction {
   std::string_view format;
   Order order = Order::sequential;
   Facts facts = {};
+  /// The part of the addends' magnitudes that becomes zero when they are rounded to the format.
+  double flushed_share = 0;
   /// A sum of more addends than were recorded, for the elements of the last step. Then `facts` has
   /// elements and additions alone.
   std::optional<Prediction> predicted = {};
 
-  /// Results that are infinite, errors from kHarmfulError on, or from a tenth of the addends on
-  /// that round to zero before they are added; of a prediction the upper ends.
+  /// Results that are infinite, errors from kHarmfulError on, or a flushed share as large; of a
+  /// prediction the upper ends.
   bool is_harmful() const;
   /// By the lower ends of a prediction, too.
   bool is_surely_harmful() const;
   /// A tenth is missing, since a tenth of the additions change nothing.
   bool stalls() const;
-  /// Share of the addends that are not zero and are once they are rounded to the format.
-  double flushed_share() const;
 };
 
 /// Adds up what whole tensors hold, while whole steps are read: log after log, step after step.

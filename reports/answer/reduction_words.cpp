@@ -19,7 +19,7 @@
 
 namespace halfscope::reports::answer {
 
-using analyzers::reduction::kTenth;
+using analyzers::reduction::kHarmfulError;
 using analyzers::reduction::Order;
 using analyzers::reduction::Over;
 using analyzers::reduction::Reduction;
@@ -69,10 +69,11 @@ std::string overflow_text(const Reduction& one) {
              : fmt::format("{} of sums overflow", share_range_text(share.low, share.high));
 }
 
-/// Empty where none does.
+/// Empty where it is little.
 std::string flushed_text(const Reduction& one) {
-  if (one.facts.flushed == 0) return "";
-  return fmt::format("{} of addends round to zero first", share_text(one.flushed_share()));
+  if (one.flushed_share < kHarmfulError) return "";
+  return fmt::format("{} of the addends' magnitudes round to zero first",
+                     share_text(one.flushed_share));
 }
 
 std::string place_text(const Reduction& one) {
@@ -161,7 +162,7 @@ std::string sentence_of_elements(const Group& group) {
   for (const Reduction* one : group) {
     if (!one->is_harmful()) continue;
     std::string why = overflow_text(*one);
-    if (why.empty() && one->flushed_share() >= kTenth) why = flushed_text(*one);
+    if (why.empty()) why = flushed_text(*one);
     if (why.empty()) why = "error " + error_text(*one);
     harmful.push_back(
         fmt::format("{} ({} addends, {})", place_text(*one), count_text(one->count), why));

@@ -23,15 +23,21 @@ def test_a_predicted_overflow_is_harmful(tmp_path):
 
 
 def test_addends_that_round_to_zero(tmp_path):
-    values = np.full((4, 8), 1e-9, np.float32)
-    values[:, :2] = 1
-    log = write_ranks(tmp_path / "run", values)
+    """All of them, a part of the magnitudes, and many that do not matter."""
+    tiny = np.full((4, 8), 1e-8, np.float32)
+    log = write_ranks(tmp_path / "tiny", tiny)
     found = one(log, "--format", "fp16", "--order", "sequential")
-    assert (found["flushed"], found["lost"], found["relative_l2"]) == (24, 0, 0)
+    assert (found["flushed"], found["lost"], found["relative_l2"]) == (32, 0, 0)
     assert said(log, format="fp16") == (
-        "FP16 all-reduce over 4 ranks loses 0 % of additions, error 0 %, and 75.0 % of addends round to "
-        "zero first: reduce in FP32.")
+        "FP16 all-reduce over 4 ranks loses 0 % of additions, error 0 %, and 100 % of the addends' magnitudes "
+        "round to zero first: reduce in FP32.")
     assert "harmless" in said(log, format="bf16")
+    tiny[:, :4] = 2.0 ** -24
+    assert "and 14.4 % of the addends' magnitudes round" in said(write_ranks(tmp_path / "some", tiny), format="fp16")
+    tiny[:, 0] = 1
+    log = write_ranks(tmp_path / "few", tiny)
+    assert one(log, "--format", "fp16", "--order", "sequential")["flushed"] == 16
+    assert said(log, format="fp16").endswith("error 0 %: harmless.")
 
 
 def test_sums_that_cannot_be_judged(tmp_path):
