@@ -170,10 +170,13 @@ def tensor_core_product(a, b, architecture, *, format=None):
     FP32, in one chain of the architecture's steps, k ascending, from +0 (docs/tensor-core.md).
     """
     formats = {_format_of(side, format if _dtype(side) == "float32" else None) for side in (a, b)}
+    formats = {_NAMES.get(each, each) for each in formats}
+    if format is not None:
+        formats.add(_NAMES.get(format, format))
     known = _halfscope.tensor_core_formats()
     if architecture not in known:
         raise ValueError(f"architecture is {architecture!r}, expected one of {', '.join(known)}")
-    name = _NAMES.get(next(iter(formats)), next(iter(formats)))
+    name = next(iter(formats))
     if len(formats) > 1 or name not in known[architecture]:
         raise ValueError(f"a and b are of {' and '.join(sorted(formats))}; the Tensor Cores of "
                          f"{architecture} take two matrices of {' or '.join(known[architecture])}; for "
@@ -187,10 +190,10 @@ def tensor_core_product(a, b, architecture, *, format=None):
 
 
 def _in_float32(array, format):
+    array = array.contiguous() if _is_torch(array) else array.copy("C")
     if _dtype(array) != "float32":
         return convert(array, format).values
-    copy = array.clone() if _is_torch(array) else array.copy()
-    return quantise(copy, format).values
+    return quantise(array.clone() if _is_torch(array) else array, format).values
 
 
 def _zeros(like, shape):

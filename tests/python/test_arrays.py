@@ -190,6 +190,11 @@ def test_products_are_those_of_mma(architecture):
     wide = a.astype(np.float32)
     assert np.array_equal(arrays.tensor_core_product(wide, b.astype(np.float32), architecture, format="fp16"), expected)
     assert np.array_equal(wide, a)
+    turned = np.asfortranarray(a), torch.from_numpy(b.T.copy()).t()
+    assert np.array_equal(arrays.tensor_core_product(turned[0], b, architecture), expected)
+    assert np.array_equal(arrays.tensor_core_product(torch.from_numpy(a), turned[1], architecture).numpy(), expected)
+    with pytest.raises(ValueError, match="a and b are of"):
+        arrays.tensor_core_product(a, b, architecture, format="bfloat16")
 
 
 @pytest.mark.parametrize("a, b, architecture, said", [
