@@ -314,7 +314,7 @@ void add_running(Command& command, Options& options) {
       .option("--ranks", options.ranks,
               "data-parallel ranks, one after the other; the log has their gradients before they "
               "are added up (default: 1)")
-      .at_least(1);
+      .within(1, 1024);
   command.option("--steps", options.steps, "default: the network's").at_least(std::int64_t{1});
   command
       .option("--seed", options.seed,
