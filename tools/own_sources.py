@@ -1,20 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the C++ sources of a compile_commands.json that are the project's own, not generated.
+"""Prints what `./run lint` reads of a compile_commands.json: the project's own C++ files.
 
-Left out: CUDA files, since clang-tidy 14 does not read the headers of current CUDA toolkits; and
-tests, which the compiler's warnings judge.
+Without an option the sources that clang-tidy reads, a line each. CUDA files are left out, since
+clang-tidy 14 does not read the headers of current CUDA toolkits; and tests, which have
+--test-commands: a shell command a line that checks the syntax of one test.
 """
 
+import argparse
 import json
 import pathlib
-import sys
+import re
+import shlex
 
-root = pathlib.Path(__file__).resolve().parent.parent
-files = set()
-for entry in json.loads(pathlib.Path(sys.argv[1]).read_text()):
-    path = (pathlib.Path(entry["directory"]) / entry["file"]).resolve()
-    if path.suffix == ".cpp" and root in path.parents:
-        relative = path.relative_to(root)
-        if not relative.parts[0].startswith(("build", ".", "tests")):
-            files.add(str(relative))
-print("\n".join(sorted(files)))
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def own_files(commands):
+    """Yields (path below the root, entry) of each C++ file in a folder of the project."""
+    for entry in json.loads(commands.read_text()):
+        path = (pathlib.Path(entry["directory"]) / entry["file"]).resolve()
+        if path.suffix == ".cpp" and ROOT in path.parents:
+            relative = path.relative_to(ROOT)
+            if not relative.parts[0].startswith(("build", ".")):
+                yield relative, entry
+
+
+def syntax_command(entry):
+    """The entry's command without its output and its cache, as one that only checks the syntax."""
+    command = re.sub(r" -o \S+|^\S*ccache ", " ", entry["command"])
+    return f"cd {shlex.quote(entry['directory'])} && {command} -fsyntax-only"
+
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("commands", type=pathlib.Path)
+parser.add_argument("--test-commands", action="store_true")
+asked = parser.parse_args()
+lines = {
+    syntax_command(entry) if asked.test_commands else str(path)
+    for path, entry in own_files(asked.commands)
+    if (path.parts[0] == "tests") == asked.test_commands
+}
+print("\n".join(sorted(lines)))

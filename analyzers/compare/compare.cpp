@@ -60,7 +60,7 @@ Paired pair_steps(const TensorFindings& a, const TensorFindings& b) {
 }
 
 /// One run's side of a tensor over the common steps.
-struct Side {
+struct SideOfCounts {
   Counts counts;
   std::optional<double> max_abs;
   std::map<int, Interval> binades;
@@ -82,7 +82,7 @@ struct Side {
 };
 
 /// The binade of the lower median of the finite nonzero magnitudes.
-std::optional<int> median_binade(const Side& side) {
+std::optional<int> median_binade(const SideOfCounts& side) {
   const std::uint64_t n = side.counts.finite_nonzero.low;
   std::uint64_t up_to = 0;
   for (const auto& [exponent, count] : side.binades) {
@@ -93,13 +93,13 @@ std::optional<int> median_binade(const Side& side) {
 }
 
 /// Kolmogorov-Smirnov distance of the magnitudes of finite values, at the powers of two.
-std::optional<double> share_difference(const Side& a, const Side& b) {
+std::optional<double> share_difference(const SideOfCounts& a, const SideOfCounts& b) {
   const auto finite = [](const Counts& c) { return c.zero.low + c.finite_nonzero.low; };
   if (finite(a.counts) == 0 || finite(b.counts) == 0) return std::nullopt;
   const double of_a = static_cast<double>(finite(a.counts));
   const double of_b = static_cast<double>(finite(b.counts));
   std::set<int> exponents;
-  for (const Side* side : {&a, &b}) {
+  for (const SideOfCounts* side : {&a, &b}) {
     for (const auto& [exponent, count] : side->binades) exponents.insert(exponent);
   }
   std::uint64_t below_a = a.counts.zero.low, below_b = b.counts.zero.low;
@@ -121,7 +121,7 @@ std::optional<double> share_difference(const Side& a, const Side& b) {
   return largest;
 }
 
-void set_shifts(ComparedTensor& t, const Side& a, const Side& b) {
+void set_shifts(ComparedTensor& t, const SideOfCounts& a, const SideOfCounts& b) {
   const double largest_a = a.max_abs.value_or(0), largest_b = b.max_abs.value_or(0);
   if (largest_a > 0 && largest_b > 0) {
     t.max_abs_shift = std::log2(largest_b) - std::log2(largest_a);
@@ -156,7 +156,7 @@ ComparedTensor compare_tensor(const Both<const LogFindings*>& runs, const Tensor
   t.loss_scaled = a.loss_scaled || b.loss_scaled;
   Paired steps = pair_steps(a, b);
   t.left_out = std::move(steps.alone);
-  Side side_a, side_b;
+  SideOfCounts side_a, side_b;
   bool same_size = true;
   for (const auto& [of_a, of_b] : steps.both) {
     t.steps.push_back(of_a.step);

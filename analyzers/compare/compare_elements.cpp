@@ -116,7 +116,7 @@ class Reader {
 };
 
 /// One run's side of a pair.
-struct Side {
+struct SideOfElements {
   Reader values;
   double scale;
   double smallest_normal;  ///< of what it was computed in
@@ -144,8 +144,8 @@ void compare_finite(double a, double b, double scale_b, Format target, ElementCh
   keep_larger(to.largest_ulps, change * scale_b / ulp(target, a * scale_b));
 }
 
-void compare_element(const Side& side_a, const Side& side_b, std::size_t i, Format target,
-                     ElementChanges& to) {
+void compare_element(const SideOfElements& side_a, const SideOfElements& side_b, std::size_t i,
+                     Format target, ElementChanges& to) {
   const double recorded_a = side_a.values[i], recorded_b = side_b.values[i];
   const double a = recorded_a / side_a.scale, b = recorded_b / side_b.scale;
   const bool same = a == b && std::signbit(a) == std::signbit(b);
@@ -165,8 +165,8 @@ void compare_element(const Side& side_a, const Side& side_b, std::size_t i, Form
 
 /// The sums are of whole numbers and the extremes are extremes: any split gives the same. Tells how
 /// far it is now and then.
-ElementChanges compare_values(const Side& a, const Side& b, std::size_t count, Format target,
-                              const frames::ProgressCallback& tell) {
+ElementChanges compare_values(const SideOfElements& a, const SideOfElements& b, std::size_t count,
+                              Format target, const frames::ProgressCallback& tell) {
   using Range = tbb::blocked_range<std::size_t>;
   constexpr std::size_t kGrain = std::size_t{1} << 16, kSlice = std::size_t{1} << 22;
   const auto part = [&](const Range& range, ElementChanges sum) {
@@ -210,8 +210,8 @@ void compare_pair(const log::NamedTensor& a, double scale_a, const log::NamedTen
                   double scale_b, std::int64_t step, Meeting& at, Format target,
                   const frames::ProgressCallback& tell) {
   if (a.view.count != b.view.count) return;  // the totals differ too, and show why
-  const Side side_a{Reader(a.view), scale_a, smallest_normal(at.own_a)};
-  const Side side_b{Reader(b.view), scale_b, smallest_normal(at.own_b)};
+  const SideOfElements side_a{Reader(a.view), scale_a, smallest_normal(at.own_a)};
+  const SideOfElements side_b{Reader(b.view), scale_b, smallest_normal(at.own_b)};
   ElementChanges found = compare_values(side_a, side_b, a.view.count, target, tell);
   found.exact = exact_log2(scale_a) && exact_log2(scale_b);
   at.at[step] += found;

@@ -15,10 +15,6 @@ using underflow::TensorFindings;
 
 namespace {
 
-double share(std::uint64_t count, std::uint64_t of) {
-  return static_cast<double>(count) / static_cast<double>(of);
-}
-
 /// A share below which nothing is lost to speak of.
 constexpr double kNothing = 1e-4;
 

@@ -146,10 +146,6 @@ Operation operation_of(const Object& from) {
   return o;
 }
 
-double share(std::uint64_t count, std::uint64_t of) {
-  return of == 0 ? 0 : static_cast<double>(count) / static_cast<double>(of);
-}
-
 /// Narrowest first: by bits, then by precision.
 std::tuple<int, int> width(Dtype dtype) {
   return {dtype == Dtype::f32 ? 32 : 16, format_of(dtype).precision};
@@ -179,6 +175,10 @@ void add(std::vector<OperationSums>& formats, const Operation& o, const std::str
 }
 
 }  // namespace
+
+double share(std::uint64_t count, std::uint64_t of) {
+  return of == 0 ? 0 : static_cast<double>(count) / static_cast<double>(of);
+}
 
 double OperationSums::spacing() const { return spacing_of(dtype); }
 

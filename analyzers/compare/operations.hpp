@@ -63,6 +63,9 @@ struct Operations {
   const Operation& worst(Dtype dtype) const;
 };
 
+/// count / of; 0 where `of` is 0.
+double share(std::uint64_t count, std::uint64_t of);
+
 inline constexpr const char* kOperationsFile = "operations.json";  ///< in a run's folder
 
 /// Empty where the run is no folder or has no such file. Throws log::BadInput.

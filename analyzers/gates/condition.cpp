@@ -213,12 +213,8 @@ std::optional<Measured> measure_updates(const Condition& c, const TensorFindings
   return of == 0 ? std::nullopt : std::optional<Measured>(Share{count, of});
 }
 
-std::optional<Measured> as_number(std::optional<double> value) {
-  return value && std::isfinite(*value) ? std::optional<Measured>(*value) : std::nullopt;
-}
-
 std::optional<Measured> as_power(std::optional<int> log2) {
-  return log2 ? as_number(std::ldexp(1.0, *log2)) : std::nullopt;
+  return log2 ? finite_number(std::ldexp(1.0, *log2)) : std::nullopt;
 }
 
 /// How many values are so, of which no more is known than whether there are some.
@@ -259,6 +255,10 @@ void require_sense(const Condition& c, Subject subject) {
 
 }  // namespace
 
+std::optional<Measured> finite_number(std::optional<double> value) {
+  return value && std::isfinite(*value) ? std::optional<Measured>(*value) : std::nullopt;
+}
+
 Condition parse_condition(std::string_view text, Subject subject) {
   static const std::regex form(
       R"(\s*(\w+)\s*(<=|>=|==|!=|<|>)\s*)"
@@ -296,8 +296,8 @@ bool is_of_updates(const Condition& condition) {
 }
 
 std::optional<Measured> measure(const Condition& condition, const TensorFindings& tensor) {
-  if (condition.field == "max_abs") return as_number(tensor.max_abs);
-  if (condition.field == "min_abs_nonzero") return as_number(tensor.min_abs_nonzero);
+  if (condition.field == "max_abs") return finite_number(tensor.max_abs);
+  if (condition.field == "min_abs_nonzero") return finite_number(tensor.min_abs_nonzero);
   if (is_of_updates(condition)) return measure_updates(condition, tensor);
   if (is_of_quantised(condition)) return std::nullopt;
   const Interval count = count_of(condition.field, tensor.counts);
@@ -315,7 +315,7 @@ std::optional<Measured> measure(const Condition& condition, const TensorPeaks& t
   if (condition.field == "overflow") return some(tensor.overflows);
   if (condition.field == "flushed_to_zero") return some(tensor.flushes);
   const bool exact = condition.field == "max_abs" && !tensor.max_abs_at_least;
-  return exact ? as_number(tensor.max_abs) : std::nullopt;
+  return exact ? finite_number(tensor.max_abs) : std::nullopt;
 }
 
 std::optional<Measured> measure(const Condition& condition,
@@ -325,7 +325,7 @@ std::optional<Measured> measure(const Condition& condition,
   if (condition.field == "lowest") return as_power(advice.lowest_log2);
   if (condition.field == "nonfinite_steps") return Interval(advice.nonfinite_steps.size());
   if (!advice.static_log2) return std::nullopt;
-  if (condition.field == "headroom_bits") return as_number(advice.headroom_bits);
+  if (condition.field == "headroom_bits") return finite_number(advice.headroom_bits);
   return condition.field == "flushed_at_1" ? advice.flushed_at_1 : advice.flushed_at_recommended;
 }
 

@@ -64,6 +64,9 @@ struct ShareRange {
 using Measured =
     std::variant<Interval, underflow::Share, ShareRange, double, scale_history::RunState>;
 
+/// `value` as a result; empty where it is absent or not finite.
+std::optional<Measured> finite_number(std::optional<double> value);
+
 /// Empty where the field has no value: no finite value, no scale, or a share of no values.
 std::optional<Measured> measure(const Condition& condition,
                                 const underflow::TensorFindings& tensor);

@@ -14,16 +14,12 @@ std::optional<Measured> count_of(const Condition& c, const Interval& count, std:
   return of == 0 ? std::nullopt : std::optional<Measured>(underflow::Share{count, of});
 }
 
-std::optional<Measured> as_number(std::optional<double> value) {
-  return value && std::isfinite(*value) ? std::optional<Measured>(*value) : std::nullopt;
-}
-
 std::optional<Measured> of_elements(const Condition& c, const compare::ElementChanges& e) {
   if (c.field == "became_zero") return count_of(c, e.became_zero, e.elements);
   if (c.field == "became_subnormal") return count_of(c, e.became_subnormal, e.elements);
   if (c.field == "became_infinite") return count_of(c, e.became_infinite, e.elements);
   if (c.field == "became_nan") return count_of(c, e.became_nan, e.elements);
-  return as_number(c.field == "largest_ulps" ? e.largest_ulps : e.largest_relative_error);
+  return finite_number(c.field == "largest_ulps" ? e.largest_ulps : e.largest_relative_error);
 }
 
 }  // namespace
@@ -36,8 +32,8 @@ std::optional<Measured> measure(const Condition& c, const compare::ComparedTenso
     return t.updates ? count_of(c, t.updates->b.half.lost(), t.updates->b.updates()) : std::nullopt;
   }
   if (c.field == "zero_difference") return static_cast<double>(t.zero_difference);
-  if (c.field == "max_abs_shift") return as_number(t.max_abs_shift);
-  if (c.field == "largest_share_difference") return as_number(t.largest_share_difference);
+  if (c.field == "max_abs_shift") return finite_number(t.max_abs_shift);
+  if (c.field == "largest_share_difference") return finite_number(t.largest_share_difference);
   if (c.field == "median_shift") {
     return t.median_shift ? std::optional<Measured>(static_cast<double>(*t.median_shift))
                           : std::nullopt;

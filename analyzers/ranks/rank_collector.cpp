@@ -17,7 +17,7 @@ using log::Role;
 
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kFloatInfinity = std::numeric_limits<float>::infinity();
 
 bool is_compared(Role role) {
   return role == Role::weight_grad || role == Role::local_weight_grad ||
@@ -134,7 +134,7 @@ void RankCollector::see(Role role, std::int64_t step, double magnitude, bool ove
     }
   }
   const auto log2 = static_cast<float>(std::log2(value));
-  float& most = reading.steps.try_emplace(step, -kInfinity).first->second;
+  float& most = reading.steps.try_emplace(step, -kFloatInfinity).first->second;
   most = std::max(most, log2);
 }
 

@@ -16,7 +16,7 @@ namespace halfscope::analyzers::ranks {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kDoubleInfinity = std::numeric_limits<double>::infinity();
 constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
 
 /// How often the median over few ranks is lower than it is taken for.
@@ -198,7 +198,7 @@ void judge_nonfinite(RankComparison& all) {
   };
   const bool few = 2 * std::ranges::count_if(all.ranks, is_first) < std::ssize(all.ranks);
   for (RankValues& rank : all.ranks) {
-    const bool alone = rank.peaks && *rank.peak == kInfinity;
+    const bool alone = rank.peaks && *rank.peak == kDoubleInfinity;
     rank.is_nonfinite = (few && is_first(rank)) || (rank.nonfinite && alone);
     rank.peaks = rank.peaks && !alone;
   }
@@ -302,7 +302,7 @@ std::optional<RankComparison> compare(log::Role role, std::vector<RankRow>&& row
   all.role = role;
   all.stride = stride;
   all.parts = parts;
-  all.peak_limit = all.middle_limit = all.underflow_limit = kInfinity;
+  all.peak_limit = all.middle_limit = all.underflow_limit = kDoubleInfinity;
   for (const RankRow& row : rows) all.ranks.push_back(row.values);
   Matrix matrix = matrix_of(rows);
   for (const auto& group : groups_of(rows)) take_medians(matrix, group);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kStep = 1.0 / 12;  // between bins, in units of asinh
 constexpr double kLinear = 2;       // bins are linear up to so many deviations of the error
-constexpr int kRounds = 30;
+constexpr int kDeconvolutionRounds = 30;
 constexpr double kFloor = 1e-4;  // of the start is the observed distribution: no bin begins at zero
 
 using Shares = std::vector<double>;
@@ -139,7 +139,7 @@ std::vector<double> deconvolve(std::span<const double> observed, std::span<const
   for (std::size_t b = 0; b < truth.size(); ++b) {
     truth[b] = (1 - kFloor) * truth[b] + kFloor * target[b];
   }
-  for (int round = 0; round < kRounds; ++round) improve(truth, target, kernel);
+  for (int round = 0; round < kDeconvolutionRounds; ++round) improve(truth, target, kernel);
   return scaled(quantiles(truth, grid, observed.size()), mean, variance);
 }
 

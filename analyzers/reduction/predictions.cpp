@@ -11,7 +11,7 @@
 namespace halfscope::analyzers::reduction {
 namespace {
 
-constexpr std::size_t kMostElements = std::size_t{1} << 17;
+constexpr std::size_t kMostPlaces = std::size_t{1} << 17;
 
 bool is_one_of(std::uint64_t place, std::uint64_t of) {
   return of == 1 || random_word(0, place) % of == 0;
@@ -38,7 +38,7 @@ void Sample::take(std::int64_t step, const Terms& terms) {
     if (!is_one_of(elements_, one_of_)) continue;
     places_.push_back(elements_);
     for (std::size_t a = 0; a < addends_.size(); ++a) addends_[a].push_back(terms.addends[a][i]);
-    if (places_.size() > kMostElements) halve();
+    if (places_.size() > kMostPlaces) halve();
   }
 }
 

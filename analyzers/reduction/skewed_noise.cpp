@@ -15,10 +15,10 @@ constexpr std::size_t kTested = std::size_t{1} << 16;  // elements
 constexpr std::size_t kDrawn = std::size_t{1} << 20;   // noise of all elements, about
 constexpr std::size_t kWindow = std::size_t{1} << 15;  // of it, an element's own
 constexpr std::size_t kFewestDraws = 16;               // of one element's values
-constexpr double kSignificant = 3;                     // standard errors
+constexpr double kSignificantSkew = 3;                 // standard errors
 constexpr std::size_t kGroups = 4;  // of ranks: one has a mean's sign, the others the skewness
 constexpr double kInside = 0.05;    // of the range of values: a mean is so far from its ends
-constexpr int kRounds = 40;
+constexpr int kLikelihoodRounds = 40;
 constexpr double kExact = 1e-6;
 
 /// Sign of the mean of every fourth rank, times the skewness of the other ranks. The two are
@@ -54,7 +54,7 @@ bool is_skewed(Addends addends, const std::vector<ModelElement>& elements) {
     sum += all;
     squares += all * all;
   }
-  return sum > kSignificant * std::sqrt(squares);
+  return sum > kSignificantSkew * std::sqrt(squares);
 }
 
 /// The multiplier of empirical likelihood (Owen 1988): weights 1 / (1 + multiplier * distance) have
@@ -62,7 +62,7 @@ bool is_skewed(Addends addends, const std::vector<ModelElement>& elements) {
 /// where they leave the interval that is known.
 double multiplier(std::span<const double> distances, double low, double high) {
   double from = -1 / high, to = -1 / low, at = 0;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kLikelihoodRounds; ++round) {
     double sum = 0, slope = 0;
     for (const double x : distances) {
       const double term = x / (1 + at * x);

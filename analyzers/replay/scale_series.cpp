@@ -18,8 +18,6 @@ using scale_history::TimelineFacts;
 namespace {
 
 constexpr std::uint64_t kMostAttempts = std::uint64_t{1} << 24;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 using ScaleAt = std::map<std::int64_t, double>;
 
 /// The scales that the log tells, by step: those of its scalars, and before and after skipped

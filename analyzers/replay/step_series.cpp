@@ -28,8 +28,6 @@ namespace {
 
 using log::Role;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 struct Tensor {
   TensorSeries series;
   bool loss_scaled = false;

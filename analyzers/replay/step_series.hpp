@@ -23,6 +23,8 @@ struct Target;
 
 namespace halfscope::analyzers::replay {
 
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 /// The gradients of one attempt: the largest unscaled magnitude. Where that is not finite, some
 /// gradient is infinite or NaN at every scale from `overflow_from` up; below it is unknown. 0: at
 /// every scale, as where no rounding to 16 bits was to blame.
@@ -36,7 +38,7 @@ struct Seen {
   double clean_to = -1;
   /// Where a magnitude is 0: the scale at which rounding to 16 bits may have made it so. At larger
   /// ones it need not be 0. Infinity: it is 0 at every scale.
-  double zero_to = std::numeric_limits<double>::infinity();
+  double zero_to = kInfinity;
   /// What a policy goes by that follows magnitudes: the largest one of weight gradients, where the
   /// log has these apart; else `max_abs` is it.
   std::optional<double> weights = {};

@@ -11,8 +11,6 @@
 namespace halfscope::analyzers::replay {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 /// The steps [first, end) of a series, none of which had finite gradients.
 struct Streak {
   std::size_t first = 0, end = 0;

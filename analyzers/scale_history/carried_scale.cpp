@@ -12,7 +12,7 @@ using underflow::LogFindings;
 
 namespace {
 
-constexpr std::uint64_t kLeast = 2, kOneOf = 10;
+constexpr std::uint64_t kFewestSteps = 2, kOneOf = 10;
 
 /// What the log tells of a step's loss scale.
 struct Told {
@@ -66,7 +66,7 @@ std::optional<CarriedScale> carried_scale(const LogFindings& log) {
     ++found.of;
     if (largest * at->second.scale >= overflow && !was_skipped(told, at)) ++found.steps;
   }
-  const bool many = found.steps >= kLeast && found.steps * kOneOf >= found.of;
+  const bool many = found.steps >= kFewestSteps && found.steps * kOneOf >= found.of;
   return many ? std::optional(found) : std::nullopt;
 }
 

@@ -11,12 +11,12 @@ namespace {
 /// No framework's scale doubles after fewer steps than these unless it is told to; where the log
 /// shows a longer window, that holds.
 constexpr double kShortestWindow = 16;
-constexpr double kLeast = 8;
+constexpr double kSmallestJump = 8;
 
 bool is_jump(const ScaleChange& change, double window) {
   if (!change.by || !(change.from > 0) || !std::isfinite(change.to)) return false;
   const double doublings = 1 + static_cast<double>(*change.by - change.after) / window;
-  return change.to / change.from > std::max(kLeast, std::exp2(doublings));
+  return change.to / change.from > std::max(kSmallestJump, std::exp2(doublings));
 }
 
 /// Of a range's skipped steps those that are after one step, up to another.

@@ -8,7 +8,7 @@
 namespace halfscope::analyzers::scale_history {
 namespace {
 
-constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kWithoutEnd = std::numeric_limits<std::int64_t>::max();
 
 /// Of steps of which some were skipped, whoever skips halving the scale, or leaving it: the last
 /// one of them that halved it left at most the scale after all of them.
@@ -54,7 +54,7 @@ std::vector<std::int64_t> steps_without_loss(const Steps& steps) {
 
 bool holds_any(const SkipEpisode& skip, const std::vector<std::int64_t>& steps) {
   const auto at = std::ranges::lower_bound(steps, skip.first);
-  return at != steps.end() && *at <= skip.last.value_or(kEnd);
+  return at != steps.end() && *at <= skip.last.value_or(kWithoutEnd);
 }
 
 std::vector<SkipEpisode> skips_of(const Steps& steps, const TimelineFacts& facts) {

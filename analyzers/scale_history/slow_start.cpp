@@ -12,7 +12,7 @@ using underflow::LogFindings;
 
 namespace {
 
-constexpr std::uint64_t kLeast = 3;
+constexpr std::uint64_t kFewestSkipped = 3;
 
 bool is_full(const SkippedSteps& range) {
   return range.last && range.count.low == static_cast<std::uint64_t>(*range.last - range.first + 1);
@@ -79,8 +79,8 @@ void set_slow_start(const LogFindings& log, TimelineFacts& facts,
                     std::optional<std::int64_t> first) {
   std::optional<SlowStart> start;
   if (first) start = skipped_at_start(facts, *first);
-  if (!start || start->skipped < kLeast) start = fallen_at_start(facts);
-  if (!start || start->skipped < kLeast) return;
+  if (!start || start->skipped < kFewestSkipped) start = fallen_at_start(facts);
+  if (!start || start->skipped < kFewestSkipped) return;
   if (2 * start->skipped < facts.skipped_in_all.high) return;
   if (!start->scale) start->scale = scale_of_step(log, start->last + 1);
   if (!start->from && first) start->from = scale_of_step(log, *first);

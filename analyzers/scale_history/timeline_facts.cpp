@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kCollapse = 4;  // one halving is the everyday probe of a dynamic policy
 constexpr std::size_t kMostFalls = 5;
-constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kAfterAll = std::numeric_limits<std::int64_t>::max();
 
 /// A scale that the log tells, at a step; empty: after all steps.
 struct Point {
@@ -40,7 +40,7 @@ std::vector<Point> points_of(const LogFindings& log, const TimelineFacts& facts)
     if (range.scale_to) points.push_back({end, *range.scale_to});
   }
   std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
-    return a.step.value_or(kEnd) < b.step.value_or(kEnd);
+    return a.step.value_or(kAfterAll) < b.step.value_or(kAfterAll);
   });
   return points;
 }
@@ -123,7 +123,7 @@ std::optional<std::int64_t> last_skipped(const TimelineFacts& facts) {
   std::optional<std::int64_t> last;
   if (!facts.skipped.empty()) last = facts.skipped.back();
   for (const frames::SkippedSteps& range : facts.ranges) {
-    if (range.count.high > 0) last = std::max(last, std::optional(range.last.value_or(kEnd)));
+    if (range.count.high > 0) last = std::max(last, std::optional(range.last.value_or(kAfterAll)));
   }
   return last;
 }
@@ -135,7 +135,7 @@ bool must_have_grown(const LogFindings& log, const TimelineFacts& facts,
   const auto last = last_skipped(facts);
   if (facts.numbered || !facts.skips_told || !last || !facts.last || *facts.last <= *last)
     return false;
-  if (points.empty() || points.back().step.value_or(kEnd) > *last + 1) return false;
+  if (points.empty() || points.back().step.value_or(kAfterAll) > *last + 1) return false;
   const auto window = growth_window(log, facts);
   const std::uint64_t twice = 2 * (window ? window->high : kUsualWindow);
   return static_cast<std::uint64_t>(*facts.last - *last) > twice;
@@ -196,9 +196,9 @@ std::optional<ScaleDriver> driver_at(std::int64_t step, const std::vector<Seen>&
 /// step's is told.
 double scale_at(const std::vector<Point>& points, std::int64_t step, double otherwise) {
   if (points.empty()) return otherwise;
-  const auto after =
-      std::upper_bound(points.begin(), points.end(), step,
-                       [](std::int64_t s, const Point& p) { return s < p.step.value_or(kEnd); });
+  const auto after = std::upper_bound(
+      points.begin(), points.end(), step,
+      [](std::int64_t s, const Point& p) { return s < p.step.value_or(kAfterAll); });
   return after == points.begin() ? points.front().scale : std::prev(after)->scale;
 }
 

@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t kLeastInVain = 10;  // a scale that starts high needs some skipped steps
 constexpr double kMost = 0.5;               // of the steps
 constexpr std::size_t kFewNamed = 3;        // steps, as answers name them one by one
-/// Steps that a start may cost: from 2^32 to 1 by halves, each after two overflows.
+/// StepRange that a start may cost: from 2^32 to 1 by halves, each after two overflows.
 constexpr std::uint64_t kLongestStart = 64;
 
 /// Whether the scale fell at the step, or between lines around it.
@@ -136,12 +136,12 @@ bool tells_steps(const LogFindings& log) {
   });
 }
 
-struct Steps {
+struct StepRange {
   std::int64_t first = 0, last = 0;
 };
 
 /// The first and last step that the log tells of.
-std::optional<Steps> steps_of(const TimelineFacts& facts) {
+std::optional<StepRange> steps_of(const TimelineFacts& facts) {
   if (facts.numbered) return std::nullopt;
   std::optional<std::int64_t> low = facts.first, high = facts.last;
   for (const SkippedSteps& range : facts.ranges) {
@@ -150,7 +150,7 @@ std::optional<Steps> steps_of(const TimelineFacts& facts) {
     high = std::max(range.last.value_or(open_end), high.value_or(range.first));
   }
   if (low && facts.counted_from) low = std::min(*low, *facts.counted_from);
-  return low && high ? std::optional(Steps{*low, *high}) : std::nullopt;
+  return low && high ? std::optional(StepRange{*low, *high}) : std::nullopt;
 }
 
 /// The first of the last steps that were skipped one and all; `last` + 1 where the last was not.
@@ -182,7 +182,7 @@ bool at_the_bottom(const TimelineFacts& facts) {
          facts.skipped_in_all.low >= kLeastInVain + std::max(falls, halvings);
 }
 
-bool are_most(std::uint64_t skipped, const Steps& steps) {
+bool are_most(std::uint64_t skipped, const StepRange& steps) {
   return skipped >= kLeastInVain &&
          static_cast<double>(skipped) >= kMost * static_cast<double>(steps.last - steps.first + 1);
 }
@@ -196,11 +196,11 @@ bool ends_clean(const TimelineFacts& facts, std::int64_t last) {
   return facts.attempts && last - skipped >= static_cast<std::int64_t>(kLeastInVain);
 }
 
-void set_in_vain(TimelineFacts& facts, const Steps& steps) {
+void set_in_vain(TimelineFacts& facts, const StepRange& steps) {
   if (!at_the_bottom(facts) || ends_clean(facts, steps.last)) return;
   const std::int64_t from = tail_of_skips(facts, steps.last);
   const auto tail = static_cast<std::uint64_t>(steps.last - from + 1);
-  const Steps at_one{facts.first_at_one.value_or(steps.first), steps.last};
+  const StepRange at_one{facts.first_at_one.value_or(steps.first), steps.last};
   if (tail >= kLeastInVain) {
     facts.in_vain = SkippedInVain{from, steps.last, tail, true};
     const bool placed =

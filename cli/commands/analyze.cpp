@@ -33,7 +33,7 @@ namespace {
 namespace text = reports::answer;
 using analyzers::underflow::Analysis;
 
-struct Options : options::LogOptions {
+struct AnalyzeOptions : options::LogOptions {
   std::string json, csv, junit;
   std::vector<std::string> fail_if;
 };
@@ -50,7 +50,7 @@ std::string no_updates_text(const Analysis& analysis, bool what_if) {
   return recorded_weights ? fmt::format("Lost weight updates: {}.\n", why) : "";
 }
 
-void print(const analyzers::Findings& found, const Options& options) {
+void print(const analyzers::Findings& found, const AnalyzeOptions& options) {
   const Analysis& analysis = found.analysis;
   fmt::print("{}", text::first_text(found));
   std::string out = analysis.tensors().empty() ? "" : terminal::tensors_text(found);
@@ -69,7 +69,7 @@ void print(const analyzers::Findings& found, const Options& options) {
   fmt::print("{}{}", out, terminal::gaps_text(analysis));
 }
 
-int run(const Options& options) {
+int run(const AnalyzeOptions& options) {
   options::require_own_files({options.json, options.csv, options.junit}, options);
   gates::require_junit_sense(options.junit, options.fail_if);
   const auto conditions =
@@ -95,7 +95,7 @@ void add_analyze(options::Parser& parser) {
   options::Command command = parser.add(
       "analyze",
       "Count, per tensor and step, what rounding to a 16- or 8-bit format does to a log");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<AnalyzeOptions>();
   options->passes.updates = true;
   options::add_logs(command, *options);
   options::add_selections(command, *options);

@@ -28,7 +28,7 @@ using analyzers::compare::Both;
 using analyzers::compare::Comparison;
 using analyzers::frames::Selection;
 
-struct Options : options::LogOptions {
+struct CompareOptions : options::LogOptions {
   std::string json, out, title, junit;
   std::optional<std::string> sums;
   std::vector<std::string> fail_if;
@@ -50,7 +50,7 @@ Both<std::string> recorded_scales(const std::string& text) {
   return {text.substr(0, comma), text.substr(comma + 1)};
 }
 
-Selection selection_of_run(const Options& options, const std::string& recorded_scale) {
+Selection selection_of_run(const CompareOptions& options, const std::string& recorded_scale) {
   options::LogOptions of_run = options;
   of_run.recorded_scale = recorded_scale;
   if (options.loss_scale == "own") of_run.loss_scale = "1";
@@ -59,7 +59,7 @@ Selection selection_of_run(const Options& options, const std::string& recorded_s
   return selection;
 }
 
-Comparison run_comparison(const Options& options) {
+Comparison run_comparison(const CompareOptions& options) {
   const Both<std::string> scales = recorded_scales(options.recorded_scale);
   const Both<Selection> selections = {selection_of_run(options, scales.a),
                                       selection_of_run(options, scales.b)};
@@ -74,7 +74,7 @@ Comparison run_comparison(const Options& options) {
   return comparison;
 }
 
-int run(const Options& options) {
+int run(const CompareOptions& options) {
   options::require_own_files({options.json, options.out, options.junit}, options);
   sums_of(options.sums);  // before the logs are read
   gates::require_junit_sense(options.junit, options.fail_if);
@@ -100,7 +100,7 @@ int run(const Options& options) {
   return gates::close_gate(gate);
 }
 
-void add_outputs(options::Command& command, Options& options) {
+void add_outputs(options::Command& command, CompareOptions& options) {
   command.option("--json", options.json, "write all numbers as JSON; - for stdout").type("FILE");
   command.option("--out", options.out, "write a page with charts and all tensors").type("FILE");
   command.option("--title", options.title, "title of the page").type("T");
@@ -113,7 +113,7 @@ void add_outputs(options::Command& command, Options& options) {
 void add_compare(options::Parser& parser) {
   options::Command command = parser.add(
       "compare", "Two runs tensor by tensor: FP32 against FP16, before against after a loss scale");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CompareOptions>();
   command
       .option("RUN", options->logs,
               "two runs, A then B: run log folders, folders of tensor files, or .safetensors, "

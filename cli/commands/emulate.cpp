@@ -22,7 +22,7 @@ using options::Command;
 
 namespace {
 
-struct Options {
+struct EmulateOptions {
   std::string operation;
   bool list = false;
   bool exact = false;
@@ -68,7 +68,7 @@ const Operation& named(const std::string& name) {
       fmt::format("unknown operation '{}'{}; did you mean {}? {}", name, why, near, kHint));
 }
 
-int run(const Options& options) {
+int run(const EmulateOptions& options) {
   if (options.list) return list();
   if (options.modes.flush_to_zero &&
       options.rule.value_or(Subnormals::flush) != Subnormals::flush) {
@@ -82,7 +82,7 @@ int run(const Options& options) {
   return options::kFine;
 }
 
-void add_modes(Command& command, Options& options) {
+void add_modes(Command& command, EmulateOptions& options) {
   add_choice(command, "--rounding", options.modes.rounding, kRoundings,
              "direction, in TestFloat's words: nearest with ties to even or away from zero, toward "
              "zero, downward, upward, to odd");
@@ -109,7 +109,7 @@ void add_modes(Command& command, Options& options) {
 void add_emulate(options::Parser& parser) {
   Command command = parser.add(
       "emulate", "Compute one operation on each line of operands, with its flags, as TestFloat");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<EmulateOptions>();
   command.option("OPERATION", options->operation,
                  "TestFloat's name: f16_add, f16_mulAdd, f32_to_f16, f16_to_i32, ...");
   command.flag("--list", options->list, "print the names of all operations");

@@ -41,7 +41,7 @@ std::string dtype_names() {
   return joined(names);
 }
 
-int run() {
+int print_info() {
   fmt::print("halfscope      {}\n", kVersion);
   fmt::print("compiler       {}\n", __VERSION__);
   fmt::print("CPU vectors    {}\n", vector_line());
@@ -63,7 +63,7 @@ int run() {
 void add_info(options::Parser& parser) {
   options::Command command = parser.add("info", "Versions, CPU features, CUDA, cuDNN, device");
   command.footer("Example:  halfscope info");
-  command.runs(run);
+  command.runs(print_info);
 }
 
 }  // namespace halfscope::cli::commands

@@ -33,7 +33,7 @@ struct Sums {
 constexpr std::array kSums = {Sums{"fp32", Accumulator::binary32},
                               Sums{"fp16", Accumulator::binary16}};
 
-struct Options {
+struct MmaOptions {
   Architecture architecture = {};
   Sums sums = kSums[0];
   Inputs inputs = kInputs[0];
@@ -54,7 +54,7 @@ std::string what_it_has(const Architecture& of) {
   return out;
 }
 
-int run(const Options& options) {
+int run(const MmaOptions& options) {
   const Format f = options.inputs.format;
   const auto unit = unit_of(options.architecture, f, f, options.sums.accumulator);
   if (!unit) {
@@ -79,7 +79,7 @@ std::vector<std::string> words_of(const Rows& rows, Word word) {
 void add_mma(options::Parser& parser) {
   Command command =
       parser.add("mma", "Compute a Tensor Core's dot product on each line, bit for bit");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<MmaOptions>();
   command
       .words(
           "--arch", words_of(tensor_core::kArchitectures, &Architecture::name),

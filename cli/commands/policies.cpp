@@ -30,7 +30,7 @@ namespace {
 
 using analyzers::replay::PolicyStudy;
 
-struct Options : options::LogOptions {
+struct PoliciesOptions : options::LogOptions {
   std::string magnitudes;  ///< --amax
   bool list = false;
   std::vector<std::string> policies;
@@ -38,7 +38,7 @@ struct Options : options::LogOptions {
   analyzers::replay::PolicyOptions replay;
 };
 
-void require_sense(const Options& options) {
+void require_sense(const PoliciesOptions& options) {
   const bool logs = !options.logs.empty(), magnitudes = !options.magnitudes.empty();
   if (options.list && (logs || magnitudes || !options.policies.empty())) {
     throw BadUsage("policies: --list can be combined with --json only");
@@ -68,7 +68,7 @@ struct Replays {
 };
 
 /// Of one log alone: several stay apart.
-void study_log(const std::string& log, const Options& options, Replays& to) {
+void study_log(const std::string& log, const PoliciesOptions& options, Replays& to) {
   options::LogOptions one = options;
   one.logs = {log};
   analyzers::Findings found = options::run_analysis(one);
@@ -84,7 +84,7 @@ void study_log(const std::string& log, const Options& options, Replays& to) {
   std::ranges::move(replays, std::back_inserter(to.studies));
 }
 
-Replays replays_of(const Options& options) {
+Replays replays_of(const PoliciesOptions& options) {
   Replays replays;
   if (!options.magnitudes.empty()) {
     replays.studies.push_back(analyzers::replay::study_magnitudes(
@@ -95,7 +95,7 @@ Replays replays_of(const Options& options) {
 }
 
 /// What the text says where nothing could be searched; JSON has no place for it.
-void say_what_is_missing(const Options& options, const std::vector<PolicyStudy>& studies) {
+void say_what_is_missing(const PoliciesOptions& options, const std::vector<PolicyStudy>& studies) {
   if (options.framework.empty()) return;
   for (const PolicyStudy& study : studies) {
     if (study.tuned) continue;
@@ -103,7 +103,7 @@ void say_what_is_missing(const Options& options, const std::vector<PolicyStudy>&
   }
 }
 
-void write_json(const Options& options, const std::vector<PolicyStudy>& studies) {
+void write_json(const PoliciesOptions& options, const std::vector<PolicyStudy>& studies) {
   if (options.json.empty()) return;
   const reports::exports::TracesOptions traces = {.with_recorded = options.policies.empty(),
                                                   .framework = options.framework};
@@ -113,7 +113,7 @@ void write_json(const Options& options, const std::vector<PolicyStudy>& studies)
   });
 }
 
-int list(const Options& options) {
+int list(const PoliciesOptions& options) {
   if (!options.json.empty()) {
     options::write_output(options.json,
                           reports::exports::json_text(reports::exports::catalogue_json()) + "\n");
@@ -122,7 +122,7 @@ int list(const Options& options) {
   return options::kFine;
 }
 
-int run(Options options) {
+int run(PoliciesOptions options) {
   require_sense(options);
   options::require_sense(options.replay.targets);
   if (options.list) return list(options);
@@ -145,7 +145,7 @@ int run(Options options) {
   return options::kFine;
 }
 
-void add_inputs(options::Command& command, Options& options) {
+void add_inputs(options::Command& command, PoliciesOptions& options) {
   command
       .option("LOG", options.logs,
               "run logs, with the largest gradient of every step; - for standard input; several "
@@ -167,7 +167,7 @@ void add_inputs(options::Command& command, Options& options) {
 void add_policies(options::Parser& parser) {
   options::Command command =
       parser.add("policies", "Replay every framework's loss scaling over a recorded run");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PoliciesOptions>();
   options->passes.series = options->passes.scalars_suffice = true;
   add_inputs(command, *options);
   options::add_reading(command, *options);

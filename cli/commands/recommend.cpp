@@ -33,7 +33,7 @@ namespace {
 
 namespace text = reports::answer;
 
-struct Options : options::LogOptions {
+struct RecommendOptions : options::LogOptions {
   std::string framework;
   analyzers::underflow::RecommendOptions recommend;
   std::string json, junit;
@@ -53,7 +53,7 @@ std::string more_text(const std::vector<std::string>& logs, bool has_values) {
       typed ? logs.front() : "LOG");
 }
 
-void print(const analyzers::Study& study, const Options& options) {
+void print(const analyzers::Study& study, const RecommendOptions& options) {
   const text::Answer answer = text::answer_of(study, options.framework);
   const std::size_t columns = terminal::columns_of_stdout();
   if (!options.details) {
@@ -75,7 +75,7 @@ void print(const analyzers::Study& study, const Options& options) {
   fmt::print("{}{}", out, terminal::gaps_text(study.analysis));
 }
 
-int run(const Options& options) {
+int run(const RecommendOptions& options) {
   options::require_sense(options.recommend);
   options::require_own_files({options.json, options.junit}, options);
   gates::require_junit_sense(options.junit, options.fail_if);
@@ -100,7 +100,7 @@ int run(const Options& options) {
 void add_recommend(options::Parser& parser) {
   options::Command command =
       parser.add("recommend", "The loss scale to use, the line to paste, and why");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RecommendOptions>();
   options->passes = analyzers::recommend_passes();
   options::add_logs(command, *options);
   options::add_format(command, *options, options::FormatDefault::of_run);

@@ -14,7 +14,7 @@
 namespace halfscope::cli::commands {
 namespace {
 
-struct Options : options::LogOptions {
+struct ReportOptions : options::LogOptions {
   std::string out, title;
   analyzers::underflow::RecommendOptions recommend;
   std::vector<std::string> policies;
@@ -36,7 +36,7 @@ bool is_markdown(const std::string& path) {
   return extension == ".md" || extension == ".markdown";
 }
 
-int run(Options options) {
+int run(ReportOptions options) {
   options::require_sense(options.recommend);
   options::require_own_files({options.out}, options);
   const bool markdown = is_markdown(options.out);
@@ -67,7 +67,7 @@ void add_report(options::Parser& parser) {
       "report",
       "One HTML page with histograms, heat maps and the recommendation; needs no network. Or the "
       "same answer as Markdown");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReportOptions>();
   options::add_logs(command, *options);
   options::add_selections(command, *options, options::FormatDefault::of_run);
   options::add_targets(command, options->recommend);

@@ -32,7 +32,7 @@ using sim::backend::UpdateRule;
 using sim::training::Settings;
 
 /// As typed; what was not is the network's default, or with --resume the run's.
-struct Options {
+struct SimulateOptions {
   std::string network, out, times;
   std::optional<std::string> backend, data, precision, accumulate, loss_scale, optimizer;
   std::optional<double> lr, weight_decay, clip;
@@ -88,7 +88,7 @@ void take(const std::optional<T>& given, T& setting) {
   if (given) setting = *given;
 }
 
-void take_given(const Options& options, Settings& settings) {
+void take_given(const SimulateOptions& options, Settings& settings) {
   take(options.data, settings.data);
   if (options.precision) {
     settings.precision = *std::find_if(
@@ -154,7 +154,7 @@ std::vector<std::string> accumulation_words() {
   return words;
 }
 
-Settings settings_of(const Options& options) {
+Settings settings_of(const SimulateOptions& options) {
   Settings settings;
   if (options.resume) {
     settings = sim::training::recorded_settings(options.out);
@@ -189,7 +189,7 @@ class Interrupt {
   void (*before_)(int);
 };
 
-void require_usage(const Options& options) {
+void require_usage(const SimulateOptions& options) {
   if (options.list) return;
   if (options.out.empty()) {
     throw BadUsage("simulate: --out is missing; give a folder for the run");
@@ -202,7 +202,7 @@ void require_usage(const Options& options) {
   }
 }
 
-int run(const Options& options) {
+int run(const SimulateOptions& options) {
   require_usage(options);
   if (options.list) {
     fmt::print("{}", terminal::choices_text());
@@ -245,7 +245,7 @@ int run(const Options& options) {
   return summary.stopped ? options::kInterrupted : options::kFine;
 }
 
-void add_training(Command& command, Options& options) {
+void add_training(Command& command, SimulateOptions& options) {
   command.option("--data", options.data,
                  "data set by name, or a file or folder (default: the network's)");
   command
@@ -284,7 +284,7 @@ void add_training(Command& command, Options& options) {
       .at_least(1);
 }
 
-void add_recording(Command& command, Options& options) {
+void add_recording(Command& command, SimulateOptions& options) {
   command.option("--record-every", options.record_every, "steps between histograms (default: 10)")
       .at_least(std::int64_t{1});
   command
@@ -304,7 +304,7 @@ void add_recording(Command& command, Options& options) {
       .at_least(std::int64_t{1});
 }
 
-void add_running(Command& command, Options& options) {
+void add_running(Command& command, SimulateOptions& options) {
   command
       .option("--backend", options.backend,
               "cpu: emulation on the CPU; cudnn: an NVIDIA GPU; auto: a GPU if there is one "
@@ -337,7 +337,7 @@ void add_running(Command& command, Options& options) {
 void add_simulate(options::Parser& parser) {
   Command command =
       parser.add("simulate", "Train a network in emulated precision and record the run");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<SimulateOptions>();
   command.option("NETWORK", options->network, "network by name; --list shows all");
   command.option("--out", options->out, "folder to write the run to").type("RUN");
   command.flag("--list", options->list, "list the networks and the data sets");

@@ -17,13 +17,13 @@ namespace {
 namespace text = reports::answer;
 
 /// Gaps said in a sentence; the others by name.
-constexpr std::size_t kShown = 3;
+constexpr std::size_t kGapsShown = 3;
 
 text::Section section_of(const text::LogGaps& gaps, bool several_logs) {
   text::Section section{title_of(gaps, several_logs)};
   std::vector<std::string> others;
   for (const text::Unknown& unknown : gaps.unknown) {
-    if (section.sentences.size() < kShown) {
+    if (section.sentences.size() < kGapsShown) {
       section.sentences.push_back(unknown.text);
     } else {
       others.emplace_back(unknown.what);

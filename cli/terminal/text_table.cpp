@@ -17,7 +17,7 @@ using reports::answer::plain;
 using reports::answer::Row;
 using reports::answer::Table;
 
-constexpr std::size_t kShown = 20;  // the JSON has all
+constexpr std::size_t kRowsShown = 20;  // the JSON has all
 constexpr std::size_t kWidestCell = 48, kNarrowestHeading = 9;
 constexpr std::string_view kBetween = "  ";
 
@@ -49,7 +49,7 @@ Lines wrapped(const std::string& text, std::size_t columns) {
 }
 
 std::size_t shown_rows(const Table& table) {
-  return table.whole ? table.rows.size() : std::min(kShown, table.rows.size());
+  return table.whole ? table.rows.size() : std::min(kRowsShown, table.rows.size());
 }
 
 struct Column {

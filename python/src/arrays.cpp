@@ -58,7 +58,7 @@ ArrayOptions options_of(const std::string& rounding, const std::string& subnorma
 
 /// What an array of Python holds, where it lies. Out: it is written to.
 template <bool Out>
-struct Memory {
+struct ArrayMemory {
   using Array = std::conditional_t<Out, nb::ndarray<>, nb::ndarray<nb::ro>>;
   using Byte = std::conditional_t<Out, std::byte, const std::byte>;
   Array owner;
@@ -76,7 +76,7 @@ struct Memory {
 [[noreturn]] void refuse(const std::string& why) { throw nb::value_error(why.c_str()); }
 
 template <bool Out>
-void require_usable(const Memory<Out>& memory, const char* name) {
+void require_usable(const ArrayMemory<Out>& memory, const char* name) {
   const auto& array = memory.owner;
   if (array.device_type() != nb::device::cpu::value) {
     refuse(std::string(name) + " is not in CPU memory, expected one that is: pass tensor.cpu()");
@@ -94,8 +94,8 @@ void require_usable(const Memory<Out>& memory, const char* name) {
 }
 
 template <bool Out>
-Memory<Out> memory_of(nb::handle object, const char* name) {
-  Memory<Out> memory;
+ArrayMemory<Out> memory_of(nb::handle object, const char* name) {
+  ArrayMemory<Out> memory;
   if (!nb::try_cast(object, memory.owner, /*convert=*/false)) {
     throw nb::type_error((std::string(name) + " is an object of type " +
                           nb::cast<std::string>(nb::inst_name(object)) + ", expected " +
@@ -117,15 +117,15 @@ Memory<Out> memory_of(nb::handle object, const char* name) {
                           "converted silently")
                              .c_str());
   }
-  memory.begin = static_cast<typename Memory<Out>::Byte*>(static_cast<void*>(
+  memory.begin = static_cast<typename ArrayMemory<Out>::Byte*>(static_cast<void*>(
       const_cast<std::remove_const_t<std::remove_pointer_t<decltype(memory.owner.data())>>*>(
           memory.owner.data())));
   require_usable(memory, name);
   return memory;
 }
 
-using Input = Memory<false>;
-using Output = Memory<true>;
+using Input = ArrayMemory<false>;
+using Output = ArrayMemory<true>;
 
 /// Output may be an input, but no part of one.
 void require_apart(const Input& in, const Output& out) {

@@ -33,7 +33,7 @@ void round_values(const Floats& values, const std::string& format) {
   quantise(to, memory);
 }
 
-struct ToPython {
+struct SettingToPython {
   nb::object operator()(std::monostate) const { return nb::none(); }
   template <class T>
   nb::object operator()(const T& value) const {
@@ -46,7 +46,7 @@ nb::dict about(const policy::Policy& policy) {
   nb::dict told;
   told["policy"] = std::string(policy::info_of(policy).name);
   for (const auto& [name, value] : policy::settings_of(policy)) {
-    told[nb::str(name.data(), name.size())] = std::visit(ToPython(), value);
+    told[nb::str(name.data(), name.size())] = std::visit(SettingToPython(), value);
   }
   return told;
 }

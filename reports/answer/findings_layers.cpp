@@ -28,7 +28,7 @@ bool is_of_use(const Study& study, const LayerShift& shift) {
              static_cast<double>(std::max<std::uint64_t>(1, shift.of.high));
 }
 
-std::string lost_text(const Study& study, const LayerShift& shift) {
+std::string layer_lost_text(const Study& study, const LayerShift& shift) {
   if (shift.flushed.high == 0 && shift.subnormal.high == 0) return "";
   return fmt::format(" Of {} recorded weights of {}, {} become subnormal in {}, and {} become 0.",
                      count_text(shift.of), code(shift.layer), count_text(shift.subnormal),
@@ -70,7 +70,7 @@ void shifts(const Study& study, List& to) {
                    code(first.activation), format_name(study.analysis), code(first.layer),
                    power_text(-first.log2), first.censored ? " or less" : "", code(first.next),
                    first.censored ? "the inverse" : power_text(first.log2)),
-       condition_text(first) + lost_text(study, first) + more + std::string(kTraining),
+       condition_text(first) + layer_lost_text(study, first) + more + std::string(kTraining),
        first.in_sequence ? Evidence::overflow : Evidence::advice});
 }
 

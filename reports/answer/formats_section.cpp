@@ -27,7 +27,7 @@ using analyzers::underflow::TensorFindings;
 namespace {
 
 /// Tensors of one role that the same format serves.
-struct Group {
+struct FormatGroup {
   Tensors tensors;
   std::optional<int> lowest, highest;  ///< log2 of their own scales
 };
@@ -35,13 +35,13 @@ struct Group {
 /// By role, then width and name of the format, then whether it needs a scale.
 using Key = std::tuple<log::Role, int, std::string, bool>;
 
-std::map<Key, Group> group(const Analysis& analysis) {
-  std::map<Key, Group> groups;
+std::map<Key, FormatGroup> group(const Analysis& analysis) {
+  std::map<Key, FormatGroup> groups;
   for (const TensorFindings& t : analysis.tensors()) {
     const auto narrow = t.whole->narrowest;
     if (!narrow) continue;
     const int width = find_format(narrow->format)->format.width;
-    Group& g = groups[{t.role, width, std::string(narrow->format), narrow->needs_scale}];
+    FormatGroup& g = groups[{t.role, width, std::string(narrow->format), narrow->needs_scale}];
     g.tensors.push_back(&t);
     const FormatFit* fit = find_fit(t, narrow->format);
     if (!narrow->needs_scale || fit == nullptr || !fit->best_log2) continue;
@@ -51,7 +51,7 @@ std::map<Key, Group> group(const Analysis& analysis) {
   return groups;
 }
 
-std::string scales_of(const Group& g) {
+std::string scales_of(const FormatGroup& g) {
   if (!g.lowest) return "as it is";
   if (*g.lowest == *g.highest) return fmt::format("at 2^{}", *g.lowest);
   return fmt::format("at 2^{} to 2^{}", *g.lowest, *g.highest);

@@ -25,7 +25,7 @@ std::string clipped_text(const HistoryChoice& choice, const AmaxHistory& history
   return fmt::format("{} of {}", count_text(choice.clipped_steps), plural(history.steps, "cast"));
 }
 
-std::string lost_text(const HistoryChoice& choice, const AmaxHistory& history) {
+std::string history_lost_text(const HistoryChoice& choice, const AmaxHistory& history) {
   return share_text(choice.lost(), history.values.high);
 }
 
@@ -68,8 +68,8 @@ std::vector<Finding> delayed_findings(const AmaxHistory& history) {
                      fmt::format("FP8 with delayed scaling loses least at {}: {} of the values are "
                                  "clipped or become zero there, and {} at the default {}, which "
                                  "holds on to large magnitudes of steps long past.",
-                                 setting_of(*better), lost_text(*better, history),
-                                 lost_text(usual, history), setting_of(usual)),
+                                 setting_of(*better), history_lost_text(*better, history),
+                                 history_lost_text(usual, history), setting_of(usual)),
                      fmt::format("Set {}. It clips the largest magnitude in {}, the default in {}.",
                                  setting_of(*better), clipped_text(*better, history),
                                  count_text(usual.clipped_steps)),

@@ -14,7 +14,6 @@ using analyzers::gates::Condition;
 using analyzers::gates::Measured;
 using analyzers::gates::Relation;
 using analyzers::gates::ShareRange;
-using analyzers::gates::Verdict;
 using analyzers::scale_history::RunState;
 using analyzers::underflow::Share;
 
@@ -49,10 +48,13 @@ std::string value_text(const Measured& value) {
 
 }  // namespace
 
-std::string violation_text(const Condition& c, const Measured& value, Verdict verdict) {
+std::string violation_text(const Condition& c, const Measured& value,
+                           analyzers::gates::Verdict verdict) {
   return fmt::format("{} {} {} {}{}{}", c.field, value_text(value), sign_of(c.relation), c.limit,
                      c.percent ? " %" : "",
-                     verdict == Verdict::undecided ? " is undecided: only bounds are known" : "");
+                     verdict == analyzers::gates::Verdict::undecided
+                         ? " is undecided: only bounds are known"
+                         : "");
 }
 
 }  // namespace halfscope::reports::answer

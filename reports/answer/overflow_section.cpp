@@ -31,7 +31,7 @@ constexpr std::size_t kInFull = 3;
 /// Steps of what led there, the last ones. The JSON has all.
 constexpr std::size_t kStepsOfLead = 3;
 /// What sorts below all numbers.
-constexpr double kNoNumber = -1e300;
+constexpr double kNoForecast = -1e300;
 
 std::string_view cause_text(Cause cause) {
   switch (cause) {
@@ -138,13 +138,13 @@ double to_use(const Study& study, const Headroom& h, double at_1) {
 /// Over the recorded steps alone: a few steps do not show what comes later.
 Cell growth_cell(const Headroom& h) {
   const std::optional<double> growth = h.growth();
-  if (!growth) return {"", kNoNumber, "", true};
+  if (!growth) return {"", kNoForecast, "", true};
   return {fmt::format("{:+.2f}", *growth), *growth};
 }
 
 /// The step near which it overflows at the scale to use, by its trend at the run's own scale.
 Cell expected_cell(const Study& study, const Headroom& h) {
-  if (!h.overflow_expected_at || !h.trend) return {"", kNoNumber, "", true};
+  if (!h.overflow_expected_at || !h.trend) return {"", kNoForecast, "", true};
   const double fewer_binades = to_use(study, h, 0) + std::log2(h.scale);  // of headroom, negative
   const double steps = std::floor(fewer_binades / (*h.trend / 1000));
   const std::int64_t step =

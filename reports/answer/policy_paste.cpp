@@ -21,7 +21,7 @@ enum class Style : std::uint8_t { python, json, flags };
 /// A policy's lines, with its settings by name in braces. `{more}` is where others go that differ
 /// from the framework's defaults, as arguments of the same names; without it, lines that have no
 /// place for a setting that differs are none. `whole`: a setting that takes whole numbers.
-struct Template {
+struct PolicyTemplate {
   std::string_view policy, framework, where;
   Style style;
   std::string_view lines, note = "", whole = "";
@@ -51,7 +51,7 @@ constexpr std::string_view kFile =
 
 /// Names of arguments, keys and flags as in the sources that `halfscope policies --list` gives, and
 /// of flags as in their frameworks' argument parsers.
-constexpr Template kTemplates[] = {
+constexpr PolicyTemplate kPolicyTemplates[] = {
     {"torch", "", "PyTorch", Style::python,
      "scaler = torch.amp.GradScaler(\"cuda\", init_scale={init_scale}, "
      "growth_interval={growth_interval}{more})",
@@ -210,7 +210,7 @@ bool of_halfscope(std::string_view setting) {
 /// Settings by name as one framework writes them; empty where the lines have no place for one.
 class Filled {
  public:
-  Filled(const Template& form, const policy::Policy& policy) : form_(form), policy_(policy) {}
+  Filled(const PolicyTemplate& form, const policy::Policy& policy) : form_(form), policy_(policy) {}
 
   std::optional<std::string> lines() {
     if (!derived() || !fits()) return std::nullopt;
@@ -293,15 +293,15 @@ class Filled {
     return true;
   }
 
-  const Template& form_;
+  const PolicyTemplate& form_;
   const policy::Policy& policy_;
   fmt::dynamic_format_arg_store<fmt::format_context> named_;
   std::string more_;
 };
 
-const Template* template_for(const policy::Policy& policy, std::string_view framework) {
-  const Template* found = nullptr;
-  for (const Template& form : kTemplates) {
+const PolicyTemplate* template_for(const policy::Policy& policy, std::string_view framework) {
+  const PolicyTemplate* found = nullptr;
+  for (const PolicyTemplate& form : kPolicyTemplates) {
     if (form.policy != policy::info_of(policy).name) continue;
     if (found == nullptr || form.framework == framework) found = &form;
   }
@@ -311,7 +311,7 @@ const Template* template_for(const policy::Policy& policy, std::string_view fram
 }  // namespace
 
 std::optional<Paste> paste_of(const policy::Policy& policy, std::string_view framework) {
-  const Template* form = template_for(policy, framework);
+  const PolicyTemplate* form = template_for(policy, framework);
   if (form == nullptr || !analyzers::replay::tunable(policy)) return std::nullopt;
   const auto lines = Filled(*form, policy).lines();
   if (!lines) return std::nullopt;

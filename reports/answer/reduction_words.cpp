@@ -27,7 +27,7 @@ using analyzers::reduction::Sum;
 
 namespace {
 
-constexpr std::size_t kNamed = 3;
+constexpr std::size_t kSumsNamed = 3;
 
 /// The larger end of a prediction.
 double error_of(const Reduction& one) {
@@ -50,7 +50,7 @@ std::string error_text(const Reduction& one) {
                          : error_text(error.low) + " to " + error_text(error.high);
 }
 
-std::string lost_text(const Reduction& one) {
+std::string sum_lost_text(const Reduction& one) {
   if (!one.predicted) return share_text(one.facts.lost, one.facts.additions);
   return share_range_text(one.predicted->lost.low, one.predicted->lost.high);
 }
@@ -84,7 +84,7 @@ std::string place_text(const Reduction& one) {
 std::string loss_text(const Reduction& one, const std::string& subject) {
   const bool predicted = one.predicted.has_value();
   std::string text = fmt::format("{} {} {} of additions", subject,
-                                 predicted ? "would lose" : "loses", lost_text(one));
+                                 predicted ? "would lose" : "loses", sum_lost_text(one));
   if (const std::string error = error_text(one); !error.empty()) text += ", error " + error;
   for (const std::string& more : {overflow_text(one), flushed_text(one)}) {
     if (!more.empty()) text += ", and " + more;
@@ -150,10 +150,10 @@ std::string sentence_of_gradients(const Reduction& one, const Reduction& best) {
   return fmt::format("{}: {}.{}", loss_text(one, subject), verdict, other_order_text(one, best));
 }
 
-using Group = std::vector<const Reduction*>;
+using ReductionGroup = std::vector<const Reduction*>;
 
 /// Of the sums of a format over elements, of each the worst order.
-std::string sentence_of_elements(const Group& group) {
+std::string sentence_of_elements(const ReductionGroup& group) {
   const std::string format(people_say(group.front()->format));
   const auto judged = static_cast<std::size_t>(
       std::ranges::count_if(group, [](auto* one) { return has_sums(*one); }));
@@ -176,7 +176,7 @@ std::string sentence_of_elements(const Group& group) {
         format, plural(judged, "sum"), error_text(worst), place_text(worst));
   }
   return fmt::format("{} accumulators are not enough for {} of {} over elements: {}. {}.", format,
-                     harmful.size(), plural(judged, "sum"), listed(harmful, kNamed),
+                     harmful.size(), plural(judged, "sum"), listed(harmful, kSumsNamed),
                      group.front()->format == "binary32"
                          ? "Divide the addends first"
                          : "Keep them in FP32, as PyTorch's own kernels do");
@@ -197,13 +197,13 @@ auto key_of(const Reduction& one) {
 }
 
 /// The order with the largest error for each sum; the worst first.
-Group worst_orders(const std::vector<Reduction>& found) {
+ReductionGroup worst_orders(const std::vector<Reduction>& found) {
   std::map<decltype(key_of(found.front())), const Reduction*> worst;
   for (const Reduction& one : found) {
     const auto [at, added] = worst.emplace(key_of(one), &one);
     if (!added && is_worse(&one, at->second)) at->second = &one;
   }
-  Group all;
+  ReductionGroup all;
   for (const auto& [key, one] : worst) all.push_back(one);
   std::ranges::stable_sort(all, is_worse);
   return all;
@@ -236,13 +236,13 @@ Row row_of(const Reduction& one, bool several) {
             static_cast<double>(one.count)},
            {std::string(people_say(one.format))},
            {std::string(name_of(one.order))},
-           {lost_text(one), facts.lost_share()},
+           {sum_lost_text(one), facts.lost_share()},
            {error_text(one), error_of(one)},
            facts.measured() == 0 ? Cell{"", 0.0, "", true} : bias,
            {count_text(facts.overflow), overflow, "", facts.overflow == 0}}};
 }
 
-Table table_of(const Group& worst, bool several) {
+Table table_of(const ReductionGroup& worst, bool several) {
   Table table{Evidence::reductions, "The largest errors"};
   table.note =
       "An addition is lost if it changes nothing though its addend is not zero. The error is the "
@@ -286,10 +286,10 @@ std::string_view sum_name(Sum sum) {
 }
 
 std::vector<std::string> reduction_sentences(const std::vector<Reduction>& found) {
-  const Group worst = worst_orders(found);
+  const ReductionGroup worst = worst_orders(found);
   const bool alone =
       std::ranges::all_of(found, [](const Reduction& one) { return one.format == "binary32"; });
-  Group gradients;
+  ReductionGroup gradients;
   std::ranges::copy_if(worst, std::back_inserter(gradients), [&](const Reduction* one) {
     return one->over != Over::elements && one->name.empty() && is_told(*one, alone);
   });
@@ -302,7 +302,7 @@ std::vector<std::string> reduction_sentences(const std::vector<Reduction>& found
     sentences.push_back(
         of_log(*one, several, sentence_of_gradients(*one, best_order(found, *one))));
   }
-  std::map<std::pair<std::string, std::string_view>, Group> of_elements;
+  std::map<std::pair<std::string, std::string_view>, ReductionGroup> of_elements;
   for (const Reduction* one : worst) {
     if (one->over == Over::elements) of_elements[{one->log, one->format}].push_back(one);
   }
@@ -327,7 +327,7 @@ Section reduction_section(const std::vector<Reduction>& found) {
     section.sentences.push_back(fmt::format("{} predicts the sums over W ranks.",
                                             code("halfscope reduce LOG --over ranks --count W")));
   }
-  const Group worst = worst_orders(found);
+  const ReductionGroup worst = worst_orders(found);
   const bool reduces = std::ranges::any_of(worst, [](const Reduction* one) {
     return one->over == Over::ranks && one->name.empty() && one->format != "binary32" &&
            one->is_harmful();

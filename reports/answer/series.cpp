@@ -21,7 +21,7 @@ void add(BinadeSums& sums, const analyzers::underflow::BinadeCounts& binades) {
   for (const BinadeCount& binade : binades) sums[binade.exponent] += binade.count;
 }
 
-std::vector<BinadeCount> listed(const BinadeSums& sums) {
+std::vector<BinadeCount> binades_of(const BinadeSums& sums) {
   std::vector<BinadeCount> out;
   out.reserve(sums.size());
   for (const auto& [exponent, count] : sums) out.push_back({exponent, count});
@@ -41,7 +41,7 @@ std::vector<Column> columns_of(const std::map<std::int64_t, BinadeSums>& steps) 
     }
     columns.back().last_step = step;
     for (const auto& [exponent, count] : binades) sums[exponent] += count;
-    columns.back().binades = listed(sums);
+    columns.back().binades = binades_of(sums);
     in_run = (in_run + 1) % run;
   }
   return columns;
@@ -61,7 +61,7 @@ Series sum(const Tensors& tensors) {
       add(steps[step.step], step.binades);
     }
   }
-  out.binades = listed(binades);
+  out.binades = binades_of(binades);
   out.recorded_steps = steps.size();
   out.columns = columns_of(steps);
   return out;

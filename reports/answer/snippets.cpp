@@ -25,11 +25,11 @@ std::string number(int log2) {
 /// A framework's lines for a static scale, with {0} the scale in Python and {1} in JSON; the policy
 /// behind its dynamic scaling, whose lines policy_paste has; and what to know of either, and of the
 /// static scale alone.
-struct Template {
+struct ScaleTemplate {
   std::string_view framework, label, fixed, policy, note = "", fixed_note = "";
 };
 
-constexpr Template kTemplates[] = {
+constexpr ScaleTemplate kScaleTemplates[] = {
     {"pytorch", "PyTorch",
      "scaler = torch.amp.GradScaler(\"cuda\", init_scale={0}, growth_interval=2**31 - 1)  "
      "# never grows",
@@ -85,13 +85,13 @@ constexpr Template kTemplates[] = {
      "nnabla", "", "A static scale is never checked for overflow."},
 };
 
-std::string fixed_lines(const Template& form, int log2) {
+std::string fixed_lines(const ScaleTemplate& form, int log2) {
   return fmt::format(fmt::runtime(form.fixed), number(log2),
                      fmt::format("{}", std::ldexp(1.0, log2)));  // JSON has no powers
 }
 
 /// A framework's lines for the settings that are advised for its policy.
-std::optional<Paste> dynamic_lines(const Template& form, const Recommendation& advice) {
+std::optional<Paste> dynamic_lines(const ScaleTemplate& form, const Recommendation& advice) {
   const auto same = [&](const analyzers::recommend::DynamicAdvice& dynamic) {
     return policy::info_of(dynamic.policy).name == form.policy;
   };
@@ -124,7 +124,8 @@ std::optional<Snippet> own_lines(const analyzers::Study& study) {
     return Snippet{kFairseq2, paste->where, "fairseq", {}, {paste->lines, paste->note}};
   }
   const std::string_view name = policy::info_of(policy).name;
-  if (std::ranges::find(kTemplates, name, &Template::policy) != std::end(kTemplates)) {
+  if (std::ranges::find(kScaleTemplates, name, &ScaleTemplate::policy) !=
+      std::end(kScaleTemplates)) {
     return std::nullopt;
   }
   const auto paste = paste_of(policy);
@@ -148,7 +149,7 @@ std::string_view framework_of(const analyzers::Study& study) {
 
 std::vector<std::string> framework_names() {
   std::vector<std::string> names;
-  for (const Template& t : kTemplates) names.emplace_back(t.framework);
+  for (const ScaleTemplate& t : kScaleTemplates) names.emplace_back(t.framework);
   return names;
 }
 
@@ -163,7 +164,7 @@ std::vector<Snippet> snippets(const analyzers::Study& study) {
   std::vector<Snippet> all;
   if (!worth_pasting(study)) return all;
   const Recommendation& advice = study.advice;
-  for (const Template& form : kTemplates) {
+  for (const ScaleTemplate& form : kScaleTemplates) {
     Snippet snippet{form.framework, std::string(form.label), form.policy};
     if (advice.static_log2 && !advice.no_step_held() && !form.fixed.empty()) {
       snippet.fixed = {fixed_lines(form, *advice.static_log2), joined(form.fixed_note, form.note)};

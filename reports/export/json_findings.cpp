@@ -46,7 +46,7 @@ Json steps_json(const underflow::StepList& steps) {
 }
 
 /// The least and the most that a number can be; null where it has no bound.
-Json bounds_json(std::optional<double> low, std::optional<double> high) {
+Json pair_json(std::optional<double> low, std::optional<double> high) {
   return Json::array({number_json(low), number_json(high)});
 }
 
@@ -69,8 +69,8 @@ Json tensor_json(const underflow::TensorFindings& t, const underflow::Target& ta
   to["shape"] = t.shape;
   put_counts(to, t.counts);
   to["max_abs"] =
-      t.max_abs_at_least ? bounds_json(t.max_abs_at_least, t.max_abs) : number_json(t.max_abs);
-  to["min_abs_nonzero"] = t.min_abs_at_most ? bounds_json(t.min_abs_nonzero, t.min_abs_at_most)
+      t.max_abs_at_least ? pair_json(t.max_abs_at_least, t.max_abs) : number_json(t.max_abs);
+  to["min_abs_nonzero"] = t.min_abs_at_most ? pair_json(t.min_abs_nonzero, t.min_abs_at_most)
                                             : number_json(t.min_abs_nonzero);
   if (t.hidden_by_buckets) to["hidden_by_buckets"] = true;
   to["binades"] = binades_json(t.binades.list());

@@ -29,16 +29,16 @@ std::string key_of(const QuantisedTensor& tensor) {
                      tensor.columnwise ? "-columnwise" : "");
 }
 
-/// Of class_names(), that of a share: how many limits it is at or above.
-std::size_t class_of(double share) {
+/// Of underflow_classes(), that of a share: how many limits it is at or above.
+std::size_t underflow_class(double share) {
   // A printed share stands for its neighbourhood: half a unit of its fourth decimal.
   constexpr double kHalfUnit = 0.5e-6;
   return static_cast<std::size_t>(std::ranges::count_if(
       kUnderflowLimits, [share](double limit) { return share + kHalfUnit >= limit; }));
 }
 
-/// "below 0.5 %", "0.5 to 1 %", ..., "4 % and more": by class_of().
-json class_names() {
+/// "below 0.5 %", "0.5 to 1 %", ..., "4 % and more": by underflow_class().
+json underflow_classes() {
   json names = json::array();
   for (std::size_t i = 0; i <= kUnderflowLimits.size(); ++i) {
     const bool first = i == 0, last = i == kUnderflowLimits.size();
@@ -64,10 +64,10 @@ void add_rows(const QuantisedLog& log, const QuantisedTensor& tensor, const json
   const std::string layer = log::printable(tensor.layer);
   for (std::size_t i = 0; i < cells.size();) {
     std::size_t next = i + 1;
-    const std::size_t its = class_of(cells[i].share);
+    const std::size_t its = underflow_class(cells[i].share);
     double most = cells[i].share;
     while (next < cells.size() && cells[next].column == cells[next - 1].column + 1 &&
-           class_of(cells[next].share) == its) {
+           underflow_class(cells[next].share) == its) {
       most = std::max(most, cells[next++].share);
     }
     const std::uint32_t last = cells[next - 1].column;
@@ -109,7 +109,7 @@ std::vector<QuantisedMap> quantised_maps(const analyzers::Findings& found) {
 
 void put_quantised_chart(const analyzers::Findings& found, json& to) {
   if (found.quantised.empty()) return;
-  const json classes = class_names();
+  const json classes = underflow_classes();
   to["fp8"] = own_chart({"layer", "share", "step", "last", "end", "percent"},
                         {{"classes", classes}, {"row-height", row_height(found)}});
   const std::vector<std::string> names = found.analysis.names();

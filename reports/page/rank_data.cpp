@@ -142,11 +142,11 @@ json strip_rows(const RankComparison& all) {
 /// ranks are one row.
 constexpr std::array kClasses = {0.5, 1.0, 1.5, 2.0};
 
-json class_names() {
+json distance_classes() {
   return {"below half the limit", "half to the limit", "1 to 1.5 limits", "1.5 to 2", "2 and more"};
 }
 
-std::size_t class_of(float limits) {
+std::size_t distance_class(float limits) {
   return static_cast<std::size_t>(
       std::ranges::count_if(kClasses, [&](double limit) { return std::abs(limits) >= limit; }));
 }
@@ -154,8 +154,10 @@ std::size_t class_of(float limits) {
 /// first, end (ranks), class, step, last, end_step, ranks, binades: a row of the map, as runs of
 /// one class.
 void add_runs(const RankComparison& all, const RankMap::Row& row, json& out) {
-  const json classes = class_names();
-  const auto its = [&](float cell) { return class_of(cell / static_cast<float>(all.peak_limit)); };
+  const json classes = distance_classes();
+  const auto its = [&](float cell) {
+    return distance_class(cell / static_cast<float>(all.peak_limit));
+  };
   for (std::size_t i = 0; i < row.cells.size();) {
     float most = row.cells[i];
     if (std::isnan(most)) {
@@ -210,7 +212,7 @@ void put_rank_charts(const analyzers::Findings& found, json& to) {
   to["rank-strip"] = own_chart({"kind", "first", "end", "low", "high", "ranks", "place", "label"});
   to["rank-map"] =
       own_chart({"first", "end", "far", "step", "last", "end_step", "ranks", "binades"},
-                {{"far-classes", class_names()}, {"map-height", map_height(found)}});
+                {{"far-classes", distance_classes()}, {"map-height", map_height(found)}});
   const std::vector<std::string> names = found.analysis.names();
   for (const RankStudy& study : found.ranks) {
     const std::string log = std::to_string(std::ranges::find(names, study.log) - names.begin());

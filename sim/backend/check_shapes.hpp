@@ -3,6 +3,7 @@
 // what was found and wanted.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -10,6 +11,9 @@
 #include "sim/backend/backend.hpp"
 
 namespace halfscope::sim::backend {
+
+/// A nonnegative extent or place as an index of the standard library's containers.
+inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Of a tensor to be made: no negative extent, and a dtype of the backends.
 void require_tensor(const Shape& shape, Dtype dtype);

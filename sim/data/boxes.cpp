@@ -15,7 +15,7 @@ using backend::Random;
 namespace {
 
 constexpr int kSide = 48, kLeast = 9, kMost = 25, kTries = 20;
-constexpr std::uint32_t kClasses = 3, kMostBoxes = 4;
+constexpr std::uint32_t kBoxClasses = 3, kMostBoxes = 4;
 
 /// In pixels; right and bottom are the first outside.
 struct Rectangle {
@@ -40,7 +40,7 @@ Rectangle draw_rectangle(Random& random) {
   made.top = pick(random, 0, kSide - height);
   made.right = made.left + width;
   made.bottom = made.top + height;
-  made.label = random.below(kClasses);
+  made.label = random.below(kBoxClasses);
   for (std::size_t c = 0; c < 3; ++c) {
     made.light[c] = static_cast<float>(random.uniform(0.4, 1));
     made.dark[c] = made.label == 0 ? made.light[c] : -made.light[c];
@@ -57,7 +57,7 @@ const std::array<float, 3>& colour(const Rectangle& of, int x, int y) {
 
 class Boxes : public Generated {
  public:
-  explicit Boxes(std::uint64_t seed) : Generated("boxes", kClasses, {kSide, kSide, 3}, seed) {}
+  explicit Boxes(std::uint64_t seed) : Generated("boxes", kBoxClasses, {kSide, kSide, 3}, seed) {}
   std::string describe() const override {
     return "generated images with 1 to 4 boxes of 3 classes, 48 x 48, 3 channels";
   }

@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kImages = 1797, kPixels = 64;
-constexpr std::int64_t kHeld = 360;  // a fifth
-constexpr std::uint64_t kMostText = 4 << 20;
+constexpr std::int64_t kDigitsHeld = 360;  // a fifth
+constexpr std::uint64_t kMostDigitsText = 4 << 20;
 
 /// The numbers of one line go into `all`; a message where they are not what they should be.
 std::string take_line(std::string_view line, Examples& all) {
@@ -109,7 +109,7 @@ fs::path find_digits() {
 
 std::unique_ptr<Data> open_digits(const fs::path& path, std::uint64_t seed) {
   StoredFile file(path);
-  const std::vector<std::uint8_t> bytes = file.read(kMostText);
+  const std::vector<std::uint8_t> bytes = file.read(kMostDigitsText);
   file.end("any digits.csv (4 MiB)");
   std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   Examples all;
@@ -129,7 +129,7 @@ std::unique_ptr<Data> open_digits(const fs::path& path, std::uint64_t seed) {
                     all.labels.size(), kImages));
   }
   return Labelled::divided({.what = "scikit-learn digits", .shape = {8, 8, 1}, .factor = 1.0F / 16},
-                           all, kHeld, seed);
+                           all, kDigitsHeld, seed);
 }
 
 }  // namespace halfscope::sim::data

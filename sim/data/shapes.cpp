@@ -15,13 +15,13 @@ using backend::Random;
 
 namespace {
 
-constexpr std::uint32_t kClasses = 10;
+constexpr std::uint32_t kShapeClasses = 10;
 
 /// Normal clusters of deviation 1 about centres of deviation 0.5 in 32 dimensions: near enough to
 /// each other that some points are on the wrong side.
 class Blobs : public Generated {
  public:
-  explicit Blobs(std::uint64_t seed) : Generated("blobs", kClasses, {1, 1, kWidth}, seed) {
+  explicit Blobs(std::uint64_t seed) : Generated("blobs", kShapeClasses, {1, 1, kWidth}, seed) {
     Random random(seed, "data/blobs/centres");
     for (auto& centre : centres_) {
       for (double& value : centre) value = 0.5 * random.normal();
@@ -33,7 +33,7 @@ class Blobs : public Generated {
 
  protected:
   void draw(Random random, Batch& batch) const override {
-    const std::uint32_t label = random.below(kClasses);
+    const std::uint32_t label = random.below(kShapeClasses);
     batch.labels.push_back(static_cast<std::int32_t>(label));
     for (const double centre : centres_[label]) {
       batch.inputs.push_back(static_cast<float>(centre + random.normal()));
@@ -42,7 +42,7 @@ class Blobs : public Generated {
 
  private:
   static constexpr std::size_t kWidth = 32;
-  std::array<std::array<double, kWidth>, kClasses> centres_{};
+  std::array<std::array<double, kWidth>, kShapeClasses> centres_{};
 };
 
 /// Whether (x, y), with the shape's extent from -1 to 1, is part of shape `label`.
@@ -65,14 +65,15 @@ bool inside(std::uint32_t label, double x, double y) {
 
 class Images : public Generated {
  public:
-  explicit Images(std::uint64_t seed) : Generated("images", kClasses, {kSide, kSide, 3}, seed) {}
+  explicit Images(std::uint64_t seed)
+      : Generated("images", kShapeClasses, {kSide, kSide, 3}, seed) {}
   std::string describe() const override {
     return "generated images of 10 shapes, 32 x 32, 3 channels";
   }
 
  protected:
   void draw(Random random, Batch& batch) const override {
-    const std::uint32_t label = random.below(kClasses);
+    const std::uint32_t label = random.below(kShapeClasses);
     batch.labels.push_back(static_cast<std::int32_t>(label));
     const double extent = random.uniform(7, 13);
     const double middle_x = random.uniform(extent, kSide - extent);

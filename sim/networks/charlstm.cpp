@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kEmbedding = 32, kWidth = 128;
 
-Tape::Value logits(Tape& tape, const Batch& batch, const Data& data) {
+Tape::Value charlstm_logits(Tape& tape, const Batch& batch, const Data& data) {
   const std::int64_t steps = data.example()[0];
   const auto rows = static_cast<std::int64_t>(batch.ids.size()) / steps;
   const Tape::Value all = tape.embed("embedding", batch.ids, data.classes(), kEmbedding);
@@ -31,15 +31,16 @@ Tape::Value logits(Tape& tape, const Batch& batch, const Data& data) {
   return tape.dense("fc", tape.reshape(joined, {steps * rows, kWidth}), data.classes());
 }
 
-void forward(Tape& tape, backend::Backend&, const Batch& batch, Dtype, const Data& data) {
-  classify(tape, logits(tape, batch, data), batch);
+void charlstm_forward(Tape& tape, backend::Backend&, const Batch& batch, Dtype, const Data& data) {
+  classify(tape, charlstm_logits(tape, batch, data), batch);
 }
 
-Score score(Tape& tape, backend::Backend& backend, const Batch& batch, Dtype, const Data& data) {
-  return score_rows(backend, tape.value(logits(tape, batch, data)), batch.labels);
+Score charlstm_score(Tape& tape, backend::Backend& backend, const Batch& batch, Dtype,
+                     const Data& data) {
+  return score_rows(backend, tape.value(charlstm_logits(tape, batch, data)), batch.labels);
 }
 
-std::string refuses(const Data& data) {
+std::string charlstm_refuses(const Data& data) {
   if (data.example().size() == 1) return {};
   return data.describe() + ": this network needs text: text, or a text file";
 }
@@ -53,9 +54,9 @@ Network charlstm() {
           .learning_rate = 1.0,
           .batch = 32,
           .steps = 1000,
-          .forward = forward,
-          .refuses = refuses,
-          .score = score};
+          .forward = charlstm_forward,
+          .refuses = charlstm_refuses,
+          .score = charlstm_score};
 }
 
 }  // namespace halfscope::sim::networks

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::int64_t kLeastSide = 8, kLargeKernels = 20;
 
-Tape::Value logits(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
-                   const Data& data) {
+Tape::Value lenet_logits(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
+                         const Data& data) {
   const bool large = batch.shape[1] >= kLargeKernels && batch.shape[2] >= kLargeKernels;
   const backend::Convolution first{.kernel = large ? 5 : 3, .stride = 1, .padding = large ? 2 : 1};
   const backend::Convolution second{.kernel = large ? 5 : 3, .stride = 1, .padding = large ? 0 : 1};
@@ -29,15 +29,18 @@ Tape::Value logits(Tape& tape, Backend& backend, const Batch& batch, Dtype tenso
   return tape.dense("fc2", x, data.classes());
 }
 
-void forward(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, const Data& data) {
-  classify(tape, logits(tape, backend, batch, tensors, data), batch);
+void lenet_forward(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
+                   const Data& data) {
+  classify(tape, lenet_logits(tape, backend, batch, tensors, data), batch);
 }
 
-Score score(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, const Data& data) {
-  return score_rows(backend, tape.value(logits(tape, backend, batch, tensors, data)), batch.labels);
+Score lenet_score(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
+                  const Data& data) {
+  return score_rows(backend, tape.value(lenet_logits(tape, backend, batch, tensors, data)),
+                    batch.labels);
 }
 
-std::string refuses(const Data& data) {
+std::string lenet_refuses(const Data& data) {
   if (std::string why = refuses_all_but_labelled(data); !why.empty()) return why;
   const backend::Shape shape = data.example();
   if (shape[0] >= kLeastSide && shape[1] >= kLeastSide) return {};
@@ -53,9 +56,9 @@ Network lenet() {
           .learning_rate = 0.1,
           .batch = 32,
           .steps = 1000,
-          .forward = forward,
-          .refuses = refuses,
-          .score = score};
+          .forward = lenet_forward,
+          .refuses = lenet_refuses,
+          .score = lenet_score};
 }
 
 }  // namespace halfscope::sim::networks

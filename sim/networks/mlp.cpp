@@ -11,20 +11,22 @@ using data::Data;
 
 namespace {
 
-Tape::Value logits(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
-                   const Data& data) {
+Tape::Value mlp_logits(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
+                       const Data& data) {
   Tape::Value x = images_of(batch, tape, backend, tensors);
   x = tape.relu("relu1", tape.dense("fc1", x, 64));
   x = tape.relu("relu2", tape.dense("fc2", x, 32));
   return tape.dense("fc3", x, data.classes());
 }
 
-void forward(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, const Data& data) {
-  classify(tape, logits(tape, backend, batch, tensors, data), batch);
+void mlp_forward(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
+                 const Data& data) {
+  classify(tape, mlp_logits(tape, backend, batch, tensors, data), batch);
 }
 
-Score score(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, const Data& data) {
-  return score_rows(backend, tape.value(logits(tape, backend, batch, tensors, data)), batch.labels);
+Score mlp_score(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, const Data& data) {
+  return score_rows(backend, tape.value(mlp_logits(tape, backend, batch, tensors, data)),
+                    batch.labels);
 }
 
 }  // namespace
@@ -36,9 +38,9 @@ Network mlp() {
           .learning_rate = 0.1,
           .batch = 32,
           .steps = 1000,
-          .forward = forward,
+          .forward = mlp_forward,
           .refuses = refuses_all_but_labelled,
-          .score = score};
+          .score = mlp_score};
 }
 
 }  // namespace halfscope::sim::networks

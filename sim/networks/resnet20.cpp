@@ -31,8 +31,8 @@ Tape::Value shortcut(Tape& tape, Tape::Value x, std::int64_t channels, int strid
   return tape.reshape(tape.join({}, parts), {shape[0], shape[1], shape[2], channels});
 }
 
-Tape::Value block(Tape& tape, const std::string& name, Tape::Value x, std::int64_t channels,
-                  int stride) {
+Tape::Value resnet20_block(Tape& tape, const std::string& name, Tape::Value x,
+                           std::int64_t channels, int stride) {
   const backend::Convolution first{.kernel = 3, .stride = stride, .padding = 1}, second{};
   Tape::Value y = tape.conv(name + ".conv1", x, channels, first, false);
   y = tape.relu(name + ".relu1", tape.batch_norm(name + ".bn1", y));
@@ -42,15 +42,15 @@ Tape::Value block(Tape& tape, const std::string& name, Tape::Value x, std::int64
   return tape.relu(name + ".relu2", y);
 }
 
-Tape::Value logits(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
-                   const Data& data) {
+Tape::Value resnet20_logits(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
+                            const Data& data) {
   Tape::Value x = images_of(batch, tape, backend, tensors);
   x = tape.batch_norm("bn1", tape.conv("conv1", x, kChannels[0], {}, false));
   x = tape.relu("relu1", x);
   for (std::size_t stage = 0; stage < kChannels.size(); ++stage) {
     for (int i = 0; i < kBlocks; ++i) {
       const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(i);
-      x = block(tape, name, x, kChannels[stage], stage > 0 && i == 0 ? 2 : 1);
+      x = resnet20_block(tape, name, x, kChannels[stage], stage > 0 && i == 0 ? 2 : 1);
     }
   }
   const int side = static_cast<int>(tape.value(x).shape[1]);
@@ -58,15 +58,18 @@ Tape::Value logits(Tape& tape, Backend& backend, const Batch& batch, Dtype tenso
   return tape.dense("fc", x, data.classes());
 }
 
-void forward(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, const Data& data) {
-  classify(tape, logits(tape, backend, batch, tensors, data), batch);
+void resnet20_forward(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
+                      const Data& data) {
+  classify(tape, resnet20_logits(tape, backend, batch, tensors, data), batch);
 }
 
-Score score(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, const Data& data) {
-  return score_rows(backend, tape.value(logits(tape, backend, batch, tensors, data)), batch.labels);
+Score resnet20_score(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
+                     const Data& data) {
+  return score_rows(backend, tape.value(resnet20_logits(tape, backend, batch, tensors, data)),
+                    batch.labels);
 }
 
-std::string refuses(const Data& data) {
+std::string resnet20_refuses(const Data& data) {
   if (std::string why = refuses_all_but_labelled(data); !why.empty()) return why;
   const backend::Shape shape = data.example();
   if (shape[0] == shape[1] && shape[0] % 4 == 0) return {};
@@ -83,9 +86,9 @@ Network resnet20() {
           .learning_rate = 0.1,
           .batch = 32,
           .steps = 300,
-          .forward = forward,
-          .refuses = refuses,
-          .score = score};
+          .forward = resnet20_forward,
+          .refuses = resnet20_refuses,
+          .score = resnet20_score};
 }
 
 }  // namespace halfscope::sim::networks

@@ -27,8 +27,8 @@ Tape::Value normalised(Tape& tape, const std::string& conv, const std::string& b
   return tape.batch_norm(bn, tape.conv(conv, x, channels, shape, false));
 }
 
-Tape::Value block(Tape& tape, const std::string& name, Tape::Value x, std::int64_t channels,
-                  int stride) {
+Tape::Value resnet50_block(Tape& tape, const std::string& name, Tape::Value x,
+                           std::int64_t channels, int stride) {
   const Convolution point{.kernel = 1, .stride = 1, .padding = 0};
   const Convolution middle{.kernel = 3, .stride = stride, .padding = 1};
   const Convolution across{.kernel = 1, .stride = stride, .padding = 0};
@@ -44,15 +44,15 @@ Tape::Value block(Tape& tape, const std::string& name, Tape::Value x, std::int64
   return tape.relu(name + ".relu3", tape.add(name + ".add", y, x));
 }
 
-void forward(Tape& tape, backend::Backend& backend, const data::Batch& batch, Dtype tensors,
-             const data::Data& data) {
+void resnet50_forward(Tape& tape, backend::Backend& backend, const data::Batch& batch,
+                      Dtype tensors, const data::Data& data) {
   Tape::Value x = images_of(batch, tape, backend, tensors);
   x = normalised(tape, "conv1", "bn1", x, 64, {.kernel = 7, .stride = 2, .padding = 3});
   x = tape.pool("maxpool", tape.relu("relu1", x), {});
   for (std::size_t stage = 0; stage < kStages.size(); ++stage) {
     for (int i = 0; i < kStages[stage].blocks; ++i) {
       const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(i);
-      x = block(tape, name, x, kStages[stage].channels, stage > 0 && i == 0 ? 2 : 1);
+      x = resnet50_block(tape, name, x, kStages[stage].channels, stage > 0 && i == 0 ? 2 : 1);
     }
   }
   const int side = static_cast<int>(tape.value(x).shape[1]);
@@ -61,7 +61,7 @@ void forward(Tape& tape, backend::Backend& backend, const data::Batch& batch, Dt
   classify(tape, tape.dense("fc", x, data.classes()), batch);
 }
 
-std::string refuses(const data::Data& data) {
+std::string resnet50_refuses(const data::Data& data) {
   if (std::string why = refuses_all_but_labelled(data); !why.empty()) return why;
   const backend::Shape shape = data.example();
   if (shape[0] == shape[1] && shape[0] % kReduction == 0) return {};
@@ -78,8 +78,8 @@ Network resnet50() {
           .learning_rate = 0.1,
           .batch = 64,
           .steps = 50,
-          .forward = forward,
-          .refuses = refuses};
+          .forward = resnet50_forward,
+          .refuses = resnet50_refuses};
 }
 
 }  // namespace halfscope::sim::networks

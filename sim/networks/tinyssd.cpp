@@ -114,7 +114,8 @@ void lose(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, const
   tape.smooth_l1("loc", found.offsets, targets.offsets, targets.matched, static_cast<double>(of));
 }
 
-void forward(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, const Data& data) {
+void tinyssd_forward(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
+                     const Data& data) {
   lose(tape, backend, batch, tensors, data, false);
 }
 
@@ -123,7 +124,8 @@ void forward_all_anchors(Tape& tape, Backend& backend, const Batch& batch, Dtype
   lose(tape, backend, batch, tensors, data, true);
 }
 
-Score score(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, const Data& data) {
+Score tinyssd_score(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
+                    const Data& data) {
   const Detections found = detect(tape, backend, batch, tensors, data);
   const std::vector<float> logits = backend.get(tape.value(found.confidences));
   const std::vector<float> offsets = backend.get(tape.value(found.offsets));
@@ -141,7 +143,7 @@ Score score(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, con
   return made;
 }
 
-std::string refuses(const Data& data) {
+std::string tinyssd_refuses(const Data& data) {
   if (data.example().size() == 3 && !data.batch(0, 1).boxes.empty()) return {};
   return data.describe() + ": this network needs images with boxes: take boxes";
 }
@@ -157,9 +159,9 @@ Network tinyssd() {
           .learning_rate = 0.05,
           .batch = 16,
           .steps = 1000,
-          .forward = forward,
-          .refuses = refuses,
-          .score = score};
+          .forward = tinyssd_forward,
+          .refuses = tinyssd_refuses,
+          .score = tinyssd_score};
 }
 
 Network tinyssd_all_anchors() {

@@ -165,26 +165,26 @@ std::optional<Overflow> colossal_overflow(const Line&) {
 }
 
 /// A line that has the mark is of that form.
-struct Form {
+struct OverflowForm {
   std::string_view mark;
   std::optional<Overflow> (*read)(const Line& line);
 };
-constexpr Form kForms[] = {{"Attempted loss scale", attempted_overflow},
-                           {"Gradient overflow.", apex_overflow},
-                           {"verflow detected at step", fairseq2_overflow},
-                           {"verflow detected", fairseq_overflow},
-                           {"overflow, drop step", mindyolo_overflow},
-                           {"dynamic loss scale", of_named},
-                           {"Found inf or nan, current scale", paddle_overflow},
-                           {"optimizer not run", paddlenlp_overflow},
-                           {"Overflow occurs, the loss scale", colossal_scale},
-                           {"Found overflow. Skip step", colossal_overflow}};
+constexpr OverflowForm kOverflowForms[] = {{"Attempted loss scale", attempted_overflow},
+                                           {"Gradient overflow.", apex_overflow},
+                                           {"verflow detected at step", fairseq2_overflow},
+                                           {"verflow detected", fairseq_overflow},
+                                           {"overflow, drop step", mindyolo_overflow},
+                                           {"dynamic loss scale", of_named},
+                                           {"Found inf or nan, current scale", paddle_overflow},
+                                           {"optimizer not run", paddlenlp_overflow},
+                                           {"Overflow occurs, the loss scale", colossal_scale},
+                                           {"Found overflow. Skip step", colossal_overflow}};
 
 }  // namespace
 
 std::optional<Overflow> overflow_of(const Line& line) {
   if (!has(line, "scale") && !has(line, "verflow")) return std::nullopt;
-  for (const Form& form : kForms) {
+  for (const OverflowForm& form : kOverflowForms) {
     if (!has(line, form.mark)) continue;
     auto found = form.read(line);
     if (!found) continue;

@@ -145,26 +145,26 @@ std::optional<Periodic> icefall_progress(const Line& line) {
   return Periodic{*batch + 1, false, std::nullopt, false, {}, InEpoch{*epoch, rank}};
 }
 
-struct Form {
+struct PeriodicForm {
   std::string_view mark;  ///< a line without it is not of that form
   std::optional<Periodic> (*read)(const Line& line);
 };
-constexpr Form kForms[] = {{"skipped=", deepspeed_progress},
-                           {"iteration ", megatron_progress},
-                           {"num_updates", fairseq_progress},
-                           {"global_step:", paddlenlp_progress},
-                           {"Global Step:", insightface_progress},
-                           {":::MLL", mlperf_progress},
-                           {"overflow cond:", mindformers_progress},
-                           {", imgsize", mindyolo_progress},
-                           {"Train Metrics (step", fairseq2_progress},
-                           {"| global_step:", nemo_progress},
-                           {", batch ", icefall_progress}};
+constexpr PeriodicForm kPeriodicForms[] = {{"skipped=", deepspeed_progress},
+                                           {"iteration ", megatron_progress},
+                                           {"num_updates", fairseq_progress},
+                                           {"global_step:", paddlenlp_progress},
+                                           {"Global Step:", insightface_progress},
+                                           {":::MLL", mlperf_progress},
+                                           {"overflow cond:", mindformers_progress},
+                                           {", imgsize", mindyolo_progress},
+                                           {"Train Metrics (step", fairseq2_progress},
+                                           {"| global_step:", nemo_progress},
+                                           {", batch ", icefall_progress}};
 
 }  // namespace
 
 std::optional<Periodic> periodic_of(const Line& line) {
-  for (const Form& form : kForms) {
+  for (const PeriodicForm& form : kPeriodicForms) {
     if (!has(line, form.mark)) continue;
     if (const auto found = form.read(line)) return found;
   }

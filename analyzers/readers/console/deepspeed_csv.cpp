@@ -69,8 +69,8 @@ bool is_metric_file(const log::OpenPath& file) {
 }
 
 constexpr std::string_view kOfSamples = "Train_Samples_";
-constexpr common::Contradiction kNoScale{"a loss scale is infinite, nan or negative",
-                                         "such rows are skipped"};
+constexpr common::Contradiction kNoCsvScale{"a loss scale is infinite, nan or negative",
+                                            "such rows are skipped"};
 
 /// Train/Samples/loss_scale of Train_Samples_loss_scale and of Train_Samples_loss_scale_0.
 std::string tag_of(std::string name) {
@@ -107,7 +107,7 @@ Metric read_metric(const log::OpenPath& file, const frames::Progress& progress,
     } else if (const auto row = row_of(*line)) {
       const bool scale = metric.meaning == ScalarMeaning::loss_scale;
       if (scale && !common::can_be_scale(row->value)) {
-        contradictions.add(kNoScale, lines.number(), fmt::format("{}", row->value));
+        contradictions.add(kNoCsvScale, lines.number(), fmt::format("{}", row->value));
         continue;
       }
       metric.values[row->at] = row->value;

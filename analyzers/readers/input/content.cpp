@@ -20,7 +20,7 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::size_t kLookedAt = 4096;
+constexpr std::size_t kContentLookedAt = 4096;
 
 constexpr std::string_view kNameLog = "name the log itself";
 constexpr std::string_view kUnpack = "unpack it and name the log in it";
@@ -29,13 +29,13 @@ constexpr std::string_view kConvert =
     "convert its tensors to safetensors, or save them with torch.save or numpy.savez";
 
 /// A kind of file, by the bytes at a place. To add one: a row here.
-struct Row {
+struct ContentRow {
   std::string_view bytes;
   std::size_t at;
   std::string_view is;
   std::string_view way_out;
 };
-constexpr Row kRows[] = {
+constexpr ContentRow kContentRows[] = {
     {"\x89PNG\r\n\x1a\n"sv, 0, "a PNG image", kNameLog},
     {"\xFF\xD8\xFF"sv, 0, "a JPEG image", kNameLog},
     {"GIF8"sv, 0, "a GIF image", kNameLog},
@@ -74,11 +74,11 @@ constexpr Row kRows[] = {
      "fetch the file: git lfs pull"},
 };
 
-const Row* row_of(std::string_view text) {
-  const auto* const row = std::ranges::find_if(kRows, [text](const Row& one) {
+const ContentRow* row_of(std::string_view text) {
+  const auto* const row = std::ranges::find_if(kContentRows, [text](const ContentRow& one) {
     return text.size() >= one.at && text.substr(one.at).starts_with(one.bytes);
   });
-  return row == std::end(kRows) ? nullptr : row;
+  return row == std::end(kContentRows) ? nullptr : row;
 }
 
 bool begins_without_case(std::string_view text, std::string_view with) {
@@ -152,7 +152,7 @@ Content content_of(const log::OpenFile& file, const std::string& beginning) {
     return {"empty", "wait until the program has written to it, or check where it writes"};
   }
   const std::string_view text = beginning;
-  if (const Row* const row = row_of(text)) {
+  if (const ContentRow* const row = row_of(text)) {
     return {std::string(row->is), std::string(row->way_out)};
   }
   const Packing packing = packing_of(text);
@@ -168,13 +168,13 @@ Content content_of(const log::OpenFile& file, const std::string& beginning) {
 }  // namespace
 
 Content content_of(const log::OpenFile& file) {
-  std::string beginning(kLookedAt, '\0');
+  std::string beginning(kContentLookedAt, '\0');
   beginning.resize(file.read(0, beginning.data(), beginning.size()));
   const Packing packing = packing_of(beginning);
   const bool one =
       packing == Packing::zip ? files_in_zip(file).size() == 1 : packing != Packing::none;
   if (!one) return content_of(file, beginning);
-  const std::string inner = packed_beginning(file, packing, kLookedAt);
+  const std::string inner = packed_beginning(file, packing, kContentLookedAt);
   if (inner.empty()) return content_of(file, beginning);
   const Packing again = packing_of(inner);
   Content content = again == Packing::none
@@ -188,7 +188,7 @@ bool is_of_other_kind(std::string_view beginning) { return row_of(beginning) != 
 
 bool is_foreign(const log::OpenFile& file) {
   if (!file.remarks().refusal.empty() || file.size() == 0) return true;
-  std::string beginning(kLookedAt, '\0');
+  std::string beginning(kContentLookedAt, '\0');
   beginning.resize(file.read(0, beginning.data(), beginning.size()));
   switch (packing_of(beginning)) {
     case Packing::none: return false;

@@ -150,21 +150,21 @@ class Zstd : public Decoder {
   bool ended_ = false;
 };
 
-struct Row {
+struct PackingRow {
   Packing packing;
   std::string_view name;
   std::string_view starts_with;
 };
-constexpr std::array kRows = {
-    Row{Packing::gzip, "gzip", "\x1f\x8b\x08"},
-    Row{Packing::xz, "xz",
-        std::string_view("\xFD"
-                         "7zXZ\0",
-                         6)},
-    Row{Packing::bzip2, "bzip2", kBzip2},
-    Row{Packing::zstd, "zstd", "\x28\xB5\x2F\xFD"},
-    Row{Packing::zip, "a ZIP archive", "PK\x03\x04"},
-    Row{Packing::zip, "a ZIP archive", "PK\x05\x06"},  // without members
+constexpr std::array kPackingRows = {
+    PackingRow{Packing::gzip, "gzip", "\x1f\x8b\x08"},
+    PackingRow{Packing::xz, "xz",
+               std::string_view("\xFD"
+                                "7zXZ\0",
+                                6)},
+    PackingRow{Packing::bzip2, "bzip2", kBzip2},
+    PackingRow{Packing::zstd, "zstd", "\x28\xB5\x2F\xFD"},
+    PackingRow{Packing::zip, "a ZIP archive", "PK\x03\x04"},
+    PackingRow{Packing::zip, "a ZIP archive", "PK\x05\x06"},  // without members
 };
 
 /// "BZh" may begin a text: a level and the first block's mark, or the end's, follow.
@@ -177,7 +177,7 @@ bool is_bzip2(std::string_view beginning) {
 }  // namespace
 
 Packing packing_of(std::string_view beginning) {
-  for (const Row& row : kRows) {
+  for (const PackingRow& row : kPackingRows) {
     if (!beginning.starts_with(row.starts_with)) continue;
     if (row.packing != Packing::bzip2 || is_bzip2(beginning)) return row.packing;
   }
@@ -185,8 +185,8 @@ Packing packing_of(std::string_view beginning) {
 }
 
 std::string_view name_of(Packing packing) {
-  const auto row = std::ranges::find(kRows, packing, &Row::packing);
-  return row == kRows.end() ? "not packed" : row->name;
+  const auto row = std::ranges::find(kPackingRows, packing, &PackingRow::packing);
+  return row == kPackingRows.end() ? "not packed" : row->name;
 }
 
 std::unique_ptr<Decoder> decoder_of(Packing packing) {

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using log::OpenFile;
 
-constexpr std::size_t kLookedAt = 4096;
+constexpr std::size_t kTextLookedAt = 4096;
 constexpr int kMostLevels = 2;  // "train.log.gz" in a ZIP archive
 
 /// What a file may unpack to: any log up to 1 GiB; beyond that, what sparse text would.
@@ -32,7 +32,7 @@ std::uint64_t limit_of(std::uint64_t packed) {
 }
 
 std::string beginning_of(const OpenFile& file) {
-  std::string text(kLookedAt, '\0');
+  std::string text(kTextLookedAt, '\0');
   text.resize(file.read(0, text.data(), text.size()));
   return text;
 }
@@ -103,7 +103,7 @@ class Unpacking {
     const Packing packing = packing_of(beginning_of(*file_));
     if (packing == Packing::none) return false;
     if (packing == Packing::zip && files_in_zip(*file_).size() != 1) return false;
-    const std::string beginning = packed_beginning(*file_, packing, kLookedAt);
+    const std::string beginning = packed_beginning(*file_, packing, kTextLookedAt);
     const bool archives = packing == Packing::zip && packing_of(beginning) == Packing::zip;
     if (archives || !may_be_log(beginning)) return false;
     Spool spool(shown_, limit_);

@@ -13,10 +13,10 @@
 namespace halfscope::analyzers::readers::input {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 18;
+constexpr std::size_t kUnpackedPiece = std::size_t{1} << 18;
 
 Ending unpack_stream(const log::OpenFile& file, Decoder& decoder, const Sink& sink) {
-  std::string in(kPiece, '\0'), out(kPiece, '\0');
+  std::string in(kUnpackedPiece, '\0'), out(kUnpackedPiece, '\0');
   std::uint64_t at = 0;
   std::string_view rest;
   bool last = false;
@@ -73,7 +73,7 @@ class Archive {
     }
     const std::unique_ptr<zip_file_t, CloseMember> open(zip_fopen_index(zip_.get(), first_, 0));
     if (!open) return Ending::damaged;
-    std::string piece(kPiece, '\0');
+    std::string piece(kUnpackedPiece, '\0');
     while (true) {
       const zip_int64_t got = zip_fread(open.get(), piece.data(), piece.size());
       if (got < 0) return Ending::damaged;

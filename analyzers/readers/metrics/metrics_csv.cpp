@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using log::printable;
 
-constexpr int kLevels = 1;  // lightning_logs/version_0/metrics.csv
+constexpr int kCsvLevels = 1;  // lightning_logs/version_0/metrics.csv
 constexpr std::size_t kLongestHeader = std::size_t{1} << 16;
 constexpr std::size_t kLongestLine = std::size_t{1} << 20;
 
@@ -121,13 +121,13 @@ class Table {
 }  // namespace
 
 bool is_metrics_csv(const log::OpenPath& log) {
-  return common::any_file_below(log, kLevels, is_metrics_file);
+  return common::any_file_below(log, kCsvLevels, is_metrics_file);
 }
 
 void read_metrics_csv(const log::OpenPath& log, const common::TimelineSelection& selection,
                       const frames::Visitor& visit, Notes& notes,
                       const frames::Progress& progress) {
-  const std::vector<fs::path> files = common::files_below(log, kLevels, is_metrics_file);
+  const std::vector<fs::path> files = common::files_below(log, kCsvLevels, is_metrics_file);
   if (files.size() > 1 && !selection.joined) {
     common::refuse_several(log.path, "CSV files of metrics by step", files);
   }

@@ -34,7 +34,7 @@ namespace {
 namespace fs = std::filesystem;
 using log::printable;
 
-constexpr int kLevels = 1;  // output_dir/checkpoint-N/trainer_state.json
+constexpr int kStateLevels = 1;  // output_dir/checkpoint-N/trainer_state.json
 constexpr std::size_t kLookedAt = std::size_t{1} << 14;
 constexpr std::size_t kHead = std::size_t{1} << 20;  // holds the first entry
 constexpr std::size_t kMostScalars = 4096;           // of an entry
@@ -154,7 +154,7 @@ State state_of(const log::OpenPath& file) {
 /// The state that has come furthest holds the history of the others of its run.
 State furthest(const log::OpenPath& log, bool joined, Notes& notes) {
   std::vector<State> states;
-  for (const fs::path& file : common::files_below(log, kLevels, is_state_file)) {
+  for (const fs::path& file : common::files_below(log, kStateLevels, is_state_file)) {
     states.push_back(state_of(log.at(file)));
   }
   if (states.empty()) {
@@ -206,7 +206,7 @@ class StateReader {
 }  // namespace
 
 bool is_trainer_state(const log::OpenPath& log) {
-  return common::any_file_below(log, kLevels, is_state_file);
+  return common::any_file_below(log, kStateLevels, is_state_file);
 }
 
 void read_trainer_state(const log::OpenPath& log, const common::TimelineSelection& selection,

@@ -38,7 +38,7 @@ namespace fs = std::filesystem;
 using log::Role;
 
 constexpr std::string_view kHeader = "vpp_stage,name,step";
-constexpr std::size_t kLongestLine = std::size_t{1} << 16;
+constexpr std::size_t kMonitorLongestLine = std::size_t{1} << 16;
 
 constexpr std::pair<std::string_view, Role> kFiles[] = {
     {"grad_unreduced", Role::weight_grad}, {"grad_reduced", Role::weight_grad},
@@ -84,7 +84,7 @@ struct Column {
   }
 };
 
-constexpr double kNormError = 0x1p-20;  // taken in binary64
+constexpr double kMonitorNormError = 0x1p-20;  // taken in binary64
 
 constexpr Contradiction kNanDenied{"nans is 0 beside a min, max or norm that is nan",
                                    "a NaN is assumed"};
@@ -130,7 +130,7 @@ class MsprobeFile {
     norm_ = column("norm");
     nans_ = column("nans");
     while (const auto line = lines.next()) {
-      if (line->size() > kLongestLine) continue;
+      if (line->size() > kMonitorLongestLine) continue;
       common::split_cells(*line, cells_);
       min_.see(cells_);
       max_.see(cells_);
@@ -140,7 +140,7 @@ class MsprobeFile {
 
   /// What is wrong with a line; empty where nothing is.
   std::string_view take(std::string_view line, std::uint64_t number, PeakTable& peaks) {
-    if (line.size() > kLongestLine) return "is longer than 64 KiB";
+    if (line.size() > kMonitorLongestLine) return "is longer than 64 KiB";
     common::split_cells(line, cells_);
     const auto name = name_.in(cells_), step_text = step_.in(cells_), stage = stage_.in(cells_);
     if (!name || name->empty() || !step_text || !stage) return "has too few cells";
@@ -173,7 +173,7 @@ class MsprobeFile {
   }
 
   PrintedExtremes extremes() const {
-    return {min_.bounds(cells_), max_.bounds(cells_), {}, norm_.bounds(cells_), kNormError};
+    return {min_.bounds(cells_), max_.bounds(cells_), {}, norm_.bounds(cells_), kMonitorNormError};
   }
 
   std::optional<Magnitudes> magnitudes(const PrintedExtremes& printed,
@@ -184,7 +184,7 @@ class MsprobeFile {
     std::optional<Magnitudes> found = common::magnitudes_of(printed, wrong);
     if (!found && printed.norm) {
       // No value is larger. An infinite norm is that of an infinite value.
-      const double most = printed.norm->high * (1 + kNormError);
+      const double most = printed.norm->high * (1 + kMonitorNormError);
       found = Magnitudes{{std::isfinite(most) ? 0 : most, most}, {}};
     }
     if (!found || !std::isnan(found->largest.high)) return found;
@@ -201,16 +201,16 @@ class MsprobeFile {
   common::Contradictions contradictions_;
 };
 
-bool is_one_file(const log::OpenPath& file) {
+bool is_monitor_table(const log::OpenPath& file) {
   return common::beginning_of(file, kHeader.size()) == kHeader;
 }
 
-constexpr int kLevels = 2;  // MONITOR_OUTPUT_DIR/TIME-rankR-X/WHAT_A-B.csv
+constexpr int kMonitorLevels = 2;  // MONITOR_OUTPUT_DIR/TIME-rankR-X/WHAT_A-B.csv
 
 }  // namespace
 
 bool is_msprobe(const log::OpenPath& log) {
-  return common::any_file_below(log, kLevels, is_one_file);
+  return common::any_file_below(log, kMonitorLevels, is_monitor_table);
 }
 
 void read_msprobe(const log::OpenPath& log, const common::TimelineSelection& selection,
@@ -220,8 +220,9 @@ void read_msprobe(const log::OpenPath& log, const common::TimelineSelection& sel
                         PeakTable& peaks) {
     MsprobeFile(file).read(before, in_all, peaks, notes, progress);
   };
-  common::read_peaks("msprobe monitor tables", log, common::files_below(log, kLevels, is_one_file),
-                     read, selection, visit, notes);
+  common::read_peaks("msprobe monitor tables", log,
+                     common::files_below(log, kMonitorLevels, is_monitor_table), read, selection,
+                     visit, notes);
 }
 
 }  // namespace halfscope::analyzers::readers::statistics

@@ -28,11 +28,11 @@ namespace fs = std::filesystem;
 using common::PeakTable;
 using log::printable;
 
-constexpr int kLevels = 2;  // DUMP_PATH/step0/rank0/dump.json
-constexpr std::size_t kLookedAt = std::size_t{1} << 12;
+constexpr int kDumpLevels = 2;  // DUMP_PATH/step0/rank0/dump.json
+constexpr std::size_t kDumpLookedAt = std::size_t{1} << 12;
 
 bool is_dump_file(const log::OpenPath& file) {
-  const std::string text = common::beginning_of(file, kLookedAt);
+  const std::string text = common::beginning_of(file, kDumpLookedAt);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || text[first] != '{') return false;
   const auto has = [&](std::string_view key) { return text.find(key) != std::string::npos; };
@@ -155,13 +155,13 @@ class Dumps {
 }  // namespace
 
 bool is_msprobe_dump(const log::OpenPath& log) {
-  return common::any_file_below(log, kLevels, is_dump_file);
+  return common::any_file_below(log, kDumpLevels, is_dump_file);
 }
 
 void read_msprobe_dump(const log::OpenPath& log, const common::TimelineSelection& selection,
                        const frames::Visitor& visit, frames::Notes& notes,
                        const frames::Progress& progress) {
-  const std::vector<fs::path> files = common::files_below(log, kLevels, is_dump_file);
+  const std::vector<fs::path> files = common::files_below(log, kDumpLevels, is_dump_file);
   Dumps dumps;
   const auto read = [&](const log::OpenPath& file, std::uint64_t before, std::uint64_t in_all,
                         PeakTable& peaks) {

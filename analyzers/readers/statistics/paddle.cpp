@@ -36,8 +36,8 @@ using frames::Gap;
 using log::Role;
 
 constexpr std::string_view kMark = "[PRECISION]";
-constexpr std::size_t kLookedAt = std::size_t{1} << 20;
-constexpr std::size_t kLongestLine = std::size_t{1} << 16;
+constexpr std::size_t kPaddleLookedAt = std::size_t{1} << 20;
+constexpr std::size_t kPaddleLongestLine = std::size_t{1} << 16;
 constexpr std::uint64_t kMostValues = std::uint64_t{1} << 48;  // of a tensor; sums must not wrap
 
 /// A format by Paddle's name, with the ends of its finite nonzero magnitudes.
@@ -91,7 +91,7 @@ Bounds in_binary64(const Bounds& printed, Dtype dtype) {
   return {printed.low - error(printed.low), printed.high + error(printed.high)};
 }
 
-struct Entry {
+struct PaddleEntry {
   std::string_view op, tensor, max_text, min_text;
   const Held* held = nullptr;
   std::uint64_t numel = 0, nan = 0, inf = 0, zero = 0;
@@ -100,7 +100,7 @@ struct Entry {
 };
 
 /// Returns what is wrong with a line; empty where nothing is.
-std::string_view parse(std::string_view line, Entry& entry) {
+std::string_view parse(std::string_view line, PaddleEntry& entry) {
   entry.op = text_of(line, "op").value_or("");
   entry.tensor = text_of(line, "tensor").value_or("");
   const std::string_view dtype = text_of(line, "dtype").value_or("");
@@ -134,8 +134,8 @@ constexpr Contradiction kSpecials{"max and min do not fit num_nan and num_inf",
                                   "of these only numel is used"};
 constexpr Contradiction kFormat{"max or min is not a number of dtype",
                                 "of these only numel is used"};
-constexpr Contradiction kCrossed{"max is below min",
-                                 "neither is used: nonzero values may be anything in their format"};
+constexpr Contradiction kMaxBelowMin{
+    "max is below min", "neither is used: nonzero values may be anything in their format"};
 constexpr Contradiction kZeros{
     "max and min do not fit num_zero",
     "none of them is used: finite values may be zero or anything in their format"};
@@ -147,7 +147,7 @@ bool is_nonzero(const Bounds& b) {
   return std::isfinite(b.low) && common::magnitude_bounds(b).low > 0;
 }
 
-bool specials_fit(const Entry& e) {
+bool specials_fit(const PaddleEntry& e) {
   if (e.nan == 0 && (is_nan(e.max) || is_nan(e.min))) return false;
   if (e.inf > 0 && e.nan == 0 && !is_inf(e.max) && !is_inf(e.min)) return false;
   if (e.held->dtype == Dtype::f64) return true;  // finite ones may be printed as inf
@@ -157,7 +157,7 @@ bool specials_fit(const Entry& e) {
   return e.inf >= (all ? e.numel : ends);
 }
 
-bool format_fits(const Entry& e) {
+bool format_fits(const PaddleEntry& e) {
   const auto fits = [&e](const Bounds& extreme) {
     const Bounds m = common::magnitude_bounds(extreme);
     return !is_nonzero(extreme) ||
@@ -167,7 +167,7 @@ bool format_fits(const Entry& e) {
 }
 
 /// Zeros lie between max and min, as far as no NaN hides values from them; max and min are values.
-bool zeros_fit(const Entry& e) {
+bool zeros_fit(const PaddleEntry& e) {
   if (e.numel == 0) return true;
   const bool apart = e.min.high < e.max.low;
   const std::uint64_t ends = (is_nonzero(e.max) ? 1U : 0U) +
@@ -181,17 +181,17 @@ bool zeros_fit(const Entry& e) {
 }
 
 /// What in an entry cannot be true together; null where everything can.
-const Contradiction* contradiction_in(const Entry& e) {
+const Contradiction* contradiction_in(const PaddleEntry& e) {
   const bool fits =
       e.nan <= e.numel && e.inf <= e.numel - e.nan && e.zero <= e.numel - e.nan - e.inf;
   if (!fits) return &kCounts;
   if (!specials_fit(e)) return &kSpecials;
   if (!format_fits(e)) return &kFormat;
-  if (e.min.low > e.max.high) return &kCrossed;
+  if (e.min.low > e.max.high) return &kMaxBelowMin;
   return zeros_fit(e) ? nullptr : &kZeros;
 }
 
-SpecialCounts specials_of(const Entry& e) {
+SpecialCounts specials_of(const PaddleEntry& e) {
   SpecialCounts specials;
   specials.nan = e.nan;
   specials.zero = e.zero;
@@ -201,7 +201,7 @@ SpecialCounts specials_of(const Entry& e) {
 }
 
 /// What an entry tells that contradicts itself so.
-BoundedTable table_in_doubt(const Entry& e, const Contradiction* kind) {
+BoundedTable table_in_doubt(const PaddleEntry& e, const Contradiction* kind) {
   BinadeTable exact;
   if (kind == &kSpecials || kind == &kFormat) {
     BoundedTable table(std::move(exact));
@@ -209,7 +209,7 @@ BoundedTable table_in_doubt(const Entry& e, const Contradiction* kind) {
     return table;
   }
   SpecialCounts specials = specials_of(e);
-  const bool zeros = kind == &kCrossed;
+  const bool zeros = kind == &kMaxBelowMin;
   if (!zeros) specials.zero = 0;
   exact.add_specials(specials);
   BoundedTable table(std::move(exact));
@@ -221,7 +221,7 @@ BoundedTable table_in_doubt(const Entry& e, const Contradiction* kind) {
 /// An entry as a table: the specials are exact, and the others lie where max and min leave room.
 class Filler {
  public:
-  explicit Filler(const Entry& entry) : entry_(entry), least_(entry.held->least) {
+  explicit Filler(const PaddleEntry& entry) : entry_(entry), least_(entry.held->least) {
     const Bounds max = common::magnitude_bounds(entry.max),
                  min = common::magnitude_bounds(entry.min);
     const bool known = entry.nan == 0;
@@ -257,13 +257,13 @@ class Filler {
     --left;
   }
 
-  const Entry& entry_;
+  const PaddleEntry& entry_;
   Magnitude least_, most_;
 };
 
 /// Backward operators are called OP_grad; of what a gradient is only a tensor's name says. What an
 /// optimizer's operators make are no activations.
-Role role_of(const Entry& entry) {
+Role role_of(const PaddleEntry& entry) {
   if (entry.op.ends_with("_grad")) {
     const bool of_parameter = entry.tensor.find(".w_") != std::string_view::npos ||
                               entry.tensor.find(".b_") != std::string_view::npos;
@@ -289,9 +289,9 @@ class Worker {
     common::BadLines bad;
     common::Contradictions contradictions;
     while (const auto line = lines.next()) {
-      const std::size_t mark = line->substr(0, kLongestLine).find(kMark);
+      const std::size_t mark = line->substr(0, kPaddleLongestLine).find(kMark);
       if (mark == std::string_view::npos) continue;
-      const std::string_view why = line->size() > kLongestLine
+      const std::string_view why = line->size() > kPaddleLongestLine
                                        ? "is longer than 64 KiB"
                                        : take(line->substr(mark), lines.number(), contradictions);
       if (!why.empty()) bad.add(lines.number(), why);
@@ -303,7 +303,7 @@ class Worker {
  private:
   std::string_view take(std::string_view line, std::uint64_t number,
                         common::Contradictions& contradictions) {
-    Entry entry;
+    PaddleEntry entry;
     const std::string_view why = parse(line, entry);
     if (!why.empty()) return why;
     const std::string slash = entry.tensor.empty() ? "" : "/";
@@ -320,7 +320,7 @@ class Worker {
     return {};
   }
 
-  static std::string found_text(const frames::Frame& frame, const Entry& e) {
+  static std::string found_text(const frames::Frame& frame, const PaddleEntry& e) {
     return fmt::format(
         "'{}', entry {}: dtype={}, numel={}, num_nan={}, num_inf={}, num_zero={}, max={}, min={}",
         log::printable(frame.name), frame.step, e.held->name, e.numel, e.nan, e.inf, e.zero,
@@ -332,20 +332,20 @@ class Worker {
   std::map<std::string, std::int64_t> entries_;
 };
 
-bool is_one_file(const log::OpenPath& file) {
-  const std::string text = common::beginning_of(file, kLookedAt);
+bool is_paddle_file(const log::OpenPath& file) {
+  const std::string text = common::beginning_of(file, kPaddleLookedAt);
   const std::size_t mark = text.find(kMark);
   return mark != std::string::npos && text.find("numel=", mark) != std::string::npos;
 }
 
 }  // namespace
 
-bool is_paddle(const log::OpenPath& log) { return common::any_file_below(log, 0, is_one_file); }
+bool is_paddle(const log::OpenPath& log) { return common::any_file_below(log, 0, is_paddle_file); }
 
 void read_paddle(const log::OpenPath& log, const common::TimelineSelection& selection,
                  const frames::Visitor& visit, frames::Notes& notes,
                  const frames::Progress& progress) {
-  const std::vector<fs::path> files = common::files_below(log, 0, is_one_file);
+  const std::vector<fs::path> files = common::files_below(log, 0, is_paddle_file);
   Timeline timeline(log.path.string(), selection, visit);
   const std::uint64_t in_all = common::bytes_of(log, files);
   std::uint64_t before = 0;

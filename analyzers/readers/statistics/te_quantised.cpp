@@ -27,7 +27,7 @@ constexpr Contradiction kNotFinite{"a statistic of a quantised tensor is NaN or 
 constexpr Contradiction kNoPercentage{"underflows% or overflows% is below 0 or above 100",
                                       "it is not used"};
 constexpr Contradiction kNegative{"scale_inv or mse is negative", "it is not used"};
-constexpr Contradiction kCrossed{"scale_inv_min is above scale_inv_max", "neither is used"};
+constexpr Contradiction kScalesCrossed{"scale_inv_min is above scale_inv_max", "neither is used"};
 
 bool is_share(QuantisedStatistic statistic) {
   return statistic == QuantisedStatistic::underflows || statistic == QuantisedStatistic::overflows;
@@ -157,7 +157,7 @@ void QuantisedRanks::drop_crossed(const Steps& steps, const std::string& log,
     const std::vector<std::uint32_t> found = crossed(least, *most, steps);
     for (const std::uint32_t step : found) {
       contradictions.add(
-          kCrossed, 0,
+          kScalesCrossed, 0,
           fmt::format("'{}', iteration {}", log::printable(least.name.tensor), steps[step]));
     }
     drop(least, found);

@@ -32,8 +32,8 @@ using frames::Notes;
 
 namespace {
 
-constexpr std::size_t kLookedAt = std::size_t{1} << 16;
-constexpr std::size_t kLongestLine = std::size_t{1} << 14;
+constexpr std::size_t kTeLookedAt = std::size_t{1} << 16;
+constexpr std::size_t kTeLongestLine = std::size_t{1} << 14;
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t");
@@ -60,17 +60,17 @@ std::size_t find_key(std::string_view line, std::string_view key, std::size_t fr
 }
 
 /// A line's parts as they are written.
-struct Entry {
+struct TeEntry {
   std::string_view name, step, value;
 };
-std::optional<Entry> entry_in(std::string_view line) {
+std::optional<TeEntry> entry_in(std::string_view line) {
   constexpr std::string_view step_is = "iteration", value_is = "value";
   const std::size_t step = find_key(line, step_is, 0);
   if (step == std::string_view::npos) return std::nullopt;
   const std::size_t digits = step + step_is.size() + 1;
   const std::size_t value = find_key(line, value_is, digits);
   if (value == std::string_view::npos) return std::nullopt;
-  Entry entry;
+  TeEntry entry;
   entry.name = last_word(trimmed(line.substr(0, step)));
   entry.step = trimmed(line.substr(digits, value - digits));
   entry.value = trimmed(line.substr(value + value_is.size() + 1));
@@ -88,7 +88,7 @@ struct Statistics {
 };
 
 /// The norm is of the tensor's own format, bfloat16's eight bits at the least.
-constexpr double kNormError = 0x1p-7;
+constexpr double kTeNormError = 0x1p-7;
 /// The dynamic range is log2(largest) - log2(smallest nonzero magnitude), each rounded to binary32:
 /// below 150, by an error of 2^-16 at most, and their difference once more.
 constexpr double kLogErrors = 0x1p-14;
@@ -97,7 +97,7 @@ constexpr Contradiction kNegativeRange{"dynamic_range is negative", "it is not u
 
 common::PrintedExtremes extremes_of(const Statistics& found) {
   return {found[Magnitude::min], found[Magnitude::max], found[Magnitude::amax],
-          found[Magnitude::norm], kNormError};
+          found[Magnitude::norm], kTeNormError};
 }
 
 std::optional<common::Magnitudes> magnitudes_of(const Statistics& found,
@@ -203,8 +203,8 @@ class RankFile {
 
   /// What is wrong with a line; empty where nothing is.
   std::string_view take(std::string_view line, std::uint64_t number) {
-    if (line.size() > kLongestLine) return "is longer than 16 KiB";
-    const std::optional<Entry> entry = entry_in(line);
+    if (line.size() > kTeLongestLine) return "is longer than 16 KiB";
+    const std::optional<TeEntry> entry = entry_in(line);
     if (!entry) return {};  // other messages
     PrintedSeries* const series = printed_.find(entry->name);
     if (series == nullptr) return {};
@@ -245,8 +245,8 @@ class RankFile {
   common::Contradictions wrong_;
 };
 
-bool is_one_file(const log::OpenPath& file) {
-  const std::string text = common::beginning_of(file, kLookedAt);
+bool is_te_file(const log::OpenPath& file) {
+  const std::string text = common::beginning_of(file, kTeLookedAt);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const auto entry = entry_in(std::string_view(text).substr(at, end - at));
@@ -256,7 +256,7 @@ bool is_one_file(const log::OpenPath& file) {
   return false;
 }
 
-constexpr int kLevels = 1;  // log_dir/nvdlfw_inspect_statistics_logs
+constexpr int kTeLevels = 1;  // log_dir/nvdlfw_inspect_statistics_logs
 constexpr std::string_view kFolder = "nvdlfw_inspect_statistics_logs";
 
 /// FOLDER/rank_0/nvdlfw_inspect_statistics_logs, ..., as NVIDIA BioNeMo's recipes write: by path.
@@ -274,9 +274,9 @@ std::vector<std::filesystem::path> folders_of_ranks(const log::OpenPath& log) {
 }
 
 std::vector<std::filesystem::path> files_of_log(const log::OpenPath& log) {
-  std::vector<std::filesystem::path> files = common::files_below(log, kLevels, is_one_file);
+  std::vector<std::filesystem::path> files = common::files_below(log, kTeLevels, is_te_file);
   for (const std::filesystem::path& folder : folders_of_ranks(log)) {
-    for (std::filesystem::path& file : common::files_below(log.at(folder), 0, is_one_file)) {
+    for (std::filesystem::path& file : common::files_below(log.at(folder), 0, is_te_file)) {
       files.push_back(std::move(file));
     }
   }
@@ -286,9 +286,9 @@ std::vector<std::filesystem::path> files_of_log(const log::OpenPath& log) {
 }  // namespace
 
 bool is_te_statistics(const log::OpenPath& log) {
-  if (common::any_file_below(log, kLevels, is_one_file)) return true;
+  if (common::any_file_below(log, kTeLevels, is_te_file)) return true;
   return std::ranges::any_of(folders_of_ranks(log), [&](const std::filesystem::path& folder) {
-    return common::any_file_below(log.at(folder), 0, is_one_file);
+    return common::any_file_below(log.at(folder), 0, is_te_file);
   });
 }
 

@@ -34,17 +34,17 @@ std::unique_ptr<log::TensorFile> open_zip(const log::OpenPath& path, std::option
 }
 
 /// A kind of file, by the bytes it starts with. To add one: a reader in this folder, a row here.
-struct Row {
+struct ReaderRow {
   std::string_view starts_with;
   std::size_t at;
   Opener open;
 };
 constexpr std::array kReaders = {
-    Row{"\x93NUMPY", 0, open_npy},
-    Row{"PK\x03\x04", 0, open_zip},
-    Row{"PK\x05\x06", 0, open_zip},  // an archive without members
-    Row{"{", 8, open_safetensors},   // after the header's length
-    Row{kOldTorchStart, 0, refuse_old_torch},
+    ReaderRow{"\x93NUMPY", 0, open_npy},
+    ReaderRow{"PK\x03\x04", 0, open_zip},
+    ReaderRow{"PK\x05\x06", 0, open_zip},  // an archive without members
+    ReaderRow{"{", 8, open_safetensors},   // after the header's length
+    ReaderRow{kOldTorchStart, 0, refuse_old_torch},
 };
 
 [[noreturn]] void refuse(const std::string& shown, const log::OpenFile& file) {
@@ -70,7 +70,7 @@ std::unique_ptr<log::TensorFile> open_tensor_file(const log::OpenPath& path,
   }
   if (input::is_foreign(*path.open())) refuse(shown, *path.open());
   const std::string head = common::beginning_of(path, 16);
-  for (const Row& row : kReaders) {
+  for (const ReaderRow& row : kReaders) {
     if (head.size() > row.at &&
         std::string_view(head).substr(row.at).starts_with(row.starts_with)) {
       return row.open(path, as);

@@ -42,11 +42,11 @@ constexpr TorchType kTypes[] = {
 /// The structure of checkpoints that several ranks write.
 constexpr std::string_view kCheckpoint = "torch.distributed.checkpoint.metadata";
 
-struct Row {
+struct NameRow {
   std::string_view module, name;
   TorchName what;
 };
-constexpr Row kNames[] = {
+constexpr NameRow kNames[] = {
     {"_codecs", "encode", TorchName::other},  // bytes, in protocol 2
     {"collections", "OrderedDict", TorchName::ordered_dict},
     {"torch", "Size", TorchName::size},
@@ -83,7 +83,7 @@ const TorchType* find_type(std::string_view TorchType::*field, std::string_view 
 }  // namespace
 
 std::optional<TorchGlobal> find_torch_global(std::string_view module, std::string_view name) {
-  for (const Row& row : kNames) {
+  for (const NameRow& row : kNames) {
     if (row.module == module && row.name == name) return TorchGlobal{row.what};
   }
   if (name.empty() || (module != "torch" && module != "torch.cuda")) return std::nullopt;

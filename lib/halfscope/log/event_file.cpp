@@ -42,11 +42,11 @@ void append_checksum(std::string& record, std::string_view of) {
   record.append(reinterpret_cast<const char*>(bytes), sizeof bytes);
 }
 
-double now() {
+}  // namespace
+
+double wall_time_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
-
-}  // namespace
 
 /// ISA-L has it under the name of iSCSI's checksum, without the final exclusive or, and by the
 /// instructions of the processor it runs on.
@@ -94,7 +94,7 @@ EventWriter::EventWriter(const std::filesystem::path& path) : path_(path) {
                    "); choose a new folder that can be written");
   }
   proto::Event version;
-  version.set_wall_time(now());
+  version.set_wall_time(wall_time_now());
   version.set_file_version("brain.Event:2");
   write(version);
 }

@@ -35,6 +35,9 @@ std::optional<std::uint64_t> record_length(std::string_view header);
 /// A message as a record.
 std::string framed(const google::protobuf::MessageLite& message);
 
+/// Seconds since 1970, as event files have them.
+double wall_time_now();
+
 /// Appends records to a new event file. Every record is handed to the system in one write before
 /// `write` returns, so a run that dies loses at most the record it was writing. Throws BadInput.
 class EventWriter {

@@ -22,9 +22,9 @@ constexpr std::uint32_t bytes_field(int field) {
 }
 
 /// The fields of one message, in their order.
-class Fields {
+class WireFields {
  public:
-  explicit Fields(std::string_view message)
+  explicit WireFields(std::string_view message)
       : message_(message),
         in_(reinterpret_cast<const std::uint8_t*>(message.data()),
             static_cast<int>(message.size())) {}
@@ -58,7 +58,7 @@ class Fields {
 
 /// The last field of a number that holds bytes; empty where there is none. False: no message.
 bool last_bytes(std::string_view message, int field, std::string_view& value) {
-  Fields fields(message);
+  WireFields fields(message);
   while (const std::uint32_t tag = fields.next()) {
     if (!(tag == bytes_field(field) ? fields.bytes(value) : fields.skip())) return false;
   }
@@ -73,7 +73,7 @@ bool read_plugin(std::string_view metadata, std::string_view& plugin) {
 
 bool read_value(std::string_view message, ValueOutline& value) {
   using Value = proto::Summary::Value;
-  Fields fields(message);
+  WireFields fields(message);
   const auto take = [&](std::uint32_t tag) {
     switch (tag) {
       case bytes_field(Value::kTagFieldNumber): return fields.bytes(value.tag);
@@ -100,7 +100,7 @@ bool read_value(std::string_view message, ValueOutline& value) {
 }
 
 bool read_summary(std::string_view message, std::vector<ValueOutline>& values) {
-  Fields fields(message);
+  WireFields fields(message);
   while (const std::uint32_t tag = fields.next()) {
     std::string_view value;
     if (tag != bytes_field(proto::Summary::kValueFieldNumber)) {
@@ -115,7 +115,7 @@ bool read_summary(std::string_view message, std::vector<ValueOutline>& values) {
 }
 
 bool read_session(std::string_view message, bool& starts) {
-  Fields fields(message);
+  WireFields fields(message);
   while (const std::uint32_t tag = fields.next()) {
     std::uint64_t status = 0;
     if (tag != tag_of(proto::SessionLog::kStatusFieldNumber, WireFormatLite::WIRETYPE_VARINT)) {
@@ -136,7 +136,7 @@ bool EventOutline::read(std::string_view message) {
   starts = false;
   values.clear();
   bool any = false;
-  Fields fields(message);
+  WireFields fields(message);
   const auto take = [&](std::uint32_t tag) {
     std::string_view bytes;
     any = true;

@@ -24,10 +24,10 @@ constexpr std::array kOwnKeys = {"schema",     "gradients", "sharded",
                                  "loss_dtype", "rank",      "world_size"};
 
 /// Reads keys of one file, with messages that name it.
-class Fields {
+class ManifestFields {
  public:
   /// Refers to both.
-  Fields(const std::string& where, const json& object) : where_(where), object_(object) {}
+  ManifestFields(const std::string& where, const json& object) : where_(where), object_(object) {}
 
   [[noreturn]] void reject(const std::string& key, const std::string& wanted) const {
     const std::string found =
@@ -83,7 +83,7 @@ json parsed(std::string_view text, const std::string& where) {
   return object;
 }
 
-void require_known_schema(const Fields& fields) {
+void require_known_schema(const ManifestFields& fields) {
   if (!fields.has("schema")) fields.reject("schema", "the version of the log's layout");
   const int schema = fields.integer("schema", 1, 1);
   if (schema <= kSchema) return;
@@ -96,7 +96,7 @@ void require_known_schema(const Fields& fields) {
                  std::to_string(kSchema) + "; read it with the halfscope that wrote it or a newer");
 }
 
-std::vector<Role> sharded_roles(const Fields& fields) {
+std::vector<Role> sharded_roles(const ManifestFields& fields) {
   std::vector<Role> roles;
   if (!fields.has("sharded")) return roles;
   if (!fields.at("sharded").is_array()) fields.reject("sharded", "an array of roles");
@@ -155,7 +155,7 @@ Manifest read_manifest(const OpenPath& file) {
 
 Manifest manifest_of(std::string_view text, const std::string& where) {
   const json object = parsed(text, where);
-  const Fields fields(where, object);
+  const ManifestFields fields(where, object);
   require_known_schema(fields);
   Manifest manifest;
   manifest.schema = fields.integer("schema", 1, 1);

@@ -58,10 +58,6 @@ std::string event_file_name(const std::string& last = {}) {
                  "files are read in the order of their names; rename it");
 }
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 std::string at_least_six_digits(std::int64_t step) {
   const std::string digits = std::to_string(step);
   return std::string(digits.size() < 6 ? 6 - digits.size() : 0, '0') + digits;
@@ -120,7 +116,7 @@ struct RunLogWriter::Files {
         gradients(manifest.gradients),
         events(folder / event_file_name(last_event_file(folder))) {
     proto::Event event;
-    event.set_wall_time(now());
+    event.set_wall_time(wall_time_now());
     event.set_step(restart_at);
     event.mutable_session_log()->set_status(proto::SessionLog::START);
     events.write(event);
@@ -129,7 +125,7 @@ struct RunLogWriter::Files {
   /// Metadata goes with the first value of a tag.
   void add(std::int64_t step, proto::Summary&& summary, Batch& batch) {
     proto::Event event;
-    event.set_wall_time(now());
+    event.set_wall_time(wall_time_now());
     event.set_step(step);
     *event.mutable_summary() = std::move(summary);
     for (proto::Summary::Value& value : *event.mutable_summary()->mutable_value()) {

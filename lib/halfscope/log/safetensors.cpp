@@ -16,7 +16,7 @@
 namespace halfscope::log {
 namespace {
 
-constexpr std::uint64_t kLengthBytes = 8;
+constexpr std::uint64_t kHeaderLengthBytes = 8;
 constexpr std::string_view kDamaged = "the file is damaged, write it again";
 
 /// Widths of the dtypes that are not counted but whose extent can be checked all the same.
@@ -60,16 +60,16 @@ std::string skip_reason(std::string_view dtype) {
 /// The header's text: its length is checked against the file before anything is made of it.
 std::string_view header_text(const MappedFile& file) {
   const std::uint64_t size = file.bytes().size();
-  if (size < kLengthBytes) {
+  if (size < kHeaderLengthBytes) {
     throw BadInput(
         fmt::format("{}: holds {} bytes, expected at least 8 (the length of a safetensors "
                     "header); the file is cut short, copy or write it again",
                     file.name(), size));
   }
   const std::byte* const start = file.bytes().data();
-  file.need(0, kLengthBytes);
+  file.need(0, kHeaderLengthBytes);
   std::uint64_t length = 0;
-  for (std::uint64_t i = kLengthBytes; i-- > 0;) {
+  for (std::uint64_t i = kHeaderLengthBytes; i-- > 0;) {
     length = length << 8 | std::to_integer<std::uint64_t>(start[i]);
   }
   if (length > kMaxSafetensorsHeader) {
@@ -78,14 +78,15 @@ std::string_view header_text(const MappedFile& file) {
                     "or not a safetensors file, write it again",
                     file.name(), length, kMaxSafetensorsHeader));
   }
-  if (length > size - kLengthBytes) {
+  if (length > size - kHeaderLengthBytes) {
     throw BadInput(
         fmt::format("{}: names a header of {} bytes, but holds {} after the length; the "
                     "file is cut short, copy or write it again",
-                    file.name(), length, size - kLengthBytes));
+                    file.name(), length, size - kHeaderLengthBytes));
   }
-  file.need(0, kLengthBytes + length);
-  return {reinterpret_cast<const char*>(start) + kLengthBytes, static_cast<std::size_t>(length)};
+  file.need(0, kHeaderLengthBytes + length);
+  return {reinterpret_cast<const char*>(start) + kHeaderLengthBytes,
+          static_cast<std::size_t>(length)};
 }
 
 /// A tensor's bytes are what its shape and dtype take. An unknown dtype is taken at its word.
@@ -154,9 +155,9 @@ Safetensors::Safetensors(const OpenPath& path) : file_(std::make_unique<MappedFi
   if (!std::ranges::is_sorted(header.entries, {}, where)) {  // mostly it is
     std::ranges::sort(header.entries, {}, where);
   }
-  data_ = file_->bytes().subspan(kLengthBytes + text.size());
+  data_ = file_->bytes().subspan(kHeaderLengthBytes + text.size());
   check_layout(header.entries, data_.size(), file_->name());
-  file_->leave(0, kLengthBytes + text.size());
+  file_->leave(0, kHeaderLengthBytes + text.size());
   for (SafetensorsEntry& entry : header.entries) {
     if (const auto dtype = find_dtype(entry.dtype)) {
       add(entry, *dtype);

@@ -13,9 +13,7 @@
 namespace halfscope::sim::backend::cpu {
 namespace {
 
-constexpr std::int64_t kRows = 256;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+constexpr std::int64_t kNormRows = 256;
 
 /// A tensor as rows of channels.
 struct Rows {
@@ -28,11 +26,11 @@ struct Rows {
   }
   std::int64_t channels, count;
 
-  std::int64_t blocks() const { return (count + kRows - 1) / kRows; }
+  std::int64_t blocks() const { return (count + kNormRows - 1) / kNormRows; }
   /// Of a block's first row, as an offset; and of the first one after it.
-  std::int64_t begin(std::int64_t block) const { return block * kRows * channels; }
+  std::int64_t begin(std::int64_t block) const { return block * kNormRows * channels; }
   std::int64_t end(std::int64_t block) const {
-    return std::min(count, (block + 1) * kRows) * channels;
+    return std::min(count, (block + 1) * kNormRows) * channels;
   }
 };
 

@@ -9,7 +9,7 @@
 namespace halfscope::sim::backend::cpu {
 namespace {
 
-constexpr std::int64_t kRows = 64, kColumns = 128;  // of a part of a product
+constexpr std::int64_t kTileRows = 64, kTileColumns = 128;  // of a part of a product
 
 }  // namespace
 
@@ -23,7 +23,7 @@ void CpuBackend::dense_forward(const Tensor& x, const Tensor& w, const Tensor& b
     std::fill_n(out, y.size(), 0.0f);
     accumulate(sums, {e.n, e.k, e.c}, {in, e.c, 1}, {turned.data(), e.k}, {out, e.k});
   }
-  parallel_tiles(e.n, e.k, kRows, kColumns, [&](const Tile& t) {
+  parallel_tiles(e.n, e.k, kTileRows, kTileColumns, [&](const Tile& t) {
     const MatrixAt<float> c = {out + t.row * e.k + t.column, e.k};
     if (sums.plain()) {
       product_kernels().right_transposed({t.rows, t.columns, e.c}, {in + t.row * e.c, e.c},
@@ -42,7 +42,7 @@ void CpuBackend::dense_data_gradient(const Tensor& dy, const Tensor& w, Tensor& 
     std::fill_n(out, dx.size(), 0.0f);
     accumulate(sums, {e.n, e.c, e.k}, {in, e.k, 1}, {weights, e.c}, {out, e.c});
   }
-  parallel_tiles(e.n, e.c, kRows, kColumns, [&](const Tile& t) {
+  parallel_tiles(e.n, e.c, kTileRows, kTileColumns, [&](const Tile& t) {
     const MatrixAt<float> c = {out + t.row * e.c + t.column, e.c};
     if (sums.plain()) {
       product_kernels().plain({t.rows, t.columns, e.k}, {in + t.row * e.k, e.k},
@@ -59,7 +59,7 @@ void CpuBackend::dense_weight_gradient(const Tensor& x, const Tensor& dy, Tensor
   if (const Sums sums = sums_of(x, dy, dw); !sums.plain()) {
     accumulate(sums, {e.k, e.c, e.n}, {gradients, 1, e.k}, {in, e.c}, {sum.data(), e.c});
   } else {
-    parallel_tiles(e.k, e.c, kRows, kColumns, [&](const Tile& t) {
+    parallel_tiles(e.k, e.c, kTileRows, kTileColumns, [&](const Tile& t) {
       product_kernels().add_left_transposed({t.rows, t.columns, e.n}, {gradients + t.row, e.k},
                                             {in + t.column, e.c},
                                             {sum.data() + t.row * e.c + t.column, e.c});

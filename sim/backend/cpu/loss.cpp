@@ -11,9 +11,7 @@
 namespace halfscope::sim::backend::cpu {
 namespace {
 
-constexpr std::int64_t kRows = 64;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+constexpr std::int64_t kLossRows = 64;
 
 /// -log(softmax(z)[label]), and its gradient times factor.
 float cross_entropy_row(const float* z, std::int64_t classes, std::int64_t label, float factor,
@@ -70,7 +68,7 @@ double CpuBackend::softmax_cross_entropy(const Tensor& logits, std::span<const s
   float* out = data(dlogits);
   const auto by = static_cast<float>(factor);
   std::vector<float> losses(labels.size());
-  parallel_parts(std::ssize(labels), kRows, [&](std::int64_t first, std::int64_t count) {
+  parallel_parts(std::ssize(labels), kLossRows, [&](std::int64_t first, std::int64_t count) {
     for (std::int64_t m = first; m < first + count; ++m) {
       const std::int64_t label = labels[at(m)];
       if (label < 0) {

@@ -10,7 +10,7 @@
 namespace halfscope::sim::backend::cpu {
 namespace {
 
-constexpr std::int64_t kRows = 4;
+constexpr std::int64_t kLstmRows = 4;
 
 /// One row's activated gates, and the hyperbolic tangents of its cells.
 class Row {
@@ -42,7 +42,7 @@ void CpuBackend::lstm_forward(const Tensor& gates, const Tensor& c_before, Tenso
   const std::int64_t width = require_lstm(gates, h);
   const float *in = data(gates), *before = data(c_before);
   float *cell = data(c), *out = data(h);
-  parallel_parts(h.size() / width, kRows, [&](std::int64_t first, std::int64_t count) {
+  parallel_parts(h.size() / width, kLstmRows, [&](std::int64_t first, std::int64_t count) {
     Row row(width);
     for (std::int64_t n = first; n < first + count; ++n) {
       const float* c_row = before + n * width;
@@ -64,7 +64,7 @@ void CpuBackend::lstm_backward(const Tensor& gates, const Tensor& c_before, cons
   const std::int64_t width = require_lstm(gates, dh);
   const float *in = data(gates), *before = data(c_before), *cell = data(c), *up = data(dh);
   float *carried = data(dc), *out = data(dgates);
-  parallel_parts(dh.size() / width, kRows, [&](std::int64_t first, std::int64_t count) {
+  parallel_parts(dh.size() / width, kLstmRows, [&](std::int64_t first, std::int64_t count) {
     Row row(width);
     for (std::int64_t n = first; n < first + count; ++n) {
       row.activate(in + 4 * n * width);

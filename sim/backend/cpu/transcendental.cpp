@@ -12,7 +12,7 @@ namespace halfscope::sim::backend::cpu {
 namespace {
 
 constexpr std::int64_t kLanes = 16;
-using Block = Eigen::Array<float, kLanes, 1>;
+using Lanes = Eigen::Array<float, kLanes, 1>;
 
 /// out = vector(in) where least < in < most, scalar(in) elsewhere.
 template <class Vector, class Scalar>
@@ -20,9 +20,9 @@ void each_block(const float* in, float* out, std::int64_t count, float least, fl
                 Vector vector, Scalar scalar) {
   for (std::int64_t i = 0; i < count; i += kLanes) {
     const std::int64_t lanes = std::min(kLanes, count - i);
-    Block x = Block::Zero();
+    Lanes x = Lanes::Zero();
     std::copy_n(in + i, lanes, x.data());
-    Block y = vector(x);
+    Lanes y = vector(x);
     if (!((x > least) && (x < most)).all()) {
       for (std::int64_t j = 0; j < lanes; ++j) {
         if (!(x[j] > least && x[j] < most)) y[j] = scalar(x[j]);
@@ -39,20 +39,20 @@ constexpr float kTanhRange = 7;  // closer to 1 than that it is clamped
 
 void exponentials(const float* in, float* out, std::int64_t count) {
   each_block(
-      in, out, count, -kExpRange, kExpRange, [](const Block& x) -> Block { return x.exp(); },
+      in, out, count, -kExpRange, kExpRange, [](const Lanes& x) -> Lanes { return x.exp(); },
       [](float x) { return std::exp(x); });
 }
 
 void hyperbolic_tangents(const float* in, float* out, std::int64_t count) {
   each_block(
-      in, out, count, -kTanhRange, kTanhRange, [](const Block& x) -> Block { return x.tanh(); },
+      in, out, count, -kTanhRange, kTanhRange, [](const Lanes& x) -> Lanes { return x.tanh(); },
       [](float x) { return std::tanh(x); });
 }
 
 void logistic_functions(const float* in, float* out, std::int64_t count) {
   each_block(
       in, out, count, -kExpRange, kExpRange,
-      [](const Block& x) -> Block { return 1.0F / (1.0F + (-x).exp()); },
+      [](const Lanes& x) -> Lanes { return 1.0F / (1.0F + (-x).exp()); },
       [](float x) { return 1.0F / (1.0F + std::exp(-x)); });
 }
 

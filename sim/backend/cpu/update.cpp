@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kBlock = 1024;
 
 /// Part of a parameter: at most kBlock elements.
-struct Block {
+struct UpdateBlock {
   std::int64_t count;
   const float* gradient;
   float *weight, *first, *second;  // the optimizer's state, null where it has none
@@ -46,7 +46,7 @@ class Arithmetic {
 
 /// torch.optim.Adam's single-tensor order: exp_avg = exp_avg * beta1 + (1 - beta1) * grad, then
 /// exp_avg_sq with ((1 - beta2) * grad) * grad, then what is subtracted, into `step`.
-void adam(const UpdateConstants& c, const Arithmetic& into, const Block& b, const float* g,
+void adam(const UpdateConstants& c, const Arithmetic& into, const UpdateBlock& b, const float* g,
           float* step) {
   float *m = b.first, *v = b.second;
   Values t;
@@ -65,7 +65,7 @@ void adam(const UpdateConstants& c, const Arithmetic& into, const Block& b, cons
 }
 
 /// Updates the state; what is to be subtracted from the weight goes into `step`.
-void step_of(const UpdateConstants& c, const Arithmetic& into, const Block& b, float* step) {
+void step_of(const UpdateConstants& c, const Arithmetic& into, const UpdateBlock& b, float* step) {
   Values g, t;
   float* decayed = t.data();
   into(g.data(), [&](std::int64_t i) { return b.gradient[i] * c.unscale; });
@@ -99,8 +99,9 @@ void CpuBackend::update(const UpdateRule& rule, const Tensor& gradient, double u
         *first_state = state.empty() ? nullptr : data(state[0]),
         *second_state = state.size() < 2 ? nullptr : data(state[1]);
   parallel_parts(weight.size(), kBlock, [&](std::int64_t first, std::int64_t count) {
-    const Block block{count, g + first, w + first, first_state ? first_state + first : nullptr,
-                      second_state ? second_state + first : nullptr};
+    const UpdateBlock block{count, g + first, w + first,
+                            first_state ? first_state + first : nullptr,
+                            second_state ? second_state + first : nullptr};
     const Arithmetic into(weight.dtype, count);
     Values step;
     step_of(constants, into, block, step.data());

@@ -17,6 +17,9 @@
 
 namespace halfscope::sim::backend::cudnn {
 
+/// The factors alpha and beta of cuDNN's calls. They are binary32 for narrow tensors, too.
+inline constexpr float kOne = 1, kZero = 0;
+
 class CudnnBackend final : public Backend {
  public:
   CudnnBackend(const CudaLibraries& libraries, Accumulation accumulation);

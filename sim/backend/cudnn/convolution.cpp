@@ -5,11 +5,7 @@
 #include "sim/backend/cudnn/backend.hpp"
 
 namespace halfscope::sim::backend::cudnn {
-namespace {
-
-constexpr float kOne = 1, kZero = 0;  // of narrow tensors, too, these are binary32
-
-}  // namespace
+namespace {}  // namespace
 
 ConvolutionPlan& CudnnBackend::plan_of(const Convolution& conv, const Tensor& x, const Tensor& w,
                                        const Tensor& y) {

@@ -10,7 +10,6 @@
 namespace halfscope::sim::backend::cudnn {
 namespace {
 
-constexpr float kOne = 1, kZero = 0;
 constexpr cudnnBatchNormMode_t kMode = CUDNN_BATCHNORM_SPATIAL;
 
 /// Of gamma, beta and statistics: binary32, one a channel.

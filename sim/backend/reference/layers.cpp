@@ -15,8 +15,6 @@ namespace {
 
 using Index = std::int64_t;
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 /// Calls what(output index, input index) for every element of every window, windows and their
 /// elements in row order.
 template <class What>

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/backend/check_shapes.hpp"
 #include "sim/backend/reference/backend.hpp"
 #include "sim/backend/reference/sums.hpp"
 
@@ -13,8 +14,6 @@ namespace halfscope::sim::backend::reference {
 namespace {
 
 using Index = std::int64_t;
-
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 /// Of a convolution: images, height, width and channels in; height, width and channels out.
 struct Sizes {
