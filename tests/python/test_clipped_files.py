@@ -7,6 +7,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
@@ -38,7 +39,14 @@ def clip(gradients, kind):
 
 
 def write(folder, steps, how):
+    if how == "run":  # a run log of samples alone
+        (folder / "tensors").mkdir()
+        (folder / "run.json").write_text(json.dumps({"schema": 1, "gradients": "unscaled"}))
     for step, gradients in enumerate(steps):
+        if how == "run":
+            save_file({f"weight_grad/{name}": g for name, g in gradients.items()},
+                      folder / "tensors" / f"step-{step:06d}.safetensors")
+            continue
         if how == "npz":
             np.savez(folder / f"grads_step{step}.npz", **gradients)
             continue
@@ -51,7 +59,7 @@ def write(folder, steps, how):
                     np.save(folder / f"grad_{name}_step{step}.npy", values)
 
 
-@pytest.mark.parametrize("how", ["npz", "npy", "shards"])
+@pytest.mark.parametrize("how", ["npz", "npy", "shards", "run"])
 @pytest.mark.parametrize("kind", ["norm", "value", "none"])
 def test_clipped_before_they_were_dumped(tmp_path, kind, how):
     steps = backward()

@@ -144,6 +144,28 @@ TEST_CASE("a saturating cast may clamp as many values as it may flush", "[table]
   CHECK_FALSE(fit_in(fitted(write_one(folder, values)), "e5m2", true).fits_at_1);
 }
 
+TEST_CASE("whole tensors decide at scale 1 as they do at the best one", "[oracle]") {
+  const TempFolder folder;
+  std::mt19937 random(5);
+  int otherwise = 0;  // than the histogram's estimate
+  for (unsigned i = 0; i < 60; ++i) {
+    // Nearly all values are one, so that the estimate is far off; the first: 19.10 dB in E5M2.
+    const float one =
+        i == 0 ? 0.56245f : std::ldexp(4096.0f + static_cast<float>(random() % 4096), -13);
+    Values values(1000, one);
+    values[0] = std::ldexp(1.0f, static_cast<int>(i % 4));
+    const underflow::TensorFindings t = fitted(write_one(folder, values));
+    for (const std::string_view format : {"e4m3", "e5m2"}) {
+      const bool enough = judge(widen(values), format, 0).db() >= formats::kEnoughDb;
+      CHECK(fit_in(t, format).fits_at_1 == enough);
+      CHECK(fit_in(t, format, true).fits_at_1);  // few are clamped or flushed
+      otherwise += enough ? 0 : 1;
+    }
+    if (i == 0) CHECK_FALSE(fit_in(t, "e5m2").fits_at_1);
+  }
+  CHECK(otherwise > 10);
+}
+
 TEST_CASE("the lower limits of bfloat16 and TF32 lie among binary32's subnormals", "[table]") {
   const TempFolder folder;
   const underflow::TensorFindings t = fitted(write_one<float>(
