@@ -98,7 +98,10 @@ class FitCollector {
       if (job.format != format) continue;
       const auto noise = noise_of(rounding_, i);
       if (job.log2_scale == fit.best_log2) fit.noise_at_best = noise;
-      if (job.log2_scale == 0) judge_at_1(fit, tensor, job.subnormals, noise, enough_db_);
+      // Without: the whole tensors hold no finite nonzero value, and the estimate stays.
+      if (job.log2_scale == 0 && noise) {
+        judge_at_1(fit, tensor, job.subnormals, noise, enough_db_);
+      }
     }
     judge_at_best(fit, tensor, enough_db_);
   }

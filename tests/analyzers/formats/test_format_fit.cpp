@@ -165,6 +165,21 @@ TEST_CASE("whole tensors decide at scale 1 as they do at the best one", "[oracle
   CHECK(std::min(fitting, others) > 10);
 }
 
+TEST_CASE("whole tensors without a finite value decide nothing at scale 1", "[table]") {
+  const TempFolder folder;
+  {
+    log::RunLogWriter writer(folder / "run", {});
+    writer.write(record_of("weight_grad/w", 0, {1.0f, 0.75f}));
+    writer.write(record_of("weight_grad/w", 1, {0.0f, INFINITY}));
+    const Values values = {0.0f, INFINITY};
+    const auto* data = reinterpret_cast<const std::byte*>(values.data());
+    writer.write_sample(1, {{"weight_grad/w", {2}, {Dtype::f32, data, 2}}});
+  }
+  const underflow::TensorFindings t = fitted(folder / "run");
+  CHECK(t.whole->whole_steps == std::vector<std::int64_t>{1});
+  CHECK(fit_in(t, "e5m2").fits_at_1);
+}
+
 TEST_CASE("the lower limits of bfloat16 and TF32 lie among binary32's subnormals", "[table]") {
   const TempFolder folder;
   const underflow::TensorFindings t = fitted(write_one<float>(
