@@ -127,8 +127,8 @@ Judgement judge_wide_gradient(const LogView& view, const Run& run, const First& 
   return unknown;
 }
 
-/// Infinities at scale 1 or less are not the scale's doing. NaN alone may be an overflow too, unless
-/// it lasts.
+/// Infinities at scale 1 or less are not the scale's doing. NaN alone may be an overflow too,
+/// unless it lasts.
 Judgement judge_unscaled(const First& first, std::int64_t step, double scale, bool lasts) {
   if (first.inf) {
     return {Cause::at_scale_1,
