@@ -59,8 +59,7 @@ std::string limit_text(const Recommendation& r) {
   if (limit.nan_at) {
     return fmt::format(
         "Limited by {} at step {}: {}, so by a magnitude of at least {}. That leaves at most "
-        "{:.1f} "
-        "binades below overflow.",
+        "{:.1f} binades below overflow.",
         code(limit.name), limit.step, nan_limit_text(limit), magnitude_text(limit.max_abs),
         r.headroom_bits);
   }
