@@ -50,20 +50,6 @@ bool hides_its_largest(const TensorFindings& t) {
   return t.counts.inf.high > t.whole->skipped_inf && t.computed_in_fp16();
 }
 
-/// at_1: what the target makes of the values at scale 1.
-FormatFit fit_of(const TensorFindings& tensor, const underflow::Target& target, const Classes& at_1,
-                 double enough_db) {
-  FormatFit fit;
-  fit.format = target.name;
-  fit.best_log2 = best_log2(tensor, target.format);
-  if (fit.best_log2) fit.noise_at_best = estimate_noise(tensor, target, *fit.best_log2);
-  judge_at_best(fit, tensor, enough_db);
-  const bool known = tensor.counts.finite_nonzero.low != 0 && !hides_its_largest(tensor);
-  fit.fits_at_1 =
-      known && at_1.overflow.high == 0 && enough(estimate_noise(tensor, target, 0), enough_db);
-  return fit;
-}
-
 /// Whether binary32 holds the tensor's values: its boundaries are no cuts of the table, so a source
 /// as wide is asked for its extremes.
 bool fits_binary32(const TensorFindings& t) {
@@ -100,6 +86,15 @@ void judge_at_best(FormatFit& fit, const TensorFindings& tensor, double enough_d
                      fit.best_log2 && enough(fit.noise_at_best, enough_db);
 }
 
+void judge_at_1(FormatFit& fit, const TensorFindings& tensor, Subnormals subnormals,
+                const std::optional<underflow::NoiseRatio>& noise, double enough_db) {
+  const Classes at_1 = tensor.classes_at(fit, subnormals, 0);
+  const std::uint64_t n = tensor.counts.finite_nonzero.low;
+  const bool holds_all = at_1.overflow.high == 0 && enough(noise, enough_db);
+  fit.fits_at_1 = n != 0 && !hides_its_largest(tensor) &&
+                  (holds_all || (fit.saturating && clamps_few(at_1, n)));
+}
+
 std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, Subnormals subnormals,
                                         double enough_db) {
   std::vector<FormatFit> all;
@@ -109,15 +104,18 @@ std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, Subnormals
   for (const std::string_view name : kFitFormats) {
     const NamedFormat& row = *find_format(name);
     const underflow::Target target{row.name, row.format, subnormals};
-    const Classes at_1 = tensor.classes_at(target, 0);
-    all.push_back(fit_of(tensor, target, at_1, enough_db));
-    if (!is_narrow(row.format)) continue;
-    FormatFit saturating = all.back();
-    saturating.saturating = true;
-    const std::uint64_t n = tensor.counts.finite_nonzero.low;
-    saturating.fits_at_1 =
-        saturating.fits_at_1 || (!hides_its_largest(tensor) && clamps_few(at_1, n));
-    all.push_back(saturating);
+    FormatFit fit;
+    fit.format = row.name;
+    fit.best_log2 = best_log2(tensor, row.format);
+    if (fit.best_log2) fit.noise_at_best = estimate_noise(tensor, target, *fit.best_log2);
+    judge_at_best(fit, tensor, enough_db);
+    const auto noise_at_1 = estimate_noise(tensor, target, 0);
+    for (const bool saturating : {false, true}) {
+      if (saturating && !is_narrow(row.format)) continue;
+      fit.saturating = saturating;
+      judge_at_1(fit, tensor, subnormals, noise_at_1, enough_db);
+      all.push_back(fit);
+    }
   }
   return all;
 }

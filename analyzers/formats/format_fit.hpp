@@ -63,6 +63,11 @@ std::vector<underflow::FormatFit> fits_from_tables(const underflow::TensorFindin
 void judge_at_best(underflow::FormatFit& fit, const underflow::TensorFindings& tensor,
                    double enough_db);
 
+/// The same at scale 1, by the noise ratio there.
+void judge_at_1(underflow::FormatFit& fit, const underflow::TensorFindings& tensor,
+                Subnormals subnormals, const std::optional<underflow::NoiseRatio>& noise,
+                double enough_db);
+
 /// The narrowest of e4m3 and e5m2 (8 bits), binary16 and bfloat16 (16), tf32, binary32 that serves
 /// the tensor without saturating, at scale 1 or at a scale of its own: fewer bits first, then
 /// without a scale of its own, then more precision. Empty when it has no fits or no finite nonzero

@@ -81,17 +81,27 @@ class FitCollector {
   }
 
  private:
+  /// At its best scale, and at 1 where nothing overflows there.
   void plan(const TensorFindings& tensor, Subnormals subnormals) {
     for (const FormatFit& fit : tensor.whole->fits) {
       if (fit.saturating || !fit.best_log2) continue;
-      jobs_.push_back({find_format(fit.format)->format, *fit.best_log2, subnormals});
+      const Format format = find_format(fit.format)->format;
+      jobs_.push_back({format, *fit.best_log2, subnormals});
+      if (*fit.best_log2 > 0) jobs_.push_back({format, 0, subnormals});
     }
   }
 
   void set_noise(FormatFit& fit, const TensorFindings& tensor) const {
     const Format format = find_format(fit.format)->format;
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
-      if (jobs_[i].format == format) fit.noise_at_best = noise_of(rounding_, i);
+      const RoundingJob& job = jobs_[i];
+      if (job.format != format) continue;
+      const auto noise = noise_of(rounding_, i);
+      if (job.log2_scale == fit.best_log2) fit.noise_at_best = noise;
+      // Without: the whole tensors hold no finite nonzero value, and the estimate stays.
+      if (job.log2_scale == 0 && noise) {
+        judge_at_1(fit, tensor, job.subnormals, noise, enough_db_);
+      }
     }
     judge_at_best(fit, tensor, enough_db_);
   }

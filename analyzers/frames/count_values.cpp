@@ -76,4 +76,16 @@ BinadeTable count_values(const TensorView& view, const Selection& s, double scal
                    [&](const TensorView& part) { return count_binades_scalar(part, cuts); });
 }
 
+void add_moments(Frame& sum, const Frame& part) {
+  if (!sum.moments || !part.moments) return sum.moments.reset();
+  const auto finite = [](const Frame& frame) {
+    return static_cast<double>(frame.table.zero().low + frame.table.finite_nonzero().low);
+  };
+  const double n = finite(sum), more = finite(part);
+  if (more > 0) {
+    sum.moments->mean = (sum.moments->mean * n + part.moments->mean * more) / (n + more);
+  }
+  sum.moments->sum_squares += part.moments->sum_squares;
+}
+
 }  // namespace halfscope::analyzers::frames

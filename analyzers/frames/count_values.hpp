@@ -24,4 +24,8 @@ struct Beside {
 BinadeTable count_values(const TensorView& view, const Selection& selection, double scale,
                          const Read& read, const Beside& beside = {});
 
+/// Adds the moments of another part of a tensor; before the tables are merged. None where either
+/// has none.
+void add_moments(Frame& sum, const Frame& part);
+
 }  // namespace halfscope::analyzers::frames

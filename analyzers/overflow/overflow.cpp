@@ -72,12 +72,24 @@ void add_steps(const underflow::LogFindings& log, OverflowFindings& to) {
   }
 }
 
+/// Steps of the run whose first NaN or infinity is a wide gradient's, made by the model.
+void add_explained(const LogView& view, const Run& run, const OverflowEvent& event,
+                   LogSteps& steps) {
+  if (event.what_if || event.cause != Cause::nan_in_model) return;
+  for (const auto& [step, mark] : run.steps) {
+    const bool wide = mark.tensor && !underflow::computed_narrow(view.tensor(*mark.tensor));
+    if (wide && is_gradient(mark.role)) steps.emplace(view.log.name, step);
+  }
+}
+
 /// Steps whose forward pass holds infinities or NaN.
 void add_broken_forward(const underflow::LogFindings& log, LogSteps& steps) {
   for (const underflow::TensorFindings& t : log.tensors) {
-    if (!is_forward(t.role)) continue;
     for (const underflow::StepFindings& step : t.per_step) {
-      if (underflow::nonfinite(step)) steps.emplace(log.name, step.step);
+      const underflow::Counts& counts = step.counts;
+      if (underflow::breaks_forward(t.role, step.scale, counts.nan, counts.inf)) {
+        steps.emplace(log.name, step.step);
+      }
     }
   }
   for (const log::StepScalars& scalars : log.scalars) {
@@ -98,11 +110,18 @@ std::string_view name_of(Cause cause) {
 }
 
 bool OverflowFindings::bounds(const std::string& log, log::Role role, std::int64_t step,
-                              bool in_fp16) const {
+                              bool in_fp16, bool nan) const {
   const bool rounded = in_fp16 || maybe_rounded.contains({log, step});
   const bool curable =
       !not_scale_related.contains({log, step}) && !broken_forward.contains({log, step});
-  return role != log::Role::loss && rounded && curable;
+  const bool explained = nan && nan_explained.contains({log, step});
+  return role != log::Role::loss && rounded && curable && !explained;
+}
+
+bool OverflowFindings::nan_bounds(const underflow::TensorFindings& tensor,
+                                  const underflow::StepFindings& step) const {
+  return is_gradient(tensor.role) && step.counts.nan.low != 0 &&
+         bounds(*tensor.log, tensor.role, step.step, tensor.computed_in_fp16(), true);
 }
 
 bool OverflowFindings::bounds(const underflow::TensorFindings& tensor,
@@ -110,7 +129,9 @@ bool OverflowFindings::bounds(const underflow::TensorFindings& tensor,
   if (!tensor.loss_scaled) return tensor.computed_in_fp16();
   const bool in_fp16 =
       tensor.computed_in_fp16() || (!tensor.source_dtype && !tensor.computed_dtype);
-  if (tensor.role != log::Role::loss) return bounds(*tensor.log, tensor.role, step.step, in_fp16);
+  if (tensor.role != log::Role::loss) {
+    return bounds(*tensor.log, tensor.role, step.step, in_fp16, false);
+  }
   const bool multiplied = !underflow::before_scaling(tensor, step);
   return multiplied && in_fp16 && !not_scale_related.contains({*tensor.log, step.step});
 }
@@ -129,7 +150,10 @@ OverflowFindings find_overflow(const Analysis& analysis) {
     const LogView view(analysis, log);
     const std::size_t begin = findings.events.size();
     for (const Kind kind : {Kind::recorded, Kind::what_if_forward, Kind::what_if_gradient}) {
-      for (const Run& run : find_runs(view, kind)) findings.events.push_back(event_of(view, run));
+      for (const Run& run : find_runs(view, kind)) {
+        findings.events.push_back(event_of(view, run));
+        add_explained(view, run, findings.events.back(), findings.nan_explained);
+      }
     }
     std::stable_sort(
         findings.events.begin() + static_cast<std::ptrdiff_t>(begin), findings.events.end(),

@@ -100,6 +100,9 @@ struct OverflowFindings {
   /// Steps whose forward pass holds infinities or NaN: what their gradients hold is no scale's
   /// doing, and bounds none.
   underflow::LogSteps broken_forward;
+  /// Steps whose first NaN is of a gradient that was not computed in FP16, and of the model: they
+  /// explain all later NaN of the step.
+  underflow::LogSteps nan_explained;
   /// Those of events that FP16 may have made although the gradients that hold them are recorded as
   /// wide: they bound a scale.
   underflow::LogSteps maybe_rounded;
@@ -110,8 +113,14 @@ struct OverflowFindings {
   /// multiplies it. Where the log does not say what gradients were computed in, FP16 may have made
   /// it.
   bool bounds(const underflow::TensorFindings& tensor, const underflow::StepFindings& step) const;
-  /// The same of a step's gradients, of which the scalars tell the largest alone.
-  bool bounds(const std::string& log, log::Role role, std::int64_t step, bool in_fp16) const;
+  /// The same of a step's gradients, of which the scalars tell the largest alone: an infinity, or
+  /// NaN. An overflow may leave NaN alone, for example of infinity less infinity, so NaN that
+  /// nothing else explains bounds as an infinity does.
+  bool bounds(const std::string& log, log::Role role, std::int64_t step, bool in_fp16,
+              bool nan) const;
+  /// The same of the NaN in a gradient's tensor. Not where the log does not say what computed it.
+  bool nan_bounds(const underflow::TensorFindings& tensor,
+                  const underflow::StepFindings& step) const;
 
   /// Of the events that no loss scale cures the first one that lasts to its log's last recorded
   /// step; null where there is none, or where it is that step alone.

@@ -61,9 +61,9 @@ std::optional<Judgement> judge_far(const LogView& view, const First& first, cons
   if (!cured_by_none(span, near)) {
     return Judgement{
         Cause::undetermined,
-        evidence +
-            ". A rare large gradient and an infinity that no scale caused look the same; record "
-            "the step's gradients in FP32 or at a much lower scale to tell them apart"};
+        fmt::format("{}. A rare large gradient and {} that no scale caused look the same; record "
+                    "the step's gradients in FP32 or at a much lower scale to tell them apart",
+                    evidence, first.inf ? "an infinity" : "NaN")};
   }
   Judgement judgement{Cause::nan_in_model,
                       evidence +
@@ -127,15 +127,16 @@ Judgement judge_wide_gradient(const LogView& view, const Run& run, const First& 
   return unknown;
 }
 
-/// Infinities at scale 1 or less are not the scale's doing.
-Judgement judge_unscaled(const First& first, std::int64_t step, double scale) {
+/// Infinities at scale 1 or less are not the scale's doing. NaN alone may be an overflow too,
+/// unless it lasts.
+Judgement judge_unscaled(const First& first, std::int64_t step, double scale, bool lasts) {
   if (first.inf) {
     return {Cause::at_scale_1,
             fmt::format("gradients overflow at step {} even at loss scale {}: they reach {:.4g} "
                         "themselves. Keep this tensor in FP32 or BF16",
                         step, scale, underflow::infinite_magnitude(scale).unscaled())};
   }
-  return {Cause::nan_in_model,
+  return {lasts ? Cause::nan_in_model : Cause::undetermined,
           fmt::format("gradients are NaN at step {} even at loss scale {}, and none of them is "
                       "infinite",
                       step, scale)};
@@ -186,10 +187,11 @@ Judgement judge_gradient(const LogView& view, const Run& run, const First& first
                         first.at, first.held)};
   }
   const Neighbours near = neighbours(view, run);
-  if (first.inf || span->least > 1) {
+  const bool lasts = run.steps.size() > 1 && run.last_step() == view.last_step;
+  if (first.inf || span->least > 1 || !lasts) {
     if (auto far = judge_far(view, first, *span, near)) return *far;
   }
-  if (span->least <= 1) return judge_unscaled(first, span->least_at, span->least);
+  if (span->least <= 1) return judge_unscaled(first, span->least_at, span->least, lasts);
   if (!forward_known(view, first.at)) {
     return {Cause::undetermined,
             fmt::format("the gradients of step {} hold {} at loss scale {}, but neither its "

@@ -50,14 +50,17 @@ void LogPeaks::of_tensor(const TensorFindings& tensor, const PeakVisitor& visit)
       visit.peak(in_fp16(*peak, tensor.role, scalars_));
     }
     if (!underflow::nonfinite(step)) continue;
-    const bool bounds = step.counts.inf.low != 0 && basis_.overflow.bounds(tensor, step);
+    const bool infinite = step.counts.inf.low != 0 && basis_.overflow.bounds(tensor, step);
+    const bool bounds = infinite || basis_.overflow.nan_bounds(tensor, step);
     const auto least = bounds ? underflow::infinite_magnitude(tensor, step, scalars_)
                               : std::optional<StepMagnitude>();
-    if (least) {
-      visit.peak({*least, {*tensor.log, tensor.name, step.step, least->unscaled(), true}});
-    } else {
+    if (!least) {
       visit.nonfinite(step.step, !bounds);
+      continue;
     }
+    Peak peak{*least, {*tensor.log, tensor.name, step.step, least->unscaled(), true}};
+    if (!infinite) peak.limit.nan_at = least->scale;
+    visit.peak(peak);
   }
 }
 
@@ -72,8 +75,8 @@ void LogPeaks::of_scalars(const PeakVisitor& visit) const {
       if (step.max_abs > 0) visit.peak(peak);
       continue;
     }
-    const bool in_fp16 = in_fp16_.contains(step.role);
-    const bool bounds = basis_.overflow.bounds(log_.name, step.role, step.step, in_fp16);
+    const bool in_fp16 = in_fp16_.contains(step.role), nan = std::isnan(step.max_abs);
+    const bool bounds = basis_.overflow.bounds(log_.name, step.role, step.step, in_fp16, nan);
     const auto scale = bounds ? scalars_.loss_scale(step.step) : std::optional<double>();
     if (!scale) {
       visit.nonfinite(step.step, !bounds);
@@ -82,6 +85,7 @@ void LogPeaks::of_scalars(const PeakVisitor& visit) const {
     peak.magnitude = underflow::infinite_magnitude(*scale);
     peak.limit.max_abs = peak.magnitude.unscaled();
     peak.limit.censored = true;
+    if (nan) peak.limit.nan_at = *scale;
     visit.peak(peak);
   }
 }

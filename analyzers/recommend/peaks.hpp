@@ -22,8 +22,9 @@ struct Peak {
 
 struct PeakVisitor {
   std::function<void(const Peak&)> peak;
-  /// Infinities or NaN of a step that tell no magnitude: no rounding to binary16 made them, or
-  /// (scale_known false) the loss scale that they were computed at is unknown.
+  /// Infinities or NaN of a step that tell no magnitude: no rounding to binary16 made them (of NaN:
+  /// something else may explain it), or (scale_known false) the loss scale that they were computed
+  /// at is unknown.
   std::function<void(std::int64_t step, bool scale_known)> nonfinite;
 };
 
@@ -34,8 +35,7 @@ class LogPeaks {
 
   /// Of one of its tensors that a loss scale acts on, by step.
   void of_tensor(const underflow::TensorFindings& tensor, const PeakVisitor& visit) const;
-  /// Of the scalars of every step, also of those without tables. NaN of a step whose forward pass
-  /// is sound is an infinity that the backward pass went on with.
+  /// Of the scalars of every step, also of those without tables.
   void of_scalars(const PeakVisitor& visit) const;
 
   const underflow::LogFindings& log() const { return log_; }

@@ -66,15 +66,17 @@ void find_overflow_without_cure(const Analysis& analysis, Recommendation& r) {
   }
 }
 
-/// Keeps the peak that leaves the least room. Among equals the first, so that a tensor's name goes
-/// before a role's.
+/// Keeps the peak that leaves the least room. Among equals the one that says more, else the first.
 void limit_by(const Peak& peak, Format format, const RecommendOptions& options, Recommendation& r) {
   const int k = highest_log2(peak, format, options.headroom_bits);
   r.highest_log2 = std::min(r.highest_log2.value_or(k), k);
   r.overflow_not_identifiable |= peak.limit.censored;
-  // A tensor says more than its role does.
+  // An infinity says more than NaN, a tensor more than its role does.
+  const auto missing = [](const Limit& limit) {
+    return std::pair(limit.nan_at.has_value(), limit.from_scalars);
+  };
   const bool says_more = r.limited_by && peak.limit.max_abs == r.limited_by->max_abs &&
-                         r.limited_by->from_scalars && !peak.limit.from_scalars;
+                         missing(peak.limit) < missing(*r.limited_by);
   if (!r.limited_by || says_more || peak.limit.max_abs > r.limited_by->max_abs) {
     r.limited_by = peak.limit;
   }
@@ -169,7 +171,9 @@ void choose_none(const Tensors& tensors, const Target& target, const RecommendOp
     return t->underflow_identifiable || t->counts.total == 0;
   });
   const bool wide = wide_range(target.format);
-  r.none_needed = kept && (known || wide) && *r.highest_log2 >= 0;
+  // Below a scale that may have made NaN, how large gradients are is not known.
+  const bool held = wide || !r.limited_by->nan_at;
+  r.none_needed = kept && (known || wide) && held && *r.highest_log2 >= 0;
   if (r.none_needed && wide) r.static_log2 = 0;
 }
 

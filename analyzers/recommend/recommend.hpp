@@ -33,6 +33,8 @@ struct Limit {
   std::optional<std::int64_t> first_step = {};
   bool bounded = false;   ///< `max_abs` is the most that it can be, as of a bucket
   bool numbered = false;  ///< the log tells no steps: `step` is the number of an entry
+  /// Censored: NaN computed at this loss scale, that nothing else explains, counts as an infinity.
+  std::optional<double> nan_at = {};
 };
 
 /// Whether the format has binary32's exponent range, so that gradients need no loss scale.
@@ -81,7 +83,8 @@ struct Recommendation {
   std::optional<int> lowest_at_least_log2;  ///< no scale below this one serves
   /// The scale that serves if values which the log does not tell from zero are zeros.
   std::optional<int> lowest_if_zeros_log2;
-  bool overflow_not_identifiable = false;  ///< infinities of FP16 hide how large gradients were
+  /// Infinities of FP16, or NaN that count as such, hide how large gradients were.
+  bool overflow_not_identifiable = false;
   /// Weight gradients were clipped before they were recorded: `highest` is an upper bound.
   bool clipped = false;
   /// Steps with gradients that are not in the log: where there are any, `highest` is an upper

@@ -12,8 +12,8 @@
 namespace halfscope::analyzers::recommend {
 
 /// Steps of one log, ascending, over the roles a loss scale acts on. Left out are steps whose
-/// infinities or NaN tell no magnitude: no rounding to binary16 made them, smaller scales did not
-/// cure them, or the scale that they were computed at is unknown.
+/// infinities or NaN tell no magnitude: no rounding to binary16 is known to have made them, smaller
+/// scales did not cure them, or the scale that they were computed at is unknown.
 struct LogMaxima {
   std::string log;
   std::vector<StepMaximum> steps;

@@ -72,13 +72,18 @@ class Parameters {
   std::map<std::string, Shape, std::less<>> shapes_;
 };
 
-/// The gradient of a bias is the sum of the output's gradients of each channel.
+/// The gradient of a bias is the sum of the output's gradients of each channel. type: the module's
+/// class; empty where the log does not say it.
 std::optional<Layout> bias_layout(const Shape& gradient, const std::string& module,
-                                  const Parameters& parameters) {
+                                  std::string_view type, const Parameters& parameters) {
   const Shape* const bias = parameters.find(module, "bias");
   const Shape* const weight = parameters.find(module, "weight");
   if (bias == nullptr || bias->size() != 1 || gradient.size() < 2) return std::nullopt;
-  if (weight != nullptr && weight->size() > 2) return by_channels(gradient, bias->front());
+  // Without the weight the class tells a convolution, else the dimensions do.
+  const bool convolves = weight != nullptr
+                             ? weight->size() > 2
+                             : has(type, "Conv") || (gradient.size() > 3 && !has(type, "Linear"));
+  if (convolves) return by_channels(gradient, bias->front());
   if (gradient.back() != bias->front()) return std::nullopt;
   return by_axis(gradient, gradient.size() - 1);
 }
@@ -194,7 +199,7 @@ ElementTerms::ElementTerms(const LogFindings& log, bool gradient_norms) {
     if (gradient_norms && t.role == Role::weight_grad)
       plan(t, Sum::gradient_norm, by_rows(t.shape, t.shape.size()));
     if (t.role == Role::activation_grad && !has(type, "Norm")) {
-      plan(t, Sum::bias_gradient, bias_layout(t.shape, module, parameters));
+      plan(t, Sum::bias_gradient, bias_layout(t.shape, module, type, parameters));
     }
   }
   for (const std::string& module : modules.with_class()) {

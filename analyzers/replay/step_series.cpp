@@ -139,8 +139,9 @@ Tensor& SeriesBuilder::Found::tensor_of(const Frame& frame) {
 void SeriesBuilder::add(const Frame& frame) {
   Found& all = *found_;
   all.any_magnitude = true;
-  const bool nonfinite = frame.table.inf().low + frame.table.nan().low != 0;
-  if (is_forward(frame.role) && nonfinite) all.broken_forward.insert(frame.step);
+  if (underflow::breaks_forward(frame.role, frame.scale, frame.table.nan(), frame.table.inf())) {
+    all.broken_forward.insert(frame.step);
+  }
   const bool gradient = is_gradient(frame.role);
   const bool parameter = frame.role == Role::weight || frame.role == Role::activation;
   if (!frame.loss_scaled && !gradient && !parameter) return;

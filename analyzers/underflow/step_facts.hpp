@@ -117,6 +117,14 @@ inline bool before_scaling(const TensorFindings& tensor, const StepFindings& ste
   return tensor.role == log::Role::loss && step.scale == 1.0;
 }
 
+/// Whether NaN or infinities of a step's tensor, recorded at `scale`, say that the forward pass is
+/// broken: of a weight, an activation, or a loss. An infinite loss that a scale multiplied may be
+/// the scale's doing.
+inline bool breaks_forward(log::Role role, double scale, const Interval& nan, const Interval& inf) {
+  const bool loss = role == log::Role::loss;
+  return (is_forward(role) || loss) && (nan.low != 0 || (inf.low != 0 && !(loss && scale != 1.0)));
+}
+
 inline bool nonfinite(const StepFindings& step) {
   return step.counts.nan.low != 0 || step.counts.inf.low != 0;
 }

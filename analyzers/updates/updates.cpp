@@ -45,11 +45,13 @@ void add_table(UpdateFindings& found, UpdateSource source, std::int64_t step, Up
     table.counts.pairs -= table.counts.zero;
     table.counts.zero = 0;
   }
-  // Ranks of one step follow each other.
-  if (found.per_step.empty() || found.per_step.back().first != step) {
-    found.per_step.emplace_back(step, UpdateCounts());
+  // A record has the steps of one rank after those of another.
+  auto at =
+      std::ranges::lower_bound(found.per_step, step, {}, [](const auto& of) { return of.first; });
+  if (at == found.per_step.end() || at->first != step) {
+    at = found.per_step.emplace(at, step, UpdateCounts());
   }
-  found.per_step.back().second += table.counts;
+  at->second += table.counts;
   found.table += table;
 }
 

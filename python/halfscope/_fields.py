@@ -802,6 +802,7 @@ class LimitedBy(Record):
     skipped_at: float | None
     first_step: int | None
     numbered: bool | None
+    nan_at: float | None
     max_abs: float | None
     censored: bool | None
     bounded: bool | None

@@ -56,6 +56,13 @@ std::string limit_text(const Recommendation& r) {
         "overflow.",
         magnitude_text(limit.max_abs), skipped_limit_text(limit), r.headroom_bits);
   }
+  if (limit.nan_at) {
+    return fmt::format(
+        "Limited by {} at step {}: {}, so by a magnitude of at least {}. That leaves at most "
+        "{:.1f} binades below overflow.",
+        code(limit.name), limit.step, nan_limit_text(limit), magnitude_text(limit.max_abs),
+        r.headroom_bits);
+  }
   const std::string name =
       limit.from_scalars ? fmt::format("some tensor of role {} (known by the step's scalars alone)",
                                        code(limit.name))

@@ -120,8 +120,13 @@ std::string unheld_text(const Recommendation& advice) {
       advice.dynamic.empty()
           ? ""
           : " Start a dynamic scale at " + scale_text(advice.dynamic.front().init) + ".";
-  return fmt::format("No static loss scale can be recommended: {}{}",
-                     upper_bound_text(power_text(*advice.static_log2)), start);
+  const std::string scale = power_text(*advice.static_log2);
+  const std::string why =
+      advice.limited_by->nan_at
+          ? fmt::format("{}, and no recorded step is finite, so {} is only an upper bound.",
+                        hidden_maximum(advice), scale)
+          : upper_bound_text(scale);
+  return fmt::format("No static loss scale can be recommended: {}{}", why, start);
 }
 
 }  // namespace halfscope::reports::answer

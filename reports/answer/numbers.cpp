@@ -47,7 +47,8 @@ Number lost_number(const Study& study, std::string title, const Share& share,
 
 std::string limit_detail(const Study& study, const Limit& limit) {
   if (limit.skipped_at) return "at least; " + skipped_limit_text(limit);
-  const std::string_view what = limit.censored       ? "at least; an infinity in"
+  const std::string_view what = limit.nan_at         ? "at least; NaN, taken as overflow, in"
+                                : limit.censored     ? "at least; an infinity in"
                                 : limit.bounded      ? "the largest gradient value, at most:"
                                 : limit.from_scalars ? "the largest gradient value of all steps, in"
                                                      : "the largest gradient value:";

@@ -77,6 +77,10 @@ std::string use_text(const Study& study) {
         share_range_text(advice.lost_at_recommended->l2.low, advice.lost_at_recommended->l2.high));
   }
   const bool failed = !study.beyond_scales().empty() || ends_broken(study);
+  if (failed && advice.limited_by->nan_at) {
+    return fmt::format("If an overflow made the NaN, use a loss scale of at most {}.",
+                       power_text(*advice.static_log2));
+  }
   return fmt::format("{} a loss scale of {}.",
                      failed ? "The finite gradients alone would allow" : "Use",
                      scale_or_bound(advice));

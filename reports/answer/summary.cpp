@@ -45,7 +45,15 @@ std::string skipped_limit_text(const analyzers::recommend::Limit& limit) {
                      *limit.first_step, limit.step, scale);
 }
 
-std::string_view hidden_maximum(const Recommendation& advice) {
+std::string nan_limit_text(const analyzers::recommend::Limit& limit) {
+  return fmt::format("NaN at loss scale {} is taken as overflow", scale_text(*limit.nan_at));
+}
+
+std::string hidden_maximum(const Recommendation& advice) {
+  if (advice.limited_by && advice.limited_by->nan_at) {
+    return fmt::format("{} because nothing else explains it (step {})",
+                       nan_limit_text(*advice.limited_by), advice.limited_by->step);
+  }
   if (advice.clipped) {
     return "gradients were clipped before they were recorded, so backward may have made larger "
            "ones";

@@ -34,8 +34,11 @@ std::string lost_text(const analyzers::underflow::Share& share);
 /// What a scale flushes of all gradients: "0.21 % to 41.3 %", "not identifiable (0 % to 98.3 %)".
 std::string flushed_text(const analyzers::Study& study, const analyzers::underflow::Share& share);
 
+/// "NaN at loss scale 1024 (2^10) is taken as overflow", of a limit that has nan_at.
+std::string nan_limit_text(const analyzers::recommend::Limit& limit);
+
 /// Why the largest gradients are not known, where Recommendation::overflow_not_identifiable.
-std::string_view hidden_maximum(const analyzers::recommend::Recommendation& advice);
+std::string hidden_maximum(const analyzers::recommend::Recommendation& advice);
 
 /// That gradients seem to carry the loss scale although they are taken as unscaled, and what to do;
 /// empty where they do not.

@@ -30,6 +30,7 @@ Json limit_json(const recommend::Limit& limit, bool several_logs) {
   if (limit.skipped_at) to["skipped_at"] = number_json(*limit.skipped_at);
   if (limit.first_step) to["first_step"] = *limit.first_step;
   if (limit.numbered) to["numbered"] = true;
+  if (limit.nan_at) to["nan_at"] = number_json(*limit.nan_at);
   if (several_logs) to["log"] = limit.log;
   return to;
 }

@@ -7,6 +7,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
@@ -37,8 +38,22 @@ def clip(gradients, kind):
     return {name: g * factor for name, g in gradients.items()}
 
 
-def write(folder, steps, how):
+def write(folder, steps, how, more=None):
+    if how == "ranks":  # each has a half
+        for rank in range(2):
+            own = folder / f"rank-{rank:04}"
+            own.mkdir()
+            write(own, [{n: np.array_split(g, 2)[rank] for n, g in step.items()} for step in steps], "run",
+                  {"rank": rank, "world_size": 2, "sharded": ["weight_grad"]})
+        return
+    if how == "run":  # a run log of samples alone
+        (folder / "tensors").mkdir()
+        (folder / "run.json").write_text(json.dumps({"schema": 1, "gradients": "unscaled", **(more or {})}))
     for step, gradients in enumerate(steps):
+        if how == "run":
+            save_file({f"weight_grad/{name}": g for name, g in gradients.items()},
+                      folder / "tensors" / f"step-{step:06d}.safetensors")
+            continue
         if how == "npz":
             np.savez(folder / f"grads_step{step}.npz", **gradients)
             continue
@@ -51,7 +66,7 @@ def write(folder, steps, how):
                     np.save(folder / f"grad_{name}_step{step}.npy", values)
 
 
-@pytest.mark.parametrize("how", ["npz", "npy", "shards"])
+@pytest.mark.parametrize("how", ["npz", "npy", "shards", "run", "ranks"])
 @pytest.mark.parametrize("kind", ["norm", "value", "none"])
 def test_clipped_before_they_were_dumped(tmp_path, kind, how):
     steps = backward()

@@ -284,6 +284,26 @@ def test_names_need_not_be_utf_8(steps, tmp_path):
     counts.to_parquet(tmp_path / "rows")
 
 
+def test_steps_of_ranks_are_joined_in_updates(tmp_path):
+    from safetensors.numpy import save_file
+    for rank in range(2):
+        own = tmp_path / "run" / f"rank-{rank:04}"
+        (own / "tensors").mkdir(parents=True)
+        (own / "run.json").write_text(json.dumps(
+            {"schema": 1, "gradients": "unscaled", "rank": rank, "world_size": 2,
+             "sharded": ["weight", "update"]}))
+        for step in (4, 9):
+            save_file({"weight/w": np.ones(3, np.float32), "update/w": np.full(3, 1e-3, np.float32)},
+                      own / "tensors" / f"step-{step:06}.safetensors")
+    log, record = tmp_path / "run", tmp_path / "log.hst"
+    count(log, record)
+    for path in (log, record):
+        (weight,) = [t for t in json.loads(run("analyze", path, "--json", "-")[0])["tensors"]
+                     if t["role"] == "weight"]
+        assert [(one["step"], one["updates"]) for one in weight["update_detail"]["per_step"]] == [(4, 6), (9, 6)]
+    assert answers(record) == answers(log)
+
+
 def test_a_learning_rate_is_given_to_count(tmp_path):
     rng = np.random.default_rng(1)
     from safetensors.numpy import save_file

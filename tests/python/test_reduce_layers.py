@@ -36,6 +36,7 @@ def values(*shape, seed=0):
 
 
 IMAGES, ROWS = values(3, 5, 4, 6), values(40, 7, seed=1)
+SQUARE = values(3, 5, 4, 5, seed=2)  # as wide as it has channels
 
 
 @pytest.mark.parametrize("layer, tensors, sum, name, addends", [
@@ -43,6 +44,14 @@ IMAGES, ROWS = values(3, 5, 4, 6), values(40, 7, seed=1)
      "bias_gradient", "activation_grad/b", by_channel(IMAGES)),
     ("Linear", {"activation_grad/b": ROWS, "weight/b.weight": values(7, 3), "weight/b.bias": values(7)},
      "bias_gradient", "activation_grad/b", ROWS),
+    ("Conv2d", {"activation_grad/b": SQUARE, "weight/b.bias": values(5)},
+     "bias_gradient", "activation_grad/b", by_channel(SQUARE)),
+    ("Own", {"activation_grad/b": SQUARE, "weight/b.bias": values(5)},
+     "bias_gradient", "activation_grad/b", by_channel(SQUARE)),
+    ("Conv1d", {"activation_grad/b": SQUARE[:, :, 0], "weight/b.bias": values(5)},
+     "bias_gradient", "activation_grad/b", by_channel(SQUARE[:, :, 0])),
+    ("Linear", {"activation_grad/b": SQUARE, "weight/b.bias": values(5)},
+     "bias_gradient", "activation_grad/b", by_channel(SQUARE, 3)),
     ("BatchNorm2d", {"activation/a": IMAGES, "activation/b": IMAGES, "weight/b.weight": values(5)},
      "mean", "activation/a", by_channel(IMAGES)),
     ("BatchNorm2d", {"activation/a": IMAGES, "activation/b": IMAGES, "weight/b.weight": values(5)},

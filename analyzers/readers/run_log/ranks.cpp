@@ -14,6 +14,7 @@
 #include <tuple>
 #include <utility>
 
+#include "analyzers/frames/count_values.hpp"
 #include "analyzers/readers/run_log/read_run_log.hpp"
 #include "analyzers/readers/run_log/run_samples.hpp"
 
@@ -104,6 +105,7 @@ void add_rank(Frames& all, Frame&& frame, bool sharded, const Part& rank,
                         ", rank 0 " + std::to_string(first.scale) +
                         "; sharded tensors of one step must agree: analyse the ranks one by one");
   }
+  frames::add_moments(first, frame);
   first.table.merge(frame.table);
 }
 

@@ -110,7 +110,11 @@ void read_samples(const log::RunLog& log, const Selection& s, const frames::Fram
     frame.source_dtype = whole.view.dtype;
     frame.scale = whole.scale;
     frame.shape = whole.shape;
-    frame.table = frames::count_values(whole.view, s, whole.scale, read);
+    const bool compared = frame.role == Role::weight_grad;  // clipped.hpp compares steps
+    MomentSums moments;
+    frame.table = frames::count_values(whole.view, s, whole.scale, read,
+                                       {compared ? &moments : nullptr, nullptr});
+    if (compared) frame.moments = moments.value();
     visit(std::move(frame));
   };
   notes.push_back(printable(log.folder().string()) +

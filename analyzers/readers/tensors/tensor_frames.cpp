@@ -196,19 +196,6 @@ Message unscaled_note(const std::string& shown) {
          Message(frames::Option::recorded_scale, "S") + " if they carry a loss scale";
 }
 
-/// Of two parts of one tensor together; before their tables are.
-void add_moments(Frame& sum, const Frame& part) {
-  if (!sum.moments || !part.moments) return sum.moments.reset();
-  const auto finite = [](const Frame& frame) {
-    return static_cast<double>(frame.table.zero().low + frame.table.finite_nonzero().low);
-  };
-  const double n = finite(sum), more = finite(part);
-  if (more > 0) {
-    sum.moments->mean = (sum.moments->mean * n + part.moments->mean * more) / (n + more);
-  }
-  sum.moments->sum_squares += part.moments->sum_squares;
-}
-
 /// The frames of one step, in order of first appearance; shards of a name are added.
 struct StepFrames {
   std::vector<Frame> frames;
@@ -232,7 +219,7 @@ struct StepFrames {
     const bool coarser = format_of(*frame.source_dtype).min_quantum_exponent() >
                          format_of(*sum.source_dtype).min_quantum_exponent();
     if (coarser) sum.source_dtype = frame.source_dtype;
-    add_moments(sum, frame);
+    frames::add_moments(sum, frame);
     sum.table.merge(frame.table);
     sum.shape = {sum.table.total()};  // how shards lie beside each other is not known
     shards = true;
