@@ -28,6 +28,8 @@ constexpr double kModelError = 0.05, kFewRanksError = 0.3;
 // Ranks less 2, in which all of the difference that skewed noise makes may be missing.
 constexpr double kShapeError = 2;
 constexpr double kTail = 0.025;  // of single tensors lies beyond each end of their spread
+constexpr double kLargeTensor =
+    1024;  // elements: from here on the model's error holds a part of it
 constexpr std::size_t kBlockAddends = std::size_t{1} << 20;  // held at a time by a thread
 
 /// One simulated reduction. Block b has every `blocks`-th element from b on, of elements ordered by
@@ -123,8 +125,7 @@ struct Measured {
   double value = 0, error = 0, below = 0, above = 0;
 };
 
-/// Sets below and above from the values of single blocks. `part`: the elements of a block over
-/// those of the tensor.
+/// Sets below and above from the values of single blocks. `part`: of their variance, the tensor's.
 void set_spread(std::vector<double> of_blocks, double part, Measured& out) {
   std::ranges::sort(of_blocks);
   const double last = static_cast<double>(of_blocks.size() - 1);
@@ -174,7 +175,8 @@ struct Shown {
 
 Shown shown(const Simulation& s, Spread spread) {
   const std::vector<Facts> blocks = simulate(s, spread);
-  const double part = static_cast<double>(s.block()) / static_cast<double>(s.model.elements.size());
+  const auto n = static_cast<double>(s.model.elements.size());
+  const double part = static_cast<double>(s.block()) / n * std::min(1.0, kLargeTensor / n);
   const auto of_all = [nonzero = 1 - s.model.zero_share](double x) { return nonzero * x; };
   return {jackknife(blocks, part, lost_of, of_all),
           jackknife(blocks, part, error_of, [](double x) { return std::sqrt(x); }),
