@@ -239,9 +239,10 @@ double mean_square_factor(const std::vector<NoiseDraw>& noise) {
   return squares / static_cast<double>(noise.size());
 }
 
-/// The means' spread may be off by two standard errors.
-void add_elements(const Pool& pool, double agreement, const std::vector<NoiseDraw>& noise,
-                  AddendModel& model) {
+/// The means' spread may be off by two standard errors, and so may their centre, which is known
+/// from `all` elements.
+void add_elements(const Pool& pool, double agreement, std::size_t all,
+                  const std::vector<NoiseDraw>& noise, AddendModel& model) {
   std::vector<const Halves*> order;
   std::vector<double> observed;
   for (const Halves& e : pool.elements) order.push_back(&e);
@@ -251,12 +252,18 @@ void add_elements(const Pool& pool, double agreement, const std::vector<NoiseDra
   const std::vector<double> means =
       deconvolve(observed, noise, pool.own / mean_square_factor(noise));
   const double error = std::min(1.0, 2 / agreement);
+  const double shift = std::copysign(
+      2 * std::sqrt((pool.variance - pool.own) / static_cast<double>(all)), pool.centre);
   const std::size_t first = model.elements.size();
   for (std::size_t k = 0; k < order.size(); ++k) {
     const double scale = order[k]->scale, rest = means[k] - pool.centre;
-    const auto with = [&](double part) { return scale * (pool.centre + std::sqrt(part) * rest); };
-    model.elements.push_back(
-        {{with(1 - error), with(1), with(1 + error)}, scale, order[k]->unit, order[k]->index});
+    const auto with = [&](double part, double moved) {
+      return scale * (pool.centre + moved + std::sqrt(part) * rest);
+    };
+    model.elements.push_back({{with(1 - error, -shift), with(1, 0), with(1 + error, shift)},
+                              scale,
+                              order[k]->unit,
+                              order[k]->index});
   }
   std::stable_sort(model.elements.begin() + static_cast<std::ptrdiff_t>(first),
                    model.elements.end(),
@@ -328,7 +335,7 @@ AddendModel model_addends(Addends addends) {
     const std::size_t first = recorded.size() * p / pools.size();
     const std::size_t end = recorded.size() * (p + 1) / pools.size();
     const auto noise = noise_of(pools[p], std::span(recorded).subspan(first, end - first), power);
-    add_elements(pools[p], agreement, noise, model);
+    add_elements(pools[p], agreement, elements.size(), noise, model);
   }
   skew_noise(addends, model);
   return model;

@@ -238,6 +238,19 @@ def test_no_real_difference_and_no_harm(tmp_path):
     assert "No value is NaN, infinite or overflows in either." in done.stdout
 
 
+def test_overflow_is_never_similar(tmp_path):
+    """One value of 20,000 more: similar if it is lost to zero, and more if it overflows."""
+    values = np.full(20000, 0.01, np.float32)
+    values[:40] = 1e-9
+    values[40:80] = 1e6
+    for value, field, verdict in ((1e-9, "underflow", "similar"), (1e6, "overflow", "more")):
+        other = values.copy()
+        other[100] = value
+        pair = two_runs(tmp_path, {"weight_grad/w": other}, {"weight_grad/w": values})
+        assert compared(*pair)["summary"][field] == verdict
+        assert compared(*reversed(pair))["summary"][field] == ("less" if verdict == "more" else verdict)
+
+
 def test_updates_that_were_zero_already_are_shown(tmp_path):
     """A's updates are zeros: that none of them is lost does not make A the better run, nor the worse
     one, since nothing in FP32 shows that they underflowed."""

@@ -196,6 +196,20 @@ def test_sums_of_layers_are_found_by_their_class(tmp_path):
     assert found["variance", "activation/fc"]["overflow"] == int(np.isinf(sums).sum()) > 0
 
 
+def test_squares_are_rounded_to_binary32_first(tmp_path):
+    """A square just above a tie of binary16, which binary32 rounds to the tie: then it goes down to
+    a number that 4 + x keeps. Rounded once it would go up to one that 4 + x rounds."""
+    roots = np.sqrt(1 + np.arange(0, 256) / 256 + 2.0 ** -11).astype(np.float32)
+    squares = roots.astype(np.float64) ** 2
+    ties = 1 + np.arange(0, 256) / 256 + 2.0 ** -11
+    root = roots[(squares > ties) & (squares.astype(np.float32) == ties)][0]
+    gradient = np.array([2, root], np.float32)
+    log = write_rank(tmp_path / "run", {"weight_grad/w": gradient})
+    found = one(log, "--over", "elements", "--format", "fp16", "--order", "sequential",
+                name="weight_grad/w")
+    assert (found["sum"], found["count"], found["relative_l2"]) == ("gradient_norm", 2, 0)
+
+
 def test_what_is_refused(tmp_path):
     log = write_ranks(tmp_path / "run", np.ones((4, 8), np.float32))
     for options, said in ((("--format", "e4m3"), "--format: found 'e4m3', expected binary16"),
