@@ -8,6 +8,7 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "analyzers/frames/value_total.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/underflow/nothing_found.hpp"
 #include "analyzers/underflow/tensor_collector.hpp"
@@ -147,12 +148,14 @@ bool tells_something(const LogFindings& run) {
 /// The findings of one log: of several runs in it, one each.
 std::vector<LogFindings> analyze_log(const readers::Log& opened, const std::string& log,
                                      const Selection& selection, Analysis& analysis,
-                                     const frames::Progress& progress, const Visitor& companion) {
+                                     frames::ValueTotal& values, const frames::Progress& progress,
+                                     const Visitor& companion) {
   std::vector<LogFindings> runs(1);
   runs.front().name = log;
   TensorCollector collector(log, analysis.target);
   Visitor visit = notes_into(runs, companion);
   visit.frame = [&](Frame&& frame) {
+    values.add(frame, log);
     collector.add(frame, selection.at_run_scale ? frame.run_scale : analysis.loss_scale);
     if (companion.frame) companion.frame(std::move(frame));
   };
@@ -188,11 +191,12 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   analysis.loss_scale = selection.loss_scale;
   Selection wanted = selection;
   wanted.target = target.format;
+  frames::ValueTotal values;
   for (const auto& [path, name] : readers::logs_at(opened, logs)) {
     const readers::Log& at = opened.at(path);
     const bool wanted_beside = companion && readers::may_have_scalars(at);
     const Visitor beside = wanted_beside ? companion(name) : Visitor();
-    std::ranges::move(analyze_log(at, name, wanted, analysis, progress, beside),
+    std::ranges::move(analyze_log(at, name, wanted, analysis, values, progress, beside),
                       std::back_inserter(analysis.logs));
   }
   note_unmatched_roles(selection, analysis);

@@ -25,8 +25,6 @@ class RankRuns {
   frames::PrintingRanks found();
   /// Whether that number is told by most runs, and lines of the others were torn or lost.
   bool some_torn() const { return some_torn_; }
-  /// Whether it is uncertain, and no more is sure than a step for each run with nothing between.
-  bool by_bursts() const { return by_bursts_; }
 
  private:
   using Lengths = std::map<std::uint64_t, std::uint64_t>;  // of runs, and how often
@@ -39,10 +37,12 @@ class RankRuns {
   Lengths usual_lengths() const;
   std::uint64_t torn_length() const;
   std::uint64_t longest_run() const;
+  bool mixed() const;
 
-  std::optional<Overflow> last_;
-  bool adjacent_ = false, some_torn_ = false, by_bursts_ = false;
+  std::optional<Overflow> last_, before_;  // before_: the last one that differs from last_
+  bool adjacent_ = false, some_torn_ = false;
   std::uint64_t run_ = 0, burst_ = 0;  // equal messages so far: any, and with nothing between
+  std::uint64_t returns_ = 0;          // messages equal to before_, with nothing between
   Lengths runs_;
   std::map<Scales, Lengths> bursts_;  // by message
 };

@@ -62,10 +62,7 @@ void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
   if (of_training) take_bar(*line.bar);
   if (line.iteration) take(*line.iteration);
   if (line.overflow) take(without_rise(*line.overflow));
-  if (!line.iteration && !line.overflow) {
-    named_.other();
-    adjacent_ = false;
-  }
+  if (!line.iteration && !line.overflow) named_.other();
   if (line.applied) take(*line.applied);
   if (line.periodic) {
     take(*line.periodic, with_applied(line.scalars));
@@ -131,13 +128,10 @@ void ConsoleSteps::take_message(const Overflow& overflow) {
   }
   const bool equal = last_ == overflow;
   const bool same = last_ && overflow.next && !overflow.attempted && equal;
-  if (!equal) end_run();
   equal_ = equal ? equal_ + 1 : 0;
   last_ = overflow;
   const bool paired = overflow.rank && survey_.paired;
-  const bool again = survey_.by_bursts ? equal && adjacent_ : equal_ % survey_.ranks.ranks != 0;
-  adjacent_ = true;
-  const bool another = overflow.rank ? !paired || equal_ == 0 : !again;
+  const bool another = overflow.rank ? !paired || equal_ == 0 : begins_step(overflow, equal);
   const bool perhaps = paired || (!survey_.ranks.certain && !survey_.torn_runs);
   counted_messages_ |= !overflow.rank;
   pending_count_ += Interval(another ? 1 : 0, another || perhaps ? 1 : 0);
@@ -147,11 +141,41 @@ void ConsoleSteps::take_message(const Overflow& overflow) {
   if (pending_count_.low <= kMostHeld) pending_.push_back(overflow);
 }
 
-/// Of a run of equal messages that is no multiple of the ranks, each may be another step's.
-void ConsoleSteps::end_run() {
-  const std::uint64_t ranks = survey_.ranks.ranks, length = equal_ + 1;
-  if (!last_ || last_->rank || !survey_.torn_runs || length % ranks == 0) return;
-  pending_count_.high += length - (length + ranks - 1) / ranks;
+/// Returns true if a message of one of several ranks is surely of a step that no message before it
+/// is of. `follows`: the message before is equal.
+bool ConsoleSteps::begins_step(const Overflow& overflow, bool follows) {
+  const auto equal = [&](const Messages& open) { return open.message == overflow; };
+  const auto late = [&](const Messages& open) { return moment_ - open.moment > kMomentsApart; };
+  auto at = std::ranges::find_if(open_, equal);
+  if (at != open_.end() && late(*at)) {
+    end_messages(*at);
+    open_.erase(at);
+    at = open_.end();
+  }
+  if (at == open_.end()) {
+    ++moment_;
+    for (const Messages& open : open_) {
+      if (late(open)) end_messages(open);
+    }
+    std::erase_if(open_, late);
+    open_.push_back({overflow, moment_});
+    at = std::prev(open_.end());
+  } else if (!follows) {
+    at->apart = true;
+  }
+  at->placed = false;
+  const std::uint64_t before = at->count++;
+  return before == 0 || (survey_.ranks.certain && before % survey_.ranks.ranks == 0);
+}
+
+/// Each of these may be another step's, unless every rank printed its own.
+void ConsoleSteps::end_messages(const Messages& of) {
+  const std::uint64_t ranks = survey_.ranks.ranks;
+  const bool whole = of.count % ranks == 0 && (!of.apart || of.count == ranks);
+  const std::uint64_t least = survey_.ranks.certain ? (of.count + ranks - 1) / ranks : 1;
+  if (survey_.torn_runs) {
+    (of.placed ? perhaps_ : pending_count_.high) += (whole ? of.count / ranks : of.count) - least;
+  }
 }
 
 void ConsoleSteps::take_bar(const Bar& bar) {
@@ -294,6 +318,7 @@ void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
   count_bare(done);
   const std::uint64_t named = tell_named(back ? done.steps : kEnd);
   if (done.steps > done_) {
+    ++moment_;
     place_pending(done, scalars.loss_scale, static_cast<std::int64_t>(named));
   }
   tell(done.steps, scalars);
@@ -353,6 +378,7 @@ void ConsoleSteps::go_back(const Periodic& done) {
 }
 
 void ConsoleSteps::forget_pending() {
+  for (Messages& open : open_) open.placed = true;
   pending_.clear();
   pending_count_ = {};
 }
@@ -366,7 +392,7 @@ void ConsoleSteps::number_pending() {
 
 void ConsoleSteps::finish(const Untold& untold) {
   named_.other();
-  end_run();
+  for (const Messages& open : open_) end_messages(open);
   not_counted_ += std::exchange(bare_, 0);
   tell_named(kEnd);
   if (survey_.steps == StepSource::bar && done_ > 0) timeline_.reached(done_);

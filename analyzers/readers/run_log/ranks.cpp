@@ -14,6 +14,7 @@
 #include <tuple>
 #include <utility>
 
+#include "analyzers/frames/value_total.hpp"
 #include "analyzers/readers/run_log/read_run_log.hpp"
 #include "analyzers/readers/run_log/run_samples.hpp"
 
@@ -203,8 +204,10 @@ void join_ranks(const Parts& ranks, const frames::Visitor& visit, Notes& notes,
   const std::vector<log::Role> sharded = ranks.front().manifest()->sharded;
   require_all_ranks(ranks, notes);
   OnceTold told;
+  frames::ValueTotal values;
   for (const Part& rank : ranks) {
     const auto take = [&](Frame&& frame) {
+      values.add(frame, rank.log + "/" + rank.name);
       if (visit.rank_frame) visit.rank_frame(frame);
       const bool adds = std::ranges::find(sharded, frame.role) != sharded.end();
       add_rank(all, std::move(frame), adds, rank, visit.peak);

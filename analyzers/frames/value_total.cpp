@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/frames/value_total.hpp"
+
+#include <fmt/format.h>
+
+namespace halfscope::analyzers::frames {
+
+void ValueTotal::add(const Frame& frame, std::string_view log) {
+  const std::uint64_t more = frame.table.total();
+  if (more <= kMostValues - values_) {
+    values_ += more;
+    return;
+  }
+  const std::string found =
+      fmt::format("{}: tensor '{}', step {}: has {} values, and the tensors read before it {}; ",
+                  log::printable(log), log::printable(frame.name), frame.step, more, values_);
+  throw OptionHelps(Message(found) +
+                    "expected at most 2^62 in all: some counts are wrong; exclude them with " +
+                    Option::tensor + " or " + Option::step);
+}
+
+}  // namespace halfscope::analyzers::frames
