@@ -19,4 +19,14 @@ void ValueTotal::add(const Frame& frame, std::string_view log) {
                     Option::tensor + " or " + Option::step);
 }
 
+void ValueTotal::add_skipped(std::uint64_t steps, std::string_view log) {
+  if (steps > kMostValues - skipped_) {
+    throw log::BadInput(fmt::format(
+        "{}: has {} skipped steps, and what was read before {}; expected at most 2^62 in all: some "
+        "counts are wrong, count the log again",
+        log::printable(log), steps, skipped_));
+  }
+  skipped_ += steps;
+}
+
 }  // namespace halfscope::analyzers::frames

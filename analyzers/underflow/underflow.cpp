@@ -140,6 +140,18 @@ Visitor notes_into(std::vector<LogFindings>& runs, const Visitor& companion) {
   return visit;
 }
 
+/// Makes a visitor refuse counts of skipped steps that are too large to be added.
+void limit_skipped(Visitor& visit, frames::ValueTotal& values, const std::string& log) {
+  visit.skipped = [&, skipped = visit.skipped](const frames::SkippedSteps& steps) {
+    values.add_skipped(steps.count.high, log);
+    skipped(steps);
+  };
+  visit.kind = [&, kind = visit.kind](const frames::LogKind& told) {
+    values.add_skipped(told.perhaps_skipped, log);
+    kind(told);
+  };
+}
+
 /// Whether another tool's log tells something beside tensors.
 bool tells_something(const LogFindings& run) {
   return !run.kinds.empty() && !(run.peaks.empty() && run.scalars.empty() && run.skips.empty());
@@ -159,6 +171,7 @@ std::vector<LogFindings> analyze_log(const readers::Log& opened, const std::stri
     collector.add(frame, selection.at_run_scale ? frame.run_scale : analysis.loss_scale);
     if (companion.frame) companion.frame(std::move(frame));
   };
+  limit_skipped(visit, values, log);
   readers::for_each_frame(opened, selection, visit, analysis.notes, progress);
   // Of another tool's log scalars alone are something; a run log's have a command of their own.
   const bool something = !selection.tensor_glob && std::ranges::any_of(runs, tells_something);

@@ -106,10 +106,14 @@ PrintingRanks RankRuns::found() {
   ranks.ranks = 0;
   for (const auto& [scales, lengths] : bursts_) ranks.ranks = divisor_of(lengths, ranks.ranks);
   // A divisor that is no run's own length may come of lines that were lost.
-  ranks.certain = ranks.ranks == 1 || (tell && usual_of(usual_lengths()) == ranks.ranks);
+  const std::uint64_t usual = usual_of(usual_lengths());
+  ranks.certain = ranks.ranks == 1 || (tell && usual == ranks.ranks);
   if (ranks.ranks > 1) {
+    const bool one_message = runs_in(runs_) == 1;
+    by_bursts_ =
+        !ranks.certain && usual == ranks.ranks && (one_message || usual_of(runs_) == usual);
     // Other lines may stand within a run, but each rank prints a message once.
-    if (!ranks.certain) ranks.ranks = divisor_of(runs_);
+    if (!ranks.certain && !by_bursts_) ranks.ranks = divisor_of(runs_);
     return ranks;
   }
   if (tell) ranks.ranks = torn_length();

@@ -25,6 +25,9 @@ class RankRuns {
   frames::PrintingRanks found();
   /// Whether that number is told by most runs, and lines of the others were torn or lost.
   bool some_torn() const { return some_torn_; }
+  /// Returns true if the number is uncertain and all runs with nothing between are of one length:
+  /// each of them is of another step.
+  bool by_bursts() const { return by_bursts_; }
 
  private:
   using Lengths = std::map<std::uint64_t, std::uint64_t>;  // of runs, and how often
@@ -40,7 +43,7 @@ class RankRuns {
   bool mixed() const;
 
   std::optional<Overflow> last_, before_;  // before_: the last one that differs from last_
-  bool adjacent_ = false, some_torn_ = false;
+  bool adjacent_ = false, some_torn_ = false, by_bursts_ = false;
   std::uint64_t run_ = 0, burst_ = 0;  // equal messages so far: any, and with nothing between
   std::uint64_t returns_ = 0;          // messages equal to before_, with nothing between
   Lengths runs_;

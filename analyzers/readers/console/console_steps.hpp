@@ -149,7 +149,7 @@ class ConsoleSteps {
   std::uint64_t perhaps_ = 0;
   std::uint64_t of_either_run_ = 0;  // overflows just before a line of a run that started again
   bool any_step_ = false, numbered_ = false, went_back_ = false, at_minimum_ = false;
-  bool counted_messages_ = false;
+  bool counted_messages_ = false, adjacent_ = false;
   std::string counts_updates_;   // what counts them, where something does
   bool counts_batches_ = false;  // of epochs, more than one
 };

@@ -325,6 +325,7 @@ Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& 
   survey.bar = bar.value_or("");
   survey.ranks = ranks ? frames::PrintingRanks{*ranks, true, true} : runs.found();
   survey.torn_runs = ranks || runs.some_torn();
+  survey.by_bursts = !ranks && runs.by_bursts();
   survey.rank = by_rank.most();
   survey.two_engines = engines.two();
   survey.paired = pairs.found() && !survey.two_engines;

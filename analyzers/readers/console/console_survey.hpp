@@ -32,6 +32,7 @@ struct Survey {
   frames::Tool tool = frames::Tool::other;  ///< whose lines they are, of several the last one
   frames::PrintingRanks ranks;
   bool torn_runs = false;  ///< lines of some runs are missing: RankRuns::some_torn(), or --ranks
+  bool by_bursts = false;  ///< RankRuns::by_bursts()
   bool two_engines = false, swapped = false;  ///< EngineSurvey
   std::uint64_t overflows = 0;                ///< messages of them
   std::optional<int> rank;                    ///< of which most messages are; of several the first

@@ -207,9 +207,9 @@ void join_ranks(const Parts& ranks, const frames::Visitor& visit, Notes& notes,
   frames::ValueTotal values;
   for (const Part& rank : ranks) {
     const auto take = [&](Frame&& frame) {
-      values.add(frame, rank.log + "/" + rank.name);
       if (visit.rank_frame) visit.rank_frame(frame);
       const bool adds = std::ranges::find(sharded, frame.role) != sharded.end();
+      if (adds) values.add(frame, rank.log + "/" + rank.name);
       add_rank(all, std::move(frame), adds, rank, visit.peak);
     };
     frames::Visitor of_rank{take, visit.peak, {}, {}};
