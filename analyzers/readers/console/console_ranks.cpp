@@ -107,11 +107,10 @@ PrintingRanks RankRuns::found() {
   for (const auto& [scales, lengths] : bursts_) ranks.ranks = divisor_of(lengths, ranks.ranks);
   // A divisor that is no run's own length may come of lines that were lost.
   const std::uint64_t usual = usual_of(usual_lengths());
-  ranks.certain = ranks.ranks == 1 || (tell && usual == ranks.ranks);
+  const bool whole = usual == ranks.ranks && (runs_in(runs_) == 1 || usual_of(runs_) == usual);
+  ranks.certain = ranks.ranks == 1 || (tell && whole);
   if (ranks.ranks > 1) {
-    const bool one_message = runs_in(runs_) == 1;
-    by_bursts_ =
-        !ranks.certain && usual == ranks.ranks && (one_message || usual_of(runs_) == usual);
+    by_bursts_ = !ranks.certain && whole;
     // Other lines may stand within a run, but each rank prints a message once.
     if (!ranks.certain && !by_bursts_) ranks.ranks = divisor_of(runs_);
     return ranks;
