@@ -8,6 +8,7 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "analyzers/frames/value_total.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/underflow/nothing_found.hpp"
 #include "analyzers/underflow/tensor_collector.hpp"
@@ -139,6 +140,18 @@ Visitor notes_into(std::vector<LogFindings>& runs, const Visitor& companion) {
   return visit;
 }
 
+/// Makes a visitor refuse counts of skipped steps that are too large to be added.
+void limit_skipped(Visitor& visit, frames::ValueTotal& values, const std::string& log) {
+  visit.skipped = [&, skipped = visit.skipped](const frames::SkippedSteps& steps) {
+    values.add_skipped(steps.count.high, log);
+    skipped(steps);
+  };
+  visit.kind = [&, kind = visit.kind](const frames::LogKind& told) {
+    values.add_skipped(told.perhaps_skipped, log);
+    kind(told);
+  };
+}
+
 /// Whether another tool's log tells something beside tensors.
 bool tells_something(const LogFindings& run) {
   return !run.kinds.empty() && !(run.peaks.empty() && run.scalars.empty() && run.skips.empty());
@@ -147,15 +160,18 @@ bool tells_something(const LogFindings& run) {
 /// The findings of one log: of several runs in it, one each.
 std::vector<LogFindings> analyze_log(const readers::Log& opened, const std::string& log,
                                      const Selection& selection, Analysis& analysis,
-                                     const frames::Progress& progress, const Visitor& companion) {
+                                     frames::ValueTotal& values, const frames::Progress& progress,
+                                     const Visitor& companion) {
   std::vector<LogFindings> runs(1);
   runs.front().name = log;
   TensorCollector collector(log, analysis.target);
   Visitor visit = notes_into(runs, companion);
   visit.frame = [&](Frame&& frame) {
+    values.add(frame, log);
     collector.add(frame, selection.at_run_scale ? frame.run_scale : analysis.loss_scale);
     if (companion.frame) companion.frame(std::move(frame));
   };
+  limit_skipped(visit, values, log);
   readers::for_each_frame(opened, selection, visit, analysis.notes, progress);
   // Of another tool's log scalars alone are something; a run log's have a command of their own.
   const bool something = !selection.tensor_glob && std::ranges::any_of(runs, tells_something);
@@ -188,11 +204,12 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   analysis.loss_scale = selection.loss_scale;
   Selection wanted = selection;
   wanted.target = target.format;
+  frames::ValueTotal values;
   for (const auto& [path, name] : readers::logs_at(opened, logs)) {
     const readers::Log& at = opened.at(path);
     const bool wanted_beside = companion && readers::may_have_scalars(at);
     const Visitor beside = wanted_beside ? companion(name) : Visitor();
-    std::ranges::move(analyze_log(at, name, wanted, analysis, progress, beside),
+    std::ranges::move(analyze_log(at, name, wanted, analysis, values, progress, beside),
                       std::back_inserter(analysis.logs));
   }
   note_unmatched_roles(selection, analysis);

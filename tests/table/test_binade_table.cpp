@@ -199,3 +199,22 @@ TEST_CASE("tables of different cuts merge to the common ones", "[table]") {
   twice.merge(twice);
   CHECK(merged == twice);
 }
+
+TEST_CASE("Tables of more than 2^63 values together do not add", "[table]") {
+  const auto table_of = [](std::uint64_t finite, std::uint64_t zeros) {
+    BinadeTable table;
+    table.add({0, 0}, false, finite);
+    SpecialCounts specials;
+    specials.zero = zeros;
+    table.add_specials(specials);
+    return table;
+  };
+  const std::uint64_t half = std::uint64_t{1} << 62;
+  BinadeTable sum = table_of(half, 0);
+  sum.merge(table_of(0, half - 1));
+  CHECK(sum.total() == 2 * half - 1);
+  const BinadeTable before = sum;
+  CHECK_THROWS_AS(sum.merge(table_of(1, 0)), std::overflow_error);
+  CHECK_THROWS_AS(sum.merge(table_of(0, 1)), std::overflow_error);
+  CHECK(sum == before);
+}

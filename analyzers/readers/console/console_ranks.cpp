@@ -12,6 +12,7 @@ using Lengths = std::map<std::uint64_t, std::uint64_t>;
 
 constexpr std::size_t kMessagesThatTell = 3;     // as long each, or multiples of it, by no chance
 constexpr std::uint64_t kRunsApartThatTell = 5;  // where other lines stand between
+constexpr std::uint64_t kMostRunsAReturn = 4;    // where messages of ranks are mixed
 constexpr double kMostMessages = 0.8;  // where lines are torn or missing, of these the length tells
 
 std::uint64_t runs_in(const Lengths& lengths) {
@@ -42,7 +43,11 @@ void RankRuns::take(const Overflow& overflow) {
   if (overflow.rank || overflow.of_named || overflow.confirms) return;
   if (last_ && last_->scaler != overflow.scaler) return;  // Apex: of another loss
   const bool equal = last_ == overflow;
-  if (!equal) add(runs_, run_);
+  if (!equal) {
+    add(runs_, run_);
+    returns_ += adjacent_ && before_ == overflow ? 1 : 0;
+    before_ = last_;
+  }
   if (!equal || !adjacent_) end_burst();
   ++run_;
   ++burst_;
@@ -101,18 +106,27 @@ PrintingRanks RankRuns::found() {
   ranks.ranks = 0;
   for (const auto& [scales, lengths] : bursts_) ranks.ranks = divisor_of(lengths, ranks.ranks);
   // A divisor that is no run's own length may come of lines that were lost.
-  ranks.certain = ranks.ranks == 1 || (tell && usual_of(usual_lengths()) == ranks.ranks);
-  by_bursts_ = !ranks.certain;
-  if (ranks.ranks > 1) return ranks;
+  const std::uint64_t usual = usual_of(usual_lengths());
+  const bool whole = usual == ranks.ranks && (runs_in(runs_) == 1 || usual_of(runs_) == usual);
+  ranks.certain = ranks.ranks == 1 || (tell && whole);
+  if (ranks.ranks > 1) {
+    by_bursts_ = !ranks.certain && whole;
+    // Other lines may stand within a run, but each rank prints a message once.
+    if (!ranks.certain && !by_bursts_) ranks.ranks = divisor_of(runs_);
+    return ranks;
+  }
   if (tell) ranks.ranks = torn_length();
   some_torn_ = ranks.ranks > 1;
-  if (ranks.ranks == 1) {
-    ranks.ranks = longest_run();
-    by_bursts_ = ranks.ranks > 1;
-  }
+  if (ranks.ranks == 1) ranks.ranks = longest_run();
   if (ranks.ranks == 1 && runs_in(runs_) >= kRunsApartThatTell) ranks.ranks = divisor_of(runs_);
-  ranks.certain = ranks.ranks == 1;
+  ranks.certain = ranks.ranks == 1 && !mixed();
   return ranks;
+}
+
+/// Returns true if messages come in an order in which one rank alone hardly prints them: a message,
+/// one of another scale, the first one again.
+bool RankRuns::mixed() const {
+  return returns_ >= kMessagesThatTell && kMostRunsAReturn * returns_ >= runs_in(runs_);
 }
 
 }  // namespace halfscope::analyzers::readers::console

@@ -25,7 +25,8 @@ class RankRuns {
   frames::PrintingRanks found();
   /// Whether that number is told by most runs, and lines of the others were torn or lost.
   bool some_torn() const { return some_torn_; }
-  /// Whether it is uncertain, and no more is sure than a step for each run with nothing between.
+  /// Returns true if the number is uncertain and all runs with nothing between are of one length:
+  /// each of them is of another step.
   bool by_bursts() const { return by_bursts_; }
 
  private:
@@ -39,10 +40,12 @@ class RankRuns {
   Lengths usual_lengths() const;
   std::uint64_t torn_length() const;
   std::uint64_t longest_run() const;
+  bool mixed() const;
 
-  std::optional<Overflow> last_;
+  std::optional<Overflow> last_, before_;  // before_: the last one that differs from last_
   bool adjacent_ = false, some_torn_ = false, by_bursts_ = false;
   std::uint64_t run_ = 0, burst_ = 0;  // equal messages so far: any, and with nothing between
+  std::uint64_t returns_ = 0;          // messages equal to before_, with nothing between
   Lengths runs_;
   std::map<Scales, Lengths> bursts_;  // by message
 };

@@ -96,64 +96,6 @@ Overflow ConsoleSteps::without_rise(Overflow overflow) {
   return overflow;
 }
 
-bool ConsoleSteps::of_other_rank(const Overflow& overflow) {
-  if (!overflow.rank) return false;
-  const Scales scales{overflow.attempted.value_or(-1), overflow.next.value_or(-1)};
-  if (rank_ == overflow.rank) {
-    if (scales_of_rank_.size() < kMostScales) scales_of_rank_.insert(scales);
-    return false;
-  }
-  ++of_other_ranks_[of_other_ranks_.size() < kMostScales ? scales : Scales{-1, -1}];
-  return true;
-}
-
-void ConsoleSteps::take(const Overflow& overflow) {
-  if (of_other_rank(overflow)) return;
-  if (scaler_.value_or(overflow.scaler) != overflow.scaler) {
-    frames::OtherScaler& other = other_scalers_[overflow.scaler];
-    other.scaler = overflow.scaler;
-    ++other.messages;
-    if (overflow.next) other.scale_last = overflow.next;
-    return;
-  }
-  scaler_ = overflow.scaler;
-  if (!named_.scale(overflow)) take_message(overflow);
-}
-
-/// A message that names no iteration: of every rank, where it does not say of which.
-void ConsoleSteps::take_message(const Overflow& overflow) {
-  if (survey_.names_scales && overflow.bare) {
-    ++bare_;  // of each rank, and mostly of the step of a message that names one
-    return;
-  }
-  if (overflow.confirms && last_ && !last_->confirms && last_->attempted == overflow.attempted) {
-    return;
-  }
-  const bool equal = last_ == overflow;
-  const bool same = last_ && overflow.next && !overflow.attempted && equal;
-  if (!equal) end_run();
-  equal_ = equal ? equal_ + 1 : 0;
-  last_ = overflow;
-  const bool paired = overflow.rank && survey_.paired;
-  const bool again = survey_.by_bursts ? equal && adjacent_ : equal_ % survey_.ranks.ranks != 0;
-  adjacent_ = true;
-  const bool another = overflow.rank ? !paired || equal_ == 0 : !again;
-  const bool perhaps = paired || (!survey_.ranks.certain && !survey_.torn_runs);
-  counted_messages_ |= !overflow.rank;
-  pending_count_ += Interval(another ? 1 : 0, another || perhaps ? 1 : 0);
-  if (!another) return;
-  naming_ += overflow.next.has_value();
-  repeated_ += same && !overflow.rank && survey_.ranks.ranks == 1 ? 1 : 0;
-  if (pending_count_.low <= kMostHeld) pending_.push_back(overflow);
-}
-
-/// Of a run of equal messages that is no multiple of the ranks, each may be another step's.
-void ConsoleSteps::end_run() {
-  const std::uint64_t ranks = survey_.ranks.ranks, length = equal_ + 1;
-  if (!last_ || last_->rank || !survey_.torn_runs || length % ranks == 0) return;
-  pending_count_.high += length - (length + ranks - 1) / ranks;
-}
-
 void ConsoleSteps::take_bar(const Bar& bar) {
   bar_done_ = bar.done;
   if (survey_.steps != StepSource::bar || bar.done <= done_) return;
@@ -294,6 +236,7 @@ void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
   count_bare(done);
   const std::uint64_t named = tell_named(back ? done.steps : kEnd);
   if (done.steps > done_) {
+    ++moment_;
     place_pending(done, scalars.loss_scale, static_cast<std::int64_t>(named));
   }
   tell(done.steps, scalars);
@@ -353,6 +296,7 @@ void ConsoleSteps::go_back(const Periodic& done) {
 }
 
 void ConsoleSteps::forget_pending() {
+  for (Messages& open : open_) open.placed = true;
   pending_.clear();
   pending_count_ = {};
 }
@@ -366,7 +310,7 @@ void ConsoleSteps::number_pending() {
 
 void ConsoleSteps::finish(const Untold& untold) {
   named_.other();
-  end_run();
+  for (const Messages& open : open_) end_messages(open);
   not_counted_ += std::exchange(bare_, 0);
   tell_named(kEnd);
   if (survey_.steps == StepSource::bar && done_ > 0) timeline_.reached(done_);

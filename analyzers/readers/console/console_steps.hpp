@@ -60,13 +60,25 @@ class ConsoleSteps {
  private:
   static constexpr std::size_t kMostHeld = 100'000;   // overflows between two periodic lines
   static constexpr std::size_t kMostScales = 10'000;  // of each rank
+  static constexpr std::uint64_t kMomentsApart = 1;   // of equal messages of one step
 
   Overflow without_rise(Overflow overflow);
   void take(const OverflowIteration& named);
   void take(const Overflow& overflow);
   bool of_other_rank(const Overflow& overflow);
+  /// Equal messages that ranks printed of one step, or of several. A rank is at most one step
+  /// behind another, so that other messages and lines may stand between.
+  struct Messages {
+    Overflow message;
+    std::uint64_t moment = 0;  ///< of the first of them: moment_
+    std::uint64_t count = 0;
+    bool apart = false;   ///< other messages stand between them
+    bool placed = false;  ///< a line that says a step came since the last of them
+  };
+
   void take_message(const Overflow& overflow);
-  void end_run();
+  bool begins_step(const Overflow& overflow, bool follows);
+  void end_messages(const Messages& of);
   void take_bar(const Bar& bar);
   void take(const Periodic& done, const LineScalars& scalars);
   void take(const AppliedOverflow& applied);
@@ -103,6 +115,8 @@ class ConsoleSteps {
   Interval pending_count_;         // all of them
   std::optional<Overflow> last_;   // message
   std::uint64_t equal_ = 0;        // messages like it, one after the other
+  std::vector<Messages> open_;     // that more lines may belong to
+  std::uint64_t moment_ = 0;       // counts messages that are new, and lines with a later step
   std::int64_t done_ = 0;          // as the last periodic line says
   std::int64_t skipped_ = 0;       // as the last counter of all says, and messages since
   std::int64_t counted_ = 0, counter_step_ = 0;    // the last counter of all

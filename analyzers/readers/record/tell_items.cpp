@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "analyzers/frames/quantised.hpp"
+#include "analyzers/frames/value_total.hpp"
 #include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/record/record.pb.h"
 #include "halfscope/log/error.hpp"
@@ -82,7 +83,10 @@ std::optional<T> given(bool has, T value) {
 BoundedTable table_of(const proto::Frame& from) {
   BoundedTable table(
       BinadeTable::decode({from.table().data(), static_cast<std::size_t>(from.table_size())}));
+  std::uint64_t between = 0;
   for (const proto::Span& span : from.spans()) {
+    const bool wraps = __builtin_add_overflow(between, span.count(), &between);
+    if (wraps || between > frames::kMostValues) reject("counts that add up to more than 2^62");
     Span one{{}, {}, span.nan(), span.count()};
     if (span.has_first()) one.first = magnitude(span.first());
     if (span.has_last()) one.last = magnitude(span.last());

@@ -2,9 +2,11 @@
 // Counts of whole tensors as messages, and back.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
+#include "analyzers/frames/value_total.hpp"
 #include "analyzers/readers/record/record.pb.h"
 #include "analyzers/readers/record/record_items.hpp"
 #include "halfscope/log/error.hpp"
@@ -64,8 +66,32 @@ void require_lengths(const Table& from) {
   if (!fit) throw std::invalid_argument("a table of updates whose lists differ in length");
 }
 
+using Wide = unsigned __int128;  // sums of a list's counts do not wrap
+
+Wide sum_of(const UpdateOutcomes& o) {
+  return Wide(o.underflow) + o.swamped + o.applied + o.exact + o.overflow;
+}
+
+Wide sum_of(const google::protobuf::RepeatedField<std::uint64_t>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), Wide{0});
+}
+
+/// Throws std::invalid_argument unless each kind of count adds up to at most the number of updates.
+void require_counts(const Table& from) {
+  const Wide pairs = from.pairs(), others = Wide(from.zero()) + from.nonfinite();
+  const Wide most = std::max({sum_of(outcomes_of(from.half())), sum_of(outcomes_of(from.fused())),
+                              Wide(from.rule_2048()), sum_of(from.cell_counts()),
+                              sum_of(from.cell_lost()), sum_of(from.ratio_counts()),
+                              sum_of(from.ratio_lost()), sum_of(from.error_counts())});
+  if (pairs > frames::kMostValues || others + most > pairs) {
+    throw std::invalid_argument(
+        "a table of updates has more updates than pairs, or more than 2^62 pairs");
+  }
+}
+
 UpdateTable table_of(const Table& from) {
   require_lengths(from);
+  require_counts(from);
   UpdateTable table;
   table.counts = {from.pairs(),
                   from.zero(),

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "analyzers/frames/count_values.hpp"
+#include "analyzers/frames/value_total.hpp"
 #include "analyzers/readers/run_log/read_run_log.hpp"
 #include "analyzers/readers/run_log/run_samples.hpp"
 
@@ -205,10 +206,12 @@ void join_ranks(const Parts& ranks, const frames::Visitor& visit, Notes& notes,
   const std::vector<log::Role> sharded = ranks.front().manifest()->sharded;
   require_all_ranks(ranks, notes);
   OnceTold told;
+  frames::ValueTotal values;
   for (const Part& rank : ranks) {
     const auto take = [&](Frame&& frame) {
       if (visit.rank_frame) visit.rank_frame(frame);
       const bool adds = std::ranges::find(sharded, frame.role) != sharded.end();
+      if (adds) values.add(frame, rank.log + "/" + rank.name);
       add_rank(all, std::move(frame), adds, rank, visit.peak);
     };
     frames::Visitor of_rank{take, visit.peak, {}, {}};

@@ -4,8 +4,16 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
+#include <stdexcept>
 
 namespace halfscope {
+namespace {
+
+/// The most values of a table: each count must fit a word of encode().
+constexpr auto kMostInTable = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+
+}  // namespace
 
 std::size_t BinadeTable::row_at(int exponent) {
   const std::size_t width = stride();
@@ -69,6 +77,11 @@ void BinadeTable::keep_only(const std::vector<std::uint64_t>& wanted) {
 }
 
 void BinadeTable::merge(const BinadeTable& other) {
+  if (other.total() > kMostInTable - std::min(total(), kMostInTable)) {
+    throw std::overflow_error(
+        "binade table: two tables hold more than 2^63 values together, expected the counts of "
+        "tensors; one of them has wrong counts");
+  }
   if (cuts_ != other.cuts_) {
     std::vector<std::uint64_t> common;
     std::ranges::set_intersection(cuts(), other.cuts(), std::back_inserter(common));

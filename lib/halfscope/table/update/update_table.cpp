@@ -106,7 +106,11 @@ UpdateCell& UpdateCell::operator+=(const UpdateCell& other) {
 }
 
 UpdateCounts& UpdateCounts::operator+=(const UpdateCounts& other) {
-  pairs += other.pairs;
+  if (__builtin_add_overflow(pairs, other.pairs, &pairs)) {  // no other count is larger
+    throw std::overflow_error(
+        "update table: more than 2^64 pairs of a weight and its update in all; the log has wrong "
+        "counts, count it again");
+  }
   zero += other.zero;
   nonfinite += other.nonfinite;
   half += other.half;

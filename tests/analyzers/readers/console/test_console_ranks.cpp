@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many steps were skipped, where several ranks print each message: ranges hold the truth.
+#include "analyzers/readers/console/console_ranks.hpp"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <string>
+
+#include "analyzers/readers/kinds.hpp"
+#include "catch.hpp"
+#include "temp_folder.hpp"
+
+namespace halfscope::analyzers::readers {
+namespace {
+
+/// Skipped steps as a log's range of them, with those that perhaps were skipped.
+Interval skipped_in(const std::string& text, std::optional<std::uint64_t> ranks) {
+  const test::TempFolder folder;
+  Interval count;
+  frames::Visitor visit;
+  visit.skipped = [&](const frames::SkippedSteps& steps) { count += steps.count; };
+  visit.scalars = [&](const log::StepScalars& s) { count += s.found_inf.value_or(false) ? 1 : 0; };
+  visit.kind = [&](const frames::LogKind& kind) { count += Interval(0, kind.perhaps_skipped); };
+  frames::Selection selection;
+  selection.ranks = ranks;
+  frames::Notes notes;
+  for_each_frame(folder.write("out.log", text), selection, visit, notes, {});
+  return count;
+}
+
+/// The message of a step whose scale was halved so often before.
+std::string message(int halvings) {
+  return fmt::format("Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {}\n",
+                     1U << (30 - halvings));
+}
+
+/// What stands after the message of a rank at a step.
+using After = std::function<std::string(int step, int rank)>;
+
+std::string printed(int steps, int ranks, const After& after) {
+  std::string text;
+  for (int step = 0; step < steps; ++step) {
+    for (int rank = 0; rank < ranks; ++rank) text += message(step) + after(step, rank);
+  }
+  return text;
+}
+
+/// Each rank is a step ahead of the next one: messages of two steps are mixed.
+std::string mixed(int steps, int ranks) {
+  std::string text;
+  for (int at = 0; at <= steps; ++at) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      const int step = rank % 2 == 0 ? at : at - 1;
+      if (step >= 0 && step < steps) text += message(step);
+    }
+  }
+  return text;
+}
+
+After once(int at_step, int at_rank, const std::string& line) {
+  return [=](int step, int rank) { return step == at_step && rank == at_rank ? line : ""; };
+}
+
+std::string nothing(int /*step*/, int /*rank*/) { return ""; }
+
+std::string warning(int /*step*/, int rank) { return rank == 3 ? "a warning\n" : ""; }
+
+std::string progress(int step, int rank) {
+  return rank == 2 ? fmt::format(" iteration {}/ 100 | lm loss: 2.5E+00 |\n", step + 2) : "";
+}
+
+TEST_CASE("A range of skipped steps holds their number, however ranks print them", "[table]") {
+  struct Row {
+    const char* what;
+    std::string text;
+    std::uint64_t skipped;
+    std::optional<std::uint64_t> ranks;  ///< --ranks
+    Interval told;
+  };
+  const std::string cut = printed(4, 8, nothing).substr(5 * message(0).size());
+  const Row rows[] = {
+      {"384 ranks, each run whole", printed(18, 384, nothing), 18, {}, 18},
+      {"384 ranks, a line within one run",
+       printed(18, 384, once(3, 127, "a\n")),
+       18,
+       {},
+       {18, 6912}},
+      {"8 ranks, a line within one run", printed(3, 8, once(1, 2, "a\n")), 3, {}, {3, 24}},
+      {"a line in the middle of each run", printed(3, 8, warning), 3, {}, {3, 24}},
+      {"8 ranks, a line within one run, asked", printed(3, 8, once(1, 2, "a\n")), 3, 8, 3},
+      {"a line with a step within each run", printed(3, 8, progress), 3, {}, {3, 24}},
+      {"messages of two steps are mixed", mixed(18, 384), 18, {}, {18, 6912}},
+      {"messages of two steps are mixed, asked", mixed(3, 8), 3, 8, 3},
+      {"an excerpt that begins in a run, asked", cut, 4, 8, {4, 6}},
+      {"one rank", printed(5, 1, nothing), 5, {}, 5},
+  };
+  for (const Row& row : rows) {
+    INFO(row.what);
+    const Interval told = skipped_in(row.text, row.ranks);
+    CHECK(told == row.told);
+    CHECK((told.low <= row.skipped && row.skipped <= told.high));
+  }
+}
+
+}  // namespace
+}  // namespace halfscope::analyzers::readers
