@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // halfscope: what 16-bit floating point does to a training run, and what to do about it.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -54,7 +55,7 @@ int parse_and_run(int argc, char** argv) {
 /// file system may report when it is closed. One that was closed before is none: nothing was lost.
 int check_stdout(int code) {
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-  if (written && (std::fclose(stdout) == 0 || errno == EBADF)) return code;
+  if (written && (::close(STDOUT_FILENO) == 0 || errno == EBADF)) return code;
   fmt::print(stderr,
              "halfscope: stdout: cannot be written ({}); free space, or write to another file\n",
              std::strerror(errno));

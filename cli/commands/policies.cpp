@@ -160,8 +160,8 @@ void add_inputs(options::Command& command, Options& options) {
       .rewrite(options::standard_input_once());
   command
       .option("--amax", options.magnitudes,
-              "instead of LOG: a text file or pipe with the largest unscaled gradient magnitude of one "
-              "step per line (nan and inf allowed)")
+              "instead of LOG: a text file or pipe with the largest unscaled gradient magnitude of "
+              "one step per line (nan and inf allowed)")
       .type("FILE");
   command.flag("--list", options.list, "list all policies with their defaults and source");
   options::add_policy_choice(command, options.policies);

@@ -74,8 +74,7 @@ def test_an_error_of_close_is_an_error(command, log, tmp_path, calls):
                                 "CLOSE_FAILS": "stdout" if command == "stdout" else str(folder)}
     done = run(*arguments, env=environment)
     assert done.returncode == 1, done.stderr
-    assert "cannot be written (Input/output error)" in done.stderr
-    assert len(done.stderr.splitlines()) == (2 if arguments[0] != "merge" else 1)  # a note on scales
+    assert "cannot be written (Input/output error)" in done.stderr.splitlines()[-1]
 
 
 def test_what_replaces_a_file_is_on_the_disk_first(log, tmp_path, calls):

@@ -17,6 +17,7 @@
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/event_file.hpp"
 #include "halfscope/log/output_file.hpp"
+#include "halfscope/log/read_file.hpp"
 #include "halfscope/log/write_all.hpp"
 
 namespace halfscope::analyzers::readers::record {
@@ -201,14 +202,9 @@ void RecordFile::for_each_piece(const PartPlace& part,
   for (std::uint64_t at = part.begin; at < part.end;) {
     const std::size_t most =
         static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, part.end - at));
-    const std::size_t got = file->read(at, piece.data(), most);
-    if (got == 0) {
-      throw BadInput(printable(file_.path.string()) +
-                     ": became shorter while it was read; let "
-                     "what writes it end first");
-    }
-    visit(std::string_view(piece).substr(0, got));
-    at += got;
+    log::read_exactly(*file, printable(file_.path.string()), at, piece.data(), most);
+    visit(std::string_view(piece).substr(0, most));
+    at += most;
   }
 }
 
