@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // halfscope: what 16-bit floating point does to a training run, and what to do about it.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include "cli/commands/commands.hpp"
 #include "cli/options/exit.hpp"
 #include "halfscope/device/vector_target.hpp"
+#include "halfscope/log/cut_maps.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/page/page.hpp"
 
@@ -49,9 +51,11 @@ int parse_and_run(int argc, char** argv) {
 
 }  // namespace
 
-/// What was printed must have arrived: a full disk behind stdout is an error too.
+/// What was printed must have arrived: a full disk behind stdout is an error too, which a network
+/// file system may report when it is closed. One that was closed before is none: nothing was lost.
 int check_stdout(int code) {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (written && (::close(STDOUT_FILENO) == 0 || errno == EBADF)) return code;
   fmt::print(stderr,
              "halfscope: stdout: cannot be written ({}); free space, or write to another file\n",
              std::strerror(errno));
@@ -60,6 +64,7 @@ int check_stdout(int code) {
 
 int main(int argc, char** argv) {
   try {
+    log::end_where_maps_are_cut();
     choose_vector_target();
     return check_stdout(parse_and_run(argc, argv));
   } catch (const cli::options::BadUsage& e) {

@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "halfscope/log/error.hpp"
-#include "halfscope/log/mapped_file.hpp"
+#include "halfscope/log/read_file.hpp"
 
 namespace halfscope::analyzers::compare {
 namespace {
@@ -90,11 +90,9 @@ class Object {
 
 json parsed(const std::filesystem::path& file) {
   const std::string where = printable(file.string());
-  const log::MappedFile mapped(file);  // never waits for a pipe
-  const std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()),
-                              mapped.bytes().size());
+  const std::string text = log::read_text(file, kMostBytes + 1);
   if (text.size() > kMostBytes) {
-    Object::refuse(where, fmt::format("{} bytes long", text.size()),
+    Object::refuse(where, fmt::format("more than {} bytes long", kMostBytes),
                    fmt::format("at most {}", kMostBytes));
   }
   const auto bounded = [&](int depth, json::parse_event_t, const json&) {

@@ -171,6 +171,7 @@ Counted count_parts(const Origin& origin, const Selection& selection, Shard shar
       origin.files.leave_arrived();
     }
   }
+  writer.close();
   return counted;
 }
 

@@ -4,9 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "analyzers/replay/policy_study.hpp"
@@ -87,6 +89,11 @@ void study_log(const std::string& log, const PoliciesOptions& options, Replays& 
 Replays replays_of(const PoliciesOptions& options) {
   Replays replays;
   if (!options.magnitudes.empty()) {
+    std::error_code unreadable;
+    if (std::filesystem::is_fifo(options.magnitudes, unreadable)) {
+      fmt::print(stderr, "halfscope: {}: is a pipe; waiting until its writer ends\n",
+                 log::printable(options.magnitudes));
+    }
     replays.studies.push_back(analyzers::replay::study_magnitudes(
         analyzers::replay::read_magnitudes(options.magnitudes), options.replay));
   }
@@ -153,8 +160,8 @@ void add_inputs(options::Command& command, PoliciesOptions& options) {
       .rewrite(options::standard_input_once());
   command
       .option("--amax", options.magnitudes,
-              "instead of LOG: a text file with the largest unscaled gradient magnitude of one "
-              "step per line (nan and inf allowed)")
+              "instead of LOG: a text file or pipe with the largest unscaled gradient magnitude of "
+              "one step per line (nan and inf allowed)")
       .type("FILE");
   command.flag("--list", options.list, "list all policies with their defaults and source");
   options::add_policy_choice(command, options.policies);

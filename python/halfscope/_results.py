@@ -67,8 +67,17 @@ class Findings(Result, FindingsFields):
         return Charts([*page.values(), *map(Chart, charts_of(self, page))], page._of_tensor)
 
 
+def _as_code(word):
+    fence = "`" * (1 + max(map(len, re.findall("`+", word)), default=0))
+    blank = " " if "`" in word else ""
+    return f"{fence}{blank}{word}{blank}{fence}"
+
+
 def _escaped(text):
-    return re.sub(r"([\\`*_\[\]<>|#~&])", r"\\\1", text)
+    """Text as Markdown shows it as it is; words that it would link, URLs and @names, as code."""
+    return "".join(_as_code(word) if re.search(r"@|://|www\.", word) else
+                   re.sub(r"([\\`*_\[\]<>|#~&])", r"\\\1", word)
+                   for word in re.split(r"(\s+)", text))
 
 
 class Recommendation(Result, RecommendationFields):

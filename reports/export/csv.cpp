@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 namespace halfscope::reports::exports {
@@ -13,7 +14,7 @@ using namespace analyzers;
 /// A field in quotes, as RFC 4180 wants it.
 std::string csv_text(std::string_view text) {
   std::string field = "\"";
-  for (const char c : log::printable(text)) {
+  for (const char c : csv_name(text)) {
     if (c == '"') field += '"';
     field += c;
   }
@@ -26,6 +27,14 @@ std::string count_field(const Interval& count) {
 }
 
 }  // namespace
+
+std::string csv_name(std::string_view name) {
+  std::string text = log::printable(name);
+  // In ASCII and full width; a tab or CR, which would do too, is not printable.
+  constexpr std::string_view kFormula[] = {"=", "+", "-", "@", "＝", "＋", "－", "＠"};
+  const auto begins = [&](std::string_view sign) { return text.starts_with(sign); };
+  return std::ranges::any_of(kFormula, begins) ? "'" + text : text;
+}
 
 std::string to_csv(const underflow::Analysis& analysis) {
   std::string csv =

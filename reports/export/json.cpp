@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/export/json.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 
+#include "halfscope/log/code_points.hpp"
 #include "halfscope/version.hpp"
 #include "reports/answer/no_scale.hpp"
 #include "reports/export/json_parts.hpp"
@@ -51,8 +56,33 @@ Json power_json(std::optional<int> log2) {
   return log2 ? Json(std::ldexp(1.0, *log2)) : Json(nullptr);
 }
 
+namespace {
+
+/// A code point as JSON escapes it: above U+FFFF by its two surrogates.
+std::string escape_of(char32_t c) {
+  const auto unit = [](std::uint32_t value) { return fmt::format("\\u{:04x}", value); };
+  if (c < 0x10000) return unit(c);
+  const std::uint32_t above = c - 0x10000;
+  return unit(0xD800 + (above >> 10)) + unit(0xDC00 + (above & 0x3FF));
+}
+
+}  // namespace
+
 std::string json_text(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const auto is_plain = [](char c) { return static_cast<unsigned char>(c) < 0x7F; };
+  if (std::ranges::all_of(text, is_plain)) return text;
+  std::string safe;
+  for (std::string_view rest = text; !rest.empty();) {
+    const log::CodePoint c = log::first_code_point(rest);
+    if (log::is_unsafe(c.value)) {
+      safe += escape_of(c.value);
+    } else {
+      safe += rest.substr(0, c.length);
+    }
+    rest.remove_prefix(c.length);
+  }
+  return safe;
 }
 
 namespace {

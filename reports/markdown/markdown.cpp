@@ -24,17 +24,6 @@ using answer::Table;
 
 constexpr std::size_t kRows = 20;  // of a table; the JSON has all
 
-/// Text that Markdown would read as markup, quoted.
-std::string escaped(std::string_view text) {
-  constexpr std::string_view kMarkup = "\\`*_[]<>|#~&";
-  std::string out;
-  for (const char c : text) {
-    if (kMarkup.find(c) != kMarkup.npos) out += '\\';
-    out += c;
-  }
-  return out;
-}
-
 /// Code between more backticks than it holds in a row, as CommonMark 0.31.2, 6.1, has it.
 std::string code_span(std::string_view code) {
   std::size_t longest = 0, run = 0;
@@ -45,6 +34,33 @@ std::string code_span(std::string_view code) {
   const std::string fence(longest + 1, '`');
   const std::string_view blank = longest == 0 ? "" : " ";
   return fmt::format("{0}{1}{2}{1}{0}", fence, blank, code);
+}
+
+/// Whether GitHub would make a link of a word, or a mention of somebody, which no backslash stops.
+bool is_linked(std::string_view word) {
+  constexpr std::string_view kSigns[] = {"@", "://", "www."};
+  return std::ranges::any_of(kSigns, [&](auto sign) { return word.find(sign) != word.npos; });
+}
+
+/// Text that Markdown would read as markup, quoted; words that it would link, as code.
+std::string escaped(std::string_view text) {
+  constexpr std::string_view kMarkup = "\\`*_[]<>|#~&", kBlank = " \n";
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(kBlank), text.size());
+    const std::string_view word = text.substr(0, end);
+    if (is_linked(word)) {
+      out += code_span(word);
+    } else {
+      for (const char c : word) {
+        if (kMarkup.find(c) != kMarkup.npos) out += '\\';
+        out += c;
+      }
+    }
+    if (end < text.size()) out += text[end];
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
 }
 
 std::string sentence(std::string_view marked) {

@@ -12,6 +12,7 @@
 #include "reports/answer/tensor_words.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/charts/charts.hpp"
+#include "reports/export/csv.hpp"
 #include "reports/export/json.hpp"
 #include "reports/page/kept.hpp"
 #include "reports/page/own_data.hpp"
@@ -88,8 +89,8 @@ json parameters_json(const Window& scaled, const Window& gradients) {
 json csv_json(const answer::Tensors& tensors) {
   json out = {{"max_abs", json::array()}, {"printable", json::array()}};
   const auto put_name = [&](const std::string& name) {
-    const std::string printable = log::printable(name);
-    if (printable != name) out["printable"].push_back({name, printable});
+    const std::string field = exports::csv_name(name);
+    if (field != name) out["printable"].push_back({name, field});
   };
   for (const TensorFindings* tensor : tensors) {
     put_name(*tensor->log);

@@ -6,12 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "halfscope/array/array.hpp"
-#include "halfscope/log/error.hpp"
+#include "halfscope/log/output_file.hpp"
 
 namespace halfscope::sim::backend {
 namespace {
@@ -105,22 +103,10 @@ void write_operations(const std::filesystem::path& run, const OperationDifferenc
   for (const auto& [name, difference] : differences.all()) {
     told["operations"].push_back(json_of(name, difference));
   }
-  const std::filesystem::path path = run / kOperationsFile;
-  const std::filesystem::path fresh = path.string() + ".new";
-  {
-    std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
-    out << told.dump(1) << '\n' << std::flush;
-    if (!out) {
-      throw log::BadInput(
-          fmt::format("{}: cannot be written; is the disk full?", log::printable(fresh.string())));
-    }
-  }
-  std::error_code error;
-  std::filesystem::rename(fresh, path, error);
-  if (error) {
-    throw log::BadInput(
-        fmt::format("{}: cannot be written ({})", log::printable(path.string()), error.message()));
-  }
+  log::OutputFile file(run / kOperationsFile);
+  file.write(told.dump(1));
+  file.write("\n");
+  file.commit();
 }
 
 }  // namespace halfscope::sim::backend

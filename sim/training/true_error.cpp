@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "halfscope/log/error.hpp"
+#include "halfscope/log/output_file.hpp"
 
 namespace halfscope::sim::training {
 namespace {
@@ -86,17 +87,6 @@ std::string line_of(const StepError& step) {
   return told.dump() + '\n';
 }
 
-[[noreturn]] void cannot_write(const fs::path& path) {
-  throw log::BadInput(
-      fmt::format("{}: cannot be written; is the disk full?", log::printable(path.string())));
-}
-
-void put(const fs::path& path, const std::string& lines, std::ios::openmode mode) {
-  std::ofstream out(path, mode | std::ios::binary);
-  out << lines << std::flush;
-  if (!out) cannot_write(path);
-}
-
 }  // namespace
 
 TrueErrorFile::TrueErrorFile(const fs::path& run, std::int64_t from_step)
@@ -105,15 +95,18 @@ TrueErrorFile::TrueErrorFile(const fs::path& run, std::int64_t from_step)
   for (const StepError& step : read_true_errors(run)) {
     if (step.step < from_step) kept += line_of(step);
   }
-  const fs::path fresh = run / (std::string(kTrueErrorFile) + ".new");
-  put(fresh, kept, std::ios::trunc);
-  std::error_code error;
-  fs::rename(fresh, path_, error);  // as a whole: nothing is lost where this is interrupted
-  if (error) cannot_write(path_);
+  log::OutputFile file(path_);  // as a whole: nothing is lost where this is interrupted
+  file.write(kept);
+  file.commit();
 }
 
 void TrueErrorFile::write(const StepError& error) const {
-  put(path_, line_of(error), std::ios::app);
+  std::ofstream out(path_, std::ios::app | std::ios::binary);
+  out << line_of(error);
+  out.close();
+  if (out) return;
+  throw log::BadInput(
+      fmt::format("{}: cannot be written; is the disk full?", log::printable(path_.string())));
 }
 
 std::vector<StepError> read_true_errors(const fs::path& run) {

@@ -13,6 +13,7 @@
 #include "analyzers/readers/tensors/open.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/safetensors.hpp"
+#include "tensors_of.hpp"
 
 namespace {
 
@@ -47,7 +48,7 @@ int main(int argc, char** argv) {
         path, as ? find_dtype(argv[3]) : std::nullopt));
     if (argc > 2 && !as) {
       const log::Safetensors file(path);
-      log::write_safetensors(argv[2], file.tensors(), file.metadata());
+      log::write_safetensors(argv[2], test::TensorsOf(file).all(), file.metadata());
     }
     return 0;
   } catch (const log::BadInput& refused) {

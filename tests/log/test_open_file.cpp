@@ -93,6 +93,6 @@ TEST_CASE("open files: where no more may be open, those that are kept are closed
   const Descriptors few(40);
   for (int i = 0; i < 100; ++i) {
     const MappedFile mapped({folder / std::to_string(i), files});
-    REQUIRE(mapped.bytes().size() == 1);
+    REQUIRE(mapped.size() == 1);
   }
 }

@@ -14,6 +14,7 @@
 #include "catch.hpp"
 #include "halfscope/log/safetensors.hpp"
 #include "temp_folder.hpp"
+#include "tensors_of.hpp"
 
 using namespace halfscope;
 using log::NamedTensor;
@@ -22,6 +23,7 @@ using log::write_safetensors;
 using test::little_endian;
 using test::message_of;
 using test::TempFolder;
+using test::TensorsOf;
 
 namespace {
 
@@ -80,13 +82,13 @@ TEST_CASE("tensors of every counted dtype are read in file order", "[log][safete
   });
   CHECK(seen == std::vector<std::string>{"a", "b", "c", "层/d"});
   CHECK(bytes == "0123456789ABCDEF");
-  REQUIRE(file.tensors().size() == 4);
-  CHECK(file.tensors()[0].view.dtype == Dtype::f8_e4m3);
-  CHECK(file.tensors()[0].shape == std::vector<std::uint64_t>{1, 1});
-  CHECK(file.tensors()[1].view.dtype == Dtype::bf16);
-  CHECK(file.tensors()[2].shape.empty());
-  CHECK(file.tensors()[2].view.count == 1);
-  CHECK(file.tensors()[3].view.dtype == Dtype::f8_e5m2);
+  REQUIRE(file.names().size() == 4);
+  CHECK(TensorsOf(file).all()[0].view.dtype == Dtype::f8_e4m3);
+  CHECK(TensorsOf(file).all()[0].shape == std::vector<std::uint64_t>{1, 1});
+  CHECK(TensorsOf(file).all()[1].view.dtype == Dtype::bf16);
+  CHECK(TensorsOf(file).all()[2].shape.empty());
+  CHECK(TensorsOf(file).all()[2].view.count == 1);
+  CHECK(TensorsOf(file).all()[3].view.dtype == Dtype::f8_e5m2);
   CHECK(file.skipped().empty());
   CHECK(file.metadata() == std::map<std::string, std::string>{{"scale", "65536"}});
 }
@@ -100,10 +102,10 @@ TEST_CASE("a file without tensors, and tensors without elements, are fine", "[lo
                   row("b", "F32", "[18446744073709551615,18446744073709551615,0]", "[4,4]") + "," +
                   row("c", "F32", "[1]", "[0,4]") + "}",
               4)));
-  REQUIRE(file.tensors().size() == 3);
-  CHECK(file.tensors()[0].view.count == 0);
-  CHECK(file.tensors()[1].name == "c");
-  CHECK(file.tensors()[2].view.count == 0);
+  REQUIRE(file.names().size() == 3);
+  CHECK(TensorsOf(file).all()[0].view.count == 0);
+  CHECK(TensorsOf(file).all()[1].name == "c");
+  CHECK(TensorsOf(file).all()[2].view.count == 0);
 }
 
 TEST_CASE("dtypes that are not counted are skipped with the reason", "[log][safetensors]") {
@@ -115,8 +117,8 @@ TEST_CASE("dtypes that are not counted are skipped with the reason", "[log][safe
                   row("packed", "F4", "[4]", "[12,14]") + "," + row("w", "F16", "[1]", "[14,16]") +
                   "}",
               16)));
-  REQUIRE(file.tensors().size() == 1);
-  CHECK(file.tensors()[0].name == "w");
+  REQUIRE(file.names().size() == 1);
+  CHECK(TensorsOf(file).all()[0].name == "w");
   REQUIRE(file.skipped().size() == 4);
   CHECK(file.skipped()[0].name == "ids");
   CHECK(file.skipped()[0].reason == "dtype I64 is not a floating-point type");
@@ -292,18 +294,19 @@ TEST_CASE("what is written is read back, aligned and in order", "[log][safetenso
 
   const Safetensors file(path);
   std::vector<std::string> names;
-  for (const NamedTensor& t : file.tensors()) names.push_back(t.name);
+  const TensorsOf tensors(file);
+  for (const NamedTensor& t : tensors.all()) names.push_back(t.name);
   CHECK(names == std::vector<std::string>{"d", "a", "b", "weight_grad/é", "n"});
-  for (const NamedTensor& t : file.tensors()) {
+  for (const NamedTensor& t : tensors.all()) {
     CAPTURE(t.name);
     const auto width = static_cast<std::size_t>(format_of(t.view.dtype).width / 8);
     CHECK(reinterpret_cast<std::uintptr_t>(t.view.data) % width == 0);
   }
-  CHECK(file.tensors()[2].shape == std::vector<std::uint64_t>{2, 1});
-  CHECK(std::memcmp(file.tensors()[2].view.data, single.data(), sizeof single) == 0);
-  CHECK(std::memcmp(file.tensors()[3].view.data, half.data(), sizeof half) == 0);
-  CHECK(std::memcmp(file.tensors()[0].view.data, wide.data(), sizeof wide) == 0);
-  CHECK(std::memcmp(file.tensors()[4].view.data, narrow.data(), sizeof narrow) == 0);
+  CHECK(TensorsOf(file).all()[2].shape == std::vector<std::uint64_t>{2, 1});
+  CHECK(std::memcmp(TensorsOf(file).all()[2].view.data, single.data(), sizeof single) == 0);
+  CHECK(std::memcmp(TensorsOf(file).all()[3].view.data, half.data(), sizeof half) == 0);
+  CHECK(std::memcmp(TensorsOf(file).all()[0].view.data, wide.data(), sizeof wide) == 0);
+  CHECK(std::memcmp(TensorsOf(file).all()[4].view.data, narrow.data(), sizeof narrow) == 0);
   CHECK(file.metadata().at("scale") == "65536");
 }
 
@@ -326,7 +329,7 @@ TEST_CASE("a file is replaced whole or stays as it was", "[log][safetensors]") {
   CHECK(contents(path) == "old");
 
   write_safetensors(path, {tensor("w", {1}, Dtype::f32, one)});
-  CHECK(Safetensors(path).tensors().size() == 1);
+  CHECK(Safetensors(path).names().size() == 1);
   const auto entries = std::filesystem::directory_iterator(folder / ".");
   CHECK(std::distance(begin(entries), end(entries)) == 1);  // nothing is left beside it
 }

@@ -9,12 +9,15 @@
 #include <limits>
 
 #include "analyzers/readers/common/log_files.hpp"
+#include "analyzers/readers/input/text_encoding.hpp"
+#include "halfscope/log/error.hpp"
+#include "halfscope/log/read_file.hpp"
 
 namespace halfscope::analyzers::readers::common {
 namespace {
 
-constexpr std::size_t kBytesATell = std::size_t{1} << 20;
-constexpr std::size_t kBytesALeave = std::size_t{1} << 22;
+constexpr std::uint64_t kBytesATell = std::uint64_t{1} << 20;
+constexpr std::size_t kBlock = std::size_t{1} << 18;
 
 template <typename Number>
 std::optional<Number> parse(std::string_view text) {
@@ -79,19 +82,52 @@ std::uint64_t bytes_of(const log::OpenPath& log, const std::vector<std::filesyst
 
 TextLines::TextLines(const log::OpenPath& file, frames::Progress progress, std::uint64_t before,
                      std::uint64_t in_all)
-    : file_(file),
+    : name_(log::printable(file.path.string())),
+      file_(log::open_regular(file)),
+      size_(file_->size()),
+      block_(std::make_shared<const std::string>()),
       progress_(std::move(progress)),
       before_(before),
-      in_all_(in_all),
-      leave_at_(2 * kBytesALeave) {
-  const auto bytes = file_.bytes();
-  text_ = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+      in_all_(in_all) {}
+
+/// Puts the rest of the block, and what follows in the file, into a new one.
+void TextLines::read_on() {
+  const std::string_view rest = std::string_view(*block_).substr(at_);
+  auto longer = std::make_shared<std::string>(rest);
+  auto piece = static_cast<std::size_t>(
+      std::min<std::uint64_t>(std::max(kBlock, rest.size()), size_ - read_));
+  longer->resize(rest.size() + piece);
+  char* const to = longer->data() + rest.size();
+  bool zeros_go_on = true;
+  while (zeros_go_on && read_ < size_) {
+    piece = static_cast<std::size_t>(std::min<std::uint64_t>(piece, size_ - read_));
+    log::read_exactly(*file_, name_, read_, to, piece);
+    read_ += piece;
+    zeros_go_on = rest.ends_with('\0') && input::without_zeros({to, piece}).empty();
+  }
+  longer->resize(rest.size() + piece);
+  block_ = std::move(longer);
+  at_ = 0;
 }
 
-std::optional<std::string_view> TextLines::peek() const {
-  if (at_ >= text_.size()) return std::nullopt;
-  const std::size_t end = std::min(text_.find('\n', at_), text_.size());
-  std::string_view line = text_.substr(at_, end - at_);
+/// Makes the block hold all of the next line; false where there is none.
+bool TextLines::hold_line() {
+  if (end_ > at_) return true;
+  std::size_t looked = 0;  // bytes of the line
+  while (true) {
+    end_ = block_->find('\n', at_ + looked);
+    if (end_ != std::string::npos) return true;
+    looked = block_->size() - at_;
+    if (read_ == size_) break;
+    read_on();
+  }
+  end_ = block_->size();
+  return at_ < end_;
+}
+
+std::optional<std::string_view> TextLines::peek() {
+  if (!hold_line()) return std::nullopt;
+  std::string_view line = std::string_view(*block_).substr(at_, end_ - at_);
   if (line.ends_with('\r')) line.remove_suffix(1);
   return line;
 }
@@ -99,18 +135,14 @@ std::optional<std::string_view> TextLines::peek() const {
 std::optional<std::string_view> TextLines::next() {
   const auto line = peek();
   if (!line) return std::nullopt;
-  at_ += line->size();
-  at_ += at_ < text_.size() && text_[at_] == '\r' ? 2 : 1;
+  line_block_ = block_;
+  cut_ = end_ == block_->size();
+  at_ = cut_ ? end_ : end_ + 1;
   ++number_;
-  if (progress_ && at_ >= tell_at_) {
-    progress_(before_ + std::min(at_, text_.size()), std::max<std::uint64_t>(in_all_, bytes()));
-    tell_at_ = at_ + kBytesATell;
-  }
-  if (at_ >= leave_at_) {
-    const std::size_t last = at_ - kBytesALeave;  // the lines before may still be looked at
-    file_.leave(left_, last);
-    left_ = last;
-    leave_at_ = at_ + kBytesALeave;
+  const std::uint64_t done = read_ - (block_->size() - at_);
+  if (progress_ && done >= tell_at_) {
+    progress_(before_ + done, std::max(in_all_, size_));
+    tell_at_ = done + kBytesATell;
   }
   return line;
 }

@@ -4,13 +4,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "analyzers/frames/source.hpp"
-#include "halfscope/log/mapped_file.hpp"
+#include "halfscope/log/open_file.hpp"
 
 namespace halfscope::analyzers::readers::common {
 
@@ -28,37 +29,44 @@ std::vector<std::filesystem::path> folders_of(const std::filesystem::path& folde
 /// The bytes of some of a log's files together, as they are read: unpacked.
 std::uint64_t bytes_of(const log::OpenPath& log, const std::vector<std::filesystem::path>& files);
 
-/// The lines of a file of any size; the file is mapped, nothing is copied. Pages that were read do
-/// not stay in memory.
+/// The lines of a file of any size, which is read block by block. A line that is given is a part of
+/// a block: it stays as long as block() of that moment, and at least until next() is called again.
+/// Within a line, more than a block of zeros counts as one block of them.
 class TextLines {
  public:
-  /// `progress` is told bytes of this file, after `before` of `in_all`. Throws log::BadInput where
-  /// the file cannot be read.
+  using Block = std::shared_ptr<const std::string>;
+
+  /// `progress` is told bytes of this file, after `before` of `in_all`. This, next() and peek()
+  /// throw log::BadInput where the file cannot be read or was cut short.
   explicit TextLines(const log::OpenPath& file, frames::Progress progress = {},
                      std::uint64_t before = 0, std::uint64_t in_all = 0);
 
   /// The next line without its end (LF or CRLF); empty after the last one.
   std::optional<std::string_view> next();
-  /// The line that next() would give.
-  std::optional<std::string_view> peek() const;
-  /// All of it, and bytes of it that stay in memory no longer.
-  std::string_view text() const { return text_; }
-  void leave(std::size_t begin, std::size_t end) const { file_.leave(begin, end); }
+  /// The line that next() would give; it stays until the call of next() after that one.
+  std::optional<std::string_view> peek();
+  /// What holds the line that next() gave last; null before.
+  const Block& block() const { return line_block_; }
   /// Of the line that next() gave last; from 1.
   std::uint64_t number() const { return number_; }
   /// Whether that line has no end: the last one of a file that was cut off, perhaps.
-  bool cut() const { return at_ > text_.size(); }
-  const std::string& name() const { return file_.name(); }
-  std::uint64_t bytes() const { return text_.size(); }
+  bool cut() const { return cut_; }
+  const std::string& name() const { return name_; }
+  std::uint64_t bytes() const { return size_; }
 
  private:
-  log::MappedFile file_;
-  std::string_view text_;
-  std::size_t at_ = 0;
+  bool hold_line();
+  void read_on();
+
+  std::string name_;
+  std::shared_ptr<const log::OpenFile> file_;
+  std::uint64_t size_, read_ = 0;  ///< of the file, when it was opened; into blocks
+  Block block_, line_block_;
+  std::size_t at_ = 0, end_ = 0;  ///< of the next line in block_; its end is known if above at_
   std::uint64_t number_ = 0;
+  bool cut_ = false;
   frames::Progress progress_;
-  std::uint64_t before_, in_all_;
-  std::size_t tell_at_ = 0, left_ = 0, leave_at_;
+  std::uint64_t before_, in_all_, tell_at_ = 0;
 };
 
 /// Lines of one file that could not be read, told in one note.

@@ -23,6 +23,8 @@
 #include "analyzers/readers/console/console_words.hpp"
 #include "analyzers/readers/input/content.hpp"
 #include "analyzers/readers/input/text_encoding.hpp"
+#include "halfscope/log/error.hpp"
+#include "halfscope/log/read_file.hpp"
 
 namespace halfscope::analyzers::readers::console {
 
@@ -52,35 +54,61 @@ bool tells_any(std::string_view text) {
   return false;
 }
 
-/// The same of a text of any size, in parts, which `leave` is told of when they were looked at.
-bool tells_anywhere(std::string_view text, const Leave& leave) {
-  constexpr std::size_t kPart = std::size_t{1} << 20;
-  std::atomic<bool> found = false;
-  tbb::parallel_for(std::size_t{0}, (text.size() + kPart - 1) / kPart, [&](std::size_t part) {
-    if (found) return;
-    // A line is of the part in which it begins; where none does, nothing further is looked for.
-    const std::string_view own = text.substr(part == 0 ? 0 : part * kPart - 1, kPart);
-    const std::size_t first = part == 0 ? 0 : own.find('\n');
-    if (first == std::string_view::npos) return;
-    const auto from = static_cast<std::size_t>(own.data() - text.data()) + first;
-    const std::size_t to = text.find('\n', std::min(text.size(), (part + 1) * kPart) - 1);
-    const std::size_t end = std::min(to, text.size());
-    if (tells_any(text.substr(from, end - from))) found = true;
-    leave(from, end);
-  });
-  return found;
+constexpr std::size_t kPart = std::size_t{1} << 20;
+
+/// A file that is looked through in parts, from its first byte that is not zero on.
+struct Searched {
+  std::shared_ptr<const log::OpenFile> file;
+  std::string name;
+  std::uint64_t size, begin = 0;
+
+  explicit Searched(const log::OpenPath& path)
+      : file(log::open_regular(path)), name(printable(path.path.string())), size(file->size()) {
+    std::string text;
+    while (begin < size) {
+      text = read(begin, kPart);
+      const std::string_view rest = input::without_zeros(text);
+      begin += text.size() - rest.size();
+      if (!rest.empty()) break;
+    }
+  }
+
+  std::string read(std::uint64_t from, std::uint64_t most) const {
+    std::string text(static_cast<std::size_t>(std::min(most, size - from)), '\0');
+    log::read_exactly(*file, name, from, text.data(), text.size());
+    return text;
+  }
+};
+
+/// The lines that begin in a part, of which the last one may be long; empty where none does.
+std::string lines_of_part(const Searched& searched, std::uint64_t part) {
+  constexpr std::size_t kMore = std::size_t{1} << 16;
+  const std::uint64_t from = searched.begin + part * kPart - (part == 0 ? 0 : 1);
+  std::string text = searched.read(from, kPart + kMore);
+  const std::size_t first = part == 0 ? 0 : text.find('\n');
+  if (first >= kPart) return "";
+  std::size_t looked = part == 0 ? kPart - 1 : kPart;  // the last line ends there or later
+  while (true) {
+    const std::size_t end = text.find('\n', looked);
+    if (end != std::string::npos) text.resize(end);
+    if (end != std::string::npos || from + text.size() == searched.size) break;
+    looked = text.size();
+    text += searched.read(from + looked, looked);
+  }
+  return text.substr(first);
 }
 
 /// What lies between imports at the beginning and tracebacks at the end of a text.
-bool tells_between(const log::OpenPath& file) {
+bool tells_between(const log::OpenPath& path) {
   try {
-    const log::MappedFile mapped(file);
-    const std::string_view all(reinterpret_cast<const char*>(mapped.bytes().data()),
-                               mapped.bytes().size());
-    const std::string_view text = input::without_zeros(all);
-    const auto zeros = static_cast<std::size_t>(text.data() - all.data());
-    const auto leave = [&](auto begin, auto end) { mapped.leave(zeros + begin, zeros + end); };
-    return input::is_text(text.substr(0, kLookedAt)) && tells_anywhere(text, leave);
+    const Searched searched(path);
+    if (!input::is_text(searched.read(searched.begin, kLookedAt))) return false;
+    std::atomic<bool> found = false;
+    const std::uint64_t parts = (searched.size - searched.begin + kPart - 1) / kPart;
+    tbb::parallel_for(std::uint64_t{0}, parts, [&](std::uint64_t part) {
+      if (!found && tells_any(lines_of_part(searched, part))) found = true;
+    });
+    return found;
   } catch (const log::BadInput&) {
     return false;
   }

@@ -37,35 +37,10 @@ std::uint64_t shape_of(std::string_view row) {
   return shape;
 }
 
-/// The rows of a text, one by one.
-class Rows {
- public:
-  Rows(std::string_view text, const Leave& leave) : text_(text), leave_(&leave) {}
-  std::optional<std::string_view> next() {
-    if (at_ >= text_.size()) return std::nullopt;
-    const std::size_t end = std::min(text_.find('\n', at_), text_.size());
-    std::string_view row = text_.substr(at_, end - at_);
-    if (row.ends_with('\r')) row.remove_suffix(1);
-    at_ = end + 1;
-    if (*leave_ && at_ - left_ >= kBytesALeave) {
-      (*leave_)(left_, at_);
-      left_ = at_;
-    }
-    return row;
-  }
-
- private:
-  static constexpr std::size_t kBytesALeave = std::size_t{1} << 22;
-
-  std::string_view text_;
-  const Leave* leave_;
-  std::size_t at_ = 0, left_ = 0;
-};
-
 /// The most columns of a row; 0 where the text cannot be that of a screen.
-std::size_t widest(std::string_view text, const Leave& leave) {
+std::size_t widest(const NextRow& next) {
   std::size_t most = 0;
-  for (Rows rows(text, leave); const auto row = rows.next();) {
+  while (const auto row = next()) {
     if (row->size() <= most) continue;
     if (row->size() > 4 * kMostColumns) return 0;
     most = std::max(most, columns_of(*row));
@@ -108,18 +83,33 @@ bool is_likely(const ConsoleLine& line) {
   return is_power_of_two(line.overflow->attempted.value_or(1) / *line.overflow->next);
 }
 
+/// A full row, and the rows that follow it, as many as one line may have.
+using FullRow = std::vector<std::string>;
+
+/// The first full rows of a text; `starts` gets how rows begin that begin a line.
+std::vector<FullRow> full_rows(const NextRow& next, Wrapping& wrapping) {
+  std::vector<FullRow> full;
+  std::size_t open = 0;  // the first one that more rows may follow
+  bool begins = true;
+  while (const auto row = next()) {
+    if (begins) wrapping.starts.insert(shape_of(*row));
+    begins = row->size() < wrapping.columns || columns_of(*row) < wrapping.columns;
+    for (std::size_t i = open; i < full.size(); ++i) full[i].emplace_back(*row);
+    while (open < full.size() && full[open].size() == kMostRows) ++open;
+    if (!begins && full.size() < kMostLooks) full.push_back({std::string(*row)});
+  }
+  return full;
+}
+
 /// Whether a row and those that may continue it say more together than each for itself.
-bool say_more_together(std::string_view row, Rows rest, const Wrapping& wrapping) {
-  const ConsoleLine first = console_line(row);
+bool say_more_together(const FullRow& rows, const Wrapping& wrapping) {
+  const ConsoleLine first = console_line(rows.front());
   int apart = facts_in(first);
-  std::string line(row);
-  std::string_view last = row;
-  for (std::size_t i = 1; i < kMostRows; ++i) {
-    const auto next = rest.next();
-    if (!next || !wrapping.goes_on(last, *next)) break;
-    apart += facts_in(console_line(*next));
-    line += *next;
-    last = *next;
+  std::string line = rows.front();
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    if (!wrapping.goes_on(rows[i - 1], rows[i])) break;
+    apart += facts_in(console_line(rows[i]));
+    line += rows[i];
     const ConsoleLine joined = console_line(line);
     if (facts_in(joined) > apart || (first.overflow && !is_likely(first) && is_likely(joined))) {
       return true;
@@ -140,34 +130,35 @@ bool may_be_one_number(std::string_view row, std::string_view next) {
          (is_digit(next.front()) || next.front() == '.');
 }
 
-Wrapping wrapping_of(std::string_view text, const Leave& leave) {
+Wrapping wrapping_of(const std::function<NextRow()>& rows) {
   Wrapping found;
-  found.columns = widest(text, leave);
+  found.columns = widest(rows());
   if (found.columns < kLeastColumns) return {};
-  struct Full {
-    std::string_view row;
-    Rows rest;
-  };
-  std::vector<Full> full;
-  bool begins = true;
-  for (Rows rows(text, leave); const auto row = rows.next();) {
-    if (begins) found.starts.insert(shape_of(*row));
-    begins = row->size() < found.columns || columns_of(*row) < found.columns;
-    if (!begins && full.size() < kMostLooks) full.push_back({*row, rows});
-  }
+  const std::vector<FullRow> full = full_rows(rows(), found);
   bool seems = false;
-  for (const Full& one : full) {
-    Rows rest = one.rest;
-    const auto next = rest.next();
-    if (!next || !found.goes_on(one.row, *next)) continue;
-    found.certain = say_more_together(one.row, one.rest, found);
+  for (const FullRow& one : full) {
+    if (one.size() < 2 || !found.goes_on(one[0], one[1])) continue;
+    found.certain = say_more_together(one, found);
     if (found.certain) return found;
-    if (!may_be_one_number(one.row, *next) || !console_line(one.row).any()) continue;
+    if (!may_be_one_number(one[0], one[1]) || !console_line(one[0]).any()) continue;
     // Lines of one form may all be of one length, and followed by a number.
-    seems = seems || next->find_first_not_of("0123456789.") == std::string_view::npos ||
-            shape_of(one.row) != shape_of(full.front().row);
+    seems = seems || one[1].find_first_not_of("0123456789.") == std::string::npos ||
+            shape_of(one[0]) != shape_of(full.front().front());
   }
   return seems ? found : Wrapping();
+}
+
+Wrapping wrapping_of(std::string_view text) {
+  return wrapping_of([text]() -> NextRow {
+    return [text, at = std::size_t{0}]() mutable -> std::optional<std::string_view> {
+      if (at >= text.size()) return std::nullopt;
+      const std::size_t end = std::min(text.find('\n', at), text.size());
+      std::string_view row = text.substr(at, end - at);
+      if (row.ends_with('\r')) row.remove_suffix(1);
+      at = end + 1;
+      return row;
+    };
+  });
 }
 
 }  // namespace halfscope::analyzers::readers::console

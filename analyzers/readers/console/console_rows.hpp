@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <unordered_set>
 
@@ -23,9 +24,12 @@ struct Wrapping {
   bool goes_on(std::string_view row, std::string_view next) const;
 };
 
-/// `leave` is told which bytes of a long text were looked at, in order.
-using Leave = std::function<void(std::size_t begin, std::size_t end)>;
-Wrapping wrapping_of(std::string_view text, const Leave& leave = {});
+/// Returns the next row of a text, without its end; empty after the last one. A row stays until the
+/// next call.
+using NextRow = std::function<std::optional<std::string_view>()>;
+/// `rows` begins to give the rows of a text: it is called once or twice.
+Wrapping wrapping_of(const std::function<NextRow()>& rows);
+Wrapping wrapping_of(std::string_view text);
 
 /// Whether the end of a row and the beginning of the next may be one number.
 bool may_be_one_number(std::string_view row, std::string_view next);

@@ -177,7 +177,7 @@ class WholeLines {
   std::uint64_t number() const { return number_; }
 
  private:
-  bool goes_on(std::string_view row) const {
+  bool goes_on(std::string_view row) {
     if (wrapping_.columns == 0 || row.size() < wrapping_.columns) return false;
     const auto next = lines_.peek();
     return next && wrapping_.goes_on(row, *next);
@@ -229,6 +229,7 @@ struct Batch {
   std::vector<Fault> faults = {};
   // Lines of several rows that parts are of, and a free one.
   std::deque<std::string> joined = std::deque<std::string>(1);
+  std::vector<common::TextLines::Block> blocks = {};  // that parts are of
 };
 
 /// Null after the last one.
@@ -238,6 +239,9 @@ std::shared_ptr<Batch> next_batch(const common::TextLines& lines, WholeLines& wh
   while (batch->parts.size() < kParts) {
     const auto line = whole.next(batch->joined.back(), batch->faults);
     if (!line) break;
+    if (batch->blocks.empty() || batch->blocks.back() != lines.block()) {
+      batch->blocks.push_back(lines.block());
+    }
     for_each_part(*line, [&](std::string_view part) {
       if (is_blank(part)) return;
       batch->parts.push_back({part, whole.number(), lines.cut(), whole.doubtful()});
@@ -286,8 +290,9 @@ void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, 
 }
 
 Wrapping wrapping_in(const log::OpenPath& file) {
-  const common::TextLines lines(file);
-  return wrapping_of(lines.text(), [&](auto begin, auto end) { lines.leave(begin, end); });
+  return wrapping_of([&file]() -> NextRow {
+    return [lines = std::make_shared<common::TextLines>(file)] { return lines->next(); };
+  });
 }
 
 Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks) {

@@ -23,7 +23,7 @@
 #include "analyzers/readers/common/one_run.hpp"
 #include "analyzers/readers/common/scalar_tags.hpp"
 #include "analyzers/readers/common/text_lines.hpp"
-#include "halfscope/log/mapped_file.hpp"
+#include "halfscope/log/read_file.hpp"
 
 namespace halfscope::analyzers::readers::metrics {
 
@@ -118,11 +118,6 @@ class History : public common::JsonEvents {
   std::uint64_t without_step_ = 0;
 };
 
-std::string_view text_of(const log::MappedFile& file) {
-  const auto bytes = file.bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 /// A file by what begins it: states of one run begin with the same entry.
 struct State {
   fs::path path;
@@ -139,14 +134,13 @@ struct State {
 };
 
 State state_of(const log::OpenPath& file) {
-  const log::MappedFile mapped(file);
   State state{file.path, -1, {}};
   History head([&](const Entry& entry) {
     state.first = entry.scalars;
     state.first.emplace_back("step", static_cast<double>(*entry.step));
     return false;
   });
-  common::read_json(text_of(mapped).substr(0, kHead), head);
+  common::read_json(log::read_text(file, kHead), head);
   state.step = head.global_step().value_or(-1);
   return state;
 }
@@ -213,7 +207,7 @@ void read_trainer_state(const log::OpenPath& log, const common::TimelineSelectio
                         const frames::Visitor& visit, Notes& notes,
                         const frames::Progress& progress) {
   const State state = furthest(log, selection.joined != nullptr, notes);
-  const log::MappedFile file(log.at(state.path));
+  const std::string text = log::read_text(log.at(state.path));
   const std::string name = printable(state.path.string());
   common::Timeline timeline(log.path.string(), selection, visit);
   StateReader reader(timeline);
@@ -221,10 +215,10 @@ void read_trainer_state(const log::OpenPath& log, const common::TimelineSelectio
     reader.take(entry);
     return true;
   });
-  const std::string why = common::read_json(text_of(file), history);
+  const std::string why = common::read_json(text, history);
   if (!why.empty()) notes.push_back(name + ": " + why + "; the rest is not read");
   reader.tell_notes(name, history.without_step(), notes);
-  if (progress) progress(file.bytes().size(), file.bytes().size());
+  if (progress) progress(text.size(), text.size());
   if (visit.kind) {
     visit.kind({.name = "Hugging Face trainer state",
                 .gaps = {frames::Gap::tensors},

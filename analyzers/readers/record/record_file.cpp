@@ -10,11 +10,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/record/record.pb.h"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/event_file.hpp"
+#include "halfscope/log/output_file.hpp"
+#include "halfscope/log/read_file.hpp"
 #include "halfscope/log/write_all.hpp"
 
 namespace halfscope::analyzers::readers::record {
@@ -199,14 +202,9 @@ void RecordFile::for_each_piece(const PartPlace& part,
   for (std::uint64_t at = part.begin; at < part.end;) {
     const std::size_t most =
         static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, part.end - at));
-    const std::size_t got = file->read(at, piece.data(), most);
-    if (got == 0) {
-      throw BadInput(printable(file_.path.string()) +
-                     ": became shorter while it was read; let "
-                     "what writes it end first");
-    }
-    visit(std::string_view(piece).substr(0, got));
-    at += got;
+    log::read_exactly(*file, printable(file_.path.string()), at, piece.data(), most);
+    visit(std::string_view(piece).substr(0, most));
+    at += most;
   }
 }
 
@@ -229,7 +227,8 @@ bool is_at(int file, const std::filesystem::path& path) {
 }  // namespace
 
 Alone::Alone(const std::filesystem::path& path, int flags) {
-  number_ = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  log::require_file_or_nothing(path);
+  number_ = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666);
   if (number_ < 0 && errno == ENOENT) return;
   if (number_ < 0) throw cannot_write(path, errno);
   if (::flock(number_, LOCK_EX | LOCK_NB) == 0 && is_at(number_, path)) return;
@@ -238,8 +237,11 @@ Alone::Alone(const std::filesystem::path& path, int flags) {
                  ": another process writes it; give each job a file of its own");
 }
 
-Alone::~Alone() {
-  if (number_ >= 0) ::close(number_);
+Alone::~Alone() { close(); }
+
+int Alone::close() {
+  const int file = std::exchange(number_, -1);
+  return file < 0 || ::close(file) == 0 ? 0 : errno;
 }
 
 RecordWriter::RecordWriter(const std::filesystem::path& path)
@@ -273,6 +275,10 @@ void RecordWriter::go_on() {
 void RecordWriter::flush() {
   if (log::write_all(file_.number(), waiting_) != waiting_.size()) throw cannot_write(path_, errno);
   waiting_.clear();
+}
+
+void RecordWriter::close() {
+  if (const int error = file_.close(); error != 0) throw cannot_write(path_, error);
 }
 
 void RecordWriter::append(const proto::Item& item) {

@@ -77,12 +77,13 @@ class RecordFile {
 class Alone {
  public:
   /// flags: as open(2) has them; without O_CREAT nothing is held of what is not there. Throws
-  /// log::BadInput.
+  /// log::BadInput, also of a pipe, for which it does not wait.
   Alone(const std::filesystem::path& path, int flags);
   ~Alone();
   Alone(const Alone&) = delete;
   Alone& operator=(const Alone&) = delete;
   int number() const { return number_; }  ///< of the descriptor; -1: it is not there
+  int close();                            ///< returns errno; 0 where all is well
 
  private:
   int number_ = -1;
@@ -103,6 +104,8 @@ class RecordWriter {
   void end(const std::vector<std::string>& notes);
   /// A piece of a part of another file, which has all of it, one after the other.
   void copy(std::string_view piece);
+  /// The last call. A network file system, or a quota, may say only now that the disk is full.
+  void close();
 
  private:
   void go_on();

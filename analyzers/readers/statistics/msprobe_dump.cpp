@@ -19,7 +19,7 @@
 #include "analyzers/readers/common/text_lines.hpp"
 #include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/statistics/msprobe_nodes.hpp"
-#include "halfscope/log/mapped_file.hpp"
+#include "halfscope/log/read_file.hpp"
 
 namespace halfscope::analyzers::readers::statistics {
 namespace {
@@ -91,14 +91,11 @@ struct FirstNode {
 class Dumps {
  public:
   void read(const log::OpenPath& file, PeakTable& peaks, frames::Notes& notes) {
-    const log::MappedFile mapped(file);
-    const auto bytes = mapped.bytes();
     const auto step = folder_number(file.path, "step");
     without_step_ += step ? 0 : 1;
     at_ = {step.value_or(0), folder_number(file.path, "rank").value_or(0), 0, {}};
     NodeReader nodes([&](const Node& node) { take(node, peaks); });
-    const std::string why =
-        common::read_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, nodes);
+    const std::string why = common::read_json(log::read_text(file), nodes);
     if (!why.empty()) {
       notes.push_back(printable(file.path.string()) + ": " + why + "; the rest is not read");
     }

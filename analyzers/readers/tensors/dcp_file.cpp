@@ -19,6 +19,7 @@
 #include "analyzers/readers/tensors/zip_archive.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/mapped_file.hpp"
+#include "halfscope/log/read_file.hpp"
 
 namespace halfscope::analyzers::readers::tensors {
 namespace {
@@ -51,8 +52,9 @@ void copy_box(const DcpChunk& chunk, const std::vector<std::uint64_t>& size, std
 class DcpFile final : public ListedFile<DcpTensor> {
  public:
   explicit DcpFile(const log::OpenPath& metadata) : metadata_(metadata) {
-    const log::MappedFile mapped(metadata);
-    DcpMetadata found = read_dcp_metadata(mapped.bytes(), mapped.name());
+    const std::string pickle = log::read_text(metadata);
+    DcpMetadata found =
+        read_dcp_metadata(std::as_bytes(std::span(pickle)), printable(metadata.path.string()));
     for (DcpTensor& tensor : found.tensors) {
       std::string wrong = wrong_with(tensor);
       if (wrong.empty()) {
@@ -101,7 +103,7 @@ class DcpFile final : public ListedFile<DcpTensor> {
     return {tensor.name, tensor.size, {*tensor.type->counted, nullptr, count}};
   }
 
-  /// Mapped once.
+  /// Opened once.
   std::shared_ptr<const log::MappedFile> file(const std::string& name) const {
     const std::lock_guard lock(mutex_);
     auto& mapped = files_[name];
@@ -115,16 +117,14 @@ class DcpFile final : public ListedFile<DcpTensor> {
   /// Throws log::BadInput of what is not the chunk.
   Piece piece(const DcpTensor& tensor, const DcpChunk& chunk) const {
     const auto mapped = file(chunk.file);
-    const auto bytes = mapped->bytes();
-    if (chunk.offset > bytes.size() || chunk.length > bytes.size() - chunk.offset ||
-        chunk.length == 0) {
+    const std::uint64_t size = mapped->size();
+    if (chunk.offset > size || chunk.length > size - chunk.offset || chunk.length == 0) {
       throw log::BadInput(
           fmt::format("{}: holds {} bytes, expected {} from byte {} on; copy it again",
-                      mapped->name(), bytes.size(), chunk.length, chunk.offset));
+                      mapped->name(), size, chunk.length, chunk.offset));
     }
-    const auto part = bytes.subspan(static_cast<std::size_t>(chunk.offset),
-                                    static_cast<std::size_t>(chunk.length));
-    auto archive = std::make_unique<ZipArchive>(mapped, part, "a tensor that torch.save wrote");
+    auto archive = std::make_unique<ZipArchive>(mapped, ZipRange{chunk.offset, chunk.length},
+                                                "a tensor that torch.save wrote");
     if (!is_torch_archive(*archive)) {
       throw log::BadInput(
           mapped->name() +

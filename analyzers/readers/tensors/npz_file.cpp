@@ -55,7 +55,7 @@ class NpzFile final : public log::TensorFile {
 
   /// A member's bytes, and the tensor in them.
   struct Held {
-    ZipBytes stream;
+    log::FileBytes stream;
     std::vector<std::byte> rewritten;  ///< the data, where the file's order is not ours
     NamedTensor tensor;
   };

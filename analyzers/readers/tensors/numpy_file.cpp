@@ -35,11 +35,12 @@ class NpyFile final : public log::TensorFile {
 
   std::shared_ptr<const NamedTensor> tensor(std::string_view name) const override {
     if (!array_.skip.empty() || name != name_) return nullptr;
-    const auto data = file_.bytes().subspan(static_cast<std::size_t>(array_.data_offset));
     auto held = std::make_shared<Held>();
-    const std::byte* start = data.data();
+    held->bytes = file_.range(array_.data_offset, file_.size());
+    const std::byte* start = held->bytes.bytes.data();
     if (is_foreign(array_)) {
-      held->rewritten = in_our_order(array_, data);
+      held->rewritten = in_our_order(array_, held->bytes.bytes);
+      held->bytes = {};
       start = held->rewritten.data();
     }
     held->tensor = *outline(name);
@@ -55,16 +56,17 @@ class NpyFile final : public log::TensorFile {
 
  private:
   struct Held {
+    log::FileBytes bytes;
     std::vector<std::byte> rewritten;  ///< the data, where the file's order is not ours
     NamedTensor tensor;
   };
 
   NpyArray read_header(std::optional<Dtype> as) const {
     const std::string place = log::place_text(file_.name(), name_);
-    const auto bytes = file_.bytes();
-    const auto start = bytes.first(std::min(kNpyPreamble, bytes.size()));
-    const std::uint64_t offset = npy_data_offset(start, bytes.size(), place);
-    return read_npy_header(bytes.first(static_cast<std::size_t>(offset)), bytes.size(), place, as);
+    const std::uint64_t size = file_.size();
+    const auto start = file_.range(0, std::min<std::uint64_t>(kNpyPreamble, size));
+    const std::uint64_t offset = npy_data_offset(start.bytes, size, place);
+    return read_npy_header(file_.range(0, offset).bytes, size, place, as);
   }
 
   log::MappedFile file_;

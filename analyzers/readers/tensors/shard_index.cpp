@@ -10,7 +10,7 @@
 
 #include "analyzers/readers/common/log_files.hpp"
 #include "halfscope/log/error.hpp"
-#include "halfscope/log/mapped_file.hpp"
+#include "halfscope/log/read_file.hpp"
 
 namespace halfscope::analyzers::readers::tensors {
 namespace {
@@ -131,16 +131,15 @@ bool is_shard_index(const log::OpenPath& path) {
 }
 
 ShardIndex read_shard_index(const log::OpenPath& path) {
-  const log::MappedFile file(path);
-  const std::string_view json(reinterpret_cast<const char*>(file.bytes().data()),
-                              file.bytes().size());
+  const std::string name = log::printable(path.path.string());
+  const std::string json = log::read_text(path, kLongest + 1);
   if (json.size() > kLongest) {
-    throw BadInput(fmt::format("{}: holds {} bytes, expected an index of at most {}", file.name(),
-                               json.size(), kLongest));
+    throw BadInput(fmt::format("{}: holds more than {} bytes, expected an index of at most {}",
+                               name, kLongest, kLongest));
   }
   ShardIndex index;
   index.path = path.path;
-  IndexReader reader(file.name(), json, index);
+  IndexReader reader(name, json, index);
   Json::sax_parse(json.begin(), json.end(), &reader);
   reader.finish();
   return index;

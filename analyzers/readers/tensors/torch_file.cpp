@@ -47,7 +47,7 @@ struct Entry {
   Dtype dtype = Dtype::f32;
   std::vector<std::uint64_t> shape, strides;
   std::uint64_t count = 0;
-  const std::byte* first = nullptr;  ///< element
+  ZipRange values = {};  ///< from the first element to the last one
 };
 
 class TorchFile final : public ListedFile<Entry> {
@@ -59,9 +59,9 @@ class TorchFile final : public ListedFile<Entry> {
     root_ = pickle.name.substr(0, pickle.name.size() - kPickle.size());
     refuse_script(path);
     const std::string place = archive_->place(pickle);
-    const auto bytes = stored(pickle);
-    const PickleValues values = read_torch_pickle(bytes, place, advice_);
-    TorchState state = torch_state(values, path.stem().string(), bytes.size(), place, advice_);
+    const log::FileBytes held = archive_->bytes(stored(pickle));
+    const PickleValues values = read_torch_pickle(held.bytes, place, advice_);
+    TorchState state = torch_state(values, path.stem().string(), held.bytes.size(), place, advice_);
     big_endian_ = is_big_endian();
     has_parameters_ = values.has_parameters;
     has_groups_ = std::ranges::find(values.texts, "param_groups") != values.texts.end();
@@ -80,8 +80,9 @@ class TorchFile final : public ListedFile<Entry> {
   }
 
  private:
-  /// A tensor, and its values where they had to be copied.
+  /// A tensor, and its values where they had to be read or copied.
   struct Held {
+    log::FileBytes bytes;
     std::vector<std::byte> copied;
     NamedTensor tensor;
   };
@@ -95,9 +96,11 @@ class TorchFile final : public ListedFile<Entry> {
     const auto width = static_cast<std::size_t>(format_of(entry.dtype).width / 8);
     const ElementOrder order{entry.shape, entry.strides, width, big_endian_};
     auto held = std::make_shared<Held>();
-    const std::byte* data = entry.first;
+    if (entry.count > 0) held->bytes = archive_->bytes(entry.values);
+    const std::byte* data = held->bytes.bytes.data();
     if (entry.count > 0 && (big_endian_ || !is_contiguous(order))) {
       held->copied = gathered(order, data);
+      held->bytes = {};
       data = held->copied.data();
     }
     held->tensor = outline_of(entry);
@@ -129,7 +132,7 @@ class TorchFile final : public ListedFile<Entry> {
   }
 
   /// torch.save packs nothing, and may be told to leave checksums out: they are not looked at.
-  std::span<const std::byte> stored(const ZipMember& member) const {
+  ZipRange stored(const ZipMember& member) const {
     if (member.stored) return archive_->stored(member);
     throw BadInput(fmt::format("{} is packed, expected it stored, as torch.save writes it; {}",
                                archive_->place(member), advice_));
@@ -138,8 +141,9 @@ class TorchFile final : public ListedFile<Entry> {
   bool is_big_endian() const {
     const auto found = by_member_.find(root_ + "byteorder");
     if (found == by_member_.end()) return false;
-    const auto bytes = stored(*found->second);
-    const std::string_view order(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const log::FileBytes held = archive_->bytes(stored(*found->second));
+    const std::string_view order(reinterpret_cast<const char*>(held.bytes.data()),
+                                 held.bytes.size());
     if (order == "little" || order == "big") return order == "big";
     throw BadInput(
         fmt::format("{} says '{}', expected little or big; the file is damaged, write it "
@@ -179,8 +183,8 @@ class TorchFile final : public ListedFile<Entry> {
 
   /// Finds the first element, and makes sure that the last one is in the storage too.
   void place_in_storage(const TorchStorage& storage, const TorchTensor& tensor, Entry& entry) {
-    const std::span<const std::byte> bytes = bytes_of(storage, entry.name);
-    const std::uint64_t held = bytes.size() / tensor.type->width;
+    const ZipRange bytes = bytes_of(storage, entry.name);
+    const std::uint64_t width = tensor.type->width, held = bytes.size / width;
     const auto count = log::element_count(entry.shape);
     std::uint64_t last = tensor.offset;
     bool fits = count.has_value();
@@ -197,10 +201,11 @@ class TorchFile final : public ListedFile<Entry> {
           log::printable(storage.key.substr(0, 64)), held));
     }
     entry.count = *count;
-    if (*count > 0) entry.first = bytes.data() + tensor.offset * tensor.type->width;
+    if (*count == 0) return;
+    entry.values = {bytes.begin + tensor.offset * width, (last + 1 - tensor.offset) * width};
   }
 
-  std::span<const std::byte> bytes_of(const TorchStorage& storage, const std::string& tensor) {
+  ZipRange bytes_of(const TorchStorage& storage, const std::string& tensor) {
     const auto member = by_member_.find(root_ + "data/" + std::string(storage.key));
     if (member == by_member_.end()) {
       throw BadInput(fmt::format(
@@ -229,7 +234,7 @@ class TorchFile final : public ListedFile<Entry> {
   std::string root_;  ///< of the members' names: "archive/"
   bool big_endian_ = false;
   std::unordered_map<std::string_view, const ZipMember*> by_member_;
-  std::unordered_map<const ZipMember*, std::span<const std::byte>> storages_;
+  std::unordered_map<const ZipMember*, ZipRange> storages_;
   bool has_parameters_ = false;
   bool has_groups_ = false;  ///< Optimizer.state_dict() has them, with no tensor where it is SGD's
   std::uint64_t used_ = 0;   ///< bytes of all readable tensors

@@ -35,25 +35,29 @@ std::uint32_t crc_of(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-/// The mapped file as libzip reads it. libzip does not say where a member's data begins; where it
+/// The file as libzip reads it. libzip does not say where a member's data begins; where it
 /// reads when it is asked for the first byte does.
 struct ZipArchive::Source {
-  std::span<const std::byte> bytes;
+  const log::MappedFile& file;
+  ZipRange part;
   std::uint64_t at = 0;
   std::uint64_t last_read = 0;  ///< where the last read began
   zip_error_t error = {};
 
   zip_int64_t read(void* to, zip_uint64_t length) {
-    length = std::min<zip_uint64_t>(length, bytes.size() - at);
+    length = std::min<zip_uint64_t>(length, part.size - at);
     last_read = at;
-    if (length > 0) std::memcpy(to, bytes.data() + at, length);
+    const std::span into(static_cast<std::byte*>(to), static_cast<std::size_t>(length));
+    if (!file.copy(part.begin + at, into)) {
+      zip_error_set(&error, ZIP_ER_READ, 0);
+      return -1;
+    }
     at += length;
     return static_cast<zip_int64_t>(length);
   }
 
   zip_int64_t seek(void* arguments, zip_uint64_t length) {
-    const zip_int64_t to =
-        zip_source_seek_compute_offset(at, bytes.size(), arguments, length, &error);
+    const zip_int64_t to = zip_source_seek_compute_offset(at, part.size, arguments, length, &error);
     if (to < 0) return -1;
     at = static_cast<zip_uint64_t>(to);
     return 0;
@@ -63,7 +67,7 @@ struct ZipArchive::Source {
     auto* const status = static_cast<zip_stat_t*>(to);
     zip_stat_init(status);
     status->valid = ZIP_STAT_SIZE;
-    status->size = bytes.size();
+    status->size = part.size;
     return sizeof(zip_stat_t);
   }
 
@@ -91,17 +95,16 @@ void ZipArchive::CloseMember::operator()(zip_file* member) const { zip_fclose(me
 ZipArchive::ZipArchive(const log::OpenPath& path, std::string wanted)
     : ZipArchive(std::make_shared<const log::MappedFile>(path), {}, std::move(wanted)) {}
 
-ZipArchive::ZipArchive(std::shared_ptr<const log::MappedFile> file,
-                       std::span<const std::byte> bytes, std::string wanted)
+ZipArchive::ZipArchive(std::shared_ptr<const log::MappedFile> file, ZipRange part,
+                       std::string wanted)
     : mapped_(std::move(file)),
-      bytes_(bytes.empty() ? mapped_->bytes() : bytes),
+      part_(part.size == 0 ? ZipRange{0, mapped_->size()} : part),
       wanted_(std::move(wanted)),
-      source_(std::make_unique<Source>()) {
-  if (bytes_.empty()) {  // which libzip takes for an archive still to be written
+      source_(std::make_unique<Source>(*mapped_, part_)) {
+  if (part_.size == 0) {  // which libzip takes for an archive still to be written
     throw BadInput(fmt::format("{}: holds 0 bytes, expected {}; copy or write it again",
                                this->file(), wanted_));
   }
-  source_->bytes = bytes_;
   open();
   const zip_int64_t count = zip_get_num_entries(zip_.get(), 0);
   members_.reserve(static_cast<std::size_t>(count));
@@ -127,6 +130,7 @@ void ZipArchive::open() {
 }
 
 void ZipArchive::refuse_zip(zip_error* error) const {
+  mapped_->check_size();
   const std::string found = log::printable(zip_error_strerror(error));
   zip_error_fini(error);
   throw BadInput(fmt::format(
@@ -219,7 +223,7 @@ ZipArchive::OpenMember ZipArchive::start(const ZipMember& member) const {
   return open;
 }
 
-std::span<const std::byte> ZipArchive::stored(const ZipMember& member) const {
+ZipRange ZipArchive::stored(const ZipMember& member) const {
   if (member.unpacked == 0) return {};
   const OpenMember open = start(member);
   std::byte first{};
@@ -228,7 +232,12 @@ std::span<const std::byte> ZipArchive::stored(const ZipMember& member) const {
   if (begin > file_bytes() || member.unpacked > file_bytes() - begin) {
     refuse_data("it ends after the file does", member);
   }
-  return bytes_.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(member.unpacked));
+  return {begin, member.unpacked};
+}
+
+log::FileBytes ZipArchive::bytes(const ZipRange& range) const {
+  const std::uint64_t begin = part_.begin + range.begin;
+  return mapped_->range(begin, begin + range.size);
 }
 
 std::vector<std::byte> ZipArchive::beginning(const ZipMember& member, std::size_t most) const {
@@ -239,15 +248,15 @@ std::vector<std::byte> ZipArchive::beginning(const ZipMember& member, std::size_
   return bytes;
 }
 
-ZipBytes ZipArchive::whole(const ZipMember& member) const {
+log::FileBytes ZipArchive::whole(const ZipMember& member) const {
   if (!member.stored) {
-    ZipBytes held{unpack(member), {}};
-    held.bytes = {held.unpacked.get(), static_cast<std::size_t>(member.unpacked)};
+    log::FileBytes held{unpack(member), {}};
+    held.bytes = {held.owner.get(), static_cast<std::size_t>(member.unpacked)};
     return held;
   }
-  const std::span<const std::byte> bytes = stored(member);
-  if (crc_of(bytes) != member.crc) refuse_data("CRC error", member);
-  return {nullptr, bytes};
+  log::FileBytes held = bytes(stored(member));
+  if (crc_of(held.bytes) != member.crc) refuse_data("CRC error", member);
+  return held;
 }
 
 /// Reading on to the end makes libzip compare the checksum.
@@ -283,6 +292,7 @@ void ZipArchive::read(zip_file* open, std::byte* to, std::size_t size,
 }
 
 void ZipArchive::refuse_data(std::string_view found, const ZipMember& member) const {
+  mapped_->check_size();
   throw BadInput(fmt::format(
       "{} cannot be unpacked ({}), expected {} bytes; the file is damaged, write it again",
       place(member), log::printable(found), member.unpacked));

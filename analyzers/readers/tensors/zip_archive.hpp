@@ -29,10 +29,9 @@ struct ZipMember {
   bool stored = true;  ///< as it is; else deflated
 };
 
-/// A member's bytes: mapped, or unpacked into memory that goes with the pointer.
-struct ZipBytes {
-  std::shared_ptr<const std::byte[]> unpacked;  ///< null where they are mapped
-  std::span<const std::byte> bytes;
+/// A part of an archive: its first byte, and how many there are.
+struct ZipRange {
+  std::uint64_t begin = 0, size = 0;
 };
 
 /// Opening reads the directory and no data. A member is refused that is encrypted, packed by
@@ -42,9 +41,8 @@ class ZipArchive {
  public:
   /// `wanted` is what the file should have been, in messages: "an NPZ file".
   ZipArchive(const log::OpenPath& path, std::string wanted);
-  /// One that takes these bytes of a file.
-  ZipArchive(std::shared_ptr<const log::MappedFile> file, std::span<const std::byte> bytes,
-             std::string wanted);
+  /// One that takes this part of a file.
+  ZipArchive(std::shared_ptr<const log::MappedFile> file, ZipRange part, std::string wanted);
   ~ZipArchive();
   ZipArchive(const ZipArchive&) = delete;
   ZipArchive& operator=(const ZipArchive&) = delete;
@@ -52,16 +50,18 @@ class ZipArchive {
   std::span<const ZipMember> members() const { return members_; }
   /// The file as messages show it.
   const std::string& file() const { return mapped_->name(); }
-  std::uint64_t file_bytes() const { return bytes_.size(); }
+  std::uint64_t file_bytes() const { return part_.size; }
   /// How messages about a member begin. Of arrays, the name is without ".npy".
   std::string place(const ZipMember& member) const;
 
-  /// The bytes of a stored member, mapped; its checksum is not looked at.
-  std::span<const std::byte> stored(const ZipMember& member) const;
+  /// Where the bytes of a stored member lie; its checksum is not looked at.
+  ZipRange stored(const ZipMember& member) const;
+  /// Bytes of the archive, which stay as long as it.
+  log::FileBytes bytes(const ZipRange& range) const;
   /// The first bytes, at most `most`.
   std::vector<std::byte> beginning(const ZipMember& member, std::size_t most) const;
   /// All bytes, which have the checksum that the directory names.
-  ZipBytes whole(const ZipMember& member) const;
+  log::FileBytes whole(const ZipMember& member) const;
 
  private:
   struct Source;
@@ -84,7 +84,7 @@ class ZipArchive {
   [[noreturn]] void refuse_data(std::string_view found, const ZipMember& member) const;
 
   std::shared_ptr<const log::MappedFile> mapped_;
-  std::span<const std::byte> bytes_;  ///< of it
+  ZipRange part_;  ///< of it
   std::string wanted_;
   std::unique_ptr<Source> source_;  // outlives the archive that reads from it
   std::unique_ptr<zip, CloseZip> zip_;

@@ -11,6 +11,7 @@
 
 #include "analyzers/readers/common/json_text.hpp"
 #include "halfscope/log/error.hpp"
+#include "halfscope/log/read_file.hpp"
 
 namespace halfscope::analyzers::readers::wandb {
 namespace {
@@ -189,9 +190,7 @@ void for_each_history_row(const log::OpenPath& file, const std::function<void(Hi
     }
     return;
   }
-  const log::MappedFile whole(file);
-  const auto bytes = whole.bytes();
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string text = log::read_text(file);
   const std::string why = parse(text, visit);
   if (!why.empty()) bad.add(1, why + "; the rest is not read");
   if (progress) progress(before + text.size(), in_all);

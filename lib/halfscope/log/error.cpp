@@ -7,17 +7,9 @@
 #include <array>
 #include <iterator>
 
+#include "halfscope/log/code_points.hpp"
+
 namespace halfscope::log {
-namespace {
-
-/// A code point and the bytes it takes; length 0 when the bytes are no UTF-8.
-struct CodePoint {
-  char32_t value;
-  std::size_t length;
-};
-
-/// The first code point of `text`, by the table of well-formed sequences (Unicode 15, table 3-7):
-/// overlong forms, surrogates and values above U+10FFFF are refused.
 CodePoint first_code_point(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned lead = byte(0);
@@ -36,7 +28,6 @@ CodePoint first_code_point(std::string_view text) {
   return {value, length};
 }
 
-/// Characters that would leave the line, drive the terminal, or make the text look like another.
 bool is_unsafe(char32_t c) {
   struct Range {
     char32_t first, last;
@@ -54,8 +45,6 @@ bool is_unsafe(char32_t c) {
   return std::any_of(std::begin(kUnsafe), std::end(kUnsafe),
                      [c](const Range& range) { return range.first <= c && c <= range.last; });
 }
-
-}  // namespace
 
 std::string printable(std::string_view text) {
   std::string out;

@@ -14,6 +14,7 @@
 
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/event_file.pb.h"
+#include "halfscope/log/read_file.hpp"
 #include "halfscope/log/write_all.hpp"
 
 namespace halfscope::log {
@@ -134,12 +135,12 @@ std::uint64_t EventReader::message_offset() const { return record_ + kHeaderByte
 std::optional<std::string_view> EventReader::bytes(std::uint64_t offset, std::uint64_t size) {
   if (offset > size_ || size > size_ - offset) return std::nullopt;
   const bool held = offset >= held_from_ && offset + size <= held_from_ + held_;
-  if (!held && !fill(offset, size)) return std::nullopt;
+  if (!held) fill(offset, size);
   return std::string_view(piece_.get() + (offset - held_from_), size);
 }
 
 /// Reads a piece of the file that begins at `offset` and holds at least `size` bytes.
-bool EventReader::fill(std::uint64_t offset, std::uint64_t size) {
+void EventReader::fill(std::uint64_t offset, std::uint64_t size) {
   constexpr std::uint64_t kPiece = 1 << 20;
   const std::uint64_t wanted = std::min(std::max(size, kPiece), size_ - offset);
   if (wanted > capacity_) {
@@ -147,8 +148,9 @@ bool EventReader::fill(std::uint64_t offset, std::uint64_t size) {
     capacity_ = wanted;
   }
   held_from_ = offset;
-  held_ = file_->read(offset, piece_.get(), wanted);
-  return held_ >= size;
+  held_ = 0;  // where that throws
+  read_exactly(*file_, shown(path_), offset, piece_.get(), wanted);
+  held_ = wanted;
 }
 
 std::optional<std::uint64_t> EventReader::length_at(std::uint64_t offset) {
@@ -163,7 +165,6 @@ std::uint64_t EventReader::next_length(std::uint64_t offset) {
   for (; size_ - offset >= kFramingBytes; offset += kPiece - kHeaderBytes) {
     const std::uint64_t piece = std::min(kPiece, size_ - offset);
     const auto held = bytes(offset, piece);
-    if (!held) return size_;
     for (std::uint64_t i = 0; i + kHeaderBytes <= piece; ++i) {
       const std::string_view at = held->substr(i, kHeaderBytes);
       const std::uint64_t length = boost::endian::load_little_u64(unsigned_bytes(at.data()));
@@ -210,10 +211,6 @@ std::optional<std::string_view> EventReader::next_message() {
       continue;
     }
     const auto record = bytes(position_ + kHeaderBytes, *length + kChecksumBytes);
-    if (!record) {
-      skip_to(size_, "the file cannot be read here");
-      break;
-    }
     const std::string_view message = record->substr(0, *length);
     if (masked_crc32c(message) != checksum_at(record->data() + *length)) {
       skip_to(end, "a record has a wrong checksum");

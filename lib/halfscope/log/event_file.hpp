@@ -82,8 +82,9 @@ class EventReader {
   /// The next record is looked for at `offset`.
   void seek(std::uint64_t offset) { position_ = offset; }
 
-  /// Bytes of the file, framing or not; empty where it is not as long, or cannot be read. They lie
-  /// in this object, until the next call.
+  /// Bytes of the file, framing or not; empty where it was not as long when it was opened. They lie
+  /// in this object, until the next call. This and all that reads throw BadInput where the file was
+  /// cut short since.
   std::optional<std::string_view> bytes(std::uint64_t offset, std::uint64_t size);
   std::uint64_t size() const { return size_; }
 
@@ -91,7 +92,7 @@ class EventReader {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  bool fill(std::uint64_t offset, std::uint64_t size);
+  void fill(std::uint64_t offset, std::uint64_t size);
   std::optional<std::uint64_t> length_at(std::uint64_t offset);
   std::uint64_t next_length(std::uint64_t offset);
   void note_skipped(std::uint64_t begin, std::uint64_t end, const std::string& why);

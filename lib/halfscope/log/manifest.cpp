@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "halfscope/log/error.hpp"
-#include "halfscope/log/mapped_file.hpp"
 #include "halfscope/log/output_file.hpp"
+#include "halfscope/log/read_file.hpp"
 #include "halfscope/version.hpp"
 
 namespace halfscope::log {
@@ -148,9 +148,7 @@ std::optional<ScaleState> find_scale_state(std::string_view name) {
 }
 
 Manifest read_manifest(const OpenPath& file) {
-  const MappedFile mapped(file);  // never waits for a pipe
-  return manifest_of({reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()},
-                     printable(file.path.string()));
+  return manifest_of(read_text(file), printable(file.path.string()));
 }
 
 Manifest manifest_of(std::string_view text, const std::string& where) {

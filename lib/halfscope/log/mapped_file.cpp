@@ -1,61 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "halfscope/log/mapped_file.hpp"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
+#include <new>
 
 #include "halfscope/log/error.hpp"
+#include "halfscope/log/read_file.hpp"
 
 namespace halfscope::log {
 namespace {
 
-[[noreturn]] void cannot_read(const std::string& name, int error) {
-  throw BadInput(
-      fmt::format("{}: cannot be read ({}), expected a file; check the path and its rights", name,
-                  std::generic_category().message(error)));
+/// Memory for bytes of a file. Large pages make it several times as fast to fill.
+std::shared_ptr<std::byte[]> memory_for(std::size_t size) {
+  constexpr std::size_t kLargePage = std::size_t{1} << 21;
+  if (size < 2 * kLargePage) return std::make_shared_for_overwrite<std::byte[]>(size);
+  const std::align_val_t alignment{kLargePage};
+  auto* const memory = static_cast<std::byte*>(::operator new(size, alignment));
+  ::madvise(memory, size, MADV_HUGEPAGE);  // a kernel without them ignores it
+  return {memory, [alignment](std::byte* bytes) { ::operator delete(bytes, alignment); }};
 }
 
 }  // namespace
 
-MappedFile::MappedFile(const OpenPath& path, bool by_need) : name_(printable(path.path.string())) {
-  const auto file = path.open();
-  if (file->error() != 0) cannot_read(name_, file->error());
-  if (file->is_folder()) {
-    throw BadInput(fmt::format("{}: is a folder, expected a file; name the file in it", name_));
-  }
-  if (!file->is_regular()) {
-    throw BadInput(fmt::format("{}: is a pipe or device, expected a file; store it first", name_));
-  }
-  const auto size = static_cast<std::size_t>(file->size());
-  if (file->arrives()) arriving_ = file;
-  if (!by_need) need(0, size);
-  if (size == 0) return;  // mmap refuses an empty range; an empty span says the same
-  void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file->number(), 0);
-  if (memory == MAP_FAILED) cannot_read(name_, errno);
-  bytes_ = {static_cast<const std::byte*>(memory), size};
+MappedFile::MappedFile(const OpenPath& path, bool by_need)
+    : name_(printable(path.path.string())), file_(open_regular(path)), size_(file_->size()) {
+  if (!by_need) file_->need(0, size_);
+  // mmap refuses an empty range.
+  if (size_ == 0 || !watched_.reserve(name_)) return;
+  const auto size = static_cast<std::size_t>(size_);
+  void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file_->number(), 0);
+  if (memory == MAP_FAILED) return;  // a file system without maps: its files are read
+  mapped_ = {static_cast<const std::byte*>(memory), size};
+  watched_.watch(mapped_);
 }
 
 MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (!mapped_.empty()) ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
 }
 
-void MappedFile::need(std::size_t begin, std::size_t end) const {
-  if (arriving_) arriving_->need(begin, end);
+FileBytes MappedFile::range(std::uint64_t begin, std::uint64_t end) const {
+  const auto size = static_cast<std::size_t>(end - begin);
+  if (!mapped_.empty()) {
+    file_->need(begin, end);
+    return {nullptr, mapped_.subspan(static_cast<std::size_t>(begin), size)};
+  }
+  auto memory = memory_for(size);
+  auto* const bytes = memory.get();
+  read_exactly(*file_, name_, begin, reinterpret_cast<char*>(bytes), size);
+  return {std::move(memory), {bytes, size}};
 }
 
-void MappedFile::leave(std::size_t begin, std::size_t end) const {
+bool MappedFile::copy(std::uint64_t begin, std::span<std::byte> to) const {
+  if (!mapped_.empty()) {
+    std::ranges::copy(mapped_.subspan(static_cast<std::size_t>(begin), to.size()), to.begin());
+    return true;
+  }
+  return file_->read(begin, reinterpret_cast<char*>(to.data()), to.size()) == to.size();
+}
+
+void MappedFile::check_size() const {
+  if (file_->size() < size_) refuse_cut(name_);
+}
+
+void MappedFile::leave(std::uint64_t begin, std::uint64_t end) const {
   // A file's pages that were never written come back as they were. What the kernel refuses stays.
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::size_t first = begin / page * page;
-  const std::size_t last = std::min(end, bytes_.size()) / page * page;
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t first = begin / page * page;
+  const std::uint64_t last = std::min(end, size_) / page * page;
   if (first >= last) return;
-  ::madvise(const_cast<std::byte*>(bytes_.data()) + first, last - first, MADV_DONTNEED);
-  if (arriving_) arriving_->leave(first, last);
+  if (!mapped_.empty()) {
+    auto* const start = const_cast<std::byte*>(mapped_.data());
+    ::madvise(start + first, static_cast<std::size_t>(last - first), MADV_DONTNEED);
+  }
+  file_->leave(first, last);
 }
 
 }  // namespace halfscope::log

@@ -10,6 +10,9 @@
 #include <map>
 #include <mutex>
 
+#include "halfscope/log/error.hpp"
+#include "halfscope/log/read_file.hpp"
+
 namespace halfscope::log {
 
 OpenFile::OpenFile(const std::filesystem::path& path, std::shared_ptr<Arrival> arrival)
@@ -72,10 +75,19 @@ struct OpenFiles::Kept {
   std::mutex mutex;
   std::map<std::filesystem::path, std::vector<std::string>> notes;
   std::map<std::filesystem::path, std::shared_ptr<const OpenFile>> files;
+  std::map<std::filesystem::path, std::uint64_t> sizes;  // of these, the largest that was seen
   std::map<std::filesystem::path, std::any> made;
   // Of those that are too many to keep, the last one: one look at a file asks for it several times.
   std::filesystem::path last_path;
   std::shared_ptr<const OpenFile> last;
+
+  /// Each look at a file begins here. Throws BadInput where one before saw more bytes.
+  void check_size(const std::filesystem::path& path, const OpenFile& file) {
+    const std::uint64_t size = file.size();
+    std::uint64_t& largest = sizes[path];
+    if (size < largest) refuse_cut(printable(path.string()));
+    largest = size;
+  }
 };
 
 OpenFiles::OpenFiles()
@@ -121,7 +133,10 @@ std::shared_ptr<const OpenFile> OpenFiles::open(const std::filesystem::path& pat
   constexpr std::size_t kMost = 256;
   const std::lock_guard lock(kept_->mutex);
   const auto known = kept_->files.find(path);
-  if (known != kept_->files.end()) return known->second;
+  if (known != kept_->files.end()) {
+    kept_->check_size(path, *known->second);
+    return known->second;
+  }
   if (kept_->last && kept_->last_path == path) return kept_->last;
   auto file = kept_->opener(path);
   if (file->error() == EMFILE && !kept_->files.empty()) {
@@ -133,6 +148,7 @@ std::shared_ptr<const OpenFile> OpenFiles::open(const std::filesystem::path& pat
   if (!file->remarks().notes.empty()) kept_->notes.insert_or_assign(path, file->remarks().notes);
   if (kept_->files.size() < kMost) {
     kept_->files.emplace(path, file);
+    kept_->check_size(path, *file);
   } else {
     kept_->last_path = path;
     kept_->last = file;

@@ -19,18 +19,21 @@ namespace fs = std::filesystem;
 /// Where Linux has the files that a process has open.
 static constexpr const char* kOpenFiles = "/proc/self/fd";
 
+void require_file_or_nothing(const fs::path& target) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(target, ignored);
+  if (!fs::exists(status) || fs::is_regular_file(status)) return;
+  throw BadInput(
+      fmt::format("{}: is a folder, pipe or device, expected a file to write; name a file",
+                  printable(target.string())));
+}
+
 OutputFile::OutputFile(const fs::path& target) : target_(target) {
   std::error_code ignored;
   if (fs::is_symlink(target_, ignored) && fs::exists(target_, ignored)) {
     target_ = fs::canonical(target_);  // replace what the link names, not the link
   }
-  const fs::file_status status = fs::status(target_, ignored);
-  if (fs::exists(status) && !fs::is_regular_file(status)) {
-    // Renaming onto a device would replace it.
-    throw BadInput(
-        fmt::format("{}: is a folder, pipe or device, expected a file to write; name a file",
-                    printable(target.string())));
-  }
+  require_file_or_nothing(target_);
   open_partial();
 }
 
@@ -86,6 +89,9 @@ void OutputFile::commit() {
       return ::linkat(AT_FDCWD, open.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
     });
   }
+  // Else a crash could leave neither the old file nor the new one. Not every file system has fsync.
+  const bool replaces = ::access(target_.c_str(), F_OK) == 0;
+  if (replaces && ::fsync(descriptor_) != 0 && errno != EINVAL) fail(errno);
   const int closed = ::close(descriptor_);  // network file systems report a full disk here
   descriptor_ = -1;
   if (closed != 0) fail(errno);

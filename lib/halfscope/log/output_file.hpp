@@ -9,10 +9,15 @@
 
 namespace halfscope::log {
 
+/// Throws BadInput where there is something other than a file: it cannot be replaced, and opening a
+/// pipe may wait for ever.
+void require_file_or_nothing(const std::filesystem::path& target);
+
 /// Written beside its target and renamed onto it by `commit`, with the permissions of a target that
 /// was there; without `commit`, or where the process ends before, nothing is left of it and the
 /// target stays as it was. (A file system without unnamed files keeps a `.partial` file of a
-/// process that is killed.) Throws BadInput, naming the target, when it cannot be made or written.
+/// process that is killed.) Where it replaces a file, its bytes are on the disk before. Throws
+/// BadInput, naming the target, when it cannot be made or written.
 class OutputFile {
  public:
   explicit OutputFile(const std::filesystem::path& target);

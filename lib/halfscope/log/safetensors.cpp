@@ -57,20 +57,19 @@ std::string skip_reason(std::string_view dtype) {
                      printable(dtype.substr(0, 64)));
 }
 
-/// The header's text: its length is checked against the file before anything is made of it.
-std::string_view header_text(const MappedFile& file) {
-  const std::uint64_t size = file.bytes().size();
+/// The header's bytes: their number is checked against the file before anything is made of it.
+FileBytes header_of(const MappedFile& file) {
+  const std::uint64_t size = file.size();
   if (size < kHeaderLengthBytes) {
     throw BadInput(
         fmt::format("{}: holds {} bytes, expected at least 8 (the length of a safetensors "
                     "header); the file is cut short, copy or write it again",
                     file.name(), size));
   }
-  const std::byte* const start = file.bytes().data();
-  file.need(0, kHeaderLengthBytes);
+  const FileBytes start = file.range(0, kHeaderLengthBytes);
   std::uint64_t length = 0;
   for (std::uint64_t i = kHeaderLengthBytes; i-- > 0;) {
-    length = length << 8 | std::to_integer<std::uint64_t>(start[i]);
+    length = length << 8 | std::to_integer<std::uint64_t>(start.bytes[i]);
   }
   if (length > kMaxSafetensorsHeader) {
     throw BadInput(
@@ -84,9 +83,7 @@ std::string_view header_text(const MappedFile& file) {
                     "file is cut short, copy or write it again",
                     file.name(), length, size - kHeaderLengthBytes));
   }
-  file.need(0, kHeaderLengthBytes + length);
-  return {reinterpret_cast<const char*>(start) + kHeaderLengthBytes,
-          static_cast<std::size_t>(length)};
+  return file.range(kHeaderLengthBytes, kHeaderLengthBytes + length);
 }
 
 /// A tensor's bytes are what its shape and dtype take. An unknown dtype is taken at its word.
@@ -147,7 +144,8 @@ void check_layout(const std::vector<SafetensorsEntry>& entries, std::uint64_t da
 }  // namespace
 
 Safetensors::Safetensors(const OpenPath& path) : file_(std::make_unique<MappedFile>(path, true)) {
-  const std::string_view text = header_text(*file_);
+  const FileBytes held = header_of(*file_);
+  const std::string_view text(reinterpret_cast<const char*>(held.bytes.data()), held.bytes.size());
   SafetensorsHeader header = parse_safetensors_header(text, file_->name());
   const auto where = [](const SafetensorsEntry& entry) {
     return std::tie(entry.begin, entry.end, entry.name);
@@ -155,9 +153,9 @@ Safetensors::Safetensors(const OpenPath& path) : file_(std::make_unique<MappedFi
   if (!std::ranges::is_sorted(header.entries, {}, where)) {  // mostly it is
     std::ranges::sort(header.entries, {}, where);
   }
-  data_ = file_->bytes().subspan(kHeaderLengthBytes + text.size());
-  check_layout(header.entries, data_.size(), file_->name());
-  file_->leave(0, kHeaderLengthBytes + text.size());
+  data_begin_ = kHeaderLengthBytes + text.size();
+  check_layout(header.entries, data_bytes(), file_->name());
+  file_->leave(0, data_begin_);
   for (SafetensorsEntry& entry : header.entries) {
     if (const auto dtype = find_dtype(entry.dtype)) {
       add(entry, *dtype);
@@ -197,7 +195,7 @@ NamedTensor Safetensors::at(std::size_t place) const {
   const std::span shape = std::span(shapes_).subspan(begin, entry.shape_end - begin);
   return {std::string(name_of(place)),
           {shape.begin(), shape.end()},
-          {entry.dtype, data_.data() + entry.begin, static_cast<std::size_t>(entry.count)}};
+          {entry.dtype, nullptr, static_cast<std::size_t>(entry.count)}};
 }
 
 std::optional<std::size_t> Safetensors::find(std::string_view name) const {
@@ -207,32 +205,31 @@ std::optional<std::size_t> Safetensors::find(std::string_view name) const {
   return is_there ? std::optional<std::size_t>(*found) : std::nullopt;
 }
 
-std::size_t Safetensors::need(const NamedTensor& tensor) const {
-  const auto begin = static_cast<std::size_t>(tensor.view.data - file_->bytes().data());
-  file_->need(begin, begin + tensor.view.bytes());
-  return begin;
+std::uint64_t Safetensors::data_bytes() const { return file_->size() - data_begin_; }
+
+std::shared_ptr<const NamedTensor> Safetensors::load(std::size_t place) const {
+  struct Held {
+    FileBytes bytes;
+    NamedTensor tensor;
+  };
+  auto held = std::make_shared<Held>(Held{{}, at(place)});
+  const std::uint64_t begin = data_begin_ + entries_[place].begin;
+  held->bytes = file_->range(begin, begin + held->tensor.view.bytes());
+  held->tensor.view.data = held->bytes.bytes.data();
+  return {held, &held->tensor};
 }
 
 void Safetensors::for_each(const std::function<void(const NamedTensor&)>& visit) const {
-  constexpr std::size_t kBytesALeave = std::size_t{1} << 24;
-  std::size_t left = 0;
+  constexpr std::uint64_t kBytesALeave = std::uint64_t{1} << 24;
+  std::uint64_t left = 0;
   for (std::size_t place = 0; place < entries_.size(); ++place) {
-    const NamedTensor tensor = at(place);
-    const std::size_t end = need(tensor) + tensor.view.bytes();
-    visit(tensor);
+    const auto tensor = load(place);
+    visit(*tensor);
+    const std::uint64_t end = data_begin_ + entries_[place].begin + tensor->view.bytes();
     if (end < left + kBytesALeave) continue;
     file_->leave(left, end);
     left = end;
   }
-}
-
-std::vector<NamedTensor> Safetensors::tensors() const {
-  std::vector<NamedTensor> all;
-  for (std::size_t place = 0; place < entries_.size(); ++place) {
-    all.push_back(at(place));
-    need(all.back());
-  }
-  return all;
 }
 
 std::vector<std::string> Safetensors::names() const {
@@ -250,16 +247,16 @@ void Safetensors::for_each_name(const std::function<void(const std::string&)>& v
 std::shared_ptr<const NamedTensor> Safetensors::tensor(std::string_view name) const {
   const auto place = find(name);
   if (!place) return nullptr;
-  auto tensor = std::make_shared<const NamedTensor>(at(*place));
-  leave_before(need(*tensor));
+  auto tensor = load(*place);
+  leave_before(data_begin_ + entries_[*place].begin);
   return tensor;
 }
 
 /// Tensors are mostly asked for as they lie: what lies well before one is not needed again, and is
 /// read again where it is.
-void Safetensors::leave_before(std::size_t begin) const {
-  constexpr std::size_t kKept = std::size_t{1} << 24;
-  std::size_t left = left_.load();
+void Safetensors::leave_before(std::uint64_t begin) const {
+  constexpr std::uint64_t kKept = std::uint64_t{1} << 24;
+  std::uint64_t left = left_.load();
   if (begin < left) left_ = begin;
   if (begin < left + 2 * kKept || !left_.compare_exchange_strong(left, begin - kKept)) return;
   file_->leave(left, begin - kKept);
@@ -268,9 +265,7 @@ void Safetensors::leave_before(std::size_t begin) const {
 std::optional<NamedTensor> Safetensors::outline(std::string_view name) const {
   const auto place = find(name);
   if (!place) return std::nullopt;
-  NamedTensor tensor = at(*place);
-  tensor.view.data = nullptr;
-  return tensor;
+  return at(*place);
 }
 
 std::string Safetensors::shows_weights() const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// safetensors, read by mapping and written whole. Format and validation: huggingface/safetensors,
-// README "Format" and safetensors/src/tensor.rs.
+// safetensors, mapped or read (mapped_file.hpp) and written whole. Format and validation:
+// huggingface/safetensors, README "Format" and safetensors/src/tensor.rs.
 #pragma once
 
 #include <atomic>
@@ -36,10 +36,9 @@ class Safetensors : public TensorFile {
   void for_each_name(const std::function<void(const std::string&)>& visit) const override;
   std::shared_ptr<const NamedTensor> tensor(std::string_view name) const override;
   std::optional<NamedTensor> outline(std::string_view name) const override;
-  std::optional<std::uint64_t> tensor_bytes() const override { return data_.size(); }
+  std::optional<std::uint64_t> tensor_bytes() const override { return data_bytes(); }
   /// Libraries write the metadata "format" ("pt", ...) into the models that they save.
   std::string shows_weights() const override;
-  std::vector<NamedTensor> tensors() const;
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
  private:
@@ -51,21 +50,21 @@ class Safetensors : public TensorFile {
   };
   void add(const SafetensorsEntry& entry, Dtype dtype);
   std::string_view name_of(std::size_t place) const;
-  NamedTensor at(std::size_t place) const;
+  NamedTensor at(std::size_t place) const;  ///< without its values
   std::optional<std::size_t> find(std::string_view name) const;
-  /// Its values are there afterwards. Returns where they begin in the file.
-  std::size_t need(const NamedTensor& tensor) const;
-  void leave_before(std::size_t begin) const;
+  std::shared_ptr<const NamedTensor> load(std::size_t place) const;
+  std::uint64_t data_bytes() const;
+  void leave_before(std::uint64_t begin) const;
 
   std::unique_ptr<MappedFile> file_;
-  std::span<const std::byte> data_;
+  std::uint64_t data_begin_ = 0;
   std::vector<Entry> entries_;  ///< as the data lies
   std::string names_;
   std::vector<std::uint64_t> shapes_;
   std::vector<std::uint32_t> by_name_;  ///< into entries_
   std::vector<SkippedTensor> skipped_;
   std::map<std::string, std::string> metadata_;
-  mutable std::atomic<std::size_t> left_ = 0;  ///< bytes of the file that do not stay in memory
+  mutable std::atomic<std::uint64_t> left_ = 0;  ///< bytes of the file that do not stay in memory
 };
 
 /// Writes a file beside `path` and renames it into place, so that no half-written file is ever

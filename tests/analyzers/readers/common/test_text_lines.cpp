@@ -2,7 +2,13 @@
 #include "analyzers/readers/common/text_lines.hpp"
 
 #include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "analyzers/readers/common/scalar_tags.hpp"
 #include "catch.hpp"
@@ -24,6 +30,61 @@ TEST_CASE("text lines: ends of lines, the last one, numbers, progress") {
   CHECK(!lines.next());
   CHECK(told > 100);
   CHECK(!common::TextLines(folder.write("empty", "")).next());
+}
+
+TEST_CASE("text lines: of any length, however they lie in the blocks that are read") {
+  const TempFolder folder;
+  std::string text;
+  std::vector<std::string> wanted;
+  for (std::size_t i = 0; i < 9; ++i) {
+    for (const std::size_t size : {std::size_t{1} << (2 * i + 2), std::size_t{3} << (2 * i)}) {
+      wanted.emplace_back(size, static_cast<char>('a' + i));
+      text += wanted.back() + (i % 2 == 0 ? "\n" : "\r\n");
+    }
+  }
+  common::TextLines lines(folder.write("log", text + "cut"));
+  std::vector<std::pair<std::string_view, common::TextLines::Block>> found;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const auto line = lines.next();
+    REQUIRE(line);
+    CHECK_FALSE(lines.cut());
+    found.emplace_back(*line, lines.block());
+    if (i + 1 < wanted.size()) CHECK(lines.peek()->size() == wanted[i + 1].size());
+    CHECK(*line == wanted[i]);  // after a look at the next one
+  }
+  CHECK(lines.next() == "cut");
+  CHECK(lines.cut());
+  CHECK_FALSE(lines.next());
+  for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(found[i].first == wanted[i]);
+}
+
+TEST_CASE("text lines: zeros before a line take no memory") {
+  const TempFolder folder;
+  const auto path = folder.write("log", "");
+  std::filesystem::resize_file(path, std::uint64_t{1} << 28);
+  std::ofstream(path, std::ios::app) << "step 1\nstep 2\n";
+  common::TextLines lines(path);
+  const auto first = lines.next();
+  REQUIRE(first);
+  CHECK(first->size() < std::size_t{1} << 22);
+  CHECK(first->starts_with('\0'));
+  CHECK(first->ends_with("step 1"));
+  CHECK(lines.next() == "step 2");
+}
+
+TEST_CASE("text lines: a file that is cut short while it is read is refused") {
+  const TempFolder folder;
+  std::string text;
+  for (int i = 0; i < 1'000'000; ++i) text += "step " + std::to_string(i) + "\n";
+  const auto path = folder.write("log", text);
+  common::TextLines lines(path);
+  CHECK(lines.next() == "step 0");
+  std::filesystem::resize_file(path, 0);
+  const std::string message = message_of([&] {
+    while (lines.next()) {
+    }
+  });
+  CHECK(message.starts_with(path.string() + ": was cut short while it was read"));
 }
 
 TEST_CASE("text lines: bad ones are one note with the first") {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -68,7 +69,7 @@ TEST_CASE("names of NPZ members are names, and no paths", "[readers][npz]") {
   CHECK(file->tensor("none") == nullptr);
 }
 
-TEST_CASE("stored NPZ members are mapped, deflated ones unpacked", "[readers][npz]") {
+TEST_CASE("stored NPZ members are as they lie, deflated ones are unpacked", "[readers][npz]") {
   const std::string one = npy(dict("<f4", "(2,)"), "01234567");
   const TempFolder folder;
   const auto file = analyzers::readers::tensors::open_npz(
@@ -78,10 +79,10 @@ TEST_CASE("stored NPZ members are mapped, deflated ones unpacked", "[readers][np
                                      .method = 8,
                                      .unpacked_size = one.size(),
                                      .crc = test::crc32_of(one)}})));
-  // Mapped bytes lie where they lay when the tensor is asked for again, while it is held.
-  const auto mapped = file->tensor("stored"), unpacked = file->tensor("deflated");
-  CHECK(file->tensor("stored")->view.data == mapped->view.data);
-  CHECK(file->tensor("deflated")->view.data != unpacked->view.data);
+  for (const char* name : {"stored", "deflated"}) {
+    const auto tensor = file->tensor(name);
+    CHECK(std::memcmp(tensor->view.data, "01234567", 8) == 0);
+  }
 }
 
 TEST_CASE("an NPZ without members is fine", "[readers][npz]") {
