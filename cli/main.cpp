@@ -9,6 +9,7 @@
 
 #include "cli/commands/commands.hpp"
 #include "cli/options/exit.hpp"
+#include "cli/options/notes.hpp"
 #include "halfscope/device/vector_target.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/page/page.hpp"
@@ -18,6 +19,7 @@ namespace {
 using namespace halfscope;
 
 int say(int code, const std::exception& e) {
+  cli::options::print_notes();
   fmt::print(stderr, "halfscope: {}\n", log::printable(e.what()));
   return code;
 }
@@ -61,7 +63,9 @@ int check_stdout(int code) {
 int main(int argc, char** argv) {
   try {
     choose_vector_target();
-    return check_stdout(parse_and_run(argc, argv));
+    const int code = check_stdout(parse_and_run(argc, argv));
+    cli::options::print_notes();
+    return code;
   } catch (const cli::options::BadUsage& e) {
     return say(cli::options::kBadUsage, e);
   } catch (const reports::page::MissingPart& e) {

@@ -8,6 +8,8 @@ import operator
 
 import torch
 
+from halfscope._arguments import described
+
 
 def chosen_steps(every, name):
     """A number, a set of steps, a function of the step, or None: never. Whole numbers may be of any
@@ -21,7 +23,7 @@ def chosen_steps(every, name):
             return operator.index(every)
     except TypeError:
         pass
-    raise TypeError(f"{name} is {every!r}, expected a number of steps above 0, a collection of steps "
+    raise TypeError(f"{name} is {described(every)}, expected a number of steps above 0, a collection of steps "
                     "or a function of the step")
 
 
@@ -58,7 +60,7 @@ def first_number(first_step):
     try:
         number = operator.index(first_step)
     except TypeError:
-        raise TypeError(f"first_step: found {first_step!r}, expected the number of a step") from None
+        raise TypeError(f"first_step: found {described(first_step)}, expected the number of a step") from None
     if not 0 <= number < 2**53:
         raise ValueError(f"first_step: found {number}, expected 0 or the number of a later step")
     return number
