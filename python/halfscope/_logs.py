@@ -266,6 +266,7 @@ def policies(log=None, *, amax=None, policies=(), assume_constant_between=False,
     unknown policy or setting.
     """
     policies = _texts(policies)
+    _check("framework", framework, str, "the name of one, such as 'deepspeed'")
     _check_targets(headroom, target_underflow)
     replay = _halfscope.Replay(policies=policies, assume_constant=assume_constant_between,
                                framework=framework or "", headroom_bits=headroom,
