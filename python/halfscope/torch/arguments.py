@@ -78,7 +78,7 @@ def for_the_manifest(about):
     return about
 
 
-def require_kinds(model, optimizer, scaler=None, loss_scale=None, modules=None):
+def require_kinds(model, optimizer, scaler=None, loss_scale=None, modules=None, on_error="warn"):
     """Mistakes that would show hours later, or in the log alone, show here."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"model: found {type(model).__name__}, expected a torch.nn.Module")
@@ -91,3 +91,5 @@ def require_kinds(model, optimizer, scaler=None, loss_scale=None, modules=None):
         raise TypeError(f"scaler: found {type(scaler).__name__}, expected a GradScaler or anything with its methods")
     if loss_scale is not None and not (math.isfinite(loss_scale) and loss_scale > 0):
         raise ValueError(f"loss_scale: found {loss_scale}, expected a positive finite number")
+    if not isinstance(on_error, str) or on_error not in ("warn", "raise"):
+        raise ValueError(f"on_error: found {described(on_error)}, expected 'warn' or 'raise'")

@@ -7,7 +7,6 @@ import warnings
 
 import torch
 
-from halfscope._arguments import described
 from halfscope.torch import manifest, names, roles, sharding
 from halfscope.torch.arguments import Steps, first_number, for_the_manifest, require_kinds
 from halfscope.torch.attempt import Attempt
@@ -60,9 +59,7 @@ class Recorder:
                  local_gradients=False, first_step=0, about=None, magnitudes_every=None,
                  sample_roles=None, on_error="warn"):
         self._started = None  # so that __del__ says nothing of arguments that were refused
-        require_kinds(model, optimizer, scaler, loss_scale, modules)
-        if on_error not in ("warn", "raise"):
-            raise ValueError(f"on_error: found {described(on_error)}, expected 'warn' or 'raise'")
+        require_kinds(model, optimizer, scaler, loss_scale, modules, on_error)
         self.loss_scale = loss_scale_of(optimizer, scaler, loss_scale, unscaled_before_step)
         self.optimizer, _ = of_accelerate(optimizer)
         self._stepped = step_method(optimizer)
