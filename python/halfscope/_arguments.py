@@ -23,6 +23,9 @@ def described(value):
     if isinstance(shape, tuple):
         return f"{kind} of shape {tuple(shape)}"
     if isinstance(value, (list, tuple, set, frozenset, dict)):
+        entries = list(value.items() if isinstance(value, dict) else value)
+        if all(type(entry) in _PLAIN for entry in entries) and len(repr(value)) <= _MOST_CHARACTERS:
+            return "[...]" if "://" in repr(value) else repr(value)
         entries = f"{kind} of {len(value)} entr{'y' if len(value) == 1 else 'ies'}"
         first = next(iter(value.values() if isinstance(value, dict) else value), None)
         return entries if first is None or type(first) in _PLAIN else f"{entries}, {_kind_of(first)}"

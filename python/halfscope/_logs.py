@@ -30,12 +30,11 @@ def _path(log):
 def _paths(logs):
     one = isinstance(logs, (str, bytes, os.PathLike))
     try:
-        if hasattr(logs, "keys") and not one:  # a dict or a data frame would give its names
+        if hasattr(logs, "keys") and not one and len(logs):  # a dict or a data frame would give its names
             raise TypeError
         paths = list(map(_path, [logs] if one else logs))
     except TypeError:
-        raise TypeError(f"logs is {described(logs)}, expected a path or several; "
-                        "halfscope.binade_table(array) counts an array") from None
+        raise TypeError(f"logs is {described(logs)}, expected a path or several") from None
     if not paths:
         raise ValueError("logs is empty, expected a path or several")
     return paths
