@@ -10,6 +10,7 @@
 
 #include "cli/commands/commands.hpp"
 #include "cli/options/exit.hpp"
+#include "cli/options/notes.hpp"
 #include "halfscope/device/vector_target.hpp"
 #include "halfscope/log/cut_maps.hpp"
 #include "halfscope/log/error.hpp"
@@ -20,6 +21,7 @@ namespace {
 using namespace halfscope;
 
 int say(int code, const std::exception& e) {
+  cli::options::print_notes();
   fmt::print(stderr, "halfscope: {}\n", log::printable(e.what()));
   return code;
 }
@@ -66,7 +68,9 @@ int main(int argc, char** argv) {
   try {
     log::end_where_maps_are_cut();
     choose_vector_target();
-    return check_stdout(parse_and_run(argc, argv));
+    const int code = check_stdout(parse_and_run(argc, argv));
+    cli::options::print_notes();
+    return code;
   } catch (const cli::options::BadUsage& e) {
     return say(cli::options::kBadUsage, e);
   } catch (const reports::page::MissingPart& e) {

@@ -13,6 +13,7 @@
 #include "cli/gates/junit.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
+#include "cli/options/notes.hpp"
 #include "cli/options/output.hpp"
 #include "cli/options/progress.hpp"
 #include "cli/terminal/text_compare.hpp"
@@ -70,7 +71,7 @@ Comparison run_comparison(const CompareOptions& options) {
                                                            options::target_of(options), selections,
                                                            sums_of(options.sums), progress);
   bar.clear();
-  for (const std::string& note : comparison.notes) fmt::print(stderr, "halfscope: {}\n", note);
+  options::note_later(comparison.notes);
   return comparison;
 }
 

@@ -10,10 +10,10 @@
 
 #include "analyzers/count/count_parts.hpp"
 #include "analyzers/count/merge_records.hpp"
-#include "analyzers/frames/whole_tensors.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
+#include "cli/options/notes.hpp"
 #include "cli/options/output.hpp"
 #include "cli/options/progress.hpp"
 #include "halfscope/log/error.hpp"
@@ -73,9 +73,7 @@ int run_count(const CountOptions& options) {
       counting::local_logs(paths_of(options.logs)), options::selection_of(options), shard,
       options.out, notes, [&bar](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
   bar.clear();
-  analyzers::frames::Notes told;  // of many parts the same
-  for (const std::string& note : notes) analyzers::frames::note_once(told, note);
-  for (const std::string& note : told) fmt::print(stderr, "halfscope: {}\n", note);
+  options::note_later(notes);
   const std::string kept =
       counted.kept == 0 ? "" : fmt::format(", {} of them counted before", counted.kept);
   const std::string of =

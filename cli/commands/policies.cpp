@@ -16,6 +16,7 @@
 #include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
+#include "cli/options/notes.hpp"
 #include "cli/options/output.hpp"
 #include "cli/terminal/text_policies.hpp"
 #include "halfscope/log/error.hpp"
@@ -78,11 +79,7 @@ void study_log(const std::string& log, const PoliciesOptions& options, Replays& 
       found.beyond_scales().empty() ? "" : reports::answer::first_text(found) + "\n";
   std::vector<PolicyStudy> replays = analyzers::study_policies(std::move(found), options.replay);
   to.first.try_emplace(replays.front().series.log, first);
-  for (const PolicyStudy& replay : replays) {
-    for (const std::string& note : replay.series.notes) {
-      fmt::print(stderr, "halfscope: {}\n", note);
-    }
-  }
+  for (const PolicyStudy& replay : replays) options::note_later(replay.series.notes);
   std::ranges::move(replays, std::back_inserter(to.studies));
 }
 

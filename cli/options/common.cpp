@@ -13,6 +13,7 @@
 
 #include "analyzers/readers/input/standard_input.hpp"
 #include "cli/options/exit.hpp"
+#include "cli/options/notes.hpp"
 #include "cli/options/progress.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/number/format_names.hpp"
@@ -359,7 +360,7 @@ analyzers::Findings run_analysis(const LogOptions& options) {
   analyzers::Findings found =
       analyzers::analyze(logs, target_of(options), selection_of(options), options.passes, phases);
   bar.reset();
-  for (const std::string& note : found.analysis.notes) fmt::print(stderr, "halfscope: {}\n", note);
+  note_later(found.analysis.notes);
   return found;
 }
 

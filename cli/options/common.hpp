@@ -56,7 +56,7 @@ void add_selections(Command& command, LogOptions& options,
 analyzers::frames::Selection selection_of(const LogOptions& options);
 analyzers::underflow::Target target_of(const LogOptions& options);
 
-/// Reads and analyses the logs, with a progress bar on a terminal, and writes the notes to stderr.
+/// Reads and analyses the logs, with a progress bar on a terminal. print_notes() prints the notes.
 /// Throws BadUsage and log::BadInput.
 analyzers::Findings run_analysis(const LogOptions& options);
 

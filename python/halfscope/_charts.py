@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from halfscope._arguments import described
 from halfscope._parts import part
 
 FOLDER = Path(__file__).parent / "charts"  # reports/assets/charts
@@ -76,7 +77,7 @@ class Chart:
         """The Vega-Lite specification as a dict, rows inside. axis: "linear" or "log" counts, where
         the chart has the choice; width: of the picture, in pixels."""
         if axis not in ("linear", "log"):
-            raise ValueError(f"axis is {axis!r}, expected 'linear' or 'log'")
+            raise ValueError(f"axis is {described(axis)}, expected 'linear' or 'log'")
         given = _read(self._page)[self._chart]
         axes = _read("axes")[axis] if self._page == "page" else {}
         spec = filled(given, {**_read("shared")["pieces"], **axes, **self._parameters})
@@ -184,7 +185,7 @@ class Charts(Mapping):
         try:
             return self._charts[name]
         except KeyError:
-            raise KeyError(f"no chart is called {name!r}; there are {', '.join(self) or 'none'}") from None
+            raise KeyError(f"no chart is called {described(name)}; there are {', '.join(self) or 'none'}") from None
 
     def __iter__(self):
         return iter(self._charts)
@@ -199,7 +200,7 @@ class Charts(Mapping):
         """The charts of one tensor, by its name in the log: "histogram", "heat" and "scales"."""
         found = self._of_tensor(tensor) if self._of_tensor else []
         if not found:
-            raise KeyError(f"the log has no finite nonzero values of a tensor {tensor!r}")
+            raise KeyError(f"the log has no finite nonzero values of a tensor {described(tensor)}")
         charts = Charts([])
         charts._charts = {told["chart"]: Chart(told) for told in found}
         return charts

@@ -6,7 +6,8 @@ import pathlib
 import tempfile
 
 from halfscope import _halfscope
-from halfscope._logs import _log_notes, _paths, _selection
+from halfscope._arguments import described
+from halfscope._logs import _log_notes, _paths, _selection, is_remote
 
 
 _NTH = ("first", "second", "third", "fourth", "fifth")
@@ -57,6 +58,11 @@ class Counts:
                     made[number] = os.path.join(folder, f"{number}.hst")
                     counts.save(made[number])
                 paths.append(made.get(number) or os.fspath(counts))
+                if is_remote(os.fsdecode(paths[-1])):
+                    from halfscope._urls import hidden
+
+                    raise _halfscope.BadInput(f"{hidden(os.fsdecode(paths[-1]))}: is a URL, expected "
+                                              "the path of a record; copy it and name the copy")
             out = os.path.join(folder, "merged.hst")
             try:
                 logs = _halfscope.merge(paths, out)
@@ -136,7 +142,7 @@ def _shard(shard):
         index, of = (n.__index__() if hasattr(n, "__index__") else 0 for n in shard)
         if 1 <= index <= of < 2**63:
             return index, of
-    raise ValueError(f"shard is {shard!r}, expected (i, n) or 'i/n' with i from 1 to n")
+    raise ValueError(f"shard is {described(shard)}, expected (i, n) or 'i/n' with i from 1 to n")
 
 
 def count(logs, *, shard=(1, 1), roles=None, recorded_scale=None, learning_rate=None,
@@ -168,5 +174,6 @@ def counted_with_notes(paths, selection, index=1, of=1):
     with Remote(paths) as remote, tempfile.TemporaryDirectory(prefix="halfscope-") as folder:
         out = os.path.join(folder, "counts.hst")
         with remote.naming():
-            notes = _halfscope.count(remote.logs, selection, index, of, out, remote.source)
+            notes = remote.call(_halfscope.count, remote.logs, selection, index, of, out,
+                                remote.source)
         return Counts.load(out), [*remote.notes, *map(remote.named, notes)]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 
 from halfscope import _halfscope
+from halfscope._arguments import described, first_and_end
 
 
 class _PathOf(str):
@@ -27,10 +28,13 @@ def _path(log):
 
 
 def _paths(logs):
+    one = isinstance(logs, (str, bytes, os.PathLike))
     try:
-        paths = list(map(_path, [logs] if isinstance(logs, (str, bytes, os.PathLike)) else logs))
+        if hasattr(logs, "keys") and not one and len(logs):  # a dict or a data frame would give its names
+            raise TypeError
+        paths = list(map(_path, [logs] if one else logs))
     except TypeError:
-        raise TypeError(f"logs is {logs!r}, expected a path or several") from None
+        raise TypeError(f"logs is {described(logs)}, expected a path or several") from None
     if not paths:
         raise ValueError("logs is empty, expected a path or several")
     return paths
@@ -38,22 +42,15 @@ def _paths(logs):
 
 def _check(name, value, kinds, expected):
     if value is not None and not isinstance(value, kinds):
-        raise TypeError(f"{name} is {value!r}, expected {expected}")
+        raise TypeError(f"{name} is {described(value)}, expected {expected}")
 
 
 def _check_format(format):
     _check("format", format, str, "the name of one, such as 'binary16'")
 
 
-def _steps(steps):
-    """(first, end) of None, one step, a slice or a range."""
-    if steps is None:
-        return None, None
-    if isinstance(steps, int):
-        return steps, steps + 1
-    if isinstance(steps, (slice, range)) and steps.step in (None, 1):
-        return steps.start, steps.stop
-    raise TypeError(f"steps is {steps!r}, expected a step, slice(first, end) or range(first, end)")
+def _is_whole(number, among):
+    return isinstance(number, Real) and not isinstance(number, bool) and number in among
 
 
 _READ_AS = {"bf16": "bf16", "bfloat16": "bf16", "f16": "f16", "float16": "f16", "fp16": "f16"}
@@ -61,11 +58,11 @@ _READ_AS = {"bf16": "bf16", "bfloat16": "bf16", "f16": "f16", "float16": "f16", 
 
 def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_rate=None,
                read_as=None, ranks=None):
-    first, end = _steps(steps)
-    if read_as is not None and read_as not in _READ_AS:
-        raise ValueError(f"read_as is {read_as!r}, expected 'bf16' or 'f16'")
-    if ranks is not None and (isinstance(ranks, bool) or ranks not in range(1, 1000001)):
-        raise ValueError(f"ranks is {ranks!r}, expected a whole number from 1 to 1000000")
+    first, end = first_and_end(steps)
+    if read_as is not None and not (isinstance(read_as, str) and read_as in _READ_AS):
+        raise ValueError(f"read_as is {described(read_as)}, expected 'bf16' or 'f16'")
+    if ranks is not None and not _is_whole(ranks, range(1, 1000001)):
+        raise ValueError(f"ranks is {described(ranks)}, expected a whole number from 1 to 1000000")
     _check("loss_scale", loss_scale, Real, "a number")
     _check("learning_rate", learning_rate, Real, "a number")
     _check("recorded_scale", recorded_scale, (Real, str), "a number, or the tag of a scalar")
@@ -87,13 +84,14 @@ def _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale=1.0, **readi
     if not any(map(is_remote, paths)):
         return paths, selection
     from halfscope._count import counted
-    from halfscope._remote import shown
+    from halfscope._urls import shown
 
     wanted = _selection(steps, tensor, roles, recorded_scale, **reading)
     counts = [counted([path], wanted) for path in paths]
     for path, of_log in zip(paths, counts):
         if not of_log.logs:
-            raise _halfscope.BadInput(f"{shown(path)}: no recorded step is selected by steps={steps}")
+            raise _halfscope.BadInput(f"{shown(path)}: no recorded step is selected by "
+                                     f"steps={steps}")
     return _paths(counts), _selection(steps, tensor, None, None, loss_scale)
 
 
@@ -115,11 +113,11 @@ def _log_notes(notes):
 
 def _check_targets(headroom, target_underflow):
     """As the command line's parser does."""
-    if isinstance(headroom, bool) or headroom not in range(41):
-        raise ValueError(f"headroom is {headroom!r}, expected whole binades, 0 to 40")
+    if not _is_whole(headroom, range(41)):
+        raise ValueError(f"headroom is {described(headroom)}, expected whole binades, 0 to 40")
     _check("target_underflow", target_underflow, Real, "a share from 0 to 1")
     if not 0 <= target_underflow <= 1:
-        raise ValueError(f"target_underflow is {target_underflow!r}, expected a share from 0 to 1")
+        raise ValueError(f"target_underflow is {described(target_underflow)}, expected a share from 0 to 1")
 
 
 def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, subnormals="keep",
@@ -131,7 +129,7 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
     values times this. recorded_scale: the scale the values carry, if the log does not say, or the
     tag of its scalar that has it. subnormals: "keep", or the hardware's rule to make them zero:
     "flush" (tiny after rounding), "flush-before" (before), "flush-result" (a subnormal result).
-    steps: one step, or slice(first, end). tensor: a glob. roles: {glob: role}. read_as: "bf16" or
+    steps: one step, slice(first, end), or a text as of --step: "50", "10:20". tensor: a glob. roles: {glob: role}. read_as: "bf16" or
     "f16", the dtype of 2-byte NPY elements without a type. learning_rate: that of plain SGD, if the
     log does not say. what_if: also the effect of other arithmetic on weight updates; slower.
     formats: also every other format, including FP8 and MX, at its best scale; slower. ranks: number
@@ -246,7 +244,7 @@ def reduce(logs, *, over=None, format=None, order=None, counts=(), recorded_scal
     counts = [counts] if isinstance(counts, Real) else list(counts)
     for count in counts:
         if isinstance(count, bool) or not isinstance(count, Integral) or count < 0:
-            raise ValueError(f"counts has {count!r}, expected whole numbers")
+            raise ValueError(f"counts has {described(count)}, expected whole numbers")
     logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, read_as=read_as, ranks=ranks)
     found, text = _found(_halfscope.reduce, logs, selection, over or "", format, order or "",
                          [int(count) for count in counts], Reduction)
@@ -267,6 +265,7 @@ def policies(log=None, *, amax=None, policies=(), assume_constant_between=False,
     unknown policy or setting.
     """
     policies = _texts(policies)
+    _check("framework", framework, str, "the name of one, such as 'deepspeed'")
     _check_targets(headroom, target_underflow)
     replay = _halfscope.Replay(policies=policies, assume_constant=assume_constant_between,
                                framework=framework or "", headroom_bits=headroom,
@@ -277,7 +276,7 @@ def policies(log=None, *, amax=None, policies=(), assume_constant_between=False,
             raise ValueError("amax is a plain series: log, steps, recorded_scale, roles and "
                              "assume_constant_between need a log; leave them out")
         if isinstance(amax, (str, bytes)) or not hasattr(amax, "__iter__"):
-            raise TypeError(f"amax is {amax!r}, expected a magnitude per step")
+            raise TypeError(f"amax is {described(amax)}, expected a magnitude per step")
         return _replayed(_found(_halfscope.policies_of, [float(x) for x in amax], replay), _no_page)
     if not isinstance(log, (str, os.PathLike)):
         raise TypeError(f"log is a {type(log).__name__}, expected the path of a run log; a series of "

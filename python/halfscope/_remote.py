@@ -9,16 +9,15 @@ import concurrent.futures
 import contextlib
 import functools
 import os
-import re
 import shutil
-import socket
 import tempfile
 import threading
 import time
-import urllib.parse
 
-from halfscope import _halfscope
+from halfscope import _bounds, _halfscope
+from halfscope._bounds import bounded
 from halfscope._logs import is_remote
+from halfscope._urls import STORES, Refused, hidden, reason, shown, why
 
 _BLOCK = 1 << 18  # the least that is asked for, and what is kept account of
 _REQUEST = (1 << 23) // _BLOCK
@@ -26,99 +25,15 @@ _AHEAD = (1 << 26) // _BLOCK  # of files that are read from front to back
 _KEPT = (1 << 20) // _BLOCK  # at a file's beginning: it is looked at again
 _THREADS = 8
 _PAUSES = (0.5, 2, 8)  # seconds before a range is asked for again
-_SCHEMES = "s3://, gs://, az://, https://, http://"
-_OBSTORE = {"s3": "s3", "s3a": "s3a", "gs": "gs", "gcs": "gs", "az": "az", "adl": "adl",
-            "azure": "azure", "abfs": "abfs", "abfss": "abfss"}  # its names of what it reads
-
-
-def shown(url):
-    """The URL without what may be secret: user and password, and what follows a question mark."""
-    scheme, _, rest = url.partition("://")
-    rest = rest.partition("?")[0]
-    host, slash, path = rest.partition("/")
-    if scheme.startswith("http"):
-        path = path.partition("#")[0]
-        if not re.fullmatch(r"(.*@)?[^:@]*(:\d*)?", host):  # a password with a slash
-            return f"{scheme}://{rest.rpartition('@')[2].partition('#')[0]}"
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
-
-
-def _reason(error):
-    text = " ".join(str(error).partition("Debug source")[0].split())  # that of obstore
-    text = re.sub(r"\w+://[^\s'\"]+", lambda found: shown(found[0]), text)
-    if len(text) > 300:
-        text = text[:300].rpartition(" ")[0] + " ..."
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-class _Empty(Exception):
-    """A folder without files."""
-
-
-def _chain(error):
-    """The error, and what it came from."""
-    chain = []
-    while error is not None and error not in chain:
-        chain.append(error)
-        error = error.__cause__ or error.__context__
-    return chain
-
-
-def _place_of(chain, url):
-    """HOST:PORT that did not answer."""
-    for error in chain:
-        host, port = getattr(error, "host", None), getattr(error, "port", None)
-        if isinstance(host, str):
-            break
-    else:
-        parts = urllib.parse.urlsplit(url)
-        host, port = parts.hostname, parts.port
-    return host, f"{host}:{port}" if port else host
-
-
-def _of_status(status):
-    if status in (401, 403, 407):
-        return f"the server refuses (HTTP {status}): check the credentials"
-    if status in (404, 410):
-        return "no such path; check the URL"
-    return f"the server answers HTTP {status}; " + (
-        "try again later" if status >= 500 else "check the URL")
-
-
-def _why(error, url):
-    """Why a URL cannot be listed, without what may be secret."""
-    chain = _chain(error)
-    web = url.startswith("http")
-    statuses = [one.status for one in chain if isinstance(getattr(one, "status", None), int)]
-    if isinstance(error, _Empty):
-        return "holds no file; check the URL" + (
-            ", and that the server lists a folder as a page of links" if web else "")
-    if statuses:
-        return _of_status(statuses[0])
-    if any(isinstance(one, socket.gaierror) for one in chain):
-        return f"host {_place_of(chain, url)[0]} is not known; check the URL"
-    if any(isinstance(one, ConnectionRefusedError) for one in chain):
-        return f"nothing answers at {_place_of(chain, url)[1]} (connection refused)"
-    if web and any(isinstance(one, ValueError) for one in chain):  # whose text may be a password
-        return "is no valid URL; check it"
-    if web and isinstance(error, FileNotFoundError) and len(chain) > 1:
-        error = chain[1]  # fsspec's is of whatever went wrong
-    if isinstance(error, FileNotFoundError):
-        return "no such path; check the URL"
-    if isinstance(error, PermissionError):
-        return f"access is refused ({_reason(error)}); check the credentials"
-    if str(error).startswith("Protocol not known"):
-        return (f"{url.partition('://')[0]}:// is not known; use one of {_SCHEMES}, or another "
-                "scheme of fsspec: fsspec.available_protocols() lists them")
-    return f"cannot be listed ({_reason(error)}); check the URL and your rights"
+_LOOK = 0.2  # seconds between looks at whether the bytes are still awaited
 
 
 class _File:
     """One file, and which of its blocks are here or under way."""
 
-    def __init__(self, local, size, read, pool):
-        """read: what gives the bytes from begin up to end."""
-        self._local, self._size = local, size
+    def __init__(self, local, size, read, pool, awaited):
+        """read: what gives the bytes from begin up to end. awaited: whether the caller still waits."""
+        self._local, self._size, self._awaited = local, size, awaited
         self._read, self._pool = read, pool
         self._end = -(-size // _BLOCK)
         self._lock = threading.Lock()
@@ -131,7 +46,7 @@ class _File:
             self._request(self._missing(begin // _BLOCK, min(self._end, -(-end // _BLOCK))))
 
     def need(self, begin, end):
-        """Returns when they are here. Raises OSError."""
+        """Returns when they are here, or are no longer awaited. Raises OSError."""
         first, last = begin // _BLOCK, -(-end // _BLOCK)
         with self._lock:
             self._request(self._missing(first, last))
@@ -140,8 +55,11 @@ class _File:
                 self._request((a, b) for a, b in ahead if b - a == _REQUEST or b == self._end)
             self._last = last
             waited = {self._blocks[block] for block in range(first, last)}
-        for future in waited:
-            future.result()
+        while waited and self._awaited():
+            done, waited = concurrent.futures.wait(
+                waited, _LOOK, return_when=concurrent.futures.FIRST_EXCEPTION)
+            for future in done:
+                future.result()
 
     def leave(self, begin, end):
         """They are not needed for now."""
@@ -173,15 +91,17 @@ class _File:
                 self._blocks[block] = future
 
     def _fetch(self, begin, end):
+        last = time.monotonic() + _bounds.ANSWER_SECONDS
         for pause in (*_PAUSES, None):
             try:
                 data = self._read(begin, end)
                 break
+            except Refused as error:
+                raise OSError(str(error)) from None
             except Exception as error:
-                if pause is None:
-                    raise OSError(f"bytes {begin} to {end} do not arrive ({_reason(error)}); "
+                if pause is None or time.monotonic() > last or self._pool.ended.wait(pause):
+                    raise OSError(f"bytes {begin} to {end} do not arrive ({reason(error)}); "
                                   "check the connection, and start again") from None
-                time.sleep(pause)
         if len(data) != end - begin:
             raise OSError(f"{len(data)} bytes arrived, expected {end - begin} (bytes {begin} to "
                           f"{end}); the file has changed, or its server gives no ranges: copy it "
@@ -195,37 +115,17 @@ def _filesystem(url):
     try:
         import fsspec
     except ImportError:
-        raise ImportError(f"{shown(url)} needs fsspec; install it with "
+        raise ImportError(f"{hidden(url)} needs fsspec; install it with "
                           "pip install 'halfscope[remote]'") from None
     try:
-        return fsspec.core.url_to_fs(url)
+        return fsspec.core.url_to_fs(url, **_bounds.options(url))
     except ImportError:
         protocol, _, path = url.partition("://")
         with contextlib.suppress(ImportError, KeyError):
             from obstore.fsspec import FsspecStore
 
-            return FsspecStore(_OBSTORE[protocol]), path
+            return FsspecStore(STORES[protocol]), path
         raise
-
-
-def _sizes(filesystem, path):
-    """{path: bytes} of one file, or of all in a folder and in those below."""
-    info = filesystem.info(path)
-    if info.get("mimetype") == "text/html" and not path.endswith(("/", ".html")):
-        path += "/"  # a web server's page of a folder
-    if info["type"] == "file" and info.get("size") is not None and not path.endswith("/"):
-        return {path: info["size"]}
-    sizes = {}
-    for name, info in filesystem.find(path, detail=True).items():
-        if name.partition("?")[0].endswith("/"):  # a folder, and itself if it is empty
-            continue
-        size = info.get("size")
-        sizes[name] = filesystem.info(name).get("size") if size is None else size
-        if sizes[name] is None:
-            raise OSError(f"{name} has no size; copy it and name the copy")
-    if not sizes:
-        raise _Empty
-    return sizes
 
 
 class Remote:
@@ -266,8 +166,8 @@ class Remote:
 
     @functools.cached_property
     def _pool(self):
-        pool = concurrent.futures.ThreadPoolExecutor(_THREADS)
-        self._undo.callback(pool.shutdown, wait=False, cancel_futures=True)
+        pool = _bounds.Threads(_THREADS)
+        self._undo.callback(pool.end)
         return pool
 
     def named(self, text):
@@ -286,14 +186,30 @@ class Remote:
                 raise self._interrupted from None
             raise _halfscope.BadInput(self.named(str(error))) from None
 
+    def call(self, function, *arguments):
+        """The result of a function that reads the logs. If bytes have to come, it runs in a thread
+        of its own, and Ctrl-C ends the call while they are awaited."""
+        if self.source is None:
+            return function(*arguments)
+        thread = _bounds.Threads(1)
+        future = thread.submit(function, *arguments)
+        try:
+            return future.result()
+        except KeyboardInterrupt as error:
+            self._interrupted = error
+            concurrent.futures.wait([future], 1)  # its files are here until it has ended
+            raise
+        finally:
+            thread.end()
+
     def _add(self, url):
         try:
             filesystem, path = _filesystem(url)
-            sizes = _sizes(filesystem, path)
+            sizes = _bounds.sizes(filesystem, path)
         except ImportError:
             raise
         except Exception as error:
-            raise _halfscope.BadInput(f"{shown(url)}: {_why(error, url)}") from None
+            raise _halfscope.BadInput(f"{hidden(url)}: {why(error, url)}") from None
         # With the folder that it is in: a rank is a part of that.
         scheme, _, rest = shown(url).rstrip("/").partition("://")
         *above, place, name = ["", *rest.split("/")]
@@ -317,9 +233,9 @@ class Remote:
             file.truncate(size)
 
         def read(begin, end):
-            return filesystem.cat_file(remote, start=begin, end=end)
+            return bounded(filesystem, "cat_file", remote, start=begin, end=end)
 
-        self._files[local] = _File(local, size, read, self._pool)
+        self._files[local] = _File(local, size, read, self._pool, self._awaits)
         if local.endswith(".safetensors"):
             self._files[local].expect(0, 1)  # its header
 
@@ -332,6 +248,10 @@ class Remote:
             except BaseException as error:
                 self._interrupted = error
                 return f"{path}: is no longer awaited"
+        return None if self._awaits() else f"{path}: is no longer awaited"
+
+    def _awaits(self):
+        return self._interrupted is None
 
     def leave(self, path, begin, end):
         if path in self._files:

@@ -2,6 +2,7 @@
 """What all results have: tables, charts, a page, and a display of their own in Jupyter."""
 
 from halfscope import _frames
+from halfscope._arguments import described
 from halfscope._records import Record
 
 
@@ -42,7 +43,7 @@ class Result:
         tables = self._tables()
         name = table or self._pandas_table
         if name not in tables:
-            raise KeyError(f"no table is called {name!r}; there are {', '.join(tables)}")
+            raise KeyError(f"no table is called {described(name)}; there are {', '.join(tables)}")
         return _frames.columns_of(*tables[name]())
 
     def to_pandas(self, table=None):

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from halfscope import _frames
+from halfscope._arguments import described
 from halfscope._fields import (BlockFit, ByScale, ComparisonFields, Finding, FindingsFields, FormatFit,
                                PerStep, PolicyTrace, RecommendationFields, Reduction)
 from halfscope._records import Record
@@ -38,7 +39,7 @@ class Findings(Result, FindingsFields):
         for tensor in self["tensors"]:
             if tensor["name"] == name:
                 return tensor
-        raise KeyError(f"no tensor is called {name!r}")
+        raise KeyError(f"no tensor is called {described(name)}")
 
     def _each(self, field, cls):
         def rows():
@@ -208,7 +209,7 @@ class Policies(Result, list):
         for trace in self:
             if trace["policy"] == policy:
                 return trace
-        raise KeyError(f"no policy is called {policy!r}; there are "
+        raise KeyError(f"no policy is called {described(policy)}; there are "
                        + ", ".join(trace["policy"] for trace in self))
 
     def _rows(self):

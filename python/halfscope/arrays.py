@@ -25,6 +25,7 @@ import re
 from typing import Any, FrozenSet, NamedTuple
 
 from halfscope import _halfscope
+from halfscope._arguments import described
 from halfscope._parts import part
 
 __all__ = ["Rounded", "add", "convert", "fused_multiply_add", "multiply", "quantise",
@@ -92,7 +93,7 @@ def _empty(like, format):
     if name in ("float16", "float32"):
         return numpy.empty(shape, name)
     if name is None:
-        raise ValueError(f"format {format!r} has no dtype; give out=, with its bits as integers")
+        raise ValueError(f"format {described(format)} has no dtype; give out=, with its bits as integers")
     try:
         import ml_dtypes
     except ImportError as error:
@@ -175,7 +176,7 @@ def tensor_core_product(a, b, architecture, *, format=None):
         formats.add(_NAMES.get(format, format))
     known = _halfscope.tensor_core_formats()
     if architecture not in known:
-        raise ValueError(f"architecture is {architecture!r}, expected one of {', '.join(known)}")
+        raise ValueError(f"architecture is {described(architecture)}, expected one of {', '.join(known)}")
     name = next(iter(formats))
     if len(formats) > 1 or name not in known[architecture]:
         raise ValueError(f"a and b are of {' and '.join(sorted(formats))}; the Tensor Cores of "

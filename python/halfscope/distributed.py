@@ -79,7 +79,8 @@ def _parts(logs, reading):
 
     try:
         with Remote(logs) as remote, remote.naming():
-            return len(_halfscope.PartReader(remote.logs, _selection_of(reading), remote.source))
+            return len(remote.call(_halfscope.PartReader, remote.logs, _selection_of(reading),
+                                   remote.source))
     except halfscope.BadInput as error:
         return error
 

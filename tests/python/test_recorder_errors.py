@@ -7,6 +7,7 @@ import os
 import pathlib
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -179,6 +180,59 @@ def test_one_that_was_never_started_warns_and_keeps_nothing(tmp_path):
     with pytest.warns(RuntimeWarning, match="never started"):
         del other
         gc.collect()  # its parts know each other
+
+
+def moved(folder):
+    folder.rename(folder.with_name("moved"))
+
+
+def deleted(folder):
+    shutil.rmtree(folder)
+
+
+def deleted_and_made_again(folder):
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
+def without_manifest(folder):
+    (folder / "run.json").unlink()
+
+
+@pytest.mark.parametrize("settings", [{"every": 1}, {"every": 100}, {"sample_every": 1},
+                                      {"every": 100, "sample_every": 100}])
+@pytest.mark.parametrize("lose", [moved, deleted, deleted_and_made_again, without_manifest])
+def test_a_folder_that_is_gone_ends_the_recording(tmp_path, lose, settings):
+    """At the step that follows; nothing is written beside it."""
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    out = tmp_path / "run"
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with Recorder(model, optimizer, out, **settings) as recorder:
+            train(model, optimizer, recorder, 2)
+            lose(out)
+            before = sorted(tmp_path.rglob("*"))
+            train(model, optimizer, recorder, 30)
+            assert sorted(tmp_path.rglob("*")) == before
+    stops = [str(w.message) for w in said if "recording stops" in str(w.message)]
+    assert len(stops) == 1 and "deleted or moved" in stops[0] and str(out) in stops[0]
+
+
+def test_a_loop_that_changes_its_folder_keeps_its_log(tmp_path, monkeypatch, read_log):
+    monkeypatch.chdir(tmp_path)
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    (tmp_path / "elsewhere").mkdir()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with Recorder(model, optimizer, "run", sample_every=1) as recorder:
+            train(model, optimizer, recorder, 2)
+            monkeypatch.chdir(tmp_path / "elsewhere")
+            train(model, optimizer, recorder, 2)
+    assert sorted(read_log(tmp_path / "run").scalars) == [0, 1, 2, 3]
+    assert len(list((tmp_path / "run" / "tensors").iterdir())) == 4
+    assert not list((tmp_path / "elsewhere").iterdir())
 
 
 SCRIPT = """

@@ -70,6 +70,7 @@ struct FileFrames {
   std::vector<KeptSums> sums;
   std::vector<log::SkippedTensor> skipped;
   std::optional<RoleSource> guessed;  ///< how roles were found that no name carries
+  bool has_gradients = false;
   std::exception_ptr failed;
 };
 
@@ -118,6 +119,7 @@ void read_file(const StepFile& file, const Selection& s, std::optional<frames::U
     const bool guessed =
         frame.role_source == RoleSource::assumed || frame.role_source == RoleSource::file;
     if (guessed && frame.role != Role::optimizer_state) out.guessed = frame.role_source;
+    out.has_gradients |= is_gradient(frame.role);
     visit.frame(std::move(frame));
     if (counted) visit.sums(std::move(*counted));
   });
@@ -131,22 +133,28 @@ Message skipped_note(const std::filesystem::path& file, const log::SkippedTensor
   return note + "; " + frames::as_bf16() + " says that it holds bfloat16's bits";
 }
 
-/// A line for each skipped tensor, up to so many that somebody reads them.
+/// A line for each of the first skipped tensors, and the number of the others. They stand behind
+/// what the answer rests on.
 class SkippedNotes {
  public:
-  explicit SkippedNotes(Notes& notes) : notes_(notes) {}
-  void tell(const std::filesystem::path& file, const log::SkippedTensor& skipped) {
-    constexpr std::uint64_t kMost = 30;
-    if (++told_ <= kMost) notes_.push_back(skipped_note(file, skipped));
-    if (told_ > kMost) ++more_;
+  void take(const std::filesystem::path& file, const log::SkippedTensor& skipped) {
+    constexpr std::uint64_t kMost = 30, kMostWithoutWayOut = 3;
+    const bool shown =
+        skipped.may_be_bfloat16 ? told_.size() < kMost : without_way_out_ < kMostWithoutWayOut;
+    if (!skipped.may_be_bfloat16) ++without_way_out_;
+    if (shown) told_.push_back(skipped_note(file, skipped));
+    if (!shown) ++more_;
   }
-  void finish(const std::string& shown) const {
-    if (more_ > 0) notes_.push_back(fmt::format("{}: {} more tensors skipped", shown, more_));
+  void tell(const std::string& shown, Notes& notes) const {
+    notes.insert(notes.end(), told_.begin(), told_.end());
+    if (more_ == 0) return;
+    notes.push_back(
+        fmt::format("{}: {} more tensor{} skipped", shown, more_, more_ > 1 ? "s" : ""));
   }
 
  private:
-  Notes& notes_;
-  std::uint64_t told_ = 0, more_ = 0;
+  Notes told_;
+  std::uint64_t without_way_out_ = 0, more_ = 0;
 };
 
 std::string again_note(const std::string& shown, const std::vector<std::filesystem::path>& again) {
@@ -246,7 +254,7 @@ std::vector<FileFrames> read_files(const TensorFolder& folder, std::span<const S
 /// Takes what the files hold, in their order, and passes it on step by step.
 class FolderFrames {
  public:
-  FolderFrames(const Visitor& visit, Notes& notes) : visit_(visit), notes_(notes), told_(notes) {}
+  FolderFrames(const Visitor& visit, Notes& notes) : visit_(visit), notes_(notes) {}
 
   void take(const StepFile& file, FileFrames&& read) {
     if (read.failed) std::rethrow_exception(read.failed);
@@ -257,10 +265,10 @@ class FolderFrames {
     for (log::SkippedTensor& skipped : read.skipped) {  // the same in every file, often
       const auto [at, is_new] = skipped_.try_emplace({skipped.name, skipped.reason}, 0);
       ++at->second;
-      if (is_new) told_.tell(file.path, skipped);
+      if (is_new) told_.take(file.path, skipped);
     }
     roles_.take(file, read);
-    unscaled_ |= !file.scaled;
+    unscaled_ |= read.has_gradients && !file.scaled;
   }
 
   void finish(const TensorFolder& folder, const Selection& s) {
@@ -268,8 +276,8 @@ class FolderFrames {
     const std::string shown = printable(folder.folder.string());
     const bool again = std::any_of(skipped_.begin(), skipped_.end(),
                                    [](const auto& skipped) { return skipped.second > 1; });
-    told_.finish(shown);
-    if (again) notes_.push_back(shown + ": so are tensors of these names in its other files");
+    roles_.tell(shown, notes_);
+    if (unscaled_ && !s.recorded_scale) notes_.push_back(unscaled_note(shown));
     if (step_.shards) {
       notes_.push_back(shown +
                        ": tensors with the same name and step in several files are treated as "
@@ -280,8 +288,8 @@ class FolderFrames {
       notes_.push_back(shown + ": the step in a file's name is not part of its tensor's name");
     }
     notes_.insert(notes_.end(), folder.notes.begin(), folder.notes.end());
-    roles_.tell(shown, notes_);
-    if (unscaled_ && !s.recorded_scale) notes_.push_back(unscaled_note(shown));
+    told_.tell(shown, notes_);
+    if (again) notes_.push_back(shown + ": so are tensors of these names in its other files");
   }
 
  private:
@@ -317,13 +325,15 @@ void read_tensor_file(const log::OpenPath& opened, const Selection& s, const Vis
   FileFrames read;
   read_file(file, s, unnamed_in(alone, file), meter, visit, read);
   const std::string shown = printable(path.string());
-  SkippedNotes told(notes);
-  for (const log::SkippedTensor& skipped : read.skipped) told.tell(path, skipped);
-  told.finish(shown);
   GuessedRoles roles;
   roles.take(file, read);
   roles.tell(shown, notes);
-  if (!s.recorded_scale && !file.scaled) notes.push_back(unscaled_note(shown));
+  if (read.has_gradients && !file.scaled && !s.recorded_scale) {
+    notes.push_back(unscaled_note(shown));
+  }
+  SkippedNotes told;
+  for (const log::SkippedTensor& skipped : read.skipped) told.take(path, skipped);
+  told.tell(shown, notes);
 }
 
 std::vector<StepFile> selected_files(const TensorFolder& folder, const Selection& s) {

@@ -108,18 +108,32 @@ struct RunLogWriter::Files {
       : folder(begin(path, manifest)),
         where(printable(folder.string())),
         gradients(manifest.gradients),
-        events(folder / event_file_name()) {}
+        event_file(folder / event_file_name()),
+        events(event_file) {}
 
   Files(const std::filesystem::path& path, const Manifest& manifest, std::int64_t restart_at)
       : folder(begin_again(path, manifest, restart_at)),
         where(printable(folder.string())),
         gradients(manifest.gradients),
-        events(folder / event_file_name(last_event_file(folder))) {
+        event_file(folder / event_file_name(last_event_file(folder))),
+        events(event_file) {
     proto::Event event;
     event.set_wall_time(wall_time_now());
     event.set_step(restart_at);
     event.mutable_session_log()->set_status(proto::SessionLog::START);
     events.write(event);
+  }
+
+  /// Throws BadInput where the log was deleted or moved: the open event file would take records on
+  /// without an error. Two stat calls.
+  void require_there() const {
+    for (const std::filesystem::path& file : {event_file, folder / kManifestFile}) {
+      std::error_code unknown;  // a file system that does not answer now
+      if (std::filesystem::exists(file, unknown) || unknown) continue;
+      throw BadInput(printable(file.string()) +
+                     ": is gone, so the log was deleted or moved while it was written; leave its "
+                     "folder where it is until the run has ended");
+    }
   }
 
   /// Metadata goes with the first value of a tag.
@@ -140,6 +154,7 @@ struct RunLogWriter::Files {
   template <typename Fill>
   void write(const Fill& fill) {
     const std::lock_guard lock(mutex);
+    require_there();
     Batch batch;
     try {
       fill(batch);
@@ -154,6 +169,7 @@ struct RunLogWriter::Files {
   std::string where;
   ScaleState gradients;
   std::mutex mutex;
+  std::filesystem::path event_file;
   EventWriter events;
   std::unordered_set<std::string> described;  // tags whose metadata is in the file
 };
@@ -192,6 +208,7 @@ void RunLogWriter::write_sample(std::int64_t step, const std::vector<NamedTensor
               {"step", std::to_string(step)},
               {"gradients", std::string(name_of(files_->gradients))}});
   const std::lock_guard lock(files_->mutex);
+  files_->require_there();
   make_folder(folder);
   write_safetensors(folder / ("step-" + at_least_six_digits(step) + ".safetensors"), tensors, all);
 }

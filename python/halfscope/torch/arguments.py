@@ -8,6 +8,8 @@ import operator
 
 import torch
 
+from halfscope._arguments import described
+
 
 def chosen_steps(every, name):
     """A number, a set of steps, a function of the step, or None: never. Whole numbers may be of any
@@ -21,7 +23,7 @@ def chosen_steps(every, name):
             return operator.index(every)
     except TypeError:
         pass
-    raise TypeError(f"{name} is {every!r}, expected a number of steps above 0, a collection of steps "
+    raise TypeError(f"{name} is {described(every)}, expected a number of steps above 0, a collection of steps "
                     "or a function of the step")
 
 
@@ -58,7 +60,7 @@ def first_number(first_step):
     try:
         number = operator.index(first_step)
     except TypeError:
-        raise TypeError(f"first_step: found {first_step!r}, expected the number of a step") from None
+        raise TypeError(f"first_step: found {described(first_step)}, expected the number of a step") from None
     if not 0 <= number < 2**53:
         raise ValueError(f"first_step: found {number}, expected 0 or the number of a later step")
     return number
@@ -76,7 +78,7 @@ def for_the_manifest(about):
     return about
 
 
-def require_kinds(model, optimizer, scaler=None, loss_scale=None, modules=None):
+def require_kinds(model, optimizer, scaler=None, loss_scale=None, modules=None, on_error="warn"):
     """Mistakes that would show hours later, or in the log alone, show here."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"model: found {type(model).__name__}, expected a torch.nn.Module")
@@ -89,3 +91,5 @@ def require_kinds(model, optimizer, scaler=None, loss_scale=None, modules=None):
         raise TypeError(f"scaler: found {type(scaler).__name__}, expected a GradScaler or anything with its methods")
     if loss_scale is not None and not (math.isfinite(loss_scale) and loss_scale > 0):
         raise ValueError(f"loss_scale: found {loss_scale}, expected a positive finite number")
+    if not isinstance(on_error, str) or on_error not in ("warn", "raise"):
+        raise ValueError(f"on_error: found {described(on_error)}, expected 'warn' or 'raise'")

@@ -4,6 +4,7 @@
 import contextlib
 import warnings
 
+from halfscope._arguments import described
 from halfscope.torch import names
 from halfscope.torch.arguments import require_kinds
 from halfscope.torch.emulate_checks import Known, require_model, require_optimizer
@@ -53,7 +54,7 @@ class Emulation:
             raise TypeError("model: torch.compile compiles it, or a part of it, so that no operation can "
                             "be rounded on its way; give emulate() the model that is not compiled")
         if precision not in PRECISIONS:
-            raise ValueError(f"precision: found {precision!r}, expected one of {', '.join(PRECISIONS)}")
+            raise ValueError(f"precision: found {described(precision)}, expected one of {', '.join(PRECISIONS)}")
         core = tensor_core_of(accumulate, precision)
         self._model = names.unwrapped(model)
         require_model(self._model, optimizer)

@@ -12,6 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from halfscope import _halfscope
+from halfscope._arguments import described
 from halfscope.torch.emulate_convolutions import convolution, convolution_gradients
 from halfscope.torch.emulate_rounding import PRECISIONS, rounded
 
@@ -30,12 +31,12 @@ def tensor_core_of(accumulate, precision):
     formats = _halfscope.tensor_core_formats()
     names = {_PREFIX + architecture: architecture for architecture in formats}
     if not isinstance(accumulate, str) or accumulate not in names:
-        raise ValueError(f"accumulate: found {accumulate!r}, expected one of fp32, {', '.join(names)}")
+        raise ValueError(f"accumulate: found {described(accumulate)}, expected one of fp32, {', '.join(names)}")
     architecture = names[accumulate]
     if PRECISIONS[precision].format not in formats[architecture]:
         known = [name for name, row in PRECISIONS.items() if row.format in formats[architecture]]
         raise ValueError(f"accumulate: {architecture} has no Tensor Core for the tensors of precision "
-                         f"{precision!r}, expected one of {', '.join(known)}")
+                         f"{described(precision)}, expected one of {', '.join(known)}")
     return TensorCore(architecture, PRECISIONS[precision].format)
 
 

@@ -83,5 +83,5 @@ class Guard:
         except Exception as second:  # what was begun may be half there
             text += f"; and when it stopped: {second}"
         warnings.warn(f"Recorder: recording stops, training goes on: {type(error).__name__}: {text}. "
-                      "What was written until now can be read. With on_error=\"raise\" the error is "
+                      "What the log's folder holds can be read. With on_error=\"raise\" the error is "
                       "raised", RuntimeWarning, stacklevel=3)

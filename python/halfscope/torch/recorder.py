@@ -2,6 +2,7 @@
 """The recorder: what a user of PyTorch sees of halfscope."""
 
 import contextlib
+import os
 import warnings
 
 import torch
@@ -58,9 +59,7 @@ class Recorder:
                  local_gradients=False, first_step=0, about=None, magnitudes_every=None,
                  sample_roles=None, on_error="warn"):
         self._started = None  # so that __del__ says nothing of arguments that were refused
-        require_kinds(model, optimizer, scaler, loss_scale, modules)
-        if on_error not in ("warn", "raise"):
-            raise ValueError(f"on_error: found {on_error!r}, expected 'warn' or 'raise'")
+        require_kinds(model, optimizer, scaler, loss_scale, modules, on_error)
         self.loss_scale = loss_scale_of(optimizer, scaler, loss_scale, unscaled_before_step)
         self.optimizer, _ = of_accelerate(optimizer)
         self._stepped = step_method(optimizer)
@@ -68,7 +67,7 @@ class Recorder:
         self._compiled = names.is_compiled(model)
         self._guard = Guard(on_error == "raise", self.stop)
         self.sampled_role = roles.test(sample_roles)
-        self._out = out
+        self._out = os.path.abspath(out)  # a loop may change its working directory
         self._steps = Steps(every, sample_every, magnitudes_every)
         self._settings = {**self._steps.told, "sample_roles": roles.told(sample_roles),
                           "first_step": self.step, "clipping": manifest.as_json(clipping),

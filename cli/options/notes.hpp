@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Notes on the logs: they stand on stderr behind the answer on stdout.
+#pragma once
+
+#include "analyzers/frames/source.hpp"
+
+namespace halfscope::cli::options {
+
+/// Keeps notes for print_notes(), each text once.
+void note_later(const analyzers::frames::Notes& notes);
+
+/// Writes what was printed to stdout, then the notes that were kept to stderr. main() calls it
+/// once: when the command has ended, and before it prints an error.
+void print_notes();
+
+}  // namespace halfscope::cli::options

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments of the functions, and how errors describe them."""
+
+import operator
+
+_MOST_CHARACTERS = 100
+_PLAIN = (str, bytes, int, float, complex, type(None), range)
+
+
+def described(value):
+    """What an error says of a value: a short text or number as it is, of others type and shape."""
+    kind = type(value).__name__
+    if type(value) in _PLAIN or type(value) is bool:
+        if isinstance(value, str) and "://" in value:
+            from halfscope._urls import hidden
+
+            value = hidden(value)
+        text = repr(value)
+        return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
+    if type(value) is slice:
+        return f"slice({', '.join(map(described, (value.start, value.stop, value.step)))})"
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        return f"{kind} of shape {tuple(shape)}"
+    if isinstance(value, (list, tuple, set, frozenset, dict)):
+        entries = list(value.items() if isinstance(value, dict) else value)
+        if all(type(entry) in _PLAIN for entry in entries) and len(repr(value)) <= _MOST_CHARACTERS:
+            return "[...]" if "://" in repr(value) else repr(value)
+        entries = f"{kind} of {len(value)} entr{'y' if len(value) == 1 else 'ies'}"
+        first = next(iter(value.values() if isinstance(value, dict) else value), None)
+        return entries if first is None or type(first) in _PLAIN else f"{entries}, {_kind_of(first)}"
+    return kind
+
+
+def _kind_of(value):
+    """Type and shape: not the entries, which may hold each other."""
+    shape = getattr(value, "shape", None)
+    kind = type(value).__name__
+    return f"{kind} of shape {tuple(shape)}" if isinstance(shape, tuple) else kind
+
+
+def _step(text):
+    if not (text.isascii() and text.removeprefix("-").isdecimal()):
+        raise ValueError
+    return int(text)
+
+
+def _first_and_end(steps):
+    if isinstance(steps, str):
+        first, colon, end = steps.partition(":")
+        if not colon:
+            return _step(first), _step(first) + 1
+        return _step(first) if first else None, _step(end) if end else None
+    if isinstance(steps, (slice, range)) and steps.step in (None, 1):
+        return tuple(None if step is None else operator.index(step)
+                     for step in (steps.start, steps.stop))
+    step = operator.index(steps)
+    return step, step + 1
+
+
+def first_and_end(steps):
+    """(first, end) of None, one step, a slice, a range, or a text as --step takes it. Raises
+    TypeError or ValueError."""
+    if steps is None:
+        return None, None
+    try:
+        first, end = _first_and_end(steps)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"steps is {described(steps)}, expected a step, 'A:B', slice(first, end) or "
+            "range(first, end)") from None
+    if None not in (first, end) and first >= end:
+        raise ValueError(f"steps is {described(steps)}, which selects no step: 'A:B' goes from A to "
+                         "the step before B")
+    return first, end
