@@ -15,20 +15,20 @@ namespace {
 
 using Json = nlohmann::json;
 
-[[noreturn]] void refuse_text(std::string_view json, std::size_t at, const std::string& file) {
+[[noreturn]] void refuse_text(std::string_view document, std::size_t at, const std::string& file) {
   const std::string found =
-      at < json.size() ? fmt::format("'{}'", printable(json.substr(at, 1))) : "its end";
+      at < document.size() ? fmt::format("'{}'", printable(document.substr(at, 1))) : "its end";
   throw BadInput(fmt::format(
       "{}: the header is not JSON: found {} at byte {} of {}, expected a JSON object in "
       "UTF-8; the file is damaged or not a safetensors file, write it again",
-      file, found, at, json.size()));
+      file, found, at, document.size()));
 }
 
 /// Takes the parser's events and refuses the first that does not belong. Depths: 1 the file's
 /// object, 2 a tensor's or the metadata, 3 an array of numbers; a fourth is never entered.
 class HeaderReader final : public nlohmann::json_sax<Json> {
  public:
-  HeaderReader(std::string_view json, const std::string& file) : json_(json), file_(file) {}
+  HeaderReader(std::string_view document, const std::string& file) : json_(document), file_(file) {}
   SafetensorsHeader take() { return std::move(header_); }
 
   bool null() override { refuse("null"); }
@@ -184,13 +184,13 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-SafetensorsHeader parse_safetensors_header(std::string_view json, const std::string& file) {
-  if (json.empty() || json.front() != '{') refuse_text(json, 0, file);
+SafetensorsHeader parse_safetensors_header(std::string_view document, const std::string& file) {
+  if (document.empty() || document.front() != '{') refuse_text(document, 0, file);
   // The parser takes a NUL for the end of its input and would leave what follows unread.
-  const std::size_t nul = json.find('\0');
-  if (nul != std::string_view::npos) refuse_text(json, nul, file);
-  HeaderReader reader(json, file);
-  Json::sax_parse(json.begin(), json.end(), &reader);
+  const std::size_t nul = document.find('\0');
+  if (nul != std::string_view::npos) refuse_text(document, nul, file);
+  HeaderReader reader(document, file);
+  Json::sax_parse(document.begin(), document.end(), &reader);
   return reader.take();
 }
 

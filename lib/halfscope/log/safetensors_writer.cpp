@@ -52,9 +52,9 @@ void check(const NamedTensor& tensor, const std::string& file) {
 nlohmann::ordered_json header_json(const Order& order,
                                    const std::map<std::string, std::string>& metadata,
                                    const std::string& file) {
-  auto json = nlohmann::ordered_json::object();
+  auto document = nlohmann::ordered_json::object();
   // A list of pairs under the hood: looking a name up in it would be quadratic in the tensors.
-  auto& rows = json.get_ref<nlohmann::ordered_json::object_t&>();
+  auto& rows = document.get_ref<nlohmann::ordered_json::object_t&>();
   if (!metadata.empty()) rows.push_back({std::string(kSafetensorsMetadata), metadata});
   std::uint64_t begin = 0;
   for (const NamedTensor* const tensor : order) {
@@ -67,7 +67,7 @@ nlohmann::ordered_json header_json(const Order& order,
     rows.push_back({tensor->name, std::move(row)});
     begin = end;
   }
-  return json;
+  return document;
 }
 
 void check_names(const Order& order, const std::string& file) {
@@ -83,8 +83,8 @@ void check_names(const Order& order, const std::string& file) {
 }
 
 /// The header's text, padded with spaces so that data begins at a multiple of eight.
-std::string header_text(const nlohmann::ordered_json& json, const std::string& file) {
-  std::string text = json.dump();
+std::string header_text(const nlohmann::ordered_json& document, const std::string& file) {
+  std::string text = document.dump();
   text.append((8 - text.size() % 8) % 8, ' ');
   if (text.size() <= kMaxSafetensorsHeader) return text;
   throw BadInput(
