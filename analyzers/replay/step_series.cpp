@@ -28,13 +28,6 @@ namespace {
 
 using log::Role;
 
-struct Tensor {
-  TensorSeries series;
-  bool loss_scaled = false;
-  underflow::Provenance provenance;
-  std::vector<std::pair<std::int64_t, std::uint64_t>> zeros;
-};
-
 TensorFacts facts_of(const Frame& frame) {
   TensorFacts facts;
   facts.step = frame.step;
@@ -81,6 +74,13 @@ Seen last_attempt(const Seen& tags, const Seen& step) {
 }  // namespace
 
 struct SeriesBuilder::Found {
+  struct Tensor {
+    TensorSeries series;
+    bool loss_scaled = false;
+    underflow::Provenance provenance;
+    std::vector<std::pair<std::int64_t, std::uint64_t>> zeros;
+  };
+
   Found(std::string of, const Target& to, std::optional<double> scale)
       : log(std::move(of)), target(to), flushed(to), recorded_scale(scale) {}
 
@@ -125,7 +125,7 @@ SeriesBuilder::SeriesBuilder(std::string log, const Target& target,
                              std::optional<double> recorded_scale)
     : found_(std::make_shared<Found>(std::move(log), target, recorded_scale)) {}
 
-Tensor& SeriesBuilder::Found::tensor_of(const Frame& frame) {
+SeriesBuilder::Found::Tensor& SeriesBuilder::Found::tensor_of(const Frame& frame) {
   const auto [at, is_new] = index.try_emplace(frame.name, tensors.size());
   if (is_new) {
     tensors.emplace_back();
@@ -145,7 +145,7 @@ void SeriesBuilder::add(const Frame& frame) {
   const bool gradient = is_gradient(frame.role);
   const bool parameter = frame.role == Role::weight || frame.role == Role::activation;
   if (!frame.loss_scaled && !gradient && !parameter) return;
-  Tensor& tensor = all.tensor_of(frame);
+  Found::Tensor& tensor = all.tensor_of(frame);
   tensor.provenance.add(frame, all.target.format);
   if (frame.loss_scaled) {
     if (const std::uint64_t zeros = frame.table.zero().low; zeros != 0) {
