@@ -20,7 +20,9 @@ endif()
 function(halfscope_target name)
   target_compile_features(${name} PUBLIC cxx_std_20)
   target_compile_options(${name} PRIVATE
-    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wshadow -fno-fast-math -ffp-contract=off>
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -fno-fast-math -ffp-contract=off>
+    # In a batch a local name shadows names of other files, which is no fault.
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<BOOL:${HALFSCOPE_UNITY}>>>:-Wshadow>
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
     $<$<AND:$<BOOL:${HALFSCOPE_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>
     $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false>)
