@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::int64_t kEmbedding = 32, kWidth = 128;
 
-Tape::Value charlstm_logits(Tape& tape, const Batch& batch, const Data& data) {
+Tape::Value charlstm_logits(Tape& tape, backend::Backend&, const Batch& batch, Dtype,
+                            const Data& data) {
   const std::int64_t steps = data.example()[0];
   const auto rows = static_cast<std::int64_t>(batch.ids.size()) / steps;
   const Tape::Value all = tape.embed("embedding", batch.ids, data.classes(), kEmbedding);
@@ -29,15 +30,6 @@ Tape::Value charlstm_logits(Tape& tape, const Batch& batch, const Data& data) {
   }
   const Tape::Value joined = tape.join("lstm", outputs);  // time first, as the labels
   return tape.dense("fc", tape.reshape(joined, {steps * rows, kWidth}), data.classes());
-}
-
-void charlstm_forward(Tape& tape, backend::Backend&, const Batch& batch, Dtype, const Data& data) {
-  classify(tape, charlstm_logits(tape, batch, data), batch);
-}
-
-Score charlstm_score(Tape& tape, backend::Backend& backend, const Batch& batch, Dtype,
-                     const Data& data) {
-  return score_rows(backend, tape.value(charlstm_logits(tape, batch, data)), batch.labels);
 }
 
 std::string charlstm_refuses(const Data& data) {
@@ -54,9 +46,9 @@ Network charlstm() {
           .learning_rate = 1.0,
           .batch = 32,
           .steps = 1000,
-          .forward = charlstm_forward,
+          .forward = forward_classifier<charlstm_logits>,
           .refuses = charlstm_refuses,
-          .score = charlstm_score};
+          .score = score_classifier<charlstm_logits>};
 }
 
 }  // namespace halfscope::sim::networks

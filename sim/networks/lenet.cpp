@@ -29,17 +29,6 @@ Tape::Value lenet_logits(Tape& tape, Backend& backend, const Batch& batch, Dtype
   return tape.dense("fc2", x, data.classes());
 }
 
-void lenet_forward(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
-                   const Data& data) {
-  classify(tape, lenet_logits(tape, backend, batch, tensors, data), batch);
-}
-
-Score lenet_score(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
-                  const Data& data) {
-  return score_rows(backend, tape.value(lenet_logits(tape, backend, batch, tensors, data)),
-                    batch.labels);
-}
-
 std::string lenet_refuses(const Data& data) {
   if (std::string why = refuses_all_but_labelled(data); !why.empty()) return why;
   const backend::Shape shape = data.example();
@@ -56,9 +45,9 @@ Network lenet() {
           .learning_rate = 0.1,
           .batch = 32,
           .steps = 1000,
-          .forward = lenet_forward,
+          .forward = forward_classifier<lenet_logits>,
           .refuses = lenet_refuses,
-          .score = lenet_score};
+          .score = score_classifier<lenet_logits>};
 }
 
 }  // namespace halfscope::sim::networks

@@ -19,16 +19,6 @@ Tape::Value mlp_logits(Tape& tape, Backend& backend, const Batch& batch, Dtype t
   return tape.dense("fc3", x, data.classes());
 }
 
-void mlp_forward(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
-                 const Data& data) {
-  classify(tape, mlp_logits(tape, backend, batch, tensors, data), batch);
-}
-
-Score mlp_score(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, const Data& data) {
-  return score_rows(backend, tape.value(mlp_logits(tape, backend, batch, tensors, data)),
-                    batch.labels);
-}
-
 }  // namespace
 
 Network mlp() {
@@ -38,9 +28,9 @@ Network mlp() {
           .learning_rate = 0.1,
           .batch = 32,
           .steps = 1000,
-          .forward = mlp_forward,
+          .forward = forward_classifier<mlp_logits>,
           .refuses = refuses_all_but_labelled,
-          .score = mlp_score};
+          .score = score_classifier<mlp_logits>};
 }
 
 }  // namespace halfscope::sim::networks

@@ -58,17 +58,6 @@ Tape::Value resnet20_logits(Tape& tape, Backend& backend, const Batch& batch, Dt
   return tape.dense("fc", x, data.classes());
 }
 
-void resnet20_forward(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
-                      const Data& data) {
-  classify(tape, resnet20_logits(tape, backend, batch, tensors, data), batch);
-}
-
-Score resnet20_score(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
-                     const Data& data) {
-  return score_rows(backend, tape.value(resnet20_logits(tape, backend, batch, tensors, data)),
-                    batch.labels);
-}
-
 std::string resnet20_refuses(const Data& data) {
   if (std::string why = refuses_all_but_labelled(data); !why.empty()) return why;
   const backend::Shape shape = data.example();
@@ -86,9 +75,9 @@ Network resnet20() {
           .learning_rate = 0.1,
           .batch = 32,
           .steps = 300,
-          .forward = resnet20_forward,
+          .forward = forward_classifier<resnet20_logits>,
           .refuses = resnet20_refuses,
-          .score = resnet20_score};
+          .score = score_classifier<resnet20_logits>};
 }
 
 }  // namespace halfscope::sim::networks

@@ -31,4 +31,19 @@ void classify(autograd::Tape& tape, autograd::Tape::Value logits, const data::Ba
 Score score_rows(backend::Backend& backend, const backend::Tensor& logits,
                  std::span<const std::int32_t> labels);
 
+/// Network::forward of a classifier. `logits` computes the logits, a row an example, from the same
+/// arguments.
+template <auto logits>
+void forward_classifier(autograd::Tape& tape, backend::Backend& backend, const data::Batch& batch,
+                        Dtype tensors, const data::Data& data) {
+  classify(tape, logits(tape, backend, batch, tensors, data), batch);
+}
+
+/// Network::score of a classifier, with `logits` as in forward_classifier.
+template <auto logits>
+Score score_classifier(autograd::Tape& tape, backend::Backend& backend, const data::Batch& batch,
+                       Dtype tensors, const data::Data& data) {
+  return score_rows(backend, tape.value(logits(tape, backend, batch, tensors, data)), batch.labels);
+}
+
 }  // namespace halfscope::sim::networks
