@@ -24,8 +24,9 @@ struct Beside {
 BinadeTable count_values(const TensorView& view, const Selection& selection, double scale,
                          const Read& read, const Beside& beside = {});
 
-/// Adds the moments of another part of a tensor; before the tables are merged. None where either
-/// has none.
+/// Adds the moments of another part of a tensor to those of `sum`. Callers do this before they
+/// merge the tables, whose counts are the weights. If one of the two has no moments, `sum` has
+/// none.
 void add_moments(Frame& sum, const Frame& part);
 
 }  // namespace halfscope::analyzers::frames

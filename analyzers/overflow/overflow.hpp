@@ -100,8 +100,8 @@ struct OverflowFindings {
   /// Steps whose forward pass holds infinities or NaN: what their gradients hold is no scale's
   /// doing, and bounds none.
   underflow::LogSteps broken_forward;
-  /// Steps whose first NaN is of a gradient that was not computed in FP16, and of the model: they
-  /// explain all later NaN of the step.
+  /// Steps whose first NaN is in a gradient that was not computed in FP16 and comes from the model.
+  /// That NaN explains all later NaN of the step.
   underflow::LogSteps nan_explained;
   /// Those of events that FP16 may have made although the gradients that hold them are recorded as
   /// wide: they bound a scale.

@@ -125,7 +125,8 @@ struct Measured {
   double value = 0, error = 0, below = 0, above = 0;
 };
 
-/// Sets below and above from the values of single blocks. `part`: of their variance, the tensor's.
+/// Sets below and above from the values of single blocks. `part` is the tensor's variance divided
+/// by the variance of the blocks.
 void set_spread(std::vector<double> of_blocks, double part, Measured& out) {
   std::ranges::sort(of_blocks);
   const double last = static_cast<double>(of_blocks.size() - 1);
@@ -135,7 +136,7 @@ void set_spread(std::vector<double> of_blocks, double part, Measured& out) {
   out.above = scale * std::max(0.0, at(std::ceil((1 - kTail) * last)) - out.value);
 }
 
-/// part: as for set_spread.
+/// `part` is passed to set_spread().
 template <class PartsOf, class Value>
 Measured jackknife(const std::vector<Facts>& blocks, double part, PartsOf parts_of, Value value) {
   Parts all;

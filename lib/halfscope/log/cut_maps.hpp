@@ -13,7 +13,7 @@ namespace halfscope::log {
 /// installs a handler of SIGBUS. Where nobody calls it, as in Python, files are read instead.
 void end_where_maps_are_cut();
 
-/// Makes the handler know a mapped file, as long as this lives.
+/// Registers a mapped file with the handler. The destructor removes it.
 class WatchedMap {
  public:
   WatchedMap() = default;
