@@ -56,11 +56,14 @@ int parse_and_run(int argc, char** argv) {
 /// What was printed must have arrived: a full disk behind stdout is an error too, which a network
 /// file system may report when it is closed. One that was closed before is none: nothing was lost.
 int check_stdout(int code) {
-  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-  if (written && (::close(STDOUT_FILENO) == 0 || errno == EBADF)) return code;
+  const bool flushed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  const bool written = flushed && (::close(STDOUT_FILENO) == 0 || errno == EBADF);
+  const int error = errno;
+  cli::options::print_notes();
+  if (written) return code;
   fmt::print(stderr,
              "halfscope: stdout: cannot be written ({}); free space, or write to another file\n",
-             std::strerror(errno));
+             std::strerror(error));
   return code == cli::options::kFine ? cli::options::kBadInput : code;
 }
 
@@ -68,9 +71,7 @@ int main(int argc, char** argv) {
   try {
     log::end_where_maps_are_cut();
     choose_vector_target();
-    const int code = check_stdout(parse_and_run(argc, argv));
-    cli::options::print_notes();
-    return code;
+    return check_stdout(parse_and_run(argc, argv));
   } catch (const cli::options::BadUsage& e) {
     return say(cli::options::kBadUsage, e);
   } catch (const reports::page::MissingPart& e) {

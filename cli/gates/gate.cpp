@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "cli/options/exit.hpp"
+#include "cli/options/notes.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/answer/gate_words.hpp"
 
@@ -283,6 +284,7 @@ std::string GateTest::line() const {
 }
 
 int close_gate(const GateLines& lines) {
+  options::print_notes();
   const auto write = [&](auto&& wanted) {
     bool any = false;
     for (const GateTest& test : lines.tests) {

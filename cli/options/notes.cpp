@@ -26,6 +26,7 @@ void note_later(const analyzers::frames::Notes& notes) {
 void print_notes() {
   std::fflush(stdout);  // main() reports what could not be written
   for (const std::string& note : kept_notes()) fmt::print(stderr, "halfscope: {}\n", note);
+  kept_notes().clear();
 }
 
 }  // namespace halfscope::cli::options

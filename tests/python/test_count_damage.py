@@ -132,7 +132,7 @@ def test_a_record_cut_in_its_first_bytes_is_begun_anew(ranks, tmp_path):
 
 def test_a_record_is_a_file(ranks, tmp_path):
     assert "--out: found '-', expected the path of a file" in count(ranks, "-", expect=2)[1]
-    assert "Is a directory" in count(ranks, tmp_path, expect=1)[1]
+    assert "expected a file to write" in count(ranks, tmp_path, expect=1)[1]
 
 
 def test_hostile_parts_get_a_line_each(ranks, steps, tmp_path):

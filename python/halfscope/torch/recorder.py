@@ -67,6 +67,7 @@ class Recorder:
         self._compiled = names.is_compiled(model)
         self._guard = Guard(on_error == "raise", self.stop)
         self.sampled_role = roles.test(sample_roles)
+        self._named = os.fspath(out)  # in messages
         self._out = os.path.abspath(out)  # a loop may change its working directory
         self._steps = Steps(every, sample_every, magnitudes_every)
         self._settings = {**self._steps.told, "sample_roles": roles.told(sample_roles),
@@ -257,7 +258,7 @@ class Recorder:
         """Once, before the first is written."""
         if not self._told_size:
             self._told_size = True
-            roles.tell_size(tensors, self._out)
+            roles.tell_size(tensors, self._named)
 
     def be_emulated(self, storage, loss_scale):
         """For emulate(), before start(): what memory holds, and the scale that it applies."""
