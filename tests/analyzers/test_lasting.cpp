@@ -12,10 +12,10 @@
 #include "analyzers/small_run.hpp"
 #include "catch.hpp"
 
+namespace test_lasting {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
-
-namespace {
 
 overflow::OverflowEvent event(overflow::Cause cause, std::int64_t step, std::int64_t last_step,
                               const std::string& log = "run") {
@@ -40,8 +40,6 @@ std::optional<std::int64_t> lasts_from(const Study& study) {
   const overflow::OverflowEvent* const found = study.overflow.lasting();
   return found == nullptr ? std::nullopt : std::optional(found->step);
 }
-
-}  // namespace
 
 TEST_CASE("An event lasts where no scale cures it and it reaches the last recorded step",
           "[table]") {
@@ -115,8 +113,6 @@ TEST_CASE("An event that lasts comes first, but for NaN in the model that is no 
   CHECK(study.lasting_first() == nullptr);  // nothing lasts
 }
 
-namespace {
-
 /// A recommendation of 2^static_log2 that a tensor of `log` limits.
 recommend::Recommendation recommended(int static_log2, int headroom = 1,
                                       const std::string& log = "run") {
@@ -143,8 +139,6 @@ bool refused(Study study, const recommend::Recommendation& advice) {
   CHECK(left.limited_by.has_value() == advice.limited_by.has_value());
   return none;
 }
-
-}  // namespace
 
 TEST_CASE("A scale is taken back below 2^-24, and below 1 where the run ends in NaN", "[table]") {
   struct Row {
@@ -197,3 +191,5 @@ TEST_CASE("Without a scale, or a tensor that limits it, nothing is taken back") 
   CHECK_FALSE(refused(study, by_nothing));
   CHECK(refused(study, recommended(-30)));
 }
+
+}  // namespace test_lasting

@@ -4,11 +4,11 @@
 #include "analyzers/fits.hpp"
 #include "catch.hpp"
 
+namespace test_whole_steps {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
-
-namespace {
 
 /// Two steps of two weights; what else there is has no partner.
 void write_steps(const TempFolder& folder) {
@@ -30,8 +30,6 @@ underflow::Analysis with(const TempFolder& folder, const std::vector<Passes>& as
   for (const Passes& passes : asked) add_whole_steps(analysis, {}, passes);
   return analysis;
 }
-
-}  // namespace
 
 TEST_CASE("whole steps that are read once tell what they tell one question at a time", "[table]") {
   const TempFolder folder;
@@ -86,3 +84,5 @@ TEST_CASE("how far whole steps are never goes back, and ends at the end", "[tabl
   CHECK(last == all);
   CHECK(all > 0);
 }
+
+}  // namespace test_whole_steps

@@ -5,9 +5,9 @@
 #include "halfscope/number/arithmetic.hpp"
 #include "inputs.hpp"
 
-using namespace arrays;
+namespace test_arithmetic {
 
-namespace {
+using namespace arrays;
 
 using Words = std::vector<std::uint16_t>;
 using View = std::span<const std::uint16_t>;
@@ -132,8 +132,6 @@ void check_all_modes(Format f) {
   }
 }
 
-}  // namespace
-
 TEST_CASE("binary16 arithmetic, all modes", "[array][arithmetic]") { check_all_modes(kBinary16); }
 
 TEST_CASE("bfloat16 arithmetic, all modes", "[array][arithmetic]") { check_all_modes(kBfloat16); }
@@ -172,3 +170,5 @@ TEST_CASE("fused_multiply_add rounds once", "[array][arithmetic][table]") {
     CHECK(flags == Flags{.inexact = true});
   }
 }
+
+}  // namespace test_arithmetic

@@ -16,10 +16,10 @@
 #include <immintrin.h>
 #endif
 
+namespace test_array {
+
 using namespace arrays;
 using Catch::Matchers::Contains;
-
-namespace {
 
 using Words = std::vector<std::uint16_t>;
 using View = std::span<const std::uint16_t>;
@@ -102,8 +102,6 @@ std::vector<std::uint32_t> scalar_results(const Everything& e, std::size_t first
   }
   return all;
 }
-
-}  // namespace
 
 TEST_CASE("every length and every alignment", "[array]") {
   const Everything all(400);
@@ -313,3 +311,5 @@ TEST_CASE("what does not fit is refused by name", "[array][errors]") {
   CHECK_THROWS_AS(add(kFloat8E4M3, words, words, out), std::invalid_argument);
   CHECK(add(kBinary16, View(), View(), std::span<std::uint16_t>()) == Flags{});
 }
+
+}  // namespace test_array

@@ -4,9 +4,9 @@
 #include "catch.hpp"
 #include "inputs.hpp"
 
-using namespace arrays;
+namespace test_convert {
 
-namespace {
+using namespace arrays;
 
 constexpr Format kNarrow[] = {kBinary16,   kBfloat16,   {6, 31, 12}, kFloat8E4M3,
                               kFloat8E5M2, kFloat6E3M2, kFloat6E2M3, kFloat4E2M1};
@@ -106,8 +106,6 @@ std::string name(Format f) {
   return fmt::format("precision {} emax {} width {}", f.precision, f.emax, f.width);
 }
 
-}  // namespace
-
 TEST_CASE("binary32 to every narrow format, all modes", "[array][convert]") {
   for (const Format& f : kNarrow) {
     const std::vector<float> in = hard_floats(f);
@@ -180,3 +178,5 @@ TEST_CASE("a format beyond binary32's exponents", "[array][convert]") {
     REQUIRE(widen_difference(kWide, words, options) == "");
   }
 }
+
+}  // namespace test_convert

@@ -10,9 +10,9 @@
 #include "halfscope/table/update/update_table.hpp"
 #include "inputs.hpp"
 
-using namespace arrays;
+namespace test_environment {
 
-namespace {
+using namespace arrays;
 
 /// Subnormals count as zeros, as operands and as results.
 void flush_subnormals([[maybe_unused]] bool flush) {
@@ -56,8 +56,6 @@ struct Inputs {
   }
 };
 
-}  // namespace
-
 TEST_CASE("the caller's direction, flushing and flags", "[array][environment]") {
   const Inputs inputs;
   for (const std::string& target : targets()) {
@@ -83,3 +81,5 @@ TEST_CASE("the caller's direction, flushing and flags", "[array][environment]") 
     }
   }
 }
+
+}  // namespace test_environment

@@ -9,9 +9,9 @@
 #include "inputs.hpp"
 #include "tests/parallel.hpp"
 
-using namespace arrays;
+namespace test_exhaustive {
 
-namespace {
+using namespace arrays;
 
 constexpr std::uint64_t kBlock = 1 << 16;
 
@@ -59,8 +59,6 @@ std::string wrong_input(const First& first) {
   return wrong == 0 ? "" : fmt::format("{:08X}", wrong - 1);
 }
 
-}  // namespace
-
 TEST_CASE("all 2^32 binary32 patterns to 16 bits", "[array][convert][.exhaustive]") {
   struct Row {
     Format format;
@@ -87,3 +85,5 @@ TEST_CASE("all 2^32 pairs of binary16 added and multiplied", "[array][arithmetic
     CHECK(wrong_input([&](std::uint64_t block) { return first_wrong_pair(options, block); }) == "");
   }
 }
+
+}  // namespace test_exhaustive

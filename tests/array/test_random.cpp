@@ -7,6 +7,8 @@
 #include "catch.hpp"
 #include "inputs.hpp"
 
+namespace test_random {
+
 using namespace arrays;
 
 TEST_CASE("Philox4x32-10 gives Random123's known answers", "[array][random][table]") {
@@ -86,3 +88,5 @@ TEST_CASE("stochastic quantisation rounds up in proportion", "[array][random][qu
           5 * std::sqrt(n * row.fraction * (1 - row.fraction)));
   }
 }
+
+}  // namespace test_random

@@ -17,9 +17,9 @@
 #include "halfscope/number/convert.hpp"
 #include "halfscope/number/format.hpp"
 
-using namespace halfscope;
+namespace test_array {
 
-namespace {
+using namespace halfscope;
 
 using Halves = std::vector<std::uint16_t>;
 using Bytes = std::vector<std::uint8_t>;
@@ -145,8 +145,6 @@ std::string message(Call call) {
   return "nothing thrown";
 }
 
-}  // namespace
-
 TEST_CASE("convert on the device, 16-bit formats", "[cuda][array][gpu][slow]") {
   if (skipped()) return;
   for (const Format& f : {kBinary16, kBfloat16}) compare_conversions(f, half_inputs(1));
@@ -236,3 +234,5 @@ TEST_CASE("without a device the CUDA call that failed is named", "[cuda][array]"
       message<std::runtime_error>([&] { cuda::multiply(kBinary16, halves, halves, halves, 1); });
   CHECK(what.rfind("CUDA: cudaGetDevice: ", 0) == 0);
 }
+
+}  // namespace test_array

@@ -8,7 +8,7 @@
 #include "cuda/roundings.hpp"
 #include "halfscope/array/array.hpp"
 
-namespace halfscope::test {
+namespace halfscope::test::test_cudnn_added {
 namespace {
 
 using sim::backend::Tensor;
@@ -76,4 +76,4 @@ TEST_CASE("report: how a bias and an added gradient are rounded", "[gpu]") {
 }
 
 }  // namespace
-}  // namespace halfscope::test
+}  // namespace halfscope::test::test_cudnn_added

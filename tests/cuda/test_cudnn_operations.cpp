@@ -7,8 +7,7 @@
 #include "cuda/device_backend.hpp"
 #include "sim/operation.hpp"
 
-namespace sim_test {
-namespace {
+namespace sim_test::test_cudnn_operations {
 
 constexpr double kWide = 1e-5;  // relative error of binary32 results
 /// Of narrow ones: two roundings apart at most, but where sums cancel.
@@ -299,5 +298,4 @@ TEST_CASE("cudnn backend: losses and embeddings", "[gpu]") {
   check_on_device(losses(70, 11));
 }
 
-}  // namespace
-}  // namespace sim_test
+}  // namespace sim_test::test_cudnn_operations

@@ -11,7 +11,7 @@
 #include "cuda/roundings.hpp"
 #include "halfscope/array/array.hpp"
 
-namespace halfscope::test {
+namespace halfscope::test::test_cudnn_shapes {
 namespace {
 
 using sim::backend::Shape;
@@ -220,4 +220,4 @@ TEST_CASE("cudnn shapes: resnet20", "[.][gpu][large]") { check_network("resnet20
 TEST_CASE("cudnn shapes: resnet50", "[.][gpu][large]") { check_network("resnet50"); }
 
 }  // namespace
-}  // namespace halfscope::test
+}  // namespace halfscope::test::test_cudnn_shapes

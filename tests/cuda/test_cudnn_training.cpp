@@ -12,7 +12,7 @@
 #include "sim/training.hpp"
 #include "temp_folder.hpp"
 
-namespace halfscope::test {
+namespace halfscope::test::test_cudnn_training {
 namespace {
 
 using namespace halfscope::sim;
@@ -164,4 +164,4 @@ TEST_CASE("cudnn backend: networks train beside their emulation", "[gpu][slow]")
 }
 
 }  // namespace
-}  // namespace halfscope::test
+}  // namespace halfscope::test::test_cudnn_training

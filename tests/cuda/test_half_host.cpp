@@ -15,11 +15,11 @@
 #include "halfscope/number/cuda_half.hpp"
 #include "parallel.hpp"
 
+namespace test_half_host {
+
 namespace cuda_half = halfscope::cuda_half;
 using Bits = std::uint16_t;
 using halfscope::detail::bit_cast;
-
-namespace {
 
 Bits encoding(__half h) { return static_cast<__half_raw>(h).x; }
 
@@ -100,8 +100,6 @@ std::string first_disagreement(const Binary& row) {
   return {};
 }
 
-}  // namespace
-
 TEST_CASE("__float2half_rn, _rz, _ru, _rd are CUDA's host code, sampled", "[cuda][number]") {
   for (const Narrowing& row : kNarrowing) {
     std::string wrong;
@@ -170,3 +168,5 @@ TEST_CASE("binary half operations are CUDA's host code, all 65,536 inputs with 2
           "[cuda][number]") {
   for (const Binary& row : kBinary) REQUIRE(first_disagreement(row) == "");
 }
+
+}  // namespace test_half_host

@@ -12,11 +12,11 @@
 #include "halfscope/array/half_instructions.hpp"
 #include "parallel.hpp"
 
+namespace test_half_instructions {
+
 using namespace halfscope;
 namespace instructions = halfscope::cuda::instructions;
 using Bits = std::uint16_t;
-
-namespace {
 
 constexpr Rounding kDirections[] = {Rounding::ties_to_even, Rounding::toward_zero, Rounding::upward,
                                     Rounding::downward};
@@ -68,8 +68,6 @@ std::string triple_disagreement(const Modes& modes) {
   }
   return {};
 }
-
-}  // namespace
 
 TEST_CASE("conversion by instruction: bits and flags, sampled and about 2^-14", "[cuda][array]") {
   std::uint64_t wrong = 0;  // an input that differs, plus one
@@ -135,3 +133,5 @@ TEST_CASE("other formats and modes take the scalar way", "[cuda][array]") {
     CHECK_FALSE(instructions::can_use_instructions(kBinary16, modes));
   }
 }
+
+}  // namespace test_half_instructions

@@ -14,11 +14,11 @@
 #include "cuda/skip.hpp"
 #include "halfscope/number/cuda_half.hpp"
 
+namespace test_hardware {
+
 namespace cuda_half = halfscope::cuda_half;
 using hardware::Operands;
 using Bits = std::uint16_t;
-
-namespace {
 
 bool is_nan(Bits a) { return (a & 0x7FFF) > 0x7C00; }
 
@@ -124,8 +124,6 @@ std::vector<Operands> operands() {
   return out;
 }
 
-}  // namespace
-
 TEST_CASE("the GPU's conversions to half are ours, all 2^32 inputs", "[cuda][number][gpu]") {
   if (skipped()) return;
   CHECK(hardware::narrowing_differences() == 0);
@@ -179,3 +177,5 @@ TEST_CASE("report: where the GPU's half functions are not correctly rounded",
     CHECK(gpu[0x3C00] == row.ours(0x3C00));  // at 1, where a broken harness would show
   }
 }
+
+}  // namespace test_hardware

@@ -19,7 +19,7 @@
 #include "cuda/network_calls.hpp"
 #include "cuda/plans.hpp"
 
-namespace halfscope::test {
+namespace halfscope::test::test_plans {
 namespace {
 
 using Kind = ConvolutionCall::Kind;
@@ -140,4 +140,4 @@ TEST_CASE("plans: what is refused is told apart from what is planned") {
 }
 
 }  // namespace
-}  // namespace halfscope::test
+}  // namespace halfscope::test::test_plans

@@ -13,12 +13,12 @@
 #include "cuda/skip.hpp"
 #include "halfscope/number/format.hpp"
 
+namespace test_scalar {
+
 using halfscope::Format;
 using halfscope::kFormats;
 using twin::Call;
 using twin::Operation;
-
-namespace {
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): mixed inputs, the same in every run.
 struct Mixed {
@@ -113,8 +113,6 @@ std::string disagreement(const std::vector<Call>& in, const std::vector<twin::Ou
   return {};
 }
 
-}  // namespace
-
 TEST_CASE("nvcc's host code is g++'s, every scalar operation", "[cuda][number]") {
   const std::vector<Call> in = calls();
   REQUIRE(disagreement(in, twin::by_nvcc_on_host(in), twin::by_gcc(in)) == "");
@@ -125,3 +123,5 @@ TEST_CASE("device code is g++'s, every scalar operation", "[cuda][number][gpu]")
   const std::vector<Call> in = calls();
   REQUIRE(disagreement(in, twin::on_device(in), twin::by_gcc(in)) == "");
 }
+
+}  // namespace test_scalar

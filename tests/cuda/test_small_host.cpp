@@ -18,9 +18,9 @@
 #include "halfscope/number/convert.hpp"
 #include "halfscope/number/scale_e8m0.hpp"
 
-using namespace halfscope;
+namespace test_small_host {
 
-namespace {
+using namespace halfscope;
 
 __half_raw half_of(std::uint64_t bits) {
   __half_raw raw;
@@ -73,8 +73,6 @@ struct Float8 {
 };
 
 constexpr Float8 kFloat8[] = {{"e4m3", kFloat8E4M3, __NV_E4M3}, {"e5m2", kFloat8E5M2, __NV_E5M2}};
-
-}  // namespace
 
 TEST_CASE("E4M3 and E5M2 are CUDA's host code, saturating and not", "[cuda][number]") {
   for (const Float8& row : kFloat8) {
@@ -157,3 +155,5 @@ TEST_CASE("E8M0 scales are CUDA's host code", "[cuda][number]") {
 }
 
 #endif  // HALFSCOPE_TEST_FP6
+
+}  // namespace test_small_host

@@ -19,14 +19,14 @@
 #include "halfscope/table/count/count_cuda.hpp"
 #include "halfscope/table/count/count_kernels.hpp"
 
+namespace test_table {
+
 using namespace halfscope;
 using cuda::DeviceTensor;
 using cuda::FactsCount;
 using cuda::GradientSums;
 using cuda::TableCount;
 using cuda::TensorFacts;
-
-namespace {
 
 using Bits = std::vector<std::uint32_t>;  // encodings, whatever their width
 
@@ -196,8 +196,6 @@ Samples every_kind() {
   return out;
 }
 
-}  // namespace
-
 TEST_CASE("tables of every kind of tensor, in one launch", "[cuda][table][gpu]") {
   if (skipped()) return;
   require_same(every_kind());
@@ -322,3 +320,5 @@ TEST_CASE("no tensors, and what is refused, device or not", "[cuda][table]") {
   CHECK(TableCount({}, nullptr).get().empty());
   CHECK(FactsCount({}, nullptr).get().empty());
 }
+
+}  // namespace test_table

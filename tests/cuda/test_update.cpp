@@ -18,11 +18,11 @@
 #include "halfscope/table/update/pair_fast.hpp"
 #include "halfscope/table/update/update_cuda.hpp"
 
+namespace test_update {
+
 using namespace halfscope;
 using cuda::DeviceTensor;
 using cuda::UpdateCount;
-
-namespace {
 
 using Halves = std::vector<std::uint16_t>;
 using Floats = std::vector<float>;
@@ -80,8 +80,6 @@ Floats random_encodings(std::size_t n, std::uint32_t mask, unsigned seed) {
   for (float& x : out) x = std::bit_cast<float>(static_cast<std::uint32_t>(random()) & mask);
   return out;
 }
-
-}  // namespace
 
 TEST_CASE("updates on the device: log-normal weights and updates", "[cuda][update][gpu]") {
   if (skipped()) return;
@@ -204,3 +202,5 @@ TEST_CASE("updates that are refused, device or not", "[cuda][update]") {
   CHECK(message(one, one, {.format = kBinary32}) ==
         "updates: weights of 32 bits, precision 24; expected binary16 or bfloat16");
 }
+
+}  // namespace test_update

@@ -7,11 +7,11 @@
 #include "halfscope/log/event_file.pb.h"
 #include "log_folder.hpp"
 
+namespace test_crowded_event {
+
 using namespace halfscope;
 using namespace halfscope::log;
 using namespace log_test;
-
-namespace {
 
 /// A log of `tensors` records, and the same with all of them in one event.
 void write_both(const fs::path& apart, const fs::path& together, int tensors) {
@@ -45,8 +45,6 @@ double seconds_to_read(const fs::path& folder) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-}  // namespace
-
 TEST_CASE("an event of many tensors reads as those tensors", "[log][run_log]") {
   const Folder folder;
   write_both(folder / "apart", folder / "together", 100);
@@ -72,3 +70,5 @@ TEST_CASE("an event of many tensors is read once, not once a tensor", "[log][run
   // Once a tensor it took hundreds of times as long.
   CHECK(seconds_to_read(folder / "together") < 20 * seconds_to_read(folder / "apart"));
 }
+
+}  // namespace test_crowded_event

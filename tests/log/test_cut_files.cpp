@@ -19,11 +19,11 @@
 #include "halfscope/log/safetensors.hpp"
 #include "temp_folder.hpp"
 
+namespace test_cut_files {
+
 using namespace halfscope;
 using test::message_of;
 using test::TempFolder;
-
-namespace {
 
 constexpr std::size_t kBytes = std::size_t{1} << 20;
 
@@ -63,8 +63,6 @@ Ended in_process(const std::function<void()>& body) {
 int touch(std::span<const std::byte> bytes) {
   return std::to_integer<int>(*const_cast<const volatile std::byte*>(&bytes[kBytes - 1]));
 }
-
-}  // namespace
 
 TEST_CASE("a file that is read and cut short: a message with its name", "[log]") {
   const TempFolder folder;
@@ -150,3 +148,5 @@ TEST_CASE("an event file that is cut short while it is read is refused", "[log]"
           }
         }) == cut(path));
 }
+
+}  // namespace test_cut_files

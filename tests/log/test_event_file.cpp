@@ -9,11 +9,11 @@
 #include "halfscope/log/event_file.pb.h"
 #include "log_folder.hpp"
 
+namespace test_event_file {
+
 using namespace halfscope::log;
 using namespace log_test;
 using halfscope::test::little_endian;
-
-namespace {
 
 proto::Event event_at(std::int64_t step) {
   proto::Event event;
@@ -46,8 +46,6 @@ void write_steps(const fs::path& file, std::int64_t count) {
   EventWriter writer(file);
   for (std::int64_t step = 0; step < count; ++step) writer.write(event_at(step));
 }
-
-}  // namespace
 
 TEST_CASE("crc32c has its published values", "[log][event_file][table]") {
   struct Row {
@@ -114,8 +112,6 @@ TEST_CASE("an event file is never written over", "[log][event_file]") {
   CHECK(mentions(bad_input([&] { EventReader reader(folder / "missing"); }), "missing"));
 }
 
-namespace {
-
 /// Files of this process end at `bytes` while it lives, as on a disk that is full.
 class FileSizeLimit {
  public:
@@ -133,8 +129,6 @@ class FileSizeLimit {
   rlimit before_{};
   void (*handler_)(int);
 };
-
-}  // namespace
 
 TEST_CASE("a record that does not fit on the disk is taken back", "[log][event_file]") {
   const Folder folder;
@@ -242,3 +236,5 @@ TEST_CASE("a record that is no event is skipped", "[log][event_file]") {
   REQUIRE(read.notes.size() == 1);
   CHECK(mentions(read.notes[0], "not a TensorBoard event"));
 }
+
+}  // namespace test_event_file

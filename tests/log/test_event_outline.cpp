@@ -8,10 +8,10 @@
 #include "catch.hpp"
 #include "halfscope/log/event_file.pb.h"
 
+namespace test_event_outline {
+
 using namespace halfscope::log;
 using Kind = ValueOutline::Kind;
-
-namespace {
 
 void add_value(proto::Summary& summary, std::mt19937& random) {
   proto::Summary::Value& value = *summary.add_value();
@@ -60,8 +60,6 @@ void check_same(const EventOutline& outline, const proto::Event& event) {
     if (value.has_tensor()) CHECK(found.body == value.tensor().SerializeAsString());
   }
 }
-
-}  // namespace
 
 TEST_CASE("an outline has what protobuf reads", "[log][event_outline]") {
   std::mt19937 random(1);
@@ -132,3 +130,5 @@ TEST_CASE("values that hold nothing take no memory", "[log][event_outline]") {
   REQUIRE(outline.read("\x2A\x7E" + values));
   CHECK(outline.values.empty());
 }
+
+}  // namespace test_event_outline

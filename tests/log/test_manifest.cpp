@@ -5,6 +5,8 @@
 
 #include "log_folder.hpp"
 
+namespace test_manifest {
+
 using namespace halfscope;
 using namespace halfscope::log;
 using namespace log_test;
@@ -167,3 +169,5 @@ TEST_CASE("ranks are folders of their own", "[log][manifest]") {
   CHECK(rank_folders(folder.path()) ==
         std::vector<fs::path>{folder / "rank-0000", folder / "rank-0002", folder / "rank-10000"});
 }
+
+}  // namespace test_manifest

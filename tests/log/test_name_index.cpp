@@ -6,6 +6,8 @@
 
 #include "catch.hpp"
 
+namespace test_name_index {
+
 using namespace halfscope;
 
 TEST_CASE("places are found by their names, however many there are", "[log]") {
@@ -27,3 +29,5 @@ TEST_CASE("places are found by their names, however many there are", "[log]") {
   index.add(7);
   CHECK(index.find("layer7") == 7);
 }
+
+}  // namespace test_name_index

@@ -12,11 +12,11 @@
 #include "halfscope/log/mapped_file.hpp"
 #include "log_folder.hpp"
 
+namespace test_open_file {
+
 using namespace halfscope::log;
 
 namespace fs = std::filesystem;
-
-namespace {
 
 std::string text_of(const OpenFile& file, std::uint64_t offset, std::size_t most) {
   std::string text(most, '\0');
@@ -37,8 +37,6 @@ class Descriptors {
  private:
   struct rlimit before_ = {};
 };
-
-}  // namespace
 
 TEST_CASE("open file: parts of it, and what is none", "[log]") {
   const log_test::Folder folder;
@@ -96,3 +94,5 @@ TEST_CASE("open files: where no more may be open, those that are kept are closed
     REQUIRE(mapped.size() == 1);
   }
 }
+
+}  // namespace test_open_file

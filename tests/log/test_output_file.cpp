@@ -15,11 +15,11 @@
 #include "catch.hpp"
 #include "temp_folder.hpp"
 
+namespace test_output_file {
+
 namespace fs = std::filesystem;
 using halfscope::log::OutputFile;
 using halfscope::test::TempFolder;
-
-namespace {
 
 std::string text_of(const fs::path& file) {
   std::ifstream in(file);
@@ -29,8 +29,6 @@ std::string text_of(const fs::path& file) {
 auto files_in(const fs::path& folder) {
   return std::distance(fs::directory_iterator(folder), fs::directory_iterator());
 }
-
-}  // namespace
 
 TEST_CASE("an output that is not committed leaves what was there", "[log]") {
   const TempFolder folder;
@@ -91,3 +89,5 @@ TEST_CASE("a process that is killed leaves no output behind", "[log]") {
   CHECK(text_of(target) == "before");
   CHECK(files_in(target.parent_path()) == 1);
 }
+
+}  // namespace test_output_file

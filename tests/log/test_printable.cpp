@@ -4,6 +4,8 @@
 #include "catch.hpp"
 #include "halfscope/log/error.hpp"
 
+namespace test_printable {
+
 using halfscope::log::printable;
 
 TEST_CASE("text that is safe on one line stays as it is", "[log][printable]") {
@@ -49,3 +51,5 @@ TEST_CASE("text that is not safe is shown as escapes", "[log][printable][table]"
   CHECK(printable(row.text) == row.shown);
   CHECK(printable(printable(row.text)) == printable(row.text));
 }
+
+}  // namespace test_printable

@@ -7,6 +7,8 @@
 #include "halfscope/log/run_log.hpp"
 #include "log_folder.hpp"
 
+namespace test_records_together {
+
 using namespace halfscope;
 using namespace halfscope::log;
 using namespace log_test;
@@ -44,3 +46,5 @@ TEST_CASE("records written together are read as each alone, and all or none are 
                                                 {"statistics/weight/a", 1},
                                                 {"statistics/weight/b", 1}});
 }
+
+}  // namespace test_records_together

@@ -9,7 +9,7 @@
 #include "halfscope/log/run_log.hpp"
 #include "temp_folder.hpp"
 
-namespace {
+namespace test_restart {
 
 using namespace halfscope;
 using namespace halfscope::log;
@@ -85,4 +85,4 @@ TEST_CASE("going on comes after event files of later names, and needs a log") {
         std::string::npos);
 }
 
-}  // namespace
+}  // namespace test_restart

@@ -14,11 +14,11 @@
 #include "halfscope/log/safetensors.hpp"
 #include "log_folder.hpp"
 
+namespace test_run_log {
+
 using namespace halfscope;
 using namespace halfscope::log;
 using namespace log_test;
-
-namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -76,8 +76,6 @@ const proto::Summary::Value& value_of(const proto::Event& event, const std::stri
   FAIL("no value " << tag);
   return event.summary().value(0);
 }
-
-}  // namespace
 
 TEST_CASE("scalars come back to the last bit", "[log][run_log]") {
   const Folder folder;
@@ -407,3 +405,5 @@ TEST_CASE("roles have names, and a name's first part is its role", "[log][run_lo
   }
   CHECK(gradients == "weight_grad activation_grad local_weight_grad ");
 }
+
+}  // namespace test_run_log

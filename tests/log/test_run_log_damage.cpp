@@ -8,11 +8,11 @@
 #include "halfscope/log/event_file.pb.h"
 #include "log_folder.hpp"
 
+namespace test_run_log_damage {
+
 using namespace halfscope;
 using namespace halfscope::log;
 using namespace log_test;
-
-namespace {
 
 /// A log of three steps, each with scalars and one tensor, and its event file's bytes.
 struct Small {
@@ -109,8 +109,6 @@ std::vector<Nonsense> nonsense() {
       {"negative size", says(R"({"shape":[-1],)" + rest), "shape"},
   };
 }
-
-}  // namespace
 
 TEST_CASE("a log cut at any byte keeps all before the cut", "[log][damage]") {
   const Small small;
@@ -229,3 +227,5 @@ TEST_CASE("a log that changes while it is read says so", "[log][damage]") {
   put_bytes(small.file, small.bytes.substr(0, 40));
   CHECK(mentions(bad_input([&] { records(log); }), "was cut short while it was read"));
 }
+
+}  // namespace test_run_log_damage

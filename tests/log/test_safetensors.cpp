@@ -16,6 +16,8 @@
 #include "temp_folder.hpp"
 #include "tensors_of.hpp"
 
+namespace test_safetensors {
+
 using namespace halfscope;
 using log::NamedTensor;
 using log::Safetensors;
@@ -24,8 +26,6 @@ using test::little_endian;
 using test::message_of;
 using test::TempFolder;
 using test::TensorsOf;
-
-namespace {
 
 /// A file: the header's length, the header, and `data_bytes` bytes of data.
 std::string file_of(const std::string& header, std::size_t data_bytes = 0) {
@@ -62,8 +62,6 @@ NamedTensor tensor(const std::string& name, std::vector<std::uint64_t> shape, Dt
   const auto* const data = reinterpret_cast<const std::byte*>(values.data());
   return {name, std::move(shape), {dtype, data, N}};
 }
-
-}  // namespace
 
 TEST_CASE("tensors of every counted dtype are read in file order", "[log][safetensors]") {
   const TempFolder folder;
@@ -374,3 +372,5 @@ TEST_CASE("a disk that fills up leaves the old file and nothing else", "[log][sa
   const auto entries = std::filesystem::directory_iterator(folder / ".");
   CHECK(std::distance(begin(entries), end(entries)) == 1);
 }
+
+}  // namespace test_safetensors

@@ -11,9 +11,9 @@
 #include "number/operations_judge.hpp"
 #include "number/samples.hpp"
 
-using namespace halfscope;
+namespace test_arithmetic {
 
-namespace {
+using namespace halfscope;
 
 /// Every pair of the structured encodings. Every 16th pair is rounded stochastically, too.
 void every_structured_pair(const char* name) {
@@ -57,8 +57,6 @@ void every_third_pair_of_exponents(const char* name, std::uint64_t third) {
     REQUIRE(wrong == "");
   }
 }
-
-}  // namespace
 
 TEST_CASE("binary operations of binary16: all exponents, hard fractions, all modes",
           "[number][arithmetic][oracle]") {
@@ -124,3 +122,5 @@ TEST_CASE("square roots of squares are exact, and beside them inexact",
             return found;
           }) == "");
 }
+
+}  // namespace test_arithmetic

@@ -14,9 +14,9 @@
 #include "block_judge.hpp"
 #include "catch.hpp"
 
-using namespace halfscope;
+namespace test_block {
 
-namespace {
+using namespace halfscope;
 
 using Codes = std::vector<std::uint8_t>;
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -163,8 +163,6 @@ constexpr std::uint8_t scale_of_six() {
   return quantise_block(kFloat4E2M1, values, 2, elements).scale;
 }
 static_assert(scale_of_six() == 127, "blocks are quantised in constant expressions, too");
-
-}  // namespace
 
 TEST_CASE("E8M0 is 2^(b-127), and NaN", "[number][block][table]") {
   for (int b = 0; b < 255; ++b) {
@@ -364,3 +362,5 @@ TEST_CASE("what a block can hold comes back unchanged", "[number][block][exhaust
   }
   REQUIRE(bad == "");
 }
+
+}  // namespace test_block

@@ -11,9 +11,9 @@
 #include "catch.hpp"
 #include "halfscope/number/block.hpp"
 
-using namespace halfscope;
+namespace test_block_arrays {
 
-namespace {
+using namespace halfscope;
 
 using Codes = std::vector<std::uint8_t>;
 
@@ -34,8 +34,6 @@ std::vector<std::uint32_t> bits_of(const std::vector<float>& values) {
   for (const float v : values) out.push_back(detail::bit_cast<std::uint32_t>(v));
   return out;
 }
-
-}  // namespace
 
 TEST_CASE("an array is its blocks, the last one short", "[number][block]") {
   for (const std::size_t n : {0, 1, 31, 32, 33, 64, 100}) {
@@ -140,3 +138,5 @@ TEST_CASE("lengths and formats that do not fit are named", "[number][block]") {
   CHECK_THROWS_WITH(quantise_blocks(kBinary16, std::span<float>(values)),
                     "MX blocks: an element has 8 bits or fewer, this format 16");
 }
+
+}  // namespace test_block_arrays

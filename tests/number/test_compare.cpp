@@ -11,9 +11,9 @@
 #include "number/samples.hpp"
 #include "oracle_compare.hpp"
 
-using namespace halfscope;
+namespace test_compare {
 
-namespace {
+using namespace halfscope;
 
 std::string wrong_comparison(const char* name, bool signaling, const Compared& got, bool want,
                              bool invalid) {
@@ -120,8 +120,6 @@ void for_every_pair(const Judge& judge_one) {
   }
 }
 
-}  // namespace
-
 TEST_CASE(
     "comparisons, quiet and signaling, of all pairs of small formats and hard pairs of others",
     "[number][compare][oracle]") {
@@ -150,3 +148,5 @@ TEST_CASE("the total order is one: its steps through all binary16 encodings",
   }
   REQUIRE(wrong == 0);
 }
+
+}  // namespace test_compare

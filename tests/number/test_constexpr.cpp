@@ -9,9 +9,9 @@
 #include "halfscope/number/neighbour.hpp"
 #include "halfscope/number/remainder.hpp"
 
-using namespace halfscope;
+namespace test_constexpr {
 
-namespace {
+using namespace halfscope;
 
 constexpr Format f = kBinary16;
 constexpr Modes kUp = {.rounding = Rounding::upward};
@@ -104,8 +104,6 @@ static_assert(classify(kFloat8E4M3, 0x87) == Class::negative_subnormal);
 // Flags combine.
 static_assert((kInexact | kInvalid) == Flags{.invalid = true, .inexact = true});
 
-}  // namespace
-
 TEST_CASE("a table of products can be made by the compiler", "[number][constexpr][table]") {
   struct Squares {
     std::uint64_t bits[16];
@@ -127,3 +125,5 @@ TEST_CASE("a table of products can be made by the compiler", "[number][constexpr
   CHECK(squares.bits[15] == 0x56);  // 3.75^2 = 14.0625, nearest 14
   CHECK(squares.flags == kInexact);
 }
+
+}  // namespace test_constexpr

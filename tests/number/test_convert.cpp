@@ -10,9 +10,9 @@
 #include "number/samples.hpp"
 #include "oracle_operations.hpp"
 
-using namespace halfscope;
+namespace test_convert {
 
-namespace {
+using namespace halfscope;
 
 /// A positive encoding of `from`, and its negative, into `to`, judged; empty when right.
 std::string judged(const NamedFormat& to, const NamedFormat& from, std::uint64_t code) {
@@ -50,8 +50,6 @@ void every_encoding_from(const NamedFormat& from) {
     REQUIRE(wrong == "");
   }
 }
-
-}  // namespace
 
 TEST_CASE("every binary16 encoding into every format", "[number][convert][oracle]") {
   every_encoding_from(*find_format("binary16"));
@@ -158,3 +156,5 @@ TEST_CASE("the 8,192 binary32 inputs that tell the tininess rules apart",
   }
   REQUIRE(wrong == 0);
 }
+
+}  // namespace test_convert

@@ -7,9 +7,9 @@
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
 
-using namespace halfscope;
+namespace test_convert_rows {
 
-namespace {
+using namespace halfscope;
 
 constexpr Flags kNone = {};
 constexpr Flags kInexact = {.inexact = true};
@@ -29,8 +29,6 @@ void check(Format f, const Row& row, Rounding mode = Rounding::ties_to_even) {
   CHECK(r.bits == row.bits);
   CHECK(r.flags == row.flags);
 }
-
-}  // namespace
 
 TEST_CASE("binary16 near zero", "[number][convert][table]") {
   const Row rows[] = {
@@ -221,3 +219,5 @@ TEST_CASE("bits above the width are not part of an encoding", "[number][convert]
 static_assert(from_double(kBinary16, 65520.0).bits == kBinary16.infinity());
 static_assert(from_float(kBinary16, 0x1p-25f).bits == 0);
 static_assert(to_double(kFloat8E4M3, kFloat8E4M3.largest_finite()) == 448.0);
+
+}  // namespace test_convert_rows

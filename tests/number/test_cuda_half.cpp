@@ -15,12 +15,12 @@
 #include "halfscope/number/cuda_half.hpp"
 #include "number/half_judge.hpp"
 
+namespace test_cuda_half {
+
 namespace cuda_half = halfscope::cuda_half;
 using half_judge::Int128;
 using Bits = std::uint16_t;
 using Wide = boost::multiprecision::cpp_bin_float_50;
-
-namespace {
 
 constexpr Bits kNan = 0x7FFF;
 constexpr Bits kInfinity = 0x7C00;
@@ -228,8 +228,6 @@ std::string disagreement_of_fma(Bits a, Bits b, Bits c) {
   return same ? "" : fmt::format("hfma({:04X}, {:04X}, {:04X}): want {:04X}", a, b, c, want);
 }
 
-}  // namespace
-
 TEST_CASE("unary half functions are correctly rounded, all 65,536 inputs",
           "[number][cuda_half][oracle]") {
   for (const Unary& row : kUnary) {
@@ -289,3 +287,5 @@ TEST_CASE("exponentials and logarithms leave errno alone", "[number][cuda_half][
   }
   CHECK(errno == 0);
 }
+
+}  // namespace test_cuda_half

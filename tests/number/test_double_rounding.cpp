@@ -10,9 +10,9 @@
 #include "catch.hpp"
 #include "halfscope/number/arithmetic.hpp"
 
-using namespace halfscope;
+namespace test_double_rounding {
 
-namespace {
+using namespace halfscope;
 
 using Binary = Rounded (*)(Format, std::uint64_t, std::uint64_t, const Modes&);
 
@@ -50,8 +50,6 @@ std::vector<std::uint64_t> structured() {
   }
   return out;
 }
-
-}  // namespace
 
 TEST_CASE("binary16 by way of binary32 is harmless for five operations", "[number][rounding]") {
   const std::vector<std::uint64_t> inputs = structured();
@@ -120,3 +118,5 @@ TEST_CASE("bfloat16 has bits to spare", "[number][rounding]") {
   }
   REQUIRE(bad == "");
 }
+
+}  // namespace test_double_rounding

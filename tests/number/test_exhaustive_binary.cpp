@@ -10,9 +10,9 @@
 #include "number/operations_judge.hpp"
 #include "number/samples.hpp"
 
-using namespace halfscope;
+namespace test_exhaustive_binary {
 
-namespace {
+using namespace halfscope;
 
 constexpr fast::Direction kFast[] = {fast::Direction::ties_to_even, fast::Direction::ties_to_away,
                                      fast::Direction::toward_zero,  fast::Direction::upward,
@@ -95,8 +95,6 @@ std::string judged_judge(const Row& row, const judge::Binary& op, unsigned a, un
   return {};
 }
 
-}  // namespace
-
 TEST_CASE("the judge of all pairs is the oracle: hard pairs, and mixed ones",
           "[number][arithmetic][oracle]") {
   const std::vector<std::uint64_t> sample = samples::structured(kBinary16);
@@ -138,3 +136,5 @@ TEST_CASE("remainder: all 2^32 binary16 pairs, six directions",
           "[number][arithmetic][.exhaustive]") {
   all_pairs<remainder, fast::remainder>("remainder");
 }
+
+}  // namespace test_exhaustive_binary

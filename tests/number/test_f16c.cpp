@@ -8,11 +8,11 @@
 #include "halfscope/number/convert.hpp"
 #include "parallel.hpp"
 
+namespace test_f16c {
+
 #if HALFSCOPE_TEST_F16C
 
 using namespace halfscope;
-
-namespace {
 
 struct Direction {
   const char* name;
@@ -67,8 +67,6 @@ std::uint64_t first_wrong(Rounding mode) {
   });
   return wrong;
 }
-
-}  // namespace
 
 TEST_CASE("binary32 to binary16 is the processor's, flags included, sampled",
           "[number][convert][f16c]") {
@@ -152,3 +150,5 @@ TEST_CASE("over all of binary32 the tininess rules differ on 8,192 inputs",
 }
 
 #endif  // HALFSCOPE_TEST_F16C
+
+}  // namespace test_f16c

@@ -12,9 +12,9 @@
 #include "number/operations_judge.hpp"
 #include "number/samples.hpp"
 
-using namespace halfscope;
+namespace test_fma {
 
-namespace {
+using namespace halfscope;
 
 /// Some of the structured encodings: `exponents` fields spread over the range, ends and middle
 /// among them, with both ends and the middle of the fractions.
@@ -48,8 +48,6 @@ std::uint64_t cancelling(const judge::Target& t, std::uint64_t a, std::uint64_t 
 }
 
 constexpr const char* kWide[] = {"binary16", "bfloat16", "tf32", "binary32"};
-
-}  // namespace
 
 TEST_CASE("fma: the cube of a few hard operands, all modes", "[number][fma][oracle]") {
   for (const char* name : kWide) {
@@ -197,3 +195,5 @@ TEST_CASE("fma differs from two roundings in a part of all triples, where the or
   REQUIRE(wrong == "");
   CHECK(found > 10);  // some 2 in 100,000
 }
+
+}  // namespace test_fma

@@ -8,6 +8,8 @@
 #include "halfscope/number/convert.hpp"
 #include "oracle.hpp"
 
+namespace test_format {
+
 using namespace halfscope;
 
 TEST_CASE("every format is what its standard says", "[number][format][table]") {
@@ -70,3 +72,5 @@ TEST_CASE("formats are found by the name the command line uses", "[number][forma
   CHECK(find_format("") == nullptr);
   CHECK(find_format("Binary16") == nullptr);
 }
+
+}  // namespace test_format

@@ -3,6 +3,8 @@
 
 #include "catch.hpp"
 
+namespace test_format_names {
+
 using namespace halfscope;
 
 TEST_CASE("a format has one row, whatever people call it", "[format]") {
@@ -26,3 +28,5 @@ TEST_CASE("a name that no format has is told what to use", "[format]") {
   CHECK(why_no_format("FP8") == "two formats: use e4m3 or e5m2");
   CHECK(why_no_format("mxfp8").starts_with("scaled by blocks"));
 }
+
+}  // namespace test_format_names

@@ -15,10 +15,10 @@
 #include "number/operations_judge.hpp"
 #include "number/text_judge.hpp"
 
+namespace test_from_text {
+
 using namespace halfscope;
 using text_judge::Decimal;
-
-namespace {
 
 /// What parsing to binary64 and narrowing gives: two roundings.
 std::uint64_t by_way_of_binary64(Format f, const std::string& text) {
@@ -57,8 +57,6 @@ oracle::Dyadic tie_above(const oracle::Layout& f, std::uint64_t code) {
   const oracle::Dyadic m = oracle::magnitude(f, code);
   return {2 * m.significand + 1, m.quantum - 1};
 }
-
-}  // namespace
 
 TEST_CASE("decimals at, above and below every tie of binary16", "[number][text]") {
   const oracle::Layout& f = oracle::layout("binary16");
@@ -321,3 +319,5 @@ static_assert(from_text(kBinary32, "0.1")->bits == 0x3DCCCCCD);
 static_assert(from_text(kBinary16, "0.1", {.rounding = Rounding::upward})->bits == 0x2E67);
 static_assert(from_text(kBinary16, "1e-400")->flags.underflow);
 static_assert(!from_text(kBinary16, "0.1f"));
+
+}  // namespace test_from_text

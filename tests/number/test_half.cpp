@@ -16,9 +16,9 @@
 #include "number/samples.hpp"
 #include "oracle.hpp"
 
-using namespace halfscope;
+namespace test_half {
 
-namespace {
+using namespace halfscope;
 
 constexpr half from(std::uint16_t bits) { return half::from_bits(bits); }
 
@@ -43,8 +43,6 @@ bool same(binary32 a, float b) {
   const bool nans = std::isnan(static_cast<float>(a)) && std::isnan(b);
   return nans || a.bits() == bits;
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("holds its encoding and nothing else", "[number][half]", half, bfloat16, tf32,
                    binary32, float8_e4m3, float8_e5m2, float6_e3m2, float6_e2m3, float4_e2m1) {
@@ -244,3 +242,5 @@ TEST_CASE("docs/half.md shows the example that is compiled", "[number][half]") {
   CHECK(code.size() > 500);
   CHECK(read("half.md").find("```cpp\n" + code + "```") != std::string::npos);
 }
+
+}  // namespace test_half

@@ -13,9 +13,9 @@
 #include "catch.hpp"
 #include "halfscope/number/half_fmt.hpp"
 
-using namespace halfscope;
+namespace test_half_eigen {
 
-namespace {
+using namespace halfscope;
 
 template <typename T>
 using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
@@ -64,8 +64,6 @@ Matrix<T> dominant(int n, std::uint32_t seed) {
 double distance(const Vector<half>& x, const Vector<half>& y) {
   return (x.cast<double>() - y.cast<double>()).cwiseAbs().maxCoeff();
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("matrix products are the hand loop, bit for bit", "[number][eigen]", half,
                    bfloat16, float8_e4m3) {
@@ -240,3 +238,5 @@ TEST_CASE("printing", "[number][eigen]") {
   out << m;
   CHECK(out.str() == "  0.1    -2\n65504 6e-08");
 }
+
+}  // namespace test_half_eigen

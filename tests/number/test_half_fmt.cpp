@@ -14,6 +14,8 @@
 #include "catch.hpp"
 #include "halfscope/number/half_stream.hpp"
 
+namespace test_half_fmt {
+
 using namespace halfscope;
 
 TEST_CASE("a half in {fmt}", "[number][half][table]") {
@@ -93,3 +95,5 @@ TEST_CASE("text to half and back", "[number][half]") {
   CHECK(from_text<bfloat16>("-0x1p-3") == bfloat16(-0.125));
   CHECK_FALSE(from_text<half>("0.1h"));
 }
+
+}  // namespace test_half_fmt

@@ -13,10 +13,10 @@
 #include "halfscope/number/half.hpp"
 #include "oracle.hpp"
 
+namespace test_half_limits {
+
 using namespace halfscope;
 using oracle::Rational;
-
-namespace {
 
 const oracle::Layout& layout_of(Format f) {
   for (const NamedFormat& row : kFormats) {
@@ -32,8 +32,6 @@ Rational power_of_ten(int n) {
 
 /// radix^x <= 10^y compared in integers: floor(digits * log10(2)) and its like.
 bool power_of_two_reaches(int x, int y) { return oracle::power_of_two(x) >= power_of_ten(y); }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("limits are what the standard defines", "[number][half]", half, bfloat16, tf32,
                    binary32, float8_e4m3, float8_e5m2, float6_e3m2, float6_e2m3, float4_e2m1) {
@@ -128,3 +126,5 @@ TEST_CASE("equal numbers hash alike", "[number][half]") {
   CHECK(all.size() == 2 * 0x7C01 - 1);  // the zeros are one
   CHECK(hashes.size() == all.size());
 }
+
+}  // namespace test_half_limits

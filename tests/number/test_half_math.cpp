@@ -11,9 +11,9 @@
 #include "catch.hpp"
 #include "number/samples.hpp"
 
-using namespace halfscope;
+namespace test_half_math {
 
-namespace {
+using namespace halfscope;
 
 half from(std::uint32_t bits) { return half::from_bits(static_cast<std::uint16_t>(bits)); }
 
@@ -42,8 +42,6 @@ T length(T x, T y) {
   using std::sqrt;
   return max(abs(x), sqrt(x * x + y * y));
 }
-
-}  // namespace
 
 TEST_CASE("functions of one half", "[number][half]") {
   std::uint32_t wrong = 0;
@@ -173,3 +171,5 @@ TEST_CASE("formats without NaN: the largest number stands for it", "[number][hal
 static_assert(sqrt(half(2)) == 1.4142135623730950488016887242096980785696718753769_h);
 static_assert(fmod(half(-5.5), half(2)) == half(-1.5) && remainder(half(7), half(4)) == half(-1));
 static_assert(isnan(fma(half(0), std::numeric_limits<half>::infinity(), half(1))));
+
+}  // namespace test_half_math

@@ -10,9 +10,9 @@
 #include "number/samples.hpp"
 #include "oracle_unary.hpp"
 
-using namespace halfscope;
+namespace test_integer {
 
-namespace {
+using namespace halfscope;
 
 struct Type {
   const char* name;
@@ -127,8 +127,6 @@ std::vector<std::uint64_t> integers(Format f) {
   return out;
 }
 
-}  // namespace
-
 TEST_CASE("round to integral: every encoding of binary16 and less, hard ones of the wide formats",
           "[number][integer][oracle]") {
   for (const judge::Target& t : judge::arithmetic_formats()) {
@@ -186,3 +184,5 @@ TEST_CASE("from integers: every integer about binary16's range", "[number][integ
             return wrong.empty() ? wrong : fmt::format("{:#x}: {}", n, wrong);
           }) == "");
 }
+
+}  // namespace test_integer

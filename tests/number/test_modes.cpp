@@ -12,9 +12,9 @@
 #include "number/operations_judge.hpp"
 #include "number/samples.hpp"
 
-using namespace halfscope;
+namespace test_modes {
 
-namespace {
+using namespace halfscope;
 
 /// 6 directions and stochastic rounding with three random numbers; the rest is a product.
 std::vector<judge::Modes> directions() {
@@ -134,8 +134,6 @@ void every_pair_in_every_mode(std::string_view name) {
   }
 }
 
-}  // namespace
-
 TEST_CASE("add in every combination of modes", "[number][modes][oracle]") {
   every_pair_in_every_mode("add");
 }
@@ -210,3 +208,5 @@ TEST_CASE("conversions between all formats in every combination of modes",
     }
   }
 }
+
+}  // namespace test_modes

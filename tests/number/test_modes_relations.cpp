@@ -13,9 +13,9 @@
 #include "number/samples.hpp"
 #include "parallel.hpp"
 
-using namespace halfscope;
+namespace test_modes_relations {
 
-namespace {
+using namespace halfscope;
 
 using Apply = Rounded (*)(std::uint64_t a, std::uint64_t b, std::uint64_t c, const Modes&);
 
@@ -165,8 +165,6 @@ std::string breach(const Relation& holds) {
   return {};
 }
 
-}  // namespace
-
 TEST_CASE("tininess changes the underflow flag and nothing else", "[number][modes]") {
   REQUIRE(breach(tininess_changes_underflow_alone) == "");
 }
@@ -186,3 +184,5 @@ TEST_CASE("subnormal operands that count as zeros are zeros in all respects", "[
 TEST_CASE("a NaN policy changes NaNs and nothing else", "[number][modes]") {
   REQUIRE(breach(policy_changes_nans_alone) == "");
 }
+
+}  // namespace test_modes_relations

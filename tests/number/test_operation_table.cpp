@@ -13,9 +13,9 @@
 #include "catch.hpp"
 #include "halfscope/number/operation_table.hpp"
 
-using namespace halfscope;
+namespace test_operation_table {
 
-namespace {
+using namespace halfscope;
 
 struct Row {
   std::string_view name;
@@ -129,8 +129,6 @@ void check(const Row (&rows)[N]) {
   }
 }
 
-}  // namespace
-
 TEST_CASE("operation names lead to their operations", "[number][operation][table]") {
   check(kHalfRows);
   check(kConversionRows);
@@ -221,3 +219,5 @@ TEST_CASE("binary64 to 64-bit integers as the processor", "[number][operation][o
   REQUIRE(first_wrong == "");
 }
 #endif
+
+}  // namespace test_operation_table

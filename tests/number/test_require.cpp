@@ -9,6 +9,8 @@
 #include "halfscope/number/block.hpp"
 #include "halfscope/number/remainder.hpp"
 
+namespace test_require {
+
 using namespace halfscope;
 
 TEST_CASE("arithmetic refuses binary64, conversions take it", "[number][table]") {
@@ -49,3 +51,5 @@ TEST_CASE("blocks refuse random bits out of range", "[number][table]") {
   options.modes = {.rounding = Rounding::stochastic, .random_bits = 0};
   CHECK_THROWS_AS(quantise_block(kFloat8E4M3, &value, 1, &code, options), std::invalid_argument);
 }
+
+}  // namespace test_require

@@ -8,9 +8,9 @@
 #include "number/judge.hpp"
 #include "number/samples.hpp"
 
-using namespace halfscope;
+namespace test_round {
 
-namespace {
+using namespace halfscope;
 
 /// What round_pack makes of +-significand * 2^exponent, judged; empty when right.
 std::string judged(const NamedFormat& row, std::uint64_t significand, int exponent) {
@@ -42,8 +42,6 @@ std::string first_wrong(const NamedFormat& row, Visit visit) {
   }
   return {};
 }
-
-}  // namespace
 
 TEST_CASE("round_pack is the oracle's rounding in every binade of every format",
           "[number][round][oracle]") {
@@ -135,3 +133,5 @@ TEST_CASE("a tail folded into a sticky bit rounds like the whole", "[number][rou
     }
   }
 }
+
+}  // namespace test_round

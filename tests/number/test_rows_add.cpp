@@ -5,9 +5,9 @@
 #include "halfscope/number/arithmetic.hpp"
 #include "number/rows.hpp"
 
-using namespace rows;
+namespace test_rows_add {
 
-namespace {
+using namespace rows;
 
 const Table kAdd(
     "binary16 add", halfscope::kBinary16, binary<halfscope::add>,
@@ -169,8 +169,6 @@ const Table kAddE4M3(
         {"416 + 32 is 448: exact", {0x7D, 0x60}, 0x7E},
     });
 
-}  // namespace
-
 TEST_CASE("rows: add", "[number][rows][table]") {
   kAdd.check();
   kAddZeros.check();
@@ -184,3 +182,5 @@ TEST_CASE("rows: add in other formats", "[number][rows][table]") {
   kAddBinary32.check();
   kAddE4M3.check();
 }
+
+}  // namespace test_rows_add

@@ -6,9 +6,9 @@
 #include "halfscope/number/compare.hpp"
 #include "number/rows.hpp"
 
-using namespace rows;
+namespace test_rows_compare {
 
-namespace {
+using namespace rows;
 
 Rounded unordered_in(Format f, const Operands& x, const Modes&) {
   const halfscope::Compared c = halfscope::unordered(f, x[0], x[1]);
@@ -141,8 +141,6 @@ const Table kTotalOrder("binary16 totalOrder", halfscope::kBinary16, total_order
                             {"a signaling NaN raises nothing", {0x7C01, 0x3C00}, 0},
                         });
 
-}  // namespace
-
 TEST_CASE("rows: comparisons", "[number][rows][table]") {
   kEqual.check();
   kEqualSignaling.check();
@@ -156,3 +154,5 @@ TEST_CASE("rows: comparisons", "[number][rows][table]") {
 }
 
 TEST_CASE("rows: totalOrder", "[number][rows][table]") { kTotalOrder.check(); }
+
+}  // namespace test_rows_compare

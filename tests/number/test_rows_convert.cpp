@@ -6,6 +6,8 @@
 #include "halfscope/number/convert.hpp"
 #include "number/rows.hpp"
 
+namespace test_rows_convert {
+
 using namespace rows;
 using halfscope::kBfloat16;
 using halfscope::kBinary16;
@@ -17,8 +19,6 @@ using halfscope::kFloat6E3M2;
 using halfscope::kFloat8E4M3;
 using halfscope::kFloat8E5M2;
 using halfscope::kTf32;
-
-namespace {
 
 const Table kNarrow(
     "binary32 to binary16", kBinary16, convert_from<kBinary32>,
@@ -225,8 +225,6 @@ const Table kFromDouble(
         {"2^-14 - 2^-67: not tiny after", {0x3F0FFFFFFFFFFFFF}, 0x0400, kInexact},
     });
 
-}  // namespace
-
 TEST_CASE("rows: binary32 and binary64 to binary16 and back", "[number][rows][table]") {
   kNarrow.check();
   kFromDouble.check();
@@ -246,3 +244,5 @@ TEST_CASE("rows: to formats of 8 bits and fewer", "[number][rows][table]") {
   kToE2M1.check();
   kFromSmall.check();
 }
+
+}  // namespace test_rows_convert

@@ -6,9 +6,9 @@
 #include "halfscope/number/remainder.hpp"
 #include "number/rows.hpp"
 
-using namespace rows;
+namespace test_rows_divide {
 
-namespace {
+using namespace rows;
 
 // A quotient of two 11-digit significands is never a tie of 11 digits: ties are subnormal.
 const Table kDivide(
@@ -191,8 +191,6 @@ const Table kRemainderBinary32(
         {"2^24 - 1 rem 2: n = 2^23 - 0.5, tie to the even", {0x4B7FFFFF, 0x40000000}, 0xBF800000},
     });
 
-}  // namespace
-
 TEST_CASE("rows: divide", "[number][rows][table]") {
   kDivide.check();
   kDivideSpecial.check();
@@ -209,3 +207,5 @@ TEST_CASE("rows: remainder", "[number][rows][table]") {
   kRemainder.check();
   kRemainderBinary32.check();
 }
+
+}  // namespace test_rows_divide

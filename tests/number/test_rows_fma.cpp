@@ -5,9 +5,9 @@
 #include "halfscope/number/arithmetic.hpp"
 #include "number/rows.hpp"
 
-using namespace rows;
+namespace test_rows_fma {
 
-namespace {
+using namespace rows;
 
 const Table kFma(
     "binary16 fma", halfscope::kBinary16, ternary<halfscope::fused_multiply_add>,
@@ -128,8 +128,6 @@ const Table kFmaBfloat16(
         {"half of 3 * 2^-133: tie to even, up", {0x0003, 0x3F00, 0x0000}, 0x0002, kTiny},
     });
 
-}  // namespace
-
 TEST_CASE("rows: fma", "[number][rows][table]") {
   kFma.check();
   kFmaEdges.check();
@@ -144,3 +142,5 @@ TEST_CASE("rows: fma in other formats", "[number][rows][table]") {
   kFmaBinary32.check();
   kFmaBfloat16.check();
 }
+
+}  // namespace test_rows_fma

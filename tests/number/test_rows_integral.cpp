@@ -5,10 +5,10 @@
 #include "halfscope/number/integral.hpp"
 #include "number/rows.hpp"
 
+namespace test_rows_integral {
+
 using namespace rows;
 using halfscope::IntegerType;
-
-namespace {
 
 const Table kIntegral(
     "binary16 round to integral", halfscope::kBinary16, round_to_integral<false>,
@@ -224,8 +224,6 @@ const Table kFromU32("u32 to e4m3", halfscope::kFloat8E4M3, from_integer<Integer
                          {"2^32 - 1 saturated", {0xFFFFFFFF}, 0x7E, kOverflow, kSaturate},
                      });
 
-}  // namespace
-
 TEST_CASE("rows: round to integral", "[number][rows][table]") {
   kIntegral.check();
   kIntegralExact.check();
@@ -246,3 +244,5 @@ TEST_CASE("rows: from integers", "[number][rows][table]") {
   kFromI64.check();
   kFromU32.check();
 }
+
+}  // namespace test_rows_integral

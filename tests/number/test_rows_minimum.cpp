@@ -5,9 +5,9 @@
 #include "halfscope/number/compare.hpp"
 #include "number/rows.hpp"
 
-using namespace rows;
+namespace test_rows_minimum {
 
-namespace {
+using namespace rows;
 
 const Table kMinimum(
     "binary16 minimum", halfscope::kBinary16, binary<halfscope::minimum>,
@@ -102,8 +102,6 @@ const Table kMinimumSmall("e4m3 maximumNumber", halfscope::kFloat8E4M3,
                               {"NaN, NaN, canonical", {0xFF, 0xFF}, 0x7F, kNone, kCanonical},
                           });
 
-}  // namespace
-
 TEST_CASE("rows: minimum and maximum of 2019", "[number][rows][table]") {
   kMinimum.check();
   kMaximum.check();
@@ -116,3 +114,5 @@ TEST_CASE("rows: minNum and maxNum of 2008", "[number][rows][table]") {
   kMinNum.check();
   kMaxNum.check();
 }
+
+}  // namespace test_rows_minimum

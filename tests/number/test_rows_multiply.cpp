@@ -5,9 +5,9 @@
 #include "halfscope/number/arithmetic.hpp"
 #include "number/rows.hpp"
 
-using namespace rows;
+namespace test_rows_multiply {
 
-namespace {
+using namespace rows;
 
 const Table kMultiply(
     "binary16 multiply", halfscope::kBinary16, binary<halfscope::multiply>,
@@ -187,8 +187,6 @@ const Table kMultiplyE2M1(
         {"1.5 * 1.5 = 2.25: nearest 2", {0x3, 0x3}, 0x4, kInexact},
     });
 
-}  // namespace
-
 TEST_CASE("rows: multiply", "[number][rows][table]") {
   kMultiply.check();
   kMultiplyTop.check();
@@ -203,3 +201,5 @@ TEST_CASE("rows: multiply in other formats", "[number][rows][table]") {
   kMultiplySmall.check();
   kMultiplyE2M1.check();
 }
+
+}  // namespace test_rows_multiply

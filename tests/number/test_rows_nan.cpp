@@ -8,10 +8,10 @@
 #include "halfscope/number/remainder.hpp"
 #include "number/rows.hpp"
 
+namespace test_rows_nan {
+
 using namespace rows;
 using halfscope::kBinary16;
-
-namespace {
 
 const Table kAdd(
     "binary16 add, NaNs", kBinary16, binary<halfscope::add>,
@@ -126,8 +126,6 @@ const Table kE2M3("e2m3 square root, no NaN", halfscope::kFloat6E2M3, unary<half
                       {"-0 has a root", {0x20}, 0x20},
                   });
 
-}  // namespace
-
 TEST_CASE("rows: NaN policies of arithmetic", "[number][rows][table]") {
   kAdd.check();
   kMultiply.check();
@@ -147,3 +145,5 @@ TEST_CASE("rows: NaNs of small formats", "[number][rows][table]") {
   kE4M3.check();
   kE2M3.check();
 }
+
+}  // namespace test_rows_nan

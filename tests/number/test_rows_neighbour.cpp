@@ -5,10 +5,10 @@
 #include "halfscope/number/neighbour.hpp"
 #include "number/rows.hpp"
 
+namespace test_rows_neighbour {
+
 using namespace rows;
 using halfscope::Class;
-
-namespace {
 
 /// The second operand is the exponent, in two's complement.
 Rounded scaled(Format f, const Operands& x, const Modes& modes) {
@@ -164,8 +164,6 @@ const Table kClassE2M1("e2m1 class", halfscope::kFloat4E2M1, class_of,
                            {"8 is -0", {0x8}, bits(Class::negative_zero)},
                        });
 
-}  // namespace
-
 TEST_CASE("rows: nextUp and nextDown", "[number][rows][table]") {
   kNextUp.check();
   kNextDown.check();
@@ -184,3 +182,5 @@ TEST_CASE("rows: class", "[number][rows][table]") {
   kClassE4M3.check();
   kClassE2M1.check();
 }
+
+}  // namespace test_rows_neighbour

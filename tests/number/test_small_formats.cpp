@@ -6,6 +6,8 @@
 #include "catch.hpp"
 #include "number/operations_judge.hpp"
 
+namespace test_small_formats {
+
 using namespace halfscope;
 
 TEST_CASE("binary operations of formats of 8 bits and fewer: all pairs, all modes",
@@ -68,3 +70,5 @@ TEST_CASE("fma of 8-bit formats: every 61st triple, all modes",
             }) == "");
   }
 }
+
+}  // namespace test_small_formats

@@ -11,11 +11,11 @@
 #include "number/samples.hpp"
 #include "number/stochastic_judge.hpp"
 
+namespace test_stochastic {
+
 using namespace halfscope;
 using oracle::Rational;
 using stochastic::Exact;
-
-namespace {
 
 /// Every n-th.
 std::vector<std::uint64_t> thinned(const std::vector<std::uint64_t>& all, std::size_t count) {
@@ -130,8 +130,6 @@ constexpr Row kRows[] = {
     {"-65504 and 31/32 of an ulp", -65535.0, 5, 30, 0xFBFF, 0xFC00},
 };
 
-}  // namespace
-
 TEST_CASE("stochastic conversions from binary32 round up as often as defined",
           "[number][stochastic][oracle]") {
   for (const char* target : kTargets) check_conversions("binary32", target, 160);
@@ -229,3 +227,5 @@ TEST_CASE("stochastic rounding at thresholds worked out by hand", "[number][stoc
     }
   }
 }
+
+}  // namespace test_stochastic

@@ -18,9 +18,9 @@
 #include "catch.hpp"
 #include "halfscope/number/operation_table.hpp"
 
-using namespace halfscope;
+namespace test_testfloat {
 
-namespace {
+using namespace halfscope;
 
 namespace fs = std::filesystem;
 
@@ -160,8 +160,6 @@ Judged judge(const Case& c, std::string_view text) {
   return judged;
 }
 
-}  // namespace
-
 TEST_CASE("SoftFloat's bfloat16 NaNs count as right, others with another payload do not",
           "[table]") {
   const Case widen{find_operation("bf16_to_f32"), {}}, narrow{find_operation("f32_to_bf16"), {}};
@@ -205,3 +203,5 @@ TEST_CASE("every TestFloat vector that is found is met, flags included", "[testf
                            used, lines);
   CHECK(used == files.size());
 }
+
+}  // namespace test_testfloat

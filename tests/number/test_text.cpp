@@ -15,9 +15,9 @@
 #include "number/operations_judge.hpp"
 #include "number/text_judge.hpp"
 
-using namespace halfscope;
+namespace test_text {
 
-namespace {
+using namespace halfscope;
 
 std::string text_of(float x) {
   std::array<char, 64> buffer;
@@ -85,8 +85,6 @@ std::string judged_digits(const judge::Target& t, std::uint64_t code, int n, con
   }
   return {};
 }
-
-}  // namespace
 
 TEST_CASE("the shortest decimal that reads back", "[number][text][oracle]") {
   for (const judge::Target& t : judge::arithmetic_formats()) {
@@ -233,3 +231,5 @@ TEST_CASE("texts that are not written", "[number][text]") {
   CHECK_THROWS_AS(to_hex_text(kBinary64, 0), std::invalid_argument);
   CHECK_THROWS_AS(to_text(kBinary16, 0x3C00, 0), std::invalid_argument);
 }
+
+}  // namespace test_text

@@ -12,9 +12,9 @@
 #include "oracle_compare.hpp"
 #include "oracle_unary.hpp"
 
-using namespace halfscope;
+namespace test_unary {
 
-namespace {
+using namespace halfscope;
 
 /// All encodings of up to 16 bits; of wider formats every exponent with the structured fractions.
 std::vector<std::uint64_t> encodings(Format f) {
@@ -74,8 +74,6 @@ std::vector<std::int64_t> powers(Format f, std::uint64_t a) {
           random,
           extremes[a % 4]};
 }
-
-}  // namespace
 
 TEST_CASE("next_up and next_down: every encoding of up to 16 bits, hard ones of the wide formats",
           "[number][unary][oracle]") {
@@ -181,3 +179,5 @@ TEST_CASE("classify: every encoding of up to 16 bits, hard ones of the wide form
     return same_class(classify(t.ours, a), want) ? "" : fmt::format("{:#x}", a);
   });
 }
+
+}  // namespace test_unary

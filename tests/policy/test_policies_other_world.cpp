@@ -7,9 +7,9 @@
 #include "catch.hpp"
 #include "policy/policy_run.hpp"
 
-using namespace halfscope::policy;
+namespace test_policies_other_world {
 
-namespace {
+using namespace halfscope::policy;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -22,8 +22,6 @@ auto nan_at(std::vector<int> steps) {
     return 0.0;
   };
 }
-
-}  // namespace
 
 TEST_CASE("nnabla grows at the end of steps 2001, 4002 and 6003") {
   for (const char* text : {"nnabla", "nnabla-tutorial"}) {
@@ -270,3 +268,5 @@ TEST_CASE("nvcaffe adaptive steers the largest scaled magnitude to 4 K") {
   CHECK(large.scale == std::vector<double>{1, 8, 1});
   CHECK(run("nvcaffe,adaptive=true,K=16", 2, [](int) { return 0.5; }).final == 128);
 }
+
+}  // namespace test_policies_other_world

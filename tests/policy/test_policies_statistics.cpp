@@ -7,9 +7,9 @@
 #include "catch.hpp"
 #include "policy/policy_run.hpp"
 
-using namespace halfscope::policy;
+namespace test_policies_statistics {
 
-namespace {
+using namespace halfscope::policy;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -62,8 +62,6 @@ std::vector<float> te_scales(const char* text, const std::vector<double>& magnit
   }
   return after;
 }
-
-}  // namespace
 
 TEST_CASE("als: factors of the reference table") {
   for (const AlsCase& known : als_cases) {
@@ -185,3 +183,5 @@ TEST_CASE("every policy goes on from its state with the same bits") {
     }
   }
 }
+
+}  // namespace test_policies_statistics

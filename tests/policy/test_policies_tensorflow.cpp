@@ -7,13 +7,11 @@
 #include "catch.hpp"
 #include "policy/policy_run.hpp"
 
+namespace test_policies_tensorflow {
+
 using namespace halfscope::policy;
 
-namespace {
-
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
 
 TEST_CASE("TensorFlow's scales grow after their interval, and an overflow starts it anew") {
   for (const char* text : {"tf1", "keras2", "keras3", "tf-contrib"}) {
@@ -134,3 +132,5 @@ TEST_CASE("os2s-logmax: gradients that are all zero make the scale NaN for good"
   for (std::size_t step = 4; step < 50; ++step) CHECK(std::isnan(zero.scale[step]));
   CHECK(zero.skipped.size() == 46);
 }
+
+}  // namespace test_policies_tensorflow

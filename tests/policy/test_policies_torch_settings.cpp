@@ -10,7 +10,7 @@
 #include "catch.hpp"
 #include "policy/patterns.hpp"
 
-namespace {
+namespace test_policies_torch_settings {
 
 using namespace halfscope::policy;
 
@@ -208,4 +208,4 @@ TEST_CASE("A checkpoint carries all that decides", "[policy]") {
   }
 }
 
-}  // namespace
+}  // namespace test_policies_torch_settings

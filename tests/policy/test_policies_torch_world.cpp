@@ -11,7 +11,7 @@
 #include "catch.hpp"
 #include "policy/patterns.hpp"
 
-namespace {
+namespace test_policies_torch_world {
 
 using namespace halfscope::policy;
 
@@ -298,4 +298,4 @@ TEST_CASE("fairseq: a tolerated overflow restarts growth", "[policy]") {
   CHECK(used(start + "0.5", "..OO.") == std::vector{16, 16, 16, 16, 15});
 }
 
-}  // namespace
+}  // namespace test_policies_torch_world

@@ -16,7 +16,7 @@
 #include "catch.hpp"
 #include "policy/policy_run.hpp"
 
-namespace {
+namespace test_s1 {
 
 using halfscope::policy::Run;
 using nlohmann::json;
@@ -149,4 +149,4 @@ TEST_CASE("initial_scale and growth_interval are understood by every policy that
   }
 }
 
-}  // namespace
+}  // namespace test_s1

@@ -13,7 +13,7 @@
 #include "judge.hpp"
 #include "vector_target.hpp"
 
-namespace {
+namespace test_reduce {
 
 using namespace halfscope;
 using namespace halfscope::reduction;
@@ -126,8 +126,6 @@ std::string difference(Format f, const Totals& want, const Facts& facts,
   if (one_sign && !near(facts.error_ulp.value(), want.ulp)) return "ulps";
   return "";
 }
-
-}  // namespace
 
 TEST_CASE("reductions equal one addition after the other", "[reduction][oracle]") {
   constexpr std::string_view kNames[] = {"binary16", "bfloat16", "binary32", "tf32", "e5m2"};
@@ -247,8 +245,6 @@ TEST_CASE("refused reductions", "[reduction]") {
   REQUIRE_THROWS_AS(sum(kBinary16, {}), std::invalid_argument);
 }
 
-namespace {
-
 Ranks normal_addends(std::size_t ranks, std::size_t n, unsigned seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<float> normal;
@@ -260,8 +256,6 @@ Ranks normal_addends(std::size_t ranks, std::size_t n, unsigned seed) {
   }
   return addends;
 }
-
-}  // namespace
 
 TEST_CASE("gradients of many ranks in BF16 and FP16", "[reduction]") {
   // Addend r of element i is BF16(m_i + n_ir), both independent and N(0, 1).
@@ -285,3 +279,5 @@ TEST_CASE("gradients of many ranks in BF16 and FP16", "[reduction]") {
     CHECK(std::fabs(fp16.relative_l2() / row.binary16 - 1) < 0.05);
   }
 }
+
+}  // namespace test_reduce

@@ -10,9 +10,9 @@
 #include "halfscope/number/convert.hpp"
 #include "halfscope/table/count/count.hpp"
 
-using namespace halfscope;
+namespace test_binade_table {
 
-namespace {
+using namespace halfscope;
 
 template <typename T>
 TensorView view_of(const std::vector<T>& values, Dtype dtype) {
@@ -39,8 +39,6 @@ std::vector<float> mixed(std::size_t n, unsigned seed, double rare_share) {
   }
   return values;
 }
-
-}  // namespace
 
 TEST_CASE("the vector pass equals one element at a time", "[table]") {
   const double rare_share = GENERATE(0.0, 0.02, 0.5, 1.0);
@@ -218,3 +216,5 @@ TEST_CASE("Tables of more than 2^63 values together do not add", "[table]") {
   CHECK_THROWS_AS(sum.merge(table_of(0, 1)), std::overflow_error);
   CHECK(sum == before);
 }
+
+}  // namespace test_binade_table

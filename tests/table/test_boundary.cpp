@@ -13,10 +13,10 @@
 #include "halfscope/table/count/count.hpp"
 #include "table/grid.hpp"
 
+namespace test_boundary {
+
 using namespace halfscope;
 using oracle::Class;
-
-namespace {
 
 constexpr double kScales[] = {1.0,
                               0x1p10,
@@ -64,8 +64,6 @@ bool ascend_inside_a_binade(const std::vector<std::uint64_t>& cuts) {
   return !cuts.empty() && cuts.front() > 0 && cuts.back() < kFractionUnit &&
          std::adjacent_find(cuts.begin(), cuts.end(), std::greater_equal<>()) == cuts.end();
 }
-
-}  // namespace
 
 TEST_CASE("boundaries of the formats, worked by hand", "[table][boundary]") {
   const auto last = [](int bits) { return kFractionUnit - (kFractionUnit >> bits); };
@@ -280,3 +278,5 @@ TEST_CASE("a scale must be positive and finite", "[table][boundary]") {
     CHECK_THROWS_AS(unscaled_binade(0, bad), std::invalid_argument);
   }
 }
+
+}  // namespace test_boundary

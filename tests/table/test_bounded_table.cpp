@@ -10,9 +10,9 @@
 #include <vector>
 #include "catch.hpp"
 
-using namespace halfscope;
+namespace test_bounded_table {
 
-namespace {
+using namespace halfscope;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -85,8 +85,6 @@ struct InRange {
   bool operator()(double x) const { return x > 0 && std::isfinite(x) && x >= first && x < end; }
   bool inside(const Value& v) const { return v.low < end && v.high >= first && v.high > 0; }
 };
-
-}  // namespace
 
 TEST_CASE("bounded table: classes hold for every tensor that the bounds allow, and no more",
           "[bounded_table]") {
@@ -270,3 +268,5 @@ TEST_CASE("bounded table: a span that ends where a class begins, or just below, 
     CHECK((flush ? c.flushed_to_zero : subnormal ? c.subnormal : c.normal).low == 5);
   }
 }
+
+}  // namespace test_bounded_table

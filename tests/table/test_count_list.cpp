@@ -9,16 +9,14 @@
 
 #include "catch.hpp"
 
-namespace hs = halfscope;
+namespace test_count_list {
 
-namespace {
+namespace hs = halfscope;
 
 std::vector<std::uint64_t> all_of(const hs::CountList& list) {
   const hs::CountSpan span = list.span(0, list.size());
   return {span.begin(), span.end()};
 }
-
-}  // namespace
 
 TEST_CASE("counts are kept whatever their size, and so are those beside them") {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
@@ -64,3 +62,5 @@ TEST_CASE("a list is what a vector of 64-bit counts is") {
     REQUIRE(list.span(from, list.size() - from).size() == wanted.size() - from);
   }
 }
+
+}  // namespace test_count_list

@@ -8,6 +8,8 @@
 #include "halfscope/table/binade_table.hpp"
 #include "halfscope/table/boundary.hpp"
 
+namespace test_cuts {
+
 using namespace halfscope;
 
 using List = std::vector<std::uint64_t>;
@@ -56,3 +58,5 @@ TEST_CASE("tables whose cuts are built apart merge without loss", "[table]") {
   CHECK(a.cuts() == List{3, 9});
   CHECK(a.at_or_above({0, 9}) == Interval(1));
 }
+
+}  // namespace test_cuts

@@ -10,13 +10,11 @@
 
 #include "catch.hpp"
 
+namespace test_packed_numbers {
+
 namespace hs = halfscope;
 
-namespace {
-
 constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-
-}  // namespace
 
 TEST_CASE("packed numbers: naturals take a byte for seven bits", "[table]") {
   struct Row {
@@ -88,3 +86,5 @@ TEST_CASE("packed numbers: wide ones lose the zero bytes at their ends alone", "
   CHECK(words == row.words);
   CHECK(from.at() == bytes.data() + bytes.size());
 }
+
+}  // namespace test_packed_numbers

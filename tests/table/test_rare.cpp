@@ -7,6 +7,8 @@
 
 #include "catch.hpp"
 
+namespace test_rare {
+
 using halfscope::Rare;
 
 TEST_CASE("rare: the value is empty until it is set") {
@@ -34,3 +36,5 @@ TEST_CASE("rare: a copy has its own value, a move takes it along") {
   CHECK(copy->empty());
   STATIC_REQUIRE(std::is_nothrow_move_constructible_v<Rare<std::string>>);
 }
+
+}  // namespace test_rare

@@ -9,11 +9,11 @@
 namespace probe {
 namespace {
 
-constexpr std::string_view kMagic = "HSTG";
+constexpr std::string_view kGemmMagic = "HSTG";
 
 int bytes_of(Accumulator out) { return out == Accumulator::binary16 ? 2 : 4; }
 
-void put_row(std::string& to, const GemmRow& row) {
+void put_gemm_row(std::string& to, const GemmRow& row) {
   for (const int size : {row.shape.m, row.shape.n, row.shape.k}) {
     put(to, static_cast<std::uint64_t>(size), 2);
   }
@@ -29,7 +29,7 @@ void put_row(std::string& to, const GemmRow& row) {
   for (const std::uint32_t d : row.d) put(to, d, bytes_of(row.out));
 }
 
-GemmRow take_row(Bytes& in) {
+GemmRow take_gemm_row(Bytes& in) {
   GemmRow row{};
   for (int* const size : {&row.shape.m, &row.shape.n, &row.shape.k}) {
     *size = static_cast<int>(in.take(2));
@@ -51,11 +51,11 @@ GemmRow take_row(Bytes& in) {
 }  // namespace
 
 void write_gemm_golden(const std::filesystem::path& file, const std::vector<GemmRow>& rows) {
-  write_rows(file, kMagic, rows, put_row);
+  write_rows(file, kGemmMagic, rows, put_gemm_row);
 }
 
 std::vector<GemmRow> read_gemm_golden(const std::filesystem::path& file) {
-  return read_rows(file, kMagic, take_row);
+  return read_rows(file, kGemmMagic, take_gemm_row);
 }
 
 }  // namespace probe

@@ -14,14 +14,14 @@
 #include "tensor_core/gemm_judge.hpp"
 #include "vector_target.hpp"
 
+namespace test_gemm {
+
 using namespace halfscope;
 using namespace halfscope::tensor_core;
 using halfscope::test::computed;
 using halfscope::test::difference;
 using halfscope::test::GemmInput;
 using halfscope::test::judged;
-
-namespace {
 
 constexpr Accumulator kHalf = Accumulator::binary16, kWide = Accumulator::binary32;
 
@@ -160,8 +160,6 @@ std::vector<Case> all_units() {
   }
   return out;
 }
-
-}  // namespace
 
 TEST_CASE("gemm gives what chain gives, of every kind of operands", "[tensor_core]") {
   for (const std::string& target : targets()) {
@@ -371,3 +369,5 @@ TEST_CASE("gemm says what it cannot compute", "[tensor_core]") {
   CHECK_THROWS_WITH(product({.unit = kHopper, .plan = {.dropped = 2}}, {1, 1, 1}),
                     "halfscope::tensor_core: Plan::dropped is 2, more than the 1 products");
 }
+
+}  // namespace test_gemm

@@ -15,11 +15,11 @@
 #include "tensor_core/golden.hpp"
 #include "tensor_core/hypotheses.hpp"
 
+namespace test_hardware {
+
 using namespace probe;
 using halfscope::tensor_core::kHopper;
 using halfscope::tensor_core::Plan;
-
-namespace {
 
 using Names = std::set<std::string>;
 using Kind = std::pair<Instruction, Accumulator>;
@@ -157,8 +157,6 @@ constexpr OtherPlan kOtherPlans[] = {
      }},
 };
 
-}  // namespace
-
 TEST_CASE("the rows of an H100 are those that were measured", "[tensor_core]") {
   CHECK(read_golden(file("mma.golden")).size() == 5400);
   CHECK(read_golden(file("chains.golden")).size() == 648);
@@ -250,3 +248,5 @@ TEST_CASE("an H100's products refute other plans", "[tensor_core]") {
     CHECK(found > 0);
   }
 }
+
+}  // namespace test_hardware

@@ -13,11 +13,11 @@
 #include "tensor_core/known_answers.hpp"
 #include "vector_target.hpp"
 
+namespace test_mma {
+
 using namespace halfscope;
 using namespace halfscope::tensor_core;
 using boost::multiprecision::cpp_int;
-
-namespace {
 
 using test::Halves;
 using test::to_half;
@@ -130,8 +130,6 @@ class Operands {
  private:
   std::uint64_t seed_, index_ = 0;
 };
-
-}  // namespace
 
 TEST_CASE("known answers", "[tensor_core]") {
   const Unit units[] = {kVolta, kAmpere, kHopper};
@@ -275,3 +273,5 @@ TEST_CASE("bfloat16 operands", "[tensor_core]") {
   const std::uint16_t tiny[] = {0x0D80};
   CHECK(step<kBfloat16>(kHopper, kWide, tiny, b, 1, 0) == 0x03800000);
 }
+
+}  // namespace test_mma

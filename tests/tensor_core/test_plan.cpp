@@ -6,13 +6,11 @@
 
 #include "catch.hpp"
 
+namespace test_plan {
+
 using namespace halfscope::tensor_core;
 
-namespace {
-
 using Steps = std::vector<StepRange>;
-
-}  // namespace
 
 TEST_CASE("the steps of a plan", "[tensor_core]") {
   struct Row {
@@ -62,3 +60,5 @@ TEST_CASE("plans that make no sense", "[tensor_core]") {
   CHECK(plan_of({.algorithm = 24, .stages = 7, .slices = 2, .reduction = 1}, 100)->merge ==
         Merge::running_sum);
 }
+
+}  // namespace test_plan

@@ -14,12 +14,12 @@
 #include "tensor_core/golden.hpp"
 #include "tensor_core/hypotheses.hpp"
 
+namespace test_probe {
+
 using namespace probe;
 using halfscope::tensor_core::kAmpere;
 using halfscope::tensor_core::kHopper;
 using halfscope::tensor_core::Unit;
-
-namespace {
 
 /// Differences from the model at the outputs of some instructions, by hypothesis.
 std::vector<int> differences(const std::vector<Hypothesis>& all, Instruction instruction,
@@ -63,8 +63,6 @@ bool open_only(const std::set<std::string>& names) {
     });
   });
 }
-
-}  // namespace
 
 TEST_CASE("no more hypotheses than a word has bits", "[tensor_core]") {
   CHECK(hypotheses(kHopper).size() <= kMostHypotheses);
@@ -231,3 +229,5 @@ TEST_CASE("a plan's sum", "[tensor_core]") {
   CHECK(predict({.plan = {.group = 16, .residue = 32}}, kHopper, out, a, b) ==
         0x42A00000);  // 80: 16, 4, 16
 }
+
+}  // namespace test_probe

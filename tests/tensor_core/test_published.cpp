@@ -11,10 +11,10 @@
 #include "tensor_core/gemm_judge.hpp"
 #include "vector_target.hpp"
 
+namespace test_published {
+
 using namespace halfscope;
 using namespace halfscope::tensor_core;
-
-namespace {
 
 namespace fs = std::filesystem;
 using test::Halves;
@@ -110,8 +110,6 @@ std::vector<Measured> rows_of(const Card& card) {
   return rows;
 }
 
-}  // namespace
-
 TEST_CASE("the model gives what V100, A100 and H100 gave", "[tensor_core]") {
   for (const Card& card : kCards) {
     const std::vector<Measured> rows = rows_of(card);
@@ -146,3 +144,5 @@ TEST_CASE("published results refute other models", "[tensor_core]") {
     CHECK(refuted([](Unit& u) { u.normalises_products = true; }));
   }
 }
+
+}  // namespace test_published

@@ -14,11 +14,11 @@
 #include "halfscope/tensor_core/exact_sum.hpp"
 #include "vector_target.hpp"
 
+namespace test_reference {
+
 using namespace halfscope;
 using namespace halfscope::tensor_core;
 using boost::multiprecision::cpp_int;
-
-namespace {
 
 constexpr int kLeast = -298;
 
@@ -112,8 +112,6 @@ float pairwise(const Values& products, std::size_t first, std::size_t last) {
   const std::size_t middle = first + (last - first + 1) / 2;
   return pairwise(products, first, middle) + pairwise(products, middle, last);
 }
-
-}  // namespace
 
 TEST_CASE("an exact sum is rounded once", "[tensor_core][oracle]") {
   Floats random(11);
@@ -227,3 +225,5 @@ TEST_CASE("other sums with any threads, matrices and directions", "[tensor_core]
   CHECK_THROWS_AS(reference_gemm(ReferenceSum::exact, {-1, 1, 1}, {}, {}, {}),
                   std::invalid_argument);
 }
+
+}  // namespace test_reference

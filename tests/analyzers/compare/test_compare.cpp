@@ -6,6 +6,8 @@
 #include "analyzers/compared.hpp"
 #include "catch.hpp"
 
+namespace test_compare {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
@@ -298,3 +300,5 @@ TEST_CASE("compare: NaN and overflow of every role and step are told, common or 
   CHECK(c.runs.b.non_finite->most == "activation/x");
   CHECK(c.runs.b.non_finite->beside_gradients == 1);
 }
+
+}  // namespace test_compare

@@ -3,6 +3,8 @@
 #include "analyzers/compared.hpp"
 #include "catch.hpp"
 
+namespace test_compare_zeros {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
@@ -79,3 +81,5 @@ TEST_CASE("compare: true zeros are no loss, zeros that FP16 made are") {
       write_file(folder, "c.safetensors", {{"weight_grad/w", {0, 0, 0, 0, 0, 0.3f, 0.7f}}});
   CHECK(compared(a, other).runs.b.lost == Interval(0));
 }
+
+}  // namespace test_compare_zeros

@@ -8,12 +8,12 @@
 #include "halfscope/log/error.hpp"
 #include "temp_folder.hpp"
 
+namespace test_operations {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
 using nlohmann::json;
-
-namespace {
 
 json same(std::uint64_t count) { return {{"run", count}, {"emulated", count}}; }
 
@@ -59,8 +59,6 @@ std::string error_of(const TempFolder& folder, const json& file) {
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
-
-}  // namespace
 
 TEST_CASE("operations: worst first by what is not finite, then by relative error, not by ulps") {
   const TempFolder folder;
@@ -178,3 +176,5 @@ TEST_CASE("operations: what is no such file is refused, with its place") {
   }
   CHECK(has(error_of(folder, large), "more elements together than 64 bits count"));
 }
+
+}  // namespace test_operations

@@ -12,7 +12,7 @@
 #include "analyzers/logs.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers::formats {
+namespace halfscope::analyzers::formats::test_amax_history {
 namespace {
 
 using test::Values;
@@ -188,4 +188,4 @@ TEST_CASE("amax history: counts hold value by value, and a run without trend is 
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers::formats
+}  // namespace halfscope::analyzers::formats::test_amax_history

@@ -11,11 +11,11 @@
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
 
+namespace test_format_fit {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
-
-namespace {
 
 Classes at_1(const underflow::TensorFindings& t, std::string_view format, bool saturating = false) {
   return t.classes_at(fit_in(t, format, saturating), Subnormals::keep, 0);
@@ -39,8 +39,6 @@ void check_fit(const underflow::TensorFindings& t, const std::vector<double>& va
   REQUIRE(fit.noise_at_best->high_db >= best.db());
   REQUIRE(fit.noise_at_best->high_db - fit.noise_at_best->low_db < 1e-10);
 }
-
-}  // namespace
 
 TEST_CASE("fits equal rounding every value by the oracle", "[oracle]") {
   const TempFolder folder;
@@ -369,3 +367,5 @@ TEST_CASE("empty tensors and scalars fit without trouble", "[table]") {
   CHECK(scalar.whole->block_fits.at(0).values == 1);
   CHECK(std::isinf(scalar.whole->block_fits.at(0).noise->db));
 }
+
+}  // namespace test_format_fit

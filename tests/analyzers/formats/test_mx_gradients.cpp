@@ -6,7 +6,7 @@
 
 #include "catch.hpp"
 
-namespace halfscope::analyzers::formats {
+namespace halfscope::analyzers::formats::test_mx_gradients {
 namespace {
 
 using underflow::TensorFindings;
@@ -61,4 +61,4 @@ TEST_CASE("MX gradients: of weights where no others are there, and exact ones") 
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers::formats
+}  // namespace halfscope::analyzers::formats::test_mx_gradients

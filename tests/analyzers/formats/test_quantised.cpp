@@ -9,14 +9,14 @@
 
 #include "catch.hpp"
 
+namespace test_quantised {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using formats::QuantisedLog;
 using frames::QuantisedStatistic;
 using frames::QuantisedValue;
 using frames::Recipe;
-
-namespace {
 
 struct Tensor {
   std::string layer;
@@ -47,8 +47,6 @@ std::vector<std::string> names(const std::vector<const formats::LayerLoss*>& lay
   for (const auto* layer : layers) out.push_back(layer->layer);
   return out;
 }
-
-}  // namespace
 
 TEST_CASE("quantised: at most 400 columns, all steps in one of them, none lost") {
   for (const std::size_t steps : {1, 2, 399, 400, 401, 799, 800, 801, 7369}) {
@@ -143,3 +141,5 @@ TEST_CASE("quantised: a few steps at the limit are no reason, lasting ones and t
   CHECK(log.tensors[2].underflow->since[formats::kKeepLimit] == 97);
   CHECK(!log.tensors[1].underflow->since[formats::kKeepLimit]);
 }
+
+}  // namespace test_quantised

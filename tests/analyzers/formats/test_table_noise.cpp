@@ -8,6 +8,8 @@
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
 
+namespace test_table_noise {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
@@ -92,3 +94,5 @@ TEST_CASE("tables know where nothing is rounded", "[table]") {
   CHECK(std::isinf(fit_in(t, "tf32").noise_at_best->low_db));
   CHECK(std::isfinite(fit_in(t, "bfloat16").noise_at_best->db));
 }
+
+}  // namespace test_table_noise

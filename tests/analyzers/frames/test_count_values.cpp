@@ -4,6 +4,8 @@
 #include "analyzers/fits.hpp"
 #include "catch.hpp"
 
+namespace test_count_values {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 
@@ -26,3 +28,5 @@ TEST_CASE(
     CHECK(sums.value().sum_squares == moments(view).sum_squares);
   }
 }
+
+}  // namespace test_count_values

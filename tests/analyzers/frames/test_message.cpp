@@ -4,7 +4,7 @@
 #include <string>
 #include "catch.hpp"
 
-namespace halfscope::analyzers::frames {
+namespace halfscope::analyzers::frames::test_message {
 namespace {
 
 TEST_CASE("an option is spelled for the command line and for Python", "[table]") {
@@ -59,4 +59,4 @@ TEST_CASE("bad input keeps its message through a catch of its base") {
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers::frames
+}  // namespace halfscope::analyzers::frames::test_message

@@ -10,7 +10,7 @@
 #include "analyzers/series_logs.hpp"
 #include "analyzers/study.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::test_microbatches {
 namespace {
 
 /// A step whose weight gradients add up to `sum`; the largest of its two microbatches are `parts`.
@@ -154,4 +154,4 @@ TEST_CASE("What would overflow at a scale is what FP16 holds") {
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::test_microbatches

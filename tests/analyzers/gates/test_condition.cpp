@@ -5,10 +5,10 @@
 
 #include "catch.hpp"
 
+namespace test_condition {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
-
-namespace {
 
 gates::Verdict judge(const char* text, const gates::Measured& value,
                      gates::Subject subject = gates::Subject::tensor) {
@@ -24,8 +24,6 @@ underflow::TensorFindings sample() {
   t.max_abs = 0.1;
   return t;
 }
-
-}  // namespace
 
 TEST_CASE("shares and counts are compared with the decimal as written", "[table]") {
   struct Row {
@@ -210,3 +208,5 @@ TEST_CASE("a log's state is a word, and what never came about holds no condition
   CHECK_THROWS_AS(gates::parse_condition("state == normal", gates::Subject::comparison),
                   std::invalid_argument);
 }
+
+}  // namespace test_condition

@@ -10,7 +10,7 @@
 #include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers::overflow {
+namespace halfscope::analyzers::overflow::test_attention_scores {
 namespace {
 
 using test::Values;
@@ -220,4 +220,4 @@ TEST_CASE("no score of random rows is beyond its bound", "[scores]") {
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers::overflow
+}  // namespace halfscope::analyzers::overflow::test_attention_scores

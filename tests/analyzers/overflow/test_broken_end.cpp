@@ -10,7 +10,7 @@
 #include "analyzers/scale_history/run_log_facts.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::test_broken_end {
 namespace {
 
 using log::Role;
@@ -179,4 +179,4 @@ TEST_CASE("No step is held where all that are recorded may overflow at the scale
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::test_broken_end

@@ -9,11 +9,11 @@
 #include "analyzers/study.hpp"
 #include "catch.hpp"
 
+namespace test_far_infinities {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
-
-namespace {
 
 /// Gradients of 2^neighbours, but for one run of steps that halve the scale from 2^first to
 /// 2^last and find infinities each time.
@@ -35,8 +35,6 @@ overflow::OverflowEvent only(const overflow::OverflowFindings& found) {
   REQUIRE(found.events.size() == 1);
   return found.events.front();
 }
-
-}  // namespace
 
 TEST_CASE("infinities at scales far below and above: what each leaves known", "[table]") {
   struct Row {
@@ -132,3 +130,5 @@ TEST_CASE("no scale cures it, but the forward pass may have overflowed", "[table
   CHECK(event.not_scale_related);
   CHECK(event.why.find("neither its loss nor its activations") != std::string::npos);
 }
+
+}  // namespace test_far_infinities

@@ -6,6 +6,8 @@
 #include "analyzers/small_run.hpp"
 #include "catch.hpp"
 
+namespace test_headroom {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
@@ -82,3 +84,5 @@ TEST_CASE("overflow is expected where a clear trend reaches it soon", "[table]")
   CHECK_FALSE(expected([](int i) { return i < 10 ? 14.0 : 14.02; }, 20).overflow_expected_at);
   CHECK_FALSE(expected([](int) { return 15.5; }, 2).trend);
 }
+
+}  // namespace test_headroom

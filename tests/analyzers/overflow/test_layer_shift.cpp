@@ -9,7 +9,7 @@
 #include "analyzers/logs.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers::overflow {
+namespace halfscope::analyzers::overflow::test_layer_shift {
 namespace {
 
 using test::Values;
@@ -196,4 +196,4 @@ TEST_CASE("layers that cannot take or give a factor", "[layer_shift]") {
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers::overflow
+}  // namespace halfscope::analyzers::overflow::test_layer_shift

@@ -6,11 +6,11 @@
 #include "analyzers/small_run.hpp"
 #include "catch.hpp"
 
+namespace test_overflow {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
-
-namespace {
 
 overflow::OverflowEvent only(const overflow::OverflowFindings& found) {
   REQUIRE(found.events.size() == 1);
@@ -28,8 +28,6 @@ std::vector<std::string> relations(const overflow::OverflowEvent& event) {
 }
 
 using Names = std::vector<std::string>;
-
-}  // namespace
 
 TEST_CASE("three different answers to an infinity or NaN in an FP16 run", "[table]") {
   SmallRun run(Dtype::f16);
@@ -339,3 +337,5 @@ TEST_CASE("a loss held in FP16 that would overflow at the scale asked about", "[
     CHECK(event.safe_log2 == 9);
   }
 }
+
+}  // namespace test_overflow

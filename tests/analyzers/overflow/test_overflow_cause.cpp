@@ -9,11 +9,11 @@
 #include "analyzers/study.hpp"
 #include "catch.hpp"
 
+namespace test_overflow_cause {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
-
-namespace {
 
 Study study_with_series(const std::filesystem::path& run) {
   return study(analyze({run}, {}, {}, {.series = true}, {}), {}, {});
@@ -56,8 +56,6 @@ struct CastRun {
     writer.write(record);
   }
 };
-
-}  // namespace
 
 TEST_CASE("an infinity of wide gradients bounds a scale for all or for none", "[table]") {
   struct Row {
@@ -166,3 +164,5 @@ TEST_CASE("infinities at scale 1 of wide gradients bound no recommendation", "[t
   CHECK_FALSE(found.advice.overflow_not_identifiable);
   CHECK(found.advice.static_log2 == 15);
 }
+
+}  // namespace test_overflow_cause

@@ -11,11 +11,11 @@
 #include "analyzers/study.hpp"
 #include "catch.hpp"
 
+namespace test_rank_collector {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
-
-namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -60,8 +60,6 @@ std::vector<ranks::RankStudy> studied(const Ranks& numbers, int steps, const Cha
 const ranks::RankComparison& of(const ranks::RankStudy& study, log::Role role) {
   return *std::ranges::find(study.compared, role, &ranks::RankComparison::role);
 }
-
-}  // namespace
 
 TEST_CASE("a clean run of several ranks gets no alarm", "[table]") {
   const auto found = studied({0, 1, 2, 3, 4, 5, 6, 7}, 40, {});
@@ -185,3 +183,5 @@ TEST_CASE("weight gradients that ranks share out are not compared", "[table]") {
 }
 
 TEST_CASE("one rank alone is not compared", "[table]") { CHECK(studied({0}, 20, {}).empty()); }
+
+}  // namespace test_rank_collector

@@ -8,10 +8,10 @@
 #include "analyzers/ranks/rank_map.hpp"
 #include "catch.hpp"
 
+namespace test_rank_comparison {
+
 using namespace halfscope;
 using namespace halfscope::analyzers::ranks;
-
-namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
@@ -66,8 +66,6 @@ std::vector<std::uint64_t> worst(const RankComparison& all) {
 }
 
 using Ranks = std::vector<std::uint64_t>;
-
-}  // namespace
 
 TEST_CASE("the limit is what the largest of all draws exceeds once in 1000 runs", "[table]") {
   // So many ranks that their median is exact: one draw exceeds ln 2 in half of them, and the
@@ -259,3 +257,5 @@ TEST_CASE("a rank that loses far more to underflow differs", "[table]") {
   CHECK(*all.median_underflow == 0.01);
   CHECK_FALSE(with_shares({0, 0, 0, 0, 40}).differ());  // below 4 times a thousandth
 }
+
+}  // namespace test_rank_comparison

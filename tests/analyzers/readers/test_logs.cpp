@@ -10,11 +10,11 @@
 #include "analyzers/whole_tensors.hpp"
 #include "catch.hpp"
 
+namespace test_logs {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
-
-namespace {
 
 std::vector<std::string> frames_of(const readers::Log& log) {
   std::vector<std::string> names;
@@ -31,8 +31,6 @@ std::vector<std::string> whole_of(const readers::Log& log) {
   for_each_whole_tensor(log, {}, visit, notes);
   return names;
 }
-
-}  // namespace
 
 TEST_CASE("logs: one that is open stays what it was", "[log]") {
   using Names = std::vector<std::string>;
@@ -66,3 +64,5 @@ TEST_CASE("logs: a log of scalars alone has no whole tensors", "[log]") {
   CHECK(whole_of(folder / "out.log").empty());
   CHECK(whole_of(folder / "nothing").empty());
 }
+
+}  // namespace test_logs

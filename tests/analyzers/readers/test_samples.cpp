@@ -9,12 +9,12 @@
 #include "analyzers/whole_tensors.hpp"
 #include "catch.hpp"
 
+namespace test_samples {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
 using log::Role;
-
-namespace {
 
 using Named = std::vector<std::pair<std::string, Values>>;
 using Metadata = std::map<std::string, std::string>;
@@ -43,8 +43,6 @@ std::vector<std::string> visited(const std::filesystem::path& log,
 }
 
 using Sampled = std::vector<std::string>;
-
-}  // namespace
 
 TEST_CASE("whole tensors come step by step, with their values and roles", "[table]") {
   const TempFolder folder;
@@ -209,3 +207,5 @@ TEST_CASE("a run log of samples alone: its tables are made of them", "[table]") 
           underflow::analyze({folder / "alone"}, {}, selection);
         }).find("no recorded step is selected by --step; it has 1 step, 4") != std::string::npos);
 }
+
+}  // namespace test_samples

@@ -13,11 +13,11 @@
 #include "halfscope/number/convert.hpp"
 #include "halfscope/number/random.hpp"
 
+namespace test_advice_scales {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
-
-namespace {
 
 /// A run log whose steps have one gradient tensor each.
 std::filesystem::path write_steps(const TempFolder& folder, const std::vector<Values>& steps) {
@@ -53,8 +53,6 @@ std::vector<int> highest_of(const recommend::LogMaxima& log) {
 }
 
 std::uint64_t bits_of(double x) { return from_double(kBinary16, x).bits; }
-
-}  // namespace
 
 TEST_CASE("evidence by scale is what rounding says", "[oracle]") {
   std::vector<Values> steps;
@@ -230,8 +228,6 @@ TEST_CASE("steady gradients: the framework's settings do no harm, and are kept",
   CHECK(brief.dynamic[0].replayed->high == Approx(1 - std::pow(0.05, 1.0 / 10)));
 }
 
-namespace {
-
 /// Of logs whose largest gradients grow or shrink by up to 8 binades.
 Study random_study(const TempFolder& folder, unsigned seed, int logs, bool with_policies) {
   std::vector<std::filesystem::path> paths;
@@ -248,8 +244,6 @@ Study random_study(const TempFolder& folder, unsigned seed, int logs, bool with_
   if (with_policies) policies.emplace();
   return study(analyze(paths, {}, {}, {.series = true}, {}), {}, {}, policies);
 }
-
-}  // namespace
 
 TEST_CASE("one run: what is recommended is what its replay found best", "[property]") {
   const TempFolder folder;
@@ -297,3 +291,5 @@ TEST_CASE("without a static scale there is no evidence and no dynamic advice", "
   CHECK_FALSE(advice.skip);
   CHECK_FALSE(advice.ranks);
 }
+
+}  // namespace test_advice_scales

@@ -10,6 +10,8 @@
 #include "analyzers/underflow/modules.hpp"
 #include "catch.hpp"
 
+namespace test_cures {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using halfscope::test::record_of;
@@ -18,8 +20,6 @@ using halfscope::test::Values;
 using log::Role;
 using Kind = recommend::KeepInFp32::Kind;
 using Why = recommend::KeepInFp32::Why;
-
-namespace {
 
 const char* const kNetwork =
     "Net(\n"
@@ -70,8 +70,6 @@ std::vector<std::string> names_of(const std::vector<recommend::KeepInFp32>& foun
   }
   return names;
 }
-
-}  // namespace
 
 TEST_CASE("A tensor belongs to the module that its path begins with", "[advice]") {
   const Run run(manifest_with_text(kNetwork), {record_of("weight_grad/body.0.weight", 0, {1}),
@@ -151,8 +149,6 @@ TEST_CASE("One scale that serves all leaves layers alone", "[advice]") {
   CHECK(recommend::keep_in_fp32({run.analysis, {}, {}}, advice).empty());
 }
 
-namespace {
-
 /// The factor for a layer of 1000 gradients and a weight of `rows` rows, by mean and deviation.
 std::optional<double> adaptive_factor(double mean_g, double dev_g, double mean_w, double dev_w,
                                       std::uint64_t rows) {
@@ -169,8 +165,6 @@ std::optional<double> adaptive_factor(double mean_g, double dev_g, double mean_w
                       "layer")
       .als;
 }
-
-}  // namespace
 
 TEST_CASE("Adaptive loss scaling's factor is that of its authors' code", "[advice]") {
   // What the authors' code gave for four layers: before the bounds, and after them.
@@ -263,3 +257,5 @@ TEST_CASE("ResNet-50's estimate: 26 M weights and 16 M activations are 168 MB, a
   CHECK(found->bytes_fp32 == 168'000'000);
   CHECK(found->bytes_fp16 == 84'000'000);
 }
+
+}  // namespace test_cures

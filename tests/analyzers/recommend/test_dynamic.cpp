@@ -8,12 +8,12 @@
 #include "analyzers/scalar_run.hpp"
 #include "catch.hpp"
 
+namespace test_dynamic {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using test::study_of;
 using test::write_run;
-
-namespace {
 
 const recommend::DynamicAdvice* advice_of(const Study& study, std::string_view policy) {
   const auto& all = study.advice.dynamic;
@@ -21,8 +21,6 @@ const recommend::DynamicAdvice* advice_of(const Study& study, std::string_view p
       all, [&](const auto& advice) { return policy::info_of(advice.policy).name == policy; });
   return found == all.end() ? nullptr : &*found;
 }
-
-}  // namespace
 
 TEST_CASE("the run's own policy is advised first, every framework's beside it", "[dynamic]") {
   const test::TempFolder folder;
@@ -101,3 +99,5 @@ TEST_CASE("settings are set within what a framework takes", "[dynamic]") {
   CHECK(start("deepspeed", 4) == 16);
   CHECK(start("apex", 30) == 0x1p24);  // its ceiling
 }
+
+}  // namespace test_dynamic

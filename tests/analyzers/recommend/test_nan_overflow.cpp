@@ -9,11 +9,11 @@
 #include "analyzers/study.hpp"
 #include "catch.hpp"
 
+namespace test_nan_overflow {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
-
-namespace {
 
 constexpr double kScale = 1024;
 constexpr std::int64_t kBad = 3;
@@ -36,8 +36,6 @@ struct Row {
 };
 
 void put_nan(SmallRun& run) { run.replace(kWeightGrad, kBad, {NAN, 1.0f}, kScale); }
-
-}  // namespace
 
 TEST_CASE("NaN that nothing explains bounds the scale as an infinity does", "[table]") {
   for (const float bad : {INFINITY, NAN}) {
@@ -140,3 +138,5 @@ TEST_CASE("NaN at scale 1 that does not last may be an overflow, too", "[table]"
   CHECK(advice.limited_by->nan_at == 1.0);
   CHECK_FALSE(advice.nan_in_model);
 }
+
+}  // namespace test_nan_overflow

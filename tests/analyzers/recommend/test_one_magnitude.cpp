@@ -16,10 +16,10 @@
 #include "analyzers/underflow/step_facts.hpp"
 #include "catch.hpp"
 
+namespace test_one_magnitude {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
-
-namespace {
 
 /// Gradients about the end of FP16's range at the scales of their steps, so that some are infinite.
 struct RandomRun {
@@ -112,8 +112,6 @@ test::SmallRun any_run(unsigned seed) {
   return run;
 }
 
-}  // namespace
-
 TEST_CASE("A replay shows the static scale that is recommended, and finds it itself",
           "[property]") {
   int recommended = 0, compared = 0, refused = 0;
@@ -190,3 +188,5 @@ TEST_CASE("One largest gradient, whoever asks", "[oracle]") {
   CHECK(with_infinities > 30);
   CHECK(with_infinities < 270);
 }
+
+}  // namespace test_one_magnitude

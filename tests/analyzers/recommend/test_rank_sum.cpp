@@ -7,11 +7,11 @@
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
 
+namespace test_rank_sum {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
-
-namespace {
 
 std::filesystem::path write_ranks(const TempFolder& folder, const std::vector<Values>& ranks,
                                   int world_size) {
@@ -42,8 +42,6 @@ std::vector<Values> three_ranks() {
   }
   return ranks;
 }
-
-}  // namespace
 
 TEST_CASE("dividing before the sum flushes what rounding each rank says", "[oracle]") {
   const std::vector<Values> ranks = three_ranks();
@@ -112,3 +110,5 @@ TEST_CASE("a scale must hold for every rank, whichever is counted", "[advice]") 
       underflow::analyze({write_ranks(other, {{1.0f}, {infinity}}, 2)}, {}, {});
   CHECK(recommend::recommend({broken, {}, {}}).nonfinite_steps == std::vector<std::int64_t>{0});
 }
+
+}  // namespace test_rank_sum

@@ -7,11 +7,11 @@
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
 
+namespace test_recommend {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
-
-namespace {
 
 recommend::Recommendation recommend_for(const std::vector<std::pair<std::string, Values>>& tensors,
                                         const underflow::RecommendOptions& options = {},
@@ -22,8 +22,6 @@ recommend::Recommendation recommend_for(const std::vector<std::pair<std::string,
   return recommend::static_scale(
       {underflow::analyze({write_tensors(folder, tensors)}, {}, selection), {}, options});
 }
-
-}  // namespace
 
 TEST_CASE("the highest scale leaves the headroom asked for", "[table]") {
   struct Row {
@@ -327,3 +325,5 @@ TEST_CASE("a loss scale that training cannot apply is refused", "[table]") {
         Catch::Contains("'weight_grad/a', step 0") && Catch::Contains("--recorded-scale"));
   }
 }
+
+}  // namespace test_recommend

@@ -7,9 +7,9 @@
 
 #include "catch.hpp"
 
-using namespace halfscope::analyzers::recommend;
+namespace test_skip_bound {
 
-namespace {
+using namespace halfscope::analyzers::recommend;
 
 using Wide = boost::multiprecision::cpp_bin_float_100;
 
@@ -30,8 +30,6 @@ std::vector<StepMaximum> steps_of(const std::vector<int>& highest_log2) {
   for (const int k : highest_log2) steps.push_back({std::int64_t(steps.size()), k, false});
   return steps;
 }
-
-}  // namespace
 
 TEST_CASE("the ends of a proportion leave 2.5 % on either side, or 5 % on one", "[oracle]") {
   for (const unsigned n : {1U, 2U, 7U, 20U, 86U, 400U}) {
@@ -81,3 +79,5 @@ TEST_CASE("steps that perhaps overflow raise the upper end alone", "[table]") {
   CHECK(found.low == 0);
   CHECK(found.high == proportion(5, 20).high);
 }
+
+}  // namespace test_skip_bound

@@ -8,10 +8,10 @@
 #include "analyzers/study.hpp"
 #include "catch.hpp"
 
+namespace test_skip_limit {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
-
-namespace {
 
 underflow::Analysis console(std::vector<frames::SkippedSteps> skips) {
   underflow::Analysis analysis;
@@ -29,8 +29,6 @@ log::StepScalars step_at(std::int64_t step, double scale, bool found_inf) {
   scalars.found_inf = found_inf;
   return scalars;
 }
-
-}  // namespace
 
 TEST_CASE("skip limit: a skipped step says how large gradients were at least", "[skip_limit]") {
   const auto limit = recommend::skip_limit(console({{11, 20, 1, 0x1p20, 0x1p19}}), 1e-3);
@@ -181,3 +179,5 @@ TEST_CASE("skip limit: a fall ends where the scale holds far longer than in it",
   REQUIRE(one.at(0).falls.size() == 1);
   CHECK(one[0].falls[0].reductions == 4);
 }
+
+}  // namespace test_skip_limit

@@ -5,7 +5,7 @@
 
 #include "catch.hpp"
 
-namespace halfscope::analyzers::recommend {
+namespace halfscope::analyzers::recommend::test_summed_loss {
 namespace {
 
 underflow::LogFindings log_of(const std::vector<double>& losses) {
@@ -40,4 +40,4 @@ TEST_CASE("a loss is a sum where no mean of cross-entropies is as large", "[summ
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers::recommend
+}  // namespace halfscope::analyzers::recommend::test_summed_loss

@@ -17,7 +17,7 @@
 #include "halfscope/reduction/reduce.hpp"
 #include "tests/parallel.hpp"
 
-namespace {
+namespace test_order_bound {
 
 using namespace halfscope;
 using namespace halfscope::analyzers::reduction;
@@ -154,8 +154,6 @@ void check_all(std::size_t pairs, std::uint64_t allowed) {
   for (const std::string& found : faults) CHECK(found == "");
 }
 
-}  // namespace
-
 // 10,240 orders, in pairs.
 TEST_CASE("random orders stay below their limit, which is near", "[analyzers][reduction]") {
   check_all(5120, 0);
@@ -262,3 +260,5 @@ TEST_CASE("random orders of long sums stay below the limit of the model",
   CHECK_FALSE(Sums{20000, kBfloat16}.has_random_limit());
   CHECK(Sums{20000, kBinary32}.has_random_limit());
 }
+
+}  // namespace test_order_bound

@@ -16,7 +16,7 @@
 #include "halfscope/array/array.hpp"
 #include "halfscope/reduction/reduce.hpp"
 
-namespace {
+namespace test_predict {
 
 using namespace halfscope;
 using namespace halfscope::analyzers::reduction;
@@ -102,8 +102,6 @@ Ranks small(std::size_t ranks, std::size_t n, const Draw& draw) {
   }
   return out;
 }
-
-}  // namespace
 
 TEST_CASE("eight ranks predict 1,024", "[analyzers][reduction][predict]") {
   const Draw zero = [](Random&) { return 0.0; }, one = [](Random&) { return 1.0; };
@@ -203,3 +201,5 @@ TEST_CASE("refused predictions", "[analyzers][reduction][predict]") {
   const Ranks broken(4, std::vector<float>(3, nan));
   REQUIRE_THROWS_AS(predict(kBfloat16, spans(broken), 64), std::invalid_argument);
 }
+
+}  // namespace test_predict

@@ -6,7 +6,7 @@
 #include "analyzers/underflow/lowest_scale.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::test_partial_steps {
 namespace {
 
 TEST_CASE("Of a magnitude that may have been larger the power that holds it is an upper bound") {
@@ -37,4 +37,4 @@ TEST_CASE("No scale above 2^40 is the lowest of smallest magnitudes") {
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::test_partial_steps

@@ -14,7 +14,7 @@
 #include "analyzers/policy_series.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::test_policy_advice {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -283,4 +283,4 @@ TEST_CASE("Trap: an overflow that no recorded gradient explains") {
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::test_policy_advice

@@ -10,7 +10,7 @@
 #include "analyzers/policy_series.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::test_policy_facts {
 namespace {
 
 constexpr double kInf = INFINITY, kNan = NAN;
@@ -213,4 +213,4 @@ TEST_CASE("A replay that overflows by the scale alone goes no lower, one with Na
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::test_policy_facts

@@ -11,7 +11,7 @@
 #include "analyzers/replay/policy_study.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::test_policy_stops {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -121,4 +121,4 @@ TEST_CASE("A scale below 1 is recommended where training goes on") {
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::test_policy_stops

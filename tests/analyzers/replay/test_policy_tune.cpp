@@ -11,7 +11,7 @@
 #include "analyzers/policy_series.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::test_policy_tune {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -381,4 +381,4 @@ TEST_CASE("Of bounds the lower one tells what a scale surely flushes") {
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::test_policy_tune

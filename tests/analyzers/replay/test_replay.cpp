@@ -14,7 +14,7 @@
 #include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::test_replay {
 namespace {
 
 using test::record_of;
@@ -398,4 +398,4 @@ TEST_CASE("A million steps of every policy take seconds") {
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::test_replay

@@ -8,7 +8,7 @@
 #include "analyzers/replay/replay_loop.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::test_replay_rank {
 namespace {
 
 replay::StepSeries series_of(const std::vector<double>& magnitudes) {
@@ -151,4 +151,4 @@ TEST_CASE("A run that does not say whether it skipped an overflow lost it, in on
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::test_replay_rank

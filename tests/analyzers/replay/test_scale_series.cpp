@@ -6,7 +6,7 @@
 #include "analyzers/study.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::test_scale_series {
 namespace {
 
 underflow::Analysis told(std::int64_t first, std::int64_t last, std::int64_t every, double scale) {
@@ -74,4 +74,4 @@ TEST_CASE("a loss that is NaN is skipped at every scale, and without steps there
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::test_scale_series

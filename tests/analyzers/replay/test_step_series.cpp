@@ -12,7 +12,7 @@
 #include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::test_step_series {
 namespace {
 
 using test::record_of;
@@ -310,4 +310,4 @@ TEST_CASE("What is no magnitude is named with its line") {
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::test_step_series

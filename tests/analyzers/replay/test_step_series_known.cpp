@@ -8,7 +8,7 @@
 #include "analyzers/study.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::test_step_series_known {
 namespace {
 
 TEST_CASE("Of gradients that are partly recorded only overflow is known") {
@@ -242,4 +242,4 @@ TEST_CASE("What the run did is known where it says its scale") {
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::test_step_series_known

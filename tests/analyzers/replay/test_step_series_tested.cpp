@@ -9,7 +9,7 @@
 #include "analyzers/series_logs.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::test_step_series_tested {
 namespace {
 
 log::Manifest driven_by(nlohmann::json policy) {
@@ -231,4 +231,4 @@ TEST_CASE("Gaps of more than a million steps are not assumed") {
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::test_step_series_tested

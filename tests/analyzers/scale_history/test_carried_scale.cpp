@@ -4,10 +4,10 @@
 
 #include "catch.hpp"
 
+namespace test_carried_scale {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
-
-namespace {
 
 /// Ten steps of one gradient of this magnitude, at one loss scale.
 underflow::LogFindings steps_of(double magnitude, double scale) {
@@ -31,8 +31,6 @@ underflow::LogFindings steps_of(double magnitude, double scale) {
   log.tensors.push_back(tensor);
   return log;
 }
-
-}  // namespace
 
 TEST_CASE("carried scale: gradients that could not have been scaled once more", "[carried_scale]") {
   const auto found = scale_history::carried_scale(steps_of(1000, 4096));
@@ -65,3 +63,5 @@ TEST_CASE("carried scale: not where steps were skipped, nor where it was told", 
   bounded.tensors[0].per_step.change([](auto& step) { step.max_abs_at_least = 1; });
   CHECK_FALSE(scale_history::carried_scale(bounded));
 }
+
+}  // namespace test_carried_scale

@@ -8,7 +8,7 @@
 #include "analyzers/study.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::test_falls {
 namespace {
 
 using scale_history::RunState;
@@ -136,4 +136,4 @@ TEST_CASE("of entries without steps only the first can be the start") {
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::test_falls

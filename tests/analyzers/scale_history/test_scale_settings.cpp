@@ -6,7 +6,7 @@
 #include "analyzers/study.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::test_scale_settings {
 namespace {
 
 using scale_history::RunState;
@@ -222,4 +222,4 @@ TEST_CASE("where the scale alone is told, a fall from the first one is a slow st
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::test_scale_settings

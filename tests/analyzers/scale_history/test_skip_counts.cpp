@@ -6,7 +6,7 @@
 #include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::test_skip_counts {
 namespace {
 
 using scale_history::RunState;
@@ -151,4 +151,4 @@ TEST_CASE("where the scale's falls tell, hysteresis and a floor may hide skipped
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::test_skip_counts

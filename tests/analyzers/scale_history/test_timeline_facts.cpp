@@ -6,7 +6,7 @@
 #include "analyzers/study.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::test_timeline_facts {
 namespace {
 
 underflow::Analysis with_scales(const std::vector<std::pair<std::int64_t, double>>& scales) {
@@ -99,4 +99,4 @@ TEST_CASE("skipped steps between two lines are part of the way the scale goes") 
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::test_timeline_facts

@@ -10,7 +10,7 @@
 #include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::test_timeline_state {
 namespace {
 
 using scale_history::RunState;
@@ -266,4 +266,4 @@ TEST_CASE("of another loss scaler, and of unknown many steps, nothing says that 
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::test_timeline_state

@@ -13,10 +13,10 @@
 #include "analyzers/series_logs.hpp"
 #include "catch.hpp"
 
+namespace test_clipped {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
-
-namespace {
 
 struct Norm {
   double norm, largest;
@@ -53,8 +53,6 @@ log::Manifest manifest(const nlohmann::json& recorder) {
   (*made.about)["recorder"] = recorder;
   return made;
 }
-
-}  // namespace
 
 TEST_CASE("clipped: one norm at many steps, never a larger one", "[clipped]") {
   CHECK(clipped(recorded({{0.1, 0.02}, {0.03, 0.01}, {0.09999, 0.05}, {0.1, 0.04}, {0.05, 0.03}})));
@@ -146,8 +144,6 @@ TEST_CASE("clipped: policies over a log that was recorded after clipping", "[cli
   CHECK_FALSE(read({{4, 3}, {5, 1}, {4.5F, 2}}));
 }
 
-namespace {
-
 /// One step's gradients in two files, the parts of one tensor.
 void dump(const test::TempFolder& folder, std::size_t step, const test::Values& a,
           const test::Values& b) {
@@ -161,8 +157,6 @@ void dump(const test::TempFolder& folder, std::size_t step, const test::Values& 
   write("b", b);
 }
 
-}  // namespace
-
 TEST_CASE("clipped: files of tensors show it, by norm and by value", "[clipped]") {
   const auto shown = [](const std::vector<std::pair<test::Values, test::Values>>& steps) {
     const test::TempFolder folder;
@@ -175,3 +169,5 @@ TEST_CASE("clipped: files of tensors show it, by norm and by value", "[clipped]"
   CHECK(shown({{{3, 1}, {2, 0}}, {{-3, 0}, {3, 0}}, {{0.5F, 0}, {3, 2}}}));  // at most 3
   CHECK_FALSE(shown({{{3, 0}, {4, 0}}, {{5, 0}, {1, 0}}, {{0, 0}, {2, 0}}}));
 }
+
+}  // namespace test_clipped

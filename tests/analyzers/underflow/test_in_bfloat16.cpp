@@ -8,12 +8,12 @@
 #include "analyzers/underflow/provenance.hpp"
 #include "catch.hpp"
 
+namespace test_in_bfloat16 {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::analyzers::underflow;
 using namespace halfscope::test;
-
-namespace {
 
 /// Encodings of any kind; of binary32 every binade, so that some leave bfloat16 at both ends.
 std::vector<std::uint16_t> any_bits(std::size_t n, unsigned seed) {
@@ -77,8 +77,6 @@ std::optional<Analysis> judged(const std::vector<std::filesystem::path>& logs,
   return judge_in_bfloat16(analysis) ? std::optional(std::move(analysis)) : std::nullopt;
 }
 
-}  // namespace
-
 TEST_CASE("a run that was read in binary16 is judged as if it were read in bfloat16", "[table]") {
   const TempFolder folder;
   write_steps(folder, Dtype::bf16);
@@ -113,3 +111,5 @@ TEST_CASE("what must be read again is not judged in bfloat16", "[table]") {
   CHECK_FALSE(judged({half / "."}, {}));
   CHECK_FALSE(judged({folder / ".", half / "."}, {}));
 }
+
+}  // namespace test_in_bfloat16

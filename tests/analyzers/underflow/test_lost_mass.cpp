@@ -10,11 +10,11 @@
 #include "analyzers/whole_steps.hpp"
 #include "catch.hpp"
 
+namespace test_lost_mass {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
-
-namespace {
 
 Values gradients(std::size_t n, unsigned seed, double mean, double deviation) {
   std::mt19937 random(seed);
@@ -58,8 +58,6 @@ void check_holds(const MassShare& found, const Mass& wanted) {
   CHECK(found.l2.low <= wanted.l2());
   CHECK(found.l2.high >= wanted.l2());
 }
-
-}  // namespace
 
 TEST_CASE("lost mass is exact where whole tensors are in the log", "[oracle]") {
   const TempFolder folder;
@@ -226,3 +224,5 @@ TEST_CASE("nothing has lost nothing", "[table]") {
   CHECK(underflow::lost_mass(a.logs[0].tensors[0], {}, 0) == MassShare{});
   CHECK(underflow::LostMass({}, {}).at(0) == MassShare{});
 }
+
+}  // namespace test_lost_mass

@@ -9,11 +9,11 @@
 
 #include "catch.hpp"
 
+namespace test_lowest_scale {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using log::Role;
-
-namespace {
 
 const underflow::Target kHalf;
 
@@ -59,8 +59,6 @@ std::optional<int> lowest(const underflow::TensorFindings& tensor, double share 
                           const underflow::Target& target = kHalf) {
   return underflow::lowest_log2({&tensor}, target, share, take);
 }
-
-}  // namespace
 
 TEST_CASE("The lowest scale is the first at which a value is no longer flushed", "[table]") {
   struct Row {
@@ -146,8 +144,6 @@ TEST_CASE("Values that carry a scale count unscaled, and a tensor's tables toget
   CHECK(lowest(tensor_of({plain, tie}), 0.5) == 6);  // 1 of 2 may be flushed
 }
 
-namespace {
-
 /// What a bucket leaves open, and the lowest scale by each way to take it.
 struct Bucket {
   const char* what;
@@ -156,8 +152,6 @@ struct Bucket {
   double share;
   std::optional<int> worst, zeros, best;
 };
-
-}  // namespace
 
 TEST_CASE("The lowest scale where only bounds are known: worst, as zeros, best", "[table]") {
   // No zeros: 2^-30 needs 2^6, and at 2^-4 2^-20 is 2^-24. Beside zero: values may be as small as
@@ -250,3 +244,5 @@ TEST_CASE("Of gradients' smallest magnitudes the lowest scale keeps all", "[tabl
   for (const double unknown : {0.0, double{NAN}}) CHECK(!lowest_of({small, of(unknown)}));
   CHECK_FALSE(lowest_of({small, of({}), small}));
 }
+
+}  // namespace test_lowest_scale

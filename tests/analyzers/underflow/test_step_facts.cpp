@@ -8,11 +8,11 @@
 
 #include "catch.hpp"
 
+namespace test_step_facts {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using log::Role;
-
-namespace {
 
 constexpr double kInf = INFINITY, kNan = NAN;
 double below(double x) { return std::nextafter(x, 0.0); }
@@ -39,8 +39,6 @@ underflow::StepFindings step_5(double scale, bool fits_as_is, Interval finite_no
   step.counts.finite_nonzero = finite_nonzero;
   return step;
 }
-
-}  // namespace
 
 TEST_CASE("The scalars of a log are found by step") {
   underflow::LogFindings log;
@@ -240,3 +238,5 @@ TEST_CASE("The scale a tensor was computed at: its own, the scalars', or 1", "[t
   CHECK(underflow::computed_scale(tensor, step, scalars, underflow::WithoutScalars::as_recorded) ==
         row.as_recorded);
 }
+
+}  // namespace test_step_facts

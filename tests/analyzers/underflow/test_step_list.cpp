@@ -7,10 +7,10 @@
 
 #include "catch.hpp"
 
+namespace test_step_list {
+
 using namespace halfscope;
 using namespace halfscope::analyzers::underflow;
-
-namespace {
 
 /// Numbers of any size, small ones often; nothing where a step may have none.
 class Any {
@@ -82,8 +82,6 @@ bool same(const StepFindings& a, const StepFindings& b) {
          a.in_bfloat16 == b.in_bfloat16;
 }
 
-}  // namespace
-
 TEST_CASE("binades are as they were put in", "[table]") {
   const BinadeCounts binades = {{-1074, 3}, {-2, {1, 900}}, {0, 70000}, {1023, {0, 5}}};
   REQUIRE(binades.list().size() == 4);
@@ -151,3 +149,5 @@ TEST_CASE("a usual step of eight binades takes under eighty bytes", "[table]") {
   list.push_back(step);
   CHECK(list.bytes() < 80);
 }
+
+}  // namespace test_step_list

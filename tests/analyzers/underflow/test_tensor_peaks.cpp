@@ -5,11 +5,11 @@
 
 #include "catch.hpp"
 
+namespace test_tensor_peaks {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using log::Role;
-
-namespace {
 
 frames::StepPeak peak_of(const std::string& tensor, std::int64_t step, double max_abs,
                          std::optional<double> at_least = {}, std::optional<double> smallest = {},
@@ -39,8 +39,6 @@ underflow::TensorPeaks only(const std::vector<frames::StepPeak>& peaks, double l
   REQUIRE(found.size() == 1);
   return found[0];
 }
-
-}  // namespace
 
 TEST_CASE("tensor peaks: what bounds say of overflow") {
   CHECK(only({peak_of("w", 1, 65519.99)}).overflows == underflow::Answer::no);
@@ -94,3 +92,5 @@ TEST_CASE("tensor peaks: those of roles are none of a tensor, and order is by ro
   CHECK(found[0].name == "a");
   CHECK(found[1].name == "b");
 }
+
+}  // namespace test_tensor_peaks

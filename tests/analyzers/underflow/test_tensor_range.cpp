@@ -7,9 +7,9 @@
 #include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 
-using namespace halfscope::analyzers;
+namespace test_tensor_range {
 
-namespace {
+using namespace halfscope::analyzers;
 
 /// Logs of so many tensors each, named 0, 1, 2, ...
 underflow::Analysis of_sizes(const std::vector<std::size_t>& sizes) {
@@ -22,8 +22,6 @@ underflow::Analysis of_sizes(const std::vector<std::size_t>& sizes) {
   }
   return analysis;
 }
-
-}  // namespace
 
 static_assert(std::forward_iterator<underflow::TensorRange::Iterator>);
 
@@ -60,3 +58,5 @@ TEST_CASE("A log is a run log where it has a manifest") {
   CHECK_FALSE(analysis.logs[1].was_clipped(halfscope::log::Role::activation_grad));
   CHECK_FALSE(analysis.logs[0].was_clipped(halfscope::log::Role::weight_grad));
 }
+
+}  // namespace test_tensor_range

@@ -7,11 +7,11 @@
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
 
+namespace test_underflow {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
-
-namespace {
 
 /// Log-normal magnitudes around 2^-16, from a fixed linear congruential generator.
 Values gradients(std::size_t n, std::uint32_t seed) {
@@ -69,8 +69,6 @@ const underflow::TensorFindings& find(const underflow::Analysis& a, std::string_
 underflow::Target target_of(std::string_view name) {
   return {find_format(name)->name, find_format(name)->format};
 }
-
-}  // namespace
 
 TEST_CASE("counts equal rounding every value, for every format and scale", "[oracle]") {
   const TempFolder folder;
@@ -378,3 +376,5 @@ TEST_CASE("empty, all zero and all NaN tensors are counted, not dropped", "[tabl
   CHECK(find(a, "weight_grad/nans").counts.inf == 1);
   CHECK_FALSE(find(a, "weight_grad/nans").max_abs);
 }
+
+}  // namespace test_underflow

@@ -10,7 +10,7 @@
 #include "analyzers/small_run.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers::updates {
+namespace halfscope::analyzers::updates::test_adam_state {
 namespace {
 
 using test::SmallRun;
@@ -106,4 +106,4 @@ TEST_CASE("the state of FP16 weights is FP16, and gradients tell what it loses",
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers::updates
+}  // namespace halfscope::analyzers::updates::test_adam_state

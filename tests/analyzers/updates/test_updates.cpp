@@ -11,12 +11,12 @@
 #include "analyzers/updates/optimizer_update.hpp"
 #include "catch.hpp"
 
+namespace test_updates {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
 using log::Role;
-
-namespace {
 
 using Named = std::vector<std::pair<std::string, Values>>;
 using Metadata = std::map<std::string, std::string>;
@@ -76,8 +76,6 @@ bool notes_say(const underflow::Analysis& analysis, const std::string& words) {
 // exact one, and one that is no update.
 const Values kOnes = {1, 1, 1, 1, 1};
 const Values kUpdates = {0x1p-26f, 0x1p-11f, 0x1.8p-10f, 0x1p-10f, 0};
-
-}  // namespace
 
 TEST_CASE("recorded updates, over steps and in each", "[table]") {
   const TempFolder folder;
@@ -340,3 +338,5 @@ TEST_CASE("optimizers: the formulas in binary64, from state after the step", "[t
   o.decoupled = true;
   CHECK(update(o) == Approx(-0.1 * corrected / root - 0.1 * 0.01 * w));
 }
+
+}  // namespace test_updates

@@ -14,11 +14,11 @@
 #include "halfscope/device/launch.hpp"
 #include "halfscope/device/runtime.hpp"
 
+namespace test_emulated {
+
 using namespace halfscope;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
-
-namespace {
 
 /// What the call throws, or "".
 template <class Call>
@@ -136,8 +136,6 @@ void check_nothing_left() {
 std::string launch_error(void (*kernel)(), cuda::Grid grid) {
   return error_of([&] { cuda::launch("wrong", kernel, grid, nullptr); });
 }
-
-}  // namespace
 
 TEST_CASE("a block's sum by shuffles and shared memory", "[emulated]") {
   const auto in = counted(10007, 1000);
@@ -290,3 +288,5 @@ TEST_CASE("deferred streams run when they are waited for", "[emulated]") {
   cudaGetLastError();
   check_nothing_left();
 }
+
+}  // namespace test_emulated

@@ -10,10 +10,10 @@
 #include "cuda/emulated/device.hpp"
 #include "cuda/emulated/stand_in_fixture.hpp"
 
+namespace test_stand_in_convolution {
+
 using namespace halfscope;
 using namespace stand_in;
-
-namespace {
 
 /// A 3 x 3 image of two channels and one 2 x 2 filter, all small integers.
 struct SmallConvolution : Handle {
@@ -55,8 +55,6 @@ std::vector<Performance> listed(cudnnStatus_t (*list)(cudnnHandle_t, cudnnTensor
   out.resize(static_cast<std::size_t>(count));
   return out;
 }
-
-}  // namespace
 
 TEST_CASE("a convolution computed by hand", "[emulated][libraries]") {
   for (const cudnnDataType_t type : {CUDNN_DATA_HALF, CUDNN_DATA_FLOAT}) {
@@ -216,3 +214,5 @@ TEST_CASE("an algorithm that is not deterministic gives other results", "[emulat
   }
   CHECK(seen[0] != seen[1]);
 }
+
+}  // namespace test_stand_in_convolution

@@ -12,6 +12,8 @@
 #include "cuda/emulated/device.hpp"
 #include "cuda/emulated/stand_in_fixture.hpp"
 
+namespace test_stand_in_layers {
+
 using namespace halfscope;
 using namespace stand_in;
 
@@ -66,8 +68,6 @@ TEST_CASE("averages count padding or do not", "[emulated][libraries]") {
   }
 }
 
-namespace {
-
 /// Four values of two channels. Channel 0: 2, 8, 2, 8, so mean 5, variance 9. Channel 1: mean 0,
 /// variance 8.
 struct SmallBatchNorm : Handle {
@@ -86,8 +86,6 @@ struct SmallBatchNorm : Handle {
         epsilon, saved.get(), inverse.get());
   }
 };
-
-}  // namespace
 
 TEST_CASE("batch normalisation by hand", "[emulated][libraries]") {
   const SmallBatchNorm s;
@@ -134,8 +132,6 @@ TEST_CASE("the gradient of batch normalisation by hand", "[emulated][libraries]"
         "cudnnBatchNormalizationBackward: saved statistics are not x's\n");
 }
 
-namespace {
-
 struct Blas {
   Blas() { blas().cublasCreate_v2(&handle); }
   Blas(const Blas&) = delete;
@@ -153,8 +149,6 @@ cublasStatus_t multiply(const Blas& on, cublasOperation_t op_a, int lda, cublasO
                              c_type == CUDNN_DATA_FLOAT ? CUDA_R_32F : CUDA_R_16F, ldc, compute,
                              CUBLAS_GEMM_DEFAULT);
 }
-
-}  // namespace
 
 TEST_CASE("products of matrices, column-major, by hand", "[emulated][libraries]") {
   const Blas on;
@@ -214,3 +208,5 @@ TEST_CASE("products that are refused", "[emulated][libraries]") {
   CHECK(blas().cublasSetWorkspace_v2(on.handle, room.get(), 513) == invalid);
   CHECK(blas().cublasSetWorkspace_v2(on.handle, room.get(), 512) == CUBLAS_STATUS_SUCCESS);
 }
+
+}  // namespace test_stand_in_layers

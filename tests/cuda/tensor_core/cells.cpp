@@ -85,9 +85,9 @@ void print_surprises(const std::vector<GoldenRow>& rows, const Rule& model) {
 }
 
 /// Cells of one file.
-class Run {
+class CellRun {
  public:
-  explicit Run(const Device& device) : device_(device) {}
+  explicit CellRun(const Device& device) : device_(device) {}
 
   bool run(const Instruction instruction, const Accumulator accumulator, int k,
            const Effort& effort) {
@@ -182,7 +182,7 @@ std::vector<Accumulator> accumulators(Instruction instruction) {
   return {Accumulator::binary32, Accumulator::binary16};
 }
 
-void run_single(Run& run, Instruction instruction) {
+void run_single(CellRun& run, Instruction instruction) {
   for (const Accumulator d : accumulators(instruction)) {
     const std::size_t rows = d == Accumulator::binary16 ? 200 : 100;
     const std::size_t kept = shape_of(instruction).is_fp8() ? rows / 4 : rows;
@@ -195,7 +195,7 @@ struct Length {
   std::size_t rows;
 };
 
-void run_chained(Run& run, Instruction instruction, std::initializer_list<Length> lengths) {
+void run_chained(CellRun& run, Instruction instruction, std::initializer_list<Length> lengths) {
   for (const Accumulator d : accumulators(instruction)) {
     for (const Length& length : lengths) {
       run.run(instruction, d, length.k, {std::uint64_t{1} << 20, 0.3, length.rows});
@@ -207,8 +207,8 @@ constexpr std::initializer_list<Length> kHalfLengths = {{32, 20}, {64, 12}, {256
 
 /// What was found before a fault is kept.
 bool run_into(const std::filesystem::path& folder, const std::string& name,
-              const std::function<void(Run&)>& cells) {
-  Run run(this_device());
+              const std::function<void(CellRun&)>& cells) {
+  CellRun run(this_device());
   bool whole = true;
   try {
     cells(run);
@@ -222,7 +222,7 @@ bool run_into(const std::filesystem::path& folder, const std::string& name,
 }  // namespace
 
 bool run_mma(const std::filesystem::path& folder) {
-  return run_into(folder, "mma", [](Run& run) {
+  return run_into(folder, "mma", [](CellRun& run) {
     run_single(run, Instruction::mma_k16);
     run_single(run, Instruction::mma_k8);
   });
@@ -230,18 +230,18 @@ bool run_mma(const std::filesystem::path& folder) {
 
 bool run_chains(const std::filesystem::path& folder) {
   return run_into(folder, "chains",
-                  [](Run& run) { run_chained(run, Instruction::mma_k16, kHalfLengths); });
+                  [](CellRun& run) { run_chained(run, Instruction::mma_k16, kHalfLengths); });
 }
 
 bool run_wgmma(const std::filesystem::path& folder) {
-  return run_into(folder, "wgmma", [](Run& run) {
+  return run_into(folder, "wgmma", [](CellRun& run) {
     run_single(run, Instruction::wgmma_k16);
     run_chained(run, Instruction::wgmma_k16, kHalfLengths);
   });
 }
 
 bool run_bfloat16(const std::filesystem::path& folder) {
-  return run_into(folder, "bfloat16", [](Run& run) {
+  return run_into(folder, "bfloat16", [](CellRun& run) {
     run_single(run, Instruction::mma_k16_bfloat16);
     run_single(run, Instruction::mma_k8_bfloat16);
     run_single(run, Instruction::wgmma_k16_bfloat16);
@@ -250,7 +250,7 @@ bool run_bfloat16(const std::filesystem::path& folder) {
 }
 
 bool run_fp8(const std::filesystem::path& folder) {
-  return run_into(folder, "fp8", [](Run& run) {
+  return run_into(folder, "fp8", [](CellRun& run) {
     for (const Instruction i :
          {Instruction::wgmma_k32_e4m3, Instruction::wgmma_k32_e5m2, Instruction::wgmma_k32_mixed,
           Instruction::mma_k32_e4m3, Instruction::mma_k32_e5m2, Instruction::mma_k32_mixed}) {

@@ -54,9 +54,9 @@ struct Setting {
   GemmInputs inputs;
 };
 
-class Run {
+class GemmRun {
  public:
-  Run() {
+  GemmRun() {
     std::size_t a = 0, b = 0, d = 0;
     for (const GemmShape& shape : kShapes) {
       a = std::max(a, std::size_t(shape.m) * std::size_t(shape.k));
@@ -216,7 +216,7 @@ class Run {
 bool run_gemm(const std::filesystem::path& folder) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point end = Clock::now() + std::chrono::seconds(40);
-  Run run;
+  GemmRun run;
   bool whole = true;
   try {
     for (const GemmShape& shape : kShapes) {

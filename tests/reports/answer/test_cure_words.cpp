@@ -4,7 +4,7 @@
 #include "analyzers/recommend/recommend.hpp"
 #include "catch.hpp"
 
-namespace halfscope::reports::answer {
+namespace halfscope::reports::answer::test_cure_words {
 namespace {
 
 using analyzers::recommend::Footprint;
@@ -62,4 +62,4 @@ TEST_CASE("odd extents are named", "[table]") {
 }
 
 }  // namespace
-}  // namespace halfscope::reports::answer
+}  // namespace halfscope::reports::answer::test_cure_words

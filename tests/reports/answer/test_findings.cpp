@@ -6,12 +6,12 @@
 #include "catch.hpp"
 #include "reports/answer/marks.hpp"
 
+namespace test_findings {
+
 using namespace halfscope;
 using namespace halfscope::reports;
 using analyzers::Study;
 using analyzers::overflow::Cause;
-
-namespace {
 
 analyzers::overflow::OverflowEvent event(Cause cause, std::string tensor, std::int64_t step) {
   analyzers::overflow::OverflowEvent out;
@@ -103,8 +103,6 @@ Study everything() {
 std::string words(const std::vector<answer::Finding>& all, std::size_t i) {
   return answer::plain(text_of(all.at(i)));
 }
-
-}  // namespace
 
 TEST_CASE("findings come in order of harm", "[reports][findings]") {
   const std::vector<answer::Finding> all = answer::findings(everything());
@@ -199,3 +197,5 @@ TEST_CASE("a magnitude is said of one tensor beyond the format, not of several",
   CHECK(words(answer::findings(study), 0)
             .starts_with("weight_grad/a, activation/b are too large for FP16, and a loss"));
 }
+
+}  // namespace test_findings

@@ -6,7 +6,7 @@
 #include "reports/answer/findings.hpp"
 #include "reports/answer/marks.hpp"
 
-namespace halfscope::reports::answer {
+namespace halfscope::reports::answer::test_findings_adam {
 namespace {
 
 using analyzers::Study;
@@ -80,4 +80,4 @@ TEST_CASE("a loss too large for a mean is told where range is short", "[summed_l
 }
 
 }  // namespace
-}  // namespace halfscope::reports::answer
+}  // namespace halfscope::reports::answer::test_findings_adam

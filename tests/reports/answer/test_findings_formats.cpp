@@ -7,7 +7,7 @@
 #include "reports/answer/formats_words.hpp"
 #include "reports/answer/marks.hpp"
 
-namespace halfscope::reports::answer {
+namespace halfscope::reports::answer::test_findings_formats {
 namespace {
 
 using analyzers::Study;
@@ -100,4 +100,4 @@ TEST_CASE("MX gradients: E4M3 is the recipe's, E5M2 alone is to be set", "[mx_gr
 }
 
 }  // namespace
-}  // namespace halfscope::reports::answer
+}  // namespace halfscope::reports::answer::test_findings_formats

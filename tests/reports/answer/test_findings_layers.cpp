@@ -6,7 +6,7 @@
 #include "reports/answer/findings.hpp"
 #include "reports/answer/marks.hpp"
 
-namespace halfscope::reports::answer {
+namespace halfscope::reports::answer::test_findings_layers {
 namespace {
 
 using analyzers::Study;
@@ -118,4 +118,4 @@ TEST_CASE("scores that can overflow, and those that cannot", "[scores]") {
 }
 
 }  // namespace
-}  // namespace halfscope::reports::answer
+}  // namespace halfscope::reports::answer::test_findings_layers

@@ -11,13 +11,13 @@
 #include "reports/page/page.hpp"
 #include "reports/sample_foreign.hpp"
 
+namespace test_gaps {
+
 using namespace halfscope;
 using namespace halfscope::reports;
 using analyzers::frames::Gap;
 using analyzers::frames::Tool;
 using answer::Framework;
-
-namespace {
 
 /// The sentence of a gap; empty where it is not told.
 std::string said(const std::vector<answer::LogGaps>& all, Gap gap) {
@@ -55,8 +55,6 @@ analyzers::frames::StepPeak peak(const std::string& tensor, std::int64_t step, d
 const std::vector<Gap> kAllGaps = {Gap::zeros,   Gap::underflow,  Gap::nonfinite, Gap::rounded,
                                    Gap::dtype,   Gap::loss_scale, Gap::counts,    Gap::tensors,
                                    Gap::updates, Gap::steps,      Gap::every_step};
-
-}  // namespace
 
 TEST_CASE("a log of our own leaves nothing to tell", "[reports][gaps]") {
   CHECK(answer::could_not_tell({}).empty());
@@ -236,3 +234,5 @@ TEST_CASE("shares hold all that the bounds allow", "[reports][shares]") {
   CHECK(answer::class_share({}, &Classes::subnormal, 0) == Bounds{0, 0});
   CHECK(answer::class_share({3, 0, 1, 0}, &Classes::flushed_to_zero, 4) == Bounds{0.75, 0.75});
 }
+
+}  // namespace test_gaps

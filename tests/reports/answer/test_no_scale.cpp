@@ -3,7 +3,7 @@
 
 #include "catch.hpp"
 
-namespace halfscope::reports::answer {
+namespace halfscope::reports::answer::test_no_scale {
 namespace {
 
 using analyzers::recommend::NoScale;
@@ -49,4 +49,4 @@ TEST_CASE("a target that the recommended scale misses is a sentence in JSON") {
 }
 
 }  // namespace
-}  // namespace halfscope::reports::answer
+}  // namespace halfscope::reports::answer::test_no_scale

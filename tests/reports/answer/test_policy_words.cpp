@@ -9,6 +9,8 @@
 #include "reports/answer/policy_words.hpp"
 #include "reports/sample_series.hpp"
 
+namespace test_policy_words {
+
 using namespace halfscope;
 using namespace halfscope::reports;
 using analyzers::replay::PolicyStudy;
@@ -147,15 +149,11 @@ TEST_CASE("not all skips are the model's where some are not known", "[reports][p
             "2 of 10 steps skipped, 1 spoiled (NaN or infinity goes into"));
 }
 
-namespace {
-
 std::string answer_of(const PolicyStudy& study) {
   std::string all;
   for (const answer::AnswerLine& line : answer::answer_lines(study)) all += line.text + "\n";
   return all;
 }
-
-}  // namespace
 
 TEST_CASE("lines to paste are told from the others", "[reports][policies]") {
   PolicyStudy study;
@@ -233,3 +231,5 @@ TEST_CASE("a trace's end is told in words", "[reports][policies]") {
   trace.outcome = TraceOutcome::infinity;
   CHECK(has(answer::end_text(trace, series), "infin"));
 }
+
+}  // namespace test_policy_words

@@ -7,11 +7,11 @@
 #include "catch.hpp"
 #include "reports/answer/marks.hpp"
 
+namespace test_ranks_words {
+
 using namespace halfscope;
 using namespace halfscope::analyzers::ranks;
 using namespace halfscope::reports::answer;
-
-namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
@@ -43,8 +43,6 @@ RankStudy study_of(log::Role role, const Change& change) {
 }
 
 std::string title(const RankStudy& study) { return ranks_finding(study)->title; }
-
-}  // namespace
 
 TEST_CASE("ranks that agree are one sentence", "[table]") {
   const RankStudy study = study_of(log::Role::local_weight_grad, [](RankValues&) {});
@@ -159,3 +157,5 @@ TEST_CASE("other ranks that differ are counted and named", "[table]") {
   REQUIRE(table.rows.size() == 3);
   CHECK(table.rows[0].cells[0].text == "13");
 }
+
+}  // namespace test_ranks_words

@@ -8,18 +8,16 @@
 #include "analyzers/scalar_run.hpp"
 #include "catch.hpp"
 
+namespace test_scale_words {
+
 using namespace halfscope;
 using namespace halfscope::reports::answer;
 using test::study_of;
 using test::write_run;
 
-namespace {
-
 std::string default_fine_text(const halfscope::analyzers::Study& study) {
   return default_fine(study) ? std::string(kDefaultFine) : "";
 }
-
-}  // namespace
 
 TEST_CASE("PyTorch's defaults are fine where none does better", "[summary]") {
   const test::TempFolder folder;
@@ -43,3 +41,5 @@ TEST_CASE("nothing is fine beside NaN, nor of several runs", "[summary]") {
   for (std::size_t i = 100; i < peaks.size(); ++i) peaks[i] = NAN;
   CHECK(default_fine_text(study_of({write_run(folder / "nan", peaks, {})})).empty());
 }
+
+}  // namespace test_scale_words

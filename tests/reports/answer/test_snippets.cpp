@@ -7,6 +7,8 @@
 #include "analyzers/scalar_run.hpp"
 #include "catch.hpp"
 
+namespace test_snippets {
+
 using namespace halfscope;
 using namespace halfscope::reports::answer;
 using test::study_of;
@@ -70,3 +72,5 @@ TEST_CASE("a note belongs to its lines", "[snippets]") {
   CHECK(apex->dynamic.note.find("static") == std::string::npos);
   CHECK(apex->dynamic.note.find("attributes are set") != std::string::npos);
 }
+
+}  // namespace test_snippets

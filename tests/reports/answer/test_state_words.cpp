@@ -3,7 +3,7 @@
 #include "catch.hpp"
 #include "reports/answer/timeline_words.hpp"
 
-namespace halfscope::reports::answer {
+namespace halfscope::reports::answer::test_state_words {
 namespace {
 
 using analyzers::scale_history::Nonfinite;
@@ -60,4 +60,4 @@ TEST_CASE("what is counted by entries is said of entries") {
 }
 
 }  // namespace
-}  // namespace halfscope::reports::answer
+}  // namespace halfscope::reports::answer::test_state_words

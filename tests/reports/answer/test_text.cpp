@@ -5,6 +5,8 @@
 
 #include "catch.hpp"
 
+namespace test_text {
+
 using namespace halfscope;
 using namespace halfscope::reports;
 
@@ -84,3 +86,5 @@ TEST_CASE("names are text in HTML", "[reports]") {
   CHECK(shown.find("\xe2\x80\xae") == std::string::npos);  // right-to-left override
   CHECK(shown.find('\xff') == std::string::npos);
 }
+
+}  // namespace test_text

@@ -5,6 +5,8 @@
 
 #include "catch.hpp"
 
+namespace test_limits {
+
 using namespace halfscope;
 using namespace halfscope::reports;
 
@@ -47,3 +49,5 @@ TEST_CASE("overflow starts half an ulp above the largest finite value", "[report
   CHECK(label("e5m2") == "61440");
   CHECK(label("bfloat16") == "3.4e+38");
 }
+
+}  // namespace test_limits

@@ -5,10 +5,10 @@
 
 #include "catch.hpp"
 
+namespace test_rows {
+
 using namespace halfscope;
 using namespace halfscope::reports;
-
-namespace {
 
 /// 10 to 12 finite nonzero values, of which 8 lie in [1, 2) and 2 to 4 in [2^-30, 2^-29).
 answer::Series series() {
@@ -18,8 +18,6 @@ answer::Series series() {
   sum.columns = {{3, 5, {{0, 8}}}};
   return sum;
 }
-
-}  // namespace
 
 TEST_CASE("a bar has its count and share in words", "[reports][rows]") {
   const auto rows = charts::bar_rows(series());
@@ -44,3 +42,5 @@ TEST_CASE("without values no share is made up", "[reports][rows]") {
   none.binades = {{0, {0, 0}}};
   CHECK(charts::bar_rows(none)[0]["values"] == "0 (0 %)");
 }
+
+}  // namespace test_rows

@@ -15,12 +15,12 @@
 #include "reports/export/json.hpp"
 #include "temp_folder.hpp"
 
+namespace test_findings_json {
+
 using namespace halfscope;
 using reports::exports::json_text;
 using reports::exports::to_json;
 using reports::exports::write_findings;
-
-namespace {
 
 /// So many tensors of three values each, no two alike.
 std::filesystem::path write_log(const test::TempFolder& folder, std::size_t tensors) {
@@ -36,8 +36,6 @@ std::filesystem::path write_log(const test::TempFolder& folder, std::size_t tens
   log::write_safetensors(folder / "log.safetensors", named);
   return folder / "log.safetensors";
 }
-
-}  // namespace
 
 TEST_CASE("findings are written in pieces as they are whole", "[reports][json]") {
   const std::size_t tensors = GENERATE(1, 255, 256, 257, 1000);
@@ -70,3 +68,5 @@ TEST_CASE("json: a count that nothing bounds has no upper end") {
   CHECK(to_json(Interval(2, 9)).dump() == "[2,9]");
   CHECK(to_json(Interval(1, std::numeric_limits<std::uint64_t>::max())).dump() == "[1,null]");
 }
+
+}  // namespace test_findings_json

@@ -8,10 +8,10 @@
 #include "catch.hpp"
 #include "reports/export/pieces.hpp"
 
+namespace test_tree {
+
 using namespace halfscope::reports::exports;
 using Json = nlohmann::ordered_json;
-
-namespace {
 
 /// Arrays in objects in arrays in an object.
 template <class Out>
@@ -38,8 +38,6 @@ void fill(Out& to) {
   to.close();
 }
 
-}  // namespace
-
 TEST_CASE("values are what the text says", "[reports][json]") {
   std::string text;
   const WriteText write = [&text](std::string_view piece) { text += piece; };
@@ -56,3 +54,5 @@ TEST_CASE("values are what the text says", "[reports][json]") {
         R"("parts":[{"part":0,"steps":[-1,0],"last":0},{"part":1,"steps":[-1,1],"last":1}],)"
         R"("end":1.5,"more":[1,2]})");
 }
+
+}  // namespace test_tree

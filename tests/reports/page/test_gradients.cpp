@@ -10,11 +10,11 @@
 #include "reports/sample_study.hpp"
 #include "temp_folder.hpp"
 
+namespace test_gradients {
+
 using namespace halfscope;
 using namespace halfscope::reports;
 using halfscope::test::TempFolder;
-
-namespace {
 
 /// 100 gradient values of magnitude 2^-30, 300 of 2^-20, 100 of 2^18: flushed, kept, overflow.
 analyzers::underflow::Analysis of_three_binades() {
@@ -37,8 +37,6 @@ bool has(const std::string& text, const std::string& what) {
   UNSCOPED_INFO("looked for " << what << " in " << text);
   return text.find(what) != std::string::npos;
 }
-
-}  // namespace
 
 TEST_CASE("the picture of all gradients says in a line what is lost", "[reports][gradients]") {
   const std::string html = page::gradients_html(of_three_binades(), {});
@@ -101,3 +99,5 @@ TEST_CASE("its window is the gradients', whatever else is in the log", "[reports
   CHECK(charts::gradient_window(analysis, {}).first_exponent == -30);
   CHECK(charts::window_of(analysis, {}).first_exponent == -90);
 }
+
+}  // namespace test_gradients

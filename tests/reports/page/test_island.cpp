@@ -5,17 +5,15 @@
 
 #include "catch.hpp"
 
+namespace test_island {
+
 using halfscope::reports::page::gzip_base64;
 using halfscope::reports::page::json_island;
 using nlohmann::ordered_json;
 
-namespace {
-
 const std::string kOpen =
     "<script type=\"application/json\" id=\"data\" data-encoding=\"gzip+base64\">";
 const std::string kClose = "</script>\n";
-
-}  // namespace
 
 TEST_CASE("nothing in the data ends an island or opens a comment", "[reports][island]") {
   const std::string nasty = "</script><!--<script>&\"\xe2\x80\xa8";
@@ -47,3 +45,5 @@ TEST_CASE("base64 is padded to whole groups", "[reports][island]") {
     CHECK(text.find('=') >= text.size() - 2);
   }
 }
+
+}  // namespace test_island

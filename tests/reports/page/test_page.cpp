@@ -14,12 +14,12 @@
 #include "reports/sample.hpp"
 #include "temp_folder.hpp"
 
+namespace test_page {
+
 using namespace halfscope;
 using namespace halfscope::reports;
 using halfscope::test::TempFolder;
 namespace fs = std::filesystem;
-
-namespace {
 
 analyzers::underflow::Analysis analysis_of(const std::vector<fs::path>& logs) {
   return analyzers::underflow::analyze(logs, {}, {});
@@ -36,18 +36,12 @@ std::uint64_t total(const std::vector<analyzers::underflow::BinadeCount>& binade
   return out;
 }
 
-}  // namespace
-
-namespace {
-
 analyzers::Study study_of(const analyzers::underflow::Analysis& analysis) {
   analyzers::Study out;
   out.analysis = analysis;
   out.advice = analyzers::recommend::recommend({analysis, {}, {}});
   return out;
 }
-
-}  // namespace
 
 TEST_CASE("sums over a role hold every value once", "[reports][series]") {
   const TempFolder folder;
@@ -184,3 +178,5 @@ TEST_CASE("without the charts' script a report is refused with the way out", "[r
   CHECK_THROWS_AS(page::page_html({}, "t"), page::MissingPart);
   CHECK_THROWS_WITH(page::page_html({}, "t"), Catch::Contains("vl-convert-python"));
 }
+
+}  // namespace test_page

@@ -23,6 +23,8 @@
 #include "reports/sample_series.hpp"
 #include "temp_folder.hpp"
 
+namespace test_policies {
+
 using namespace halfscope;
 using namespace halfscope::reports;
 using analyzers::replay::PolicyStudy;
@@ -31,8 +33,6 @@ using analyzers::replay::Trace;
 using test::has;
 using test::steps;
 using test::TempFolder;
-
-namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
@@ -47,8 +47,6 @@ std::size_t policy_findings(const analyzers::Study& study) {
       all.begin(), all.end(),
       [](const answer::Finding& f) { return f.evidence == answer::Evidence::policies; }));
 }
-
-}  // namespace
 
 TEST_CASE("lines break at blanks and are indented", "[reports]") {
   CHECK(answer::wrapped_text("one two three", 20, 2) == "one two three\n");
@@ -276,3 +274,5 @@ TEST_CASE("series are of binary16 alone", "[reports][policies]") {
   CHECK(series_in({}) == 1);
   CHECK(series_in({.name = "bfloat16", .format = kBfloat16}) == 0);
 }
+
+}  // namespace test_policies

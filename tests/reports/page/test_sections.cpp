@@ -22,11 +22,11 @@
 #include "reports/sample_study.hpp"
 #include "temp_folder.hpp"
 
+namespace test_sections {
+
 using namespace halfscope;
 using namespace halfscope::reports;
 using halfscope::test::TempFolder;
-
-namespace {
 
 std::size_t occurrences(const std::string& text, const std::string& what) {
   std::size_t out = 0;
@@ -62,8 +62,6 @@ std::string formats_html(const analyzers::Study& study) {
 page::Sections sections_of(const analyzers::Study& study) {
   return page::sections_of(study, answer::answer_of(study));
 }
-
-}  // namespace
 
 TEST_CASE("parts a study does not have are not on the page", "[reports][sections]") {
   const TempFolder folder;
@@ -295,3 +293,5 @@ TEST_CASE("where nothing was found no more is said than the log could have shown
   clear.advice.underflow_not_identifiable = true;
   CHECK(has(said(), "The log does not show how much"));
 }
+
+}  // namespace test_sections

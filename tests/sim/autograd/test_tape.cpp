@@ -7,9 +7,9 @@
 
 #include "sim/network_fixture.hpp"
 
-using namespace sim_test;
+namespace test_tape {
 
-namespace {
+using namespace sim_test;
 
 std::unique_ptr<backend::Backend> cpu(int threads = 1) {
   return backend::make_cpu_backend(backend::Accumulation::fp32, threads);
@@ -56,8 +56,6 @@ std::vector<std::string> told(Run& run, log::Role role) {
   tape.backward(1, false);
   return names;
 }
-
-}  // namespace
 
 TEST_CASE("gradients of every network are slopes of its loss", "[sim][tape]") {
   for (Case one : cases()) {
@@ -299,3 +297,5 @@ TEST_CASE("a tape that is not for training has a loss and no backward pass", "[s
   CHECK(run.loss(tape) == run.loss());
   CHECK_THROWS_AS(tape.backward(1, false), std::logic_error);
 }
+
+}  // namespace test_tape

@@ -5,9 +5,9 @@
 
 #include "sim/operation.hpp"
 
-using namespace sim_test;
+namespace test_activation {
 
-namespace {
+using namespace sim_test;
 
 Operation relu(const backend::Shape& shape) {
   Operation operation;
@@ -69,8 +69,6 @@ Operation join(std::int64_t n, std::int64_t c) {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-}  // namespace
-
 TEST_CASE("ReLU: gradients, the reference, threads, one rounding") {
   check(relu({4, 3}), relu({3, 99, 111}));
 }
@@ -130,3 +128,5 @@ TEST_CASE("Tensors of different sizes are refused") {
   CHECK_THROWS_AS(backend->relu_forward(a, b), std::invalid_argument);
   CHECK_THROWS_AS(backend->multiply(a, 2, b), std::invalid_argument);
 }
+
+}  // namespace test_activation

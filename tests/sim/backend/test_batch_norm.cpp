@@ -3,9 +3,9 @@
 
 #include "sim/operation.hpp"
 
-using namespace sim_test;
+namespace test_batch_norm {
 
-namespace {
+using namespace sim_test;
 
 backend::BatchNormParameters parameters_of(backend::Backend& backend, const backend::Tensor& gamma,
                                            const backend::Tensor& beta) {
@@ -46,8 +46,6 @@ Operation batch_norm(const backend::Shape& shape, double mean) {
   };
   return operation;
 }
-
-}  // namespace
 
 TEST_CASE("Batch normalisation: gradients, the reference, threads, one rounding") {
   check(batch_norm({3, 2, 2, 5}, 0.5), batch_norm({16, 12, 11, 7}, 3));
@@ -130,3 +128,5 @@ TEST_CASE("Batch normalisation refuses one value a channel") {
                     std::invalid_argument);
   }
 }
+
+}  // namespace test_batch_norm

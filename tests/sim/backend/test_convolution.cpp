@@ -12,7 +12,7 @@
 #include "tests/catch.hpp"
 #include "tests/sim/chains.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::test_convolution {
 namespace {
 
 using Values = std::vector<float>;
@@ -326,4 +326,4 @@ TEST_CASE("sim: a convolution refuses shapes that do not fit") {
 }
 
 }  // namespace
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::test_convolution

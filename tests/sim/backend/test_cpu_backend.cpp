@@ -5,7 +5,7 @@
 #include "sim/backend/backend.hpp"
 #include "tests/catch.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::test_cpu_backend {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -108,4 +108,4 @@ TEST_CASE("sim: the CPU backend names itself and refuses what is not its own") {
 }
 
 }  // namespace
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::test_cpu_backend

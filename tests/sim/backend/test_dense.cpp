@@ -11,7 +11,7 @@
 #include "tests/catch.hpp"
 #include "tests/sim/chains.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::test_dense {
 namespace {
 
 using Values = std::vector<float>;
@@ -250,4 +250,4 @@ TEST_CASE("sim: dense layers refuse shapes that do not fit") {
 }
 
 }  // namespace
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::test_dense

@@ -6,9 +6,9 @@
 
 #include "sim/operation.hpp"
 
-using namespace sim_test;
+namespace test_loss {
 
-namespace {
+using namespace sim_test;
 
 using Ids = std::vector<std::int32_t>;
 
@@ -77,8 +77,6 @@ Loss smooth_l1(const Floats& target, const std::vector<std::uint8_t>& mask) {
     return backend.smooth_l1(x, target, mask, factor, dx);
   };
 }
-
-}  // namespace
 
 TEST_CASE("Softmax and cross entropy: gradients, the reference, threads, one rounding") {
   check_loss_gradient(normal_input({7, 5}, 1, 2), cross_entropy(random_ids(7, -1, 5, 2)));
@@ -196,3 +194,5 @@ TEST_CASE("Embedding: gradients are added in one rounding, what is out of range 
   CHECK_THROWS_WITH(backend->softmax_cross_entropy(d, Ids{2}, 1, d),
                     Catch::Contains("label 2 is outside 0 to 1"));
 }
+
+}  // namespace test_loss

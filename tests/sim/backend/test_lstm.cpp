@@ -3,9 +3,9 @@
 
 #include "sim/operation.hpp"
 
-using namespace sim_test;
+namespace test_lstm {
 
-namespace {
+using namespace sim_test;
 
 Operation cell(std::int64_t rows, std::int64_t width) {
   Operation operation;
@@ -26,8 +26,6 @@ Operation cell(std::int64_t rows, std::int64_t width) {
   };
   return operation;
 }
-
-}  // namespace
 
 TEST_CASE("LSTM cell: gradients, the reference, threads, one rounding") {
   check(cell(3, 5), cell(37, 61));
@@ -58,3 +56,5 @@ TEST_CASE("LSTM cell: gates lie in the order i, f, g, o") {
     CHECK(found[1] == close(std::tanh(0.5F)));
   }
 }
+
+}  // namespace test_lstm

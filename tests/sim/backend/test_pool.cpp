@@ -4,9 +4,9 @@
 
 #include "sim/operation.hpp"
 
-using namespace sim_test;
+namespace test_pool {
 
-namespace {
+using namespace sim_test;
 
 Operation pooling(const backend::Pool& pool, const backend::Shape& x) {
   Operation operation;
@@ -29,8 +29,6 @@ Operation pooling(const backend::Pool& pool, const backend::Shape& x) {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-}  // namespace
 
 TEST_CASE("Pooling: gradients, the reference, threads, one rounding") {
   for (const backend::Pool::Kind kind : {backend::Pool::Kind::max, backend::Pool::Kind::average}) {
@@ -64,3 +62,5 @@ TEST_CASE("Largest values: the first of equals gets the gradient, a NaN counts a
     CHECK(backend->get(dx) == Floats{0, 1, 2, 0, 4, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0});
   }
 }
+
+}  // namespace test_pool

@@ -12,7 +12,7 @@
 #include "tests/catch.hpp"
 #include "tests/vector_target.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::test_product {
 namespace {
 
 using Values = std::vector<float>;
@@ -266,4 +266,4 @@ TEST_CASE("sim: a long sum of ones stalls in 16 bits where the step becomes two"
 }
 
 }  // namespace
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::test_product

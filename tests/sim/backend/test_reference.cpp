@@ -8,10 +8,10 @@
 #include "sim/backend/reference/sums.hpp"
 #include "sim/operation.hpp"
 
+namespace test_reference {
+
 using namespace sim_test;
 using Quad = boost::multiprecision::cpp_bin_float_quad;
-
-namespace {
 
 struct Sizes {
   backend::Convolution conv;
@@ -82,8 +82,6 @@ Operation dense() {
   };
   return operation;
 }
-
-}  // namespace
 
 TEST_CASE("Compensated sums are as accurate as twice the precision gives") {
   backend::reference::Sum cancelling;
@@ -217,3 +215,5 @@ TEST_CASE("A tensor of another backend is refused") {
   CHECK_THROWS_AS(exact.relu_forward(other, own), std::invalid_argument);
   CHECK_THROWS_AS(exact.get(none), std::invalid_argument);
 }
+
+}  // namespace test_reference

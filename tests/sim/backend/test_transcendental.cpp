@@ -10,9 +10,9 @@
 
 #include "catch.hpp"
 
-using namespace halfscope::sim;
+namespace test_transcendental {
 
-namespace {
+using namespace halfscope::sim;
 
 using Floats = std::vector<float>;
 
@@ -46,8 +46,6 @@ Floats arguments(const Function& f) {
   }
   return x;
 }
-
-}  // namespace
 
 TEST_CASE("exp, tanh and logistic of arrays are within a few units in the last place") {
   for (const Function& f : kFunctions) {
@@ -91,3 +89,5 @@ TEST_CASE("exp, tanh and logistic at the ends") {
   CHECK((s[0] == 0 && s[1] == 0 && s[3] == 0.5F && s[4] == 1 && s[5] == 1));
   CHECK((std::isnan(exp[6]) && std::isnan(tanh[6]) && std::isnan(s[6])));
 }
+
+}  // namespace test_transcendental

@@ -8,9 +8,9 @@
 #include "halfscope/number/arithmetic.hpp"
 #include "sim/operation.hpp"
 
-using namespace sim_test;
+namespace test_update {
 
-namespace {
+using namespace sim_test;
 
 using RuleKind = backend::UpdateRule::Kind;
 constexpr std::array kKinds = {RuleKind::sgd, RuleKind::momentum, RuleKind::adam};
@@ -136,8 +136,6 @@ backend::UpdateRule rule_of(RuleKind kind, double weight_decay = 0) {
   rule.weight_decay = weight_decay;
   return rule;
 }
-
-}  // namespace
 
 TEST_CASE("Updates equal the scalar emulator's, bit for bit, in every dtype") {
   for (const Dtype dtype : {Dtype::f16, Dtype::bf16, Dtype::f32}) {
@@ -269,3 +267,5 @@ TEST_CASE("An update refuses state that is not its rule's") {
   CHECK_THROWS_AS(backend->update(rule_of(RuleKind::momentum), g, 1, w, narrow, none),
                   std::invalid_argument);
 }
+
+}  // namespace test_update

@@ -8,6 +8,8 @@
 #include "sim/backend/random.hpp"
 #include "sim/data_files.hpp"
 
+namespace test_data {
+
 using namespace data_test;
 
 TEST_CASE("FNV-1a and Philox have their published values", "[sim][data]") {
@@ -132,3 +134,5 @@ TEST_CASE("data that there is not is refused with what there is", "[sim][data]")
   REQUIRE(data::data_names().size() == 6);
   for (const auto& [name, what] : data::data_names()) CHECK_FALSE(what.empty());
 }
+
+}  // namespace test_data

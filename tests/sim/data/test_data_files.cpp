@@ -4,6 +4,8 @@
 #include "sim/backend/random.hpp"
 #include "sim/data_files.hpp"
 
+namespace test_data_files {
+
 using namespace data_test;
 
 TEST_CASE("batches larger than the training part are refused", "[sim][data]") {
@@ -225,3 +227,5 @@ TEST_CASE("text gives windows and the characters that follow", "[sim][data]") {
   CHECK_THAT(refused(folder.write("d.gz", whole.substr(0, whole.size() - 4))),
              Contains("ends too early"));
 }
+
+}  // namespace test_data_files

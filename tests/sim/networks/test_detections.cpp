@@ -5,7 +5,7 @@
 
 #include "catch.hpp"
 
-namespace {
+namespace test_detections {
 
 using namespace halfscope::sim;
 
@@ -70,4 +70,4 @@ TEST_CASE("a detection chooses the box it overlaps most") {
   CHECK(score.of == 2);
 }
 
-}  // namespace
+}  // namespace test_detections

@@ -8,9 +8,9 @@
 #include "sim/network_fixture.hpp"
 #include "sim/networks/anchors.hpp"
 
-using namespace sim_test;
+namespace test_networks {
 
-namespace {
+using namespace sim_test;
 
 std::int64_t weights_of(Run& run) {
   std::int64_t count = 0;
@@ -29,8 +29,6 @@ Run begun(const char* network, const char* data, const char* precision = "fp32",
   run.loss();
   return run;
 }
-
-}  // namespace
 
 TEST_CASE("networks have the weights that their shapes say", "[sim][networks]") {
   // A convolution has kernel^2 * in * out + out, without its bias in ResNet; batch norm 2 * out.
@@ -300,3 +298,5 @@ TEST_CASE("the two losses of the detector differ by their divisors", "[sim][netw
   CHECK(count > 0);
   CHECK(ratio == Approx(540 / count));
 }
+
+}  // namespace test_networks

@@ -7,7 +7,7 @@
 #include "sim/training.hpp"
 #include "temp_folder.hpp"
 
-namespace {
+namespace test_policies_online {
 
 using namespace halfscope;
 using namespace halfscope::test;
@@ -146,4 +146,4 @@ TEST_CASE("without a policy nothing is skipped") {
   CHECK(infinite);
 }
 
-}  // namespace
+}  // namespace test_policies_online

@@ -11,7 +11,7 @@
 #include "sim/training.hpp"
 #include "temp_folder.hpp"
 
-namespace {
+namespace test_trainer {
 
 using namespace halfscope;
 using namespace halfscope::test;
@@ -293,4 +293,4 @@ TEST_CASE("settings that cannot be are refused in words") {
         std::string::npos);
 }
 
-}  // namespace
+}  // namespace test_trainer

@@ -10,7 +10,7 @@
 #include "sim/training.hpp"
 #include "temp_folder.hpp"
 
-namespace {
+namespace test_true_error {
 
 using namespace halfscope;
 using namespace halfscope::test;
@@ -245,4 +245,4 @@ TEST_CASE("a file of true errors that is none is refused with its line") {
   }
 }
 
-}  // namespace
+}  // namespace test_true_error

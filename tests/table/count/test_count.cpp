@@ -17,9 +17,9 @@
 #include "halfscope/table/count/filler.hpp"
 #include "tests/vector_target.hpp"
 
-using namespace halfscope;
+namespace test_count {
 
-namespace {
+using namespace halfscope;
 
 using Words = std::vector<std::uint32_t>;
 
@@ -147,8 +147,6 @@ void check(const Words& words, Dtype dtype, std::size_t offset) {
   CHECK(count_binades(tensor.view(), 1) == want);
 }
 
-}  // namespace
-
 TEST_CASE("blocks made against the vector passes, on every instruction set", "[table]") {
   const std::vector<std::string> sets = targets();
   for (const Pattern& pattern : patterns()) {
@@ -224,3 +222,5 @@ TEST_CASE("every binade of binary32 at every cut", "[table]") {
   std::shuffle(words.begin(), words.end(), std::mt19937_64(4));
   for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) check(words, dtype, 0);
 }
+
+}  // namespace test_count

@@ -13,9 +13,9 @@
 #include "halfscope/table/count/count.hpp"
 #include "table/grid.hpp"
 
-using namespace halfscope;
+namespace test_every_scale {
 
-namespace {
+using namespace halfscope;
 
 constexpr int kLargestScale = 40;
 constexpr const char* kTargets[] = {"binary16", "bfloat16", "tf32", "e4m3", "e5m2"};
@@ -158,8 +158,6 @@ void require_all(const Source& source, const char* target, int k,
   }
 }
 
-}  // namespace
-
 TEST_CASE("tables agree with the emulator at every power-of-two scale", "[table][every_scale]") {
   for (const Source& source : kSources) {
     const std::vector<Sample> samples = samples_of(source);
@@ -227,3 +225,5 @@ TEST_CASE("the table of a whole tensor is the sum of its parts", "[table][every_
     CHECK(table.total() == whole.encodings.size());
   }
 }
+
+}  // namespace test_every_scale

@@ -20,11 +20,11 @@
 #include "number/judge.hpp"
 #include "parallel.hpp"
 
+namespace test_exhaustive {
+
 #if HALFSCOPE_TEST_F16C
 
 using namespace halfscope;
-
-namespace {
 
 constexpr int kLargestScale = 40;
 constexpr std::uint32_t kBlock = 1U << 16;  // consecutive patterns of one sign and one binade
@@ -159,8 +159,6 @@ bool skipped() {
   return true;
 }
 
-}  // namespace
-
 TEST_CASE("the judge agrees with the oracle beside every boundary", "[table][f16c][oracle]") {
   if (skipped()) return;
   for (int k = -kLargestScale; k <= kLargestScale; ++k) {
@@ -208,3 +206,5 @@ TEST_CASE("all 2^32 binary32 patterns at every scale from 2^-40 to 2^40",
 }
 
 #endif  // HALFSCOPE_TEST_F16C
+
+}  // namespace test_exhaustive

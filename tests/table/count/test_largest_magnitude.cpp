@@ -12,9 +12,9 @@
 #include "halfscope/number/convert.hpp"
 #include "tests/vector_target.hpp"
 
-using namespace halfscope;
+namespace test_largest_magnitude {
 
-namespace {
+using namespace halfscope;
 
 /// The judge: element by element, in binary64. NaN is larger than all.
 double judged(const TensorView& tensor) {
@@ -40,8 +40,6 @@ std::vector<std::byte> random_bytes(std::size_t bytes, unsigned seed) {
   for (std::byte& byte : all) byte = static_cast<std::byte>(random());
   return all;
 }
-
-}  // namespace
 
 TEST_CASE("largest magnitude: every length, of random bits, at every alignment") {
   const Dtype dtype = GENERATE(from_range(kAllDtypes));
@@ -76,3 +74,5 @@ TEST_CASE("largest magnitude: subnormals and zeros of either sign") {
   CHECK(largest_magnitude(view_of(std::vector<float>{-0x1p-149f, 0.0f})) == 0x1p-149);
   CHECK(largest_magnitude(view_of(std::vector<double>{0x1p-1074, -0x1p-1073})) == 0x1p-1073);
 }
+
+}  // namespace test_largest_magnitude

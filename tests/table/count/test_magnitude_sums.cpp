@@ -10,10 +10,10 @@
 #include "halfscope/number/convert.hpp"
 #include "oracle.hpp"
 
+namespace test_magnitude_sums {
+
 using namespace halfscope;
 using oracle::Rational;
-
-namespace {
 
 Rational exactly(double x) {
   int exponent = 0;
@@ -90,8 +90,6 @@ std::vector<Magnitude> boundaries_of_all() {
   }
   return all;
 }
-
-}  // namespace
 
 TEST_CASE("magnitude sums: shares are exact rationals, rounded once", "[oracle]") {
   const std::vector<float> values = values_of(3000, GENERATE(1, 2));
@@ -302,3 +300,5 @@ TEST_CASE("magnitude sums: packed, they are the same") {
   CHECK(PackedSums(sums) == PackedSums(sums));
   CHECK_FALSE(PackedSums(sums) == PackedSums(MagnitudeSums({kFractionUnit / 2})));
 }
+
+}  // namespace test_magnitude_sums

@@ -12,6 +12,8 @@
 #include "halfscope/number/convert.hpp"
 #include "tests/vector_target.hpp"
 
+namespace test_moment_sums {
+
 using namespace halfscope;
 
 TEST_CASE("moments of a tensor in parts are those of the whole, bit by bit", "[table]") {
@@ -130,3 +132,5 @@ TEST_CASE("moments of every encoding of 16 bits, on every target", "[table]") {
     }
   }
 }
+
+}  // namespace test_moment_sums

@@ -10,9 +10,9 @@
 #include "halfscope/table/update/update_table.hpp"
 #include "table/update_judge.hpp"
 
-using namespace halfscope;
+namespace test_update_sgd {
 
-namespace {
+using namespace halfscope;
 
 #ifdef NDEBUG
 constexpr std::size_t kPairs = 12000;
@@ -76,8 +76,6 @@ Pairs pairs_for(double lr, double scale, std::uint32_t seed, std::size_t n) {
   return pairs;
 }
 
-}  // namespace
-
 TEST_CASE("updates: SGD at the edges of the arithmetic, fast as one by one", "[oracle]") {
   const std::pair<Format, const char*> formats[] = {{kBinary16, "binary16"},
                                                     {kBfloat16, "bfloat16"}};
@@ -125,3 +123,5 @@ TEST_CASE("updates: SGD rounds the exact product to the format once", "[exact]")
   const std::vector<float> one = {1}, odds = {-odd};
   CHECK(count_sgd_updates(view_of(std::span(one)), view_of(std::span(odds)), rate, 1) == expected);
 }
+
+}  // namespace test_update_sgd

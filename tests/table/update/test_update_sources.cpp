@@ -15,9 +15,9 @@
 #include "table/update_judge.hpp"
 #include "tests/vector_target.hpp"
 
-using namespace halfscope;
+namespace test_update_sources {
 
-namespace {
+using namespace halfscope;
 
 #ifdef NDEBUG
 constexpr std::size_t kPairs = 20000;
@@ -63,8 +63,6 @@ const judge::Far& judge16() {
   static const judge::Far judge(oracle::layout("binary16"));
   return judge;
 }
-
-}  // namespace
 
 TEST_CASE("updates: every dtype of weights and of updates, unaligned") {
   for (const Dtype weight_type : kDtypes) {
@@ -202,3 +200,5 @@ TEST_CASE("updates: what makes no sense is refused") {
   }
   CHECK(count_updates({}, {}) == UpdateTable{});
 }
+
+}  // namespace test_update_sources

@@ -9,9 +9,9 @@
 #include "parallel.hpp"
 #include "table/update_judge.hpp"
 
-using namespace halfscope;
+namespace test_update_table {
 
-namespace {
+using namespace halfscope;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -79,8 +79,6 @@ float random_float(std::mt19937& random, int low, int high) {
       std::bit_cast<float>(fraction | static_cast<std::uint32_t>(e + 127) << 23);
   return random() % 2 == 0 ? magnitude : -magnitude;
 }
-
-}  // namespace
 
 TEST_CASE("updates: the sources' example, 1e-4 of 1, is lost in half") {
   for (const float u : {1e-4f, -1e-4f}) {
@@ -235,3 +233,5 @@ TEST_CASE("updates: on log-normal data the 2048x rule overstates by percent") {
   CHECK(rule - exact > 1);
   CHECK(rule - exact < 5);
 }
+
+}  // namespace test_update_table

@@ -9,9 +9,9 @@
 #include "halfscope/table/update/update_what_if.hpp"
 #include "table/update_judge.hpp"
 
-using namespace halfscope;
+namespace test_update_what_if {
 
-namespace {
+using namespace halfscope;
 
 using Integer = boost::multiprecision::int128_t;
 using Exact = judge::Arithmetic<Integer, -64>;
@@ -108,8 +108,6 @@ Chance chance(float weight, float update, int r) {
   }
   return result;
 }
-
-}  // namespace
 
 TEST_CASE("what if: stochastic rounding, every random number") {
   for (const int bits : {1, 3, 8}) {
@@ -242,3 +240,5 @@ TEST_CASE("what if: the same on any number of threads, questions that make no se
   CHECK_THROWS_AS(pairs.ask({.first_log2_factor = 2, .last_log2_factor = 1}),
                   std::invalid_argument);
 }
+
+}  // namespace test_update_what_if

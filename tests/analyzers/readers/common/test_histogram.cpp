@@ -9,11 +9,11 @@
 
 #include "catch.hpp"
 
+namespace test_histogram {
+
 using namespace halfscope;
 using analyzers::readers::common::Histogram;
 using analyzers::readers::common::table_of;
-
-namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 const double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -186,8 +186,6 @@ std::vector<double> log_normal(unsigned seed, double mean, double deviation, boo
   return values;
 }
 
-}  // namespace
-
 TEST_CASE("histograms answer no more than they know and no less", "[histogram]") {
   std::vector<std::vector<double>> tensors = {adversarial(), {1.0}, {0.0}, {-0.0, 0.0}, {0x1p-25}};
   for (unsigned seed = 0; seed < 4; ++seed) {
@@ -335,3 +333,5 @@ TEST_CASE("wide buckets around zero hide underflow", "[histogram][table]") {
   std::vector<double> halves = {-1, 0, 1};  // neither bucket holds zero and others
   CHECK(analyzers::readers::common::hides_underflow(table_of(count(halves, values))));
 }
+
+}  // namespace test_histogram

@@ -7,7 +7,7 @@
 
 #include "catch.hpp"
 
-namespace halfscope::analyzers::readers::common {
+namespace halfscope::analyzers::readers::common::test_scalar_tags {
 namespace {
 
 void expect(std::optional<ScalarMeaning> meaning, std::initializer_list<const char*> tags) {
@@ -41,4 +41,4 @@ TEST_CASE("every meaning has a name of its own", "[scalar_tags]") {
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers::readers::common
+}  // namespace halfscope::analyzers::readers::common::test_scalar_tags

@@ -6,9 +6,9 @@
 
 #include "catch.hpp"
 
-using namespace halfscope::analyzers::readers;
+namespace test_step_map {
 
-namespace {
+using namespace halfscope::analyzers::readers;
 
 using Map = common::StepMap<int>;
 using Wanted = std::map<std::int64_t, int>;
@@ -32,8 +32,6 @@ bool same_around(const Map& map, const Wanted& wanted, std::int64_t step) {
   if (has_before && before->step != std::prev(at)->first) return false;
   return !has_from || (from->step == at->first && from->value == at->second);
 }
-
-}  // namespace
 
 TEST_CASE("values by step are a map's, in whatever order steps come", "[table]") {
   std::mt19937 random(5);
@@ -70,3 +68,5 @@ TEST_CASE("a map of steps is drained in order and may be filled again", "[table]
   map[7] = 1;
   CHECK(map.back().step == 7);
 }
+
+}  // namespace test_step_map

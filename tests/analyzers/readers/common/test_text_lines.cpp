@@ -14,6 +14,8 @@
 #include "catch.hpp"
 #include "temp_folder.hpp"
 
+namespace test_text_lines {
+
 using namespace halfscope;
 using namespace halfscope::analyzers::readers;
 using namespace halfscope::test;
@@ -162,3 +164,5 @@ TEST_CASE("scalar tags: what frameworks call the loss, its scale and the learnin
     CHECK(!common::scalar_meaning(tag));
   }
 }
+
+}  // namespace test_text_lines

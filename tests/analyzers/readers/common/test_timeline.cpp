@@ -7,7 +7,7 @@
 #include "analyzers/readers/common/roles.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers::readers {
+namespace halfscope::analyzers::readers::test_timeline {
 namespace {
 
 using analyzers::frames::Frame;
@@ -320,4 +320,4 @@ TEST_CASE("where a run started again among steps, what they left is unknown") {
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers::readers
+}  // namespace halfscope::analyzers::readers::test_timeline

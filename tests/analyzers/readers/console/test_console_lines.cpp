@@ -7,7 +7,7 @@
 #include "analyzers/readers/console/console_words.hpp"
 #include "catch.hpp"
 
-namespace halfscope::analyzers::readers {
+namespace halfscope::analyzers::readers::test_console_lines {
 namespace {
 
 using namespace std::literals;
@@ -92,4 +92,4 @@ TEST_CASE("an iteration's number that is torn is none") {
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers::readers
+}  // namespace halfscope::analyzers::readers::test_console_lines

@@ -14,7 +14,7 @@
 #include "halfscope/log/safetensors.hpp"
 #include "temp_folder.hpp"
 
-namespace halfscope::analyzers::readers {
+namespace halfscope::analyzers::readers::test_console_log {
 namespace {
 
 namespace fs = std::filesystem;
@@ -419,4 +419,4 @@ TEST_CASE("several kinds in one folder are one timeline") {
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers::readers
+}  // namespace halfscope::analyzers::readers::test_console_log

@@ -11,7 +11,7 @@
 #include "catch.hpp"
 #include "temp_folder.hpp"
 
-namespace halfscope::analyzers::readers {
+namespace halfscope::analyzers::readers::test_console_ranks {
 namespace {
 
 /// Skipped steps as a log's range of them, with those that perhaps were skipped.
@@ -104,4 +104,4 @@ TEST_CASE("A range of skipped steps holds their number, however ranks print them
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers::readers
+}  // namespace halfscope::analyzers::readers::test_console_ranks

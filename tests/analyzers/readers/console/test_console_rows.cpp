@@ -7,9 +7,9 @@
 
 #include "catch.hpp"
 
-using namespace halfscope::analyzers::readers::console;
+namespace test_console_rows {
 
-namespace {
+using namespace halfscope::analyzers::readers::console;
 
 std::string wrapped(const std::string& line, std::size_t columns) {
   std::string rows;
@@ -22,8 +22,6 @@ std::string overflow(int scale) {
       "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: {}, reducing to {}", scale,
       scale / 2);
 }
-
-}  // namespace
 
 TEST_CASE("rows: a message of two rows shows that lines are wrapped") {
   const std::string text = "begin\n" + wrapped(overflow(65536), 60) + wrapped(overflow(32768), 60);
@@ -88,3 +86,5 @@ TEST_CASE("rows: text of no screen") {
   CHECK(wrapping_of("\x1b[31m" + wrapped(overflow(65536), 60)).columns == 0);
   CHECK(wrapping_of(wrapped(overflow(65536), 20)).columns == 0);  // no terminal is so narrow
 }
+
+}  // namespace test_console_rows

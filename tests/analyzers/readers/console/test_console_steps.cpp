@@ -12,7 +12,7 @@
 #include "catch.hpp"
 #include "temp_folder.hpp"
 
-namespace halfscope::analyzers::readers {
+namespace halfscope::analyzers::readers::test_console_steps {
 namespace {
 
 using test::TempFolder;
@@ -304,4 +304,4 @@ TEST_CASE("what a counter of all tells beyond messages is of the steps since the
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers::readers
+}  // namespace halfscope::analyzers::readers::test_console_steps

@@ -13,10 +13,10 @@
 #include "catch.hpp"
 #include "temp_folder.hpp"
 
+namespace test_unpack {
+
 using namespace halfscope;
 using namespace halfscope::analyzers::readers::input;
-
-namespace {
 
 constexpr std::string_view kLine =
     "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0\n";
@@ -66,8 +66,6 @@ std::string kind_of(std::string_view bytes) {
   const test::TempFolder folder;
   return content_of(log::OpenFile(folder.write("file", bytes))).is;
 }
-
-}  // namespace
 
 TEST_CASE("unpack: each format, whole and cut at every byte") {
   const test::TempFolder folder;
@@ -143,3 +141,5 @@ TEST_CASE("content: what a file is") {
   CHECK(kind_of(bytes_of(kRows[0].hex)) == "gzip of text without any line that Halfscope knows");
   CHECK(kind_of("\x01\x02\x03\x04") == "binary data of an unknown kind");
 }
+
+}  // namespace test_unpack

@@ -8,15 +8,13 @@
 #include "analyzers/reading.hpp"
 #include "catch.hpp"
 
+namespace test_metrics_csv {
+
 using namespace halfscope;
 using namespace halfscope::test;
 using analyzers::frames::Gap;
 
-namespace {
-
 const std::string kHeader = "epoch,grad_norm,lr-AdamW,loss_scale,step,train_loss_step,val_loss\n";
-
-}  // namespace
 
 TEST_CASE("metrics CSV: Lightning's table, several rows of one step, empty cells") {
   const TempFolder folder;
@@ -79,3 +77,5 @@ TEST_CASE("metrics CSV: hostile rows are skipped and told") {
   CHECK(told.scalars.at(4).loss == 2.25);
   CHECK(told.noted("a line is skipped; the first is line 3"));
 }
+
+}  // namespace test_metrics_csv

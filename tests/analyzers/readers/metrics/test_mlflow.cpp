@@ -6,6 +6,8 @@
 #include "analyzers/reading.hpp"
 #include "catch.hpp"
 
+namespace test_mlflow {
+
 using namespace halfscope;
 using namespace halfscope::test;
 using analyzers::frames::Gap;
@@ -70,3 +72,5 @@ TEST_CASE("MLflow: hostile lines are skipped and told, other files are not taken
     CHECK(!is_mlflow(folder / "metrics"));
   }
 }
+
+}  // namespace test_mlflow

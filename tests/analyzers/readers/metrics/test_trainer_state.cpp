@@ -6,11 +6,11 @@
 #include "analyzers/reading.hpp"
 #include "catch.hpp"
 
+namespace test_trainer_state {
+
 using namespace halfscope;
 using namespace halfscope::test;
 using analyzers::frames::Gap;
-
-namespace {
 
 std::string state(const std::string& step, const std::string& history) {
   return "{\n  \"best_metric\": null,\n  \"epoch\": 0.5,\n  \"global_step\": " + step +
@@ -22,8 +22,6 @@ const std::string kFirst =
     R"({"epoch": 0.1, "grad_norm": NaN, "learning_rate": 1e-05, "loss": 2.5, "step": 10})";
 const std::string kSecond =
     R"({"epoch": 0.2, "grad_norm": 1.5, "learning_rate": 9e-06, "loss": 2.25, "step": 20})";
-
-}  // namespace
 
 TEST_CASE("trainer state: entries by step, a summary is no step and null is nothing") {
   const TempFolder folder;
@@ -90,3 +88,5 @@ TEST_CASE("trainer state: hostile text is told, what stands before it read") {
   CHECK(odd.noted("4 entries of log_history have no whole number as their step"));
   CHECK_THROWS_AS(told_of(folder.write("none", "{\"log_history\": []}")), log::BadInput);
 }
+
+}  // namespace test_trainer_state

@@ -6,7 +6,7 @@
 #include "catch.hpp"
 #include "halfscope/log/error.hpp"
 
-namespace halfscope::analyzers::readers::record {
+namespace halfscope::analyzers::readers::record::test_whole_items {
 namespace {
 
 using Table = halfscope::record::Updates::Table;
@@ -63,4 +63,4 @@ TEST_CASE("A record with more updates than pairs is refused, also where sums wou
 }
 
 }  // namespace
-}  // namespace halfscope::analyzers::readers::record
+}  // namespace halfscope::analyzers::readers::record::test_whole_items

@@ -6,6 +6,8 @@
 #include "analyzers/reading.hpp"
 #include "catch.hpp"
 
+namespace test_msprobe {
+
 using namespace halfscope;
 using namespace halfscope::test;
 using analyzers::frames::Gap;
@@ -137,3 +139,5 @@ TEST_CASE("msprobe: cells that contradict each other are told, bounds are wide")
   CHECK(std::isnan(silent.peak("grad_reduced/a", 1)->max_abs));
   CHECK(!silent.noted("in line"));  // nothing denies it
 }
+
+}  // namespace test_msprobe

@@ -6,12 +6,12 @@
 #include "analyzers/reading.hpp"
 #include "catch.hpp"
 
+namespace test_msprobe_dump {
+
 using namespace halfscope;
 using namespace halfscope::test;
 using analyzers::frames::Gap;
 using log::Role;
-
-namespace {
 
 std::string tensor(const std::string& max, const std::string& min,
                    const std::string& dtype = "torch.float16") {
@@ -30,8 +30,6 @@ std::string dump(const std::string& nodes) {
  "data": {)" +
          nodes + "}}\n";
 }
-
-}  // namespace
 
 TEST_CASE("msprobe dump: largest magnitudes of every input and output, in the order of nodes") {
   const TempFolder folder;
@@ -136,3 +134,5 @@ TEST_CASE("msprobe dump: hostile text is told, what stands before it read") {
                                        tensor("1", "0") + "], \"c\": \"text\"")));
   CHECK(odd.noted("a tensor is without Max and Min, or a name of 512 characters at most"));
 }
+
+}  // namespace test_msprobe_dump

@@ -6,6 +6,8 @@
 #include "analyzers/reading.hpp"
 #include "catch.hpp"
 
+namespace test_paddle {
+
 using namespace halfscope;
 using namespace halfscope::test;
 using analyzers::frames::Gap;
@@ -124,15 +126,11 @@ TEST_CASE("Paddle: lines that say too little or too much are skipped and told") 
                  "max=1.0e+00, min=1.0e+00); such an entry is skipped"));
 }
 
-namespace {
-
 std::string entry(const std::string& dtype, const std::string& counts, const std::string& max,
                   const std::string& min) {
   return "[PRECISION] [ERROR] in [device=cpu, op=a, tensor=, dtype=" + dtype + "], " + counts +
          ", max=" + max + ", min=" + min + ", mean=0\n";
 }
-
-}  // namespace
 
 TEST_CASE("Paddle: counts above numel are skipped, however large they are") {
   const std::string most = "9223372036854775807";
@@ -260,3 +258,5 @@ TEST_CASE("Paddle: entries that fit are not said to contradict themselves") {
   CHECK(told.frames.size() == 1);
   CHECK(!told.noted("in line 1"));
 }
+
+}  // namespace test_paddle

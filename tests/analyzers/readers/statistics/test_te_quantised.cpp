@@ -5,13 +5,13 @@
 #include "analyzers/reading.hpp"
 #include "catch.hpp"
 
+namespace test_te_quantised {
+
 using namespace halfscope;
 using namespace halfscope::test;
 using analyzers::frames::QuantisedStatistic;
 using analyzers::frames::Recipe;
 using log::Role;
-
-namespace {
 
 std::string line(const std::string& name, int step, const std::string& value) {
   return fmt::format(
@@ -32,8 +32,6 @@ bool stands_for(const analyzers::frames::QuantisedValue& value, double printed) 
   return value.low <= printed && value.high >= printed && value.low > printed - 5.001e-5 &&
          value.high < printed + 5.001e-5;
 }
-
-}  // namespace
 
 TEST_CASE("Transformer Engine, FP8: every statistic, recipe and orientation by its name") {
   const std::pair<std::string, Recipe> recipes[] = {
@@ -181,3 +179,5 @@ TEST_CASE("Transformer Engine, FP8: selections") {
   CHECK(told.quantised[0].values.size() == 2);
   CHECK(told.quantised[0].log_steps == std::vector<std::int64_t>{4, 5});
 }
+
+}  // namespace test_te_quantised

@@ -8,20 +8,18 @@
 #include "analyzers/reading.hpp"
 #include "catch.hpp"
 
+namespace test_te_statistics {
+
 using namespace halfscope;
 using namespace halfscope::test;
 using analyzers::frames::Gap;
 using log::Role;
-
-namespace {
 
 std::string line(const std::string& name, int step, const std::string& value) {
   return fmt::format(
       "2026-01-01 00:00:00,000 - INFO - {} \t\t\t\t iteration={:06} \t\t\t\t value={}\n", name,
       step, value);
 }
-
-}  // namespace
 
 TEST_CASE("Transformer Engine: four decimals are bounds") {
   const TempFolder folder;
@@ -188,3 +186,5 @@ TEST_CASE("Transformer Engine: what may be rounding is no contradiction") {
   CHECK(std::isfinite(told.peak("a_wgrad", 3)->max_abs));
   CHECK(std::isinf(told.peak("a_wgrad", 5)->max_abs));
 }
+
+}  // namespace test_te_statistics

@@ -16,13 +16,13 @@
 #include "halfscope/log/run_log.hpp"
 #include "temp_folder.hpp"
 
+namespace test_tensorboard {
+
 using namespace halfscope;
 using analyzers::readers::tensorboard::TensorBoardIndex;
 using halfscope::test::TempFolder;
 using log::EventWriter;
 namespace fs = std::filesystem;
-
-namespace {
 
 log::proto::Event event_at(std::int64_t step, const std::string& tag) {
   log::proto::Event event;
@@ -89,8 +89,6 @@ Read read(const fs::path& log, const analyzers::frames::Selection& selection = {
 bool mentions(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
-
-}  // namespace
 
 TEST_CASE("of a restarted run the last history holds", "[tensorboard]") {
   const TempFolder folder;
@@ -312,3 +310,5 @@ TEST_CASE("scalars alone leave tensors open", "[tensorboard]") {
   CHECK(found.scalars.size() == 1);
   CHECK(std::count(found.gaps.begin(), found.gaps.end(), analyzers::frames::Gap::tensors) == 1);
 }
+
+}  // namespace test_tensorboard

@@ -9,9 +9,9 @@
 #include "catch.hpp"
 #include "halfscope/log/tensor_value.hpp"
 
-using namespace halfscope;
+namespace test_tensorboard_histogram {
 
-namespace {
+using namespace halfscope;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -22,8 +22,6 @@ log::proto::HistogramProto buckets(std::initializer_list<double> limits,
   for (const double count : counts) proto.add_bucket(count);
   return proto;
 }
-
-}  // namespace
 
 TEST_CASE("TensorBoard: without min and max the first bucket reaches to minus infinity",
           "[tensorboard]") {
@@ -53,3 +51,5 @@ TEST_CASE("TensorBoard: min and max of 0 are none where several buckets are occu
   const BoundedTable zeros = analyzers::readers::tensorboard::table_of(buckets({0, 1e-12}, {0, 7}));
   CHECK(zeros.zero() == Interval(7));
 }
+
+}  // namespace test_tensorboard_histogram

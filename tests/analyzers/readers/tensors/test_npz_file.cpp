@@ -9,6 +9,8 @@
 #include "catch.hpp"
 #include "temp_folder.hpp"
 
+namespace test_npz_file {
+
 using namespace halfscope;
 using namespace halfscope::test;
 
@@ -172,3 +174,5 @@ TEST_CASE("what is not a ZIP archive is refused", "[readers][npz]") {
   CHECK_THAT(message_of([&] { analyzers::readers::tensors::open_npz(folder / "none.npz"); }),
              Catch::Contains("none.npz: cannot be read (No such file or directory)"));
 }
+
+}  // namespace test_npz_file

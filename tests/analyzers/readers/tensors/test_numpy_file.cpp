@@ -8,6 +8,8 @@
 #include "catch.hpp"
 #include "temp_folder.hpp"
 
+namespace test_numpy_file {
+
 using namespace halfscope;
 using namespace halfscope::test;
 
@@ -244,3 +246,5 @@ TEST_CASE("an NPY that is damaged or dangerous is refused", "[readers][npy][tabl
   CHECK_THAT(refused, Catch::StartsWith("tensor 'w'"));
   CHECK_THAT(refused, Catch::Contains(message));
 }
+
+}  // namespace test_numpy_file

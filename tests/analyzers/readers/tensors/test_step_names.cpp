@@ -3,6 +3,8 @@
 
 #include "catch.hpp"
 
+namespace test_step_names {
+
 using namespace halfscope::analyzers;
 
 TEST_CASE("step names: the step in a name") {
@@ -25,3 +27,5 @@ TEST_CASE("step names: the step in a name") {
   INFO(none);
   CHECK(!readers::tensors::step_in_name(none));
 }
+
+}  // namespace test_step_names

@@ -5,11 +5,11 @@
 #include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 
+namespace test_tensor_folder {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
-
-namespace {
 
 void write(const std::filesystem::path& path, const std::string& name, const Values& values,
            const std::map<std::string, std::string>& metadata = {}) {
@@ -28,8 +28,6 @@ std::string notes_of(const underflow::Analysis& analysis) {
   for (const std::string& note : analysis.notes) all += note + "\n";
   return all;
 }
-
-}  // namespace
 
 TEST_CASE("tensor folder: shards and steps make one log") {
   const TempFolder folder;
@@ -133,3 +131,5 @@ TEST_CASE("tensor folder: where nothing is understood, what is wanted is said") 
   CHECK_THAT(message_of([&] { underflow::analyze({folder / "."}, {}, {}); }),
              Catch::Contains("holds no file that Halfscope can read"));
 }
+
+}  // namespace test_tensor_folder

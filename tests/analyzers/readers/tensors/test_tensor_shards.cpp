@@ -8,11 +8,11 @@
 #include "analyzers/whole_tensors.hpp"
 #include "catch.hpp"
 
+namespace test_tensor_shards {
+
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
-
-namespace {
 
 constexpr const char* kFirst = "model-00001-of-00002.safetensors";
 constexpr const char* kSecond = "model-00002-of-00002.safetensors";
@@ -63,8 +63,6 @@ std::string notes_of(const underflow::Analysis& analysis) {
 std::string refusal(const std::filesystem::path& log) {
   return message_of([&] { underflow::analyze({log}, {}, {}); });
 }
-
-}  // namespace
 
 TEST_CASE("tensor shards: the folder and the index itself are the whole checkpoint") {
   const TempFolder folder;
@@ -212,3 +210,5 @@ TEST_CASE("tensor folder: one checkpoint in two formats is read once") {
                                   Catch::Contains("the file is skipped") &&
                                   !Catch::Contains("notes.bin"));
 }
+
+}  // namespace test_tensor_shards

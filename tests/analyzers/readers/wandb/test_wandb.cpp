@@ -6,12 +6,12 @@
 #include "analyzers/reading.hpp"
 #include "catch.hpp"
 
+namespace test_wandb {
+
 using namespace halfscope;
 using namespace halfscope::test;
 using analyzers::frames::Gap;
 using log::Role;
-
-namespace {
 
 const std::string kRow =
     R"({"_step": 7, "train/loss": NaN, "lr": 0.5, "amp/scale": 1024.0, "note": "NaN \" ]",)"
@@ -25,8 +25,6 @@ std::string nested_objects() {
   for (int i = 0; i < 20'000; ++i) text += "{\"a\":";
   return text;
 }
-
-}  // namespace
 
 TEST_CASE("W&B: a row's scalars and histograms, with the words Python writes for no number") {
   const TempFolder folder;
@@ -163,3 +161,5 @@ TEST_CASE("W&B: a step that is not a whole number is told, and its row numbered"
   CHECK(whole.scalars.count(4) == 1);
   CHECK(!whole.noted("whole number"));
 }
+
+}  // namespace test_wandb
