@@ -70,7 +70,7 @@ Comparison run_comparison(const Options& options) {
                                                            options::target_of(options), selections,
                                                            sums_of(options.sums), progress);
   bar.clear();
-  for (const std::string& note : comparison.notes) fmt::print(stderr, "halfscope: {}\n", note);
+  options::write_notes(comparison.notes, "'--json FILE' writes all");
   return comparison;
 }
 

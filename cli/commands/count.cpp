@@ -75,7 +75,7 @@ int run_count(const CountOptions& options) {
   bar.clear();
   analyzers::frames::Notes told;  // of many parts the same
   for (const std::string& note : notes) analyzers::frames::note_once(told, note);
-  for (const std::string& note : told) fmt::print(stderr, "halfscope: {}\n", note);
+  options::write_notes(told, "'halfscope analyze --json FILE' of the record writes all");
   const std::string kept =
       counted.kept == 0 ? "" : fmt::format(", {} of them counted before", counted.kept);
   const std::string of =

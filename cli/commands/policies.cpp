@@ -77,9 +77,7 @@ void study_log(const std::string& log, const Options& options, Replays& to) {
   std::vector<PolicyStudy> replays = analyzers::study_policies(std::move(found), options.replay);
   to.first.try_emplace(replays.front().series.log, first);
   for (const PolicyStudy& replay : replays) {
-    for (const std::string& note : replay.series.notes) {
-      fmt::print(stderr, "halfscope: {}\n", note);
-    }
+    options::write_notes(replay.series.notes, "");
   }
   std::ranges::move(replays, std::back_inserter(to.studies));
 }

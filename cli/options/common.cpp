@@ -347,6 +347,16 @@ analyzers::underflow::Target target_of(const LogOptions& options) {
   return {format.name, format.format, subnormals};
 }
 
+void write_notes(const analyzers::frames::Notes& notes, std::string_view all) {
+  const std::size_t shown = std::min<std::size_t>(notes.size(), 10);
+  for (std::size_t i = 0; i < shown; ++i) {
+    fmt::print(stderr, "halfscope: {}\n", notes[i].text());
+  }
+  if (shown == notes.size()) return;
+  fmt::print(stderr, "halfscope: and {} more notes{}{}\n", notes.size() - shown,
+             all.empty() ? "" : "; ", all);
+}
+
 analyzers::Findings run_analysis(const LogOptions& options) {
   open_standard_input(options.logs);
   const std::vector<std::filesystem::path> logs(options.logs.begin(), options.logs.end());
@@ -359,7 +369,7 @@ analyzers::Findings run_analysis(const LogOptions& options) {
   analyzers::Findings found =
       analyzers::analyze(logs, target_of(options), selection_of(options), options.passes, phases);
   bar.reset();
-  for (const std::string& note : found.analysis.notes) fmt::print(stderr, "halfscope: {}\n", note);
+  write_notes(found.analysis.notes, "'halfscope analyze --json FILE' writes all");
   return found;
 }
 

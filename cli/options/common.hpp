@@ -56,6 +56,10 @@ void add_selections(Command& command, LogOptions& options,
 analyzers::frames::Selection selection_of(const LogOptions& options);
 analyzers::underflow::Target target_of(const LogOptions& options);
 
+/// Writes notes on reading to stderr: the first ten, then how many more there are. `all` says where
+/// the user finds every note; empty: nowhere.
+void write_notes(const analyzers::frames::Notes& notes, std::string_view all);
+
 /// Reads and analyses the logs, with a progress bar on a terminal, and writes the notes to stderr.
 /// Throws BadUsage and log::BadInput.
 analyzers::Findings run_analysis(const LogOptions& options);
