@@ -3,7 +3,6 @@
 
 import gzip
 import json
-import os
 import re
 
 import numpy as np
@@ -84,10 +83,3 @@ def test_tensors_without_elements_have_no_formats(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "formats" not in json.loads(done.stdout)["tensors"][0]
 
-
-def peak_of(arguments):
-    """Bytes of memory that a process had at most."""
-    child = os.posix_spawn(arguments[0], arguments, os.environ)
-    _, status, usage = os.wait4(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
-    return usage.ru_maxrss * 1024
