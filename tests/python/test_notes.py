@@ -39,8 +39,9 @@ def test_few_notes_are_all_printed_and_none_is_no_field(tmp_path):
     log, = tensor_files(tmp_path, 1)
     out, err = run("analyze", log, "--json", "-")
     assert told(err) == json.loads(out)["notes"]
-    a, b = tmp_path / "a.npy", tmp_path / "b.npy"
+    a, b = tmp_path / "1/g.npy", tmp_path / "2/g.npy"
     for path in (a, b):
+        path.parent.mkdir()
         np.save(path, np.ones(3, np.float32))
     out, err = run("compare", a, b, "--json", "-")
     assert told(err) == json.loads(out).get("notes", [])
