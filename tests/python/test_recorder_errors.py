@@ -307,3 +307,23 @@ def steps_in_a_fork(optimizer, error):
         error.write_text(repr(raised))
     finally:
         os._exit(1)
+
+
+def test_an_optimizer_of_another_model_is_refused(tmp_path):
+    model, other = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+    with pytest.raises(ValueError, match="none of its parameters is the model's"):
+        Recorder(model, torch.optim.SGD(other.parameters(), 0.1), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    head = torch.optim.SGD([*other.parameters(), model.bias], 0.1)  # a part of the model suffices
+    Recorder(model, head, tmp_path / "head").start().stop()
+    masters = [p.detach().float().clone() for p in model.half().parameters()]
+    Recorder(model, torch.optim.SGD(masters, 0.1), tmp_path / "masters").start().stop()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_recorder_that_was_not_made_says_one_error(capfd):
+    model = torch.nn.Linear(3, 3)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'out'"):
+        Recorder(model, torch.optim.SGD(model.parameters(), 0.1))
+    gc.collect()
+    assert capfd.readouterr().err == ""

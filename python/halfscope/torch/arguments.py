@@ -78,6 +78,21 @@ def for_the_manifest(about):
     return about
 
 
+def _require_own_parameters(model, optimizer):
+    """Raises ValueError if a PyTorch optimizer steps no parameter of the model. The FP32 copies that
+    an optimizer may hold of a model in 16 bits (master weights) are not refused."""
+    own = list(model.parameters())
+    ids = {id(parameter) for parameter in own}
+    stepped = [p for group in optimizer.param_groups for p in group["params"]]
+    copies = any(p.dtype in (torch.float16, torch.bfloat16) for p in own)
+    if copies or not stepped or not isinstance(optimizer, torch.optim.Optimizer):
+        return
+    if not any(id(p) in ids for p in stepped):
+        raise ValueError("optimizer: none of its parameters is the model's, so its steps train "
+                         "another model; make it from this model's parameters(), after the model "
+                         "was moved or copied")
+
+
 def require_kinds(model, optimizer, scaler=None, loss_scale=None, modules=None, on_error="warn"):
     """Mistakes that would show hours later, or in the log alone, show here."""
     if not isinstance(model, torch.nn.Module):
@@ -93,3 +108,4 @@ def require_kinds(model, optimizer, scaler=None, loss_scale=None, modules=None, 
         raise ValueError(f"loss_scale: found {loss_scale}, expected a positive finite number")
     if not isinstance(on_error, str) or on_error not in ("warn", "raise"):
         raise ValueError(f"on_error: found {described(on_error)}, expected 'warn' or 'raise'")
+    _require_own_parameters(model, optimizer)

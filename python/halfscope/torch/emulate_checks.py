@@ -39,11 +39,6 @@ def require_model(model, optimizer):
         if any(step == 0 and size > 1 for step, size in zip(parameter.stride(), parameter.shape)):
             raise ValueError(f"model: elements of parameter {name} share memory (expand()), so that "
                              "no step can update them one by one; give the module a clone() of it")
-    ids = {id(parameter) for parameter in own.values()}
-    if not any(id(p) in ids for group in optimizer.param_groups for p in group["params"]):
-        raise ValueError("optimizer: none of its parameters is the model's, so its steps would "
-                         "train another model; make it from this model's parameters(), after the "
-                         "model was moved or copied")
 
 
 class Known:

@@ -31,7 +31,7 @@ class Recorder:
                 ...                                # backward, optimizer.step(), as ever
                 recorder.loss(loss)                # before the step; optional
 
-    Or start() and stop() in place of `with`. A step is one attempted optimizer step, counted from 0.
+    Or start() and stop() in place of `with`. A step is one attempted optimizer step, from 0.
 
     out            folder of the log; it may not hold one already
     every          at which steps tables are recorded: every so many, a collection of steps, or a
@@ -40,8 +40,7 @@ class Recorder:
     scaler         the loop's GradScaler, or anything with its methods
     loss_scale     a loss scale that the loop applies itself, without a scaler;
     unscaled_before_step  and whether it divides the gradients before optimizer.step()
-    modules        function of (path, module): which modules' activations are recorded; by default
-                   all that have no submodules
+    modules        function of (path, module): whose activations are recorded; by default all without submodules
     magnitudes_every  at which steps the largest magnitude of activation gradients is taken; by default
                    at recorded steps. That of weight gradients is taken at every step
     sample_roles   roles of the tensors that samples hold: "weight", "update"...; all by default
@@ -54,11 +53,12 @@ class Recorder:
                    training run goes on; "raise": it is raised
     """
 
+    _started = None  # __del__ says nothing of a recorder whose arguments were refused
+
     def __init__(self, model, optimizer, out, every=1, *, sample_every=None, scaler=None,
                  loss_scale=None, unscaled_before_step=False, modules=None, clipping=None,
                  local_gradients=False, first_step=0, about=None, magnitudes_every=None,
                  sample_roles=None, on_error="warn"):
-        self._started = None  # so that __del__ says nothing of arguments that were refused
         require_kinds(model, optimizer, scaler, loss_scale, modules, on_error)
         self.loss_scale = loss_scale_of(optimizer, scaler, loss_scale, unscaled_before_step)
         self.optimizer, _ = of_accelerate(optimizer)
