@@ -115,6 +115,18 @@ std::string names_of(Subject subject) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// " (halfscope analyze has it)", where another command has a field of that name.
+std::string owner_text(std::string_view field) {
+  constexpr std::pair<Subject, std::string_view> kCommands[] = {
+      {Subject::tensor, "analyze"},
+      {Subject::recommendation, "recommend"},
+      {Subject::comparison, "compare"}};
+  for (const auto& [subject, command] : kCommands) {
+    if (find_field(subject, field)) return fmt::format(" (halfscope {} has it)", command);
+  }
+  return "";
+}
+
 Relation relation_of(const std::string& text) {
   if (text == "<") return Relation::less;
   if (text == "<=") return Relation::less_equal;
@@ -230,7 +242,8 @@ void require_sense(const Condition& c, Subject subject) {
   };
   const Field* field = find_field(subject, c.field);
   if (field == nullptr) {
-    reject(fmt::format("unknown field '{}'; use one of {}", c.field, names_of(subject)));
+    reject(fmt::format("unknown field '{}'{}; use one of {}", c.field, owner_text(c.field),
+                       names_of(subject)));
   }
   if (c.percent && field->base == Base::none) {
     reject(fmt::format("'{}' is not a share of anything; remove the %", c.field));

@@ -79,10 +79,7 @@ int run(const CompareOptions& options) {
   options::require_own_files({options.json, options.out, options.junit}, options);
   sums_of(options.sums);  // before the logs are read
   gates::require_junit_sense(options.junit, options.fail_if);
-  if (options.out.ends_with(".md") || options.out.ends_with(".markdown")) {
-    throw options::BadUsage(
-        "compare writes a page, no Markdown: give --out a name ending in .html");
-  }
+  options::require_ending(options.out, {".html", ".htm"});
   if (!options.out.empty()) reports::page::require_charts();  // before the logs are read
   const auto conditions =
       gates::parse_conditions(options.fail_if, analyzers::gates::Subject::comparison);

@@ -31,15 +31,11 @@ std::string title_of(const std::vector<std::string>& logs) {
   return title;
 }
 
-bool is_markdown(const std::string& path) {
-  const std::string extension = std::filesystem::path(path).extension().string();
-  return extension == ".md" || extension == ".markdown";
-}
-
 int run(ReportOptions options) {
   options::require_sense(options.recommend);
   options::require_own_files({options.out}, options);
-  const bool markdown = is_markdown(options.out);
+  const bool markdown =
+      options::require_ending(options.out, {".html", ".htm", ".md", ".markdown"}) >= 2;
   if (!markdown) reports::page::require_charts();  // before the log is read
   const double enough_db = options.passes.enough_db;
   options.passes = analyzers::report_passes();

@@ -2,7 +2,9 @@
 // Where results are written to.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,10 @@ namespace halfscope::cli::options {
 /// Refuses an output that is one of the logs or lies inside one, and two outputs to one file, "-"
 /// too; those that nobody asked for are empty. Throws BadUsage naming both.
 void require_own_files(const std::vector<std::string>& outputs, const LogOptions& options);
+
+/// Returns which of the known endings (".html") the path has, in letters of either case; 0 if it
+/// has none. Throws BadUsage if it has another.
+std::size_t require_ending(const std::string& path, std::initializer_list<std::string_view> known);
 
 /// Writes text to a file, or to stdout for "-", through a temporary file beside it.
 /// Throws log::BadInput naming the path.

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "cli/options/exit.hpp"
 #include "halfscope/log/error.hpp"
@@ -34,23 +36,37 @@ CLI::Validator number_within(T least, T most, const std::string& wanted) {
   return CLI::Validator(check, "");
 }
 
-/// "analyze, emulate, info".
-std::string command_names(const CLI::App& app) {
-  std::string names;
-  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
-  for (const CLI::App* command : commands) {
-    names += (names.empty() ? "" : ", ") + command->get_name();
+/// Levenshtein's distance: how many letters are to be inserted, removed or replaced.
+std::size_t edits_between(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
   }
-  return names;
+  return row.back();
+}
+
+int refuse_command(const CLI::App& app, std::string_view typed) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  const auto edits = [&](const std::string& name) { return edits_between(typed, name); };
+  const std::string& nearest = *std::ranges::min_element(names, {}, edits);
+  fmt::print(stderr, "halfscope: unknown command '{}'; {}use one of: {}\n", log::printable(typed),
+             edits(nearest) > 2 ? "" : fmt::format("did you mean '{}'? Else ", nearest),
+             fmt::join(names, ", "));
+  return kBadUsage;
 }
 
 int refuse(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   const auto used = app.get_subcommands();
-  if (used.empty() && argc > 1 && argv[1][0] != '-') {
-    fmt::print(stderr, "halfscope: unknown command '{}'; use one of: {}\n", log::printable(argv[1]),
-               command_names(app));
-    return kBadUsage;
-  }
+  if (used.empty() && argc > 1 && argv[1][0] != '-') return refuse_command(app, argv[1]);
   const std::string help =
       used.empty() ? "halfscope --help" : "halfscope " + used.front()->get_name() + " --help";
   fmt::print(stderr, "halfscope: {}; see {}\n", log::printable(error.what()), help);
@@ -190,8 +206,14 @@ Command Parser::add(const std::string& name, const std::string& what) {
 }
 
 int Parser::run(int argc, char** argv) {
+  std::vector<char*> words(argv, argv + argc);
+  std::string help = "--help";
+  if (argc > 1 && argv[1] == std::string_view("help")) {  // "help", "help recommend"
+    words.erase(words.begin() + 1);
+    words.push_back(help.data());
+  }
   try {
-    app_->parse(argc, argv);
+    app_->parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app_->exit(error);  // --help, --version
     return refuse(*app_, error, argc, argv);
