@@ -33,8 +33,12 @@ nb::object count_of(const Interval& count) {
   return bounds;
 }
 
-nb::dict classify_by_name(const BinadeTable& table, const std::string& format, double scale) {
-  const Classes classes = classify(table, boundaries(format_named(format).format, scale));
+/// `format`: a name, or a type of NumPy or PyTorch, whose text ends in one ("torch.float16").
+nb::dict classify_by_name(const BinadeTable& table, nb::handle format, double scale) {
+  const nb::object name = nb::getattr(format, "__name__", nb::borrow(format));
+  const std::string text = nb::str(name).c_str();
+  const NamedFormat& named = format_named(text.substr(text.rfind('.') + 1));
+  const Classes classes = classify(table, boundaries(named.format, scale));
   nb::dict counts;
   counts["flushed_to_zero"] = count_of(classes.flushed_to_zero);
   counts["subnormal"] = count_of(classes.subnormal);
