@@ -48,11 +48,11 @@ std::string first_moves(const UpdateWhatIf& what_if, std::uint64_t of) {
     moved += count;
     if (moved < of - moved) continue;
     if (log2 == 0) return out;
-    return fmt::format("{}, half of them after {} to {} equal updates", out,
+    return fmt::format("{}, half after {} to {} equal updates", out,
                        count_text(std::uint64_t{1} << log2),
                        count_text((std::uint64_t{2} << log2) - 1));
   }
-  return out + ", most of them never";
+  return out + ", most never change";
 }
 
 Row kahan_row(const KahanMoves& kahan, std::uint64_t of, const std::string& format) {
