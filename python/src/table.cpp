@@ -117,7 +117,7 @@ void bind_class(nb::module_& module) {
       .def("rows", &rows_of,
            "Occupied rows, ascending: (exponent, count of each segment, how many are negative).")
       .def("binades", &binades_of, "Occupied binades, ascending: (e, values in [2^e, 2^(e+1))).")
-      .def("classify", &classify_by_name, "format"_a = "binary16", "scale"_a = 1.0,
+      .def("classify", &classify_by_name, nb::arg("format").none() = "binary16", "scale"_a = 1.0,
            "What rounding the values times `scale` to a format makes of the finite nonzero ones: "
            "{flushed_to_zero, subnormal, normal, overflow}; a count is [low, high] where the table "
            "gives only bounds (at scales that are no power of two).")

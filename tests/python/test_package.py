@@ -128,8 +128,9 @@ def test_tables_travel(array):
 def test_a_format_by_any_other_name(array):
     with pytest.raises(ValueError, match="format 'fp17' is unknown; use one of binary16"):
         halfscope.binade_table(array).classify("fp17")
-    with pytest.raises(ValueError, match="format 'int8' is unknown"):
-        halfscope.binade_table(array).classify(np.int8)
+    for unknown, named in ((np.int8, "int8"), (None, "None")):
+        with pytest.raises(ValueError, match=f"format '{named}' is unknown"):
+            halfscope.binade_table(array).classify(unknown)
     for name in ("fp16", "half", "float16", "FP16", np.float16, np.dtype("float16")):
         assert (halfscope.binade_table(array).classify(name)
                 == halfscope.binade_table(array).classify("binary16"))
