@@ -29,6 +29,11 @@ bool same_line(const Trace& a, const Trace& b) {
          a.unknown == b.unknown && a.applied_nonfinite == b.applied_nonfinite;
 }
 
+/// Whether every step is unknown.
+bool is_unknown(const Trace& trace) {
+  return trace.length > 0 && trace.unknown.size() >= trace.length;
+}
+
 bool holds(const std::vector<std::int64_t>& steps, std::int64_t step) {
   return std::binary_search(steps.begin(), steps.end(), step);
 }
@@ -50,7 +55,7 @@ std::vector<std::vector<std::size_t>> drawn_groups(const PolicyStudy& study) {
   auto groups = study.groups;
   std::erase_if(groups, [&](const auto& group) {
     const Trace& trace = study.traces[group.front()];
-    return !trace.unavailable.empty() || trace.scale.empty();
+    return !trace.unavailable.empty() || trace.scale.empty() || is_unknown(trace);
   });
   std::stable_partition(groups.begin(), groups.end(), [&](const auto& group) {
     return std::any_of(group.begin(), group.end(),
@@ -73,20 +78,20 @@ std::string group_name(const PolicyStudy& study, const std::vector<std::size_t>&
 
 std::vector<PolicyLine> policy_lines(const PolicyStudy& study) {
   std::vector<PolicyLine> lines;
-  if (study.recorded) lines.push_back({"the run itself", &*study.recorded});
+  if (study.recorded && !is_unknown(*study.recorded)) {
+    lines.push_back({"the run itself", &*study.recorded});
+  }
   const std::size_t most = kPoliciesDrawn - (study.fixed ? 1 : 0) - (study.tuned ? 1 : 0);
   for (const auto& group : drawn_groups(study)) {
     if (lines.size() == most) break;
     add_line(lines, group_name(study, group), study.traces[group.front()]);
   }
-  if (study.tuned) add_line(lines, "best found: " + study.tuned->text, study.tuned->trace);
-  if (study.fixed) {
+  if (study.tuned && !is_unknown(study.tuned->trace)) {
+    add_line(lines, "best found: " + study.tuned->text, study.tuned->trace);
+  }
+  if (study.fixed && !(lines.empty() && is_unknown(*study.fixed))) {
     lines.push_back({"recommended static " + scales_text(*study.fixed), &*study.fixed, true});
   }
-  std::erase_if(lines, [](const PolicyLine& line) {
-    const Trace& trace = *line.trace;  // unknown from end to end
-    return trace.length > 0 && trace.unknown.size() >= trace.length;
-  });
   return lines;
 }
 

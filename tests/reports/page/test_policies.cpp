@@ -140,8 +140,10 @@ TEST_CASE("a policy whose every step is unknown is not drawn", "[reports][polici
   study.traces = {trace};
   study.groups = {{0}};
   CHECK(answer::policy_lines(study).empty());
+  study.fixed = trace;
+  CHECK(answer::policy_lines(study).empty());
   study.traces[0].unknown.pop_back();
-  CHECK(answer::policy_lines(study).size() == 1);
+  CHECK(answer::policy_lines(study).size() == 2);
 }
 
 TEST_CASE("a run that skips too often is a finding, with its cure", "[reports][policies]") {

@@ -100,7 +100,7 @@ TEST_CASE("updates of all weights together", "[reports][sections]") {
   CHECK(has(html, "Kahan&#39;s compensation</th><td data-v=\"0.1\">"));
   CHECK(has(html, "learning rate times 4</th><td data-v=\"0.3\">"));
   CHECK(has(html, ">FP32 master weights</th><td data-v=\"0.1\">"));
-  CHECK(has(html, "half have moved after 8 to 15 equal ones"));
+  CHECK(has(html, "half after 8 to 15 equal updates"));
   CHECK(has(html, "24 more are differences of recorded weights that are zero"));
 }
 
