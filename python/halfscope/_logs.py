@@ -111,7 +111,8 @@ def _log_notes(notes):
         for note in each[:10]:
             logger.warning(note)
         if len(each) > 10:
-            logger.warning(f"and {len(each) - 10} more notes; the result's field 'notes' has all")
+            more = "1 more note" if len(each) == 11 else f"{len(each) - 10} more notes"
+            logger.warning(f"and {more}; the result's field 'notes' has all")
 
 
 def _check_targets(headroom, target_underflow):
