@@ -224,7 +224,7 @@ def compare(a, b, *, format=None, loss_scale="own", recorded_scale=None, subnorm
 
     _check_format(format)
     _check("sums", sums, str, "a text such as 'length=4096,format=fp16'")
-    own = loss_scale == "own"
+    own = isinstance(loss_scale, str) and loss_scale == "own"
     (a, b), selection = _to_read([a, b], steps, tensor, roles, recorded_scale,
                                  1.0 if own else loss_scale, read_as=read_as, ranks=ranks)
     found = _found(_halfscope.compare, a, b, format, subnormals, selection, own, sums)
