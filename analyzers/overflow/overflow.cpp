@@ -72,7 +72,8 @@ void add_steps(const underflow::LogFindings& log, OverflowFindings& to) {
   }
 }
 
-/// Steps of the run whose first NaN or infinity is a wide gradient's, made by the model.
+/// Adds the steps of a run whose first NaN or infinity is in a gradient that was not computed in
+/// FP16, if the event's cause is NaN in the model.
 void add_explained(const LogView& view, const Run& run, const OverflowEvent& event,
                    LogSteps& steps) {
   if (event.what_if || event.cause != Cause::nan_in_model) return;
