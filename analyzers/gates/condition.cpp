@@ -115,7 +115,8 @@ std::string names_of(Subject subject) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// " (halfscope analyze has it)", where another command has a field of that name.
+/// " (halfscope analyze has it)", where another command has a field of that name, or the training
+/// loop a number.
 std::string owner_text(std::string_view field) {
   constexpr std::pair<Subject, std::string_view> kCommands[] = {
       {Subject::tensor, "analyze"},
@@ -124,6 +125,7 @@ std::string owner_text(std::string_view field) {
   for (const auto& [subject, command] : kCommands) {
     if (find_field(subject, field)) return fmt::format(" (halfscope {} has it)", command);
   }
+  if (field == "loss" || field == "grad_norm") return " (the training loop has it: test it there)";
   return "";
 }
 

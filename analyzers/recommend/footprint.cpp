@@ -13,12 +13,18 @@ namespace {
 using log::Role;
 
 constexpr std::uint64_t kMultiple = 8;  // of FP16 matrix dimensions on Tensor Cores
+/// From this extent on padding saves time: the last tile of a product is a small part of it, and
+/// starting its kernel takes less time than the product.
+constexpr std::uint64_t kLarge = 1024;
+/// What a thread block computes at once. If the other extent is less, Tensor Cores are idle anyway.
+constexpr std::uint64_t kTile = 128;
 
-/// Which extents of a weight are no multiple of 8; empty when all are. Vectors take part in no
-/// matrix product.
+/// Returns which extents of a weight are large and no multiple of 8; empty if there are none.
+/// Vectors take part in no matrix product.
 std::optional<Footprint::Extents> odd_extents(const std::vector<std::uint64_t>& shape) {
-  if (shape.size() < 2) return std::nullopt;
-  const bool out = shape[0] % kMultiple != 0, in = shape[1] % kMultiple != 0;
+  if (shape.size() < 2 || std::min(shape[0], shape[1]) < kTile) return std::nullopt;
+  const auto is_odd = [](std::uint64_t n) { return n >= kLarge && n % kMultiple != 0; };
+  const bool out = is_odd(shape[0]), in = is_odd(shape[1]);
   if (!out && !in) return std::nullopt;
   return out && in ? Footprint::Extents::both
          : out     ? Footprint::Extents::outputs

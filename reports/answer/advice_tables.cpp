@@ -101,7 +101,7 @@ Table layers(const Recommendation& advice) {
       advice.per_layer, [](const LayerScale& layer) { return layer.als.has_value(); });
   table.headings = {"layer", "scales that serve it", "zero at the one scale",
                     "zero at its highest"};
-  if (als) table.headings.push_back("adaptive factor");
+  if (als) table.headings.push_back("scale by adaptive loss scaling");
   for (const LayerScale& layer : advice.per_layer) {
     Row row{{{code(layer.layer)},
              {own_scales(layer), static_cast<double>(layer.lowest_log2.value_or(-1000))},
@@ -140,8 +140,8 @@ Table keep(const Recommendation& advice) {
 }
 
 Table dimensions(const Recommendation& advice) {
-  Table table{Evidence::advice, "Dimensions that are not a multiple of 8",
-              "Tensor Cores may use slower kernels there."};
+  Table table{Evidence::advice, "Large dimensions that are not a multiple of 8",
+              "Tensor Cores may use slower kernels for them."};
   table.headings = {"tensor", "shape", "what is odd"};
   if (!advice.footprint) return table;
   for (const auto& odd : advice.footprint->not_multiples_of_8) {

@@ -21,9 +21,9 @@ std::string clear_text(const analyzers::Study& study) {
   if (std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.loss_scaled; })) {
     const bool bounds =
         study.advice.underflow_not_identifiable || study.advice.overflow_not_identifiable;
-    return fmt::format("Nothing was found that harms training in {}.{}",
+    return fmt::format("Nothing was found that harms training in {}{}.",
                        people_say(study.analysis.target.name),
-                       bounds ? " The log does not show how much becomes zero or overflows." : "");
+                       bounds ? ", as far as the log shows" : "");
   }
   if (!tensors.empty()) {
     return "Nothing was found in the tensors of this log. It holds no gradients.";

@@ -9,6 +9,7 @@
 #include "reports/answer/answer_parts.hpp"
 #include "reports/answer/marks.hpp"
 #include "reports/answer/no_scale.hpp"
+#include "reports/answer/ranks_words.hpp"
 #include "reports/answer/scale_words.hpp"
 #include "reports/answer/skip_words.hpp"
 #include "reports/answer/summary.hpp"
@@ -63,14 +64,14 @@ std::string limit_text(const Recommendation& r) {
         code(limit.name), limit.step, nan_limit_text(limit), magnitude_text(limit.max_abs),
         r.headroom_bits);
   }
-  const std::string name =
-      limit.from_scalars ? fmt::format("some tensor of role {} (known by the step's scalars alone)",
-                                       code(limit.name))
-                         : code(limit.name);
+  // A scalar of the step does not say which tensor it is of.
+  const std::string name = limit.from_scalars
+                               ? fmt::format("the {}", values_name(*log::find_role(limit.name)))
+                               : code(limit.name);
   return fmt::format(
-      "Limited by {} at step {}: its largest magnitude is {}{}, which leaves {}{:.1f} binades "
+      "Limited by {} at step {}: {} largest magnitude is {}{}, which leaves {}{:.1f} binades "
       "below overflow.",
-      name, limit.step,
+      name, limit.step, limit.from_scalars ? "their" : "its",
       limit.censored  ? "at least "
       : limit.bounded ? "at most "
                       : "",

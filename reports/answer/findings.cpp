@@ -30,10 +30,10 @@ void dimensions(const Study& study, List& to) {
   for (const auto& odd : study.advice.footprint->not_multiples_of_8) names.push_back(odd.name);
   to.push_back(
       {Severity::note,
-       fmt::format("{} a dimension that is not a multiple of 8: {}.",
+       fmt::format("{} a large dimension that is not a multiple of 8: {}.",
                    names.size() == 1 ? "1 tensor has" : plural(names.size(), "tensor") + " have",
                    some_names(names)),
-       "Tensor Cores may use slower kernels there.", Evidence::advice});
+       "On a GPU, pad it: Tensor Cores may use slower kernels otherwise.", Evidence::advice});
 }
 
 /// Whether the range of FP16 is used up: no scale of any size is left, or was when it mattered.

@@ -86,7 +86,7 @@ void underflow(const Study& study, List& to) {
                     share_range_text(mass->l2.low, mass->l2.high),
                     little ? ": too little to affect training" : "");
     if (harmed) {
-      title += fmt::format("; {} loses {} of its own", code(worst->tensor),
+      title += fmt::format("; {} loses {} of its own sum of squares", code(worst->tensor),
                            share_range_text(worst->l2.low, worst->l2.high));
     }
   }

@@ -83,6 +83,10 @@ std::vector<PolicyLine> policy_lines(const PolicyStudy& study) {
   if (study.fixed) {
     lines.push_back({"recommended static " + scales_text(*study.fixed), &*study.fixed, true});
   }
+  std::erase_if(lines, [](const PolicyLine& line) {
+    const Trace& trace = *line.trace;  // unknown from end to end
+    return trace.length > 0 && trace.unknown.size() >= trace.length;
+  });
   return lines;
 }
 

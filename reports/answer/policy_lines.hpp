@@ -25,7 +25,8 @@ struct PolicyLine {
 };
 
 /// The run itself, torch, the best of the rest, the best dynamic settings, and the recommended
-/// static scale. Traces that did the same share a line.
+/// static scale. Traces that did the same share a line. A trace whose every step is unknown has
+/// none; without any line the page has no chart of scales.
 std::vector<PolicyLine> policy_lines(const analyzers::replay::PolicyStudy& study);
 
 /// "torch, apex and 3 more"

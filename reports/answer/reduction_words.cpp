@@ -315,6 +315,15 @@ std::vector<std::string> reduction_sentences(const std::vector<Reduction>& found
   return sentences;
 }
 
+std::string_view reductions_digest(const std::vector<Reduction>& found) {
+  bool narrow = false, wide = false;  // whether one loses much
+  for (const Reduction& one : found) {
+    (one.format == "binary32" ? wide : narrow) |= one.is_harmful();
+  }
+  if (wide) return "some lose much even in FP32";
+  return narrow ? "some lose much unless added in FP32" : "none loses much";
+}
+
 Section reduction_section(const std::vector<Reduction>& found) {
   if (found.empty()) return {};
   Section section{"Sums", reduction_sentences(found)};

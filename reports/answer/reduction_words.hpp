@@ -19,6 +19,9 @@ std::string_view sum_name(analyzers::reduction::Sum sum);
 std::vector<std::string> reduction_sentences(
     const std::vector<analyzers::reduction::Reduction>& found);
 
+/// One line for a folded section.
+std::string_view reductions_digest(const std::vector<analyzers::reduction::Reduction>& found);
+
 /// These sentences, where to set FP32, and the tensors with the largest errors.
 Section reduction_section(const std::vector<analyzers::reduction::Reduction>& found);
 

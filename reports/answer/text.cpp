@@ -24,6 +24,14 @@ double ratio(std::uint64_t count, std::uint64_t of) {
   return static_cast<double>(count) / static_cast<double>(of);
 }
 
+/// "3.1 % to 4.7 %". An end that stands for all up to 0 % or 100 % has the other end in it:
+/// "< 0.01 %".
+std::string range_text(const std::string& first, const std::string& last) {
+  if (first == last || (first.starts_with('>') && last == "100 %")) return first;
+  if (first == "0 %" && last.starts_with('<')) return last;
+  return first + " to " + last;
+}
+
 }  // namespace
 
 std::string share_text(double share) {
@@ -49,21 +57,17 @@ std::string share_text(std::uint64_t count, std::uint64_t of) {
 }
 
 std::string share_range_text(double low, double high) {
-  const std::string first = share_text(low), last = share_text(high);
-  return first == last ? first : first + " to " + last;
+  return range_text(share_text(low), share_text(high));
 }
 
 std::string narrow_range_text(double low, double high) {
-  std::string first = share_text(low);
-  const std::string last = share_text(high);
-  if (first == last) return first;
-  if (!std::isnan(low)) first.resize(first.size() - kPercent.size());
-  return first + " to " + last;
+  std::string text = share_range_text(low, high);
+  const std::size_t unit = text.find(std::string(kPercent) + " to ");
+  return unit == std::string::npos ? text : text.erase(unit, kPercent.size());
 }
 
 std::string share_text(const Interval& count, std::uint64_t of) {
-  const std::string first = share_text(count.low, of), last = share_text(count.high, of);
-  return first == last ? first : first + " to " + last;
+  return range_text(share_text(count.low, of), share_text(count.high, of));
 }
 
 std::string count_text(std::uint64_t count) {

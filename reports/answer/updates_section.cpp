@@ -114,7 +114,7 @@ Table weights_table(const Analysis& analysis, const Tensors& weights) {
                     "updates lost",
                     "too small for the format",
                     "rounded away",
-                    fmt::format("by the rule of {}", rule_of_thumb(analysis.target)),
+                    rule_of_thumb(analysis.target),
                     "updates"};
   table.left_out = weights.size() - std::min(weights.size(), kMostRows);
   for (const TensorFindings* weight : std::span(weights).first(weights.size() - table.left_out)) {

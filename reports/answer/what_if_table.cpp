@@ -42,32 +42,32 @@ std::string first_moves(const UpdateWhatIf& what_if, std::uint64_t of) {
   const auto first = what_if.first_move.find(0);
   const std::uint64_t at_once = first == what_if.first_move.end() ? 0 : first->second;
   const std::string out =
-      fmt::format("{} of the 16-bit copies move at the first update", share_text(at_once, of));
+      fmt::format("{} of the 16-bit copies change at the first update", share_text(at_once, of));
   std::uint64_t moved = 0;
   for (const auto& [log2, count] : what_if.first_move) {
     moved += count;
     if (moved < of - moved) continue;
     if (log2 == 0) return out;
-    return fmt::format("{}, half have moved after {} to {} equal ones", out,
+    return fmt::format("{}, half after {} to {} equal updates", out,
                        count_text(std::uint64_t{1} << log2),
                        count_text((std::uint64_t{2} << log2) - 1));
   }
-  return out + ", most never";
+  return out + ", most never change";
 }
 
 Row kahan_row(const KahanMoves& kahan, std::uint64_t of, const std::string& format) {
   const auto still = [&](std::uint64_t moved) { return of - std::min(of, moved); };
   return row_of(fmt::format("{} with Kahan's compensation", format), still(kahan.moved), of,
-                fmt::format("never move in {} equal updates; without it {}",
+                fmt::format("do not change in {} equal updates; {} without the compensation",
                             count_text(kahan.steps), share_text(still(kahan.moved_plain), of)));
 }
 
 Row stochastic_row(const StochasticMoves& moves, std::uint64_t of, const std::string& format) {
   const double moved = of == 0 ? 0 : moves.expected_moves() / static_cast<double>(of);
-  return row_of(
-      fmt::format("{}, stochastic rounding with {} bits", format, moves.random_bits), moves.never,
-      of,
-      fmt::format("can never move; {} of the weights move on average a step", share_text(moved)));
+  return row_of(fmt::format("{}, stochastic rounding with {} bits", format, moves.random_bits),
+                moves.never, of,
+                fmt::format("can never change; a step changes {} of the weights on average",
+                            share_text(moved)));
 }
 
 void add_what_ifs(const UpdateWhatIf& what_if, std::uint64_t of, const std::string& format,
@@ -88,8 +88,9 @@ void add_what_ifs(const UpdateWhatIf& what_if, std::uint64_t of, const std::stri
 
 }  // namespace
 
-std::uint64_t rule_of_thumb(const analyzers::underflow::Target& target) {
-  return std::uint64_t{1} << target.format.precision;
+std::string rule_of_thumb(const analyzers::underflow::Target& target) {
+  return fmt::format("smaller than weight / {} (rule of thumb)",
+                     std::uint64_t{1} << target.format.precision);
 }
 
 Table what_if_table(const analyzers::underflow::Target& target, const UpdateSum& sum) {
@@ -98,10 +99,10 @@ Table what_if_table(const analyzers::underflow::Target& target, const UpdateSum&
   const std::string format = people_say(target.name);
   Table table{Evidence::updates, "The same updates in other arithmetic"};
   table.headings = {"weights kept in", "lost", "updates", "of all"};
-  table.rows = {outcomes_row("pure " + format, counts.half, of),
-                outcomes_row("computed in FP32, stored in " + format, counts.fused, of),
-                row_of(fmt::format("by the rule of {}", rule_of_thumb(target)), counts.rule_2048,
-                       of, "a rule of thumb, beside the exact count")};
+  table.rows = {
+      outcomes_row("pure " + format, counts.half, of),
+      outcomes_row("computed in FP32, stored in " + format, counts.fused, of),
+      row_of(rule_of_thumb(target), counts.rule_2048, of, "an approximation, to compare with")};
   table.rows.front().marked = true;
   if (sum.what_if) add_what_ifs(*sum.what_if, of, format, table.rows);
   return table;

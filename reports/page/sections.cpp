@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <span>
 
 #include "reports/answer/captions.hpp"
@@ -29,7 +28,6 @@
 namespace halfscope::reports::page {
 
 using analyzers::Study;
-using analyzers::reduction::Reduction;
 using analyzers::underflow::Analysis;
 using answer::Evidence;
 
@@ -126,10 +124,9 @@ std::string quantised_section(const Study& study) {
 std::string sums_section(const Study& study) {
   answer::Section sums = answer::reduction_section(study.reductions);
   if (sums.empty()) return "";
-  const auto harmful = std::ranges::count_if(study.reductions, &Reduction::is_harmful);
   sums.title.clear();  // the details element has it
   return section(answer::name_of(Evidence::reductions), "Sums in 16 bits",
-                 harmful == 0 ? "none loses much" : "some need FP32", section_html(sums));
+                 std::string(answer::reductions_digest(study.reductions)), section_html(sums));
 }
 
 /// Of logs in which a rank differs from the others: for each kind of values a strip and a map.
@@ -210,7 +207,8 @@ std::string advice_section(const Study& study, const answer::Answer& answer) {
     if (is) digest += (digest.empty() ? "" : "; ") + what;
   };
   const auto& advice = study.advice;
-  tell(!advice.per_layer.empty(), answer::plural(advice.per_layer.size(), "layer") + " apart");
+  tell(!advice.per_layer.empty(),
+       "a scale each for " + answer::plural(advice.per_layer.size(), "layer"));
   tell(!advice.keep_in_fp32.empty(), fmt::format("{} to keep in FP32", advice.keep_in_fp32.size()));
   return section(answer::name_of(Evidence::advice), "More of the recommendation", digest, body);
 }

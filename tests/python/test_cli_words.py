@@ -47,3 +47,8 @@ def test_a_gate_of_another_command_says_which():
     assert "unknown field 'updates_lost' (halfscope analyze has it)" in err
     _, err = run("analyze", log, "--fail-if", "no_such > 1%", expect=2)
     assert "unknown field 'no_such'; use one of" in err
+    _, err = run("analyze", log, "--fail-if", "static_scale < 2", expect=2)  # so in Recorder.alert()
+    assert "unknown field 'static_scale' (halfscope recommend has it)" in err
+    for field in ("loss", "grad_norm"):
+        _, err = run("analyze", log, "--fail-if", f"{field} > 1", expect=2)
+        assert f"unknown field '{field}' (the training loop has it: test it there)" in err

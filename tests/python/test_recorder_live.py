@@ -116,7 +116,7 @@ def test_do_may_end_the_run(tmp_path, read_log):
     assert sorted(read_log(tmp_path / "run").scalars) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("when", ["nan >", "flushed > 3", "nan > x", "nan > 0 for"])
+@pytest.mark.parametrize("when", ["nan >", "flushed > 3", "loss > 3", "nan > x", "nan > 0 for"])
 def test_a_wrong_condition_is_refused_at_once(tmp_path, when):
     model = small_network()
     recorder = Recorder(model, torch.optim.SGD(model.parameters(), lr=0.1), tmp_path / "run").start()

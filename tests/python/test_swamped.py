@@ -286,10 +286,10 @@ def test_text():
     out, _ = run(DIGITS, "--what-if")
     total = sum(t["updates"] for t in weights_of(DIGITS).values())
     assert f"{total:,} are counted as" in out and "added to weights in FP16" in out
-    for words in ("rule of 2048", "FP32 master weights", "BF16 weights", "stochastic rounding", "Kahan"):
+    for words in ("weight / 2048 (rule of thumb)", "FP32 master weights", "BF16 weights", "stochastic rounding", "Kahan"):
         assert words in out
     out, _ = run(DIGITS)
-    assert "Kahan" not in out and "rule of 2048" in out
+    assert "Kahan" not in out and "weight / 2048 (rule of thumb)" in out
     assert "updates" not in run(DIGITS, "--tensor", "activation/*")[0]
 
 

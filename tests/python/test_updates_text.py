@@ -19,12 +19,12 @@ def text_of(tmp_path, *options, **tensors):
 def test_the_share_that_shows_at_once_is_measured(tmp_path):
     """6 of 10 updates move the FP16 copy at the first step; then 3 of 10."""
     w = np.ones(10, np.float32)
-    for at_once, more in ((6, ""), (3, ", half have moved after 16 to 31 equal ones")):
+    for at_once, more in ((6, ""), (3, ", half after 16 to 31 equal updates")):
         u = np.full(10, 2.0**-15, np.float32)
         u[:at_once] = 2.0**-9
         text = text_of(tmp_path, "--what-if", weight__w=w, update__w=u)
         row = next(line for line in text.splitlines() if line.startswith("  FP32 master weights"))
-        assert row.endswith(f"{10 * at_once}.0 % of the 16-bit copies move at the first update{more}")
+        assert row.endswith(f"{10 * at_once}.0 % of the 16-bit copies change at the first update{more}")
 
 
 def test_updates_from_fp16_values_say_that_more_may_be_lost(tmp_path):

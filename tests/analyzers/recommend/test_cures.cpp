@@ -226,7 +226,7 @@ TEST_CASE("A loss that the recommended scale drives beyond FP16 is named", "[adv
 
 TEST_CASE("Memory is counted from shapes, and odd extents are named", "[advice]") {
   auto weight = record_of("weight/a.weight", 0, {1});
-  weight.shape = {64, 3, 7, 7};
+  weight.shape = {128, 50257};
   auto even = record_of("weight/b.weight", 0, {1});
   even.shape = {16, 8};
   auto bias = record_of("weight/b.bias", 0, {1});
@@ -236,13 +236,36 @@ TEST_CASE("Memory is counted from shapes, and odd extents are named", "[advice]"
   const Run run({}, {weight, even, bias, activation});
   const auto found = recommend::footprint(run.analysis);
   REQUIRE(found);
-  CHECK(found->weights == 64 * 3 * 49 + 16 * 8 + 17);
+  CHECK(found->weights == 128 * 50257 + 16 * 8 + 17);
   CHECK(found->activations == 32 * 64 * 25);
   CHECK(found->bytes_fp32 == 4 * (found->weights + found->activations));
   CHECK(found->bytes_mixed == found->bytes_fp16 + 4 * found->weights);
   REQUIRE(found->not_multiples_of_8.size() == 1);
   CHECK(found->not_multiples_of_8[0].name == "weight/a.weight");
   CHECK(found->not_multiples_of_8[0].extents == recommend::Footprint::Extents::inputs);
+}
+
+TEST_CASE("padding is advised where it saves time", "[advice][table]") {
+  struct Row {
+    const char* what;
+    std::vector<std::uint64_t> shape;
+    bool odd;
+  };
+  const Row row = GENERATE(values<Row>({
+      {"GPT-2's vocabulary", {50257, 768}, true},
+      {"padded", {50304, 768}, false},
+      {"the least that is large", {1025, 128}, true},
+      {"the vocabulary of a small model", {65, 384}, false},
+      {"ten classes", {10, 4096}, false},
+      {"the channels of an image", {4096, 3, 7, 7}, false},
+      {"a large vocabulary of a narrow model", {50257, 64}, false},
+      {"a vector", {50257}, false},
+  }));
+  CAPTURE(row.what);
+  auto weight = record_of("weight/a", 0, {1});
+  weight.shape = row.shape;
+  const Run run({}, {weight});
+  CHECK(recommend::footprint(run.analysis)->not_multiples_of_8.empty() != row.odd);
 }
 
 TEST_CASE("ResNet-50's estimate: 26 M weights and 16 M activations are 168 MB, and 84",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/answer/cure_words.hpp"
+#include "reports/answer/reduction_words.hpp"
 
 #include "analyzers/recommend/recommend.hpp"
 #include "catch.hpp"
@@ -59,6 +60,16 @@ TEST_CASE("odd extents are named", "[table]") {
   CHECK(why_text({"w", {10, 16}, Extents::outputs}) == "10 outputs: no multiple of 8");
   CHECK(why_text({"w", {16, 3, 3}, Extents::inputs}) == "3 inputs: no multiple of 8");
   CHECK(why_text({"w", {10, 3}, Extents::both}) == "10 outputs and 3 inputs: no multiple of 8");
+}
+
+TEST_CASE("the line on sums says where they lose much", "[reports]") {
+  analyzers::reduction::Reduction sum;
+  sum.format = "bfloat16";
+  CHECK(reductions_digest({sum}) == "none loses much");
+  sum.facts.overflow = 1;
+  CHECK(reductions_digest({sum}) == "some lose much unless added in FP32");
+  sum.format = "binary32";
+  CHECK(reductions_digest({sum}) == "some lose much even in FP32");
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ TEST_CASE("findings come in order of harm", "[reports][findings]") {
                                   "50.0 % of the gradient values become zero",
                                   "No single loss scale serves every tensor",
                                   "1 tensor comes within one binade of overflow, at 0.25",
-                                  "1 tensor has a dimension that is not a multiple of 8: weight/w"};
+                                  "1 tensor has a large dimension that is not a multiple of 8: weight/w"};
   REQUIRE(all.size() == std::size(in_order));
   for (std::size_t i = 0; i < all.size(); ++i)
     CHECK_THAT(words(all, i), Catch::Contains(in_order[i]));

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/answer/scale_words.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "analyzers/scalar_run.hpp"
 #include "catch.hpp"
+#include "reports/answer/answer_parts.hpp"
 
 namespace test_scale_words {
 
@@ -40,6 +42,21 @@ TEST_CASE("nothing is fine beside NaN, nor of several runs", "[summary]") {
   CHECK(default_fine_text(study_of({sound, write_run(folder / "other", peaks, {})})).empty());
   for (std::size_t i = 100; i < peaks.size(); ++i) peaks[i] = NAN;
   CHECK(default_fine_text(study_of({write_run(folder / "nan", peaks, {})})).empty());
+}
+
+TEST_CASE("a scale that a step's scalars limit names their role", "[summary]") {
+  analyzers::Study study;
+  study.advice.static_log2 = 15;
+  study.advice.headroom_bits = 1;
+  analyzers::recommend::Limit limit;
+  limit.name = "weight_grad";
+  limit.step = 3;
+  limit.max_abs = 0.5;
+  limit.from_scalars = true;
+  study.advice.limited_by = limit;
+  CHECK(std::ranges::count(details(study),
+                           "Limited by the weight gradients at step 3: their largest magnitude is "
+                           "0.5 (2^-1.0), which leaves 1.0 binades below overflow.") == 1);
 }
 
 }  // namespace test_scale_words

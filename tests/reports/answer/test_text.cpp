@@ -39,7 +39,11 @@ TEST_CASE("a share is never printed as a zero or a whole that it is not", "[repo
 TEST_CASE("bounds are shown as bounds", "[reports][table]") {
   CHECK(answer::share_text(Interval(12, 34), 1000) == "1.20 % to 3.40 %");
   CHECK(answer::share_text(Interval(12, 12), 1000) == "1.20 %");
-  CHECK(answer::share_text(Interval(0, 1), 1000000) == "0 % to < 0.01 %");
+  CHECK(answer::share_text(Interval(0, 1), 1000000) == "< 0.01 %");
+  CHECK(answer::share_text(Interval(999999, 1000000), 1000000) == "> 99.99 %");
+  CHECK(answer::share_range_text(0.99999, 1) == "> 99.99 %");
+  CHECK(answer::narrow_range_text(0, 0.00001) == "< 0.01 %");
+  CHECK(answer::narrow_range_text(0.012, 0.034) == "1.20 to 3.40 %");
   CHECK(answer::share_range_text(0.012, 0.034) == "1.20 % to 3.40 %");
   CHECK(answer::share_range_text(std::numeric_limits<double>::quiet_NaN(), 0.5) ==
         "no values to 50.0 %");

@@ -130,6 +130,20 @@ TEST_CASE("marks count every step once, by what happened", "[reports][policies]"
   CHECK(steps_of(answer::Happening::retried) == std::vector<std::int64_t>{13});
 }
 
+TEST_CASE("a policy whose every step is unknown is not drawn", "[reports][policies]") {
+  Trace trace;
+  trace.length = 4;
+  trace.scale = {{0, 8.0}};
+  trace.unknown = {0, 1, 2, 3};
+  analyzers::replay::PolicyStudy study;
+  study.series = steps(4, 1);
+  study.traces = {trace};
+  study.groups = {{0}};
+  CHECK(answer::policy_lines(study).empty());
+  study.traces[0].unknown.pop_back();
+  CHECK(answer::policy_lines(study).size() == 1);
+}
+
 TEST_CASE("a run that skips too often is a finding, with its cure", "[reports][policies]") {
   const TempFolder folder;
   sample::restless_run(folder / "run");
