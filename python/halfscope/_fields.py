@@ -811,6 +811,15 @@ class LimitedBy(Record):
     log: str | None
 
 
+class Unread(Record):
+    """The field `unread` of halfscope recommend --json: docs/json.md."""
+
+    __slots__ = ()
+    role: Literal['activation_grad', 'weight_grad']
+    steps: int
+    of: int
+
+
 class NanInModel(Record):
     """The field `nan_in_model` of halfscope recommend --json: docs/json.md."""
 
@@ -980,6 +989,7 @@ class Skip(Record):
     probability: float
     interval: Bounds
     confidence: float
+    unread_steps: int | None
 
 
 class ScaleMass(Record):
@@ -1015,6 +1025,7 @@ class Dynamic(Record):
     growth_interval: int
     expected_skip_rate: float | Bounds | None
     expected_skip_interval: Bounds | None
+    unread_steps: int | None
     why: str
 
 
@@ -1140,6 +1151,7 @@ class RecommendationFields(Record):
     overflow_not_identifiable: bool | None
     clipped: bool | None
     incomplete_steps: int | None
+    unread: Unread | None
     none_needed: bool | None
     nan_in_model: NanInModel | None
     steps_left_out: int | None
@@ -1171,6 +1183,7 @@ class RecommendationFields(Record):
     _nested = {
         'may_use': MayUse,
         'limited_by': LimitedBy,
+        'unread': Unread,
         'nan_in_model': NanInModel,
         'flushed_at_1': FlushedAt1,
         'flushed_at_recommended': FlushedAtRecommended,

@@ -9,6 +9,9 @@
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
+
+using analyzers::recommend::SkipBound;
+
 namespace {
 
 /// "at most 3.4 %, 95 %, one-sided"
@@ -17,18 +20,40 @@ std::string interval_text(double low, double high) {
                  : fmt::format("at most {}, 95 %, one-sided", share_text(high));
 }
 
+/// "0 of 61 steps"; "0 of the 4 steps whose gradients were all read"
+std::string counted_text(const SkipBound& bound) {
+  const Interval found(bound.exceedances, bound.exceedances + bound.perhaps);
+  if (bound.unread == 0) {
+    return fmt::format("{} of {}", count_text(found), plural(bound.steps, "step"));
+  }
+  return fmt::format("{} of the {} whose gradients were all read", count_text(found),
+                     plural(bound.steps, "step"));
+}
+
+/// What is known of the other steps. verb: what they may do.
+std::string unread_text(const SkipBound& bound, std::string_view verb) {
+  const std::string others = plural(bound.unread, "other step");
+  if (bound.unread_exceedances == 0) {
+    return fmt::format("It is unknown whether {} {}", others, verb);
+  }
+  return fmt::format("Of {}, {} or more {}", others, count_text(bound.unread_exceedances), verb);
+}
+
 }  // namespace
 
-std::string chance_text(const analyzers::recommend::SkipBound& bound) {
+std::string chance_text(const SkipBound& bound) {
   if (bound.low <= 0) return "at most " + share_text(bound.high);
   return fmt::format("{} ({})", share_text(bound.probability),
                      share_range_text(bound.low, bound.high));
 }
 
-std::string overflowing_text(const analyzers::recommend::SkipBound& bound) {
-  const Interval overflow(bound.exceedances, bound.exceedances + bound.perhaps);
-  return fmt::format("{} of {} overflow ({})", count_text(overflow), plural(bound.steps, "step"),
-                     interval_text(bound.low, bound.high));
+std::string overflowing_text(const SkipBound& bound) {
+  if (bound.unread == 0) {
+    return fmt::format("{} overflow ({})", counted_text(bound),
+                       interval_text(bound.low, bound.high));
+  }
+  return fmt::format("{} overflow ({}). {}", counted_text(bound),
+                     interval_text(bound.low, bound.high), unread_text(bound, "overflow"));
 }
 
 std::string settings_text(const analyzers::recommend::DynamicAdvice& advice) {
@@ -58,10 +83,15 @@ std::string why_settings_text(const analyzers::recommend::DynamicAdvice& advice)
 
 std::string replayed_text(const analyzers::recommend::DynamicAdvice& advice) {
   if (!advice.replayed) return "The log cannot be replayed, so how many steps it skips is unknown";
-  const analyzers::recommend::ReplayedSkips& found = *advice.replayed;
-  return fmt::format("Replayed over the recorded steps, it skips {} of {} ({})",
-                     count_text(found.skipped), count_text(found.steps),
-                     interval_text(found.low, found.high));
+  const SkipBound& found = *advice.replayed;
+  const Interval skipped(found.exceedances, found.exceedances + found.perhaps);
+  const std::string counted =
+      found.unread == 0 ? fmt::format("{} of {}", count_text(skipped), count_text(found.steps))
+                        : counted_text(found);
+  const std::string text = fmt::format("Replayed over the recorded steps, it skips {} ({})",
+                                       counted, interval_text(found.low, found.high));
+  return found.unread == 0 ? text
+                           : fmt::format("{}. {}", text, unread_text(found, "would be skipped"));
 }
 
 }  // namespace halfscope::reports::answer

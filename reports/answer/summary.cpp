@@ -13,6 +13,7 @@ namespace halfscope::reports::answer {
 
 using analyzers::Study;
 using analyzers::recommend::Recommendation;
+using analyzers::recommend::UnreadSteps;
 using analyzers::underflow::Analysis;
 
 std::string lost_text(const analyzers::underflow::Share& share) {
@@ -49,6 +50,14 @@ std::string nan_limit_text(const analyzers::recommend::Limit& limit) {
   return fmt::format("NaN at loss scale {} is taken as overflow", scale_text(*limit.nan_at));
 }
 
+namespace {
+
+std::string_view gradients_of(log::Role role) {
+  return role == log::Role::activation_grad ? "activation gradients" : "weight gradients";
+}
+
+}  // namespace
+
 std::string hidden_maximum(const Recommendation& advice) {
   if (advice.limited_by && advice.limited_by->nan_at) {
     return fmt::format("{} because nothing else explains it (step {})",
@@ -59,12 +68,23 @@ std::string hidden_maximum(const Recommendation& advice) {
            "ones";
   }
   if (advice.incomplete_steps != 0) return "the log does not have all gradients";
+  if (advice.unread.lacking != 0) {
+    const UnreadSteps& unread = advice.unread;
+    return fmt::format("{} were read at {} of {}; {}", gradients_of(unread.role),
+                       count_text(unread.of - unread.lacking), plural(unread.of, "step"),
+                       how_to_read(unread));
+  }
   if (advice.limited_by && advice.limited_by->skipped_at) {
     return "the log does not show how large the gradients of a skipped step were";
   }
   return advice.nonfinite_steps.empty()
              ? "infinities were dropped from the log, so gradients may have been larger"
              : "infinities hide how large gradients were";
+}
+
+std::string_view how_to_read(const UnreadSteps& unread) {
+  return unread.role == log::Role::activation_grad ? "record every step with magnitudes_every=1"
+                                                   : "record them at every step";
 }
 
 std::string_view no_cure_text(const analyzers::overflow::OverflowEvent& event) {

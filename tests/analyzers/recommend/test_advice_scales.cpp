@@ -167,7 +167,7 @@ TEST_CASE("NaN of the model is in no chance of overflow", "[table]") {
   // Clopper-Pearson.
   REQUIRE(advice.dynamic[0].replayed);
   CHECK(advice.dynamic[0].replayed->steps == 200);
-  CHECK(advice.dynamic[0].replayed->skipped.high == 70);
+  CHECK(advice.dynamic[0].replayed->overflowing().high == 70);
   CHECK(advice.dynamic[0].replayed->high == Approx(0.421).margin(1e-3));
 }
 
@@ -195,7 +195,7 @@ TEST_CASE("a dynamic scale skips what torch's rule skips, step by step", "[oracl
     }
   }
   REQUIRE(skipped > 3);
-  CHECK(advice.dynamic[0].replayed->skipped == Interval(2 * skipped));
+  CHECK(advice.dynamic[0].replayed->overflowing() == Interval(2 * skipped));
   CHECK(advice.dynamic[0].replayed->steps == 2 * peaks.size());
 }
 
@@ -216,14 +216,14 @@ TEST_CASE("steady gradients: the framework's settings do no harm, and are kept",
   CHECK(advice.dynamic[0].init == 0x1p16);  // 2^15 holds: the first of 60 steps is skipped
   CHECK(advice.dynamic[0].growth_interval == 2000);
   REQUIRE(advice.dynamic[0].replayed);
-  CHECK(advice.dynamic[0].replayed->skipped == Interval(1));
+  CHECK(advice.dynamic[0].replayed->overflowing() == Interval(1));
   const recommend::Recommendation brief =
       completed(write_peaks(folder / "brief", std::vector<double>(10, 1.0)));
   REQUIRE_FALSE(brief.dynamic.empty());
   CHECK_FALSE(brief.dynamic[0].kept);      // one of ten is no few
   CHECK(brief.dynamic[0].init == 0x1p14);  // a short run has a binade to spare
   REQUIRE(brief.dynamic[0].replayed);
-  CHECK(brief.dynamic[0].replayed->skipped == Interval(0));
+  CHECK(brief.dynamic[0].replayed->overflowing() == Interval(0));
   CHECK(brief.dynamic[0].replayed->low == 0);
   CHECK(brief.dynamic[0].replayed->high == Approx(1 - std::pow(0.05, 1.0 / 10)));
 }
