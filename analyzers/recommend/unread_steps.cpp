@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "analyzers/underflow/clipped.hpp"
 #include "analyzers/underflow/underflow.hpp"
@@ -35,6 +36,7 @@ UnreadSteps unread_steps(const underflow::LogFindings& log) {
   all.insert(read[1].begin(), read[1].end());
   UnreadSteps unread;
   unread.of = all.size();
+  unread.by_recorder = log.manifest && log.manifest->about->contains("recorder");
   for (std::size_t i = 0; i < kRoles.size(); ++i) {
     if (read[i].empty()) continue;  // the log has none of this role anywhere
     const std::size_t lacking = all.size() - read[i].size();

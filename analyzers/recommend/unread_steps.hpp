@@ -21,6 +21,8 @@ struct UnreadSteps {
   std::size_t lacking = 0, of = 0;
   /// Whose gradients the most steps lack: activation_grad or weight_grad.
   log::Role role = log::Role::unknown;
+  /// Whether halfscope.torch.Recorder wrote the log: its magnitudes_every reads them.
+  bool by_recorder = false;
 };
 
 /// Returns the steps at which a kind of gradients was not read that other steps of the log have, or

@@ -953,6 +953,7 @@ class OverflowEvent(Record):
     why: str
     safe_scale: float | None
     estimated: bool | None
+    growth_probe: bool | None
     leads: list[Lead]
     _nested = {
         'leads': Lead,

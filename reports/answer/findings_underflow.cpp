@@ -214,11 +214,12 @@ void unknown_underflow(const Study& study, List& to) {
 void unknown(const Study& study, List& to) {
   const Recommendation& r = study.advice;
   if (!r.static_log2 || r.needs_no_scale()) return;
-  if (r.overflow_not_identifiable) {
+  const bool headline_says_it =
+      r.unread.lacking != 0 && !r.clipped && r.incomplete_steps == 0 && !r.may_use;
+  if (r.overflow_not_identifiable && !headline_says_it) {
     const std::string_view record =
         r.clipped                 ? "record them before clipping, as halfscope.torch.Recorder does"
         : r.incomplete_steps != 0 ? "add parameters to the optimizer before backward"
-        : r.unread.lacking != 0   ? how_to_read(r.unread)
                                   : "record a run in FP32 or BF16, or one at a smaller loss scale";
     to.push_back({Severity::note, "The log does not show how large the largest gradients were.",
                   fmt::format("To see it, {}.", record), Evidence::overflow});

@@ -20,23 +20,17 @@ std::string interval_text(double low, double high) {
                  : fmt::format("at most {}, 95 %, one-sided", share_text(high));
 }
 
-/// "0 of 61 steps"; "0 of the 4 steps whose gradients were all read"
-std::string counted_text(const SkipBound& bound) {
-  const Interval found(bound.exceedances, bound.exceedances + bound.perhaps);
-  if (bound.unread == 0) {
-    return fmt::format("{} of {}", count_text(found), plural(bound.steps, "step"));
-  }
-  return fmt::format("{} of the {} whose gradients were all read", count_text(found),
-                     plural(bound.steps, "step"));
+Interval counted(const SkipBound& bound) {
+  return {bound.exceedances, bound.exceedances + bound.perhaps};
 }
 
-/// What is known of the other steps. verb: what they may do.
-std::string unread_text(const SkipBound& bound, std::string_view verb) {
-  const std::string others = plural(bound.unread, "other step");
-  if (bound.unread_exceedances == 0) {
-    return fmt::format("It is unknown whether {} {}", others, verb);
-  }
-  return fmt::format("Of {}, {} or more {}", others, count_text(bound.unread_exceedances), verb);
+/// What is known of the steps that the bound leaves out: ". 57 more are unknown".
+std::string others_text(const SkipBound& bound) {
+  if (bound.unread == 0) return "";
+  const std::string more = fmt::format("{} more", count_text(bound.unread));
+  return bound.unread_exceedances == 0
+             ? fmt::format(". {} {} unknown", more, bound.unread == 1 ? "is" : "are")
+             : fmt::format(". Of {} at least {} do", more, count_text(bound.unread_exceedances));
 }
 
 }  // namespace
@@ -48,12 +42,10 @@ std::string chance_text(const SkipBound& bound) {
 }
 
 std::string overflowing_text(const SkipBound& bound) {
-  if (bound.unread == 0) {
-    return fmt::format("{} overflow ({})", counted_text(bound),
-                       interval_text(bound.low, bound.high));
-  }
-  return fmt::format("{} overflow ({}). {}", counted_text(bound),
-                     interval_text(bound.low, bound.high), unread_text(bound, "overflow"));
+  return fmt::format("{} of {}{} overflow ({}){}", count_text(counted(bound)),
+                     plural(bound.steps, "step"),
+                     bound.unread == 0 ? "" : " whose gradients were all read",
+                     interval_text(bound.low, bound.high), others_text(bound));
 }
 
 std::string settings_text(const analyzers::recommend::DynamicAdvice& advice) {
@@ -84,14 +76,11 @@ std::string why_settings_text(const analyzers::recommend::DynamicAdvice& advice)
 std::string replayed_text(const analyzers::recommend::DynamicAdvice& advice) {
   if (!advice.replayed) return "The log cannot be replayed, so how many steps it skips is unknown";
   const SkipBound& found = *advice.replayed;
-  const Interval skipped(found.exceedances, found.exceedances + found.perhaps);
-  const std::string counted =
-      found.unread == 0 ? fmt::format("{} of {}", count_text(skipped), count_text(found.steps))
-                        : counted_text(found);
-  const std::string text = fmt::format("Replayed over the recorded steps, it skips {} ({})",
-                                       counted, interval_text(found.low, found.high));
-  return found.unread == 0 ? text
-                           : fmt::format("{}. {}", text, unread_text(found, "would be skipped"));
+  return fmt::format(
+      "Replayed over the recorded steps, it skips {} of {} ({}){}", count_text(counted(found)),
+      found.unread == 0 ? count_text(found.steps)
+                        : plural(found.steps, "step") + " whose gradients were all read",
+      interval_text(found.low, found.high), others_text(found));
 }
 
 }  // namespace halfscope::reports::answer

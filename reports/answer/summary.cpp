@@ -52,8 +52,14 @@ std::string nan_limit_text(const analyzers::recommend::Limit& limit) {
 
 namespace {
 
-std::string_view gradients_of(log::Role role) {
-  return role == log::Role::activation_grad ? "activation gradients" : "weight gradients";
+/// "activation gradients were read at 4 of 61 steps; magnitudes_every=1 reads them all"
+std::string unread_text(const UnreadSteps& unread) {
+  const bool activations = unread.role == log::Role::activation_grad;
+  return fmt::format("{} gradients were read at {} of {}; {}",
+                     activations ? "activation" : "weight", count_text(unread.of - unread.lacking),
+                     plural(unread.of, "step"),
+                     activations && unread.by_recorder ? "magnitudes_every=1 reads them all"
+                                                       : "record them at every step");
 }
 
 }  // namespace
@@ -68,23 +74,13 @@ std::string hidden_maximum(const Recommendation& advice) {
            "ones";
   }
   if (advice.incomplete_steps != 0) return "the log does not have all gradients";
-  if (advice.unread.lacking != 0) {
-    const UnreadSteps& unread = advice.unread;
-    return fmt::format("{} were read at {} of {}; {}", gradients_of(unread.role),
-                       count_text(unread.of - unread.lacking), plural(unread.of, "step"),
-                       how_to_read(unread));
-  }
+  if (advice.unread.lacking != 0) return unread_text(advice.unread);
   if (advice.limited_by && advice.limited_by->skipped_at) {
     return "the log does not show how large the gradients of a skipped step were";
   }
   return advice.nonfinite_steps.empty()
              ? "infinities were dropped from the log, so gradients may have been larger"
              : "infinities hide how large gradients were";
-}
-
-std::string_view how_to_read(const UnreadSteps& unread) {
-  return unread.role == log::Role::activation_grad ? "record every step with magnitudes_every=1"
-                                                   : "record them at every step";
 }
 
 std::string_view no_cure_text(const analyzers::overflow::OverflowEvent& event) {

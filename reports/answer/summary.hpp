@@ -39,8 +39,6 @@ std::string nan_limit_text(const analyzers::recommend::Limit& limit);
 
 /// Why the largest gradients are not known, where Recommendation::overflow_not_identifiable.
 std::string hidden_maximum(const analyzers::recommend::Recommendation& advice);
-/// "record every step with magnitudes_every=1"
-std::string_view how_to_read(const analyzers::recommend::UnreadSteps& unread);
 
 /// That gradients seem to carry the loss scale although they are taken as unscaled, and what to do;
 /// empty where they do not.

@@ -113,6 +113,41 @@ TEST_CASE("steps without tables count by their scalars, the larger of both holds
   CHECK(highest_of(maxima[0]) == std::vector<int>{15, 13, 16});
 }
 
+/// The scalars of 61 steps: weight gradients of 1, and activation gradients at every `every`th.
+std::filesystem::path write_unread(const std::filesystem::path& run, int every) {
+  log::RunLogWriter writer(run, {});
+  writer.write(record_of("weight_grad/w", 0, {1.0f}));
+  for (int i = 0; i < 61; ++i) {
+    log::StepScalars scalars;
+    scalars.step = i;
+    scalars.max_abs_weight_grad = 1;
+    if (i % every == 0) scalars.max_abs_activation_grad = 0.5;
+    writer.write(scalars);
+  }
+  return run;
+}
+
+TEST_CASE("steps whose activation gradients were not read bound nothing", "[table]") {
+  const TempFolder folder;
+  const recommend::Recommendation all = completed(write_unread(folder / "all", 1));
+  CHECK(all.unread.lacking == 0);
+  CHECK_FALSE(all.overflow_not_identifiable);
+  REQUIRE(all.skip);
+  CHECK(all.skip->steps == 61);
+  const recommend::Recommendation few = completed(write_unread(folder / "few", 20));
+  CHECK(few.static_log2 == all.static_log2);
+  CHECK(few.unread.lacking == 57);
+  CHECK(few.unread.of == 61);
+  CHECK(few.unread.role == log::Role::activation_grad);
+  CHECK(few.overflow_not_identifiable);
+  REQUIRE(few.skip);
+  CHECK(few.skip->steps == 4);
+  CHECK(few.skip->unread == 57);
+  REQUIRE(few.dynamic[0].replayed);
+  CHECK(few.dynamic[0].replayed->steps == 4);
+  CHECK(few.dynamic[0].replayed->high == few.skip->high);
+}
+
 TEST_CASE("infinities: of FP16 data at least 65520 over the scale, of others left out", "[table]") {
   const TempFolder folder;
   {
