@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "analyzers/overflow/overflow_cause.hpp"
+#include "analyzers/overflow/overflow_evidence.hpp"
 #include "analyzers/overflow/overflow_leads.hpp"
 #include "analyzers/overflow/overflow_runs.hpp"
 
@@ -40,6 +41,8 @@ OverflowEvent event_of(const LogView& view, const Run& run) {
   event.why = judgement.why;
   event.safe_log2 = judgement.safe_log2;
   event.estimated = judgement.estimated;
+  event.growth_probe =
+      !event.what_if && event.cause == Cause::by_scale && is_growth_probe(view, run);
   event.not_scale_related = judgement.not_scale_related;
   event.maybe_rounded = judgement.maybe_rounded;
   event.leads = find_leads(view, run);
