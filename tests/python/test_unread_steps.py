@@ -13,6 +13,7 @@ from torch import nn
 
 import halfscope
 from halfscope.torch import Recorder, seen
+from halfscope.torch.tensors import largest_of, largest_of_each
 
 STEPS, SPIKES = 61, (7, 23, 41)
 
@@ -139,3 +140,14 @@ def test_the_manifest_says_which_steps(tmp_path, read_log, setting, told):
     read = {step for step, scalars in read_log(tmp_path / "run").scalars.items()
             if scalars["max_abs_activation_grad"] is not None}
     assert read == {step for step in range(STEPS) if step % 20 == 0 or (told and step % told == 0)}
+
+
+@pytest.mark.parametrize("make", [
+    lambda x: x, lambda x: x.transpose(0, 2), lambda x: x.permute(2, 0, 1), lambda x: x[:, ::2],
+    lambda x: x[:1, :1, :1].expand(3, 4, 5), lambda x: x.half().mT, lambda x: x.to_sparse()])
+@pytest.mark.parametrize("value", [-7.5, float("inf"), float("nan")])
+def test_tensors_in_any_order_have_their_largest_magnitude(make, value):
+    x = torch.linspace(-1, 1, 60).reshape(3, 4, 5)
+    x[0, 0, 0] = value
+    found = largest_of(largest_of_each([make(x)]))
+    assert found == abs(value) or (value != value and found != found)
