@@ -267,7 +267,7 @@ Study with_scales(Findings&& findings, const underflow::RecommendOptions& option
   all.advice = recommend::recommend(basis);
   close_gaps(all.series, all.analysis, assume_constant);
   all.not_replayed = std::move(all.series.none);
-  recommend::add_scales(all.advice, basis);
+  recommend::add_scales(all.advice, basis, all.series.series);
   all.advice.beyond_scales = !all.beyond_scales().empty();
   return all;
 }

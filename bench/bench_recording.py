@@ -69,6 +69,7 @@ WAYS = {
     # Ten steps on a GPU: the CPU queues work ahead of the GPU, until something waits for it. A wait
     # at the end of each step would hide that.
     "not recorded": Way(recorder(every=[-1]), 1, 10),
+    "not recorded, magnitudes_every=None": Way(recorder(every=[-1], magnitudes_every=None), 1, 10),
     "recorded": Way(recorder(every=1)),
     "every tenth recorded": Way(recorder(every=10), 10, 10),
     "recorded and sampled": Way(recorder(every=1, sample_every=1)),

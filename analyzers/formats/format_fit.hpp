@@ -63,7 +63,8 @@ std::vector<underflow::FormatFit> fits_from_tables(const underflow::TensorFindin
 void judge_at_best(underflow::FormatFit& fit, const underflow::TensorFindings& tensor,
                    double enough_db);
 
-/// The same at scale 1, by the noise ratio there.
+/// Judges the fit at scale 1 by the noise ratio there, which may be an estimate or counted from
+/// whole tensors. `subnormals`: the target's rule.
 void judge_at_1(underflow::FormatFit& fit, const underflow::TensorFindings& tensor,
                 Subnormals subnormals, const std::optional<underflow::NoiseRatio>& noise,
                 double enough_db);

@@ -81,6 +81,14 @@ struct Room {
   double at_1;  ///< the room at loss scale 1
 };
 
+/// log2 of what FP16 holds of a finite magnitude: parts of a sum that FP32 adds up.
+double log2_in_fp16(const TensorFindings& tensor, const StepFindings& step,
+                    const underflow::StepMagnitude& finite, const underflow::LogScalars& scalars) {
+  const double whole = finite.unscaled();
+  const double part = scalars.in_fp16(tensor.role, step.step, whole);
+  return part < whole ? std::log2(part) : finite.log2();
+}
+
 std::optional<Room> room_of(const TensorFindings& tensor, const StepFindings& step,
                             const Known& known) {
   const bool bounds = step.counts.inf.low != 0 && known.overflow.bounds(tensor, step);
@@ -91,7 +99,8 @@ std::optional<Room> room_of(const TensorFindings& tensor, const StepFindings& st
   const double limit_at_1 = std::log2(to_double(boundaries(known.analysis.target.format).overflow));
   const double limit = limit_at_1 - std::log2(underflow::scale_seen(tensor, step));
   const bool is_censored = infinite && (!finite || infinite->log2() >= finite->log2());
-  const double largest = is_censored ? infinite->log2() : finite->log2();
+  const double largest =
+      is_censored ? infinite->log2() : log2_in_fp16(tensor, step, *finite, known.scalars);
   const bool clipped = known.log.was_clipped(tensor.role);
   return Room{limit, limit - largest, is_censored || clipped, limit_at_1 - largest};
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "analyzers/overflow/overflow_cause.hpp"
+#include "analyzers/overflow/overflow_evidence.hpp"
 #include "analyzers/overflow/overflow_leads.hpp"
 #include "analyzers/overflow/overflow_runs.hpp"
 
@@ -40,6 +41,8 @@ OverflowEvent event_of(const LogView& view, const Run& run) {
   event.why = judgement.why;
   event.safe_log2 = judgement.safe_log2;
   event.estimated = judgement.estimated;
+  event.growth_probe =
+      !event.what_if && event.cause == Cause::by_scale && is_growth_probe(view, run);
   event.not_scale_related = judgement.not_scale_related;
   event.maybe_rounded = judgement.maybe_rounded;
   event.leads = find_leads(view, run);
@@ -72,7 +75,8 @@ void add_steps(const underflow::LogFindings& log, OverflowFindings& to) {
   }
 }
 
-/// Steps of the run whose first NaN or infinity is a wide gradient's, made by the model.
+/// Adds the steps of a run whose first NaN or infinity is in a gradient that was not computed in
+/// FP16, if the event's cause is NaN in the model.
 void add_explained(const LogView& view, const Run& run, const OverflowEvent& event,
                    LogSteps& steps) {
   if (event.what_if || event.cause != Cause::nan_in_model) return;

@@ -85,6 +85,9 @@ struct OverflowEvent {
   /// by_scale: the largest power of two that would have held at all its steps.
   std::optional<int> safe_log2;
   bool estimated = false;  ///< safe_log2 is from other steps, since the magnitude is not known
+  /// by_scale: a dynamic scale had grown to where it overflows, and skipped the step. It finds its
+  /// limit so.
+  bool growth_probe = false;
   /// Smaller scales did not cure it: its infinities are no values that a scale made too large.
   bool not_scale_related = false;
   /// Gradients recorded as wide hold its infinities, and FP16 may have made them all the same.

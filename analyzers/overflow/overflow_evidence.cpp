@@ -106,6 +106,22 @@ std::optional<ScaleSpan> scale_span(const LogView& view, const Run& run) {
   return span;
 }
 
+bool is_growth_probe(const LogView& view, const Run& run) {
+  const std::optional<double> scale = view.scalars.loss_scale(run.first_step());
+  const auto skipped_there = [&](const auto& step) {
+    const log::StepScalars* scalars = view.scalars.at(step.first);
+    return scalars != nullptr && scalars->found_inf == true && scalars->loss_scale == scale;
+  };
+  if (!scale || !std::ranges::all_of(run.steps, skipped_there)) return false;
+  const auto& steps = view.scalars.steps();
+  auto before = std::ranges::lower_bound(steps, run.first_step(), {}, &log::StepScalars::step);
+  while (before != steps.begin()) {
+    const std::optional<double>& earlier = (*--before)->loss_scale;
+    if (earlier && earlier != scale) return *earlier < *scale;
+  }
+  return false;
+}
+
 Neighbours neighbours(const LogView& view, const Run& run) {
   constexpr std::ptrdiff_t kEach = 3;
   const std::vector<std::int64_t>& steps = view.clean_steps;

@@ -32,6 +32,10 @@ struct ScaleSpan {
 /// Empty where the first step's scale is not known.
 std::optional<ScaleSpan> scale_span(const LogView& view, const Run& run);
 
+/// Whether a dynamic loss scale made the run: its steps were skipped at one scale, which the scale
+/// had reached by growing.
+bool is_growth_probe(const LogView& view, const Run& run);
+
 /// Finite steps nearest to a run, up to three on either side.
 struct Neighbours {
   std::vector<std::int64_t> steps;     ///< ascending

@@ -74,9 +74,10 @@ Recommendation recommend(const Basis& basis) {
   return advice;
 }
 
-void add_scales(Recommendation& advice, const Basis& basis) {
+void add_scales(Recommendation& advice, const Basis& basis,
+                std::span<const replay::StepSeries> runs) {
   const bool no_scale = advice.needs_no_scale();
-  const std::vector<LogMaxima> maxima = step_maxima(basis);
+  const std::vector<LogMaxima> maxima = step_maxima(basis, runs);
   if (advice.static_log2) {
     const underflow::Analysis& analysis = basis.analysis;
     const underflow::LostMass lost(underflow::counted_tensors(analysis), analysis.target);

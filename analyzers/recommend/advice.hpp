@@ -43,14 +43,6 @@ struct ScaleEvidence {
   SkipBound skip;
 };
 
-/// Steps that settings skip in a replay of the recorded runs: at least `skipped.low` of `steps`,
-/// at most `skipped.high`.
-struct ReplayedSkips {
-  std::uint64_t steps = 0;
-  Interval skipped;
-  double low = 0, high = 1;  ///< of the share: proportion()
-};
-
 /// Settings for dynamic loss scaling by one policy: of one run that can be replayed those that
 /// serve it best, else twice the static scale and the framework's interval; of a run without
 /// gradients where its own scale settled.
@@ -58,8 +50,9 @@ struct DynamicAdvice {
   policy::Policy policy;  ///< with these settings
   double init = 1;
   std::uint64_t growth_interval = 0;
-  std::optional<ReplayedSkips> replayed;  ///< where every log can be replayed
-  std::uint64_t tried = 0;                ///< settings; 0: twice the static scale
+  /// The steps that they skip in a replay of the recorded runs, where every log can be replayed.
+  std::optional<SkipBound> replayed;
+  std::uint64_t tried = 0;    ///< settings; 0: twice the static scale
   bool kept = false;          ///< no setting that was tried does better than those it had
   bool of_own_scale = false;  ///< ScaleSettings: the run's own scale tells them
 };

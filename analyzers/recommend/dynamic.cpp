@@ -2,6 +2,8 @@
 // Settings for dynamic loss scaling, and how many of the recorded steps they skip.
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 
@@ -18,42 +20,62 @@ constexpr std::string_view kPolicies[] = {"torch",    "keras2",  "keras3", "deep
                                           "megatron", "fairseq", "apex",   "mxnet",
                                           "nnabla"};
 
-/// What settings skip: of each run a trace.
-ReplayedSkips skips_of(std::span<const replay::Trace> traces) {
-  ReplayedSkips found;
-  for (const replay::Trace& trace : traces) {
-    found.steps += trace.length;
-    found.skipped += Interval(trace.skipped.size(), trace.skipped.size() + trace.unknown.size());
+/// The unread steps of each log, by its name.
+using Unread = std::map<std::string, std::set<std::int64_t>>;
+
+Unread unread_of(const underflow::Analysis& analysis) {
+  Unread unread;
+  for (const underflow::LogFindings& log : analysis.logs) {
+    unread[log.name] = unread_steps(log).steps;
   }
-  found.low = proportion(found.skipped.low, found.steps).low;
-  found.high = proportion(found.skipped.high, found.steps).high;
-  return found;
+  return unread;
+}
+
+/// Adds what a policy skips of one run. Unread steps count apart, but for those that the run itself
+/// found clean.
+void add_skips(const replay::Trace& trace, const std::set<std::int64_t>& unread, SkipBound& to) {
+  const auto unread_in = [&](const std::vector<std::int64_t>& steps) {
+    return static_cast<std::uint64_t>(
+        std::ranges::count_if(steps, [&](std::int64_t step) { return unread.contains(step); }));
+  };
+  const std::uint64_t skipped = unread_in(trace.skipped), unknown = unread_in(trace.unknown);
+  to.unread += skipped + unknown;
+  to.unread_exceedances += skipped;
+  to.steps += trace.length - skipped - unknown;
+  to.exceedances += trace.skipped.size() - skipped;
+  to.perhaps += trace.unknown.size() - unknown;
 }
 
 /// The settings of a policy that serve a run best.
-DynamicAdvice best_of(const replay::TunedPolicy& tuned) {
-  return {tuned.trace.policy,          tuned.initial, tuned.interval,
-          skips_of({&tuned.trace, 1}), tuned.tried,   tuned.kept};
+DynamicAdvice best_of(const replay::TunedPolicy& tuned, const std::set<std::int64_t>& unread) {
+  SkipBound skips;
+  add_skips(tuned.trace, unread, skips);
+  estimate(skips);
+  return {tuned.trace.policy, tuned.initial, tuned.interval, skips, tuned.tried, tuned.kept};
 }
 
 bool goes_on(const replay::Trace& trace) { return !trace.error && trace.applied_nonfinite.empty(); }
 
 bool makes_a_step(const DynamicAdvice& advice) {
-  return !advice.replayed || advice.replayed->skipped.low < advice.replayed->steps;
+  if (!advice.replayed) return true;
+  const SkipBound& found = *advice.replayed;
+  return found.overflowing().low < found.steps + found.unread;
 }
 
 /// Twice the static scale. Headroom costs nothing here: an overflow skips one step, and halves the
 /// scale.
 std::optional<DynamicAdvice> twice(const policy::Policy& policy, int static_log2,
-                                   std::span<const replay::StepSeries> runs) {
+                                   std::span<const replay::StepSeries> runs, Unread& unread) {
   const auto interval = policy::number_of(policy, policy::info_of(policy).interval);
   if (!interval) return std::nullopt;
   const auto settings = replay::with_settings(policy, static_log2 + 1, *interval);
   if (!settings) return std::nullopt;
-  std::vector<replay::Trace> traces;
-  for (const replay::StepSeries& run : runs) traces.push_back(replay::replay(*settings, run));
-  std::optional<ReplayedSkips> skips;
-  if (!traces.empty()) skips = skips_of(traces);
+  std::optional<SkipBound> skips;
+  for (const replay::StepSeries& run : runs) {
+    if (!skips) skips.emplace();
+    add_skips(replay::replay(*settings, run), unread[run.log], *skips);
+  }
+  if (skips) estimate(*skips);
   return DynamicAdvice{
       *settings, policy::scale_of(*settings), static_cast<std::uint64_t>(*interval), skips, 0,
       false};
@@ -146,14 +168,15 @@ void add_dynamic(Recommendation& advice, const Basis& basis,
   const bool served = basis.analysis.target.format == kBinary16;  // by the frameworks' scalers
   if (!advice.static_log2 || advice.needs_no_scale() || !served) return;
   std::vector<DynamicAdvice> useless;
+  Unread unread = unread_of(basis.analysis);
   for (const policy::Policy& policy : policies_for(runs)) {
     std::optional<DynamicAdvice> found;
     bool useful = true;
     if (runs.size() != 1) {  // of several runs no setting is the best for all
-      found = twice(policy, *advice.static_log2, runs);
+      found = twice(policy, *advice.static_log2, runs, unread);
       useful = found && makes_a_step(*found);
     } else if (const auto tuned = replay::tune(policy, runs.front(), basis.options, harmless)) {
-      found = best_of(*tuned);
+      found = best_of(*tuned, unread[runs.front().log]);
       useful = goes_on(tuned->trace) && makes_a_step(*found);
     }
     if (found) (useful ? advice.dynamic : useless).push_back(std::move(*found));

@@ -221,7 +221,11 @@ Recommendation static_scale(const Basis& basis) {
   }
   if (r.limited_by) limit_by_skips(basis, r);
   r.incomplete_steps = underflow::incomplete_steps(analysis);
-  if (r.incomplete_steps != 0) r.overflow_not_identifiable = true;
+  for (const LogFindings& log : analysis.logs) {
+    UnreadSteps unread = unread_steps(log);
+    if (unread.lacking > r.unread.lacking) r.unread = std::move(unread);
+  }
+  if (r.incomplete_steps != 0 || r.unread.lacking != 0) r.overflow_not_identifiable = true;
   if (!r.no_scale) r.no_scale = why_none(tensors, r.highest_log2.has_value(), peaks_alone);
   if (r.no_scale) {
     r.highest_log2.reset();

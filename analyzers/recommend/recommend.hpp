@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyzers/recommend/advice.hpp"
+#include "analyzers/recommend/unread_steps.hpp"
 #include "analyzers/replay/policy_advice.hpp"
 #include "analyzers/replay/static_advice.hpp"
 #include "analyzers/scale_history/timeline_facts.hpp"
@@ -90,6 +91,9 @@ struct Recommendation {
   /// Steps with gradients that are not in the log: where there are any, `highest` is an upper
   /// bound.
   std::size_t incomplete_steps = 0;
+  /// Of the log that lacks the most: steps at which one kind of gradients was not read that others
+  /// have. Where there are any, `highest` is an upper bound.
+  UnreadSteps unread;
   /// Every tensor is within the target without a scale, and nothing overflows without one.
   bool none_needed = false;
   std::optional<NoScale> no_scale;        ///< why `static_log2` is empty
@@ -159,8 +163,9 @@ Recommendation static_scale(const Basis& basis);
 /// The same, unless the run diverges.
 Recommendation recommend(const Basis& basis);
 
-/// Adds what each scale does.
-void add_scales(Recommendation& advice, const Basis& basis);
+/// Adds what each scale does. runs: of all logs step by step, or none.
+void add_scales(Recommendation& advice, const Basis& basis,
+                std::span<const replay::StepSeries> runs = {});
 
 /// Adds settings for dynamic scaling, in FP16. runs: of all logs step by step, or none;
 /// dynamic.cpp.

@@ -45,7 +45,7 @@ std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis& analysis,
     for (ScaleEvidence& scale : scales) {
       const SkipBound bound = skip_bound(log.steps, scale.log2_scale);
       // An infinity of binary16 hides how large a value was: such a step may overflow at any scale.
-      scale.overflow_steps += Interval(bound.exceedances, bound.exceedances + bound.perhaps);
+      scale.overflow_steps += bound.overflowing();
       if (scale.skip.steps == 0 || bound.high >= scale.skip.high) scale.skip = bound;
     }
   }

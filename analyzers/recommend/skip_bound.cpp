@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/recommend/skip_bound.hpp"
 
+#include <algorithm>
 #include <boost/math/distributions/binomial.hpp>
 #include <span>
 
@@ -16,18 +17,26 @@ Proportion proportion(std::uint64_t successes, std::uint64_t trials) {
           successes == trials ? 1 : Binomial::find_upper_bound_on_p(n, k, alpha)};
 }
 
+void estimate(SkipBound& bound) {
+  const Proportion read = proportion(bound.exceedances, bound.steps);
+  // Steps that overflow by what was read of them count, too: no estimate is below their share.
+  const Proportion all =
+      proportion(bound.exceedances + bound.unread_exceedances, bound.steps + bound.unread);
+  bound.probability = std::max(read.estimate, all.estimate);
+  bound.low = std::max(read.low, all.low);
+  bound.high = std::max(proportion(bound.exceedances + bound.perhaps, bound.steps).high, all.high);
+}
+
 SkipBound skip_bound(std::span<const StepMaximum> steps, int log2_scale) {
   SkipBound bound;
   for (const StepMaximum& step : steps) {
-    ++bound.steps;
     const bool overflows = log2_scale > step.highest_log2;
-    bound.exceedances += overflows;
-    bound.perhaps += !overflows && step.censored;
+    const bool open = step.is_open(log2_scale);
+    ++(open ? bound.unread : bound.steps);
+    (open ? bound.unread_exceedances : bound.exceedances) += overflows;
+    bound.perhaps += !step.unread && !overflows && step.censored;
   }
-  const Proportion surely = proportion(bound.exceedances, bound.steps);
-  bound.probability = surely.estimate;
-  bound.low = surely.low;
-  bound.high = proportion(bound.exceedances + bound.perhaps, bound.steps).high;
+  estimate(bound);
   return bound;
 }
 

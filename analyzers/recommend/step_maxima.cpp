@@ -2,10 +2,13 @@
 #include "analyzers/recommend/step_maxima.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "analyzers/recommend/peaks.hpp"
+#include "analyzers/recommend/unread_steps.hpp"
 
 namespace halfscope::analyzers::recommend {
 
@@ -53,9 +56,24 @@ Steps steps_of(const LogPeaks& peaks, Format format) {
   return steps;
 }
 
+/// Marks the steps of which not all gradients were read.
+void mark_unread(const underflow::LogFindings& log, std::span<const replay::StepSeries> runs,
+                 std::vector<StepMaximum>& steps) {
+  const std::set<std::int64_t> unread = unread_steps(log).steps;
+  const auto run = std::ranges::find(runs, log.name, &replay::StepSeries::log);
+  for (StepMaximum& step : steps) {
+    step.unread = unread.contains(step.step);
+    if (!step.unread || run == runs.end()) continue;
+    const auto at = std::ranges::lower_bound(run->steps, step.step);
+    if (at == run->steps.end() || *at != step.step) continue;
+    const double clean = run->seen[static_cast<std::size_t>(at - run->steps.begin())].clean_to;
+    if (clean > 0) step.clean_log2 = std::ilogb(clean);
+  }
+}
+
 }  // namespace
 
-std::vector<LogMaxima> step_maxima(const Basis& basis) {
+std::vector<LogMaxima> step_maxima(const Basis& basis, std::span<const replay::StepSeries> runs) {
   std::vector<LogMaxima> all;
   const AllPeaks peaks(basis);
   for (const underflow::LogFindings& log : basis.analysis.logs) {
@@ -67,6 +85,7 @@ std::vector<LogMaxima> step_maxima(const Basis& basis) {
         maxima.steps.push_back({number, *step.highest_log2, step.censored || log.clipped});
       }
     }
+    mark_unread(log, runs, maxima.steps);
     if (!maxima.steps.empty()) all.push_back(std::move(maxima));
   }
   return all;

@@ -3,6 +3,7 @@
 // every step.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,9 @@ struct LogMaxima {
   std::vector<std::int64_t> left_out;
 };
 
-/// Logs without such steps are skipped.
-std::vector<LogMaxima> step_maxima(const Basis& basis);
+/// Logs without such steps are skipped. runs: the logs step by step, or none; they tell which
+/// unread steps the run itself found clean.
+std::vector<LogMaxima> step_maxima(const Basis& basis,
+                                   std::span<const replay::StepSeries> runs = {});
 
 }  // namespace halfscope::analyzers::recommend

@@ -183,6 +183,14 @@ void make_addends(Sum sum, std::vector<double>& x, std::size_t sums) {
   }
 }
 
+/// The addends of each sum in binary32: [addend][sum].
+std::vector<float> addends_of(const frames::WholeTensor& tensor, Sum sum, const Layout& layout,
+                              BeyondBinary32& beyond) {
+  std::vector<double> x = by_addend(tensor, layout);
+  make_addends(sum, x, layout.sums());
+  return to_binary32(x, layout.sums(), beyond);
+}
+
 }  // namespace
 
 ElementTerms::ElementTerms(const LogFindings& log, bool gradient_norms) {
@@ -227,13 +235,12 @@ void ElementTerms::take(const frames::WholeStep& step, const frames::Selection& 
     if (plans == plans_.end()) return;
     for (const Plan& plan : plans->second) {
       if (plan.shape != tensor.shape) continue;  // a step with a smaller batch
-      std::vector<double> x = by_addend(tensor, plan.layout);
-      make_addends(plan.sum, x, plan.layout.sums());
       BeyondBinary32 beyond;
-      const std::vector<float> values = to_binary32(x, plan.layout.sums(), beyond);
+      const std::vector<float> values = addends_of(tensor, plan.sum, plan.layout, beyond);
       Terms terms{.name = tensor.name, .sum = plan.sum, .over = Over::elements};
       terms.of = plan.layout.sums();
       terms.beyond = beyond.size();
+      terms.addends.reserve(plan.layout.addends());
       for (std::size_t at = 0; at < values.size(); at += terms.of) {
         terms.addends.emplace_back(values.data() + at, terms.of);
       }

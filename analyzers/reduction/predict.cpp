@@ -27,9 +27,9 @@ constexpr std::size_t kTensors = 256;  // simulated of a small tensor, at most
 constexpr double kModelError = 0.05, kFewRanksError = 0.3;
 // Ranks less 2, in which all of the difference that skewed noise makes may be missing.
 constexpr double kShapeError = 2;
-constexpr double kTail = 0.025;  // of single tensors lies beyond each end of their spread
-constexpr double kLargeTensor =
-    1024;  // elements: from here on the model's error holds a part of it
+constexpr double kTail = 0.025;  // part of single tensors beyond each end of their spread
+// Elements of a tensor from which on the model's error covers a part of that spread.
+constexpr double kLargeTensor = 1024;
 constexpr std::size_t kBlockAddends = std::size_t{1} << 20;  // held at a time by a thread
 
 /// One simulated reduction. Block b has every `blocks`-th element from b on, of elements ordered by

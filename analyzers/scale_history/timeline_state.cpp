@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t kLeastInVain = 10;  // a scale that starts high needs some skipped steps
 constexpr double kMost = 0.5;               // of the steps
 constexpr std::size_t kFewNamed = 3;        // steps, as answers name them one by one
-/// StepRange that a start may cost: from 2^32 to 1 by halves, each after two overflows.
+/// Number of steps that a start may cost: from 2^32 to 1 by halves, each after two overflows.
 constexpr std::uint64_t kLongestStart = 64;
 
 /// Whether the scale fell at the step, or between lines around it.

@@ -98,13 +98,15 @@ bool by_values(const std::vector<Step>& steps) {
 
 bool is_clipped(const LogFindings& log) { return by_values(whole_steps(log)) || says_clipped(log); }
 
+bool misses_gradients(const log::StepScalars& step) {
+  const auto found = step.more.find("gradients_missing");
+  return found != step.more.end() && found->second > 0;
+}
+
 std::size_t incomplete_steps(const Analysis& analysis) {
   std::size_t steps = 0;
   for (const LogFindings& log : analysis.logs) {
-    steps += static_cast<std::size_t>(std::ranges::count_if(log.scalars, [](const auto& step) {
-      const auto found = step.more.find("gradients_missing");
-      return found != step.more.end() && found->second > 0;
-    }));
+    steps += static_cast<std::size_t>(std::ranges::count_if(log.scalars, misses_gradients));
   }
   return steps;
 }

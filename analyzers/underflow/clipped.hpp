@@ -20,8 +20,11 @@ struct LogFindings;
 /// clip_grad_value_ leaves it.
 bool is_clipped(const LogFindings& log);
 
-/// Steps, over all logs, whose optimizer used gradients that the recorder could not read
+/// Whether the step's optimizer used gradients that the recorder could not read
 /// (`gradients_missing`, docs/run-log.md).
+bool misses_gradients(const log::StepScalars& step);
+
+/// Such steps, over all logs.
 std::size_t incomplete_steps(const Analysis& analysis);
 
 }  // namespace halfscope::analyzers::underflow

@@ -147,13 +147,16 @@ void add_table(TensorFindings& tensor, const Normalised& normal) {
   tensor.tables.push_back({normal.scale, normal.table});
 }
 
-/// Pages repeat a name many times. Throws log::BadInput.
+/// Throws log::BadInput if a tensor's name is too long: reports repeat it many times.
 void check_name(const std::string& log, const std::string& name) {
-  if (name.size() <= 4096 || name.size() <= log::user_limit("HALFSCOPE_NAME_LIMIT", 4096)) return;
+  constexpr std::uint64_t kLongestName = 4096;
+  if (name.size() <= kLongestName) return;
+  const std::uint64_t most = log::user_limit("HALFSCOPE_NAME_LIMIT", kLongestName);
+  if (name.size() <= most) return;
   throw log::BadInput(fmt::format(
-      "{} has a name of {} bytes, expected at most 4096; rename the tensor, or set the environment "
+      "{} has a name of {} bytes, expected at most {}; rename the tensor, or set the environment "
       "variable HALFSCOPE_NAME_LIMIT={}",
-      log::place_text(log::printable(log), name), name.size(), name.size()));
+      log::place_text(log::printable(log), name), name.size(), most, name.size()));
 }
 
 TensorFindings begun(const log::SharedText& log, const Frame& first) {

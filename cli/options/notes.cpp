@@ -8,6 +8,7 @@
 #include <span>
 
 #include "analyzers/frames/whole_tensors.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::cli::options {
 namespace {
@@ -35,9 +36,8 @@ void print_notes() {
     fmt::print(stderr, "halfscope: {}\n", note);
   }
   if (shown < notes.size()) {
-    fmt::print(stderr,
-               "halfscope: and {} more notes; 'halfscope analyze LOG --json -' prints them all\n",
-               notes.size() - shown);
+    fmt::print(stderr, "halfscope: and {}; 'halfscope analyze LOG --json -' prints them all\n",
+               reports::answer::plural(notes.size() - shown, "more note"));
   }
   notes.clear();
 }

@@ -4,13 +4,12 @@
 import operator
 
 _MOST_CHARACTERS = 100
-_PLAIN = (str, bytes, int, float, complex, type(None), range)
+_PLAIN = (str, bytes, int, bool, float, complex, type(None), range)
 
 
 def described(value):
     """What an error says of a value: a short text or number as it is, of others type and shape."""
-    kind = type(value).__name__
-    if type(value) in _PLAIN or type(value) is bool:
+    if type(value) in _PLAIN:
         if isinstance(value, str) and "://" in value:
             from halfscope._urls import hidden
 
@@ -19,21 +18,20 @@ def described(value):
         return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
     if type(value) is slice:
         return f"slice({', '.join(map(described, (value.start, value.stop, value.step)))})"
-    shape = getattr(value, "shape", None)
-    if isinstance(shape, tuple):
-        return f"{kind} of shape {tuple(shape)}"
-    if isinstance(value, (list, tuple, set, frozenset, dict)):
-        entries = list(value.items() if isinstance(value, dict) else value)
-        if all(type(entry) in _PLAIN for entry in entries) and len(repr(value)) <= _MOST_CHARACTERS:
-            return "[...]" if "://" in repr(value) else repr(value)
-        entries = f"{kind} of {len(value)} entr{'y' if len(value) == 1 else 'ies'}"
-        first = next(iter(value.values() if isinstance(value, dict) else value), None)
-        return entries if first is None or type(first) in _PLAIN else f"{entries}, {_kind_of(first)}"
-    return kind
+    if not isinstance(value, (list, tuple, set, frozenset, dict)):
+        return _kind_of(value)
+    entries = value.items() if isinstance(value, dict) else value
+    if len(value) <= _MOST_CHARACTERS and all(type(entry) in _PLAIN for entry in entries):
+        text = repr(value)
+        if len(text) <= _MOST_CHARACTERS:
+            return "[...]" if "://" in text else text
+    size = f"{type(value).__name__} of {len(value)} entr{'y' if len(value) == 1 else 'ies'}"
+    first = next(iter(value.values() if isinstance(value, dict) else value), None)
+    return size if first is None or type(first) in _PLAIN else f"{size}, {_kind_of(first)}"
 
 
 def _kind_of(value):
-    """Type and shape: not the entries, which may hold each other."""
+    """Type and shape of a value. Entries are not described: they may contain each other."""
     shape = getattr(value, "shape", None)
     kind = type(value).__name__
     return f"{kind} of shape {tuple(shape)}" if isinstance(shape, tuple) else kind

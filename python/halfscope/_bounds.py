@@ -7,7 +7,7 @@ import queue
 import re
 import threading
 
-from halfscope._urls import Empty, Refused, reason, shown
+from halfscope._urls import Empty, Refused
 
 LISTING_SECONDS = 300  # of one URL, in all
 LISTING_BYTES = 1 << 26  # of a web server's pages of links, in all
@@ -120,14 +120,14 @@ def options(url):
     return {"get_client": _web_client, "skip_instance_cache": True} if web else {}
 
 
-def bounded(filesystem, method, *arguments, seconds=None, **settings):
+def bounded(filesystem, method, *arguments, **settings):
     """The result of a file system's method. Raises TimeoutError; Ctrl-C ends it at once."""
     if not filesystem.async_impl:
         return getattr(filesystem, method)(*arguments, **settings)
     from fsspec.asyn import sync
 
     return sync(filesystem.loop, getattr(filesystem, f"_{method}"), *arguments,
-                timeout=seconds or ANSWER_SECONDS, **settings)
+                timeout=ANSWER_SECONDS, **settings)
 
 
 async def _web_files(filesystem, path):

@@ -76,7 +76,7 @@ class Chart:
     def spec(self, *, axis="linear", width=WIDTH):
         """The Vega-Lite specification as a dict, rows inside. axis: "linear" or "log" counts, where
         the chart has the choice; width: of the picture, in pixels."""
-        if axis not in ("linear", "log"):
+        if not isinstance(axis, str) or axis not in ("linear", "log"):
             raise ValueError(f"axis is {described(axis)}, expected 'linear' or 'log'")
         given = _read(self._page)[self._chart]
         axes = _read("axes")[axis] if self._page == "page" else {}

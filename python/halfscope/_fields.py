@@ -811,6 +811,15 @@ class LimitedBy(Record):
     log: str | None
 
 
+class Unread(Record):
+    """The field `unread` of halfscope recommend --json: docs/json.md."""
+
+    __slots__ = ()
+    role: Literal['activation_grad', 'weight_grad']
+    steps: int
+    of: int
+
+
 class NanInModel(Record):
     """The field `nan_in_model` of halfscope recommend --json: docs/json.md."""
 
@@ -944,6 +953,7 @@ class OverflowEvent(Record):
     why: str
     safe_scale: float | None
     estimated: bool | None
+    growth_probe: bool | None
     leads: list[Lead]
     _nested = {
         'leads': Lead,
@@ -980,6 +990,7 @@ class Skip(Record):
     probability: float
     interval: Bounds
     confidence: float
+    unread_steps: int | None
 
 
 class ScaleMass(Record):
@@ -1015,6 +1026,7 @@ class Dynamic(Record):
     growth_interval: int
     expected_skip_rate: float | Bounds | None
     expected_skip_interval: Bounds | None
+    unread_steps: int | None
     why: str
 
 
@@ -1140,6 +1152,7 @@ class RecommendationFields(Record):
     overflow_not_identifiable: bool | None
     clipped: bool | None
     incomplete_steps: int | None
+    unread: Unread | None
     none_needed: bool | None
     nan_in_model: NanInModel | None
     steps_left_out: int | None
@@ -1171,6 +1184,7 @@ class RecommendationFields(Record):
     _nested = {
         'may_use': MayUse,
         'limited_by': LimitedBy,
+        'unread': Unread,
         'nan_in_model': NanInModel,
         'flushed_at_1': FlushedAt1,
         'flushed_at_recommended': FlushedAtRecommended,

@@ -111,7 +111,8 @@ def _log_notes(notes):
         for note in each[:10]:
             logger.warning(note)
         if len(each) > 10:
-            logger.warning(f"and {len(each) - 10} more notes; the result's field 'notes' has all")
+            more = "1 more note" if len(each) == 11 else f"{len(each) - 10} more notes"
+            logger.warning(f"and {more}; the result's field 'notes' has all")
 
 
 def _check_targets(headroom, target_underflow):
@@ -223,7 +224,7 @@ def compare(a, b, *, format=None, loss_scale="own", recorded_scale=None, subnorm
 
     _check_format(format)
     _check("sums", sums, str, "a text such as 'length=4096,format=fp16'")
-    own = loss_scale == "own"
+    own = isinstance(loss_scale, str) and loss_scale == "own"
     (a, b), selection = _to_read([a, b], steps, tensor, roles, recorded_scale,
                                  1.0 if own else loss_scale, read_as=read_as, ranks=ranks)
     found = _found(_halfscope.compare, a, b, format, subnormals, selection, own, sums)

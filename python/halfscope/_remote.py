@@ -197,7 +197,7 @@ class Remote:
             return future.result()
         except KeyboardInterrupt as error:
             self._interrupted = error
-            concurrent.futures.wait([future], 1)  # its files are here until it has ended
+            concurrent.futures.wait([future], 1)  # before its files are removed
             raise
         finally:
             thread.end()

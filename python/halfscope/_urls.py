@@ -48,10 +48,10 @@ def _secrets(url):
     """Parts of a URL that no message may hold, the longest first."""
     rest = url.partition("://")[2]
     authority = re.split("[/?#]", rest, maxsplit=1)[0]
-    secret = [re.split("[?#]", rest, maxsplit=1)[1:]]
+    secret = re.split("[?#]", rest, maxsplit=1)[1:]
     if "@" in authority or _is_ambiguous(url):
-        secret.append([rest.rpartition("@")[0]])
-    parts = {part for [text] in filter(None, secret) for known in (text, urllib.parse.unquote(text))
+        secret.append(rest.rpartition("@")[0])
+    parts = {part for text in secret for known in (text, urllib.parse.unquote(text))
              for part in re.split("[/?#@:&=]+", known) if len(part) > 2}
     return sorted(parts, key=len, reverse=True)
 

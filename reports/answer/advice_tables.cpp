@@ -52,10 +52,11 @@ Table scales(const Recommendation& advice) {
   table.whole = true;
   table.headings = {"loss scale", "become zero",         "of L1 norm",
                     "of L2 sum",  "steps that overflow", "chance of a skipped step"};
-  std::uint64_t steps = 0;
+  std::uint64_t steps = 0, unread = 0;
   for (const ScaleEvidence& scale : advice.scales) {
     const bool chosen = scale.log2_scale == advice.static_log2;
-    steps = std::max(steps, scale.skip.steps);
+    steps = std::max(steps, scale.skip.steps + scale.skip.unread);
+    unread = std::max(unread, scale.skip.unread);
     table.rows.push_back(
         {{{power_text(scale.log2_scale) + (chosen ? fmt::format(" {}", advised_word(advice)) : ""),
            static_cast<double>(scale.log2_scale)},
@@ -68,8 +69,11 @@ Table scales(const Recommendation& advice) {
   }
   table.note = fmt::format(
       "Chance of a skipped step: counted over {}, with a 95 % interval that assumes nothing about "
-      "the magnitudes.",
-      plural(steps, "recorded step"));
+      "the magnitudes.{}",
+      plural(steps - unread, "recorded step"),
+      unread == 0 ? ""
+                  : fmt::format(" Not counted: {} whose gradients were not all read.",
+                                plural(unread, "step")));
   return table;
 }
 

@@ -36,9 +36,15 @@ Caption outcomes_caption(std::size_t drawn) {
 }
 
 Caption headroom_caption(const analyzers::Study& study) {
-  return {"Headroom below overflow",
-          fmt::format("Binades between the largest magnitude and overflow, of gradients at {}.",
-                      headroom_scale_text(study))};
+  std::string note =
+      fmt::format("Binades between the largest magnitude and overflow, of gradients at {}.",
+                  headroom_scale_text(study));
+  if (const std::string of_all = least_of_all_steps(study); !of_all.empty()) {
+    note +=
+        fmt::format(" Over the steps with histograms; of all steps, step {} leaves the least: {}.",
+                    study.advice.limited_by->step, of_all);
+  }
+  return {"Headroom below overflow", note};
 }
 
 Caption headroom_steps_caption() {

@@ -71,8 +71,23 @@ bool steps_hit(const Study& study, const std::vector<const OverflowEvent*>& even
          study.advice.asked.serious_share * static_cast<double>(recorded);
 }
 
+/// Growth of a dynamic scale until it overflows is how it works.
+void growth_probes(const std::vector<const OverflowEvent*>& events, List& to) {
+  if (events.empty()) return;
+  to.push_back({Severity::note,
+                fmt::format("The dynamic loss scale grows until gradients overflow: {}, first {}.",
+                            events.size() == 1 ? "once" : fmt::format("{} times", events.size()),
+                            place(*events[0])),
+                "It skips the step and halves the scale: that is how it finds the limit.",
+                Evidence::overflow});
+}
+
 void by_scale(const Study& study, List& to) {
-  const auto events = events_of(study, Cause::by_scale);
+  auto events = events_of(study, Cause::by_scale);
+  const auto probes = std::ranges::stable_partition(
+      events, [](const OverflowEvent* event) { return !event->growth_probe; });
+  growth_probes({probes.begin(), probes.end()}, to);
+  events.erase(probes.begin(), probes.end());
   if (events.empty()) return;
   std::optional<int> safe;
   bool estimated = false;

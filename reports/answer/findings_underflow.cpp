@@ -214,7 +214,9 @@ void unknown_underflow(const Study& study, List& to) {
 void unknown(const Study& study, List& to) {
   const Recommendation& r = study.advice;
   if (!r.static_log2 || r.needs_no_scale()) return;
-  if (r.overflow_not_identifiable) {
+  const bool headline_says_it =
+      r.unread.lacking != 0 && !r.clipped && r.incomplete_steps == 0 && !r.may_use;
+  if (r.overflow_not_identifiable && !headline_says_it) {
     const std::string_view record =
         r.clipped                 ? "record them before clipping, as halfscope.torch.Recorder does"
         : r.incomplete_steps != 0 ? "add parameters to the optimizer before backward"

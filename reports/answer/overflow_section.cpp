@@ -30,12 +30,16 @@ namespace {
 constexpr std::size_t kInFull = 3;
 /// Steps of what led there, the last ones. The JSON has all.
 constexpr std::size_t kStepsOfLead = 3;
+/// Binades that two numbers of one headroom may differ by: they are rounded in different orders.
+constexpr double kSame = 1e-6;
 /// What sorts below all numbers.
 constexpr double kNoForecast = -1e300;
 
-std::string_view cause_text(Cause cause) {
-  switch (cause) {
-    case Cause::by_scale: return "the loss scale is too large";
+std::string_view cause_text(const OverflowEvent& event) {
+  switch (event.cause) {
+    case Cause::by_scale:
+      return event.growth_probe ? "a dynamic loss scale grew to its limit"
+                                : "the loss scale is too large";
     case Cause::at_scale_1: return "it overflows at scale 1: no smaller loss scale helps";
     case Cause::nan_in_model: return "it is in the model: no loss scale and no format helps";
     case Cause::undetermined: break;
@@ -106,7 +110,7 @@ std::string title_of(const OverflowEvent& event, bool several_logs) {
 
 Section event_section(const OverflowEvent& event, bool several_logs) {
   Section section{title_of(event, several_logs)};
-  section.sentences = {fmt::format("Cause: {}.{}", cause_text(event.cause), held_text(event)),
+  section.sentences = {fmt::format("Cause: {}.{}", cause_text(event), held_text(event)),
                        log::printable(event.why)};
   if (!event.leads.empty()) section.tables.push_back(leads_table(event));
   return section;
@@ -122,7 +126,7 @@ Table later_table(std::span<const OverflowEvent> events, bool several_logs) {
     Row row{{{steps_text(event), static_cast<double>(event.step)},
              {code(event.tensor)},
              {bad_values_text(event.nan, event.inf, event.overflow)},
-             {std::string(cause_text(event.cause))}}};
+             {std::string(cause_text(event))}}};
     if (several_logs) row.cells.push_back({code(event.log)});
     table.rows.push_back(std::move(row));
   }
@@ -217,10 +221,23 @@ std::string overflow_digest(const Study& study) {
   const auto& events = study.overflow.events;
   std::string digest = events.empty() ? "no event" : plural(events.size(), "event");
   if (study.overflow.headroom.empty()) return digest;
+  if (const std::string of_all = least_of_all_steps(study); !of_all.empty()) {
+    return digest + fmt::format("; least headroom {} at {}", of_all, headroom_scale_text(study));
+  }
   const HeadroomToUse least = headroom_to_use(study).front();
   return digest + fmt::format("; least headroom {}{:.1f} binades at {}",
                               least.headroom->censored ? "at most " : "", least.least,
                               headroom_scale_text(study));
+}
+
+std::string least_of_all_steps(const Study& study) {
+  const analyzers::recommend::Recommendation& advice = study.advice;
+  if (!advice.static_log2 || !advice.limited_by) return "";
+  for (const HeadroomToUse& tensor : headroom_to_use(study)) {
+    if (tensor.least - kSame <= advice.headroom_bits) return "";
+  }
+  return fmt::format("{}{:.1f} binades", advice.limited_by->censored ? "at most " : "",
+                     advice.headroom_bits);
 }
 
 }  // namespace halfscope::reports::answer

@@ -26,6 +26,10 @@ std::string headroom_scale_text(const analyzers::Study& study);
 /// The headroom of every tensor, least first.
 Table headroom_table(const analyzers::Study& study);
 
+/// The least headroom of gradients over all steps, where the scalars or skipped steps leave less
+/// than every histogram: "1.4 binades". Else empty.
+std::string least_of_all_steps(const analyzers::Study& study);
+
 /// "3 events; least headroom 2.1 binades at loss scale 1"
 std::string overflow_digest(const analyzers::Study& study);
 

@@ -140,9 +140,9 @@ std::string scale_sentence(const Study& study, bool fine) {
   if (advice.needs_no_scale()) return wide_text(study);
   if (advice.no_step_held()) return unheld_text(advice);
   if (fine) {
-    const analyzers::recommend::ReplayedSkips& skips = *advice.dynamic.front().replayed;
+    const analyzers::recommend::SkipBound& skips = *advice.dynamic.front().replayed;
     return fmt::format("{} In a replay of its {} it skips {}. A static loss scale can be {}.",
-                       kDefaultFine, plural(skips.steps, "step"), count_text(skips.skipped),
+                       kDefaultFine, plural(skips.steps, "step"), count_text(skips.overflowing()),
                        scale_or_bound(advice, "up to "));
   }
   if (!advice.none_needed) return use_text(study);
@@ -163,7 +163,8 @@ bool default_fine(const Study& study) {
   if (!worth_pasting(study) || study.advice.may_use) return false;
   const analyzers::recommend::DynamicAdvice& first = dynamic.front();
   return first.kept && first.replayed && policy::short_text_of(first.policy) == "torch" &&
-         static_cast<double>(first.replayed->skipped.high) <=
+         first.replayed->unread == 0 &&
+         static_cast<double>(first.replayed->overflowing().high) <=
              study.advice.asked.serious_share * static_cast<double>(first.replayed->steps);
 }
 

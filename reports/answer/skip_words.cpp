@@ -9,6 +9,9 @@
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
+
+using analyzers::recommend::SkipBound;
+
 namespace {
 
 /// "at most 3.4 %, 95 %, one-sided"
@@ -17,18 +20,32 @@ std::string interval_text(double low, double high) {
                  : fmt::format("at most {}, 95 %, one-sided", share_text(high));
 }
 
+Interval counted(const SkipBound& bound) {
+  return {bound.exceedances, bound.exceedances + bound.perhaps};
+}
+
+/// What is known of the steps that the bound leaves out: ". 57 more are unknown".
+std::string others_text(const SkipBound& bound) {
+  if (bound.unread == 0) return "";
+  const std::string more = fmt::format("{} more", count_text(bound.unread));
+  return bound.unread_exceedances == 0
+             ? fmt::format(". {} {} unknown", more, bound.unread == 1 ? "is" : "are")
+             : fmt::format(". Of {} at least {} do", more, count_text(bound.unread_exceedances));
+}
+
 }  // namespace
 
-std::string chance_text(const analyzers::recommend::SkipBound& bound) {
+std::string chance_text(const SkipBound& bound) {
   if (bound.low <= 0) return "at most " + share_text(bound.high);
   return fmt::format("{} ({})", share_text(bound.probability),
                      share_range_text(bound.low, bound.high));
 }
 
-std::string overflowing_text(const analyzers::recommend::SkipBound& bound) {
-  const Interval overflow(bound.exceedances, bound.exceedances + bound.perhaps);
-  return fmt::format("{} of {} overflow ({})", count_text(overflow), plural(bound.steps, "step"),
-                     interval_text(bound.low, bound.high));
+std::string overflowing_text(const SkipBound& bound) {
+  return fmt::format("{} of {}{} overflow ({}){}", count_text(counted(bound)),
+                     plural(bound.steps, "step"),
+                     bound.unread == 0 ? "" : " whose gradients were all read",
+                     interval_text(bound.low, bound.high), others_text(bound));
 }
 
 std::string settings_text(const analyzers::recommend::DynamicAdvice& advice) {
@@ -58,10 +75,12 @@ std::string why_settings_text(const analyzers::recommend::DynamicAdvice& advice)
 
 std::string replayed_text(const analyzers::recommend::DynamicAdvice& advice) {
   if (!advice.replayed) return "The log cannot be replayed, so how many steps it skips is unknown";
-  const analyzers::recommend::ReplayedSkips& found = *advice.replayed;
-  return fmt::format("Replayed over the recorded steps, it skips {} of {} ({})",
-                     count_text(found.skipped), count_text(found.steps),
-                     interval_text(found.low, found.high));
+  const SkipBound& found = *advice.replayed;
+  return fmt::format(
+      "Replayed over the recorded steps, it skips {} of {} ({}){}", count_text(counted(found)),
+      found.unread == 0 ? count_text(found.steps)
+                        : plural(found.steps, "step") + " whose gradients were all read",
+      interval_text(found.low, found.high), others_text(found));
 }
 
 }  // namespace halfscope::reports::answer

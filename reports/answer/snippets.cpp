@@ -166,7 +166,8 @@ std::vector<Snippet> snippets(const analyzers::Study& study) {
   const Recommendation& advice = study.advice;
   for (const ScaleTemplate& form : kScaleTemplates) {
     Snippet snippet{form.framework, std::string(form.label), form.policy};
-    if (advice.static_log2 && !advice.no_step_held() && !form.fixed.empty()) {
+    const bool bound = advice.no_step_held() || advice.unread.lacking != 0;
+    if (advice.static_log2 && !bound && !form.fixed.empty()) {
       snippet.fixed = {fixed_lines(form, *advice.static_log2), joined(form.fixed_note, form.note)};
     }
     if (const auto paste = dynamic_lines(form, advice)) {

@@ -13,6 +13,7 @@ namespace halfscope::reports::answer {
 
 using analyzers::Study;
 using analyzers::recommend::Recommendation;
+using analyzers::recommend::UnreadSteps;
 using analyzers::underflow::Analysis;
 
 std::string lost_text(const analyzers::underflow::Share& share) {
@@ -49,6 +50,20 @@ std::string nan_limit_text(const analyzers::recommend::Limit& limit) {
   return fmt::format("NaN at loss scale {} is taken as overflow", scale_text(*limit.nan_at));
 }
 
+namespace {
+
+/// "activation gradients were read at 4 of 61 steps; magnitudes_every=1 reads them all"
+std::string unread_text(const UnreadSteps& unread) {
+  const bool activations = unread.role == log::Role::activation_grad;
+  return fmt::format("{} gradients were read at {} of {}; {}",
+                     activations ? "activation" : "weight", count_text(unread.of - unread.lacking),
+                     plural(unread.of, "step"),
+                     activations && unread.by_recorder ? "magnitudes_every=1 reads them all"
+                                                       : "record them at every step");
+}
+
+}  // namespace
+
 std::string hidden_maximum(const Recommendation& advice) {
   if (advice.limited_by && advice.limited_by->nan_at) {
     return fmt::format("{} because nothing else explains it (step {})",
@@ -59,6 +74,7 @@ std::string hidden_maximum(const Recommendation& advice) {
            "ones";
   }
   if (advice.incomplete_steps != 0) return "the log does not have all gradients";
+  if (advice.unread.lacking != 0) return unread_text(advice.unread);
   if (advice.limited_by && advice.limited_by->skipped_at) {
     return "the log does not show how large the gradients of a skipped step were";
   }

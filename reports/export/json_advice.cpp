@@ -16,12 +16,15 @@ Json bounds_json(const Bounds& b) {
 }
 
 Json skip_json(const recommend::SkipBound& bound) {
-  return {{"method", "binomial"},
-          {"steps", bound.steps},
-          {"exceedances", to_json(Interval(bound.exceedances, bound.exceedances + bound.perhaps))},
-          {"probability", number_json(bound.probability)},
-          {"interval", Json::array({number_json(bound.low), number_json(bound.high)})},
-          {"confidence", bound.kConfidence}};
+  Json to = {
+      {"method", "binomial"},
+      {"steps", bound.steps},
+      {"exceedances", to_json(Interval(bound.exceedances, bound.exceedances + bound.perhaps))},
+      {"probability", number_json(bound.probability)},
+      {"interval", Json::array({number_json(bound.low), number_json(bound.high)})},
+      {"confidence", bound.kConfidence}};
+  if (bound.unread != 0) to["unread_steps"] = bound.unread;
+  return to;
 }
 
 Json scale_json(const recommend::ScaleEvidence& scale) {
@@ -40,14 +43,18 @@ Json dynamic_json(const recommend::DynamicAdvice& dynamic) {
              {"init", number_json(dynamic.init)},
              {"growth_interval", dynamic.growth_interval}};
   if (dynamic.replayed) {
-    const recommend::ReplayedSkips& found = *dynamic.replayed;
+    const recommend::SkipBound& found = *dynamic.replayed;
     const auto share = [&](std::uint64_t skipped) {
       return static_cast<double>(skipped) / static_cast<double>(found.steps);
     };
-    to["expected_skip_rate"] =
-        found.skipped.exact() ? Json(share(found.skipped.low))
-                              : Json::array({share(found.skipped.low), share(found.skipped.high)});
+    if (found.steps != 0) {
+      to["expected_skip_rate"] =
+          found.perhaps == 0
+              ? Json(share(found.exceedances))
+              : Json::array({share(found.exceedances), share(found.exceedances + found.perhaps)});
+    }
     to["expected_skip_interval"] = Json::array({found.low, found.high});
+    if (found.unread != 0) to["unread_steps"] = found.unread;
   }
   to["why"] = answer::why_settings_text(dynamic);
   return to;
@@ -88,6 +95,11 @@ void put_advice(Json& to, const recommend::Recommendation& advice) {
     if (advice.overflow_not_identifiable) to["overflow_not_identifiable"] = true;
     if (advice.clipped) to["clipped"] = true;
     if (advice.incomplete_steps != 0) to["incomplete_steps"] = advice.incomplete_steps;
+    if (advice.unread.lacking != 0) {
+      to["unread"] = {{"role", log::name_of(advice.unread.role)},
+                      {"steps", advice.unread.lacking},
+                      {"of", advice.unread.of}};
+    }
   }
   for (const recommend::ScaleEvidence& scale : advice.scales) {
     to["scales"].push_back(scale_json(scale));

@@ -44,6 +44,7 @@ Json event_json(const overflow::OverflowEvent& event, bool several_logs) {
   to["why"] = event.why;
   if (event.safe_log2) to["safe_scale"] = power_json(event.safe_log2);
   if (event.estimated) to["estimated"] = true;
+  if (event.growth_probe) to["growth_probe"] = true;
   to["leads"] = Json::array();
   for (const overflow::Lead& lead : event.leads) to["leads"].push_back(lead_json(lead));
   return to;

@@ -36,7 +36,7 @@ std::string code_span(std::string_view code) {
   return fmt::format("{0}{1}{2}{1}{0}", fence, blank, code);
 }
 
-/// Whether GitHub would make a link of a word, or a mention of somebody, which no backslash stops.
+/// Returns true if GitHub would make a word a link or a mention, which no backslash prevents.
 bool is_linked(std::string_view word) {
   constexpr std::string_view kSigns[] = {"@", "://", "www."};
   return std::ranges::any_of(kSigns, [&](auto sign) { return word.find(sign) != word.npos; });

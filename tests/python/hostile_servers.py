@@ -76,7 +76,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def packed_page(self):
         packer = zlib.compressobj(9, zlib.DEFLATED, 31)
-        packed = packer.compress(b"<a href='x'>x</a>" * (1 << 22)) + packer.flush()
+        packed = packer.compress(b"<a href='x'>x</a>" * (1 << 18)) + packer.flush()
         self._begin(Content_Type="text/html", Content_Encoding="gzip", Content_Length=len(packed))
         if self.command == "GET":
             self.wfile.write(packed)

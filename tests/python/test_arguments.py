@@ -14,6 +14,9 @@ LOG = str(CORPUS / "megatron.txt")
 DIGITS = str(ROOT / "data/digits-cnn/log")
 VALUES = np.float32([[0.12345, 0.54321, 0.98765]])
 
+# Old NumPy warns where an array is compared with a text, and new NumPy compares each element.
+pytestmark = pytest.mark.filterwarnings("error::FutureWarning")
+
 
 def hostile_values():
     """Name and value of what holds arrays."""
@@ -75,7 +78,7 @@ def test_no_values_are_in_an_error(function, argument, kind, value):
 @pytest.mark.parametrize("value, said", [
     ({"w": VALUES}, "dict of 1 entry, ndarray of shape (1, 3)"),
     ([VALUES, VALUES], "list of 2 entries, ndarray of shape (1, 3)"),
-    (VALUES, "ndarray of shape (1, 3)"), (3, "3")])
+    (VALUES, "ndarray of shape (1, 3)"), (3, "3"), ([True, None], "[True, None]")])
 def test_what_is_no_log_is_described(value, said):
     with pytest.raises(TypeError) as error:
         halfscope.recommend(value)

@@ -166,7 +166,7 @@ def test_steps_of_one_microbatch_among_others_are_known(tmp_path):
     """An odd number of batches, two a step: the last step of an epoch has one."""
     model = network()
     optimizer = optimizer_of(model)
-    with Recorder(model, optimizer, tmp_path / "run", every=5, magnitudes_every=1) as recorder:
+    with Recorder(model, optimizer, tmp_path / "run", every=5) as recorder:
         for epoch in range(3):
             for number in range(9):
                 recorder.loss(loss_of(model, 9 * epoch + number)).backward()

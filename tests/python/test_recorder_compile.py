@@ -109,15 +109,18 @@ def test_it_is_compiled_once_and_has_no_graph_break(tmp_path, read_log, compiler
 
 
 @pytest.mark.filterwarnings("ignore:Recorder. two steps had backward:RuntimeWarning")
-@pytest.mark.parametrize("every", [1, 3])
-def test_where_it_is_compiled_later_each_kind_of_step_is_compiled_once(tmp_path, read_log, compiler,
-                                                                      every):
-    """A recorder that was given the model before it was compiled has hooks at recorded steps."""
+@pytest.mark.parametrize("every, magnitudes_every, graphs", [(1, 1, 1), (3, 1, 1), (1, None, 1),
+                                                             (3, None, 2)])
+def test_where_it_is_compiled_later_each_kind_of_step_is_compiled_once(
+        tmp_path, read_log, compiler, every, magnitudes_every, graphs):
+    """A recorder that was given the model before it was compiled has hooks where it reads gradients
+    of activations."""
     model = small_network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with Recorder(model, optimizer, tmp_path / "run", every=every):
+    with Recorder(model, optimizer, tmp_path / "run", every=every,
+                  magnitudes_every=magnitudes_every):
         made = train(compiler(model), dict(model.named_parameters()), optimizer, 9)
-    assert compiler.graphs == (1 if every == 1 else 2)
+    assert compiler.graphs == graphs
     require_weight_gradients(read_log(tmp_path / "run"), made, every)
 
 

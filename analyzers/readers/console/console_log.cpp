@@ -64,9 +64,8 @@ struct Searched {
 
   explicit Searched(const log::OpenPath& path)
       : file(log::open_regular(path)), name(printable(path.path.string())), size(file->size()) {
-    std::string text;
     while (begin < size) {
-      text = read(begin, kPart);
+      const std::string text = read(begin, kPart);
       const std::string_view rest = input::without_zeros(text);
       begin += text.size() - rest.size();
       if (!rest.empty()) break;

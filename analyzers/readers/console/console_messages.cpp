@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which step each message of a skipped one is of, where several ranks print it.
+// Assigns messages about skipped steps to steps. Several ranks may print a message of one step.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -86,14 +86,14 @@ bool ConsoleSteps::begins_step(const Overflow& overflow, bool follows) {
   return before == 0 || (survey_.ranks.certain && before % survey_.ranks.ranks == 0);
 }
 
-/// Each of these may be another step's, unless every rank printed its own.
+/// Counts equal messages that no more can join: each may be of another step, unless every rank
+/// printed one a step.
 void ConsoleSteps::end_messages(const Messages& of) {
+  if (!survey_.torn_runs) return;
   const std::uint64_t ranks = survey_.ranks.ranks;
   const bool whole = of.count % ranks == 0 && (!of.apart || of.count == ranks);
   const std::uint64_t least = survey_.ranks.certain ? (of.count + ranks - 1) / ranks : 1;
-  if (survey_.torn_runs) {
-    (of.placed ? perhaps_ : pending_count_.high) += (whole ? of.count / ranks : of.count) - least;
-  }
+  (of.placed ? perhaps_ : pending_count_.high) += (whole ? of.count / ranks : of.count) - least;
 }
 
 }  // namespace halfscope::analyzers::readers::console

@@ -83,10 +83,11 @@ bool is_likely(const ConsoleLine& line) {
   return is_power_of_two(line.overflow->attempted.value_or(1) / *line.overflow->next);
 }
 
-/// A full row, and the rows that follow it, as many as one line may have.
+/// A full row and the rows that follow it: together at most as many as one line may have.
 using FullRow = std::vector<std::string>;
 
-/// The first full rows of a text; `starts` gets how rows begin that begin a line.
+/// Returns the first full rows of a text. Adds the shapes of rows that begin a line to
+/// wrapping.starts.
 std::vector<FullRow> full_rows(const NextRow& next, Wrapping& wrapping) {
   std::vector<FullRow> full;
   std::size_t open = 0;  // the first one that more rows may follow

@@ -114,8 +114,8 @@ class DcpFile final : public ListedFile<DcpTensor> {
     return mapped;
   }
 
-  /// Throws log::BadInput of what is not the chunk.
-  Piece piece(const DcpTensor& tensor, const DcpChunk& chunk) const {
+  /// Opens a chunk, of which no value is read. Throws log::BadInput if it is not the chunk.
+  std::unique_ptr<log::TensorFile> opened(const DcpTensor& tensor, const DcpChunk& chunk) const {
     const auto mapped = file(chunk.file);
     const std::uint64_t size = mapped->size();
     if (chunk.offset > size || chunk.length > size - chunk.offset || chunk.length == 0) {
@@ -131,20 +131,23 @@ class DcpFile final : public ListedFile<DcpTensor> {
           ": holds something that torch.save did not write (packed chunks are not read); "
           "write the checkpoint again without extensions");
     }
-    Piece found{open_torch(metadata_.path.parent_path() / chunk.file, std::move(archive)), {}};
-    const auto names = found.file->names();
-    if (names.size() == 1) found.tensor = found.file->tensor(names.front());
-    if (!found.tensor || found.tensor->shape != chunk.sizes ||
-        found.tensor->view.dtype != *tensor.type->counted) {
-      throw log::BadInput(fmt::format(
-          "{}: holds {}, expected a tensor of shape {} and dtype {}", mapped->name(),
-          found.tensor
-              ? fmt::format("a tensor of shape {} and dtype {}",
-                            log::shape_text(found.tensor->shape), name_of(found.tensor->view.dtype))
-              : fmt::format("{} tensors", names.size()),
-          log::shape_text(chunk.sizes), tensor.type->dtype));
+    auto file = open_torch(metadata_.path.parent_path() / chunk.file, std::move(archive));
+    const auto names = file->names();
+    const auto found = names.size() == 1 ? file->outline(names.front()) : std::nullopt;
+    if (!found || found->shape != chunk.sizes || found->view.dtype != *tensor.type->counted) {
+      throw log::BadInput(
+          fmt::format("{}: holds {}, expected a tensor of shape {} and dtype {}", mapped->name(),
+                      found ? fmt::format("a tensor of shape {} and dtype {}",
+                                          log::shape_text(found->shape), name_of(found->view.dtype))
+                            : fmt::format("{} tensors", names.size()),
+                      log::shape_text(chunk.sizes), tensor.type->dtype));
     }
-    return found;
+    return file;
+  }
+
+  Piece piece(const DcpTensor& tensor, const DcpChunk& chunk) const {
+    const std::shared_ptr<const log::TensorFile> file = opened(tensor, chunk);
+    return {file, file->tensor(file->names().front())};
   }
 
   /// Why a tensor cannot be read; empty: it can.
@@ -154,7 +157,7 @@ class DcpFile final : public ListedFile<DcpTensor> {
         return fmt::format("lies in '{}', expected a file of the folder", printable(chunk.file));
       }
       try {
-        piece(tensor, chunk);
+        opened(tensor, chunk);
       } catch (const log::BadInput& wrong) {
         return fmt::format("its chunk at {} cannot be read: {}", log::shape_text(chunk.offsets),
                            wrong.what());

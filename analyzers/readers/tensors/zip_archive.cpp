@@ -45,6 +45,8 @@ std::uint32_t crc_of(std::span<const std::byte> bytes) {
 /// The file as libzip reads it. libzip does not say where a member's data begins; where it
 /// reads when it is asked for the first byte does.
 struct ZipArchive::Source {
+  Source(const log::MappedFile& mapped, ZipRange bytes) : file(mapped), part(bytes) {}
+
   const log::MappedFile& file;
   ZipRange part;
   std::uint64_t at = 0;

@@ -10,6 +10,7 @@
 #include "halfscope/log/code_points.hpp"
 
 namespace halfscope::log {
+
 CodePoint first_code_point(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned lead = byte(0);

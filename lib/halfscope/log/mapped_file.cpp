@@ -17,10 +17,10 @@ namespace {
 std::shared_ptr<std::byte[]> memory_for(std::size_t size) {
   constexpr std::size_t kLargePage = std::size_t{1} << 21;
   if (size < 2 * kLargePage) return std::make_shared_for_overwrite<std::byte[]>(size);
-  const std::align_val_t alignment{kLargePage};
+  constexpr std::align_val_t alignment{kLargePage};
   auto* const memory = static_cast<std::byte*>(::operator new(size, alignment));
   ::madvise(memory, size, MADV_HUGEPAGE);  // a kernel without them ignores it
-  return {memory, [alignment](std::byte* bytes) { ::operator delete(bytes, alignment); }};
+  return {memory, [](std::byte* bytes) { ::operator delete(bytes, alignment); }};
 }
 
 }  // namespace

@@ -64,6 +64,7 @@ std::size_t OpenFile::read(std::uint64_t offset, char* to, std::size_t most) con
     const ::ssize_t got =
         ::pread(number_, to + done, most - done, static_cast<::off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
+    if (got == 0) errno = 0;  // the end of the file
     if (got <= 0) break;
     done += static_cast<std::size_t>(got);
   }
@@ -75,14 +76,17 @@ struct OpenFiles::Kept {
   std::mutex mutex;
   std::map<std::filesystem::path, std::vector<std::string>> notes;
   std::map<std::filesystem::path, std::shared_ptr<const OpenFile>> files;
-  std::map<std::filesystem::path, std::uint64_t> sizes;  // of these, the largest that was seen
+  std::map<std::filesystem::path, std::uint64_t> sizes;  // of regular files, the largest seen
   std::map<std::filesystem::path, std::any> made;
   // Of those that are too many to keep, the last one: one look at a file asks for it several times.
   std::filesystem::path last_path;
   std::shared_ptr<const OpenFile> last;
 
-  /// Each look at a file begins here. Throws BadInput where one before saw more bytes.
+  std::shared_ptr<const OpenFile> open(const std::filesystem::path& path);
+
+  /// Throws BadInput if a regular file had more bytes when it was opened before.
   void check_size(const std::filesystem::path& path, const OpenFile& file) {
+    if (!file.is_regular()) return;
     const std::uint64_t size = file.size();
     std::uint64_t& largest = sizes[path];
     if (size < largest) refuse_cut(printable(path.string()));
@@ -129,30 +133,32 @@ void OpenFiles::keep(const std::filesystem::path& file, std::any made) const {
   kept_->made.insert_or_assign(file, std::move(made));
 }
 
-std::shared_ptr<const OpenFile> OpenFiles::open(const std::filesystem::path& path) const {
+std::shared_ptr<const OpenFile> OpenFiles::Kept::open(const std::filesystem::path& path) {
   constexpr std::size_t kMost = 256;
-  const std::lock_guard lock(kept_->mutex);
-  const auto known = kept_->files.find(path);
-  if (known != kept_->files.end()) {
-    kept_->check_size(path, *known->second);
-    return known->second;
-  }
-  if (kept_->last && kept_->last_path == path) return kept_->last;
-  auto file = kept_->opener(path);
-  if (file->error() == EMFILE && !kept_->files.empty()) {
-    kept_->files.clear();
-    kept_->last.reset();
-    file = kept_->opener(path);
+  const auto known = files.find(path);
+  if (known != files.end()) return known->second;
+  if (last && last_path == path) return last;
+  auto file = opener(path);
+  if (file->error() == EMFILE && !files.empty()) {
+    files.clear();
+    last.reset();
+    file = opener(path);
   }
   if (!file->is_regular()) return file;
-  if (!file->remarks().notes.empty()) kept_->notes.insert_or_assign(path, file->remarks().notes);
-  if (kept_->files.size() < kMost) {
-    kept_->files.emplace(path, file);
-    kept_->check_size(path, *file);
+  if (!file->remarks().notes.empty()) notes.insert_or_assign(path, file->remarks().notes);
+  if (files.size() < kMost) {
+    files.emplace(path, file);
   } else {
-    kept_->last_path = path;
-    kept_->last = file;
+    last_path = path;
+    last = file;
   }
+  return file;
+}
+
+std::shared_ptr<const OpenFile> OpenFiles::open(const std::filesystem::path& path) const {
+  const std::lock_guard lock(kept_->mutex);
+  auto file = kept_->open(path);
+  kept_->check_size(path, *file);
   return file;
 }
 

@@ -58,7 +58,8 @@ class OpenFile {
   void need(std::uint64_t begin, std::uint64_t end) const;
   void leave(std::uint64_t begin, std::uint64_t end) const;
   bool arrives() const { return arrival_ != nullptr; }
-  /// Reads up to `most` bytes from `offset` on; returns how many there were.
+  /// Reads up to `most` bytes from `offset` on. Returns how many there were. If there were fewer,
+  /// errno is 0 at the end of the file, else the error.
   std::size_t read(std::uint64_t offset, char* to, std::size_t most) const;
   const FileRemarks& remarks() const { return remarks_; }
   void remark(FileRemarks remarks) { remarks_ = std::move(remarks); }
@@ -87,6 +88,7 @@ class OpenFiles {
   /// Files that are opened alike, of which none are.
   OpenFiles none_of_these() const;
   /// The file that is open already, or newly opened; never null. What cannot be read is not kept.
+  /// Throws BadInput if a regular file became shorter since it was opened here before.
   std::shared_ptr<const OpenFile> open(const std::filesystem::path& path) const;
   /// What was said of a file, or of those in a folder, by name.
   std::vector<std::string> notes(const std::filesystem::path& log) const;

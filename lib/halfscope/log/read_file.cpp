@@ -37,7 +37,6 @@ std::shared_ptr<const OpenFile> open_regular(const OpenPath& path) {
 
 void read_exactly(const OpenFile& file, const std::string& name, std::uint64_t offset, char* to,
                   std::size_t size) {
-  errno = 0;
   if (file.read(offset, to, size) == size) return;
   if (errno != 0) refuse_unreadable(name, errno);
   refuse_cut(name);

@@ -47,10 +47,9 @@ class Steps:
     """At which steps histograms are recorded, whole tensors, and activation gradients' magnitudes."""
 
     def __init__(self, every, sample_every, magnitudes_every):
-        every = chosen_steps(every, "every")
-        settings = {"every": every, "sample_every": chosen_steps(sample_every, "sample_every"),
-                    "magnitudes_every": every if magnitudes_every is None else
-                    chosen_steps(magnitudes_every, "magnitudes_every")}
+        settings = {"every": every, "sample_every": sample_every,
+                    "magnitudes_every": magnitudes_every}
+        settings = {name: chosen_steps(value, name) for name, value in settings.items()}
         self.record, self.sample, self.look = map(step_test, settings.values())
         self.told = {name: told(value) for name, value in settings.items()}
 

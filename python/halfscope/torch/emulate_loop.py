@@ -53,7 +53,7 @@ class Emulation:
         if names.is_compiled(model):
             raise TypeError("model: torch.compile compiles it, or a part of it, so that no operation can "
                             "be rounded on its way; give emulate() the model that is not compiled")
-        if precision not in PRECISIONS:
+        if not isinstance(precision, str) or precision not in PRECISIONS:
             raise ValueError(f"precision: found {described(precision)}, expected one of {', '.join(PRECISIONS)}")
         core = tensor_core_of(accumulate, precision)
         self._model = names.unwrapped(model)

@@ -26,7 +26,7 @@ _FUSED = re.compile(r"attention|_rnn|multi_head|_transformer_|_addmm_activation|
 def tensor_core_of(accumulate, precision):
     """The Tensor Core that `accumulate` names, for tensors of a precision; None where sums are
     PyTorch's own."""
-    if accumulate == "fp32":
+    if isinstance(accumulate, str) and accumulate == "fp32":
         return None
     formats = _halfscope.tensor_core_formats()
     names = {_PREFIX + architecture: architecture for architecture in formats}

@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"[+-]?(\.?\d|inf(inity)?$|nan$)", re.IGNORECASE)
 
 def policy_of(loss_scale):
     """A policy from what the user gave: None, a number, or a text as `--loss-scale` takes it."""
-    if loss_scale is None or loss_scale == "none":
+    if loss_scale is None or (isinstance(loss_scale, str) and loss_scale == "none"):
         return None
     is_number = isinstance(loss_scale, (int, float)) and not isinstance(loss_scale, bool)
     if is_number or (isinstance(loss_scale, str) and _NUMBER.match(loss_scale)):

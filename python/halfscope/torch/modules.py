@@ -111,7 +111,9 @@ class ModuleWatch:
             while self._hooked_leaves:
                 self._hooked_leaves.popitem()[1].remove()
         for round_ in later:
+            round_.look_at_all_waiting()
             seen.join(round_)
+        seen.look_at_all_waiting()
         return seen
 
     def give_up(self):
@@ -226,13 +228,14 @@ class ModuleWatch:
             self._see_output(module, name, tensor)
 
     def _see_output(self, module, name, tensor):
-        provenance = self._rounds[-1].provenance
-        cast = autocast_dtype(tensor.device.type)
+        computed = None
         if self.record:
+            provenance = self._rounds[-1].provenance
+            cast = autocast_dtype(tensor.device.type)
             provenance.see(module, tensor, cast)
             self._gather("activation", name, tensor, tensor.dtype)
-        if tensor.requires_grad:
             computed = provenance.activation_grad(tensor, cast)
+        if tensor.requires_grad:
             handle = hook_tensor(tensor, self._hook(self._activation_grad_arrived, name,
                                                     max(self._calls - 1, 0), computed))
             if tensor.is_leaf:
@@ -252,12 +255,11 @@ class ModuleWatch:
             return
         if self.record:
             magnitude = self._gather("activation_grad", name, gradient, computed)
+            with self._lock:
+                self._seen.activation_grads[microbatch].append(magnitude)
         elif self.magnitudes:
-            (magnitude,) = largest_of_each([gradient]) or [None]
-        else:
-            return
-        with self._lock:
-            self._seen.activation_grads[microbatch].append(magnitude)
+            with self._lock:
+                self._seen.look_at_activation_grad(microbatch, gradient)
 
     def _weight_grad_arrived(self, parameter, microbatch, gradient):
         if id(parameter) in self.local and id(parameter) in self.trained:
@@ -283,6 +285,7 @@ class ModuleWatch:
 
     def _pass_ended(self):
         with self._lock:
+            self._seen.look_at_all_waiting()
             self._seen.passed = True
             self._pass = None
             self._left = LeftInPlace(self.trained.values())

@@ -41,8 +41,8 @@ class Recorder:
     loss_scale     a loss scale that the loop applies itself, without a scaler;
     unscaled_before_step  and whether it divides the gradients before optimizer.step()
     modules        function of (path, module): whose activations are recorded; by default all without submodules
-    magnitudes_every  at which steps the largest magnitude of activation gradients is taken; by default
-                   at recorded steps. That of weight gradients is taken at every step
+    magnitudes_every  at which steps beside the recorded ones the largest magnitude of activation
+                   gradients is taken; by default at every step; None: at recorded steps alone
     sample_roles   roles of the tensors that samples hold: "weight", "update"...; all by default
     clipping       how the loop clips gradients before the step; only noted in run.json
     local_gradients  whether weight gradients are also recorded as they come from each backward pass,
@@ -57,7 +57,7 @@ class Recorder:
 
     def __init__(self, model, optimizer, out, every=1, *, sample_every=None, scaler=None,
                  loss_scale=None, unscaled_before_step=False, modules=None, clipping=None,
-                 local_gradients=False, first_step=0, about=None, magnitudes_every=None,
+                 local_gradients=False, first_step=0, about=None, magnitudes_every=1,
                  sample_roles=None, on_error="warn"):
         require_kinds(model, optimizer, scaler, loss_scale, modules, on_error)
         self.loss_scale = loss_scale_of(optimizer, scaler, loss_scale, unscaled_before_step)

@@ -8,7 +8,11 @@ import torch
 
 from halfscope._halfscope import Gathered
 from halfscope.torch.provenance import Provenance
-from halfscope.torch.tensors import copied_to_host, largest, largest_of
+from halfscope.torch.tensors import copied_to_host, largest, largest_of, largest_of_each
+
+# So many bytes of gradients wait to be looked at together. On a GPU a few kernels for many tensors
+# cost less than one for each; a CPU reads each at once, while it is in the cache.
+_WAITING_BYTES = {"cuda": 64 << 20}
 
 
 class Seen:
@@ -20,6 +24,8 @@ class Seen:
         # By microbatch: magnitudes, as largest_of() takes them.
         self.weight_grads = defaultdict(list)
         self.activation_grads = defaultdict(list)
+        self._waiting = defaultdict(list)  # (device, microbatch) -> activation gradients
+        self._waiting_bytes = defaultdict(int)  # by device
         self.local = defaultdict(Gathered)  # weight gradients as they arrived, by parameter's name
         self.arrived = False  # whether any weight gradient did
         self.passed = False   # whether a backward pass ended
@@ -35,6 +41,24 @@ class Seen:
                 mine[microbatch] += magnitudes
         self.arrived |= later.arrived
         self.passed |= later.passed
+
+    def look_at_activation_grad(self, microbatch, gradient):
+        """Takes the largest magnitude, now or with those that follow on the same device."""
+        device = gradient.device
+        self._waiting[device, microbatch].append(gradient.detach())
+        self._waiting_bytes[device] += gradient.numel() * gradient.element_size()
+        if self._waiting_bytes[device] >= _WAITING_BYTES.get(device.type, 0):
+            self._look_at_waiting(device)
+
+    def _look_at_waiting(self, device):
+        self._waiting_bytes[device] = 0
+        for key in [key for key in self._waiting if key[0] == device]:
+            self.activation_grads[key[1]] += largest_of_each(self._waiting.pop(key))
+
+    def look_at_all_waiting(self):
+        """When a backward pass has ended: later the loop may write to the gradients."""
+        for device in list(self._waiting_bytes):
+            self._look_at_waiting(device)
 
     def copy_to_host(self):
         """Magnitudes of a GPU are on their way from now on."""

@@ -98,12 +98,21 @@ def largest_of_each(tensors):
             magnitudes += largest_of_each([part])
         elif part.is_cuda and part.layout is torch.strided and part.numel() != 0:
             on_gpu.setdefault((part.get_device(), part.dtype), []).append(part)
+        elif (part.is_cpu and part.layout is torch.strided and not part.is_contiguous() and
+              in_memory_order(part).is_contiguous()):
+            magnitudes += largest_of_each([in_memory_order(part)])
         else:
             magnitudes.append(largest(part))
     with torch.no_grad():
         for parts in on_gpu.values():
             magnitudes += gpu.largest_of_group(parts)
     return magnitudes
+
+
+def in_memory_order(tensor):
+    """The values of a strided tensor with dimensions ordered as memory has them: a transposed one is
+    contiguous then."""
+    return tensor.permute(sorted(range(tensor.dim()), key=tensor.stride, reverse=True))
 
 
 def copied_to_host(magnitudes):

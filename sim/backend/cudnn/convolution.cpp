@@ -5,7 +5,6 @@
 #include "sim/backend/cudnn/backend.hpp"
 
 namespace halfscope::sim::backend::cudnn {
-namespace {}  // namespace
 
 ConvolutionPlan& CudnnBackend::plan_of(const Convolution& conv, const Tensor& x, const Tensor& w,
                                        const Tensor& y) {

@@ -176,6 +176,30 @@ TEST_CASE("what is missing is said", "[table]") {
   }
 }
 
+TEST_CASE("a dynamic scale that grew to its limit probes it", "[table]") {
+  struct Row {
+    std::string_view why;
+    std::vector<double> scales;  ///< of steps 0 to 3; step 2 is infinite
+    bool skipped, probe;
+  };
+  const Row row = GENERATE(Row{"it grew", {512, 512, 1024, 512}, true, true},
+                           Row{"it grew before", {512, 1024, 1024, 512}, true, true},
+                           Row{"it began there", {1024, 1024, 1024, 512}, true, false},
+                           Row{"it had come down", {2048, 1024, 1024, 512}, true, false},
+                           Row{"the step was applied", {512, 512, 1024, 512}, false, false});
+  CAPTURE(row.why);
+  SmallRun run(Dtype::f16);
+  for (int step = 0; step < 4; ++step) {
+    const double scale = row.scales[static_cast<std::size_t>(step)];
+    run.put_step(step, scale, 20.0f);
+    if (step == 2) run.replace("activation_grad/b", step, {INFINITY}, scale);
+    run.scalars(step).found_inf = step == 2 && row.skipped;
+  }
+  const overflow::OverflowEvent event = only(run.find());
+  CHECK(event.cause == overflow::Cause::by_scale);
+  CHECK(event.growth_probe == row.probe);
+}
+
 TEST_CASE("what an FP32 run would do at the scale asked about", "[table]") {
   SmallRun run;
   for (const int step : {0, 1, 2, 3}) run.put_step(step, 1.0, step == 2 ? 70.1f : 0.5f);

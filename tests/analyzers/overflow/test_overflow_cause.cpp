@@ -40,6 +40,7 @@ struct CastRun {
         s.loss_scale = kScale;
         s.found_inf = step == 3;
         s.max_abs_weight_grad = step == 3 ? INFINITY : largest;
+        if (activation_grads) s.max_abs_activation_grad = largest / 2;
         writer.write(s);
         if (step % tables_every != 0) continue;
         put(writer, "weight_grad/b.weight", step, step == 3 ? INFINITY : largest);
@@ -110,6 +111,7 @@ TEST_CASE("lowering the scale far in vain clears FP16 of wide infinities, too", 
       s.loss_scale = std::ldexp(65536.0, -static_cast<int>(step));
       s.found_inf = bad;
       s.max_abs_weight_grad = bad ? INFINITY : 0.015625;
+      if (activation_grads) s.max_abs_activation_grad = 0.015625;
       writer.write(s);
     }
     log::TensorRecord record = record_of("weight_grad/b.weight", 0, {0.015625f, 0x1p-12f});

@@ -113,6 +113,41 @@ TEST_CASE("steps without tables count by their scalars, the larger of both holds
   CHECK(highest_of(maxima[0]) == std::vector<int>{15, 13, 16});
 }
 
+/// The scalars of 61 steps: weight gradients of 1, and activation gradients at every `every`th.
+std::filesystem::path write_unread(const std::filesystem::path& run, int every) {
+  log::RunLogWriter writer(run, {});
+  writer.write(record_of("weight_grad/w", 0, {1.0f}));
+  for (int i = 0; i < 61; ++i) {
+    log::StepScalars scalars;
+    scalars.step = i;
+    scalars.max_abs_weight_grad = 1;
+    if (i % every == 0) scalars.max_abs_activation_grad = 0.5;
+    writer.write(scalars);
+  }
+  return run;
+}
+
+TEST_CASE("steps whose activation gradients were not read bound nothing", "[table]") {
+  const TempFolder folder;
+  const recommend::Recommendation all = completed(write_unread(folder / "all", 1));
+  CHECK(all.unread.lacking == 0);
+  CHECK_FALSE(all.overflow_not_identifiable);
+  REQUIRE(all.skip);
+  CHECK(all.skip->steps == 61);
+  const recommend::Recommendation few = completed(write_unread(folder / "few", 20));
+  CHECK(few.static_log2 == all.static_log2);
+  CHECK(few.unread.lacking == 57);
+  CHECK(few.unread.of == 61);
+  CHECK(few.unread.role == log::Role::activation_grad);
+  CHECK(few.overflow_not_identifiable);
+  REQUIRE(few.skip);
+  CHECK(few.skip->steps == 4);
+  CHECK(few.skip->unread == 57);
+  REQUIRE(few.dynamic[0].replayed);
+  CHECK(few.dynamic[0].replayed->steps == 4);
+  CHECK(few.dynamic[0].replayed->high == few.skip->high);
+}
+
 TEST_CASE("infinities: of FP16 data at least 65520 over the scale, of others left out", "[table]") {
   const TempFolder folder;
   {
@@ -167,7 +202,7 @@ TEST_CASE("NaN of the model is in no chance of overflow", "[table]") {
   // Clopper-Pearson.
   REQUIRE(advice.dynamic[0].replayed);
   CHECK(advice.dynamic[0].replayed->steps == 200);
-  CHECK(advice.dynamic[0].replayed->skipped.high == 70);
+  CHECK(advice.dynamic[0].replayed->overflowing().high == 70);
   CHECK(advice.dynamic[0].replayed->high == Approx(0.421).margin(1e-3));
 }
 
@@ -195,7 +230,7 @@ TEST_CASE("a dynamic scale skips what torch's rule skips, step by step", "[oracl
     }
   }
   REQUIRE(skipped > 3);
-  CHECK(advice.dynamic[0].replayed->skipped == Interval(2 * skipped));
+  CHECK(advice.dynamic[0].replayed->overflowing() == Interval(2 * skipped));
   CHECK(advice.dynamic[0].replayed->steps == 2 * peaks.size());
 }
 
@@ -216,14 +251,14 @@ TEST_CASE("steady gradients: the framework's settings do no harm, and are kept",
   CHECK(advice.dynamic[0].init == 0x1p16);  // 2^15 holds: the first of 60 steps is skipped
   CHECK(advice.dynamic[0].growth_interval == 2000);
   REQUIRE(advice.dynamic[0].replayed);
-  CHECK(advice.dynamic[0].replayed->skipped == Interval(1));
+  CHECK(advice.dynamic[0].replayed->overflowing() == Interval(1));
   const recommend::Recommendation brief =
       completed(write_peaks(folder / "brief", std::vector<double>(10, 1.0)));
   REQUIRE_FALSE(brief.dynamic.empty());
   CHECK_FALSE(brief.dynamic[0].kept);      // one of ten is no few
   CHECK(brief.dynamic[0].init == 0x1p14);  // a short run has a binade to spare
   REQUIRE(brief.dynamic[0].replayed);
-  CHECK(brief.dynamic[0].replayed->skipped == Interval(0));
+  CHECK(brief.dynamic[0].replayed->overflowing() == Interval(0));
   CHECK(brief.dynamic[0].replayed->low == 0);
   CHECK(brief.dynamic[0].replayed->high == Approx(1 - std::pow(0.05, 1.0 / 10)));
 }

@@ -9,6 +9,7 @@
 
 namespace test_skip_bound {
 
+using halfscope::Interval;
 using namespace halfscope::analyzers::recommend;
 
 using Wide = boost::multiprecision::cpp_bin_float_100;
@@ -78,6 +79,32 @@ TEST_CASE("steps that perhaps overflow raise the upper end alone", "[table]") {
   CHECK(found.perhaps == 5);
   CHECK(found.low == 0);
   CHECK(found.high == proportion(5, 20).high);
+}
+
+TEST_CASE("steps that were not all read are not among those counted", "[table]") {
+  std::vector<StepMaximum> steps = steps_of(std::vector<int>(61, 16));
+  for (std::size_t i = 4; i < steps.size(); ++i) steps[i].unread = true;
+  const SkipBound found = skip_bound(steps, 16);
+  CHECK(found.steps == 4);
+  CHECK(found.unread == 57);
+  CHECK(found.high == proportion(0, 4).high);
+  CHECK(found.overflowing() == Interval(0, 57));
+  SECTION("those that the run found clean at a larger scale are") {
+    steps[9].clean_log2 = 16;
+    steps[10].clean_log2 = 15;
+    CHECK(skip_bound(steps, 16).steps == 5);
+    CHECK(skip_bound(steps, 15).steps == 6);
+  }
+  SECTION("an estimate is no less than the share that surely overflows") {
+    for (std::size_t i = 10; i < 13; ++i) steps[i].highest_log2 = 2;
+    const SkipBound some = skip_bound(steps, 16);
+    CHECK(some.steps == 4);
+    CHECK(some.unread_exceedances == 3);
+    CHECK(some.overflowing() == Interval(3, 57));
+    CHECK(some.probability == proportion(3, 61).estimate);
+    CHECK(some.low == proportion(3, 61).low);
+    CHECK(some.high == proportion(0, 4).high);
+  }
 }
 
 }  // namespace test_skip_bound
