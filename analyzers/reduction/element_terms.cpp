@@ -137,7 +137,8 @@ std::vector<Sum> norm_sums(std::string_view type) {
 
 /// Elements of a whole tensor as addends of each sum: [addend][sum].
 std::vector<double> by_addend(const frames::WholeTensor& tensor, const Layout& layout) {
-  const std::vector<double> x = frames::elements(tensor.view, 0, tensor.view.count);
+  std::vector<double> x = frames::elements(tensor.view, 0, tensor.view.count);
+  if (layout.sums() == 1) return x;
   std::vector<double> to(x.size());
   std::size_t at = 0;
   for (std::size_t o = 0; o < layout.outer; ++o) {
@@ -237,14 +238,13 @@ void ElementTerms::take(const frames::WholeStep& step, const frames::Selection& 
       if (plan.shape != tensor.shape) continue;  // a step with a smaller batch
       BeyondBinary32 beyond;
       const std::vector<float> values = addends_of(tensor, plan.sum, plan.layout, beyond);
-      Terms terms{.name = tensor.name, .sum = plan.sum, .over = Over::elements};
-      terms.of = plan.layout.sums();
-      terms.beyond = beyond.size();
-      terms.addends.reserve(plan.layout.addends());
-      for (std::size_t at = 0; at < values.size(); at += terms.of) {
-        terms.addends.emplace_back(values.data() + at, terms.of);
-      }
-      take(terms);
+      take({.name = tensor.name,
+            .sum = plan.sum,
+            .over = Over::elements,
+            .values = values,
+            .addends = plan.layout.addends(),
+            .of = plan.layout.sums(),
+            .beyond = beyond.size()});
     }
   };
   frames::TensorsOfSteps tensors(selection, take_tensor);

@@ -73,14 +73,16 @@ template <class Addends>
 void take_parts(Terms terms, std::size_t count, const Addends& addends, const TakeTerms& take) {
   for (std::size_t first = 0; first < terms.of; first += kPart) {
     const std::size_t n = std::min(kPart, terms.of - first);
-    std::vector<std::vector<float>> values;
+    std::vector<float> values;
     BeyondBinary32 beyond;
     for (std::size_t i = 0; i < count; ++i) {
-      values.push_back(to_binary32(addends(i, first, n), n, beyond));
+      const std::vector<float> addend = to_binary32(addends(i, first, n), n, beyond);
+      values.insert(values.end(), addend.begin(), addend.end());
     }
     terms.first = first;
     terms.beyond = beyond.size();
-    terms.addends.assign(values.begin(), values.end());
+    terms.values = values;
+    terms.addends = count;
     take(terms);
   }
 }

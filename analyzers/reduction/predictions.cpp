@@ -32,12 +32,11 @@ std::optional<Prediction> predict_from(const Sample& sample, std::string_view fo
 void Sample::take(std::int64_t step, const Terms& terms) {
   if (step != step_) *this = Sample();
   step_ = step;
-  addends_.resize(terms.addends.size());
-  const std::size_t n = terms.addends.front().size();
-  for (std::size_t i = 0; i < n; ++i, ++elements_) {
+  addends_.resize(terms.addends);
+  for (std::size_t i = 0; i < terms.sums(); ++i, ++elements_) {
     if (!is_one_of(elements_, one_of_)) continue;
     places_.push_back(elements_);
-    for (std::size_t a = 0; a < addends_.size(); ++a) addends_[a].push_back(terms.addends[a][i]);
+    for (std::size_t a = 0; a < addends_.size(); ++a) addends_[a].push_back(terms.addend(a)[i]);
     if (places_.size() > kMostPlaces) halve();
   }
 }
@@ -60,8 +59,8 @@ void Sample::halve() {
 }
 
 void Predictions::take(const std::string& log, std::int64_t step, const Terms& terms) {
-  if (asked_.counts.empty() || terms.addends.size() < kFewestRanks) return;
-  samples_[{log, terms.over, terms.addends.size()}].take(step, terms);
+  if (asked_.counts.empty() || terms.addends < kFewestRanks) return;
+  samples_[{log, terms.over, terms.addends}].take(step, terms);
 }
 
 void Predictions::predict_orders(const Key& key, std::uint64_t count, std::string_view format,

@@ -81,20 +81,20 @@ void add_beyond(const Terms& terms, Facts& facts) {
   facts.nonfinite -= terms.beyond;
   facts.elements += terms.beyond;
   facts.overflow += terms.beyond;
-  facts.additions += terms.beyond * (terms.addends.size() - 1);
+  facts.additions += terms.beyond * (terms.addends - 1);
 }
 
 Facts facts_of(const Terms& terms, Format format, Order order) {
   namespace sums = halfscope::reduction;
-  const std::size_t n = terms.addends.front().size();
-  if (n >= kFewSums || order == Order::ring) {
-    return sums::reduce(format, terms.addends,
-                        {.order = order, .first = terms.first, .of = terms.of});
+  if (terms.sums() >= kFewSums || order == Order::ring) {
+    std::vector<std::span<const float>> addends;
+    for (std::size_t a = 0; a < terms.addends; ++a) addends.push_back(terms.addend(a));
+    return sums::reduce(format, addends, {.order = order, .first = terms.first, .of = terms.of});
   }
   Facts facts;
-  std::vector<float> addends(terms.addends.size());
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t a = 0; a < addends.size(); ++a) addends[a] = terms.addends[a][i];
+  std::vector<float> addends(terms.addends);
+  for (std::size_t i = 0; i < terms.sums(); ++i) {
+    for (std::size_t a = 0; a < addends.size(); ++a) addends[a] = terms.addend(a)[i];
     facts += sums::sum(format, addends, order).facts;
   }
   return facts;
@@ -103,11 +103,9 @@ Facts facts_of(const Terms& terms, Format format, Order order) {
 /// The sum of the addends' magnitudes up to a largest one.
 double magnitudes(const Terms& terms, double largest) {
   double sum = 0;
-  for (const std::span<const float> addend : terms.addends) {
-    for (const float x : addend) {
-      const double magnitude = std::fabs(static_cast<double>(x));
-      if (magnitude <= largest) sum += magnitude;
-    }
+  for (const float x : terms.values) {
+    const double magnitude = std::fabs(static_cast<double>(x));
+    if (magnitude <= largest) sum += magnitude;
   }
   return sum;
 }
@@ -133,7 +131,7 @@ class Collector {
   explicit Collector(const Asked& asked) : asked_(asked) {}
 
   void take(const Terms& terms) {
-    const Key key{terms.over, terms.name, terms.sum, terms.addends.size()};
+    const Key key{terms.over, terms.name, terms.sum, terms.addends};
     const Ways ways(asked_, terms.over);
     std::vector<Kept>& kept = kept_[key];
     kept.resize(ways.all.size());

@@ -26,9 +26,14 @@ struct Terms {
   std::string name;  ///< of the tensor
   Sum sum = Sum::gradient;
   Over over = Over::ranks;
-  std::vector<std::span<const float>> addends = {};  ///< each of n elements
+  std::span<const float> values = {};  ///< [addend][sum]
+  std::size_t addends = 1;             ///< of each sum
   std::size_t first = 0, of = 0;
   std::size_t beyond = 0;  ///< sums that overflow in every format; an addend of theirs is infinite
+
+  std::size_t sums() const { return values.size() / addends; }
+  /// Addend `a` of each sum.
+  std::span<const float> addend(std::size_t a) const { return values.subspan(a * sums(), sums()); }
 };
 using TakeTerms = std::function<void(const Terms&)>;
 
