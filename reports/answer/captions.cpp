@@ -17,7 +17,7 @@ Caption update_map_caption(const analyzers::underflow::Target& target, bool left
       fmt::format("Each cell is coloured by the share lost, and is faint where updates are "
                   "few.{}",
                   left_out ? " Updates of weights that are zero or far out are not drawn." : ""),
-      {{"advised", fmt::format("the rule of {}", rule_of_thumb(target))},
+      {{"advised", fmt::format("below this line an update is {}", rule_of_thumb(target))},
        {"now", "at and below this line an update is zero"}}};
 }
 
