@@ -2,6 +2,7 @@
 """What tests of single inputs share: the program on a file, and files to give it."""
 
 import io
+import json
 import os
 import pathlib
 import subprocess
