@@ -106,15 +106,16 @@ std::string words(const std::vector<answer::Finding>& all, std::size_t i) {
 
 TEST_CASE("findings come in order of harm", "[reports][findings]") {
   const std::vector<answer::Finding> all = answer::findings(everything());
-  const char* const in_order[] = {"NaN in the model from step 1, first in activation/n",
-                                  "Weights are stored in FP16, and 61.0 % of 1,000 sampled weight",
-                                  "activation/o at step 2 overflows FP16 without any loss scale",
-                                  "loss scale is too large: weight_grad/s at step 3 overflows",
-                                  "Infinity in activation_grad/u at step 4",
-                                  "50.0 % of the gradient values become zero",
-                                  "No single loss scale serves every tensor",
-                                  "1 tensor comes within one binade of overflow, at 0.25",
-                                  "1 tensor has a large dimension that is not a multiple of 8: weight/w"};
+  const char* const in_order[] = {
+      "NaN in the model from step 1, first in activation/n",
+      "Weights are stored in FP16, and 61.0 % of 1,000 sampled weight",
+      "activation/o at step 2 overflows FP16 without any loss scale",
+      "loss scale is too large: weight_grad/s at step 3 overflows",
+      "Infinity in activation_grad/u at step 4",
+      "50.0 % of the gradient values become zero",
+      "No single loss scale serves every tensor",
+      "1 tensor comes within one binade of overflow, at 0.25",
+      "1 tensor has a large dimension that is not a multiple of 8: weight/w"};
   REQUIRE(all.size() == std::size(in_order));
   for (std::size_t i = 0; i < all.size(); ++i)
     CHECK_THAT(words(all, i), Catch::Contains(in_order[i]));
