@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <string_view>
 #include <type_traits>
@@ -16,6 +15,7 @@
 #include "cli/options/exit.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/version.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::cli::options {
 namespace {
@@ -36,27 +36,14 @@ CLI::Validator number_within(T least, T most, const std::string& wanted) {
   return CLI::Validator(check, "");
 }
 
-/// Levenshtein's distance: how many letters are to be inserted, removed or replaced.
-std::size_t edits_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
 int refuse_command(const CLI::App& app, std::string_view typed) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     names.push_back(command->get_name());
   }
-  const auto edits = [&](const std::string& name) { return edits_between(typed, name); };
+  const auto edits = [&](const std::string& name) {
+    return reports::answer::edit_distance(typed, name);
+  };
   const std::string& nearest = *std::ranges::min_element(names, {}, edits);
   fmt::print(stderr, "halfscope: unknown command '{}'; {}use one of: {}\n", log::printable(typed),
              edits(nearest) > 2 ? "" : fmt::format("did you mean '{}'? Else ", nearest),

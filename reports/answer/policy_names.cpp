@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <numeric>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "halfscope/log/error.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
 
@@ -27,20 +27,6 @@ std::string lower(std::string_view text) {
   std::transform(out.begin(), out.end(), out.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return out;
-}
-
-/// How many letters are to be put in, left out or changed (Levenshtein).
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = std::exchange(row[j + 1], std::min({row[j] + 1, row[j + 1] + 1, changed}));
-    }
-  }
-  return row.back();
 }
 
 struct Known {
@@ -66,7 +52,7 @@ std::vector<std::string_view> near(const std::string& name) {
   std::vector<std::pair<std::size_t, std::string_view>> found;
   if (name.size() > kMostCompared) return {};
   for (const Known& known : known_names()) {
-    const std::size_t far = distance(name, known.name);
+    const std::size_t far = edit_distance(name, known.name);
     const bool part = name.size() >= kTelling && (known.about.find(name) != std::string::npos ||
                                                   known.name.find(name) != std::string::npos);
     const bool whole = known.name.size() >= kTelling && name.find(known.name) != std::string::npos;

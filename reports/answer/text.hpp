@@ -2,6 +2,7 @@
 // Numbers and names as people read them, in the terminal and on the page.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -55,6 +56,10 @@ std::string wrapped_text(std::string_view text, std::size_t columns, std::size_t
 
 /// Lines, each so many blanks in.
 std::string indented_text(std::string_view lines, std::size_t indent);
+
+/// Returns how many letters must be inserted, removed or replaced to make `a` into `b`
+/// (Levenshtein's distance).
+std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// Text for HTML, as content or in a quoted attribute.
 std::string html_escape(std::string_view text);
