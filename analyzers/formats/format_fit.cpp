@@ -70,6 +70,7 @@ void set_skipped_nonfinite(underflow::Analysis& analysis) {
       if (scalars.found_inf.value_or(false)) skipped.insert(scalars.step);
     }
     for (TensorFindings& t : log.tensors) {
+      if (t.counts.total == 0) continue;
       underflow::WholeFindings& whole = t.whole.set();
       whole.skipped_nan = whole.skipped_inf = 0;
       for (const underflow::StepFindings& step : t.per_step) {

@@ -130,7 +130,7 @@ class Collector {
       complete_ = false;
       return;
     }
-    if (asked.fits && !fits_) {
+    if (asked.fits && !fits_ && tensor.counts.total > 0) {
       fits_ = std::make_unique<FitCollector>(tensor, asked.fits->enough_db);
     }
     const int threads = asked.fits ? asked.fits->threads : 0;
@@ -220,6 +220,7 @@ void for_each_tensor(Analysis& analysis, const Visit& visit) {
 void set_fits(Analysis& analysis, double enough_db) {
   set_skipped_nonfinite(analysis);
   for_each_tensor(analysis, [&](TensorFindings& t) {
+    if (t.counts.total == 0) return;  // a file may have a million without elements
     WholeFindings& whole = t.whole.set();
     whole.fits = fits_from_tables(t, analysis.target.subnormals, enough_db);
     whole.block_fits.clear();
@@ -275,7 +276,7 @@ void WholePass::begin(underflow::LogFindings& log) {
       log, {underflow::sums_for(analysis_.target), analysis_.target.subnormals, options_}});
   for (TensorFindings& t : log.tensors) {
     t.sums = {};
-    if (options_) t.whole.set().whole_steps.clear();
+    if (options_ && t.counts.total > 0) t.whole.set().whole_steps.clear();
   }
   log_->tensors.emplace(selection_, [this](const WholeTensor& whole) {
     OfLog& of = *log_;

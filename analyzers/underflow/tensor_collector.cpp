@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/underflow/tensor_collector.hpp"
 
+#include <fmt/format.h>
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
@@ -11,6 +12,9 @@
 #include <utility>
 
 #include "analyzers/underflow/in_bfloat16.hpp"
+#include "halfscope/log/error.hpp"
+#include "halfscope/log/tensor_file.hpp"
+#include "halfscope/log/user_limit.hpp"
 
 namespace halfscope::analyzers::underflow {
 
@@ -143,6 +147,15 @@ void add_table(TensorFindings& tensor, const Normalised& normal) {
   tensor.tables.push_back({normal.scale, normal.table});
 }
 
+/// Pages repeat a name many times. Throws log::BadInput.
+void check_name(const std::string& log, const std::string& name) {
+  if (name.size() <= 4096 || name.size() <= log::user_limit("HALFSCOPE_NAME_LIMIT", 4096)) return;
+  throw log::BadInput(fmt::format(
+      "{} has a name of {} bytes, expected at most 4096; rename the tensor, or set the environment "
+      "variable HALFSCOPE_NAME_LIMIT={}",
+      log::place_text(log::printable(log), name), name.size(), name.size()));
+}
+
 TensorFindings begun(const log::SharedText& log, const Frame& first) {
   TensorFindings tensor;
   tensor.log = log;
@@ -199,6 +212,7 @@ void set_extremes(TensorFindings& t) {
 
 std::size_t TensorCollector::place_of(const Frame& frame) {
   if (const auto known = places_.find(frame.name)) return *known;
+  check_name(log_, frame.name);
   const std::size_t place = tensors_.size();
   tensors_.push_back(begun(log_, frame));
   beside_.emplace_back();

@@ -769,6 +769,7 @@ class FindingsFields(Record):
     mx_gradients: MxGradient | None
     layer_shifts: list[LayerShift] | None
     attention_scores: list[AttentionScore] | None
+    notes: list[str] | None
     _nested = {
         'tensors': TensorFindings,
         'peaks': Peak,
@@ -1166,6 +1167,7 @@ class RecommendationFields(Record):
     adam_state: list[AdamState] | None
     layer_shifts: list[LayerShift] | None
     attention_scores: list[AttentionScore] | None
+    notes: list[str] | None
     _nested = {
         'may_use': MayUse,
         'limited_by': LimitedBy,
@@ -1557,6 +1559,7 @@ class ComparisonFields(Record):
     scales: ComparisonFieldsScale | None
     sums: ComparedSums | None
     operations: ComparisonFieldsOperation | None
+    notes: list[str] | None
     _nested = {
         'summary': Summary,
         'tensors': ComparedTensor,

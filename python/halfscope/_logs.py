@@ -103,12 +103,15 @@ def _found(function, *arguments):
 
 
 def _log_notes(notes):
-    """Each once: parts of a log have the same."""
+    """The first ten, each once: parts of a log have the same."""
     if notes:
         import logging
 
-        for note in dict.fromkeys(notes):
-            logging.getLogger("halfscope").warning(note)
+        each, logger = list(dict.fromkeys(notes)), logging.getLogger("halfscope")
+        for note in each[:10]:
+            logger.warning(note)
+        if len(each) > 10:
+            logger.warning(f"and {len(each) - 10} more notes; the result's field 'notes' has all")
 
 
 def _check_targets(headroom, target_underflow):

@@ -175,6 +175,7 @@ Json to_json(const compare::Comparison& c) {
   to["summary"] = summary_json(c);
   to["tensors"] = Json::array();
   for (const compare::ComparedTensor& t : c.tensors) to["tensors"].push_back(tensor_json(t));
+  put_notes(to, c.notes);
   to["only_a"] = c.only.a;
   to["only_b"] = c.only.b;
   if (!c.runs.a.loss.empty() || !c.runs.b.loss.empty()) {

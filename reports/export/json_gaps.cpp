@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a log could not tell, as JSON.
+// The notes on reading the logs and what these could not tell, as JSON.
 #include "analyzers/scale_history/carried_scale.hpp"
 #include "reports/answer/gaps.hpp"
 #include "reports/export/json_parts.hpp"
 
 namespace halfscope::reports::exports {
 
+void put_notes(Json& to, const analyzers::frames::Notes& notes) {
+  for (const std::string& note : notes) to["notes"].push_back(note);
+}
+
 void put_gaps(Json& to, const analyzers::Findings& found) {
+  put_notes(to, found.analysis.notes);
   if (const auto& carried = found.carried_scale) {
     to["seems_scaled"] = {{"log", carried->log}, {"steps", carried->steps}, {"of", carried->of}};
   }

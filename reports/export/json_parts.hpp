@@ -70,7 +70,10 @@ void put_peaks(Json& to, const std::vector<analyzers::underflow::TensorPeaks>& p
 /// by column.
 void put_quantised(Json& to, const analyzers::Findings& found, bool whole);
 
-/// `could_not_tell`, of logs that other tools wrote; json_gaps.cpp.
+/// `notes`, every note on reading the logs; absent if there is none; json_gaps.cpp.
+void put_notes(Json& to, const analyzers::frames::Notes& notes);
+
+/// `notes`; and `could_not_tell`, of logs that other tools wrote; json_gaps.cpp.
 void put_gaps(Json& to, const analyzers::Findings& found);
 
 /// `answer`: the headline and the findings, as sentences; json_answer.cpp.

@@ -121,7 +121,7 @@ def test_bombs_are_refused(tmp_path):
     inner = gzip.compress(b"loss: 1\n" * (1 << 17), 9)
     bomb.write_bytes(inner * 1100)  # some 1.1 GiB of about 1.1 MiB
     _, err = run("analyze", bomb, expect=1)
-    assert "unpacks to more than 1073741824 bytes" in err and "unpack it yourself" in err
+    assert "unpacks to more than" in err and "HALFSCOPE_UNPACK_LIMIT" in err and "unpack it yourself" in err
 
 
 def test_no_room_is_said(tmp_path):
@@ -225,13 +225,18 @@ def test_standard_input_that_is_none(tmp_path):
     run("analyze", "./-", cwd=tmp_path)
 
 
+def but_notes(text):
+    """Notes say how the file was read, which differs here."""
+    return {field: value for field, value in json.loads(text).items() if field != "notes"}
+
+
 def test_zeros_in_a_text(tmp_path):
     lines = [OVERFLOW.format(2**k, 2 ** (k - 1)) for k in range(16, 8, -1)]
     log = tmp_path / "log"
     log.write_bytes("".join(lines[:4]).encode() + bytes(5000) + "".join(lines[4:]).encode())
     (tmp_path / "plain").write_text("".join(lines))
     found = analyzed(log, "LOG")
-    assert found == analyzed(tmp_path / "plain", "LOG")
+    assert but_notes(found) == but_notes(analyzed(tmp_path / "plain", "LOG"))
     _, err = run("analyze", log)
     assert "a line holds NUL bytes" in err
     # A number before the zeros may be cut: 3276 of 32768 is none.
@@ -239,7 +244,7 @@ def test_zeros_in_a_text(tmp_path):
     assert "3276," not in run("analyze", log, "--json", "-")[0].replace("32768", "")
     # A log that was emptied while the program wrote on.
     log.write_bytes(bytes(1 << 20) + "".join(lines).encode())
-    assert analyzed(log, "LOG") == found
+    assert but_notes(analyzed(log, "LOG")) == but_notes(found)
 
 
 def test_lines_of_interest_in_the_middle(tmp_path):
@@ -258,7 +263,7 @@ def test_a_log_in_a_folder_below(tmp_path):
     (tmp_path / "job" / "empty").mkdir()
     shutil.copy(plain, below / "train.log")
     out, err = run("analyze", tmp_path / "job", "--json", "-")
-    assert out == run("analyze", below, "--json", "-")[0]
+    assert but_notes(out) == but_notes(run("analyze", below, "--json", "-")[0])
     assert f"{tmp_path / 'job'}: is no log itself; the one log in it is read, {below} (console logs" in err
     shutil.copytree(ROOT / "data/digits-cnn/log", tmp_path / "job" / "run")
     _, err = run("analyze", tmp_path / "job", expect=1)

@@ -15,6 +15,7 @@
 #include "analyzers/readers/input/text_encoding.hpp"
 #include "analyzers/readers/input/unpack.hpp"
 #include "halfscope/log/error.hpp"
+#include "halfscope/log/user_limit.hpp"
 
 namespace halfscope::analyzers::readers::input {
 namespace {
@@ -25,10 +26,17 @@ using log::OpenFile;
 constexpr std::size_t kTextLookedAt = 4096;
 constexpr int kMostLevels = 2;  // "train.log.gz" in a ZIP archive
 
-/// What a file may unpack to: any log up to 1 GiB; beyond that, what sparse text would.
-std::uint64_t limit_of(std::uint64_t packed) {
-  constexpr std::uint64_t kAnyRatio = std::uint64_t{1} << 30, kRatio = 200;
-  return std::max(kAnyRatio, packed > UINT64_MAX / kRatio ? UINT64_MAX : packed * kRatio);
+bool holds_tensors(std::string_view text) {
+  return text.starts_with("\x93NUMPY") || (text.size() > 8 && text[8] == '{' && text[7] == '\0');
+}
+
+/// Returns how many bytes a file may unpack to. Tensors are mapped: any up to 1 GiB, beyond that
+/// what sparse data would. Every line costs time and may be held as a step: any up to 64 MiB,
+/// beyond that what progress lines would.
+std::uint64_t limit_of(std::uint64_t packed, bool tensors) {
+  const std::uint64_t any = std::uint64_t{1} << (tensors ? 30 : 26), ratio = tensors ? 200 : 50;
+  const std::uint64_t most = packed > UINT64_MAX / ratio ? UINT64_MAX : packed * ratio;
+  return log::user_limit("HALFSCOPE_UNPACK_LIMIT", std::max(any, most));
 }
 
 std::string beginning_of(const OpenFile& file) {
@@ -53,7 +61,7 @@ bool may_be_log(std::string_view text) {
 class Unpacking {
  public:
   Unpacking(std::string shown, std::shared_ptr<OpenFile> file)
-      : shown_(std::move(shown)), limit_(limit_of(file->size())), file_(std::move(file)) {}
+      : shown_(std::move(shown)), packed_(file->size()), file_(std::move(file)) {}
 
   std::shared_ptr<const OpenFile> finish() {
     const auto outer = file_;
@@ -106,7 +114,7 @@ class Unpacking {
     const std::string beginning = packed_beginning(*file_, packing, kTextLookedAt);
     const bool archives = packing == Packing::zip && packing_of(beginning) == Packing::zip;
     if (archives || !may_be_log(beginning)) return false;
-    Spool spool(shown_, limit_);
+    Spool spool(shown_, limit_of(packed_, holds_tensors(beginning)));
     const Ending ending = unpack(*file_, packing, [&](std::string_view bytes) {
       spool.write(bytes);
       return true;
@@ -132,7 +140,7 @@ class Unpacking {
   }
 
   std::string shown_;
-  std::uint64_t limit_;
+  std::uint64_t packed_;
   std::shared_ptr<OpenFile> file_;
   log::FileRemarks remarks_;
 };

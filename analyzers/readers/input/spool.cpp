@@ -63,8 +63,9 @@ void Spool::refuse(std::string_view found) const {
 void Spool::write(std::string_view bytes) {
   if (bytes.size() > most_ - size_) {
     throw log::BadInput(
-        fmt::format("{}: unpacks to more than {} bytes, far more than a log's data would; unpack "
-                    "it yourself and name that file, if you trust it",
+        fmt::format("{}: unpacks to more than {} bytes, far more than a log's data would; if you "
+                    "trust it, unpack it yourself and name that file, or set the environment "
+                    "variable HALFSCOPE_UNPACK_LIMIT to more bytes",
                     shown_, most_));
   }
   if (bytes.size() > room_ - std::min(room_, size_)) {

@@ -2,17 +2,22 @@
 #include "analyzers/readers/tensors/zip_archive.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <zip.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
-#include <new>
+#include <system_error>
 #include <unordered_set>
 #include <utility>
 
+#include "analyzers/readers/input/spool.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/tensor_file.hpp"
+#include "halfscope/log/user_limit.hpp"
 
 namespace halfscope::analyzers::readers::tensors {
 
@@ -24,9 +29,11 @@ constexpr std::string_view kArraySuffix = ".npy";
 
 // Deflate codes at most 258 bytes in two bits, so nothing unpacks to more than 1032 times its size.
 constexpr std::uint64_t kDeflateLimit = 1032;
-// All of it is memory, so a large member must also unpack to no more than sparse data would.
-constexpr std::uint64_t kLargeMember = std::uint64_t{1} << 30;
-constexpr std::uint64_t kLargeMemberLimit = 200;
+// All deflated members together may unpack to this much, or to this many times the file's size.
+constexpr std::uint64_t kAnyUnpacked = std::uint64_t{3} << 29;
+constexpr std::uint64_t kUnpackedLimit = 200;
+// A larger member is unpacked into a file without a name, which is mapped; others into memory.
+constexpr std::uint64_t kHeldMember = std::uint64_t{1} << 26;
 
 std::uint32_t crc_of(std::span<const std::byte> bytes) {
   return static_cast<std::uint32_t>(
@@ -175,9 +182,7 @@ void ZipArchive::check(const ZipMember& member, unsigned method) const {
                     "it again",
                     place(member), member.packed, file_bytes()));
   }
-  const std::uint64_t times = member.stored                     ? 1
-                              : member.unpacked >= kLargeMember ? kLargeMemberLimit
-                                                                : kDeflateLimit;
+  const std::uint64_t times = member.stored ? 1 : kDeflateLimit;
   const bool differ = member.stored && member.unpacked != member.packed;
   if (member.unpacked / times > member.packed || differ) {
     throw BadInput(
@@ -192,7 +197,7 @@ void ZipArchive::check(const ZipMember& member, unsigned method) const {
 
 void ZipArchive::check_all() const {
   std::unordered_set<std::string_view> names;
-  std::uint64_t packed = 0;
+  std::uint64_t packed = 0, unpacked = 0;
   for (const ZipMember& member : members_) {
     if (!names.insert(member.name).second) {
       throw BadInput(fmt::format("{} is there twice, expected every name once; rename one of them",
@@ -205,7 +210,15 @@ void ZipArchive::check_all() const {
                       "the file is damaged or a ZIP bomb, write it again",
                       file(), packed, file_bytes()));
     }
+    if (!member.stored) unpacked += member.unpacked;  // each at most 1032 times the file's size
   }
+  const std::uint64_t most = log::user_limit("HALFSCOPE_UNPACK_LIMIT",
+                                             std::max(kAnyUnpacked, kUnpackedLimit * file_bytes()));
+  if (unpacked <= most) return;
+  throw BadInput(
+      fmt::format("{}: its members unpack to {} bytes, expected at most {}; the file may be a ZIP "
+                  "bomb; if you trust it, set the environment variable HALFSCOPE_UNPACK_LIMIT={}",
+                  file(), unpacked, most, unpacked));
 }
 
 std::string ZipArchive::place(const ZipMember& member) const {
@@ -259,25 +272,46 @@ log::FileBytes ZipArchive::whole(const ZipMember& member) const {
   return held;
 }
 
-/// Reading on to the end makes libzip compare the checksum.
 std::shared_ptr<const std::byte[]> ZipArchive::unpack(const ZipMember& member) const {
+  if (member.unpacked > kHeldMember) return unpack_to_file(member);
   const auto size = static_cast<std::size_t>(member.unpacked);
-  std::shared_ptr<std::byte[]> bytes;
-  try {
-    bytes = std::make_shared_for_overwrite<std::byte[]>(size);
-  } catch (const std::bad_alloc&) {
-    throw BadInput(
-        fmt::format("{} unpacks to {} bytes, expected no more than memory has; save it as .npy or "
-                    ".safetensors, which are not unpacked",
-                    place(member), size));
-  }
+  const auto bytes = std::make_shared_for_overwrite<std::byte[]>(size);
   const OpenMember open = start(member);
   read(open.get(), bytes.get(), size, member);
-  char more = 0;
-  const zip_int64_t left = zip_fread(open.get(), &more, 1);
-  if (left < 0) refuse_data(zip_file_strerror(open.get()), member);
-  if (left > 0) refuse_data("more bytes than its directory says", member);
+  check_end(open.get(), member);
   return bytes;
+}
+
+/// The caller sees mapped pages, which the kernel can drop.
+std::shared_ptr<const std::byte[]> ZipArchive::unpack_to_file(const ZipMember& member) const {
+  input::Spool spool(place(member));
+  std::vector<std::byte> piece(std::size_t{1} << 20);
+  const OpenMember open = start(member);
+  for (std::uint64_t left = member.unpacked; left > 0;) {
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(left, piece.size()));
+    read(open.get(), piece.data(), size, member);
+    spool.write({reinterpret_cast<const char*>(piece.data()), size});
+    left -= size;
+  }
+  check_end(open.get(), member);
+  const int file = spool.release();
+  const auto size = static_cast<std::size_t>(member.unpacked);
+  void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  const std::string problem = std::generic_category().message(errno);
+  ::close(file);
+  if (memory == MAP_FAILED) refuse_data(problem, member);
+  const auto unmap = [size](const std::byte* bytes) {
+    ::munmap(const_cast<std::byte*>(bytes), size);
+  };
+  return {static_cast<const std::byte*>(memory), unmap};
+}
+
+/// Reading on to the end makes libzip compare the checksum.
+void ZipArchive::check_end(zip_file* open, const ZipMember& member) const {
+  char more = 0;
+  const zip_int64_t left = zip_fread(open, &more, 1);
+  if (left < 0) refuse_data(zip_file_strerror(open), member);
+  if (left > 0) refuse_data("more bytes than its directory says", member);
 }
 
 void ZipArchive::read(zip_file* open, std::byte* to, std::size_t size,

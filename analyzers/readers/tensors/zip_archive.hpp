@@ -80,6 +80,8 @@ class ZipArchive {
   OpenMember start(const ZipMember& member) const;
   void read(zip_file* open, std::byte* to, std::size_t size, const ZipMember& member) const;
   std::shared_ptr<const std::byte[]> unpack(const ZipMember& member) const;
+  std::shared_ptr<const std::byte[]> unpack_to_file(const ZipMember& member) const;
+  void check_end(zip_file* open, const ZipMember& member) const;
   [[noreturn]] void refuse_zip(zip_error* error) const;
   [[noreturn]] void refuse_data(std::string_view found, const ZipMember& member) const;
 
