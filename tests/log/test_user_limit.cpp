@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "halfscope/log/user_limit.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
+
+#include "catch.hpp"
 
 namespace halfscope::log::test_user_limit {
 namespace {

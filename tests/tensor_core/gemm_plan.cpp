@@ -28,12 +28,12 @@ float from_half(std::uint32_t bits) {
   return as_float(static_cast<std::uint32_t>(halfscope::convert(kBinary32, kBinary16, bits).bits));
 }
 
-struct Operands {
+struct OperandPair {
   const std::vector<std::uint16_t>&a, &b;
 };
 
 /// Products [first, last) by groups, onto `sum`.
-std::uint32_t groups(const Plan& plan, const Unit& unit, const Operands& in, int first, int last,
+std::uint32_t groups(const Plan& plan, const Unit& unit, const OperandPair& in, int first, int last,
                      std::uint32_t sum) {
   const int group = plan.group == 0 ? last - first : plan.group;
   for (int k = first; k < last; k += group) {
@@ -43,7 +43,7 @@ std::uint32_t groups(const Plan& plan, const Unit& unit, const Operands& in, int
   return sum;
 }
 
-float sum_of_slice(const GemmPlan& plan, const Unit& unit, const Operands& in, int first,
+float sum_of_slice(const GemmPlan& plan, const Unit& unit, const OperandPair& in, int first,
                    int last) {
   if (plan.fused) {
     float sum = 0;
