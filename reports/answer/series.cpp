@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
+#include <utility>
 
 #include "reports/answer/shares.hpp"
 
@@ -110,22 +110,25 @@ Classes classes_of(const analyzers::underflow::Analysis& analysis, const TensorF
 
 Tensors worst_first(const analyzers::underflow::Analysis& analysis) {
   struct Harm {
-    int kind = 0;
-    double overflow = 0, zero = 0;
-    const TensorFindings* tensor = nullptr;
-    auto key() const { return std::tuple(kind, !tensor->loss_scaled, -overflow, -zero); }
+    int kind = 2;
+    bool unscaled = false;
+    double less_overflow = 0, less_zero = 0;
+    auto operator<=>(const Harm&) const = default;
   };
-  std::vector<Harm> all;
+  std::vector<std::pair<Harm, const TensorFindings*>> all;
   for (const TensorFindings* tensor : all_tensors(analysis)) {
+    Harm& harm = all.emplace_back(Harm{.unscaled = !tensor->loss_scaled}, tensor).first;
+    const bool empty = tensor->counts.total == 0 && !tensor->max_abs && !tensor->max_abs_at_least;
+    if (empty) continue;  // a file may have a million without elements
     const Classes classes = classes_of(analysis, *tensor);
     const Interval of = tensor->counts.finite_nonzero;
-    const int kind = nonfinite_values(*tensor).low != 0 ? 0 : classes.overflow.low != 0 ? 1 : 2;
-    all.push_back({kind, class_share(classes, &Classes::overflow, of).high,
-                   class_share(classes, &Classes::flushed_to_zero, of).high, tensor});
+    harm.kind = nonfinite_values(*tensor).low != 0 ? 0 : classes.overflow.low != 0 ? 1 : 2;
+    harm.less_overflow = -class_share(classes, &Classes::overflow, of).high;
+    harm.less_zero = -class_share(classes, &Classes::flushed_to_zero, of).high;
   }
-  std::ranges::stable_sort(all, {}, &Harm::key);
+  std::ranges::stable_sort(all, {}, [](const auto& each) { return each.first; });
   Tensors order;
-  for (const Harm& harm : all) order.push_back(harm.tensor);
+  for (const auto& [harm, tensor] : all) order.push_back(tensor);
   return order;
 }
 

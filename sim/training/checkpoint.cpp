@@ -131,13 +131,13 @@ void read_one(const fs::path& file, const Settings& settings, TrainingState& sta
   const log::Safetensors tensors(file);
   require_own(file, tensors.metadata(), settings);
   const auto find = [&](const std::string& name) {
-    const auto from = tensors.tensor(name);
+    auto from = tensors.tensor(name);  // its elements go with it
     if (!from) refuse(file, "has no tensor '" + log::printable(name) + "'");
-    return *from;
+    return from;
   };
   Checksum sum(tensors.metadata());
   for_each_tensor(state, optimizer,
-                  [&](const std::string& name, const Tensor&) { sum.add(name, find(name).view); });
+                  [&](const std::string& name, const Tensor&) { sum.add(name, find(name)->view); });
   if (sum.text() != told(file, tensors.metadata(), kChecksum)) {
     refuse(file, "its checksum does not fit what it holds");
   }
@@ -145,12 +145,12 @@ void read_one(const fs::path& file, const Settings& settings, TrainingState& sta
   for_each_tensor(state, optimizer, [&](const std::string& name, Tensor& to) {
     const auto from = find(name);
     const std::vector<std::uint64_t> wanted(to.shape.begin(), to.shape.end());
-    if (from.shape != wanted || from.view.dtype != to.dtype) {
+    if (from->shape != wanted || from->view.dtype != to.dtype) {
       refuse(file, fmt::format("tensor '{}' is {} {}, and the run's is {} {}", log::printable(name),
-                               name_of(from.view.dtype), log::shape_text(from.shape),
+                               name_of(from->view.dtype), log::shape_text(from->shape),
                                name_of(to.dtype), log::shape_text(wanted)));
     }
-    backend::set_bits(state.backend, from.view, to);
+    backend::set_bits(state.backend, from->view, to);
   });
   try {
     state.scaling.restore(told(file, tensors.metadata(), "policy"));
