@@ -11,7 +11,6 @@
 #include "analyzers/replay/scale_series.hpp"
 #include "analyzers/scale_history/run_log_facts.hpp"
 #include "analyzers/underflow/in_bfloat16.hpp"
-#include "analyzers/underflow/kept_weights.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/provenance.hpp"
 #include "analyzers/whole_steps.hpp"
@@ -164,7 +163,6 @@ Findings findings_of(Analysis&& analysis) {
   found.adam = updates::adam_states(found.analysis);
   found.summed_loss = recommend::summed_loss(found.analysis.logs);
   found.in_bfloat16 = underflow::runs_in_bfloat16(found.analysis);
-  found.weights_kept_in = underflow::all_kept_in_16_bits(found.analysis);
   add_lost(found);
   return found;
 }
@@ -265,6 +263,13 @@ Study with_scales(Findings&& findings, const underflow::RecommendOptions& option
   Study all{std::move(findings), {}, {}, {}};
   const recommend::Basis basis{all.analysis, all.overflow, options, all.reductions};
   all.advice = recommend::recommend(basis);
+  // An update divided by 0 made these infinities.
+  for (const updates::AdamState& state : all.adam) {
+    if (!state.divides_by_zero()) continue;
+    std::erase_if(all.advice.overflow_without_cure, [&](const std::string& name) {
+      return std::ranges::find(state.broken, name) != state.broken.end();
+    });
+  }
   close_gaps(all.series, all.analysis, assume_constant);
   all.not_replayed = std::move(all.series.none);
   recommend::add_scales(all.advice, basis);

@@ -72,7 +72,6 @@ struct Findings {
   bool in_bfloat16 = false;  ///< gradients were computed in bfloat16; runs_in_bfloat16()
   std::vector<formats::AmaxHistory> amax_histories;  ///< with Passes::formats
   std::optional<formats::MxGradients> mx_gradients;  ///< with Passes::formats
-  std::optional<Dtype> weights_kept_in;              ///< all_kept_in_16_bits()
   double enough_db = formats::kEnoughDb;             ///< Passes::enough_db
   /// Of the gradients' mass at Analysis::loss_scale, where it is a power of two.
   std::optional<MassShare> lost;

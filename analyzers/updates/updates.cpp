@@ -191,8 +191,10 @@ void UpdatePass::take(const frames::CountedUpdates& counted) {
 
 void UpdatePass::finish_log() {
   for (auto& [weight, by_source] : found_) {
-    tensors_.at(weight)->updates = std::make_shared<const UpdateFindings>(
-        preferred(weight, std::move(by_source), analysis_.notes));
+    UpdateFindings found = preferred(weight, std::move(by_source), analysis_.notes);
+    TensorFindings& tensor = *tensors_.at(weight);
+    found.kept_in = underflow::kept_in(*log_, tensor);
+    tensor.updates = std::make_shared<const UpdateFindings>(std::move(found));
   }
   found_.clear();
 }

@@ -158,8 +158,9 @@ bool serves_nothing(const Recommendation& advice) {
 
 bool default_fine(const Study& study) {
   const auto& dynamic = study.advice.dynamic;
-  if (dynamic.empty() || broken(study) || loses_updates(study, study.advice.asked.negligible_share))
-    return false;
+  if (dynamic.empty() || broken(study)) return false;
+  const SumsByKept sums = sums_by_kept(all_tensors(study.analysis), study.analysis.target.format);
+  if (loses_share(sums.narrow, sums, study.advice.asked.negligible_share)) return false;
   if (!worth_pasting(study) || study.advice.may_use) return false;
   const analyzers::recommend::DynamicAdvice& first = dynamic.front();
   return first.kept && first.replayed && policy::short_text_of(first.policy) == "torch" &&
