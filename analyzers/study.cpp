@@ -13,6 +13,7 @@
 #include "analyzers/underflow/in_bfloat16.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/provenance.hpp"
+#include "analyzers/underflow/rounding_noise.hpp"
 #include "analyzers/whole_steps.hpp"
 
 namespace halfscope::analyzers {
@@ -119,7 +120,8 @@ Passes recommend_passes() {
                                  .formats = {},
                                  .orders = {reduction::Order::sequential},
                                  .gradient_norms = false};
-  return {.updates = true, .sums = true, .series = true, .reductions = sums};
+  return {
+      .updates = true, .formats_if_8_bits = true, .sums = true, .series = true, .reductions = sums};
 }
 
 Passes report_passes() {
@@ -134,7 +136,9 @@ Passes report_passes() {
 }
 
 Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
-                 const Selection& selection, const Passes& passes, const Phases& phases) {
+                 const Selection& selection, const Passes& asked, const Phases& phases) {
+  Passes passes = asked;
+  passes.formats |= passes.formats_if_8_bits && target.format.width == 8;
   const auto phase = [&](const std::string& what) {
     return phases ? phases(what) : frames::Progress();
   };
@@ -156,6 +160,7 @@ Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& t
 Findings findings_of(Analysis&& analysis) {
   Findings found;
   found.analysis = std::move(analysis);
+  underflow::mark_rounding_noise(found.analysis);
   found.overflow = overflow::find_overflow(found.analysis);
   for (const underflow::LogFindings& log : found.analysis.logs) add_log(log, found);
   found.shifts = overflow::layer_shifts(found.analysis);
@@ -186,6 +191,12 @@ std::set<std::string> Findings::beyond_scales() const {
   }
   if (const overflow::OverflowEvent* const end = overflow.lasting()) logs.insert(end->log);
   return logs;
+}
+
+bool Findings::adam_divides_by_zero(const std::string& log) const {
+  return std::ranges::any_of(adam, [&](const updates::AdamState& state) {
+    return state.log == log && state.divides_by_zero();
+  });
 }
 
 const overflow::OverflowEvent* Study::lasting_first() const {

@@ -221,11 +221,6 @@ class States {
 
 }  // namespace
 
-bool divides_by_zero(const std::vector<AdamState>& states, const std::string& log) {
-  return std::ranges::any_of(
-      states, [&](const AdamState& state) { return state.log == log && state.divides_by_zero(); });
-}
-
 std::vector<AdamState> adam_states(const underflow::Analysis& analysis) {
   std::vector<AdamState> all;
   const auto may_have = [](const TensorFindings& t) {

@@ -42,9 +42,6 @@ struct AdamState {
   double adds_nothing_to = 0, square_is_zero_to = 0;  ///< the magnitudes up to which that is so
 };
 
-/// Whether some state of this log does.
-bool divides_by_zero(const std::vector<AdamState>& states, const std::string& log);
-
 /// Of logs whose Adam state is in 16 bits, as recorded, or as its weights are.
 std::vector<AdamState> adam_states(const underflow::Analysis& analysis);
 

@@ -297,6 +297,7 @@ class TensorFindings(Record):
     overflow: int | list[int]
     max_abs: float | None | list[float | None]
     min_abs_nonzero: float | None | list[float | None]
+    rounding_noise: int | None
     hidden_by_buckets: bool | None
     binades: list[list[int | list[int]]]
     by_scale: list[ByScale]
