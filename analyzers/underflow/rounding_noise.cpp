@@ -43,13 +43,14 @@ std::optional<double> noise_of_sums(const TensorFindings& terms, const StepFindi
   return root_mean_square * std::sqrt(n) * std::min(of_sum * n + of_terms, kMostOfSum);
 }
 
-/// Nonzero values of a step that are surely no larger.
+/// Nonzero values of a step that are surely no larger: all but those that may be.
 std::uint64_t count_up_to(const StepFindings& step, double magnitude) {
-  std::uint64_t count = 0;
+  std::uint64_t larger = 0;
   for (const BinadeCount& binade : step.binades) {
-    if (std::ldexp(1.0, binade.exponent + 1) <= magnitude) count += binade.count.low;
+    if (std::ldexp(1.0, binade.exponent + 1) > magnitude) larger += binade.count.high;
   }
-  return count;
+  const std::uint64_t all = step.counts.finite_nonzero.low;
+  return all - std::min(all, larger);
 }
 
 std::uint64_t noise_in(const TensorFindings& bias, const TensorFindings& terms) {

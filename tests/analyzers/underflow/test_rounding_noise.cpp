@@ -50,7 +50,7 @@ TEST_CASE("values below the rounding error of their sum are noise", "[noise]") {
   const Values bias = {1, 0x1p-9F, 0x1.8p-10F, 0};
   CHECK(noise_of(bias) == 1);  // its binade ends at 2^-9
   CHECK(noise_of(bias, {.scale = 1024}) == 1);
-  CHECK(noise_of(bias, {.scale = 3}) == 1);
+  CHECK(noise_of({1, 0x1p-9F, 0x1p-14F, 0}, {.scale = 3}) == 1);  // between two binades
   CHECK(noise_of({1, 0x1p-7F, 0x1p-6F, 0x1p-24F}, {.dtype = Dtype::f16}) == 2);
   CHECK(noise_of({1, 1, 1, 1}) == 0);
 }
