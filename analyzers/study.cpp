@@ -11,9 +11,9 @@
 #include "analyzers/replay/scale_series.hpp"
 #include "analyzers/scale_history/run_log_facts.hpp"
 #include "analyzers/underflow/in_bfloat16.hpp"
-#include "analyzers/underflow/kept_weights.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/provenance.hpp"
+#include "analyzers/underflow/rounding_noise.hpp"
 #include "analyzers/whole_steps.hpp"
 
 namespace halfscope::analyzers {
@@ -120,7 +120,8 @@ Passes recommend_passes() {
                                  .formats = {},
                                  .orders = {reduction::Order::sequential},
                                  .gradient_norms = false};
-  return {.updates = true, .sums = true, .series = true, .reductions = sums};
+  return {
+      .updates = true, .formats_if_8_bits = true, .sums = true, .series = true, .reductions = sums};
 }
 
 Passes report_passes() {
@@ -135,7 +136,9 @@ Passes report_passes() {
 }
 
 Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
-                 const Selection& selection, const Passes& passes, const Phases& phases) {
+                 const Selection& selection, const Passes& asked, const Phases& phases) {
+  Passes passes = asked;
+  passes.formats |= passes.formats_if_8_bits && target.format.width == 8;
   const auto phase = [&](const std::string& what) {
     return phases ? phases(what) : frames::Progress();
   };
@@ -157,6 +160,7 @@ Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& t
 Findings findings_of(Analysis&& analysis) {
   Findings found;
   found.analysis = std::move(analysis);
+  underflow::mark_rounding_noise(found.analysis);
   found.overflow = overflow::find_overflow(found.analysis);
   for (const underflow::LogFindings& log : found.analysis.logs) add_log(log, found);
   found.shifts = overflow::layer_shifts(found.analysis);
@@ -164,7 +168,6 @@ Findings findings_of(Analysis&& analysis) {
   found.adam = updates::adam_states(found.analysis);
   found.summed_loss = recommend::summed_loss(found.analysis.logs);
   found.in_bfloat16 = underflow::runs_in_bfloat16(found.analysis);
-  found.weights_kept_in = underflow::all_kept_in_16_bits(found.analysis);
   add_lost(found);
   return found;
 }
@@ -188,6 +191,12 @@ std::set<std::string> Findings::beyond_scales() const {
   }
   if (const overflow::OverflowEvent* const end = overflow.lasting()) logs.insert(end->log);
   return logs;
+}
+
+bool Findings::adam_divides_by_zero(const std::string& log) const {
+  return std::ranges::any_of(adam, [&](const updates::AdamState& state) {
+    return state.log == log && state.divides_by_zero();
+  });
 }
 
 const overflow::OverflowEvent* Study::lasting_first() const {
@@ -265,6 +274,13 @@ Study with_scales(Findings&& findings, const underflow::RecommendOptions& option
   Study all{std::move(findings), {}, {}, {}};
   const recommend::Basis basis{all.analysis, all.overflow, options, all.reductions};
   all.advice = recommend::recommend(basis);
+  // An update divided by 0 made these infinities.
+  for (const updates::AdamState& state : all.adam) {
+    if (!state.divides_by_zero()) continue;
+    std::erase_if(all.advice.overflow_without_cure, [&](const std::string& name) {
+      return std::ranges::find(state.broken, name) != state.broken.end();
+    });
+  }
   close_gaps(all.series, all.analysis, assume_constant);
   all.not_replayed = std::move(all.series.none);
   recommend::add_scales(all.advice, basis, all.series.series);

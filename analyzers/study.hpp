@@ -36,12 +36,13 @@ namespace halfscope::analyzers {
 /// What is to be found beyond what the tables tell. The first four read whole tensors once more:
 /// together, by add_whole_steps().
 struct Passes {
-  bool updates = false;        ///< what becomes of weight updates
-  bool what_if = false;        ///< and in other arithmetic, where there are tensors
-  bool needs_tensors = false;  ///< a log without them is an error
-  bool formats = false;        ///< every format
-  bool sums = false;           ///< lost mass alone
-  bool series = false;         ///< Findings::series
+  bool updates = false;            ///< what becomes of weight updates
+  bool what_if = false;            ///< and in other arithmetic, where there are tensors
+  bool needs_tensors = false;      ///< a log without them is an error
+  bool formats = false;            ///< every format
+  bool formats_if_8_bits = false;  ///< the same where the target has 8 bits
+  bool sums = false;               ///< lost mass alone
+  bool series = false;             ///< Findings::series
   std::optional<reduction::Asked> reductions = {};
   double enough_db = formats::kEnoughDb;  ///< of `formats`
   bool scalars_suffice = false;  ///< a run log without tensors is no error: it can be replayed
@@ -72,7 +73,6 @@ struct Findings {
   bool in_bfloat16 = false;  ///< gradients were computed in bfloat16; runs_in_bfloat16()
   std::vector<formats::AmaxHistory> amax_histories;  ///< with Passes::formats
   std::optional<formats::MxGradients> mx_gradients;  ///< with Passes::formats
-  std::optional<Dtype> weights_kept_in;              ///< all_kept_in_16_bits()
   double enough_db = formats::kEnoughDb;             ///< Passes::enough_db
   /// Of the gradients' mass at Analysis::loss_scale, where it is a power of two.
   std::optional<MassShare> lost;
@@ -83,6 +83,8 @@ struct Findings {
 
   /// Logs that end in what no loss scale helps against, so that there are no settings to give.
   std::set<std::string> beyond_scales() const;
+  /// Whether Adam divided by 0 in this log.
+  bool adam_divides_by_zero(const std::string& log) const;
 };
 
 /// Reads the logs: each value once, and once more where whole tensors are asked for. Where nobody

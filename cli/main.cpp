@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // halfscope: what 16-bit floating point does to a training run, and what to do about it.
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,9 +19,9 @@ namespace {
 
 using namespace halfscope;
 
-int say(int code, const std::exception& e) {
+int ended(int code, std::string_view why) {
   cli::options::print_notes();
-  fmt::print(stderr, "halfscope: {}\n", log::printable(e.what()));
+  cli::options::say("{}", log::printable(std::string(why)));
   return code;
 }
 
@@ -61,9 +60,8 @@ int check_stdout(int code) {
   const int error = errno;
   cli::options::print_notes();
   if (written) return code;
-  fmt::print(stderr,
-             "halfscope: stdout: cannot be written ({}); free space, or write to another file\n",
-             std::strerror(error));
+  cli::options::say("stdout: cannot be written ({}); {}write to another file", std::strerror(error),
+                    error == ENOSPC ? "free space, or " : "");
   return code == cli::options::kFine ? cli::options::kBadInput : code;
 }
 
@@ -73,15 +71,15 @@ int main(int argc, char** argv) {
     choose_vector_target();
     return check_stdout(parse_and_run(argc, argv));
   } catch (const cli::options::BadUsage& e) {
-    return say(cli::options::kBadUsage, e);
+    return ended(cli::options::kBadUsage, e.what());
   } catch (const reports::page::MissingPart& e) {
-    return say(cli::options::kNotHere, e);
+    return ended(cli::options::kNotHere, e.what());
   } catch (const log::BadInput& e) {
-    return say(cli::options::kBadInput, e);
+    return ended(cli::options::kBadInput, e.what());
   } catch (const std::bad_alloc& e) {
-    fmt::print(stderr, "halfscope: out of memory; select fewer tensors with --tensor or --step\n");
+    cli::options::say("out of memory; select fewer tensors with --tensor or --step");
     return cli::options::kBadInput;
   } catch (const std::exception& e) {
-    return say(cli::options::kBadInput, e);
+    return ended(cli::options::kBadInput, e.what());
   }
 }

@@ -248,8 +248,8 @@ void match(Comparison& c, const LogFindings& a, const LogFindings& b) {
     if (!met.contains(i)) c.only.b.push_back(name);
   }
   if (without_step != 0) {
-    c.notes.push_back(std::to_string(without_step) +
-                      " of the tensors in both runs share no step and are skipped");
+    c.notes.add(std::to_string(without_step) +
+                " of the tensors in both runs share no step and are skipped");
   }
 }
 
@@ -342,9 +342,10 @@ Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::p
   comparison.order_asked = sums;
   add_elements(comparison, of_a.logs.front(), of_b.logs.front(), selections, progress, opened);
   comparison.operations = std::move(operations);
-  frames::Notes& notes = comparison.notes;
-  notes.insert(notes.begin(), of_b.notes.begin(), of_b.notes.end());
-  notes.insert(notes.begin(), of_a.notes.begin(), of_a.notes.end());
+  frames::Notes notes = of_a.notes;
+  notes.add_all(of_b.notes);
+  notes.add_all(comparison.notes);
+  comparison.notes = std::move(notes);
   return comparison;
 }
 

@@ -118,7 +118,7 @@ void count(const Origin& origin, const Part& part, const Selection& selection,
   if (part.read_whole) count_whole(part, selection, rest, of_part, progress);
   std::vector<std::string> texts;
   for (const frames::Message& note : of_part) texts.push_back(named(origin, note.text()));
-  std::ranges::move(of_part, std::back_inserter(notes));
+  notes.add_all(of_part);
   writer.end(texts);
 }
 
@@ -140,7 +140,7 @@ frames::Parts parts_with_notes(const Origin& origin, const Selection& selection,
   for (const fs::path& path : origin.logs) {
     const readers::Log& log = opened.at(plain(path));
     for (const std::string& damage : readers::record::damage_of(log.opened())) {
-      notes.push_back(named(origin, damage));
+      notes.add(named(origin, damage));
     }
     for (Part& part : readers::parts_of(log, selection)) {
       part.log = named(origin, std::move(part.log));

@@ -309,7 +309,7 @@ void WholePass::finish_log() {
 }
 
 void WholePass::finish() {
-  for (frames::Message& note : notes_) frames::note_once(analysis_.notes, std::move(note));
+  analysis_.notes.add_all(notes_);
   notes_.clear();
   if (options_) set_lost(analysis_);
 }

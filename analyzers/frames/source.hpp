@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analyzers/frames/message.hpp"
+#include "analyzers/frames/notes.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/run_log.hpp"
 #include "halfscope/table/bounded_table.hpp"
@@ -89,9 +90,6 @@ double scale_of(const log::TensorRecord& record, const Selection& selection,
 
 /// Told how far reading is: bytes done, bytes in all; by any thread, one at a time. May be empty.
 using Progress = std::function<void(std::uint64_t, std::uint64_t)>;
-
-/// What reading a log had to say: skipped tensors, assumed roles, cut tails. One line each.
-using Notes = std::vector<Message>;
 
 using FrameVisitor = std::function<void(Frame&&)>;
 

@@ -80,9 +80,10 @@ void TensorsOfSteps::take(const WholeStep& step, const ProgressCallback& tell) {
 
 void TensorsOfSteps::finish(const std::filesystem::path& log, Notes& notes) const {
   if (!left_out_) return;
-  note_once(notes, fmt::format("{}: sampled gradients are skipped from step {} on: their loss "
-                               "scale is not a positive normal binary32 number",
-                               log::printable(log.string()), *left_out_));
+  notes.add(
+      fmt::format("{}: sampled gradients are skipped from step {} on: their loss "
+                  "scale is not a positive normal binary32 number",
+                  log::printable(log.string()), *left_out_));
 }
 
 ProgressCallback within(const Progress& progress, std::uint64_t done, std::uint64_t step,
@@ -93,10 +94,6 @@ ProgressCallback within(const Progress& progress, std::uint64_t done, std::uint6
         static_cast<std::uint64_t>(std::clamp(part, 0.0, 1.0) * static_cast<double>(step));
     progress(std::min(done + more, all), all);
   };
-}
-
-void note_once(Notes& notes, Message note) {
-  if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
 }
 
 }  // namespace halfscope::analyzers::frames

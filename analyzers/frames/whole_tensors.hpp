@@ -91,7 +91,4 @@ class TensorsOfSteps {
 ProgressCallback within(const Progress& progress, std::uint64_t done, std::uint64_t step,
                         std::uint64_t all);
 
-/// Adds a note unless it is there: several analyzers read the same samples.
-void note_once(Notes& notes, Message note);
-
 }  // namespace halfscope::analyzers::frames

@@ -182,8 +182,8 @@ void read_joined(const Log& log, const Selection& selection, const Visitor& visi
     kind->read(log.opened(), joined, visit, notes, progress);
   }
   joined.joined->joined = false;
-  notes.push_back(fmt::format("{}: holds {}: treated as one run, joined by step",
-                              printable(log.path().string()), names));
+  notes.add(fmt::format("{}: holds {}: treated as one run, joined by step",
+                        printable(log.path().string()), names));
   common::Timeline(log.path().string(), joined, visit).finish(notes);
 }
 
@@ -327,9 +327,9 @@ frames::Parts ranks_of(const Log& log, const Selection& selection) {
 
 void for_each_frame(const Log& log, const Selection& selection, const Visitor& visit, Notes& notes,
                     const Progress& progress) {
-  if (!log.note().empty()) notes.push_back(log.note());
+  if (!log.note().empty()) notes.add(log.note());
   read_log(log, selection, visit, notes, progress);
-  for (std::string& note : log.opened().files.notes(log.path())) notes.push_back(std::move(note));
+  for (std::string& note : log.opened().files.notes(log.path())) notes.add(std::move(note));
 }
 
 }  // namespace halfscope::analyzers::readers

@@ -226,7 +226,7 @@ void ReductionPass::take(std::span<const frames::WholeStep> ranks) {
 void ReductionPass::finish_log() {
   log_->collector.finish(log_->name, found_);
   if (!log_->differ.empty()) {
-    analysis_.notes.push_back(fmt::format(
+    analysis_.notes.add(fmt::format(
         "{}: {} another shape on another rank, so {} not summed over ranks; the first is '{}'",
         log::printable(log_->name),
         log_->differ.size() == 1 ? "1 gradient has"
@@ -240,7 +240,7 @@ std::vector<Reduction> ReductionPass::finish(const frames::Progress& predicting)
   const bool has_gradients =
       std::ranges::any_of(found_, [](const Reduction& one) { return one.over != Over::elements; });
   if (!asked_.counts.empty() && has_gradients && predictions_->empty()) {
-    analysis_.notes.push_back(fmt::format(
+    analysis_.notes.add(fmt::format(
         "{}: has no sums of {} addends or more, which predictions need; record more ranks or "
         "microbatches",
         log::printable(analysis_.logs.front().name), kFewestRanks));

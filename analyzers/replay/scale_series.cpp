@@ -71,7 +71,7 @@ class Builder {
       : told_(told_scales(log, facts)), first_(facts.first_attempt) {
     series_.log = facts.log;
     series_.from_scale = true;
-    series_.notes.emplace_back(
+    series_.notes.add(
         log::printable(facts.log) +
         ": has no gradients; a step that was applied is known to be clean at its own scale and "
         "below, a skipped one to overflow at its own and above, and at other scales it is unknown");

@@ -37,12 +37,12 @@ Notes notes_of(const StepSeries& series, const LogFindings& log) {
   Notes notes;
   const std::string shown = printable(series.log);
   if (log.clipped) {
-    notes.emplace_back(shown +
-                       ": weight gradients were clipped before they were recorded, so they were as "
-                       "large or larger; a step may overflow although no recorded magnitude does");
+    notes.add(shown +
+              ": weight gradients were clipped before they were recorded, so they were as "
+              "large or larger; a step may overflow although no recorded magnitude does");
   }
   if (lacks_ranks(series)) {
-    notes.emplace_back(
+    notes.add(
         fmt::format("{}: is only rank {} of {}: the gradients of the other ranks are unknown, and "
                     "steps may overflow there; give the folder that holds all ranks",
                     shown, series.manifest->rank, series.manifest->world_size));
@@ -50,7 +50,7 @@ Notes notes_of(const StepSeries& series, const LogFindings& log) {
   Interval skipped;
   for (const frames::SkippedSteps& steps : log.skips) skipped += steps.count;
   if (skipped.high != 0) {
-    notes.emplace_back(
+    notes.add(
         fmt::format("{}: the run skipped {}, but the log does not say which ones; the replay does "
                     "not include what made it skip them",
                     shown, steps_text(skipped)));

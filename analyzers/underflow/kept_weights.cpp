@@ -32,17 +32,4 @@ std::optional<Dtype> kept_in_16_bits(const LogFindings& log, const TensorFinding
   return kept && format_of(*kept).width == 16 ? kept : std::nullopt;
 }
 
-std::optional<Dtype> all_kept_in_16_bits(const Analysis& analysis) {
-  std::optional<Dtype> all;
-  for (const LogFindings& log : analysis.logs) {
-    for (const TensorFindings& weight : log.tensors) {
-      if (!weight.updates) continue;
-      const std::optional<Dtype> kept = kept_in_16_bits(log, weight);
-      if (!kept || (all && all != kept)) return std::nullopt;
-      all = kept;
-    }
-  }
-  return all;
-}
-
 }  // namespace halfscope::analyzers::underflow

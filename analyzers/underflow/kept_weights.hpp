@@ -22,7 +22,4 @@ std::optional<Dtype> kept_in(const LogFindings& log, const TensorFindings& weigh
 /// kept_in() where that is a format of 16 bits: updates are rounded to it.
 std::optional<Dtype> kept_in_16_bits(const LogFindings& log, const TensorFindings& weight);
 
-/// The one format of 16 bits that all weights with updates are kept in; empty where some are not.
-std::optional<Dtype> all_kept_in_16_bits(const Analysis& analysis);
-
 }  // namespace halfscope::analyzers::underflow

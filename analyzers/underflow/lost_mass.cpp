@@ -205,6 +205,8 @@ std::optional<WorstLoss> worst_loss(const Tensors& tensors, const Target& target
   };
   const auto find = [&](const Range& range, Worst worst) {
     for (const TensorFindings* t : part_of(tensors, range)) {
+      const bool all_noise = t->without_noise(t->counts.finite_nonzero).high == 0;
+      if (all_noise && t->rounding_noise != 0) continue;
       worst = worse(worst, {t, lost_mass(*t, target, k).l2});
     }
     return worst;

@@ -6,11 +6,6 @@
 namespace halfscope::analyzers::underflow {
 namespace {
 
-/// Finite values that are not surely zero.
-std::uint64_t nonzero_at_most(const Counts& counts) {
-  return counts.finite_nonzero.low + counts.zero.high - counts.zero.low;
-}
-
 bool within_target(std::uint64_t flushed, std::uint64_t n, double most_flushed) {
   return static_cast<long double>(flushed) <=
          static_cast<long double>(most_flushed) * static_cast<long double>(n);
@@ -19,10 +14,10 @@ bool within_target(std::uint64_t flushed, std::uint64_t n, double most_flushed) 
 /// Whether more than the target share of a tensor is flushed at loss scale 2^k.
 bool above_target(const TensorFindings& t, const Target& target, int k, double most_flushed,
                   Take take) {
-  const Interval flushed = t.classes_at(target, k).flushed_to_zero;
+  const Interval flushed = t.without_noise(t.classes_at(target, k).flushed_to_zero);
   const std::uint64_t perhaps_zero = t.counts.zero.high - t.counts.zero.low;
-  const std::uint64_t n = t.counts.finite_nonzero.low;
-  const std::uint64_t most = nonzero_at_most(t.counts);
+  const std::uint64_t n = t.without_noise(t.counts.finite_nonzero).low;
+  const std::uint64_t most = n + perhaps_zero;
   if (take == Take::worst) return !within_target(flushed.high, most, most_flushed);
   if (take == Take::best) return !within_target(flushed.low, most, most_flushed);
   return !within_target(flushed.high - std::min(flushed.high, perhaps_zero), n, most_flushed);

@@ -112,7 +112,7 @@ void refuse_empty(const readers::Log& log, const Selection& selection) {
 void note_unmatched_roles(const Selection& selection, Analysis& analysis) {
   for (const auto& [glob, role] : selection.roles) {
     if (any_matches(analysis, glob)) continue;
-    analysis.notes.push_back(
+    analysis.notes.add(
         frames::role_option(printable(glob), log::name_of(role)) + ": matches no selected tensor" +
         (analysis.tensors().empty() ? ""
                                     : fmt::format("; the first of these is '{}'",

@@ -64,6 +64,11 @@ bool Analysis::has_run_log() const {
   return std::ranges::any_of(logs, [](const LogFindings& log) { return log.manifest.has_value(); });
 }
 
+Interval TensorFindings::without_noise(const Interval& count) const {
+  return {count.low - std::min(count.low, rounding_noise),
+          count.high - std::min(count.high, rounding_noise)};
+}
+
 bool TensorFindings::computed_in_fp16() const {
   return suspected_fp16 || computed_dtype == Dtype::f16 || source_dtype == Dtype::f16;
 }

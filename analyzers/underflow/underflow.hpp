@@ -72,6 +72,9 @@ struct TensorFindings {
   /// Where only bounds are known: the least that max_abs can be, the most that the other can be.
   std::optional<double> max_abs_at_least, min_abs_at_most;
   BinadeCounts binades;
+  /// Of the nonzero values over all steps, the smallest: rounding errors of sums whose exact value
+  /// is 0. They count in no target. rounding_noise.hpp sets it.
+  std::uint64_t rounding_noise = 0;
   StepList per_step;                ///< ascending by step
   std::vector<ScaledTable> tables;  ///< all steps; what the numbers above come from
 
@@ -81,6 +84,8 @@ struct TensorFindings {
   /// Exact sums of the unscaled values, where every step's whole tensor is in the log.
   Rare<std::optional<PackedSums>> sums;
 
+  /// `count` of its values, the smallest of the nonzero ones first, without rounding_noise.
+  Interval without_noise(const Interval& count) const;
   /// Whether its values were computed in binary16, as far as the log or the values tell: then a
   /// zero may stand for a value of at most 2^-25 over the scale, an infinity for one of 65520 or
   /// more.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "halfscope/table/count/count.hpp"
 #include "halfscope/table/update/update_table.hpp"
 #include "halfscope/table/update/update_what_if.hpp"
 
@@ -26,6 +27,7 @@ std::optional<UpdateSource> find_update_source(std::string_view name);
 /// One weight over the sampled steps.
 struct UpdateFindings {
   UpdateSource source = UpdateSource::update;
+  std::optional<Dtype> kept_in;  ///< the weight's own, as kept_weights.hpp finds it
   UpdateTable table;  ///< of all steps, in the arithmetic of the format that AddedTo says
   /// Zero differences, of which it cannot be told whether an update was lost. Not in table.counts.
   std::uint64_t undetermined = 0;

@@ -10,6 +10,7 @@
 
 #include "analyzers/underflow/computation_order.hpp"
 #include "analyzers/underflow/kept_weights.hpp"
+#include "analyzers/underflow/step_facts.hpp"
 #include "analyzers/updates/optimizer_update.hpp"
 #include "halfscope/number/convert.hpp"
 
@@ -41,6 +42,7 @@ class Named {
     for (const TensorFindings& t : log.tensors) {
       by_name_.try_emplace(t.name, &t);
       if (t.role == Role::weight_grad) gradients_.try_emplace(underflow::path_of(t), &t);
+      if (t.role == Role::weight) weights_.try_emplace(underflow::path_of(t), &t);
       if (t.role == Role::optimizer_state && second_moment_in(t.name)) {
         moments_.try_emplace(underflow::path_of(t), &t);
       }
@@ -52,6 +54,7 @@ class Named {
     return find(by_name_, std::string_view(name));
   }
   const TensorFindings* gradient_of(std::string_view path) const { return find(gradients_, path); }
+  const TensorFindings* weight_of(std::string_view path) const { return find(weights_, path); }
   bool has_second_moment(std::string_view path) const { return find(moments_, path) != nullptr; }
 
  private:
@@ -60,7 +63,7 @@ class Named {
     const auto found = map.find(key);
     return found == map.end() ? nullptr : found->second;
   }
-  Map by_name_, gradients_, moments_;
+  Map by_name_, gradients_, moments_, weights_;
 };
 
 /// Second moments that are 0 although first moments of the same step are not, by their numbers.
@@ -93,6 +96,24 @@ Interval up_to(const TensorFindings& tensor, double magnitude) {
 /// 4.3.1, ties to even).
 double flushed_up_to(Format format) { return std::ldexp(1.0, format.min_quantum_exponent() - 1); }
 
+bool is_finite(const underflow::StepFindings& step) {
+  return step.counts.nan.high == 0 && step.counts.inf.high == 0;
+}
+
+/// The first step that was not skipped at which a tensor of the log holds NaN or infinities.
+std::optional<std::int64_t> first_broken_step(const LogFindings& log) {
+  const underflow::LogScalars scalars(log);
+  std::optional<std::int64_t> first;
+  for (const TensorFindings& t : log.tensors) {
+    for (const underflow::StepFindings& step : t.per_step) {
+      const log::StepScalars* const told = scalars.at(step.step);
+      if (is_finite(step) || (told && told->found_inf.value_or(false))) continue;
+      first = std::min(first.value_or(step.step), step.step);
+    }
+  }
+  return first;
+}
+
 /// Of Optimizer::assumed: what the state depends on.
 bool is_used(const std::string& setting) {
   return setting.starts_with("eps ") || setting.starts_with("betas ");
@@ -101,7 +122,8 @@ bool is_used(const std::string& setting) {
 /// States of one log, by what they are held in.
 class States {
  public:
-  explicit States(const LogFindings& log) : log_(log), named_(log) {}
+  explicit States(const LogFindings& log)
+      : log_(log), named_(log), broken_from_(first_broken_step(log)) {}
 
   std::vector<AdamState> find() && {
     for (const TensorFindings& t : log_.tensors) {
@@ -155,6 +177,7 @@ class States {
       state.most_lost = second.name;
     }
     add_gradient(path, state);
+    if (const TensorFindings* const weight = named_.weight_of(path)) add_broken(*weight, state);
   }
 
   /// PyTorch makes the state like the parameter that is given to the optimizer: torch.optim.Adam,
@@ -169,6 +192,16 @@ class States {
     AdamState& state = state_of(*kept, optimizer);
     state.assumed_format = state.moments.high == 0;
     add_gradient(path, state);
+    add_broken(weight, state);
+  }
+
+  void add_broken(const TensorFindings& weight, AdamState& state) const {
+    if (!state.eps_is_zero || !broken_from_) return;
+    const auto first = std::ranges::find_if_not(weight.per_step, is_finite);
+    if (first == weight.per_step.end() || first == weight.per_step.begin()) return;
+    if (first->step != *broken_from_) return;
+    state.broken.push_back(weight.name);
+    state.broken_from = first->step;
   }
 
   void add_gradient(std::string_view path, AdamState& state) const {
@@ -181,6 +214,7 @@ class States {
 
   const LogFindings& log_;
   const Named named_;
+  const std::optional<std::int64_t> broken_from_;
   std::map<Dtype, AdamState> states_;
   std::map<Dtype, double> most_lost_;  // by share
 };

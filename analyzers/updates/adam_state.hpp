@@ -26,8 +26,15 @@ struct AdamState {
   /// not, so that a gradient was there.
   Interval zero, lost, moments;
   std::string most_lost;  ///< the tensor with most of these, by share
-  /// Whether some update surely did: m / (0 + 0).
-  bool divides_by_zero() const { return eps_is_zero && !assumed_settings && lost.low > 0; }
+  /// Weights of this state that hold NaN or infinities from broken_from on, where these are the
+  /// log's first outside skipped steps and the weights were finite before: an optimizer step wrote
+  /// them. Empty unless eps_is_zero.
+  std::vector<std::string> broken;
+  std::int64_t broken_from = 0;
+  /// Whether some update surely did: m / (0 + 0), or NaN came from no other tensor.
+  bool divides_by_zero() const {
+    return eps_is_zero && !assumed_settings && (lost.low > 0 || !broken.empty());
+  }
 
   /// Of the weights' recorded gradients: those of which (1 - beta2) g^2 is 0 in the format, and
   /// those of which g^2 is.

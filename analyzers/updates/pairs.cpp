@@ -106,13 +106,12 @@ class Partners {
       found += fmt::format("{}'{}' has {}", found.empty() ? "" : ", ", printable(name),
                            log::shape_text(shape));
     }
-    frames::note_once(
-        notes,
+    notes.add(
         fmt::format("{} has shape {}, but {}: a weight and the tensors of its update "
                     "need the same shape, so {}; use ",
                     log::place_text(printable(step_.log.string()), names_.find(weight_, key_)),
                     log::shape_text(shape_), found, instead) +
-            Option::role + " to name tensors");
+        Option::role + " to name tensors");
   }
 
  private:
@@ -149,13 +148,12 @@ std::optional<Optimizer> usable_optimizer(const WholeStep& step, const Selection
   if (!optimizer) return std::nullopt;
   if (!optimizer->lr) optimizer->lr = selection.learning_rate;
   if (optimizer->lr && is_rate(*optimizer->lr)) return optimizer;
-  frames::note_once(
-      notes,
+  notes.add(
       fmt::format(
           "{}: step {}: {}, so updates cannot be computed from gradients or optimizer state",
           printable(step.log.string()), step.step,
           optimizer->lr ? "the learning rate is not finite" : "no learning rate is recorded") +
-          (optimizer->lr ? "" : "; give it with " + Message(Option::lr, "X")));
+      (optimizer->lr ? "" : "; give it with " + Message(Option::lr, "X")));
   return std::nullopt;
 }
 
@@ -179,17 +177,16 @@ bool take_state(const WholeStep& step, Partners& partners, PairNames& pair, Note
   pair.step = partners.counter();
   if (pair.exp_avg.empty() || pair.exp_avg_sq.empty()) return false;
   if (!is_narrow(step, pair.exp_avg) && !is_narrow(step, pair.exp_avg_sq)) return true;
-  frames::note_once(notes,
-                    fmt::format("{}: Adam's state is held in 16 bits: updates are not recomputed "
-                                "from it",
-                                printable(step.log.string())));
+  notes.add(
+      fmt::format("{}: Adam's state is held in 16 bits: updates are not recomputed "
+                  "from it",
+                  printable(step.log.string())));
   return false;
 }
 
 void note_assumed(const WholeStep& step, const Optimizer& optimizer, Notes& notes) {
   if (optimizer.assumed.empty()) return;
-  frames::note_once(
-      notes,
+  notes.add(
       fmt::format("{}: does not give all settings of the optimizer, so updates are recomputed with "
                   "PyTorch's defaults, {}; set others in run.json under optimizer.param_groups",
                   printable(step.log.string()), fmt::join(optimizer.assumed, ", ")));

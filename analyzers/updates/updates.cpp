@@ -101,9 +101,9 @@ class StepProgress {
 };
 
 void note_narrow(const WholeStep& step, const log::NamedTensor& tensor, frames::Notes& notes) {
-  frames::note_once(notes, fmt::format("{} is held in {}: no updates are counted of 8-bit tensors",
-                                       log::place_text(printable(step.file.string()), tensor.name),
-                                       halfscope::name_of(tensor.view.dtype)));
+  notes.add(fmt::format("{} is held in {}: no updates are counted of 8-bit tensors",
+                        log::place_text(printable(step.file.string()), tensor.name),
+                        halfscope::name_of(tensor.view.dtype)));
 }
 
 /// The most preferred source; steps that have only others are skipped, and a note says so.
@@ -111,7 +111,7 @@ UpdateFindings preferred(const std::string& weight,
                          std::map<UpdateSource, UpdateFindings>&& by_source, frames::Notes& notes) {
   UpdateFindings best = std::move(by_source.begin()->second);
   for (auto other = std::next(by_source.begin()); other != by_source.end(); ++other) {
-    notes.push_back(fmt::format(
+    notes.add(fmt::format(
         "tensor '{}': updates are taken from source '{}'; skipped: {} that {} only source '{}'",
         printable(weight), underflow::name_of(best.source),
         other->second.per_step.size() == 1 ? "a step"
@@ -149,9 +149,10 @@ void UpdatePass::begin(LogFindings& log) {
 
 bool UpdatePass::has_table(const std::string& weight) {
   if (tensors_.contains(weight)) return true;
-  frames::note_once(analysis_.notes, fmt::format("{}: tensor '{}' is sampled but has no histogram "
-                                                 "at any selected step: its updates are not shown",
-                                                 printable(log_->name), printable(weight)));
+  analysis_.notes.add(
+      fmt::format("{}: tensor '{}' is sampled but has no histogram "
+                  "at any selected step: its updates are not shown",
+                  printable(log_->name), printable(weight)));
   return false;
 }
 
@@ -191,8 +192,10 @@ void UpdatePass::take(const frames::CountedUpdates& counted) {
 
 void UpdatePass::finish_log() {
   for (auto& [weight, by_source] : found_) {
-    tensors_.at(weight)->updates = std::make_shared<const UpdateFindings>(
-        preferred(weight, std::move(by_source), analysis_.notes));
+    UpdateFindings found = preferred(weight, std::move(by_source), analysis_.notes);
+    TensorFindings& tensor = *tensors_.at(weight);
+    found.kept_in = underflow::kept_in(*log_, tensor);
+    tensor.updates = std::make_shared<const UpdateFindings>(std::move(found));
   }
   found_.clear();
 }
@@ -201,8 +204,8 @@ void UpdatePass::finish() {
   const bool any = std::ranges::any_of(
       analysis_.tensors(), [](const TensorFindings& t) { return t.updates != nullptr; });
   if (any && analysis_.target.subnormals != Subnormals::keep) {
-    analysis_.notes.push_back(frames::Message(frames::Option::subnormals, "flush", "'flush'") +
-                              " is not applied to weight updates: subnormals are kept there");
+    analysis_.notes.add(frames::Message(frames::Option::subnormals, "flush", "'flush'") +
+                        " is not applied to weight updates: subnormals are kept there");
   }
 }
 

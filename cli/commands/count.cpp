@@ -90,11 +90,11 @@ int run_merge(const MergeOptions& options) {
       options.require_complete ? counting::Wanted::all_parts : counting::Wanted::any_parts,
       [&bar](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
   bar.clear();
-  for (const std::string& problem : merged.problems) {
-    fmt::print(stderr, "halfscope: {}\n", problem);
-  }
+  analyzers::frames::Notes problems;
+  problems.add_all(merged.problems);
+  options::say_some(problems);
   if (!merged.problems.empty()) {
-    fmt::print(stderr, "halfscope: {}: not written\n", printable(options.out));
+    options::say("{}: not written", printable(options.out));
     return options::kBadInput;
   }
   for (const counting::MergedLog& log : merged.logs) {

@@ -88,8 +88,8 @@ Replays replays_of(const PoliciesOptions& options) {
   if (!options.magnitudes.empty()) {
     std::error_code unreadable;
     if (std::filesystem::is_fifo(options.magnitudes, unreadable)) {
-      fmt::print(stderr, "halfscope: {}: is a pipe; waiting until its writer ends\n",
-                 log::printable(options.magnitudes));
+      options::say("{}: is a pipe; waiting until its writer ends",
+                   log::printable(options.magnitudes));
     }
     replays.studies.push_back(analyzers::replay::study_magnitudes(
         analyzers::replay::read_magnitudes(options.magnitudes), options.replay));
@@ -103,7 +103,7 @@ void say_what_is_missing(const PoliciesOptions& options, const std::vector<Polic
   if (options.framework.empty()) return;
   for (const PolicyStudy& study : studies) {
     if (study.tuned) continue;
-    fmt::print(stderr, "halfscope: {}", reports::answer::not_tuned_text(study, options.framework));
+    options::write_error("halfscope: " + reports::answer::not_tuned_text(study, options.framework));
   }
 }
 

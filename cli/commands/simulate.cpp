@@ -13,6 +13,7 @@
 #include "cli/commands/step_times.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
+#include "cli/options/notes.hpp"
 #include "cli/options/output.hpp"
 #include "cli/simulate/run_folder.hpp"
 #include "cli/simulate/simulation.hpp"
@@ -236,7 +237,7 @@ int run(const SimulateOptions& options) {
       times.tick();
       return interrupted == 0;
     };
-    const auto note = [](const std::string& text) { fmt::print(stderr, "halfscope: {}\n", text); };
+    const auto note = [](const std::string& text) { options::say("{}", text); };
     summary = options.resume ? sim::training::resume(settings, options.out, told, note)
                              : sim::training::train(settings, options.out, told);
   }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "cli/options/notes.hpp"
 #include "sim/training/trainer.hpp"
 
 namespace halfscope::cli::commands {
@@ -30,17 +31,17 @@ class StepLine {
     visible_ = true;
     const double seconds = std::max(1e-3, std::chrono::duration<double>(now - start_).count());
     const double rate = static_cast<double>(done_) / seconds;
-    fmt::print(stderr,
-               "\r\x1b[Kstep {} of {}  loss {:.4g}  scale {:g}  {:.1f} steps/s  {:.0f} s left",
-               step.step + 1, steps_, step.loss, step.scale, rate,
-               static_cast<double>(steps_ - step.step - 1) / rate);
+    options::write_error(
+        fmt::format("\r\x1b[Kstep {} of {}  loss {:.4g}  scale {:g}  {:.1f} steps/s  {:.0f} s left",
+                    step.step + 1, steps_, step.loss, step.scale, rate,
+                    static_cast<double>(steps_ - step.step - 1) / rate));
     std::fflush(stderr);
   }
 
  private:
   using Clock = std::chrono::steady_clock;
   void clear() const {
-    if (visible_) fmt::print(stderr, "\r\x1b[K");
+    if (visible_) options::write_error("\r\x1b[K");
   }
 
   std::int64_t steps_, done_ = 0;

@@ -290,7 +290,7 @@ int close_gate(const GateLines& lines) {
     for (const GateTest& test : lines.tests) {
       if (!wanted(test.outcome)) continue;
       any = true;
-      fmt::print(stderr, "halfscope: {}\n", test.line());
+      options::say("{}", test.line());
     }
     return any;
   };

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/options/notes.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <span>
 
-#include "analyzers/frames/whole_tensors.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::cli::options {
 namespace {
-
-constexpr std::size_t kMostNotes = 10;
 
 analyzers::frames::Notes& kept_notes() {
   static analyzers::frames::Notes notes;
@@ -22,24 +16,23 @@ analyzers::frames::Notes& kept_notes() {
 
 }  // namespace
 
-void note_later(const analyzers::frames::Notes& notes) {
-  for (const analyzers::frames::Message& note : notes) {
-    analyzers::frames::note_once(kept_notes(), note);
-  }
+// Not fmt::print, which throws where the stream cannot be written.
+void write_error(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
+void say_some(const analyzers::frames::Notes& lines, std::string_view way_out) {
+  constexpr std::size_t kMost = 10;
+  for (std::size_t i = 0; i < std::min(lines.size(), kMost); ++i) say("{}", lines[i].text());
+  if (lines.size() <= kMost) return;
+  say("and {}{}{}", reports::answer::plural(lines.size() - kMost, "more note"),
+      way_out.empty() ? "" : "; ", way_out);
 }
+
+void note_later(const analyzers::frames::Notes& notes) { kept_notes().add_all(notes); }
 
 void print_notes() {
   std::fflush(stdout);  // main() reports what could not be written
-  analyzers::frames::Notes& notes = kept_notes();
-  const std::size_t shown = std::min(notes.size(), kMostNotes);
-  for (const std::string& note : std::span(notes).first(shown)) {
-    fmt::print(stderr, "halfscope: {}\n", note);
-  }
-  if (shown < notes.size()) {
-    fmt::print(stderr, "halfscope: and {}; 'halfscope analyze LOG --json -' prints them all\n",
-               reports::answer::plural(notes.size() - shown, "more note"));
-  }
-  notes.clear();
+  say_some(kept_notes(), "'halfscope analyze LOG --json -' prints them all");
+  kept_notes().clear();
 }
 
 }  // namespace halfscope::cli::options

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/options/exit.hpp"
+#include "cli/options/notes.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/version.hpp"
 #include "reports/answer/text.hpp"
@@ -45,9 +46,9 @@ int refuse_command(const CLI::App& app, std::string_view typed) {
     return reports::answer::edit_distance(typed, name);
   };
   const std::string& nearest = *std::ranges::min_element(names, {}, edits);
-  fmt::print(stderr, "halfscope: unknown command '{}'; {}use one of: {}\n", log::printable(typed),
-             edits(nearest) > 2 ? "" : fmt::format("did you mean '{}'? Else ", nearest),
-             fmt::join(names, ", "));
+  say("unknown command '{}'; {}use one of: {}", log::printable(typed),
+      edits(nearest) > 2 ? "" : fmt::format("did you mean '{}'? Else ", nearest),
+      fmt::join(names, ", "));
   return kBadUsage;
 }
 
@@ -56,7 +57,7 @@ int refuse(const CLI::App& app, const CLI::ParseError& error, int argc, char** a
   if (used.empty() && argc > 1 && argv[1][0] != '-') return refuse_command(app, argv[1]);
   const std::string help =
       used.empty() ? "halfscope --help" : "halfscope " + used.front()->get_name() + " --help";
-  fmt::print(stderr, "halfscope: {}; see {}\n", log::printable(error.what()), help);
+  say("{}; see {}", log::printable(error.what()), help);
   return kBadUsage;
 }
 

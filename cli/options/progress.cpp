@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/options/notes.hpp"
+
 namespace halfscope::cli::options {
 namespace {
 
@@ -37,14 +39,14 @@ void Progress::show(std::uint64_t done, std::uint64_t all) {
   const double part = all > 0 ? std::min(1.0, count / static_cast<double>(all)) : 0;
   const int filled = static_cast<int>(part * kWidth);
   const double left = part > 0 ? seconds / part - seconds : 0;
-  fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{: <{}}] {:3.0f} %  {}{:.0f} s left", what_, "", filled,
-             "", kWidth - filled, 100 * part, all < 1'000'000 ? "" : rate_text(count / seconds),
-             left);
+  write_error(fmt::format("\r\x1b[K{} [{:=<{}}{: <{}}] {:3.0f} %  {}{:.0f} s left", what_, "",
+                          filled, "", kWidth - filled, 100 * part,
+                          all < 1'000'000 ? "" : rate_text(count / seconds), left));
   std::fflush(stderr);
 }
 
 void Progress::clear() {
-  if (visible_) fmt::print(stderr, "\r\x1b[K");
+  if (visible_) write_error("\r\x1b[K");
   visible_ = false;
 }
 

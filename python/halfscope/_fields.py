@@ -297,6 +297,7 @@ class TensorFindings(Record):
     overflow: int | list[int]
     max_abs: float | None | list[float | None]
     min_abs_nonzero: float | None | list[float | None]
+    rounding_noise: int | None
     hidden_by_buckets: bool | None
     binades: list[list[int | list[int]]]
     by_scale: list[ByScale]
@@ -307,6 +308,7 @@ class TensorFindings(Record):
     swamped_fused: int | None
     rule_2048: int | None
     update_source: Literal['update', 'optimizer_state', 'gradient', 'difference'] | None
+    kept_in: Literal['F16', 'BF16', 'F32', 'F64', 'F8_E4M3', 'F8_E5M2'] | None
     undetermined: int | None
     update_detail: UpdateDetail | None
     headroom: Headroom | None
@@ -656,6 +658,7 @@ class AdamState(Record):
     beta2: float | None
     settings_assumed: bool
     eps_is_zero: bool
+    broken_from: int | None
     second_moments: int | list[int] | None
     zero: int | list[int] | None
     lost: int | list[int] | None

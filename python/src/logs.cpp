@@ -227,11 +227,11 @@ struct Replay {
   WithNotes<Replayed> of(std::vector<analyzers::replay::PolicyStudy>&& studies,
                          analyzers::frames::Notes notes) const {
     for (const analyzers::replay::PolicyStudy& study : studies) {
-      notes.insert(notes.end(), study.series.notes.begin(), study.series.notes.end());
+      notes.add_all(study.series.notes);
       if (framework.empty() || study.tuned) continue;
       std::string why = reports::answer::not_tuned_text(study, framework);
       if (why.ends_with('\n')) why.pop_back();
-      notes.push_back(std::move(why));
+      notes.add(std::move(why));
     }
     return {Replayed(std::move(studies), framework, !policies.empty()), in_python(notes)};
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "reports/answer/formats.hpp"
+#include "reports/answer/marks.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
@@ -39,13 +40,25 @@ std::string adam_cure_text(const AdamState& state) {
   return fmt::format("{} Else set eps to {:g} or more.", masters, usable_eps(state));
 }
 
+namespace {
+
+/// What shows that some update divided by 0.
+std::string shown_by(const AdamState& state) {
+  if (state.broken.empty())
+    return lost_moments_text(state) + " are 0 although their first moments are not.";
+  return fmt::format("{} {} NaN or infinities from step {}, the first of the log.",
+                     listed_code(state.broken, 3), state.broken.size() == 1 ? "holds" : "hold",
+                     state.broken_from);
+}
+
+}  // namespace
+
 std::vector<AlarmWords> adam_alarms(const analyzers::Findings& found) {
   std::vector<AlarmWords> all;
   for (const AdamState& state : found.adam) {
     if (!state.divides_by_zero()) continue;
-    all.push_back({fmt::format("Adam divides by 0: its eps of {} is 0 in {}, and {} are 0 although "
-                               "their first moments are not.",
-                               state.eps, held_text(state), lost_moments_text(state)),
+    all.push_back({fmt::format("Adam divides by 0: its eps of {} is 0 in {}, and {}", state.eps,
+                               held_text(state), shown_by(state)),
                    adam_cure_text(state), true});
   }
   return all;

@@ -102,12 +102,13 @@ std::string text_of(const Finding& finding) {
 std::vector<Finding> findings(const Study& study) {
   std::vector<Finding> out;
   for (const auto part :
-       {found::carried,       found::adam,          found::alarms,          found::collapse,
-        found::lasting,       found::in_model,      found::lost_updates,    found::quantised,
-        found::without_cure,  found::ranks,         found::shifts,          found::scores,
-        found::overflow,      found::policies,      found::underflow,       found::no_single_scale,
-        found::unusual_scale, found::thin_headroom, found::unknown,         found::summed_loss,
-        found::dimensions,    found::formats,       found::delayed_scaling, found::mx_gradients}) {
+       {found::carried,       found::adam,           found::alarms,        found::collapse,
+        found::lasting,       found::in_model,       found::lost_updates,  found::quantised,
+        found::without_cure,  found::ranks,          found::shifts,        found::scores,
+        found::overflow,      found::policies,       found::underflow,     found::no_single_scale,
+        found::unusual_scale, found::rounding_noise, found::thin_headroom, found::unknown,
+        found::summed_loss,   found::dimensions,     found::formats,       found::delayed_scaling,
+        found::mx_gradients}) {
     part(study, out);
   }
   std::stable_sort(out.begin(), out.end(),

@@ -39,6 +39,7 @@ void policies(const analyzers::Study& study, List& to);
 // findings_underflow.cpp
 void underflow(const analyzers::Study& study, List& to);
 void no_single_scale(const analyzers::Study& study, List& to);
+void rounding_noise(const analyzers::Study& study, List& to);
 void unusual_scale(const analyzers::Study& study, List& to);
 void unknown(const analyzers::Study& study, List& to);
 // findings_quantised.cpp

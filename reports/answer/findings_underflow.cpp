@@ -160,6 +160,24 @@ void no_single_scale(const Study& study, List& to) {
   }
 }
 
+void rounding_noise(const Study& study, List& to) {
+  std::vector<std::string> names;
+  std::uint64_t noise = 0, of = 0;
+  for (const auto& tensor : study.analysis.tensors()) {
+    if (tensor.rounding_noise == 0) continue;
+    names.push_back(tensor.name);
+    noise += tensor.rounding_noise;
+    of += tensor.counts.finite_nonzero.high;
+  }
+  if (names.empty()) return;
+  to.push_back({Severity::note,
+                fmt::format("{} of the {} nonzero values of {} are no larger than the rounding "
+                            "errors of their sums: their exact value is 0 or near it.",
+                            count_text(noise), count_text(of), some_names(names)),
+                "They are left out of the target, the lowest scale and the order of harm.",
+                Evidence::scales});
+}
+
 /// A scale that no framework starts at, or grows to, in a sound run.
 void unusual_scale(const Study& study, List& to) {
   constexpr int kUnusual = 30;

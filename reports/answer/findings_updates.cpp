@@ -25,9 +25,9 @@ std::string parts_text(const UpdateCounts& counts, const std::string& format) {
                      share_text(counts.half.swamped, of));
 }
 
-std::string masters_text(const Study& study) {
+std::string masters_text(const Analysis& analysis) {
   const std::string_view scaler =
-      study.weights_kept_in == Dtype::f16 ? " GradScaler needs FP32 parameters, too." : "";
+      analysis.target.format == kBinary16 ? " GradScaler needs FP32 parameters, too." : "";
   return fmt::format("Use FP32 master weights: in PyTorch, FP32 parameters under torch.autocast.{}",
                      scaler);
 }
@@ -48,7 +48,7 @@ void unknown_updates(const Study& study, List& to) {
                 fmt::format("Weights are stored in {}, and the log has neither FP32 master weights "
                             "nor updates: how many updates are lost is unknown.",
                             format_name(analysis)),
-                masters_text(study), Evidence::updates});
+                masters_text(analysis), Evidence::updates});
 }
 
 /// Of weights that do not change.
@@ -61,30 +61,55 @@ void no_updates(const UpdateCounts& counts, List& to) {
                 Evidence::updates});
 }
 
+/// "61.0 % of 1,000 sampled weight updates"
+std::string lost_text(const UpdateCounts& counts) {
+  return fmt::format("{} of {} sampled weight updates",
+                     share_text(counts.half.lost(), counts.updates()),
+                     count_text(counts.updates()));
+}
+
+/// Of weights that are kept in the target format: what the run itself loses.
+Finding lost_in_run(const Study& study, const SumsByKept& sums) {
+  const UpdateCounts& counts = sums.narrow.table.counts;
+  const std::string format = format_name(study.analysis);
+  const double share =
+      static_cast<double>(counts.half.lost()) / static_cast<double>(counts.updates());
+  const std::string stored =
+      sums.others.weights == 0
+          ? fmt::format("Weights are stored in {}, and", format)
+          : fmt::format("{} of {} weight tensors {} stored in {}:", count_text(sums.narrow.weights),
+                        count_text(sums.narrow.weights + sums.others.weights),
+                        sums.narrow.weights == 1 ? "is" : "are", format);
+  return {share >= study.advice.asked.serious_share ? Severity::breaks : Severity::warning,
+          fmt::format("{} {} are lost{}: {}.", stored, lost_text(counts),
+                      sums.others.weights == 0 ? "" : " there", parts_text(counts, format)),
+          masters_text(study.analysis), Evidence::updates};
+}
+
+/// Of weights that are kept in more bits: nothing is lost, and this is what would be.
+Finding lost_if_narrow(const Study& study, const SumsByKept& sums) {
+  const UpdateCounts& counts = sums.others.table.counts;
+  const std::string format = format_name(study.analysis);
+  const bool all = sums.narrow.weights == 0;
+  return {Severity::note,
+          fmt::format("If {} stored in {}{}, {} would be lost: {}.",
+                      all ? "weights were" : "the other weights were", format,
+                      all ? " alone" : " too", lost_text(counts), parts_text(counts, format)),
+          all ? "Keep FP32 master weights, as mixed precision does." : "Keep them in FP32.",
+          Evidence::updates};
+}
+
 }  // namespace
 
 void lost_updates(const Study& study, List& to) {
-  const UpdateCounts counts = all_updates(study.analysis).table.counts;
-  const std::uint64_t of = counts.updates(), lost = counts.half.lost();
+  const Tensors tensors = all_tensors(study.analysis);
+  const UpdateCounts counts = sum_updates(tensors).table.counts;
   if (counts.pairs == 0) return unknown_updates(study, to);
-  if (of == 0) return no_updates(counts, to);
-  const double share = static_cast<double>(lost) / static_cast<double>(of);
-  if (share < study.advice.asked.negligible_share) return;
-  const std::string format = format_name(study.analysis);
-  const std::string lost_text =
-      fmt::format("{} of {} sampled weight updates", share_text(lost, of), count_text(of));
-  if (kept_narrow(study)) {
-    to.push_back({share >= study.advice.asked.serious_share ? Severity::breaks : Severity::warning,
-                  fmt::format("Weights are stored in {}, and {} are lost: {}.", format, lost_text,
-                              parts_text(counts, format)),
-                  masters_text(study), Evidence::updates});
-    return;
-  }
-  // Nothing is lost in this run: it shows what would be without FP32 weights.
-  to.push_back({Severity::note,
-                fmt::format("If weights were stored in {} alone, {} would be lost: {}.", format,
-                            lost_text, parts_text(counts, format)),
-                "Keep FP32 master weights, as mixed precision does.", Evidence::updates});
+  if (counts.updates() == 0) return no_updates(counts, to);
+  const SumsByKept sums = sums_by_kept(tensors, study.analysis.target.format);
+  const double negligible = study.advice.asked.negligible_share;
+  if (loses_share(sums.narrow, sums, negligible)) to.push_back(lost_in_run(study, sums));
+  if (loses_share(sums.others, sums, negligible)) to.push_back(lost_if_narrow(study, sums));
 }
 
 }  // namespace halfscope::reports::answer::found

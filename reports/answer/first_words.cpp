@@ -78,6 +78,8 @@ std::vector<AlarmWords> first_words(const analyzers::Findings& found) {
   std::vector<AlarmWords> all = adam_alarms(found);
   std::ranges::move(alarm_words(found), std::back_inserter(all));
   const auto add = [&](const std::string& log, AlarmWords words) {
+    // Where Adam divides by 0, nobody need look for another cause.
+    if (words.lasts && found.adam_divides_by_zero(log)) words.action.clear();
     if (found.analysis.logs.size() > 1) words.what = code(log) + ": " + words.what;
     all.push_back(std::move(words));
   };

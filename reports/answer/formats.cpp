@@ -101,4 +101,20 @@ FitSums fit_sums(const Analysis& analysis) {
   return out;
 }
 
+OwnScales own_scales(const Tensors& tensors, std::string_view format, Subnormals subnormals) {
+  OwnScales out;
+  for (const TensorFindings* t : tensors) {
+    const analyzers::underflow::FormatFit* const fit = find_fit(*t, format);
+    if (fit == nullptr || !fit->best_log2) continue;
+    ++out.tensors;
+    out.fit += fit->fits_at_best ? 1 : 0;
+    out.lowest = std::min(out.lowest.value_or(*fit->best_log2), *fit->best_log2);
+    out.highest = std::max(out.highest.value_or(*fit->best_log2), *fit->best_log2);
+    out.zero += t->classes_at(*fit, subnormals, *fit->best_log2).flushed_to_zero;
+    out.zero_at_1 += t->classes_at(*fit, subnormals, 0).flushed_to_zero;
+    out.values += t->counts.finite_nonzero.high;
+  }
+  return out;
+}
+
 }  // namespace halfscope::reports::answer

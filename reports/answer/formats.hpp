@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "analyzers/underflow/underflow.hpp"
+#include "reports/answer/series.hpp"
 
 namespace halfscope::reports::answer {
 
@@ -51,5 +54,15 @@ struct FitSums {
   std::size_t wider_than_16 = 0;     ///< fit no 16-bit format
 };
 FitSums fit_sums(const analyzers::underflow::Analysis& analysis);
+
+/// Tensors in one format, each at the best scale of its own.
+struct OwnScales {
+  std::size_t tensors = 0;             ///< that were tested and hold finite nonzero values
+  std::size_t fit = 0;                 ///< of them at that scale, with enough signal
+  std::optional<int> lowest, highest;  ///< log2 of these scales
+  Interval zero, zero_at_1;            ///< values that become zero there, and at scale 1
+  std::uint64_t values = 0;            ///< finite nonzero ones
+};
+OwnScales own_scales(const Tensors& tensors, std::string_view format, Subnormals subnormals);
 
 }  // namespace halfscope::reports::answer

@@ -26,54 +26,6 @@ using analyzers::underflow::TensorFindings;
 
 namespace {
 
-/// Tensors of one role that the same format serves.
-struct FormatGroup {
-  Tensors tensors;
-  std::optional<int> lowest, highest;  ///< log2 of their own scales
-};
-
-/// By role, then width and name of the format, then whether it needs a scale.
-using Key = std::tuple<log::Role, int, std::string, bool>;
-
-std::map<Key, FormatGroup> group(const Analysis& analysis) {
-  std::map<Key, FormatGroup> groups;
-  for (const TensorFindings& t : analysis.tensors()) {
-    const auto narrow = t.whole->narrowest;
-    if (!narrow) continue;
-    const int width = find_format(narrow->format)->format.width;
-    FormatGroup& g = groups[{t.role, width, std::string(narrow->format), narrow->needs_scale}];
-    g.tensors.push_back(&t);
-    const FormatFit* fit = find_fit(t, narrow->format);
-    if (!narrow->needs_scale || fit == nullptr || !fit->best_log2) continue;
-    g.lowest = std::min(g.lowest.value_or(*fit->best_log2), *fit->best_log2);
-    g.highest = std::max(g.highest.value_or(*fit->best_log2), *fit->best_log2);
-  }
-  return groups;
-}
-
-std::string scales_of(const FormatGroup& g) {
-  if (!g.lowest) return "as it is";
-  if (*g.lowest == *g.highest) return fmt::format("at 2^{}", *g.lowest);
-  return fmt::format("at 2^{} to 2^{}", *g.lowest, *g.highest);
-}
-
-Table narrowest_table(const Analysis& analysis) {
-  Table table{Evidence::formats, "Narrowest format by role",
-              "As the values are, or at a power of two of the tensor's own (at 2^k)."};
-  table.headings = {"role", "format", "scale", "tensors", "which"};
-  constexpr std::size_t kNamed = 3;
-  for (const auto& [key, g] : group(analysis)) {
-    std::vector<std::string> names;
-    for (const TensorFindings* t : g.tensors) names.push_back(t->name);
-    table.rows.push_back({{{std::string(name_of(std::get<log::Role>(key)))},
-                           {people_say(std::get<std::string>(key))},
-                           {scales_of(g)},
-                           {count_text(names.size()), static_cast<double>(names.size())},
-                           {listed_code(names, kNamed)}}});
-  }
-  return table;
-}
-
 /// The lowest noise ratio of a role's tensors in one format, and whether any is an estimate.
 struct Worst {
   std::optional<double> db;
@@ -90,6 +42,65 @@ struct Worst {
     return {fmt::format("{}{:.0f}", estimated ? "~" : "", *db), *db};
   }
 };
+
+/// By role, then width and name of the format, then whether it needs a scale.
+using Key = std::tuple<log::Role, int, std::string, bool>;
+
+/// Tensors of one role that the same format serves.
+std::map<Key, Tensors> group(const Analysis& analysis) {
+  std::map<Key, Tensors> groups;
+  for (const TensorFindings& t : analysis.tensors()) {
+    const auto narrow = t.whole->narrowest;
+    if (!narrow) continue;
+    const int width = find_format(narrow->format)->format.width;
+    groups[{t.role, width, std::string(narrow->format), narrow->needs_scale}].push_back(&t);
+  }
+  return groups;
+}
+
+std::string scales_of(const OwnScales& own) {
+  if (!own.lowest) return "";
+  if (*own.lowest == *own.highest) return fmt::format("2^{}", *own.lowest);
+  return fmt::format("2^{} to 2^{}", *own.lowest, *own.highest);
+}
+
+Row narrowest_row(const Analysis& analysis, const Key& key, const Tensors& tensors) {
+  constexpr std::size_t kNamed = 3;
+  const auto& [role, width, format, needs_scale] = key;
+  const OwnScales own = own_scales(tensors, format, analysis.target.subnormals);
+  std::vector<std::string> names;
+  Worst worst;
+  for (const TensorFindings* t : tensors) {
+    names.push_back(t->name);
+    if (const FormatFit* const fit = find_fit(*t, format)) worst.add(fit->noise_at_best);
+  }
+  const auto share = [&](const Interval& count) {
+    return Cell{own.tensors == 0 ? "" : share_text(count, own.values),
+                static_cast<double>(count.high)};
+  };
+  return {{{std::string(name_of(role))},
+           {people_say(format)},
+           {needs_scale ? "needs one" : "fits as it is"},
+           share(own.zero_at_1),
+           {scales_of(own)},
+           share(own.zero),
+           worst.cell(),
+           {count_text(names.size()), static_cast<double>(names.size())},
+           {listed_code(names, kNamed)}}};
+}
+
+Table narrowest_table(const Analysis& analysis) {
+  Table table{Evidence::formats, "Narrowest format by role",
+              "The best scale is each tensor's own power of two, the largest at which nothing "
+              "overflows. Values may become zero and a tensor fit all the same: they hold little "
+              "of its sum of squares. dB: of the noisiest tensor, at its best scale."};
+  table.headings = {"role", "format",  "scale", "become zero as it is", "best scale", "become zero",
+                    "dB",   "tensors", "which"};
+  for (const auto& [key, tensors] : group(analysis)) {
+    table.rows.push_back(narrowest_row(analysis, key, tensors));
+  }
+  return table;
+}
 
 Row noise_row(const Analysis& analysis, log::Role role) {
   Row row{{{std::string(name_of(role))}}};

@@ -67,6 +67,34 @@ std::string scale_or_bound(const Recommendation& advice, std::string_view words 
              : fmt::format("{}{}", words, scale);
 }
 
+/// In 8 bits one scale for all gradients and one for each tensor are two questions; FP8's recipes
+/// set one for each.
+std::string each_tensor_text(const Study& study) {
+  const analyzers::underflow::Analysis& analysis = study.analysis;
+  const OwnScales own =
+      own_scales(all_tensors(analysis), analysis.target.name, analysis.target.subnormals);
+  if (own.tensors == 0) return "";
+  const OwnScales gradients = own_scales(counted_of(all_tensors(analysis)), analysis.target.name,
+                                         analysis.target.subnormals);
+  return fmt::format(
+      "With a scale for each tensor, as FP8's recipes have it, {} of {} fit {} at {:g} dB, and {} "
+      "of the gradient values become zero.",
+      count_text(own.fit), plural(own.tensors, "tensor"), people_say(analysis.target.name),
+      study.enough_db, share_text(gradients.zero, gradients.values));
+}
+
+/// Of a run that did not fail.
+std::string one_scale_text(const Study& study) {
+  const Recommendation& advice = study.advice;
+  const std::string each =
+      study.analysis.target.format.width == 8 ? each_tensor_text(study) : std::string();
+  if (each.empty()) return fmt::format("Use a loss scale of {}.", scale_or_bound(advice));
+  return fmt::format(
+      "{} With one loss scale for all gradients instead, of {}, {} become zero.", each,
+      scale_or_bound(advice),
+      share_range_text(advice.flushed_at_recommended.low(), advice.flushed_at_recommended.high()));
+}
+
 std::string use_text(const Study& study) {
   const Recommendation& advice = study.advice;
   if (serves_nothing(advice)) {
@@ -81,8 +109,8 @@ std::string use_text(const Study& study) {
     return fmt::format("If an overflow made the NaN, use a loss scale of at most {}.",
                        power_text(*advice.static_log2));
   }
-  return fmt::format("{} a loss scale of {}.",
-                     failed ? "The finite gradients alone would allow" : "Use",
+  if (!failed) return one_scale_text(study);
+  return fmt::format("The finite gradients alone would allow a loss scale of {}.",
                      scale_or_bound(advice));
 }
 
@@ -158,8 +186,9 @@ bool serves_nothing(const Recommendation& advice) {
 
 bool default_fine(const Study& study) {
   const auto& dynamic = study.advice.dynamic;
-  if (dynamic.empty() || broken(study) || loses_updates(study, study.advice.asked.negligible_share))
-    return false;
+  if (dynamic.empty() || broken(study)) return false;
+  const SumsByKept sums = sums_by_kept(all_tensors(study.analysis), study.analysis.target.format);
+  if (loses_share(sums.narrow, sums, study.advice.asked.negligible_share)) return false;
   if (!worth_pasting(study) || study.advice.may_use) return false;
   const analyzers::recommend::DynamicAdvice& first = dynamic.front();
   return first.kept && first.replayed && policy::short_text_of(first.policy) == "torch" &&

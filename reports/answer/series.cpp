@@ -120,11 +120,13 @@ Tensors worst_first(const analyzers::underflow::Analysis& analysis) {
     Harm& harm = all.emplace_back(Harm{.unscaled = !tensor->loss_scaled}, tensor).first;
     const bool empty = tensor->counts.total == 0 && !tensor->max_abs && !tensor->max_abs_at_least;
     if (empty) continue;  // a file may have a million without elements
-    const Classes classes = classes_of(analysis, *tensor);
+    Classes classes = classes_of(analysis, *tensor);
     const Interval of = tensor->counts.finite_nonzero;
     harm.kind = nonfinite_values(*tensor).low != 0 ? 0 : classes.overflow.low != 0 ? 1 : 2;
     harm.less_overflow = -class_share(classes, &Classes::overflow, of).high;
-    harm.less_zero = -class_share(classes, &Classes::flushed_to_zero, of).high;
+    classes.flushed_to_zero = tensor->without_noise(classes.flushed_to_zero);
+    harm.less_zero =
+        -class_share(classes, &Classes::flushed_to_zero, tensor->without_noise(of)).high;
   }
   std::ranges::stable_sort(all, {}, [](const auto& each) { return each.first; });
   Tensors order;

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "analyzers/underflow/kept_weights.hpp"
-
 namespace halfscope::reports::answer {
 
 using analyzers::underflow::TensorFindings;
@@ -45,15 +43,20 @@ UpdateSum all_updates(const analyzers::underflow::Analysis& analysis) {
   return sum_updates(all_tensors(analysis));
 }
 
-bool kept_narrow(const analyzers::Findings& found) {
-  const std::optional<Dtype>& kept = found.weights_kept_in;
-  return kept && format_of(*kept) == found.analysis.target.format;
+SumsByKept sums_by_kept(const Tensors& tensors, Format target) {
+  Tensors narrow, others;
+  for (const TensorFindings* tensor : tensors) {
+    if (!tensor->updates) continue;
+    const std::optional<Dtype>& kept = tensor->updates->kept_in;
+    (kept && format_of(*kept) == target ? narrow : others).push_back(tensor);
+  }
+  return {sum_updates(narrow), sum_updates(others)};
 }
 
-bool loses_updates(const analyzers::Findings& found, double share) {
-  const UpdateCounts counts = all_updates(found.analysis).table.counts;
-  const auto lost = static_cast<double>(counts.half.lost());
-  return kept_narrow(found) && lost > 0 && lost >= share * static_cast<double>(counts.updates());
+bool loses_share(const UpdateSum& part, const SumsByKept& all, double share) {
+  const auto lost = static_cast<double>(part.table.counts.half.lost());
+  const std::uint64_t of = all.narrow.table.counts.updates() + all.others.table.counts.updates();
+  return lost > 0 && lost >= share * static_cast<double>(of);
 }
 
 Tensors with_updates(const Tensors& tensors) {

@@ -22,10 +22,15 @@ struct UpdateSum {
 UpdateSum sum_updates(const Tensors& tensors);
 UpdateSum all_updates(const analyzers::underflow::Analysis& analysis);
 
-/// Whether all weights with updates are kept in the target format itself, as far as the log shows.
-bool kept_narrow(const analyzers::Findings& found);
-/// Whether that loses such a share of the updates, or more.
-bool loses_updates(const analyzers::Findings& found, double share);
+/// Updates by the format that each weight itself is kept in.
+struct SumsByKept {
+  UpdateSum narrow;  ///< of weights kept in the target format: the run itself loses these updates
+  UpdateSum others;  ///< what the target format would lose of the others
+};
+SumsByKept sums_by_kept(const Tensors& tensors, Format target);
+
+/// Whether the updates of `part` that are lost are such a share of all updates, or more.
+bool loses_share(const UpdateSum& part, const SumsByKept& all, double share);
 
 /// Those of the tensors that have updates, the largest lost share first.
 Tensors with_updates(const Tensors& tensors);

@@ -83,6 +83,19 @@ std::string half_source_text(const Analysis& analysis, const Tensors& weights) {
       joined(sources));
 }
 
+/// What the run itself loses, where it keeps some weights in the target format and others not.
+std::string kept_text(const Analysis& analysis, const Tensors& weights) {
+  const SumsByKept sums = sums_by_kept(weights, analysis.target.format);
+  if (sums.narrow.weights == 0 || sums.others.weights == 0) return "";
+  const UpdateCounts& counts = sums.narrow.table.counts;
+  return fmt::format(
+      "The run itself keeps {} of them in {} and loses {} of their {}; the others show what {} "
+      "would lose.",
+      count_text(sums.narrow.weights), people_say(analysis.target.name),
+      share_text(counts.half.lost(), counts.updates()), plural(counts.updates(), "update"),
+      people_say(analysis.target.name));
+}
+
 /// Weights held in the other 16-bit format lose by its rules, not by the target's.
 std::vector<std::string> other_format_texts(const Analysis& analysis, const Tensors& weights) {
   constexpr std::array kOthers = {std::tuple(Dtype::bf16, "BF16", "bfloat16"),
@@ -137,8 +150,8 @@ Section updates_section(const Analysis& analysis, const Tensors& tensors) {
   if (weights.empty()) return {};
   const UpdateSum sum = sum_updates(weights);
   Section section{"Weight updates that are lost"};
-  section.sentences = {counts_text(analysis, weights, sum), undetermined_text(sum),
-                       half_source_text(analysis, weights)};
+  section.sentences = {counts_text(analysis, weights, sum), kept_text(analysis, weights),
+                       undetermined_text(sum), half_source_text(analysis, weights)};
   std::ranges::move(other_format_texts(analysis, weights), std::back_inserter(section.sentences));
   std::erase(section.sentences, "");
   if (sum.table.counts.updates() == 0) return section;

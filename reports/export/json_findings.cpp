@@ -73,6 +73,7 @@ Json tensor_json(const underflow::TensorFindings& t, const underflow::Target& ta
   to["min_abs_nonzero"] = t.min_abs_at_most ? pair_json(t.min_abs_nonzero, t.min_abs_at_most)
                                             : number_json(t.min_abs_nonzero);
   if (t.hidden_by_buckets) to["hidden_by_buckets"] = true;
+  if (t.rounding_noise != 0) to["rounding_noise"] = t.rounding_noise;
   to["binades"] = binades_json(t.binades.list());
   to["by_scale"] = by_scale_json(t.by_scale(target));
   to["per_step"] = per_step_json(t.per_step);

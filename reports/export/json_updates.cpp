@@ -102,6 +102,7 @@ void put_updates(Json& to, const UpdateFindings& found) {
   const UpdateCounts& counts = found.table.counts;
   put_lost(to, counts);
   to["update_source"] = analyzers::underflow::name_of(found.source);
+  if (found.kept_in) to["kept_in"] = halfscope::name_of(*found.kept_in);
   if (found.source == analyzers::underflow::UpdateSource::difference) {
     to["undetermined"] = found.undetermined;
   }
@@ -124,6 +125,7 @@ void put_adam(Json& to, const analyzers::Findings& found) {
                 {"beta2", number_json(state.beta2)},
                 {"settings_assumed", state.assumed_settings},
                 {"eps_is_zero", state.eps_is_zero}};
+    if (!state.broken.empty()) row["broken_from"] = state.broken_from;
     if (state.moments.high > 0) {
       row["second_moments"] = to_json(state.moments);
       row["zero"] = to_json(state.zero);

@@ -31,8 +31,7 @@ void Contradictions::tell(const std::string& file, frames::Notes& notes) const {
       times += ", the first";
     }
     if (!row.found.empty()) times += " (" + row.found + ")";
-    notes.push_back(
-        fmt::format("{}: {}: {}; {}", file, row.kind->finding, times, row.kind->outcome));
+    notes.add(fmt::format("{}: {}: {}; {}", file, row.kind->finding, times, row.kind->outcome));
   }
 }
 

@@ -129,8 +129,8 @@ void ScalarTags::take(const std::string& tag, std::int64_t step, double value) {
 
 void ScalarTags::tell_unused(const std::string& log, frames::Notes& notes) const {
   if (unused_.empty()) return;
-  notes.push_back(fmt::format("{}: '{}' and '{}' mean the same; the first is used", log,
-                              log::printable(used_), log::printable(unused_)));
+  notes.add(fmt::format("{}: '{}' and '{}' mean the same; the first is used", log,
+                        log::printable(used_), log::printable(unused_)));
 }
 
 }  // namespace halfscope::analyzers::readers::common

@@ -155,9 +155,9 @@ void BadLines::add(std::uint64_t line, std::string_view why) {
 
 void BadLines::tell(const std::string& file, frames::Notes& notes) const {
   if (count_ == 0) return;
-  notes.push_back(fmt::format("{}: {} skipped; the first is line {}: {}", file,
-                              count_ == 1 ? "a line is" : fmt::format("{} lines are", count_),
-                              first_, why_));
+  notes.add(fmt::format("{}: {} skipped; the first is line {}: {}", file,
+                        count_ == 1 ? "a line is" : fmt::format("{} lines are", count_), first_,
+                        why_));
 }
 
 std::optional<double> number_in(std::string_view text) { return parse<double>(text); }

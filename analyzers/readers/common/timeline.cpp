@@ -101,7 +101,7 @@ constexpr std::size_t kTagsShown = 12;
 
 void tell_odd_scales(const std::set<std::int64_t>& steps, const std::string& log, Notes& notes) {
   if (steps.empty()) return;
-  notes.push_back(fmt::format(
+  notes.add(fmt::format(
       "{}: a loss scale is infinite, nan or negative at {} {}, first at step {}; it is skipped",
       printable(log), steps.size(), steps.size() == 1 ? "step" : "steps", *steps.begin()));
 }
@@ -315,12 +315,11 @@ void Timeline::tell_step(log::StepScalars& scalars) const {
 void Timeline::tell_assumptions(Notes& notes) const {
   const std::string shown = printable(log_);
   if (state_->any_assumed) {
-    notes.push_back(shown +
-                    ": no tensor name contains a role, so all are treated as weight_grad; use " +
-                    frames::role_option() + " to name roles");
+    notes.add(shown + ": no tensor name contains a role, so all are treated as weight_grad; use " +
+              frames::role_option() + " to name roles");
   }
   if (!state_->without_scale.empty()) {
-    notes.push_back(fmt::format(
+    notes.add(fmt::format(
         "{}: {} of gradients {} skipped, at {} {} from {} to {}: '{}' has no usable value there, "
         "and the values before and after differ",
         shown, state_->left_out == 1 ? "1 entry" : fmt::format("{} entries", state_->left_out),
@@ -333,11 +332,11 @@ void Timeline::tell_assumptions(Notes& notes) const {
   std::erase_if(likely, [](const std::string& tag) {
     return tag.find("scale") == std::string::npos && tag.find("Scale") == std::string::npos;
   });
-  notes.push_back(shown +
-                  ": does not say if gradients carry a loss scale, so they are treated as "
-                  "unscaled; if they do, use " +
-                  frames::Message(frames::Option::recorded_scale, "S") + " or TAG" +
-                  (likely.empty() ? "" : "; its scalars include " + list_of(likely, 3)));
+  notes.add(shown +
+            ": does not say if gradients carry a loss scale, so they are treated as "
+            "unscaled; if they do, use " +
+            frames::Message(frames::Option::recorded_scale, "S") + " or TAG" +
+            (likely.empty() ? "" : "; its scalars include " + list_of(likely, 3)));
 }
 
 void refuse_scale_tag(const std::string& log, const std::string& tag, const std::string& instead) {

@@ -86,9 +86,8 @@ void keep_first_rank(std::vector<ConsoleFile>& files, Notes& notes) {
     std::erase_if(files, [&](const ConsoleFile& file) {
       return std::find(others.begin(), others.end(), file.path) != others.end();
     });
-    notes.push_back(fmt::format("{}: treated as other ranks of the run in {}, and skipped",
-                                names_of(others),
-                                printable(of_run[kept].path.filename().string())));
+    notes.add(fmt::format("{}: treated as other ranks of the run in {}, and skipped",
+                          names_of(others), printable(of_run[kept].path.filename().string())));
   }
 }
 
@@ -104,7 +103,7 @@ void tell_runs(const std::vector<ConsoleRun>& runs, Notes& notes) {
   for (const ConsoleRun& run : runs) {
     for (std::size_t i = 1; i < run.size(); ++i) {
       if (!tells_steps(run[i])) continue;
-      notes.push_back(fmt::format(
+      notes.add(fmt::format(
           "{}: treated as continuing {} at step {}; that step and later ones in {} are skipped",
           printable(run[i].path.filename().string()),
           printable(run[i - 1].path.filename().string()), *run[i].survey.first,
@@ -114,7 +113,7 @@ void tell_runs(const std::vector<ConsoleRun>& runs, Notes& notes) {
   if (runs.size() < 2) return;
   std::vector<std::filesystem::path> first;
   for (const ConsoleRun& run : runs) first.push_back(run.front().path);
-  notes.push_back(
+  notes.add(
       fmt::format("{}: treated as {} runs, since no file continues the steps of another: each "
                   "becomes a log of its own",
                   names_of(first), runs.size()));

@@ -211,7 +211,7 @@ void read_lines(const ConsoleFile& file, const std::vector<ConsoleSteps*>& engin
 
 void tell_remarks(const ConsoleSteps& steps, const fs::path& of, Notes& notes) {
   for (const std::string& remark : steps.remarks()) {
-    notes.push_back(printable(of.string()) + ": " + remark);
+    notes.add(printable(of.string()) + ": " + remark);
   }
 }
 
@@ -227,9 +227,9 @@ void read_beside(const ConsoleFile& file, const ConsoleRun& run, Engine& engine,
   const std::string name = printable(file.path.string());
   if (!told) untold.between.emplace(*run.front().survey.first, *run.front().survey.last);
   if (told && file.survey.overflows) {
-    reading.notes.push_back(name +
-                            ": has no step numbers; its overflows are skipped, since another file "
-                            "has steps and skipped steps");
+    reading.notes.add(name +
+                      ": has no step numbers; its overflows are skipped, since another file "
+                      "has steps and skipped steps");
   }
   steps.finish(untold);
   engine.take(steps);
@@ -261,9 +261,9 @@ void read_run(const ConsoleRun& run, const std::string& log, bool several, Readi
     if (beside) read_beside(file, run, *engines.front(), reading);
   }
   if (two) {
-    reading.notes.push_back(printable(log) +
-                            ": two engines write to it, such as an actor and a critic: each "
-                            "becomes a log of its own, separated by scales and counters");
+    reading.notes.add(printable(log) +
+                      ": two engines write to it, such as an actor and a critic: each "
+                      "becomes a log of its own, separated by scales and counters");
   }
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const std::string name = two ? fmt::format("{} (engine {})", log, i + 1) : log;

@@ -190,7 +190,7 @@ void tell(const Metric& metric, Timeline& timeline) {
 void tell_names(const std::string& shown, const std::vector<Metric>& used,
                 const std::set<std::string>& left_out, Notes& notes) {
   if (used.empty() && !left_out.empty()) {
-    notes.push_back(
+    notes.add(
         fmt::format(
             "{}: no column name means loss, learning rate or loss scale, the first is '{}'; use ",
             shown, printable(*left_out.begin())) +
@@ -201,14 +201,14 @@ void tell_names(const std::string& shown, const std::vector<Metric>& used,
     if (!metric.meaning) continue;
     const auto [first, is_new] = known.emplace(*metric.meaning, &metric);
     if (is_new) continue;
-    notes.push_back(
+    notes.add(
         fmt::format("{}: '{}' and '{}' mean the same; at a step that both have, the latter is used",
                     shown, printable(first->second->file), printable(metric.file)));
   }
 }
 
 void tell_steps(const std::string& shown, std::optional<std::int64_t> samples, Notes& notes) {
-  notes.push_back(
+  notes.add(
       samples ? fmt::format("{}: counts samples, {} per step: row n is step n", shown, *samples)
               : fmt::format("{}: counts samples, with different distances between rows: the steps "
                             "shown are numbers of samples",

@@ -185,8 +185,7 @@ void read_mlflow(const log::OpenPath& log, const common::TimelineSelection& sele
   const std::string shown = printable(log.path.string());
   tags.tell_unused(shown, notes);
   if (counted) {
-    notes.push_back(shown +
-                    ": metrics were logged without steps: their values are numbered from 0");
+    notes.add(shown + ": metrics were logged without steps: their values are numbered from 0");
   }
   if (visit.kind) {
     frames::LogKind kind{"MLflow metrics", {frames::Gap::tensors}};

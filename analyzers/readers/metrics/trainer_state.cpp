@@ -163,9 +163,9 @@ State furthest(const log::OpenPath& log, bool joined, Notes& notes) {
     common::refuse_several(log.path, "trainer states that begin differently", files);
   }
   if (states.size() > 1) {
-    notes.push_back(fmt::format("{}: holds {} trainer states; '{}' has come furthest and is used",
-                                printable(log.path.string()), states.size(),
-                                printable(last.path.lexically_relative(log.path).string())));
+    notes.add(fmt::format("{}: holds {} trainer states; '{}' has come furthest and is used",
+                          printable(log.path.string()), states.size(),
+                          printable(last.path.lexically_relative(log.path).string())));
   }
   return last;
 }
@@ -183,13 +183,13 @@ class StateReader {
 
   void tell_notes(const std::string& name, std::uint64_t without_step, Notes& notes) const {
     if (without_step > 0) {
-      notes.push_back(
+      notes.add(
           fmt::format("{}: {} entries of log_history have no whole number as their "
                       "step and are skipped",
                       name, without_step));
     }
     const std::string filtered = filtered_.text("step");
-    if (!filtered.empty()) notes.push_back(name + ": " + filtered);
+    if (!filtered.empty()) notes.add(name + ": " + filtered);
   }
 
  private:
@@ -216,7 +216,7 @@ void read_trainer_state(const log::OpenPath& log, const common::TimelineSelectio
     return true;
   });
   const std::string why = common::read_json(text, history);
-  if (!why.empty()) notes.push_back(name + ": " + why + "; the rest is not read");
+  if (!why.empty()) notes.add(name + ": " + why + "; the rest is not read");
   reader.tell_notes(name, history.without_step(), notes);
   if (progress) progress(text.size(), text.size());
   if (visit.kind) {

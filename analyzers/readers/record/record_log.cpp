@@ -119,7 +119,7 @@ Part part_of(const Shared& opened, const PartPlace& place, const Selection& sele
     opened->file.for_each_item(place, [&](const halfscope::record::Item& item) {
       teller.tell(item);
       tell_counts(item, selection, where, {.sums = visit.sums});
-      for (const std::string& note : item.end().notes()) frames::note_once(notes, printable(note));
+      for (const std::string& note : item.end().notes()) notes.add(printable(note));
     });
     if (progress) progress(place.end, opened->file.parts().back().end);
   };
@@ -179,8 +179,8 @@ void require_one_log(const std::string& file, const std::string& wanted, const P
 void note_missing(const std::string& file, const Parts& parts, Notes& notes) {
   const Part& first = parts.front();
   if (parts.size() >= first.of) return;
-  notes.push_back(fmt::format("{}: has {} of the {} parts of {}; merge the others into it", file,
-                              parts.size(), first.of, printable(first.log)));
+  notes.add(fmt::format("{}: has {} of the {} parts of {}; merge the others into it", file,
+                        parts.size(), first.of, printable(first.log)));
 }
 
 }  // namespace
@@ -218,7 +218,7 @@ void read_record(const log::OpenPath& log, const common::TimelineSelection& sele
   const Shared file = opened(record.file);
   const Parts parts = parts_of(file, record.log, selection);
   require_one_log(file->shown, record.log, parts, logs_of(*file));
-  for (const std::string& damage : file->file.damage()) notes.push_back(damage);
+  for (const std::string& damage : file->file.damage()) notes.add(damage);
   const bool ranks = !parts.front().name.empty() && parts.front().manifest();
   if (ranks) {
     run_log::join_ranks(parts, visit, notes, progress);

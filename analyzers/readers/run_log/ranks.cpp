@@ -48,7 +48,7 @@ struct Differing {
       text += " (tables that differ: " + std::to_string(tables) +
               ", on other ranks: " + std::to_string(ranks.size()) + ")";
     }
-    notes.push_back(std::move(text));
+    notes.add(std::move(text));
   }
 };
 
@@ -119,7 +119,7 @@ class OnceTold {
       if (const std::size_t at = text.find(rank.name); at != std::string::npos) {
         text.erase(at, rank.name.size());
       }
-      if (told_.insert(std::move(text)).second) notes.push_back(note);
+      if (told_.insert(std::move(text)).second) notes.add(note);
     }
   }
 
@@ -131,9 +131,8 @@ class OnceTold {
 void require_all_ranks(const Parts& ranks, Notes& notes) {
   const Part& first = ranks.front();
   if (ranks.size() == first.of) return;
-  notes.push_back(log::printable(first.log) + ": has " + std::to_string(ranks.size()) + " of the " +
-                  std::to_string(first.of) +
-                  " ranks of its manifest; sharded tensors are incomplete");
+  notes.add(log::printable(first.log) + ": has " + std::to_string(ranks.size()) + " of the " +
+            std::to_string(first.of) + " ranks of its manifest; sharded tensors are incomplete");
 }
 
 /// A run log that is opened when it is asked for first, and closed when it has been read.

@@ -117,9 +117,9 @@ void read_samples(const log::RunLog& log, const Selection& s, const frames::Fram
     if (compared) frame.moments = moments.value();
     visit(std::move(frame));
   };
-  notes.push_back(printable(log.folder().string()) +
-                  ": holds sampled tensors but no histograms; histograms are made from the "
-                  "tensors, for the sampled steps only");
+  notes.add(printable(log.folder().string()) +
+            ": holds sampled tensors but no histograms; histograms are made from the "
+            "tensors, for the sampled steps only");
   frames::TensorsOfSteps tensors(s, see);
   const auto take = [&](const frames::WholeStep& step) { tensors.take(step, step.tell); };
   visit_run_samples(log.opened(), s, take, notes, progress);
@@ -146,7 +146,7 @@ class LeftOut {
             Notes& notes) const {
     if (!first_) return;
     if (!any_usable_ && !run_has_scale) frames::scale_of(*first_, s, log);
-    notes.push_back(
+    notes.add(
         fmt::format("{}: {} {} skipped, from step {} on: recorded as scaled with a loss scale that "
                     "is not a positive normal binary32 number ({} first); the scale collapsed, or "
                     "the log has a wrong scale; then give it with ",
@@ -218,14 +218,14 @@ void read_run_log(const log::RunLog& log, const Selection& s, const frames::Visi
   }
   if (s.recorded_scale || s.scale_tag) {
     const bool scaled = log.manifest().gradients == log::ScaleState::scaled;
-    notes.push_back(
+    notes.add(
         printable(log.folder().string()) +
         (scaled
              ? ": " + Message(Option::recorded_scale) + " is used instead of the scales in the log"
              : ": says that its gradients are unscaled; " + Message(Option::recorded_scale) +
                    " is used only where a tensor says otherwise"));
   }
-  notes.insert(notes.end(), log.notes().begin(), log.notes().end());
+  notes.add_all(log.notes());
 }
 
 }  // namespace halfscope::analyzers::readers::run_log

@@ -80,8 +80,8 @@ std::uint64_t bytes_of(const std::filesystem::path& file) {
 void note_skipped(const std::filesystem::path& file, const log::TensorFile& tensors,
                   frames::Notes& notes) {
   for (const log::SkippedTensor& skipped : tensors.skipped()) {
-    frames::note_once(notes, printable(file.string()) + ": tensor '" + printable(skipped.name) +
-                                 "' skipped: " + skipped.reason);
+    notes.add(printable(file.string()) + ": tensor '" + printable(skipped.name) +
+              "' skipped: " + skipped.reason);
   }
 }
 

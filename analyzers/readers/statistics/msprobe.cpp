@@ -108,7 +108,7 @@ class MsprobeFile {
     bad.tell(lines.name(), notes);
     contradictions_.tell(lines.name(), notes);
     if (!(min_.index && max_.index) && !norm_.index) {
-      notes.push_back(lines.name() + ": has neither the ops min and max nor norm; skipped");
+      notes.add(lines.name() + ": has neither the ops min and max nor norm; skipped");
     }
   }
 

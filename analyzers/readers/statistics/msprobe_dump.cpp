@@ -97,33 +97,33 @@ class Dumps {
     NodeReader nodes([&](const Node& node) { take(node, peaks); });
     const std::string why = common::read_json(log::read_text(file), nodes);
     if (!why.empty()) {
-      notes.push_back(printable(file.path.string()) + ": " + why + "; the rest is not read");
+      notes.add(printable(file.path.string()) + ": " + why + "; the rest is not read");
     }
   }
 
   void tell(const std::string& log, std::size_t files, frames::Notes& notes) const {
     if (first_) {
-      notes.push_back(fmt::format(
+      notes.add(fmt::format(
           "{}: step {}{}: '{}', node {} of its dump, is the first with finite inputs and NaN or "
           "infinite outputs",
           log, first_->step, files > 1 ? fmt::format(", rank {}", first_->rank) : "",
           printable(first_->name), first_->place));
     }
     if (masks_ > 0) {
-      notes.push_back(fmt::format(
+      notes.add(fmt::format(
           "{}: {} with a minimum of -inf and a finite maximum are taken for masks: their largest "
           "finite value is used",
           log, masks_ == 1 ? "a tensor" : fmt::format("{} tensors", masks_)));
     }
     if (without_values_ > 0) {
-      notes.push_back(fmt::format(
+      notes.add(fmt::format(
           "{}: {} Max and Min, or a name of 512 characters at most, and skipped", log,
           without_values_ == 1 ? "a tensor is without"
                                : fmt::format("{} tensors are without", without_values_)));
     }
     if (without_step_ > 0 && files > 1) {
-      notes.push_back(fmt::format("{}: {} of {} dumps lie in no folder stepN and count as step 0",
-                                  log, without_step_, files));
+      notes.add(fmt::format("{}: {} of {} dumps lie in no folder stepN and count as step 0", log,
+                            without_step_, files));
     }
   }
 

@@ -98,10 +98,10 @@ class FrameReader {
     constexpr std::size_t kMost = 20;
     if (notes_.size() > kMost) return;
     const std::string file = printable(index_.file(place.file).path.string());
-    notes_.push_back(notes_.size() == kMost
-                         ? file + ": more histograms are skipped than are listed here"
-                         : fmt::format("{}: histogram '{}' at step {}, byte {}, skipped: {}", file,
-                                       printable(name), place.step, place.offset, why));
+    notes_.add(notes_.size() == kMost
+                   ? file + ": more histograms are skipped than are listed here"
+                   : fmt::format("{}: histogram '{}' at step {}, byte {}, skipped: {}", file,
+                                 printable(name), place.step, place.offset, why));
   }
 
   void note_gaps(const BoundedTable& table) {
@@ -147,7 +147,7 @@ void note_taken(const Taken& taken, const fs::path& log, Notes& notes) {
     list += fmt::format("{}{} is '{}'", list.empty() ? "" : ", ", name_of(*tag->meaning),
                         printable(tag->name));
   }
-  if (!list.empty()) notes.push_back(printable(log.string()) + ": recognised by tag: " + list);
+  if (!list.empty()) notes.add(printable(log.string()) + ": recognised by tag: " + list);
 }
 
 /// Returns the tag of the loss scale; empty where there is none.
@@ -218,18 +218,18 @@ void read_tensorboard(const log::OpenPath& opened, const common::TimelineSelecti
                 .tool = frames::Tool::tensorboard});
   }
   for (const Notes& more : {index.notes(), frames.notes()}) {
-    notes.insert(notes.end(), more.begin(), more.end());
+    notes.add(more);
   }
   if (const auto below = folder_with_events_in(log)) {
-    notes.push_back(fmt::format(
+    notes.add(fmt::format(
         "{}: folders in it also hold event files ('{}'): these are other runs, not read",
         printable(log.string()), printable(below->string())));
   }
   if (std::any_of(index.tags().begin(), index.tags().end(),
                   [](const TensorBoardIndex::Tag& tag) { return tag.of_run_log; })) {
-    notes.push_back(printable(log.string()) +
-                    ": belongs to a run log of Halfscope; give its folder, with run.json, which "
-                    "has exact histograms and their scales");
+    notes.add(printable(log.string()) +
+              ": belongs to a run log of Halfscope; give its folder, with run.json, which "
+              "has exact histograms and their scales");
   }
   timeline.finish(notes);
 }

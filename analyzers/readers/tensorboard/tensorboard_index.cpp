@@ -61,7 +61,7 @@ TensorBoardIndex::TensorBoardIndex(std::vector<log::OpenPath> files,
   for (std::uint32_t file = 0; file < files_.size(); ++file) read(file, progress);
   keep_last();
   if (unnamed_ != 0) {
-    notes_.push_back(
+    notes_.add(
         fmt::format("{} {} skipped: the first value of their tag, which names the type, is missing",
                     unnamed_, unnamed_ == 1 ? "tensor is" : "tensors are"));
   }
@@ -89,7 +89,7 @@ void TensorBoardIndex::read(std::uint32_t file, const frames::Progress& progress
     }
   }
   bytes_before_ += reader.size();
-  notes_.insert(notes_.end(), reader.notes().begin(), reader.notes().end());
+  notes_.add_all(reader.notes());
 }
 
 std::uint32_t TensorBoardIndex::tag_of(std::string_view name) {

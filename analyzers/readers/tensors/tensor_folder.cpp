@@ -165,10 +165,9 @@ std::vector<Found> files_beside(const fs::path& folder, std::optional<std::int64
     if (is_tensor_file(path) || is_torch_file(path)) tensors.push_back(path.path);
   }
   if (parts && !metadata) {
-    all.notes.push_back(
-        printable(folder.string()) +
-        ": has files of a checkpoint (.distcp) without its .metadata, as while it is "
-        "written; they are skipped");
+    all.notes.add(printable(folder.string()) +
+                  ": has files of a checkpoint (.distcp) without its .metadata, as while it is "
+                  "written; they are skipped");
   }
   std::vector<Found> found;
   if (indexes.empty()) {
@@ -183,7 +182,7 @@ std::vector<Found> files_beside(const fs::path& folder, std::optional<std::int64
     }
   }
   std::erase_if(tensors, [&](const fs::path& path) { return named.contains(path); });
-  if (!tensors.empty()) all.notes.push_back(unnamed_note(tensors));
+  if (!tensors.empty()) all.notes.add(unnamed_note(tensors));
   return found;
 }
 
@@ -250,12 +249,12 @@ class Adder {
       const std::vector<std::string> names = add_file(found, as_, all_);
       if (!is_known(names, all_.files.back().step)) return;
       all_.files.pop_back();
-      all_.notes.push_back(
+      all_.notes.add(
           printable(found.path.string()) +
           ": holds tensors that safetensors or NumPy files of its step also hold, and is skipped");
     } catch (const log::BadInput& refused) {
       if (!refused_) refused_ = std::current_exception();
-      all_.notes.push_back(frames::message_of(refused) + "; the file is skipped");
+      all_.notes.add(frames::message_of(refused) + "; the file is skipped");
     }
   }
 

@@ -142,14 +142,13 @@ class SkippedNotes {
     const bool shown =
         skipped.may_be_bfloat16 ? told_.size() < kMost : without_way_out_ < kMostWithoutWayOut;
     if (!skipped.may_be_bfloat16) ++without_way_out_;
-    if (shown) told_.push_back(skipped_note(file, skipped));
+    if (shown) told_.add(skipped_note(file, skipped));
     if (!shown) ++more_;
   }
   void tell(const std::string& shown, Notes& notes) const {
-    notes.insert(notes.end(), told_.begin(), told_.end());
+    notes.add_all(told_);
     if (more_ == 0) return;
-    notes.push_back(
-        fmt::format("{}: {} more tensor{} skipped", shown, more_, more_ > 1 ? "s" : ""));
+    notes.add(fmt::format("{}: {} more tensor{} skipped", shown, more_, more_ > 1 ? "s" : ""));
   }
 
  private:
@@ -185,12 +184,12 @@ class GuessedRoles {
     }
   }
   void tell(const std::string& shown, Notes& notes) const {
-    if (assumed_) notes.push_back(assumed_note(shown));
+    if (assumed_) notes.add(assumed_note(shown));
     if (files_ == 0) return;
     const std::string more = files_ > 1 ? fmt::format(", and {} more files", files_ - 1) : "";
-    notes.push_back(fmt::format("{}: treated as a model's weights{}: it {}; use ",
-                                printable(first_.path.string()), more, first_.shows_weights) +
-                    frames::role_option("*", "weight_grad") + " if they are gradients");
+    notes.add(fmt::format("{}: treated as a model's weights{}: it {}; use ",
+                          printable(first_.path.string()), more, first_.shows_weights) +
+              frames::role_option("*", "weight_grad") + " if they are gradients");
   }
 
  private:
@@ -277,19 +276,19 @@ class FolderFrames {
     const bool again = std::any_of(skipped_.begin(), skipped_.end(),
                                    [](const auto& skipped) { return skipped.second > 1; });
     roles_.tell(shown, notes_);
-    if (unscaled_ && !s.recorded_scale) notes_.push_back(unscaled_note(shown));
+    if (unscaled_ && !s.recorded_scale) notes_.add(unscaled_note(shown));
     if (step_.shards) {
-      notes_.push_back(shown +
-                       ": tensors with the same name and step in several files are treated as "
-                       "shards, and their counts are added");
+      notes_.add(shown +
+                 ": tensors with the same name and step in several files are treated as "
+                 "shards, and their counts are added");
     }
-    if (!folder.again.empty()) notes_.push_back(again_note(shown, folder.again));
+    if (!folder.again.empty()) notes_.add(again_note(shown, folder.again));
     if (folder.names_cut) {
-      notes_.push_back(shown + ": the step in a file's name is not part of its tensor's name");
+      notes_.add(shown + ": the step in a file's name is not part of its tensor's name");
     }
-    notes_.insert(notes_.end(), folder.notes.begin(), folder.notes.end());
+    notes_.add_all(folder.notes);
     told_.tell(shown, notes_);
-    if (again) notes_.push_back(shown + ": so are tensors of these names in its other files");
+    if (again) notes_.add(shown + ": so are tensors of these names in its other files");
   }
 
  private:
@@ -329,7 +328,7 @@ void read_tensor_file(const log::OpenPath& opened, const Selection& s, const Vis
   roles.take(file, read);
   roles.tell(shown, notes);
   if (read.has_gradients && !file.scaled && !s.recorded_scale) {
-    notes.push_back(unscaled_note(shown));
+    notes.add(unscaled_note(shown));
   }
   SkippedNotes told;
   for (const log::SkippedTensor& skipped : read.skipped) told.take(path, skipped);

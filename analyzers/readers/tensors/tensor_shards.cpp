@@ -68,8 +68,8 @@ std::vector<Index> indexes_to_read(const std::vector<log::OpenPath>& paths, Note
       require_own_files(*index, files);
       read.push_back(index);
     } else if (is_safetensors(*before) && !is_safetensors(*index)) {
-      notes.push_back(fmt::format("{}: names tensors that {} also names, and is skipped",
-                                  printable(index->path.string()), shown(*before)));
+      notes.add(fmt::format("{}: names tensors that {} also names, and is skipped",
+                            printable(index->path.string()), shown(*before)));
     } else {
       throw BadInput(fmt::format(
           "{} is also named by {}, expected every tensor in one index; give one of the two as LOG",
@@ -111,7 +111,7 @@ void check_shard(const fs::path& shard, const log::TensorFile& opened, const Sha
   const auto other = std::find_if(names.begin(), names.end(),
                                   [&](const std::string& name) { return !wanted.contains(name); });
   const std::size_t more = held.size() - wanted.size();
-  notes.push_back(fmt::format(
+  notes.add(fmt::format(
       "{}: {} {} does not name, {} skipped", printable(shard.string()),
       more == 1
           ? fmt::format("tensor '{}', which", printable(other->substr(0, 200)))
@@ -128,7 +128,7 @@ void check_size(const Index& index, const std::vector<StepFile>& files, Notes& n
     bytes += *file.tensor_bytes;
   }
   if (bytes == *index->total_size) return;
-  notes.push_back(fmt::format(
+  notes.add(fmt::format(
       "{}: says that its tensors take {} bytes, but its files' take {}: some tensors may be "
       "counted twice there, or be of another checkpoint",
       printable(index->path.string()), *index->total_size, bytes));

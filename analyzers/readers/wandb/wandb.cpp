@@ -193,18 +193,18 @@ class WandbReader {
       return n == 1 ? std::string("a histogram is") : fmt::format("{} histograms are", n);
     };
     if (unusable_ > 0) {
-      notes_.push_back(
+      notes_.add(
           fmt::format("{}: {} skipped; the first is {}", shown, count(unusable_), first_unusable_));
     }
     if (inexact_ > 0) {
-      notes_.push_back(fmt::format(
+      notes_.add(fmt::format(
           "{}: {} read for the largest magnitudes only: a bucket has 2^24 values or more, which "
           "watch() counts in binary32, not exactly",
           shown, count(inexact_)));
     }
     if (repeated_ > 0) {
-      notes_.push_back(fmt::format("{}: {} there twice at a step; the first of each is used", shown,
-                                   count(repeated_)));
+      notes_.add(fmt::format("{}: {} there twice at a step; the first of each is used", shown,
+                             count(repeated_)));
     }
   }
 

@@ -159,9 +159,9 @@ TEST_CASE("files of tensors, and folders of them", "[table]") {
 }
 
 TEST_CASE("a note is added once", "[table]") {
-  frames::Notes notes = {"a"};
-  frames::note_once(notes, "a");
-  frames::note_once(notes, "b");
+  frames::Notes notes = {"a", "a"};
+  notes.add("a");
+  notes.add("b");
   CHECK(notes == frames::Notes{"a", "b"});
 }
 

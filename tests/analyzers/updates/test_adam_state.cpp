@@ -4,6 +4,7 @@
 #include "analyzers/updates/adam_state.hpp"
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "analyzers/logs.hpp"
@@ -103,6 +104,36 @@ TEST_CASE("the state of FP16 weights is FP16, and gradients tell what it loses",
                    held_in(Dtype::f32, "master_weight/b.weight", {0.25f}),
                    held_in(Dtype::f16, "weight_grad/b.weight", gradients)})
             .empty());
+}
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+/// The only state of a log of two steps with these weights and gradients, of an eps.
+AdamState state_of(const Values& weights_0, const Values& weights_1, const Values& gradients_0,
+                   double eps = 1e-8) {
+  const auto of_step = [](const std::string& name, std::int64_t step, const Values& values) {
+    log::TensorRecord record = test::record_of(name, step, values);
+    record.source_dtype = Dtype::f16;
+    return record;
+  };
+  const auto states = states_of(
+      {of_step("weight/b.weight", 0, weights_0), of_step("weight_grad/b.weight", 0, gradients_0),
+       of_step("weight/b.weight", 1, weights_1), of_step("weight_grad/b.weight", 1, {kNan})},
+      eps);
+  REQUIRE(states.size() == 1);
+  return states[0];
+}
+
+TEST_CASE("an eps of 0 explains the log's first NaN where they are in weights", "[adam]") {
+  const AdamState broken = state_of({0.25f}, {kNan}, {1e-3f});
+  CHECK(broken.divides_by_zero());
+  CHECK(broken.broken == std::vector<std::string>{"weight/b.weight"});
+  CHECK(broken.broken_from == 1);
+  CHECK(state_of({0.25f}, {std::numeric_limits<float>::infinity()}, {0}).divides_by_zero());
+  CHECK_FALSE(state_of({0.25f}, {0.25f}, {1e-3f}).divides_by_zero());  // gradients are the first
+  CHECK_FALSE(state_of({0.25f}, {kNan}, {kNan}).divides_by_zero());    // so here
+  CHECK_FALSE(state_of({kNan}, {kNan}, {1e-3f}).divides_by_zero());    // it began with NaN
+  CHECK_FALSE(state_of({0.25f}, {kNan}, {1e-3f}, 1e-4).divides_by_zero());
 }
 
 }  // namespace

@@ -59,9 +59,11 @@ UpdateTable lost_updates(std::uint64_t lost, std::uint64_t of) {
   return out;
 }
 
-std::shared_ptr<const analyzers::underflow::UpdateFindings> updates_of(const UpdateTable& table) {
+std::shared_ptr<const analyzers::underflow::UpdateFindings> updates_of(
+    const UpdateTable& table, std::optional<Dtype> kept_in = {}) {
   analyzers::underflow::UpdateFindings found;
   found.table = table;
+  found.kept_in = kept_in;
   return std::make_shared<const analyzers::underflow::UpdateFindings>(std::move(found));
 }
 
@@ -74,11 +76,10 @@ Study everything() {
                          event(Cause::nan_in_model, "activation/n", 1)};
   out.overflow.events[1].safe_log2 = 5;
   out.advice.nan_in_model = {"run", "activation/n", 1, true};
-  out.weights_kept_in = Dtype::f16;
   analyzers::underflow::TensorFindings weight;
   weight.name = "weight/w";
   weight.role = log::Role::weight;
-  weight.updates = updates_of(lost_updates(610, 1000));
+  weight.updates = updates_of(lost_updates(610, 1000), Dtype::f16);
   out.analysis.logs[0].tensors.push_back(weight);
   analyzers::recommend::LayerScale layer;
   layer.layer = "conv1";
@@ -163,19 +164,37 @@ TEST_CASE("layers that lose little mass at the one scale are no harm", "[reports
 
 TEST_CASE("a few lost updates are no finding, many break a run in FP16", "[reports][findings]") {
   Study study;
-  study.weights_kept_in = Dtype::f16;
   study.analysis.logs.resize(1);
   study.analysis.logs[0].tensors.resize(1);
-  const auto severity_at = [&](std::uint64_t lost) {
-    study.analysis.logs[0].tensors[0].updates = updates_of(lost_updates(lost, 100000));
+  const auto severity_at = [&](std::uint64_t lost, Dtype kept_in = Dtype::f16) {
+    study.analysis.logs[0].tensors[0].updates = updates_of(lost_updates(lost, 100000), kept_in);
     const auto all = answer::findings(study);
     return all.empty() ? "none" : std::string(answer::name_of(all[0].severity));
   };
   CHECK(severity_at(99) == "none");
   CHECK(severity_at(100) == "warning");
   CHECK(severity_at(5000) == "breaks");
-  study.weights_kept_in.reset();  // FP32 weights are kept: nothing is lost
-  CHECK(severity_at(5000) == "note");
+  CHECK(severity_at(5000, Dtype::f32) == "note");   // nothing is lost
+  CHECK(severity_at(5000, Dtype::bf16) == "note");  // by the rules of the other format
+}
+
+TEST_CASE("each weight's own format says whether its updates are lost", "[reports][findings]") {
+  Study study;
+  study.analysis.logs.resize(1);
+  std::vector<analyzers::underflow::TensorFindings>& tensors = study.analysis.logs[0].tensors;
+  tensors.resize(3);
+  tensors[0].updates = updates_of(lost_updates(400, 1000), Dtype::f32);
+  tensors[1].updates = updates_of(lost_updates(700, 1000), Dtype::f16);
+  tensors[2].updates = updates_of(lost_updates(800, 1000), Dtype::f16);
+  const std::vector<answer::Finding> all = answer::findings(study);
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].severity == answer::Severity::breaks);
+  CHECK(words(all, 0).starts_with(
+      "2 of 3 weight tensors are stored in FP16: 75.0 % of 2,000 sampled weight updates are lost "
+      "there: all of these are rounded away in the sum. Use FP32 master weights"));
+  CHECK(all[1].severity == answer::Severity::note);
+  CHECK(
+      words(all, 1).starts_with("If the other weights were stored in FP16 too, 40.0 % of 1,000 "));
 }
 
 TEST_CASE("names in findings are made printable", "[reports][findings]") {
