@@ -18,7 +18,7 @@ inline replay::StepSeries series_in(const std::filesystem::path& log,
   replay::StepSeries series = std::move(found.series.series.front());
   if (notes != nullptr) {
     *notes = found.analysis.notes;
-    notes->insert(notes->end(), series.notes.begin(), series.notes.end());
+    notes->add_all(series.notes);
   }
   return series;
 }

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Assigns messages about skipped steps to steps. Several ranks may print a message of one step.
-#include <algorithm>
-#include <iterator>
-#include <utility>
-
 #include "analyzers/readers/console/console_steps.hpp"
 
 namespace halfscope::analyzers::readers::console {
@@ -43,13 +39,10 @@ void ConsoleSteps::take_message(const Overflow& overflow) {
   }
   const bool equal = last_ == overflow;
   const bool same = last_ && overflow.next && !overflow.attempted && equal;
-  const bool adjacent = std::exchange(adjacent_, true) && equal;
   equal_ = equal ? equal_ + 1 : 0;
   last_ = overflow;
   const bool paired = overflow.rank && survey_.paired;
-  const bool another = overflow.rank       ? !paired || equal_ == 0
-                       : survey_.by_bursts ? !adjacent
-                                           : begins_step(overflow, equal);
+  const bool another = overflow.rank ? !paired || equal_ == 0 : begins_step(overflow);
   const bool perhaps = paired || (!survey_.ranks.certain && !survey_.torn_runs);
   counted_messages_ |= !overflow.rank;
   pending_count_ += Interval(another ? 1 : 0, another || perhaps ? 1 : 0);
@@ -60,40 +53,21 @@ void ConsoleSteps::take_message(const Overflow& overflow) {
 }
 
 /// Returns true if a message of one of several ranks is surely of a step that no message before it
-/// is of. `follows`: the message before is equal.
-bool ConsoleSteps::begins_step(const Overflow& overflow, bool follows) {
-  const auto equal = [&](const Messages& open) { return open.message == overflow; };
-  const auto late = [&](const Messages& open) { return moment_ - open.moment > kMomentsApart; };
-  auto at = std::ranges::find_if(open_, equal);
-  if (at != open_.end() && late(*at)) {
-    end_messages(*at);
-    open_.erase(at);
-    at = open_.end();
-  }
-  if (at == open_.end()) {
-    ++moment_;
-    for (const Messages& open : open_) {
-      if (late(open)) end_messages(open);
-    }
-    std::erase_if(open_, late);
-    open_.push_back({overflow, moment_});
-    at = std::prev(open_.end());
-  } else if (!follows) {
-    at->apart = true;
-  }
-  at->placed = false;
-  const std::uint64_t before = at->count++;
+/// is of.
+bool ConsoleSteps::begins_step(const Overflow& overflow) {
+  const auto ended = [this](const MessageGroup& group) { end_messages(group); };
+  const std::uint64_t before = messages_.take(overflow, ended).count - 1;
   return before == 0 || (survey_.ranks.certain && before % survey_.ranks.ranks == 0);
 }
 
 /// Counts equal messages that no more can join: each may be of another step, unless every rank
 /// printed one a step.
-void ConsoleSteps::end_messages(const Messages& of) {
+void ConsoleSteps::end_messages(const MessageGroup& group) {
   if (!survey_.torn_runs) return;
   const std::uint64_t ranks = survey_.ranks.ranks;
-  const bool whole = of.count % ranks == 0 && (!of.apart || of.count == ranks);
-  const std::uint64_t least = survey_.ranks.certain ? (of.count + ranks - 1) / ranks : 1;
-  (of.placed ? perhaps_ : pending_count_.high) += (whole ? of.count / ranks : of.count) - least;
+  const std::uint64_t most = group.count % ranks == 0 ? group.count / ranks : group.count;
+  const std::uint64_t least = survey_.ranks.certain ? (group.count + ranks - 1) / ranks : 1;
+  (group.placed ? perhaps_ : pending_count_.high) += most - least;
 }
 
 }  // namespace halfscope::analyzers::readers::console

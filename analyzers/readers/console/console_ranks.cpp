@@ -10,18 +10,10 @@ namespace {
 using frames::PrintingRanks;
 using Lengths = std::map<std::uint64_t, std::uint64_t>;
 
-constexpr std::size_t kMessagesThatTell = 3;     // as long each, or multiples of it, by no chance
-constexpr std::uint64_t kRunsApartThatTell = 5;  // where other lines stand between
-constexpr std::uint64_t kMostRunsAReturn = 4;    // where messages of ranks are mixed
+constexpr std::size_t kMessagesThatTell = 3;  // as long each, or multiples of it, by no chance
 constexpr double kMostMessages = 0.8;  // where lines are torn or missing, of these the length tells
 
-std::uint64_t runs_in(const Lengths& lengths) {
-  std::uint64_t runs = 0;
-  for (const auto& [length, times] : lengths) runs += times;
-  return runs;
-}
-
-std::uint64_t divisor_of(const Lengths& lengths, std::uint64_t divisor = 0) {
+std::uint64_t divisor_of(const Lengths& lengths, std::uint64_t divisor) {
   for (const auto& [length, times] : lengths) divisor = std::gcd(divisor, length);
   return divisor;
 }
@@ -34,47 +26,47 @@ std::uint64_t usual_of(const Lengths& lengths) {
 
 }  // namespace
 
-void RankRuns::add(Lengths& lengths, std::uint64_t& length) {
-  if (length > 0) ++lengths[length];
-  length = 0;
-}
-
-void RankRuns::take(const Overflow& overflow) {
+void RankGroups::take(const Overflow& overflow) {
   if (overflow.rank || overflow.of_named || overflow.confirms) return;
-  if (last_ && last_->scaler != overflow.scaler) return;  // Apex: of another loss
-  const bool equal = last_ == overflow;
-  if (!equal) {
-    add(runs_, run_);
-    returns_ += adjacent_ && before_ == overflow ? 1 : 0;
-    before_ = last_;
-  }
-  if (!equal || !adjacent_) end_burst();
-  ++run_;
-  ++burst_;
-  last_ = overflow;
-  adjacent_ = true;
+  if (scaler_.value_or(overflow.scaler) != overflow.scaler) return;
+  scaler_ = overflow.scaler;
+  open_.take(overflow, [this](const MessageGroup& group) { add(group); });
 }
 
-void RankRuns::end_burst() {
-  if (!last_ || burst_ == 0) return;
-  const Scales scales{last_->attempted.value_or(-1), last_->next.value_or(-1)};
-  if (bursts_.size() < kMostScales || bursts_.contains(scales)) ++bursts_[scales][burst_];
-  burst_ = 0;
+void RankGroups::line(const ConsoleLine& line) {
+  open_.line(line, [this](const MessageGroup& group) { add(group); });
+}
+
+void RankGroups::add(const MessageGroup& group) {
+  const Overflow& message = group.message;
+  const Scales scales{message.attempted.value_or(-1), message.next.value_or(-1)};
+  if (lengths_.size() < kMostScales || lengths_.contains(scales)) ++lengths_[scales][group.count];
 }
 
 /// The usual length of each message: at its minimum one process prints one message again and again.
-RankRuns::Lengths RankRuns::usual_lengths() const {
+RankGroups::Lengths RankGroups::usual_lengths() const {
   Lengths usual;
-  for (const auto& [scales, lengths] : bursts_) ++usual[usual_of(lengths)];
+  for (const auto& [scales, lengths] : lengths_) ++usual[usual_of(lengths)];
   return usual;
 }
 
+/// Whether most messages come once. That of the lowest scale comes as often as it likes.
+bool RankGroups::one_prints() const {
+  const bool apart = lengths_.size() >= kMessagesThatTell;
+  std::size_t once = 0;
+  for (const auto& [scales, lengths] : lengths_) {
+    const bool lowest = apart && scales == lengths_.begin()->first;
+    once += !lowest && usual_of(lengths) == 1 ? 1 : 0;
+  }
+  return 2 * once > lengths_.size() - (apart ? 1 : 0);
+}
+
 /// The length of most messages; 1 where too few stand in multiples of it.
-std::uint64_t RankRuns::torn_length() const {
+std::uint64_t RankGroups::torn_length() const {
   const Lengths each = usual_lengths();
   const std::uint64_t usual = usual_of(each);
   double messages = 0, in_multiples = 0;
-  for (const auto& [scales, lengths] : bursts_) {
+  for (const auto& [scales, lengths] : lengths_) {
     for (const auto& [length, times] : lengths) {
       const auto all = static_cast<double>(length) * static_cast<double>(times);
       messages += all;
@@ -85,48 +77,31 @@ std::uint64_t RankRuns::torn_length() const {
   return many && in_multiples >= kMostMessages * messages ? usual : 1;
 }
 
-/// Where most messages are repeated: the longest run, else 1. That of the lowest scale may be as
-/// long as it likes.
-std::uint64_t RankRuns::longest_run() const {
-  std::uint64_t repeated = 0, longest = 1;
-  for (const auto& [scales, lengths] : bursts_) {
-    repeated += usual_of(lengths) > 1 ? 1 : 0;
-    const bool lowest = scales == bursts_.begin()->first && bursts_.size() >= kMessagesThatTell;
+/// Of all messages, but for that of the lowest scale.
+std::uint64_t RankGroups::longest() const {
+  std::uint64_t longest = 1;
+  for (const auto& [scales, lengths] : lengths_) {
+    const bool lowest = lengths_.size() > 1 && scales == lengths_.begin()->first;
     if (!lowest) longest = std::max(longest, lengths.rbegin()->first);
   }
-  return 2 * repeated > bursts_.size() ? longest : 1;
+  return longest;
 }
 
-PrintingRanks RankRuns::found() {
-  add(runs_, run_);
-  end_burst();
-  PrintingRanks ranks;
-  if (bursts_.empty()) return ranks;
-  const bool tell = bursts_.size() >= kMessagesThatTell;
-  ranks.ranks = 0;
-  for (const auto& [scales, lengths] : bursts_) ranks.ranks = divisor_of(lengths, ranks.ranks);
-  // A divisor that is no run's own length may come of lines that were lost.
-  const std::uint64_t usual = usual_of(usual_lengths());
-  const bool whole = usual == ranks.ranks && (runs_in(runs_) == 1 || usual_of(runs_) == usual);
-  ranks.certain = ranks.ranks == 1 || (tell && whole);
-  if (ranks.ranks > 1) {
-    by_bursts_ = !ranks.certain && whole;
-    // Other lines may stand within a run, but each rank prints a message once.
-    if (!ranks.certain && !by_bursts_) ranks.ranks = divisor_of(runs_);
-    return ranks;
+PrintingRanks RankGroups::found() {
+  open_.end_all([this](const MessageGroup& group) { add(group); });
+  if (lengths_.empty() || one_prints()) return {};
+  const bool tell = lengths_.size() >= kMessagesThatTell;
+  PrintingRanks found{.ranks = 0, .certain = false};
+  for (const auto& [scales, lengths] : lengths_) found.ranks = divisor_of(lengths, found.ranks);
+  if (found.ranks > 1) {
+    // A divisor that is no group's own length may come of lines that were lost.
+    found.certain = tell && usual_of(usual_lengths()) == found.ranks;
+    return found;
   }
-  if (tell) ranks.ranks = torn_length();
-  some_torn_ = ranks.ranks > 1;
-  if (ranks.ranks == 1) ranks.ranks = longest_run();
-  if (ranks.ranks == 1 && runs_in(runs_) >= kRunsApartThatTell) ranks.ranks = divisor_of(runs_);
-  ranks.certain = ranks.ranks == 1 && !mixed();
-  return ranks;
-}
-
-/// Returns true if messages come in an order in which one rank alone hardly prints them: a message,
-/// one of another scale, the first one again.
-bool RankRuns::mixed() const {
-  return returns_ >= kMessagesThatTell && kMostRunsAReturn * returns_ >= runs_in(runs_);
+  found.ranks = torn_length();
+  some_torn_ = found.ranks > 1;
+  if (!some_torn_) found.ranks = std::max<std::uint64_t>(2, longest());
+  return found;
 }
 
 }  // namespace halfscope::analyzers::readers::console

@@ -62,10 +62,8 @@ void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
   if (of_training) take_bar(*line.bar);
   if (line.iteration) take(*line.iteration);
   if (line.overflow) take(without_rise(*line.overflow));
-  if (!line.iteration && !line.overflow) {
-    named_.other();
-    adjacent_ = false;
-  }
+  if (!line.overflow) messages_.line(line, [this](const auto& group) { end_messages(group); });
+  if (!line.iteration && !line.overflow) named_.other();
   if (line.applied) take(*line.applied);
   if (line.periodic) {
     take(*line.periodic, with_applied(line.scalars));
@@ -145,7 +143,8 @@ Interval ConsoleSteps::skipped_between(const Periodic& done, std::int64_t steps,
                                        std::int64_t named) {
   const auto lines = static_cast<std::int64_t>(pending_count_.low) + named;
   // DeepSpeed's Megatron prints no skipped iterations, whatever is skipped.
-  const bool told = done.skipped && (!done.of_interval || *done.skipped > 0);
+  const bool told =
+      done.skipped && (!done.of_interval || *done.skipped > 0 || survey_.counts_intervals);
   const std::int64_t before = done.of_interval ? 0 : skipped_;
   const std::int64_t skipped = told ? *done.skipped - before : lines;
   const bool of_all = told && !done.of_interval && done_ > counter_step_;
@@ -157,8 +156,10 @@ Interval ConsoleSteps::skipped_between(const Periodic& done, std::int64_t steps,
     wrong = of_all && *done.skipped >= counted_ ? &kUncounted : &kFewerThanBefore;
   } else if (told && skipped > steps) {
     wrong = &kMoreThanSteps;
-  } else if (told && skipped < lines && (rank_ || named > 0 || skipped == 0)) {
-    wrong = &kUncounted;  // ranks that say so of the same step do not say which they are
+  } else if (told && skipped < lines &&
+             (rank_ || named > 0 || (skipped == 0 && !done.of_interval))) {
+    // Ranks that say so of the same step do not say which they are, and may say so late.
+    wrong = &kUncounted;
   } else if (lines > steps && !told) {
     wrong = &kTooMany;
   }
@@ -171,6 +172,7 @@ Interval ConsoleSteps::skipped_between(const Periodic& done, std::int64_t steps,
   }
   if (wrong == nullptr && told) return natural(skipped - named);
   const std::uint64_t most = natural(steps - named);
+  if (pending_count_.low > most) perhaps_ += pending_count_.low - most;  // of ranks that are late
   return {std::min(pending_count_.low, most), std::min(pending_count_.high, most)};
 }
 
@@ -236,7 +238,6 @@ void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
   count_bare(done);
   const std::uint64_t named = tell_named(back ? done.steps : kEnd);
   if (done.steps > done_) {
-    ++moment_;
     place_pending(done, scalars.loss_scale, static_cast<std::int64_t>(named));
   }
   tell(done.steps, scalars);
@@ -296,7 +297,7 @@ void ConsoleSteps::go_back(const Periodic& done) {
 }
 
 void ConsoleSteps::forget_pending() {
-  for (Messages& open : open_) open.placed = true;
+  messages_.place_all();
   pending_.clear();
   pending_count_ = {};
 }
@@ -310,7 +311,7 @@ void ConsoleSteps::number_pending() {
 
 void ConsoleSteps::finish(const Untold& untold) {
   named_.other();
-  for (const Messages& open : open_) end_messages(open);
+  messages_.end_all([this](const auto& group) { end_messages(group); });
   not_counted_ += std::exchange(bare_, 0);
   tell_named(kEnd);
   if (survey_.steps == StepSource::bar && done_ > 0) timeline_.reached(done_);

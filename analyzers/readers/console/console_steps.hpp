@@ -13,6 +13,7 @@
 #include "analyzers/readers/common/contradictions.hpp"
 #include "analyzers/readers/common/filtered_losses.hpp"
 #include "analyzers/readers/common/timeline.hpp"
+#include "analyzers/readers/console/console_groups.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
 #include "analyzers/readers/console/console_named.hpp"
 #include "analyzers/readers/console/console_survey.hpp"
@@ -60,25 +61,14 @@ class ConsoleSteps {
  private:
   static constexpr std::size_t kMostHeld = 100'000;   // overflows between two periodic lines
   static constexpr std::size_t kMostScales = 10'000;  // of each rank
-  static constexpr std::uint64_t kMomentsApart = 1;   // of equal messages of one step
 
   Overflow without_rise(Overflow overflow);
   void take(const OverflowIteration& named);
   void take(const Overflow& overflow);
   bool of_other_rank(const Overflow& overflow);
-  /// Equal messages that ranks printed of one step, or of several. A rank is at most one step
-  /// behind another, so that other messages and lines may stand between.
-  struct Messages {
-    Overflow message;
-    std::uint64_t moment = 0;  ///< of the first of them: moment_
-    std::uint64_t count = 0;
-    bool apart = false;   ///< other messages stand between them
-    bool placed = false;  ///< a line that says a step came since the last of them
-  };
-
   void take_message(const Overflow& overflow);
-  bool begins_step(const Overflow& overflow, bool follows);
-  void end_messages(const Messages& of);
+  bool begins_step(const Overflow& overflow);
+  void end_messages(const MessageGroup& group);
   void take_bar(const Bar& bar);
   void take(const Periodic& done, const LineScalars& scalars);
   void take(const AppliedOverflow& applied);
@@ -115,10 +105,9 @@ class ConsoleSteps {
   Interval pending_count_;         // all of them
   std::optional<Overflow> last_;   // message
   std::uint64_t equal_ = 0;        // messages like it, one after the other
-  std::vector<Messages> open_;     // that more lines may belong to
-  std::uint64_t moment_ = 0;       // counts messages that are new, and lines with a later step
-  std::int64_t done_ = 0;          // as the last periodic line says
-  std::int64_t skipped_ = 0;       // as the last counter of all says, and messages since
+  MessageGroups messages_;
+  std::int64_t done_ = 0;     // as the last periodic line says
+  std::int64_t skipped_ = 0;  // as the last counter of all says, and messages since
   std::int64_t counted_ = 0, counter_step_ = 0;    // the last counter of all
   std::int64_t updates_ = 0;                       // applied, as it says
   std::map<std::int64_t, std::int64_t> attempts_;  // by applied updates
@@ -149,7 +138,7 @@ class ConsoleSteps {
   std::uint64_t perhaps_ = 0;
   std::uint64_t of_either_run_ = 0;  // overflows just before a line of a run that started again
   bool any_step_ = false, numbered_ = false, went_back_ = false, at_minimum_ = false;
-  bool counted_messages_ = false, adjacent_ = false;
+  bool counted_messages_ = false;
   std::string counts_updates_;   // what counts them, where something does
   bool counts_batches_ = false;  // of epochs, more than one
 };

@@ -93,6 +93,7 @@ class MessagesByRank {
 void take_steps(const Periodic& periodic, Survey& survey) {
   survey.steps = StepSource::lines;
   survey.counts_skips |= periodic.skipped.has_value();
+  survey.counts_intervals |= periodic.of_interval && periodic.skipped.value_or(0) > 0;
   if (survey.last && periodic.steps > *survey.last) {
     survey.apart = std::max(survey.apart, periodic.steps - *survey.last);
   }
@@ -298,7 +299,7 @@ Wrapping wrapping_in(const log::OpenPath& file) {
 Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks) {
   Survey survey;
   survey.wrapping = wrapping_in(file);
-  RankRuns runs;
+  RankGroups groups;
   EngineSurvey engines;
   PairedMessages pairs;
   MessagesByRank by_rank;
@@ -312,13 +313,13 @@ Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& 
     if (line.overflow) {
       ++survey.overflows;
       survey.names_scales |= line.overflow->next.has_value();
-      runs.take(*line.overflow);
+      groups.take(*line.overflow);
       pairs.take(*line.overflow);
       by_rank.take(*line.overflow);
       engines.take(*line.overflow);
-    } else if (!line.iteration) {
-      runs.other();
-      pairs.other();
+    } else {
+      groups.line(line);
+      if (!line.iteration) pairs.other();
     }
     if (!line.periodic) return;
     take_steps(*line.periodic, survey);
@@ -328,9 +329,8 @@ Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& 
   const bool by_bar = bar && (!fields || survey.overflows > 0);
   if (survey.steps == StepSource::none && by_bar) survey.steps = StepSource::bar;
   survey.bar = bar.value_or("");
-  survey.ranks = ranks ? frames::PrintingRanks{*ranks, true, true} : runs.found();
-  survey.torn_runs = ranks || runs.some_torn();
-  survey.by_bursts = !ranks && runs.by_bursts();
+  survey.ranks = ranks ? frames::PrintingRanks{*ranks, true, true} : groups.found();
+  survey.torn_runs = ranks || groups.some_torn();
   survey.rank = by_rank.most();
   survey.two_engines = engines.two();
   survey.paired = pairs.found() && !survey.two_engines;

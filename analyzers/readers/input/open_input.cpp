@@ -73,7 +73,7 @@ class Unpacking {
       remarks_.refusal = refused.what();
     }
     if (!remarks_.refusal.empty()) {
-      remarks_.notes = {remarks_.refusal};
+      remarks_.notes.assign({remarks_.refusal});
       file_ = outer;
     }
     file_->remark(std::move(remarks_));
@@ -101,7 +101,7 @@ class Unpacking {
                          cut ? "ends" : "is damaged"),
              "copy the file again, in binary mode");
     }
-    remarks_.notes.add(fmt::format(
+    remarks_.notes.push_back(fmt::format(
         "{}: is {} that {}; only the first {} bytes that it holds could be read", shown_, name,
         cut ? "ends too early, as a file that is cut off" : "is damaged", made));
   }

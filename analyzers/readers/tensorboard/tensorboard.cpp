@@ -217,9 +217,8 @@ void read_tensorboard(const log::OpenPath& opened, const common::TimelineSelecti
                 .scale_tag = scale_tag,
                 .tool = frames::Tool::tensorboard});
   }
-  for (const Notes& more : {index.notes(), frames.notes()}) {
-    notes.add(more);
-  }
+  notes.add_all(index.notes());
+  notes.add_all(frames.notes());
   if (const auto below = folder_with_events_in(log)) {
     notes.add(fmt::format(
         "{}: folders in it also hold event files ('{}'): these are other runs, not read",

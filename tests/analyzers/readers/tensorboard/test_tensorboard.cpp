@@ -253,7 +253,7 @@ TEST_CASE("run logs' histograms hold their own tables", "[tensorboard]") {
         }));
     CHECK(found.flushed_to_zero.high - found.flushed_to_zero.low <= binade);
   }
-  CHECK(mentions(notes.back() + notes.front(), "run log of Halfscope"));
+  CHECK(mentions(notes[notes.size() - 1] + notes.front(), "run log of Halfscope"));
 }
 
 TEST_CASE("gradient norms and evaluations tell from where on they are broken", "[tensorboard]") {

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/console/console_groups.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace halfscope::analyzers::readers::console {
+
+/// Whether the line is of another step than the one before, or another entry.
+bool MessageGroups::progresses(const ConsoleLine& line) {
+  const auto moves = [](std::optional<std::int64_t>& last, std::int64_t now) {
+    return std::exchange(last, now) != now;
+  };
+  if (line.periodic) return moves(step_, line.periodic->steps);
+  if (line.scalars.step) return moves(step_, *line.scalars.step);
+  if (line.bar) return moves(bar_, line.bar->done);
+  return line.scalars.loss.has_value();
+}
+
+void MessageGroups::line(const ConsoleLine& line, const Ended& ended) {
+  if (progresses(line)) ++lines_;
+  const std::optional<double> scale = line.scalars.loss_scale;
+  std::erase_if(open_, [&](MessageGroup& group) {
+    const bool lower = scale && group.message.next && *scale <= *group.message.next;
+    const bool rose = scale && group.message.next && !lower && group.fell;
+    group.fell |= lower;
+    if (!rose && lines_ - group.line <= kMostLate) return false;
+    ended(group);
+    return true;
+  });
+}
+
+MessageGroup& MessageGroups::take(const Overflow& overflow, const Ended& ended) {
+  const auto equal = [&](const MessageGroup& group) { return group.message == overflow; };
+  auto at = std::ranges::find_if(open_, equal);
+  if (at == open_.end()) {
+    if (open_.size() == kMostOpen) {
+      ended(open_.front());
+      open_.erase(open_.begin());
+    }
+    open_.push_back({.message = overflow, .line = lines_});
+    at = std::prev(open_.end());
+  }
+  ++at->count;
+  at->placed = false;
+  return *at;
+}
+
+void MessageGroups::end_all(const Ended& ended) {
+  for (const MessageGroup& group : open_) ended(group);
+  open_.clear();
+}
+
+void MessageGroups::place_all() {
+  for (MessageGroup& group : open_) group.placed = true;
+}
+
+}  // namespace halfscope::analyzers::readers::console

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which equal messages of a skipped step may be of one step: each of several ranks prints one, and
+// some print theirs late.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "analyzers/readers/console/console_lines.hpp"
+
+namespace halfscope::analyzers::readers::console {
+
+/// Equal messages, whatever stands between them.
+struct MessageGroup {
+  Overflow message;
+  std::uint64_t count = 0;
+  bool placed = false;     ///< a line that says a step came since the last of them
+  std::uint64_t line = 0;  ///< how many lines told progress before the first of them
+  bool fell = false;       ///< a line had the scale they leave, or a lower one
+};
+
+/// Takes a log's lines in order. A group ends when the log has gone so far that a rank can hardly
+/// be as late, or its scale was seen to fall and to rise again: an equal message is then of another
+/// step. A rank that is later than that is taken for a rank of another step.
+class MessageGroups {
+ public:
+  using Ended = std::function<void(const MessageGroup&)>;
+
+  /// A line without a message; `ended` is told the groups that end with it.
+  void line(const ConsoleLine& line, const Ended& ended);
+  /// Returns the message's group, valid until the next call.
+  MessageGroup& take(const Overflow& overflow, const Ended& ended);
+  /// After the last line.
+  void end_all(const Ended& ended);
+  /// Lines told a step for all messages so far.
+  void place_all();
+
+ private:
+  static constexpr std::uint64_t kMostLate = 4;  // lines that tell progress
+  static constexpr std::size_t kMostOpen = 64;
+
+  bool progresses(const ConsoleLine& line);
+
+  std::vector<MessageGroup> open_;
+  std::uint64_t lines_ = 0;
+  std::optional<std::int64_t> step_, bar_;  // of the last line that has one
+};
+
+}  // namespace halfscope::analyzers::readers::console
