@@ -5,7 +5,7 @@
 namespace halfscope::analyzers::readers::console {
 
 bool ConsoleSteps::of_other_rank(const Overflow& overflow) {
-  if (!overflow.rank) return false;
+  if (overflow.of_named || overflow.confirms) return false;
   const Scales scales{overflow.attempted.value_or(-1), overflow.next.value_or(-1)};
   if (rank_ == overflow.rank) {
     if (scales_of_rank_.size() < kMostScales) scales_of_rank_.insert(scales);

@@ -27,8 +27,9 @@ std::vector<std::string> ConsoleSteps::rank_remarks() const {
     const std::string same =
         other_scales == 0 ? "say the same and are skipped"
                           : fmt::format("are skipped; {} of them name other scales", other_scales);
-    remarks.push_back(
-        fmt::format("{} lines of other ranks than {} {}", of_ranks, rank_.value_or(0), same));
+    const std::string others =
+        rank_ ? fmt::format("other ranks than {}", *rank_) : "ranks that are named";
+    remarks.push_back(fmt::format("{} lines of {} {}", of_ranks, others, same));
   }
   if (survey_.paired) {
     remarks.push_back(

@@ -44,7 +44,7 @@ std::uint64_t natural(std::int64_t count) {
 
 void ConsoleSteps::begin(const Survey& survey, common::Contradictions& contradictions) {
   survey_ = survey;
-  if (survey.rank) rank_ = survey.rank;
+  if (survey.overflows > 0) rank_ = survey.rank;
   contradictions_ = &contradictions;
 }
 

@@ -74,20 +74,20 @@ class BarSurvey {
 class MessagesByRank {
  public:
   void take(const Overflow& overflow) {
-    if (!overflow.rank) return;
-    if (messages_.size() >= kMostRanks && !messages_.contains(*overflow.rank)) return;
-    if (messages_[*overflow.rank]++ == 0) order_.push_back(*overflow.rank);
+    if (overflow.of_named || overflow.confirms) return;
+    if (messages_.size() >= kMostRanks && !messages_.contains(overflow.rank)) return;
+    if (messages_[overflow.rank]++ == 0) order_.push_back(overflow.rank);
   }
   std::optional<int> most() const {
     const auto found =
-        std::ranges::max_element(order_, {}, [&](int rank) { return messages_.at(rank); });
-    return found == order_.end() ? std::nullopt : std::optional(*found);
+        std::ranges::max_element(order_, {}, [&](const auto& rank) { return messages_.at(rank); });
+    return found == order_.end() ? std::nullopt : *found;
   }
 
  private:
   static constexpr std::size_t kMostRanks = 100'000;
-  std::map<int, std::uint64_t> messages_;
-  std::vector<int> order_;  // of the first message
+  std::map<std::optional<int>, std::uint64_t> messages_;
+  std::vector<std::optional<int>> order_;  // of the first message
 };
 
 void take_steps(const Periodic& periodic, Survey& survey) {
@@ -217,10 +217,15 @@ struct ReadPart {
       lines.front().cut_overflow = of_overflow;
     }
     if (!lines.front().overflow) return;
+    const std::vector<std::string_view> messages = messages_in(shown);
     lines.clear();
-    for (const std::string_view message : messages_in(shown)) {
+    bool torn = false;  // one message within another: their numbers are of neither
+    for (const std::string_view message : messages) {
       lines.push_back(console_line(message));
+      torn |= lines.size() > 1 && message.front() != ' ' &&
+              lines.back().overflow != lines.front().overflow;
     }
+    if (torn) lines.assign(messages.size(), {.cut_overflow = true});
   }
 };
 
