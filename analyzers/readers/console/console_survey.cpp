@@ -225,7 +225,11 @@ struct ReadPart {
       torn |= lines.size() > 1 && message.front() != ' ' &&
               lines.back().overflow != lines.front().overflow;
     }
-    if (torn) lines.assign(messages.size(), {.cut_overflow = true});
+    if (!torn) return;
+    for (ConsoleLine& line : lines) {
+      line = {};
+      line.cut_overflow = true;
+    }
   }
 };
 
