@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -43,11 +44,19 @@ std::optional<double> noise_of_sums(const TensorFindings& terms, const StepFindi
   return root_mean_square * std::sqrt(n) * std::min(of_sum * n + of_terms, kMostOfSum);
 }
 
-/// Nonzero values of a step that are surely no larger: all but those that may be.
+/// Nonzero values of a step that are surely no larger: all but those that may be. A loss scale that
+/// is no power of two puts each value between two binades, and both count it as perhaps theirs.
 std::uint64_t count_up_to(const StepFindings& step, double magnitude) {
-  std::uint64_t larger = 0;
+  int exponent = 0;
+  const int between = std::frexp(step.scale, &exponent) == 0.5 ? 0 : 1;
+  std::uint64_t larger = 0, before = 0;  // before: of both this binade and the one below
+  int last = std::numeric_limits<int>::min();
   for (const BinadeCount& binade : step.binades) {
-    if (std::ldexp(1.0, binade.exponent + 1) > magnitude) larger += binade.count.high;
+    if (between == 0 || binade.exponent != last + 1) before = 0;
+    const std::uint64_t count = binade.count.high - std::min(binade.count.high, before);
+    if (std::ldexp(1.0, binade.exponent + 1 + between) > magnitude) larger += count;
+    before = count;
+    last = binade.exponent;
   }
   const std::uint64_t all = step.counts.finite_nonzero.low;
   return all - std::min(all, larger);

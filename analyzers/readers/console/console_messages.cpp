@@ -47,6 +47,7 @@ void ConsoleSteps::take_message(const Overflow& overflow) {
   counted_messages_ |= !overflow.rank;
   pending_count_ += Interval(another ? 1 : 0, another || perhaps ? 1 : 0);
   if (!another) return;
+  ++begun_;
   naming_ += overflow.next.has_value();
   repeated_ += same && !overflow.rank && survey_.ranks.ranks == 1 ? 1 : 0;
   if (pending_count_.low <= kMostHeld) pending_.push_back(overflow);

@@ -34,6 +34,8 @@ void RankGroups::take(const Overflow& overflow) {
 }
 
 void RankGroups::line(const ConsoleLine& line) {
+  begins_whole_ |= !scaler_;
+  torn_ |= line.torn;
   open_.line(line, [this](const MessageGroup& group) { add(group); });
 }
 
@@ -50,13 +52,19 @@ RankGroups::Lengths RankGroups::usual_lengths() const {
   return usual;
 }
 
-/// Whether most messages come once. That of the lowest scale comes as often as it likes.
+/// Of the messages that name a scale.
+bool RankGroups::is_lowest(const Scales& scales) const {
+  const auto lowest = lengths_.upper_bound({-1, -1});
+  return lowest != lengths_.end() && lowest->first == scales;
+}
+
+/// Whether most messages come once. That of the lowest scale comes as often as it likes; an excerpt
+/// may begin with the last one of a group.
 bool RankGroups::one_prints() const {
-  const bool apart = lengths_.size() >= kMessagesThatTell;
+  const bool apart = lengths_.size() >= (begins_whole_ ? 2 : kMessagesThatTell);
   std::size_t once = 0;
   for (const auto& [scales, lengths] : lengths_) {
-    const bool lowest = apart && scales == lengths_.begin()->first;
-    once += !lowest && usual_of(lengths) == 1 ? 1 : 0;
+    once += usual_of(lengths) == 1 && !(apart && is_lowest(scales)) ? 1 : 0;
   }
   return 2 * once > lengths_.size() - (apart ? 1 : 0);
 }
@@ -81,21 +89,21 @@ std::uint64_t RankGroups::torn_length() const {
 std::uint64_t RankGroups::longest() const {
   std::uint64_t longest = 1;
   for (const auto& [scales, lengths] : lengths_) {
-    const bool lowest = lengths_.size() > 1 && scales == lengths_.begin()->first;
-    if (!lowest) longest = std::max(longest, lengths.rbegin()->first);
+    if (lengths_.size() == 1 || !is_lowest(scales))
+      longest = std::max(longest, lengths.rbegin()->first);
   }
   return longest;
 }
 
 PrintingRanks RankGroups::found() {
   open_.end_all([this](const MessageGroup& group) { add(group); });
-  if (lengths_.empty() || one_prints()) return {};
+  if (lengths_.empty() || (one_prints() && !torn_)) return {};
   const bool tell = lengths_.size() >= kMessagesThatTell;
   PrintingRanks found{.ranks = 0, .certain = false};
   for (const auto& [scales, lengths] : lengths_) found.ranks = divisor_of(lengths, found.ranks);
   if (found.ranks > 1) {
     // A divisor that is no group's own length may come of lines that were lost.
-    found.certain = tell && usual_of(usual_lengths()) == found.ranks;
+    found.certain = tell && !torn_ && usual_of(usual_lengths()) == found.ranks;
     return found;
   }
   found.ranks = torn_length();

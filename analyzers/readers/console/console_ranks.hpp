@@ -37,10 +37,13 @@ class RankGroups {
   bool one_prints() const;
   std::uint64_t torn_length() const;
   std::uint64_t longest() const;
+  bool is_lowest(const Scales& scales) const;
 
   MessageGroups open_;
   std::optional<int> scaler_;          // Apex: whose messages are taken
+  bool begins_whole_ = false;          // another line came before the first message
   std::map<Scales, Lengths> lengths_;  // by message
+  bool torn_ = false;                  // a line, by that of another process
   bool some_torn_ = false;
 };
 

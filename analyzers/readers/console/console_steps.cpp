@@ -315,7 +315,11 @@ void ConsoleSteps::finish(const Untold& untold) {
   not_counted_ += std::exchange(bare_, 0);
   tell_named(kEnd);
   if (survey_.steps == StepSource::bar && done_ > 0) timeline_.reached(done_);
-  if (scale_ != scale_before_) tell_scale();  // of a step that is not known to be
+  if (scale_ != scale_before_) tell_scale();      // of a step that is not known to be
+  if (survey_.counts_intervals && !went_back_) {  // these may be late, of steps that are counted
+    const std::uint64_t more = begun_ - std::min(begun_, natural(skipped_));
+    pending_count_.low = std::min(pending_count_.low, more);
+  }
   if (pending_count_.high == 0) {
     numbered_ = entry_ > 0;
   } else if (any_step_) {

@@ -103,6 +103,7 @@ class ConsoleSteps {
   NamedOverflows named_;
   std::vector<Overflow> pending_;  // whose step is not known yet; the first ones of many
   Interval pending_count_;         // all of them
+  std::uint64_t begun_ = 0;        // steps that messages surely tell
   std::optional<Overflow> last_;   // message
   std::uint64_t equal_ = 0;        // messages like it, one after the other
   MessageGroups messages_;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <deque>
 #include <iterator>
 #include <map>
@@ -200,6 +201,11 @@ class WholeLines {
   bool doubtful_ = false;
 };
 
+bool leaves_power_of_two(const ConsoleLine& line) {
+  int exponent = 0;
+  return line.overflow && line.overflow->next && std::frexp(*line.overflow->next, &exponent) == 0.5;
+}
+
 /// A part of a line, and what it says.
 struct ReadPart {
   std::string_view text = {};
@@ -219,16 +225,17 @@ struct ReadPart {
     if (!lines.front().overflow) return;
     const std::vector<std::string_view> messages = messages_in(shown);
     lines.clear();
-    bool torn = false;  // one message within another: their numbers are of neither
+    bool torn = false, odd = false;  // one message within another: their numbers are of neither
     for (const std::string_view message : messages) {
       lines.push_back(console_line(message));
       torn |= lines.size() > 1 && message.front() != ' ' &&
               lines.back().overflow != lines.front().overflow;
+      odd |= !leaves_power_of_two(lines.back());
     }
-    if (!torn) return;
+    if (!torn || !odd) return;
     for (ConsoleLine& line : lines) {
       line = {};
-      line.cut_overflow = true;
+      line.cut_overflow = line.torn = true;
     }
   }
 };

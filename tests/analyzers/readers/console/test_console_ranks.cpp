@@ -61,6 +61,13 @@ std::string mixed(int steps, int ranks) {
   return text;
 }
 
+/// Two of a step, one within the other.
+std::string torn(int halvings) {
+  std::string outer = message(halvings), inner = outer;
+  inner.pop_back();
+  return outer.insert(outer.size() - 3, inner);
+}
+
 After once(int at_step, int at_rank, const std::string& line) {
   return [=](int step, int rank) { return step == at_step && rank == at_rank ? line : ""; };
 }
@@ -104,6 +111,16 @@ TEST_CASE("A range of skipped steps holds their number, however ranks print them
        7,
        {},
        7},
+      {"messages within one another, of all steps but one",
+       torn(0) + torn(1) + message(2) + message(2) + torn(3),
+       4,
+       {},
+       {1, 8}},
+      {"unnamed messages beside those of one rank",
+       message(0) + "[rank1]: " + message(0) + message(1) + "[rank1]: " + message(1),
+       2,
+       {},
+       2},
       {"a line of each step within a late message of the next one", kLateWithin, 2, {}, {2, 8}},
   };
   for (const Row& row : rows) {
