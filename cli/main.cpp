@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // halfscope: what 16-bit floating point does to a training run, and what to do about it.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,6 +24,15 @@ int ended(int code, std::string_view why) {
   cli::options::print_notes();
   cli::options::say("{}", log::printable(std::string(why)));
   return code;
+}
+
+/// Where stdin, stdout or stderr is closed, the next file that is opened would take its number, and
+/// get what is printed. /dev/null takes it, so that reading ends and writing fails.
+void hold_standard_files() {
+  for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file) {
+    if (::fcntl(file, F_GETFD) == -1) [[maybe_unused]]
+      const int held = ::open("/dev/null", O_RDONLY);
+  }
 }
 
 void choose_vector_target() {
@@ -67,6 +77,7 @@ int check_stdout(int code) {
 
 int main(int argc, char** argv) {
   try {
+    hold_standard_files();
     log::end_where_maps_are_cut();
     choose_vector_target();
     return check_stdout(parse_and_run(argc, argv));

@@ -143,3 +143,29 @@ def test_python_warns_of_ten(tmp_path, caplog):
         found = halfscope.analyze(tensor_files(tmp_path, 30))
     assert len(caplog.messages) == 11 and "more notes" in caplog.messages[-1]
     assert len(found.notes) > 30
+
+
+@pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full"])
+def test_a_broken_stderr_loses_its_lines_alone(stderr, tmp_path):
+    """Closed, its number would go to the next file that is opened: the page."""
+    log, = tensor_files(tmp_path, 1)
+    page = tmp_path / "page.md"
+    for command, code in ((f"analyze {log}", 0), (f"report {log} --out {page}", 0),
+                          (f"analyze {tmp_path}/none", 1), ("analyse", 2)):
+        whole = subprocess.run([PROGRAM, *command.split()], capture_output=True, text=True)
+        broken = subprocess.run(["sh", "-c", f"exec {PROGRAM} {command} {stderr}"],
+                                stdout=subprocess.PIPE, text=True)
+        assert (whole.returncode, broken.returncode) == (code, code), command
+        assert broken.stdout == whole.stdout
+    assert whole.stderr and "halfscope:" not in page.read_text()
+
+
+def test_a_closed_stdout_takes_no_file_s_place(tmp_path):
+    log, = tensor_files(tmp_path, 1)
+    page = tmp_path / "page.md"
+    done = subprocess.run(["sh", "-c", f"exec {PROGRAM} report {log} --out {page} >&-"],
+                          stderr=subprocess.PIPE, text=True)
+    assert "free space" not in done.stderr
+    written = page.read_text()
+    run("report", log, "--out", page)
+    assert page.read_text() == written
