@@ -177,6 +177,44 @@ void choose_none(const Tensors& tensors, const Target& target, const RecommendOp
   if (r.none_needed && wide) r.static_log2 = 0;
 }
 
+std::vector<std::int64_t> nonfinite_steps(const Analysis& analysis, const Tensors& tensors) {
+  std::set<std::int64_t> steps;
+  for (const TensorFindings* t : tensors) {
+    for (const StepFindings& step : t->per_step) {
+      if (underflow::nonfinite(step)) steps.insert(step.step);
+    }
+  }
+  for (const LogFindings& log : analysis.logs) {
+    for (const frames::StepPeak& peak : log.peaks) {
+      if (!std::isfinite(peak.max_abs)) steps.insert(peak.step);
+    }
+  }
+  return {steps.begin(), steps.end()};
+}
+
+std::vector<std::string> roles_found(const Analysis& analysis) {
+  std::set<std::string> roles;
+  for (const TensorFindings& t : analysis.tensors()) roles.emplace(log::name_of(t.role));
+  return {roles.begin(), roles.end()};
+}
+
+/// How large a scale may be, or why there is none.
+void find_highest(const AllPeaks& peaks, const Tensors& tensors, bool peaks_alone,
+                  Recommendation& r) {
+  const Basis& basis = peaks.basis();
+  limit_by_tables(peaks, tensors, r);
+  for (const LogFindings& log : basis.analysis.logs) {
+    if (!tensors.empty() || peaks_alone) limit_by_scalars(peaks, log, r);
+    UnreadSteps unread = unread_steps(log);
+    if (unread.lacking > r.unread.lacking) r.unread = std::move(unread);
+  }
+  if (r.limited_by) limit_by_skips(basis, r);
+  r.incomplete_steps = underflow::incomplete_steps(basis.analysis);
+  if (r.incomplete_steps != 0 || r.unread.lacking != 0) r.overflow_not_identifiable = true;
+  if (!r.no_scale) r.no_scale = why_none(tensors, r.highest_log2.has_value(), peaks_alone);
+  if (r.no_scale) r.highest_log2.reset();
+}
+
 }  // namespace
 
 ScaleRange scale_range(const AllPeaks& peaks, const Tensors& tensors) {
@@ -189,56 +227,26 @@ ScaleRange scale_range(const AllPeaks& peaks, const Tensors& tensors) {
 
 Recommendation static_scale(const Basis& basis) {
   const Analysis& analysis = basis.analysis;
-  const RecommendOptions& options = basis.options;
+  const Tensors tensors = underflow::counted_tensors(analysis);
+  const bool peaks_alone = tensors.empty() && has_gradient_peaks(analysis);
   Recommendation r;
   r.logs = analysis.names();
   r.format = analysis.target.name;
   r.wide_format = wide_range(analysis.target.format);
-  const Tensors tensors = underflow::counted_tensors(analysis);
-  std::set<std::int64_t> nonfinite;
-  std::set<log::Role> roles;
-  for (const TensorFindings& t : analysis.tensors()) roles.insert(t.role);
-  for (const log::Role role : roles) r.roles_found.emplace_back(log::name_of(role));
-  std::ranges::sort(r.roles_found);
-  for (const TensorFindings* t : tensors) {
-    for (const StepFindings& step : t->per_step) {
-      if (underflow::nonfinite(step)) nonfinite.insert(step.step);
-    }
-  }
-  for (const LogFindings& log : analysis.logs) {
-    for (const frames::StepPeak& peak : log.peaks) {
-      if (!std::isfinite(peak.max_abs)) nonfinite.insert(peak.step);
-    }
-  }
-  r.nonfinite_steps.assign(nonfinite.begin(), nonfinite.end());
+  r.roles_found = roles_found(analysis);
+  r.nonfinite_steps = nonfinite_steps(analysis, tensors);
+  r.asked = basis.options;
   find_overflow_without_cure(analysis, r);
-  r.asked = options;
-  const AllPeaks peaks(basis);
-  limit_by_tables(peaks, tensors, r);
-  const bool peaks_alone = tensors.empty() && has_gradient_peaks(analysis);
-  for (const LogFindings& log : analysis.logs) {
-    if (!tensors.empty() || peaks_alone) limit_by_scalars(peaks, log, r);
-  }
-  if (r.limited_by) limit_by_skips(basis, r);
-  r.incomplete_steps = underflow::incomplete_steps(analysis);
-  for (const LogFindings& log : analysis.logs) {
-    UnreadSteps unread = unread_steps(log);
-    if (unread.lacking > r.unread.lacking) r.unread = std::move(unread);
-  }
-  if (r.incomplete_steps != 0 || r.unread.lacking != 0) r.overflow_not_identifiable = true;
-  if (!r.no_scale) r.no_scale = why_none(tensors, r.highest_log2.has_value(), peaks_alone);
-  if (r.no_scale) {
-    r.highest_log2.reset();
-    return r;
-  }
+  find_highest(AllPeaks(basis), tensors, peaks_alone, r);
+  if (r.no_scale) return r;
 
   r.static_log2 = r.highest_log2;
   if (peaks_alone) {
     r.lowest_log2 = underflow::lowest_log2_of_peaks(analysis);
     r.underflow_not_identifiable = !r.lowest_log2;
   } else {
-    choose_none(tensors, analysis.target, options, r);
-    find_lowest(tensors, analysis.target, options, r);
+    choose_none(tensors, analysis.target, basis.options, r);
+    find_lowest(tensors, analysis.target, basis.options, r);
   }
   const Magnitude overflow = boundaries(analysis.target.format).overflow;
   r.headroom_bits =

@@ -203,13 +203,8 @@ void require_usage(const SimulateOptions& options) {
   }
 }
 
-int run(const SimulateOptions& options) {
-  require_usage(options);
-  if (options.list) {
-    fmt::print("{}", terminal::choices_text());
-    return options::kFine;
-  }
-  const Settings settings = settings_of(options);
+/// Throws BadUsage where two settings do not go together.
+void require_fit(const Settings& settings) {
   if (settings.check_operations && !settings.cudnn) {
     throw BadUsage(
         "simulate: --check-operations compares the cudnn backend with emulation; add --backend "
@@ -219,10 +214,18 @@ int run(const SimulateOptions& options) {
     throw BadUsage(
         "simulate: --true-error compares the gradients of one rank; remove it, or --ranks");
   }
+}
+
+int run(const SimulateOptions& options) {
+  require_usage(options);
+  if (options.list) {
+    fmt::print("{}", terminal::choices_text());
+    return options::kFine;
+  }
+  const Settings settings = settings_of(options);
+  require_fit(settings);
   if (const std::string why = settings.cudnn ? sim::backend::why_no_cudnn() : ""; !why.empty()) {
-    fmt::print(
-        stderr,
-        "halfscope: simulate: --backend cudnn: {}; --backend cpu emulates the same network\n", why);
+    options::say("simulate: --backend cudnn: {}; --backend cpu emulates the same network", why);
     return options::kNotHere;
   }
   if (!options.resume) simulate::make_room(options.out, options.force, settings);
