@@ -19,15 +19,12 @@ bool MessageGroups::progresses(const ConsoleLine& line) {
 }
 
 void MessageGroups::line(const ConsoleLine& line, const Ended& ended) {
-  if (progresses(line)) ++lines_;
-  const std::optional<double> scale = line.scalars.loss_scale;
-  std::erase_if(open_, [&](MessageGroup& group) {
-    const bool lower = scale && group.message.next && *scale <= *group.message.next;
-    const bool rose = scale && group.message.next && !lower && group.fell;
-    group.fell |= lower;
-    if (!rose && lines_ - group.line <= kMostLate) return false;
-    ended(group);
-    return true;
+  if (!progresses(line)) return;
+  ++lines_;
+  std::erase_if(open_, [&](const MessageGroup& group) {
+    const bool over = lines_ - group.line > kMostLate;
+    if (over) ended(group);
+    return over;
   });
 }
 

@@ -6,11 +6,18 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "analyzers/readers/console/console_lines.hpp"
 
 namespace halfscope::analyzers::readers::console {
+
+/// What a message reduces the scale from and to; -1: it does not say.
+using Scales = std::pair<double, double>;
+inline Scales scales_of(const Overflow& overflow) {
+  return {overflow.attempted.value_or(-1), overflow.next.value_or(-1)};
+}
 
 /// Equal messages, whatever stands between them.
 struct MessageGroup {
@@ -18,12 +25,10 @@ struct MessageGroup {
   std::uint64_t count = 0;
   bool placed = false;     ///< a line that says a step came since the last of them
   std::uint64_t line = 0;  ///< how many lines told progress before the first of them
-  bool fell = false;       ///< a line had the scale they leave, or a lower one
 };
 
 /// Takes a log's lines in order. A group ends when the log has gone so far that a rank can hardly
-/// be as late, or its scale was seen to fall and to rise again: an equal message is then of another
-/// step. A rank that is later than that is taken for a rank of another step.
+/// be as late: an equal message is then of another step.
 class MessageGroups {
  public:
   using Ended = std::function<void(const MessageGroup&)>;

@@ -103,6 +103,9 @@ ConsoleLine console_line(std::string_view text);
 /// into one log; the line itself where it has one or none.
 std::vector<std::string_view> messages_in(std::string_view line);
 
+/// How many messages of an overflow begin in a line.
+std::size_t messages_begun(std::string_view line);
+
 /// In files of their own: console_overflows.cpp, console_periodic.cpp and console_progress.cpp.
 std::optional<Overflow> overflow_of(const Line& line);
 std::optional<OverflowIteration> iteration_of(const Line& line);

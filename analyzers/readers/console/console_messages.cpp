@@ -6,7 +6,7 @@ namespace halfscope::analyzers::readers::console {
 
 bool ConsoleSteps::of_other_rank(const Overflow& overflow) {
   if (overflow.of_named || overflow.confirms) return false;
-  const Scales scales{overflow.attempted.value_or(-1), overflow.next.value_or(-1)};
+  const Scales scales = scales_of(overflow);
   if (rank_ == overflow.rank) {
     if (scales_of_rank_.size() < kMostScales) scales_of_rank_.insert(scales);
     return false;
@@ -64,9 +64,14 @@ bool ConsoleSteps::begins_step(const Overflow& overflow) {
 /// Counts equal messages that no more can join: each may be of another step, unless every rank
 /// printed one a step.
 void ConsoleSteps::end_messages(const MessageGroup& group) {
-  if (!survey_.torn_runs) return;
   const std::uint64_t ranks = survey_.ranks.ranks;
-  const std::uint64_t most = group.count % ranks == 0 ? group.count / ranks : group.count;
+  // What some ranks print of a step may come behind the end of an excerpt.
+  if (at_end_ && survey_.cut && survey_.ranks.certain && ranks > 1 && group.count > ranks) {
+    perhaps_ += group.count - group.count / ranks;
+  }
+  if (!survey_.torn_runs) return;
+  const bool whole = group.count % ranks == 0 && !survey_.uneven.contains(scales_of(group.message));
+  const std::uint64_t most = whole ? group.count / ranks : group.count;
   const std::uint64_t least = survey_.ranks.certain ? (group.count + ranks - 1) / ranks : 1;
   (group.placed ? perhaps_ : pending_count_.high) += most - least;
 }

@@ -221,6 +221,19 @@ bool ends_at_minimum(const Line& line) {
   return std::ranges::any_of(kMarks, [&](std::string_view mark) { return has(line, mark); });
 }
 
+std::size_t messages_begun(std::string_view line) {
+  std::size_t most = 0;
+  for (const OverflowForm& form : kOverflowForms) {
+    std::size_t count = 0;
+    for (std::size_t at = line.find(form.mark); at != std::string_view::npos;
+         at = line.find(form.mark, at + 1)) {
+      ++count;
+    }
+    most = std::max(most, count);
+  }
+  return most;
+}
+
 std::vector<std::string_view> messages_in(std::string_view line) {
   // What all these messages end with, before a number, and where each stands next.
   constexpr std::string_view ends[] = {"educing loss scale to ", "reducing to ",

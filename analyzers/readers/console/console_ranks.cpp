@@ -34,15 +34,21 @@ void RankGroups::take(const Overflow& overflow) {
 }
 
 void RankGroups::line(const ConsoleLine& line) {
-  begins_whole_ |= !scaler_;
   torn_ |= line.torn;
   open_.line(line, [this](const MessageGroup& group) { add(group); });
 }
 
 void RankGroups::add(const MessageGroup& group) {
-  const Overflow& message = group.message;
-  const Scales scales{message.attempted.value_or(-1), message.next.value_or(-1)};
+  const Scales scales = scales_of(group.message);
   if (lengths_.size() < kMostScales || lengths_.contains(scales)) ++lengths_[scales][group.count];
+}
+
+std::set<Scales> RankGroups::uneven(std::uint64_t ranks) const {
+  std::set<Scales> uneven;
+  for (const auto& [scales, lengths] : lengths_) {
+    if (lengths.size() != 1 || lengths.begin()->first != ranks) uneven.insert(scales);
+  }
+  return uneven;
 }
 
 /// The usual length of each message: at its minimum one process prints one message again and again.
@@ -58,10 +64,9 @@ bool RankGroups::is_lowest(const Scales& scales) const {
   return lowest != lengths_.end() && lowest->first == scales;
 }
 
-/// Whether most messages come once. That of the lowest scale comes as often as it likes; an excerpt
-/// may begin with the last one of a group.
+/// Whether most messages come once. That of the lowest scale comes as often as it likes.
 bool RankGroups::one_prints() const {
-  const bool apart = lengths_.size() >= (begins_whole_ ? 2 : kMessagesThatTell);
+  const bool apart = lengths_.size() >= kMessagesThatTell;
   std::size_t once = 0;
   for (const auto& [scales, lengths] : lengths_) {
     once += usual_of(lengths) == 1 && !(apart && is_lowest(scales)) ? 1 : 0;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <utility>
+#include <set>
 
 #include "analyzers/frames/source.hpp"
 #include "analyzers/readers/console/console_groups.hpp"
@@ -25,11 +25,11 @@ class RankGroups {
   frames::PrintingRanks found();
   /// Whether that number is told by most groups, and lines of the others were torn or lost.
   bool some_torn() const { return some_torn_; }
+  /// Of these, the messages that have a group of another length.
+  std::set<Scales> uneven(std::uint64_t ranks) const;
 
  private:
   using Lengths = std::map<std::uint64_t, std::uint64_t>;  // of groups, and how often
-  /// What a message reduces the scale from and to; -1: it does not say.
-  using Scales = std::pair<double, double>;
   static constexpr std::size_t kMostScales = 10'000;
 
   void add(const MessageGroup& group);
@@ -41,7 +41,6 @@ class RankGroups {
 
   MessageGroups open_;
   std::optional<int> scaler_;          // Apex: whose messages are taken
-  bool begins_whole_ = false;          // another line came before the first message
   std::map<Scales, Lengths> lengths_;  // by message
   bool torn_ = false;                  // a line, by that of another process
   bool some_torn_ = false;

@@ -138,6 +138,13 @@ Interval ConsoleSteps::skipped_since_counter(const Periodic& done, std::int64_t 
   return natural(lines);
 }
 
+/// Skipped steps that messages told and no counter so far, `now` with it, counts: a message may be
+/// late, but is not printed before its step.
+std::uint64_t ConsoleSteps::not_counted(std::int64_t now) const {
+  const std::uint64_t counted = natural(skipped_ + now) + beyond_counters_;
+  return begun_ - std::min(begun_, counted);
+}
+
 /// How many of the steps since the last line of this kind were skipped, besides those named.
 Interval ConsoleSteps::skipped_between(const Periodic& done, std::int64_t steps,
                                        std::int64_t named) {
@@ -170,7 +177,11 @@ Interval ConsoleSteps::skipped_between(const Periodic& done, std::int64_t steps,
         fmt::format("step {}: {} skipped {} step {}, {} overflow lines between", done.steps,
                     done.skipped.value_or(0), done.of_interval ? "since" : in_all, done_, lines));
   }
-  if (wrong == nullptr && told) return natural(skipped - named);
+  if (wrong == nullptr && told) {
+    const std::uint64_t beyond = done.of_interval ? not_counted(*done.skipped) : 0;
+    beyond_counters_ += beyond;
+    return natural(skipped - named) + Interval(0, beyond);
+  }
   const std::uint64_t most = natural(steps - named);
   if (pending_count_.low > most) perhaps_ += pending_count_.low - most;  // of ranks that are late
   return {std::min(pending_count_.low, most), std::min(pending_count_.high, most)};
@@ -311,14 +322,14 @@ void ConsoleSteps::number_pending() {
 
 void ConsoleSteps::finish(const Untold& untold) {
   named_.other();
+  at_end_ = true;
   messages_.end_all([this](const auto& group) { end_messages(group); });
   not_counted_ += std::exchange(bare_, 0);
   tell_named(kEnd);
   if (survey_.steps == StepSource::bar && done_ > 0) timeline_.reached(done_);
   if (scale_ != scale_before_) tell_scale();      // of a step that is not known to be
   if (survey_.counts_intervals && !went_back_) {  // these may be late, of steps that are counted
-    const std::uint64_t more = begun_ - std::min(begun_, natural(skipped_));
-    pending_count_.low = std::min(pending_count_.low, more);
+    pending_count_.low = std::min(pending_count_.low, not_counted(0));
   }
   if (pending_count_.high == 0) {
     numbered_ = entry_ > 0;

@@ -84,6 +84,7 @@ class ConsoleSteps {
   std::int64_t restarted_at(std::int64_t updates);
   std::uint64_t tell_named(std::int64_t last);
   Interval skipped_since_counter(const Periodic& done, std::int64_t lines);
+  std::uint64_t not_counted(std::int64_t now) const;
   Interval skipped_between(const Periodic& done, std::int64_t steps, std::int64_t named);
   void place_pending(const Periodic& done, std::optional<double> scale, std::int64_t named);
   void tell_range(std::int64_t first, std::optional<std::int64_t> last, const Interval& count,
@@ -101,11 +102,12 @@ class ConsoleSteps {
   Survey survey_;
   std::uint64_t line_ = 0;  // that is taken
   NamedOverflows named_;
-  std::vector<Overflow> pending_;  // whose step is not known yet; the first ones of many
-  Interval pending_count_;         // all of them
-  std::uint64_t begun_ = 0;        // steps that messages surely tell
-  std::optional<Overflow> last_;   // message
-  std::uint64_t equal_ = 0;        // messages like it, one after the other
+  std::vector<Overflow> pending_;      // whose step is not known yet; the first ones of many
+  Interval pending_count_;             // all of them
+  std::uint64_t begun_ = 0;            // steps that messages surely tell
+  std::uint64_t beyond_counters_ = 0;  // of these, that counters of intervals do not count
+  std::optional<Overflow> last_;       // message
+  std::uint64_t equal_ = 0;            // messages like it, one after the other
   MessageGroups messages_;
   std::int64_t done_ = 0;     // as the last periodic line says
   std::int64_t skipped_ = 0;  // as the last counter of all says, and messages since
@@ -129,7 +131,6 @@ class ConsoleSteps {
   std::optional<std::int64_t> epoch_;  // the first
   std::optional<int> rank_, scaler_;
   std::map<int, frames::OtherScaler> other_scalers_;
-  using Scales = std::pair<double, double>;
   std::set<Scales> scales_of_rank_;                 // that its messages name; -1: none
   std::map<Scales, std::uint64_t> of_other_ranks_;  // messages
   std::optional<std::int64_t> interval_;            // skipped steps of the last line, by itself
@@ -139,7 +140,7 @@ class ConsoleSteps {
   std::uint64_t perhaps_ = 0;
   std::uint64_t of_either_run_ = 0;  // overflows just before a line of a run that started again
   bool any_step_ = false, numbered_ = false, went_back_ = false, at_minimum_ = false;
-  bool counted_messages_ = false;
+  bool counted_messages_ = false, at_end_ = false;
   std::string counts_updates_;   // what counts them, where something does
   bool counts_batches_ = false;  // of epochs, more than one
 };

@@ -201,9 +201,21 @@ class WholeLines {
   bool doubtful_ = false;
 };
 
-bool leaves_power_of_two(const ConsoleLine& line) {
-  int exponent = 0;
-  return line.overflow && line.overflow->next && std::frexp(*line.overflow->next, &exponent) == 0.5;
+/// Whether messages without a blank between them stand within one another: their numbers are then
+/// of neither, so that they are not the same and no power of two, or one scale falls to two others.
+bool are_torn(const std::vector<ConsoleLine>& lines) {
+  const auto leaves_power_of_two = [](const ConsoleLine& line) {
+    int exponent = 0;
+    return line.overflow && line.overflow->next &&
+           std::frexp(*line.overflow->next, &exponent) == 0.5;
+  };
+  const ConsoleLine& first = lines.front();
+  return std::ranges::any_of(lines, [&](const ConsoleLine& line) {
+    if (line.overflow == first.overflow) return false;
+    const bool falls_twice = line.overflow && line.overflow->attempted && first.overflow &&
+                             line.overflow->attempted == first.overflow->attempted;
+    return falls_twice || !leaves_power_of_two(line) || !leaves_power_of_two(first);
+  });
 }
 
 /// A part of a line, and what it says.
@@ -223,20 +235,16 @@ struct ReadPart {
       lines.front().cut_overflow = of_overflow;
     }
     if (!lines.front().overflow) return;
-    const std::vector<std::string_view> messages = messages_in(shown);
     lines.clear();
-    bool torn = false, odd = false;  // one message within another: their numbers are of neither
-    for (const std::string_view message : messages) {
+    bool glued = false;
+    for (const std::string_view message : messages_in(shown)) {
+      glued |= !lines.empty() && message.front() != ' ';
       lines.push_back(console_line(message));
-      torn |= lines.size() > 1 && message.front() != ' ' &&
-              lines.back().overflow != lines.front().overflow;
-      odd |= !leaves_power_of_two(lines.back());
     }
-    if (!torn || !odd) return;
-    for (ConsoleLine& line : lines) {
-      line = {};
-      line.cut_overflow = line.torn = true;
-    }
+    const std::size_t begun = messages_begun(shown);
+    if (begun <= lines.size() && !(glued && are_torn(lines))) return;
+    lines.assign(std::max(begun, lines.size()), ConsoleLine());
+    for (ConsoleLine& line : lines) line.cut_overflow = line.torn = true;
   }
 };
 
@@ -321,32 +329,35 @@ Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& 
   MessagesByRank by_rank;
   BarSurvey bars;
   bool fields = false;  // of bars tell steps: with accumulation the bar itself counts batches
-  for_each_console_line(file, survey.wrapping, [&](const ConsoleLine& line, std::uint64_t, bool) {
-    survey.tool = std::max(survey.tool, line.tool);
-    if (line.bar) bars.take(*line.bar);
-    fields |= line.bar && line.scalars.step;
-    if (line.overflow || line.scalars.any()) bars.follows();
-    if (line.overflow) {
-      ++survey.overflows;
-      survey.names_scales |= line.overflow->next.has_value();
-      groups.take(*line.overflow);
-      pairs.take(*line.overflow);
-      by_rank.take(*line.overflow);
-      engines.take(*line.overflow);
-    } else {
-      groups.line(line);
-      if (!line.iteration) pairs.other();
-    }
-    if (!line.periodic) return;
-    take_steps(*line.periodic, survey);
-    engines.take(*line.periodic, line.scalars.learning_rate);
-  });
+  for_each_console_line(file, survey.wrapping,
+                        [&](const ConsoleLine& line, std::uint64_t, bool cut) {
+                          survey.cut |= cut;
+                          survey.tool = std::max(survey.tool, line.tool);
+                          if (line.bar) bars.take(*line.bar);
+                          fields |= line.bar && line.scalars.step;
+                          if (line.overflow || line.scalars.any()) bars.follows();
+                          if (line.overflow) {
+                            ++survey.overflows;
+                            survey.names_scales |= line.overflow->next.has_value();
+                            groups.take(*line.overflow);
+                            pairs.take(*line.overflow);
+                            by_rank.take(*line.overflow);
+                            engines.take(*line.overflow);
+                          } else {
+                            groups.line(line);
+                            if (!line.iteration) pairs.other();
+                          }
+                          if (!line.periodic) return;
+                          take_steps(*line.periodic, survey);
+                          engines.take(*line.periodic, line.scalars.learning_rate);
+                        });
   const auto bar = bars.found();
   const bool by_bar = bar && (!fields || survey.overflows > 0);
   if (survey.steps == StepSource::none && by_bar) survey.steps = StepSource::bar;
   survey.bar = bar.value_or("");
   survey.ranks = ranks ? frames::PrintingRanks{*ranks, true, true} : groups.found();
   survey.torn_runs = ranks || groups.some_torn();
+  if (groups.some_torn()) survey.uneven = groups.uneven(survey.ranks.ranks);
   survey.rank = by_rank.most();
   survey.two_engines = engines.two();
   survey.paired = pairs.found() && !survey.two_engines;

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
 #include "analyzers/frames/source.hpp"
 #include "analyzers/readers/common/contradictions.hpp"
+#include "analyzers/readers/console/console_groups.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
 #include "analyzers/readers/console/console_rows.hpp"
 #include "halfscope/log/open_file.hpp"
@@ -31,7 +33,8 @@ struct Survey {
   StepSource steps = StepSource::none;
   frames::Tool tool = frames::Tool::other;  ///< whose lines they are, of several the last one
   frames::PrintingRanks ranks;
-  bool torn_runs = false;  ///< some lines are missing: RankGroups::some_torn(), or --ranks
+  bool torn_runs = false;   ///< some lines are missing: RankGroups::some_torn(), or --ranks
+  std::set<Scales> uneven;  ///< messages with torn groups: RankGroups::uneven()
   bool two_engines = false, swapped = false;  ///< EngineSurvey
   std::uint64_t overflows = 0;                ///< messages of them
   std::optional<int>
@@ -39,6 +42,7 @@ struct Survey {
   bool paired = false;                      ///< PairedMessages
   bool names_scales = false;                ///< some message of an overflow
   bool counts_skips = false;                ///< some line counts skipped steps
+  bool cut = false;                         ///< the last line has no end
   bool counts_intervals = false;            ///< some line counts one or more since the line before
   std::string bar;                          ///< bar_name() of that of training; empty: none
   std::optional<std::int64_t> first, last;  ///< steps that lines tell

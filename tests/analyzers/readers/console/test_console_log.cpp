@@ -245,13 +245,13 @@ TEST_CASE("where no line tells a step overflows are numbered") {
   const std::string apex =
       "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to ";
   const Read read(write(folder / "out.log", "Selected optimization level O1\n" + apex +
-                                                "32768.0\n" + "loss 3.1\n" + apex + "16384.0\n" +
-                                                apex + "16384.0\n"));
+                                                "65536.0\n" + apex + "32768.0\n" + "loss 3.1\n" +
+                                                apex + "16384.0\n" + apex + "16384.0\n"));
   CHECK(read.skipped(0) == true);
   CHECK(read.scale(0) == std::nullopt);
-  CHECK(read.scale(1) == 32768);
-  CHECK(read.scale(3) == 16384);
-  CHECK(read.skipped(3) == std::nullopt);
+  CHECK(read.scale(2) == 32768);
+  CHECK(read.scale(4) == 16384);
+  CHECK(read.skipped(4) == std::nullopt);
   CHECK(read.says("1 lines reduce the scale to what the line before did"));
   CHECK(read.kinds[0].gaps == std::vector<Gap>{Gap::tensors, Gap::steps});
 }

@@ -5,32 +5,15 @@
 #include <fmt/format.h>
 
 #include <functional>
-#include <map>
-#include <random>
 #include <string>
-#include <utility>
 
-#include "analyzers/readers/kinds.hpp"
+#include "analyzers/skipped_in.hpp"
 #include "catch.hpp"
-#include "temp_folder.hpp"
 
 namespace halfscope::analyzers::readers::test_console_ranks {
 namespace {
 
-/// Skipped steps as a log's range of them, with those that perhaps were skipped.
-Interval skipped_in(const std::string& text, std::optional<std::uint64_t> ranks) {
-  const test::TempFolder folder;
-  Interval count;
-  frames::Visitor visit;
-  visit.skipped = [&](const frames::SkippedSteps& steps) { count += steps.count; };
-  visit.scalars = [&](const log::StepScalars& s) { count += s.found_inf.value_or(false) ? 1 : 0; };
-  visit.kind = [&](const frames::LogKind& kind) { count += Interval(0, kind.perhaps_skipped); };
-  frames::Selection selection;
-  selection.ranks = ranks;
-  frames::Notes notes;
-  for_each_frame(folder.write("out.log", text), selection, visit, notes, {});
-  return count;
-}
+using test::skipped_in;
 
 /// The message of a step whose scale was halved so often before.
 std::string message(int halvings) {
@@ -128,71 +111,6 @@ TEST_CASE("A range of skipped steps holds their number, however ranks print them
     const Interval told = skipped_in(row.text, row.ranks);
     CHECK(told == row.told);
     CHECK((told.low <= row.skipped && row.skipped <= told.high));
-  }
-}
-
-/// A run's log: of each skipped step some ranks print their message up to two lines late.
-struct Drawn {
-  std::string text;
-  std::uint64_t skipped = 0;
-};
-
-std::string line_of(int kind, int step, double scale, int skipped) {
-  if (kind == 0) return fmt::format("{{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': {}}}\n", step);
-  return fmt::format(" iteration {}/ 100 | lm loss: 2.5E+00 | loss scale: {:.1f} |{}\n", step,
-                     scale,
-                     kind == 1 ? "" : fmt::format(" number of skipped iterations: {} |", skipped));
-}
-
-Drawn drawn(std::mt19937_64& random) {
-  const auto below = [&](int end) {
-    return static_cast<int>(random() % static_cast<unsigned>(end));
-  };
-  constexpr int kRanks[] = {1, 2, 3, 4, 8, 16};
-  const int ranks = kRanks[below(6)], kind = below(3), often = 2 + below(12), most_late = below(3);
-  const bool apex = below(2) == 0;
-  Drawn log;
-  std::map<int, std::string> late;  // by the number of lines before it
-  double scale = 1 << 30;
-  int lines = 0, skipped = 0;
-  for (int step = 1; step <= 60; ++step) {
-    const bool skips = below(often) == 0 && scale > 16;
-    if (skips) {
-      ++log.skipped;
-      ++skipped;
-      scale /= 2;
-      const std::string text =
-          apex ? fmt::format(
-                     "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale "
-                     "to {}\n",
-                     scale)
-               : fmt::format(
-                     "[deepspeed] OVERFLOW! Skipping step. Attempted loss scale: {}, "
-                     "reducing to {}\n",
-                     2 * scale, scale);
-      const int in_time = most_late == 0 || below(2) == 0 ? ranks : below(ranks + 1);
-      for (int rank = 0; rank < ranks; ++rank) {
-        (rank < in_time ? log.text : late[lines + 1 + below(most_late + 1)]) += text;
-      }
-    }
-    if (!skips || kind == 2) {
-      log.text += line_of(kind, step, scale, std::exchange(skipped, 0));
-      log.text += late[lines++];
-    }
-  }
-  for (const auto& [after, text] : late) {
-    if (after >= lines) log.text += text;
-  }
-  return log;
-}
-
-TEST_CASE("A range of skipped steps holds their number in drawn logs") {
-  std::mt19937_64 random(1);  // the same logs each time
-  for (int i = 0; i < 600; ++i) {
-    const Drawn log = drawn(random);
-    const Interval told = skipped_in(log.text, {});
-    INFO(i << ": " << told.low << " to " << told.high << "\n" << log.text);
-    REQUIRE((told.low <= log.skipped && log.skipped <= told.high));
   }
 }
 

@@ -119,9 +119,10 @@ TEST_CASE("what cannot be a loss scale is skipped and told, its step is skipped"
 }
 
 TEST_CASE("a loss scale of 0 is told as what it is") {
-  const Steps read("start\n" + apex("5e-324") + "\n" + apex("0.0") + "\n" + apex("0.0") + "\n");
-  CHECK(read.scale(2) == 0);
-  CHECK(read.skipped(2) == true);
+  const Steps read(apex("1e-323") + "\n" + apex("5e-324") + "\n" + apex("0.0") + "\n" +
+                   apex("0.0") + "\n");
+  CHECK(read.scale(3) == 0);
+  CHECK(read.skipped(3) == true);
   CHECK(read.noted("the loss scale became 0: 2 times, first in line 3; from then on") == 1);
 }
 
@@ -263,7 +264,8 @@ TEST_CASE("which skipped steps have a step of their own") {
 TEST_CASE("lines that reduce the scale to something else are no repetition") {
   const Steps grown(apex("2.0") + "\n" + apex("4.0") + "\n" + apex("3.0") + "\n");
   CHECK(grown.noted("to what the line before did") == 0);
-  const Steps same("start\n" + apex("8.0") + "\n" + apex("4.0") + "\nloss\n" + apex("4.0") + "\n" + apex("nan") + "\n");
+  const Steps same(apex("16.0") + "\n" + apex("8.0") + "\n" + apex("4.0") + "\nloss\n" +
+                   apex("4.0") + "\n" + apex("nan") + "\n");
   CHECK(same.noted("1 lines reduce the scale to what the line before did") == 1);
 }
 
