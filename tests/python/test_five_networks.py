@@ -183,6 +183,30 @@ def test_the_first_sentence_names_lost_updates(network, kind):
 
 
 @each
+def test_a_run_in_fp16_without_a_loss_scale_is_told_so(network, tmp_path):
+    """With FP32 weights, so that no update is lost. A judge in FP32 counts what becomes zero."""
+    torch.manual_seed(0)
+    model, twin, counted = network(), network(), Counted()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    with emulate(model, optimizer, precision="mixed", log=tmp_path / "run") as run:
+        for _ in range(STEPS):
+            x, y = model.data()
+            counted.see_fp32(copied_into(twin, model), x, y)
+            optimizer.zero_grad()
+            run.backward(model.loss(x, y))
+            optimizer.step()
+    headline = program("recommend", tmp_path / "run")["answer"]["headline"]
+    if network is not Detector:
+        assert headline.startswith("PyTorch's default GradScaler() is fine for this run")
+        assert counted.flushed / counted.nonzero < 0.1
+        return
+    least, most = re.match(r"This run computes gradients in FP16 without a loss scale: ([\d.]+) % to ([\d.]+) % of "
+                           "the gradient values may have become zero. Use PyTorch's default GradScaler",
+                           headline).groups()
+    assert float(least) < 100 * counted.flushed / counted.nonzero < float(most)
+
+
+@each
 def test_a_run_in_fp32_is_told_of_no_harm_but_its_small_loss(network):
     log, counted = trained(network, "fp32")
     advice = program("recommend", log, "--format", "fp16")
