@@ -170,6 +170,22 @@ def test_a_loss_that_is_no_number_is_told(tmp_path, explode, said):
     assert f"step 3: {said}" in alerts_on_numbers(tmp_path, "loss > 1e30", explode)
 
 
+def test_an_alert_on_a_loss_that_nobody_notes_is_told_once(tmp_path):
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    recorder = Recorder(model, optimizer, tmp_path / "run")
+    recorder.alert("loss > 100")
+    with warnings.catch_warnings(record=True) as said, recorder:
+        warnings.simplefilter("always")
+        for step in range(3):
+            loss_of(model, step).backward()
+            optimizer.step()
+    (one,) = said
+    assert str(one.message) == ("Recorder.alert('loss > 100'): step 0 has no loss, so it is not tested; note the "
+                                "loss with recorder.loss(loss)")
+    assert one.filename == __file__
+
+
 def test_an_alert_on_the_norm_of_gradients(tmp_path):
     """At recorded steps, without the loss scale and before clipping."""
     norms = [norm for _, norm in losses_and_norms(5, 1e6)]

@@ -17,6 +17,7 @@ class Alerts:
 
     def __init__(self):
         self._all = []
+        self._told_no_loss = False
 
     def add(self, when, do):
         field = _halfscope.field_of_step(when)  # ValueError
@@ -28,12 +29,21 @@ class Alerts:
         step = attempt.step
         for when, field, do in self._all:
             if field:
-                found = guard(_of_number, when, attempt.numbers[field]())
+                value = guard(attempt.numbers[field])
+                self._tell_no_loss(when, field, value, step)
+                found = guard(_of_number, when, value)
             else:
                 found = guard(_halfscope.violations, folder, when, step) if recorded else None
             if found:
                 do([f"step {step}: tensor '{name}': {text}" if name else f"step {step}: {text}"
                     for name, text in found])
+
+    def _tell_no_loss(self, when, field, value, step):
+        """Once: an alert that tests nothing looks like one that finds nothing."""
+        if field == "loss" and value is None and not self._told_no_loss:
+            self._told_no_loss = True
+            warnings.warn(f"Recorder.alert({when!r}): step {step} has no loss, so it is not tested; note "
+                          "the loss with recorder.loss(loss)", RuntimeWarning, stacklevel=7)
 
 
 def _of_number(when, value):
