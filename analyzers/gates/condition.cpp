@@ -63,7 +63,6 @@ constexpr Field kRecommendationFields[] = {
     {"flushed_at_1", Base::itself},  {"flushed_at_recommended", Base::itself},
     {"nonfinite_steps", Base::none},
 };
-
 constexpr Field kComparisonFields[] = {
     {"nan", Base::total},
     {"overflow", Base::nonzero},
@@ -81,16 +80,17 @@ constexpr Field kComparisonFields[] = {
     {"largest_ulps", Base::none},
     {"sums_above", Base::total},
 };
-
 constexpr Field kLogFields[] = {
     {"state", Base::none},           {"skipped", Base::none},
     {"skipped_share", Base::itself}, {"collapsed_since", Base::none},
     {"nonfinite_since", Base::none}, {"last_scale", Base::none},
     {"ranks_differ", Base::none},
 };
+constexpr Field kStepFields[] = {{"loss", Base::none}, {"grad_norm", Base::none}};
 
 std::span<const Field> fields_of(Subject subject) {
   if (subject == Subject::tensor) return kTensorFields;
+  if (subject == Subject::step) return kStepFields;
   if (subject == Subject::comparison) return kComparisonFields;
   return kRecommendationFields;
 }
@@ -100,23 +100,26 @@ const Field* find_field(std::span<const Field> fields, std::string_view name) {
   return found == fields.end() ? nullptr : &*found;
 }
 
+/// Whether the fields of a log are beside a subject's own.
+bool has_logs(Subject subject) {
+  return subject == Subject::tensor || subject == Subject::recommendation;
+}
+
 const Field* find_field(Subject subject, std::string_view name) {
   const Field* const own = find_field(fields_of(subject), name);
-  if (own != nullptr || subject == Subject::comparison) return own;
-  return find_field(kLogFields, name);
+  return own == nullptr && has_logs(subject) ? find_field(kLogFields, name) : own;
 }
 
 std::string names_of(Subject subject) {
   std::vector<std::string_view> names;
   for (const Field& field : fields_of(subject)) names.push_back(field.name);
-  if (subject != Subject::comparison) {
+  if (has_logs(subject)) {
     for (const Field& field : kLogFields) names.push_back(field.name);
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// " (halfscope analyze has it)", where another command has a field of that name, or the training
-/// loop a number.
+/// " (halfscope analyze has it)", where another command has a field of that name, or the recorder.
 std::string owner_text(std::string_view field) {
   constexpr std::pair<Subject, std::string_view> kCommands[] = {
       {Subject::tensor, "analyze"},
@@ -125,8 +128,7 @@ std::string owner_text(std::string_view field) {
   for (const auto& [subject, command] : kCommands) {
     if (find_field(subject, field)) return fmt::format(" (halfscope {} has it)", command);
   }
-  if (field == "loss" || field == "grad_norm") return " (the training loop has it: test it there)";
-  return "";
+  return find_field(Subject::step, field) ? " (halfscope.torch.Recorder.alert() has it)" : "";
 }
 
 Relation relation_of(const std::string& text) {
@@ -250,8 +252,8 @@ void require_sense(const Condition& c, Subject subject) {
   if (c.percent && field->base == Base::none) {
     reject(fmt::format("'{}' is not a share of anything; remove the %", c.field));
   }
-  if (!c.only.empty() && find_field(kLogFields, c.field) != nullptr) {
-    reject("a field of the log is not of tensors; remove 'for'");
+  if (!c.only.empty() && (subject == Subject::step || find_field(kLogFields, c.field))) {
+    reject(fmt::format("'{}' is not of tensors; remove 'for'", c.field));
   }
   if (c.field == "state") return require_state(c);
   if (std::isalpha(static_cast<unsigned char>(c.limit.front()))) {
@@ -291,6 +293,10 @@ Condition parse_condition(std::string_view text, Subject subject) {
   Condition c{typed, parts[1], relation_of(parts[2]), parts[3], parts[4].length() != 0, parts[5]};
   require_sense(c, subject);
   return c;
+}
+
+bool has_field(Subject subject, std::string_view name) {
+  return find_field(subject, name) != nullptr;
 }
 
 bool is_of_timeline(const Condition& condition) {

@@ -24,8 +24,9 @@ namespace halfscope::analyzers::gates {
 enum class Relation { less, less_equal, greater, greater_equal, equal, not_equal };
 
 /// What a condition is tested on: every tensor of an analysis, a recommendation, or every tensor of
-/// two runs compared. Beside the first two the fields of a log, on every log.
-enum class Subject { tensor, recommendation, comparison };
+/// two runs compared, or the numbers of one step of a training loop, which the recorder has. Beside
+/// the first two the fields of a log, on every log.
+enum class Subject { tensor, recommendation, comparison, step };
 
 struct Condition {
   std::string text;  ///< as typed
@@ -39,6 +40,9 @@ struct Condition {
 
 /// Throws std::invalid_argument saying what was found and what is wanted.
 Condition parse_condition(std::string_view text, Subject subject);
+
+/// Whether conditions on this subject may be about this field.
+bool has_field(Subject subject, std::string_view name);
 
 /// Whether it is about a log's loss scale and skipped steps.
 bool is_of_timeline(const Condition& condition);

@@ -18,7 +18,7 @@ namespace {
 /// The policies of the frameworks that there are lines to paste for.
 constexpr std::string_view kPolicies[] = {"torch",    "keras2",  "keras3", "deepspeed,hysteresis=1",
                                           "megatron", "fairseq", "apex",   "mxnet",
-                                          "nnabla"};
+                                          "nnabla",   "flax",    "jmp"};
 
 /// The unread steps of each log, by its name.
 using Unread = std::map<std::string, std::set<std::int64_t>>;

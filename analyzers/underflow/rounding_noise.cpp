@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "analyzers/underflow/modules.hpp"
 
@@ -29,57 +29,97 @@ double unit_roundoff(const TensorFindings& tensor) {
   return std::ldexp(1.0, -precision);
 }
 
-/// The rounding error that a sum over a step's terms may have, `sums` of them from all terms alike.
-/// n terms x added one after the other have an error of sqrt(n) u sum |x| at the most, but for rare
-/// cases (Higham and Mary, SIAM J. Sci. Comput. 41, 2019), and sum |x| is at most n times their
-/// root mean square. 16-bit terms are added up in FP32, and bring their own rounding errors along.
-std::optional<double> noise_of_sums(const TensorFindings& terms, const StepFindings& step,
-                                    std::uint64_t sums) {
+/// The root mean square of a step's values, without the loss scale.
+std::optional<double> root_mean_square(const StepFindings& step) {
   const auto all = static_cast<double>(step.counts.zero.low + step.counts.finite_nonzero.low);
   if (!step.moments || all == 0) return std::nullopt;
-  const double root_mean_square = std::sqrt(step.moments->sum_squares / all) / step.scale;
-  const double n = all / static_cast<double>(sums);
+  return std::sqrt(step.moments->sum_squares / all) / step.scale;
+}
+
+/// The gradient of a bias, whose values are sums over the terms of a module.
+struct Sums {
+  std::string_view module;  ///< "attention.qkv" of "weight_grad/attention.qkv.bias"
+  std::uint64_t count = 0;  ///< sums over one step's terms
+  /// The log has the terms' number and their format, and no values of theirs.
+  bool unseen_terms = false;
+};
+
+/// The rounding error that a sum over a step's terms may have. n terms x added one after the other
+/// have an error of sqrt(n) u sum |x| at the most, but for rare cases (Higham and Mary, SIAM J.
+/// Sci. Comput. 41, 2019), and sum |x| is at most n times their root mean square. 16-bit terms are
+/// added up in FP32, and bring their own rounding errors along. Terms that the log does not have
+/// are taken for independent: then the sums' own root mean square is sqrt(n) times that of the
+/// terms.
+std::optional<double> noise_of_sums(const Sums& sums, const StepFindings& sum,
+                                    const TensorFindings& terms, const StepFindings& term) {
+  const auto magnitude = root_mean_square(sums.unseen_terms ? sum : term);
+  if (!magnitude) return std::nullopt;
+  const double n = static_cast<double>(term.counts.zero.low + term.counts.finite_nonzero.low) /
+                   static_cast<double>(sums.count);
+  const double independent = sums.unseen_terms ? *magnitude : *magnitude * std::sqrt(n);
   const double of_terms = unit_roundoff(terms);
   const double of_sum = std::min(of_terms, std::ldexp(1.0, -kBinary32.precision));
-  return root_mean_square * std::sqrt(n) * std::min(of_sum * n + of_terms, kMostOfSum);
+  return independent * std::min(of_sum * n + of_terms, kMostOfSum);
 }
 
-/// Nonzero values of a step that are surely no larger: all but those that may be. A loss scale that
-/// is no power of two puts each value between two binades, and both count it as perhaps theirs.
+/// Nonzero values of a step that are surely no larger: all but those that may be. A value that may
+/// be in several binades is in two or more beside each other: in two of the larger ones, or in the
+/// last of the others and the first of the larger.
 std::uint64_t count_up_to(const StepFindings& step, double magnitude) {
-  int exponent = 0;
-  const int between = std::frexp(step.scale, &exponent) == 0.5 ? 0 : 1;
-  std::uint64_t larger = 0, before = 0;  // before: of both this binade and the one below
-  int last = std::numeric_limits<int>::min();
+  std::uint64_t larger = 0, perhaps = 0, below = 0, across = 0;
+  bool first = true;
   for (const BinadeCount& binade : step.binades) {
-    if (between == 0 || binade.exponent != last + 1) before = 0;
-    const std::uint64_t count = binade.count.high - std::min(binade.count.high, before);
-    if (std::ldexp(1.0, binade.exponent + 1 + between) > magnitude) larger += count;
-    before = count;
-    last = binade.exponent;
+    const std::uint64_t unsure = binade.count.high - binade.count.low;
+    if (std::ldexp(1.0, binade.exponent + 1) <= magnitude) {
+      below = unsure;
+      continue;
+    }
+    if (std::exchange(first, false)) across = std::min(below, unsure);
+    larger += binade.count.low;
+    perhaps += unsure;
   }
   const std::uint64_t all = step.counts.finite_nonzero.low;
-  return all - std::min(all, larger);
+  return all - std::min(all, larger + (perhaps + across) / 2);
 }
 
-std::uint64_t noise_in(const TensorFindings& bias, const TensorFindings& terms) {
+std::uint64_t noise_in(const TensorFindings& bias, const Sums& sums, const TensorFindings& terms) {
   std::uint64_t noise = 0;
   for (const StepFindings& step : bias.per_step) {
     const auto same = terms.per_step.find(step.step);
-    const auto most = same ? noise_of_sums(terms, *same, bias.shape[0]) : std::nullopt;
-    if (most) noise += count_up_to(step, *most);
+    const auto most = same ? noise_of_sums(sums, step, terms, *same) : std::nullopt;
+    if (!most) continue;
+    const std::uint64_t below = count_up_to(step, *most);
+    noise += sums.unseen_terms ? std::min(below, sums.count) : below;
   }
   const auto of = static_cast<double>(bias.counts.finite_nonzero.high);
   return static_cast<double>(noise) >= kLeastShare * of ? noise : 0;
 }
 
-/// The module's path of a bias: "attention.qkv" of "weight_grad/attention.qkv.bias".
-std::optional<std::string_view> module_of_bias(const TensorFindings& tensor) {
-  constexpr std::string_view kBias = ".bias";
+/// Empty for other tensors. in_proj_bias is that of torch.nn.MultiheadAttention and of modules made
+/// like it: the queries', keys' and values' parts behind one another, whose terms no module
+/// returns. The keys' third alone can be noise, and the module's output has as many terms as a
+/// third.
+std::optional<Sums> sums_of(const TensorFindings& tensor) {
+  constexpr std::string_view kBias = ".bias", kPacked = ".in_proj_bias";
   const std::string_view path = path_of(tensor.name);
-  const bool bias = tensor.role == log::Role::weight_grad && tensor.shape.size() == 1 &&
-                    tensor.shape[0] > 0 && path.ends_with(kBias);
-  return bias ? std::optional(path.substr(0, path.size() - kBias.size())) : std::nullopt;
+  if (tensor.role != log::Role::weight_grad || tensor.shape.size() != 1) return std::nullopt;
+  const std::uint64_t size = tensor.shape[0];
+  const auto module = [&](std::string_view end) {
+    return path.substr(0, path.size() - end.size());
+  };
+  if (path.ends_with(kBias) && size > 0) return Sums{module(kBias), size};
+  if (!path.ends_with(kPacked) || size == 0 || size % 3 != 0) return std::nullopt;
+  return Sums{module(kPacked), size / 3, true};
+}
+
+/// The activation gradient that a bias sums up, or, of attention, the one of its output.
+const TensorFindings* terms_of(const Sums& sums, const ByPath& all) {
+  for (const std::string_view output : {"", ".0", ".out_proj"}) {
+    if (!output.empty() && !sums.unseen_terms) break;
+    const auto found = all.find(std::string(sums.module).append(output));
+    if (found != all.end()) return found->second;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -92,9 +132,9 @@ void mark_rounding_noise(Analysis& analysis) {
     }
     if (terms.empty()) continue;
     for (TensorFindings& t : log.tensors) {
-      const auto module = module_of_bias(t);
-      const auto found = module ? terms.find(*module) : terms.end();
-      if (found != terms.end()) t.rounding_noise = noise_in(t, *found->second);
+      const auto sums = sums_of(t);
+      const TensorFindings* const found = sums ? terms_of(*sums, terms) : nullptr;
+      if (found != nullptr) t.rounding_noise = noise_in(t, *sums, *found);
     }
   }
 }

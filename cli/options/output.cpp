@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <stdexcept>
 
 #include "cli/options/exit.hpp"
 #include "halfscope/log/error.hpp"
@@ -48,16 +48,11 @@ void require_own_files(const std::vector<std::string>& outputs, const LogOptions
 }
 
 std::size_t require_ending(const std::string& path, std::initializer_list<std::string_view> known) {
-  const std::string ending = std::filesystem::path(path).extension().string();
-  if (ending.empty()) return 0;
-  const auto is_ending = [&](std::string_view each) {
-    return std::ranges::equal(each, ending, {}, {},
-                              [](unsigned char c) { return std::tolower(c); });
-  };
-  const auto* const found = std::ranges::find_if(known, is_ending);
-  if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
-  throw BadUsage(fmt::format("--out: found '{}', expected a name that ends in {}",
-                             log::printable(path), fmt::join(known, ", ")));
+  try {
+    return log::require_ending(path, known);
+  } catch (const std::invalid_argument& error) {
+    throw BadUsage(fmt::format("--out: {}", error.what()));
+  }
 }
 
 void write_output(const std::string& path, std::string_view text) {

@@ -18,8 +18,7 @@ namespace halfscope::cli::options {
 /// too; those that nobody asked for are empty. Throws BadUsage naming both.
 void require_own_files(const std::vector<std::string>& outputs, const LogOptions& options);
 
-/// Returns which of the known endings (".html") the path has, in letters of either case; 0 if it
-/// has none. Throws BadUsage if it has another.
+/// log::require_ending() of --out. Throws BadUsage.
 std::size_t require_ending(const std::string& path, std::initializer_list<std::string_view> known);
 
 /// Writes text to a file, or to stdout for "-", through a temporary file beside it.

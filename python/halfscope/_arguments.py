@@ -2,9 +2,18 @@
 """Arguments of the functions, and how errors describe them."""
 
 import operator
+import os
+
+from halfscope import _halfscope
 
 _MOST_CHARACTERS = 100
 _PLAIN = (str, bytes, int, bool, float, complex, type(None), range)
+
+
+def require_ending(path, *known):
+    """Refuses a file's name with another ending, as --out of the program does; one without any passes.
+    Raises ValueError."""
+    _halfscope.require_ending(os.fspath(path), list(known))
 
 
 def described(value):

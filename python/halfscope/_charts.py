@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from halfscope._arguments import described
+from halfscope._arguments import described, require_ending
 from halfscope._parts import part
 
 FOLDER = Path(__file__).parent / "charts"  # reports/assets/charts
@@ -115,10 +115,12 @@ class Chart:
 
     def save_svg(self, path, **options):
         """Writes the chart as SVG. options: as for spec()."""
+        require_ending(path, ".svg")
         Path(path).write_text(self.svg(**options), encoding="utf-8")
 
     def save_png(self, path, **options):
         """Writes the chart as PNG. options: as for png()."""
+        require_ending(path, ".png")
         Path(path).write_bytes(self.png(**options))
 
     def save(self, path, **options):

@@ -850,6 +850,27 @@ class FlushedAtRecommended(Record):
     share: float | Bounds
 
 
+class FlushedToZero(Record):
+    """The field `flushed_to_zero` of halfscope recommend --json: docs/json.md."""
+
+    __slots__ = ()
+    count: int | list[int]
+    of: int | list[int]
+    share: float | Bounds
+
+
+class OwnScale(Record):
+    """The field `own_scales` of halfscope recommend --json: docs/json.md."""
+
+    __slots__ = ()
+    tensors: int
+    fit: int
+    flushed_to_zero: FlushedToZero
+    _nested = {
+        'flushed_to_zero': FlushedToZero,
+    }
+
+
 class PerLayer(Record):
     """The field `per_layer` of halfscope recommend --json: docs/json.md."""
 
@@ -1163,6 +1184,7 @@ class RecommendationFields(Record):
     headroom_bits: float | None
     flushed_at_1: FlushedAt1 | None
     flushed_at_recommended: FlushedAtRecommended | None
+    own_scales: OwnScale | None
     snippets: dict[str, str] | None
     dynamic_snippets: dict[str, str] | None
     per_layer: list[PerLayer] | None
@@ -1191,6 +1213,7 @@ class RecommendationFields(Record):
         'nan_in_model': NanInModel,
         'flushed_at_1': FlushedAt1,
         'flushed_at_recommended': FlushedAtRecommended,
+        'own_scales': OwnScale,
         'per_layer': PerLayer,
         'keep_in_fp32': KeepInFp32,
         'footprint': Footprint,

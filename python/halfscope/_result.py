@@ -2,7 +2,7 @@
 """What all results have: tables, charts, a page, and a display of their own in Jupyter."""
 
 from halfscope import _frames
-from halfscope._arguments import described
+from halfscope._arguments import described, require_ending
 from halfscope._records import Record
 
 
@@ -105,9 +105,11 @@ class Result:
         """Writes the page of `halfscope report`: one file that needs no network.
 
         The logs are read again, since a page has more than one answer. title: by default the logs'
-        names. Raises BadInput where the page cannot be written.
+        names. Raises BadInput where the page cannot be written, ValueError of a name that ends in
+        another way than .html or .htm.
         """
         self._judged()
+        require_ending(path, ".html", ".htm")
         self._again().save_html(path, title)
 
     # --- display

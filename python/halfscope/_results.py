@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from halfscope import _frames
-from halfscope._arguments import described
+from halfscope._arguments import described, require_ending
 from halfscope._fields import (BlockFit, ByScale, ComparisonFields, Finding, FindingsFields, FormatFit,
                                PerStep, PolicyTrace, RecommendationFields, Reduction)
 from halfscope._records import Record
@@ -166,6 +166,7 @@ class Comparison(Result, ComparisonFields):
 
     def save_html(self, path, title=None):
         """Writes the page of `halfscope compare A B --out`: one file that needs no network."""
+        require_ending(path, ".html", ".htm")
         self._judged().write_page(title or "Two runs compared", os.fspath(path))
 
 
@@ -285,7 +286,8 @@ class Report(Result):
             for name, table in part._tables().items()}}
 
     def save_html(self, path, title=None):
-        """Writes the page: one file that needs no network. Raises BadInput."""
+        """Writes the page: one file that needs no network. Raises BadInput, ValueError."""
+        require_ending(path, ".html", ".htm")
         self._judged().write_page(title or self.title, os.fspath(path))
 
     def markdown(self):
@@ -294,4 +296,5 @@ class Report(Result):
 
     def save_markdown(self, path):
         """Writes markdown() to a file."""
+        require_ending(path, ".md", ".markdown")
         Path(path).write_text(self.markdown(), encoding="utf-8")

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conditions of --fail-if on a run log that is still being written, for Recorder.alert().
+// The conditions of --fail-if on a run log that is still being written, and those on numbers of a
+// step, for Recorder.alert().
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <optional>
 #include <utility>
 
 #include "analyzers/gates/condition.hpp"
@@ -20,17 +26,45 @@ namespace halfscope::python {
 namespace {
 
 using analyzers::gates::Condition;
+using analyzers::gates::Subject;
 using analyzers::gates::Verdict;
 using Violations = std::vector<std::pair<std::string, std::string>>;
 
+/// The word that a condition begins with.
+std::string field_in(const std::string& text) {
+  const auto begin =
+      std::ranges::find_if_not(text, [](unsigned char c) { return std::isspace(c); });
+  const auto end = std::find_if_not(begin, text.end(),
+                                    [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+  return {begin, end};
+}
+
 Condition condition_called(const std::string& text) {
-  Condition condition = analyzers::gates::parse_condition(text, analyzers::gates::Subject::tensor);
+  const bool of_step = analyzers::gates::has_field(Subject::step, field_in(text));
+  Condition condition =
+      analyzers::gates::parse_condition(text, of_step ? Subject::step : Subject::tensor);
   if (analyzers::gates::is_of_ranks(condition)) {
     throw std::invalid_argument(
         "'" + text +
         "': a recorder sees its own rank alone; use it in halfscope analyze --fail-if");
   }
   return condition;
+}
+
+/// The field of a condition that the recorder tests on a number of each step; else empty. Throws
+/// std::invalid_argument of a condition that cannot be used.
+std::string field_of_step(const std::string& text) {
+  const Condition condition = condition_called(text);
+  return analyzers::gates::has_field(Subject::step, condition.field) ? condition.field : "";
+}
+
+/// A sentence where the condition holds for a number of a step; NaN violates every condition.
+std::optional<std::string> number_violation(const std::string& text, double value) {
+  const Condition condition = condition_called(text);
+  const analyzers::gates::Measured measured = value;
+  const Verdict verdict = analyzers::gates::test(condition, measured);
+  if (verdict == Verdict::fails && !std::isnan(value)) return std::nullopt;
+  return reports::answer::violation_text(condition, measured, verdict);
 }
 
 template <typename Tested>
@@ -73,8 +107,8 @@ Violations violations(const std::filesystem::path& log, const std::string& text,
 }  // namespace
 
 void bind_alerts(nb::module_& module) {
-  module.def(
-      "require_condition", [](const std::string& text) { condition_called(text); }, "text"_a);
+  module.def("field_of_step", &field_of_step, "condition"_a);
+  module.def("number_violation", &number_violation, "condition"_a, "value"_a);
   module.def("violations", &violations, "log"_a, "condition"_a, "step"_a);
 }
 

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <tuple>
@@ -75,6 +76,11 @@ std::optional<double> largest_in(const BinadeTable& table) {
   if (table.infinities() != 0) return std::numeric_limits<double>::infinity();
   if (const std::optional<Magnitude> m = table.largest()) return to_double(*m);
   return table.specials().zero != 0 ? std::optional(0.0) : std::nullopt;
+}
+
+double Gathered::norm_squared() const {
+  const double largest = largest_in(all_.table).value_or(0.0);
+  return std::isfinite(largest) ? all_.moments.sum_squares : largest;
 }
 
 std::uint64_t Gathered::finite() const { return finite_in(all_.table); }
@@ -153,6 +159,7 @@ void bind_gathered(nb::module_& module) {
       .def("keep", &Gathered::keep, "values"_a)
       .def_prop_ro("kept", &Gathered::kept)
       .def_prop_ro("pieces", &Gathered::pieces)
+      .def_prop_ro("norm_squared", [](Gathered& self) { return settled(self).norm_squared(); })
       .def_prop_ro("shape", [](Gathered& self) { return settled(self).shape(); });
 }
 

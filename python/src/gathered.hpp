@@ -53,6 +53,8 @@ class Gathered {
   /// Empty also where pieces were computed in several.
   std::optional<Dtype> computed() const { return all_.computed; }
   Moments moments() const;
+  /// Sum of squares of all values, approximate: infinite or NaN where a value is.
+  double norm_squared() const;
   /// Of one piece, its own; of several alike, their number first; else how many values.
   Shape shape() const;
 

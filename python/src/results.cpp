@@ -3,12 +3,16 @@
 
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "bindings.hpp"
+#include "halfscope/log/output_file.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_policies.hpp"
 #include "reports/markdown/markdown.hpp"
@@ -68,6 +72,12 @@ nb::object shown_of(const Judged& self) {
     return self.advised ? reports::notebook::shown(self.study)
                         : reports::notebook::shown_findings(self.study);
   }));
+}
+
+std::size_t require_ending(const std::filesystem::path& path,
+                           const std::vector<std::string>& known) {
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  return log::require_ending(path, views);
 }
 
 void bind_judged(nb::module_& module) {
@@ -156,6 +166,7 @@ void bind_results(nb::module_& module) {
   bind_judged(module);
   bind_replayed(module);
   bind_compared(module);
+  module.def("require_ending", &require_ending, "path"_a, "known"_a);
 }
 
 }  // namespace halfscope::python

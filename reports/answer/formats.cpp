@@ -117,4 +117,13 @@ OwnScales own_scales(const Tensors& tensors, std::string_view format, Subnormals
   return out;
 }
 
+std::optional<EachScaled> each_scaled(const Analysis& analysis) {
+  const auto& target = analysis.target;
+  if (target.format.width != 8) return std::nullopt;
+  const Tensors tensors = all_tensors(analysis);
+  EachScaled out = {own_scales(tensors, target.name, target.subnormals),
+                    own_scales(counted_of(tensors), target.name, target.subnormals)};
+  return out.all.tensors == 0 ? std::nullopt : std::optional(out);
+}
+
 }  // namespace halfscope::reports::answer

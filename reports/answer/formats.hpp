@@ -65,4 +65,12 @@ struct OwnScales {
 };
 OwnScales own_scales(const Tensors& tensors, std::string_view format, Subnormals subnormals);
 
+/// Of a target of 8 bits, whose recipes set a scale for each tensor: all tensors, and those that a
+/// loss scale multiplies.
+struct EachScaled {
+  OwnScales all, gradients;
+};
+/// Empty for a wider target, and where no tensor was tested in it.
+std::optional<EachScaled> each_scaled(const analyzers::underflow::Analysis& analysis);
+
 }  // namespace halfscope::reports::answer

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -50,6 +51,8 @@ std::string value_text(const Measured& value) {
 
 std::string violation_text(const Condition& c, const Measured& value,
                            analyzers::gates::Verdict verdict) {
+  const auto* const number = std::get_if<double>(&value);
+  if (number != nullptr && std::isnan(*number)) return fmt::format("{} is NaN", c.field);
   return fmt::format("{} {} {} {}{}{}", c.field, value_text(value), sign_of(c.relation), c.limit,
                      c.percent ? " %" : "",
                      verdict == analyzers::gates::Verdict::undecided

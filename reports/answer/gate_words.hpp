@@ -8,7 +8,8 @@
 
 namespace halfscope::reports::answer {
 
-/// "flushed_to_zero 12 of 72 (16.7 %) > 0.1 %"; says so where only bounds are known.
+/// "flushed_to_zero 12 of 72 (16.7 %) > 0.1 %"; says so where only bounds are known. Of a number
+/// that is NaN: "loss is NaN".
 std::string violation_text(const analyzers::gates::Condition& condition,
                            const analyzers::gates::Measured& value,
                            analyzers::gates::Verdict verdict);

@@ -18,9 +18,10 @@ namespace {
 
 /// Frameworks whose policy has another name (of two of one policy, the first has its line).
 constexpr std::pair<std::string_view, std::string_view> kFrameworks[] = {
-    {"pytorch", "torch"},    {"fastai", "torch"},       {"lightning", "torch"},
-    {"accelerate", "torch"}, {"transformers", "torch"}, {"tensorflow", "keras2"},
-    {"keras", "keras3"}};
+    {"pytorch", "torch"},      {"fastai", "torch"},
+    {"lightning", "torch"},    {"accelerate", "torch"},
+    {"transformers", "torch"}, {"tensorflow", "keras2"},
+    {"keras", "keras3"},       {"jax", "flax"}};
 
 std::string lower(std::string_view text) {
   std::string out(text);

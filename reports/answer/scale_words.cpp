@@ -70,24 +70,20 @@ std::string scale_or_bound(const Recommendation& advice, std::string_view words 
 /// In 8 bits one scale for all gradients and one for each tensor are two questions; FP8's recipes
 /// set one for each.
 std::string each_tensor_text(const Study& study) {
-  const analyzers::underflow::Analysis& analysis = study.analysis;
-  const OwnScales own =
-      own_scales(all_tensors(analysis), analysis.target.name, analysis.target.subnormals);
-  if (own.tensors == 0) return "";
-  const OwnScales gradients = own_scales(counted_of(all_tensors(analysis)), analysis.target.name,
-                                         analysis.target.subnormals);
+  const auto each = each_scaled(study.analysis);
+  if (!each) return "";
+  const auto& [all, gradients] = *each;
   return fmt::format(
       "With a scale for each tensor, as FP8's recipes have it, {} of {} fit {} at {:g} dB, and {} "
       "of the gradient values become zero.",
-      count_text(own.fit), plural(own.tensors, "tensor"), people_say(analysis.target.name),
+      count_text(all.fit), plural(all.tensors, "tensor"), people_say(study.analysis.target.name),
       study.enough_db, share_text(gradients.zero, gradients.values));
 }
 
 /// Of a run that did not fail.
 std::string one_scale_text(const Study& study) {
   const Recommendation& advice = study.advice;
-  const std::string each =
-      study.analysis.target.format.width == 8 ? each_tensor_text(study) : std::string();
+  const std::string each = each_tensor_text(study);
   if (each.empty()) return fmt::format("Use a loss scale of {}.", scale_or_bound(advice));
   return fmt::format(
       "{} With one loss scale for all gradients instead, of {}, {} become zero.", each,
@@ -124,6 +120,27 @@ std::string own_scale_text(const Study& study) {
                          scale_text(study.advice.dynamic.front().init));
   return fmt::format("{}How large a static loss scale may be is unknown: {}.", start,
                      no_scale_text(study));
+}
+
+/// Whether the run computed gradients in FP16 at scale 1 at every step, so that many may have
+/// become zero in it.
+bool lacks_a_scale(const Study& study) {
+  const Recommendation& advice = study.advice;
+  const bool at_1 = std::ranges::all_of(
+      study.run_timelines, [](const auto& log) { return log.scale_most.value_or(0) == 1; });
+  return at_1 && study.run_timelines.size() == study.analysis.logs.size() &&
+         hidden_underflow(advice) == Hidden::in_zeros && advice.lost_at_1 &&
+         advice.lost_at_1->l2.high >= advice.asked.serious_loss;
+}
+
+std::string default_text(const Study& study) {
+  if (!lacks_a_scale(study)) return std::string(kDefaultFine);
+  const auto& share = study.advice.flushed_at_1;
+  return fmt::format(
+      "This run computes gradients in FP16 without a loss scale: {} of the gradient values may "
+      "have "
+      "become zero. Use PyTorch's default GradScaler().",
+      share_range_text(share.low(), share.high()));
 }
 
 /// Whether the scale's history is all that the study has.
@@ -170,8 +187,8 @@ std::string scale_sentence(const Study& study, bool fine) {
   if (fine) {
     const analyzers::recommend::SkipBound& skips = *advice.dynamic.front().replayed;
     return fmt::format("{} In a replay of its {} it skips {}. A static loss scale can be {}.",
-                       kDefaultFine, plural(skips.steps, "step"), count_text(skips.overflowing()),
-                       scale_or_bound(advice, "up to "));
+                       default_text(study), plural(skips.steps, "step"),
+                       count_text(skips.overflowing()), scale_or_bound(advice, "up to "));
   }
   if (!advice.none_needed) return use_text(study);
   return fmt::format("{}. If you use one, it can be {}.",

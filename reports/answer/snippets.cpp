@@ -83,6 +83,13 @@ constexpr ScaleTemplate kScaleTemplates[] = {
      "loss.backward({0}, clear_buffer=True)\n"
      "solver.scale_grad(1 / {0})  # before solver.update()",
      "nnabla", "", "A static scale is never checked for overflow."},
+    {"jax", "JAX (Flax)",
+     "from flax.training.dynamic_scale import DynamicScale\n"
+     "dynamic_scale = DynamicScale(scale={0}, growth_interval=2**31 - 1)  # never grows",
+     "flax", "", "DynamicScale is never quite static: a step that overflows halves the scale."},
+    {"jmp", "JAX (jmp)", "loss_scale = jmp.StaticLossScale(jnp.float32({0}))", "jmp", "",
+     "A static scale is not changed by an overflow: skip such a step by jmp.all_finite and "
+     "jmp.select_tree."},
 };
 
 std::string fixed_lines(const ScaleTemplate& form, int log2) {

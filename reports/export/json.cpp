@@ -11,6 +11,7 @@
 
 #include "halfscope/log/code_points.hpp"
 #include "halfscope/version.hpp"
+#include "reports/answer/formats.hpp"
 #include "reports/answer/no_scale.hpp"
 #include "reports/export/json_parts.hpp"
 
@@ -119,6 +120,17 @@ void put_underflow(Json& to, const recommend::Recommendation& r) {
   to["flushed_at_recommended"] = share_json(r.flushed_at_recommended);
 }
 
+/// Of a target of 8 bits; what one loss scale loses there is `flushed_at_recommended`.
+void put_own_scales(Json& to, const underflow::Analysis& analysis) {
+  const auto each = answer::each_scaled(analysis);
+  if (!each) return;
+  const auto& [all, gradients] = *each;
+  to["own_scales"] = {{"tensors", all.tensors},
+                      {"fit", all.fit},
+                      {"flushed_to_zero",
+                       share_json(underflow::Share{gradients.zero, Interval(gradients.values)})}};
+}
+
 }  // namespace
 
 Json to_json(const Study& study) {
@@ -127,6 +139,7 @@ Json to_json(const Study& study) {
   put_advice(to, study.advice);
   put_cures(to, study);
   put_underflow(to, study.advice);
+  put_own_scales(to, study.analysis);
   put_overflow(to, study.analysis, study.overflow);
   put_adam(to, study);
   put_layers(to, study);

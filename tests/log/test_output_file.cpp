@@ -7,10 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 
 #include "catch.hpp"
 #include "temp_folder.hpp"
@@ -88,6 +90,20 @@ TEST_CASE("a process that is killed leaves no output behind", "[log]") {
   CHECK(WIFSIGNALED(status));
   CHECK(text_of(target) == "before");
   CHECK(files_in(target.parent_path()) == 1);
+}
+
+TEST_CASE("a file's ending is one of those that are known", "[log]") {
+  const auto ending = [](const char* path) {
+    return halfscope::log::require_ending(path, std::array<std::string_view, 2>{".html", ".md"});
+  };
+  CHECK(ending("page.html") == 0);
+  CHECK(ending("a.pdf/PAGE.MD") == 1);
+  CHECK(ending("page") == 0);  // without one
+  CHECK(ending("-") == 0);
+  CHECK_THROWS_WITH(ending("page.pdf"),
+                    "found 'page.pdf', expected a name that ends in .html, .md");
+  CHECK_THROWS_WITH(ending("page.html.gz"),
+                    "found 'page.html.gz', expected a name that ends in .html, .md");
 }
 
 }  // namespace test_output_file

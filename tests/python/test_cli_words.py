@@ -51,4 +51,4 @@ def test_a_gate_of_another_command_says_which():
     assert "unknown field 'static_scale' (halfscope recommend has it)" in err
     for field in ("loss", "grad_norm"):
         _, err = run("analyze", log, "--fail-if", f"{field} > 1", expect=2)
-        assert f"unknown field '{field}' (the training loop has it: test it there)" in err
+        assert f"unknown field '{field}' (halfscope.torch.Recorder.alert() has it)" in err

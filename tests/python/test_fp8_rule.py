@@ -62,6 +62,15 @@ def test_both_shares_are_counted(log, values):
     assert float(own) / 100 == pytest.approx(share_of_zero(values, lambda x: best_scale(x.max())), rel=0.01)
     assert float(one) / 100 == pytest.approx(share_of_zero(values, lambda x: float(scale)), rel=0.01)
     assert float(one) > float(own) and float(scale) == found["static_scale"]
+    own_scales = found["own_scales"]
+    fit, tensors = map(int, re.search(r"(\d+) of (\d+) tensors fit E4M3", said).groups())
+    assert (own_scales["fit"], own_scales["tensors"]) == (fit, tensors)
+    zero = own_scales["flushed_to_zero"]
+    gradients = sum(x.size for name, x in values.items() if name.startswith("weight_grad/"))
+    assert zero["count"] == round(share_of_zero(values, lambda x: best_scale(x.max())) * gradients)
+    assert zero["of"] == gradients and zero["share"] == zero["count"] / gradients
+    assert found["flushed_at_recommended"]["count"] == round(
+        share_of_zero(values, lambda x: float(scale)) * gradients)
 
 
 def test_the_page_and_recommend_count_the_same_fits(log):
@@ -84,3 +93,4 @@ def test_the_page_has_scale_share_and_noise_in_one_table(log, tmp_path):
 def test_a_16_bit_format_has_the_loss_scale_alone(log):
     said = run("recommend", log, "--format", "fp16")
     assert "scale for each tensor" not in said
+    assert "own_scales" not in json.loads(run("recommend", log, "--format", "fp16", "--json", "-"))

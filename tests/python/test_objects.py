@@ -174,6 +174,27 @@ def test_copies_keep_the_fields(advice):
     assert pickle.loads(pickle.dumps(policies)) == policies
 
 
+@pytest.mark.parametrize("ending", ["pdf", "txt", "md", "html.gz"])
+def test_a_page_of_an_unknown_ending_is_refused(ending, tmp_path, advice):
+    """As by --out of the program."""
+    path = tmp_path / f"page.{ending}"
+    for result in (advice, halfscope.report(LOG), halfscope.compare(LOG, LOG)):
+        with pytest.raises(ValueError) as refused:
+            result.save_html(path)
+        assert str(refused.value) == f"found '{path}', expected a name that ends in .html, .htm"
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_files_of_an_unknown_ending_are_refused(tmp_path, advice):
+    with pytest.raises(ValueError, match="ends in .md, .markdown"):
+        halfscope.report(LOG).save_markdown(tmp_path / "page.html")
+    with pytest.raises(ValueError, match="ends in .svg"):
+        advice.save_svg(tmp_path / "chart.pdf")
+    with pytest.raises(ValueError, match="ends in .png"):
+        advice.save_png(tmp_path / "chart.svg")
+    assert not list(tmp_path.iterdir())
+
+
 def test_save_html_is_the_programs_page(tmp_path, advice):
     program("report", LOG, "--out", tmp_path / "program.html")
     expected = (tmp_path / "program.html").read_bytes()

@@ -173,4 +173,4 @@ def test_a_recorder_has_no_gate_on_ranks():
     from halfscope import _halfscope
 
     with pytest.raises(ValueError, match="a recorder sees its own rank alone"):
-        _halfscope.require_condition("ranks_differ > 0")
+        _halfscope.field_of_step("ranks_differ > 0")

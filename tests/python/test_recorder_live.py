@@ -116,7 +116,7 @@ def test_do_may_end_the_run(tmp_path, read_log):
     assert sorted(read_log(tmp_path / "run").scalars) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("when", ["nan >", "flushed > 3", "loss > 3", "nan > x", "nan > 0 for"])
+@pytest.mark.parametrize("when", ["nan >", "flushed > 3", "static_scale > 3", "nan > x", "nan > 0 for"])
 def test_a_wrong_condition_is_refused_at_once(tmp_path, when):
     model = small_network()
     recorder = Recorder(model, torch.optim.SGD(model.parameters(), lr=0.1), tmp_path / "run").start()
@@ -126,6 +126,95 @@ def test_a_wrong_condition_is_refused_at_once(tmp_path, when):
     done = subprocess.run([PROGRAM, "analyze", tmp_path / "run", "--fail-if", when],
                           capture_output=True, text=True)
     assert done.stderr.splitlines()[-1] == f"halfscope: --fail-if: {refused.value}"
+
+
+def losses_and_norms(steps, explode):
+    """Of the run below, by plain PyTorch: the loss and the gradients' L2 norm of each step."""
+    model = small_network()
+    optimizer, found = torch.optim.SGD(model.parameters(), lr=0.1), []
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = loss_of(model, step) * (explode if step == 3 else 1)
+        loss.backward()
+        found.append((loss.item(), torch.cat([p.grad.flatten() for p in model.parameters()]).norm().item()))
+        optimizer.param_groups[0]["lr"] = 0.0 if step == 3 else 0.1
+        optimizer.step()
+    return found
+
+
+def alerts_on_numbers(tmp_path, when, explode, steps=5, **settings):
+    """The lines of an alert in a run whose loss explodes at step 3."""
+    model = small_network()
+    optimizer, lines = torch.optim.SGD(model.parameters(), lr=0.1), []
+    recorder = Recorder(model, optimizer, tmp_path / "run", **settings)
+    recorder.alert(when, lines.extend)
+    with recorder:
+        for step in range(steps):
+            optimizer.zero_grad()
+            recorder.loss(loss_of(model, step) * (explode if step == 3 else 1)).backward()
+            optimizer.param_groups[0]["lr"] = 0.0 if step == 3 else 0.1
+            optimizer.step()
+    return lines
+
+
+@pytest.mark.parametrize("every", [1, 100])
+def test_an_alert_on_the_loss_looks_at_every_step(tmp_path, every):
+    losses = [loss for loss, _ in losses_and_norms(5, 1e6)]
+    (line,) = alerts_on_numbers(tmp_path, "loss > 100", 1e6, every=every)
+    said, value = line.removesuffix(" > 100").rsplit(" ", 1)
+    assert said == "step 3: loss" and float(value) == losses[3] and max(losses[:3] + losses[4:]) < 100
+
+
+@pytest.mark.parametrize("explode, said", [(float("inf"), "loss inf > 1e30"), (float("nan"), "loss is NaN")])
+def test_a_loss_that_is_no_number_is_told(tmp_path, explode, said):
+    assert f"step 3: {said}" in alerts_on_numbers(tmp_path, "loss > 1e30", explode)
+
+
+def test_an_alert_on_a_loss_that_nobody_notes_is_told_once(tmp_path):
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    recorder = Recorder(model, optimizer, tmp_path / "run")
+    recorder.alert("loss > 100")
+    with warnings.catch_warnings(record=True) as said, recorder:
+        warnings.simplefilter("always")
+        for step in range(3):
+            loss_of(model, step).backward()
+            optimizer.step()
+    (one,) = said
+    assert str(one.message) == ("Recorder.alert('loss > 100'): step 0 has no loss, so it is not tested; note the "
+                                "loss with recorder.loss(loss)")
+    assert one.filename == __file__
+
+
+def test_an_alert_on_the_norm_of_gradients(tmp_path):
+    """At recorded steps, without the loss scale and before clipping."""
+    norms = [norm for _, norm in losses_and_norms(5, 1e6)]
+    lines = alerts_on_numbers(tmp_path / "all", "grad_norm >= 0", 1e6)
+    said = [float(line.removesuffix(" >= 0").rsplit(" ", 1)[1]) for line in lines]
+    assert said == pytest.approx(norms, rel=1e-5)
+    assert alerts_on_numbers(tmp_path / "some", "grad_norm >= 0", 1e6, every=2)[1].startswith("step 2: grad_norm ")
+    (line, *_) = alerts_on_numbers(tmp_path / "nan", "grad_norm > 1e30", float("nan"))
+    assert line == "step 3: grad_norm is NaN"
+
+
+def test_the_norm_of_gradients_has_no_loss_scale(tmp_path, stand_in_scaler):
+    model, scaler, lines = small_network(), stand_in_scaler(), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    recorder = Recorder(model, optimizer, tmp_path / "run", scaler=scaler)
+    recorder.alert("grad_norm >= 0", lines.extend)
+    with recorder:
+        scaler.scale(loss_of(model, 0)).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert float(lines[0].split()[3]) == pytest.approx(losses_and_norms(1, 1)[0][1], rel=1e-5)
+
+
+@pytest.mark.parametrize("when, why", [("loss > 3 for weight", "remove 'for'"), ("loss > 3%", "not a share")])
+def test_a_condition_on_a_number_without_sense_is_refused(tmp_path, when, why):
+    model = small_network()
+    recorder = Recorder(model, torch.optim.SGD(model.parameters(), lr=0.1), tmp_path / "run")
+    with pytest.raises(ValueError, match=why):
+        recorder.alert(when)
 
 
 def test_a_summary_is_the_text_of_recommend_so_far(tmp_path):

@@ -18,7 +18,7 @@ PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / 
 SIGNATURES = json.loads(
     (pathlib.Path(__file__).parent / "framework_signatures.json").read_text())
 FRAMEWORKS = {"pytorch", "lightning", "accelerate", "transformers", "tensorflow", "keras", "fastai",
-              "deepspeed", "megatron", "nemo", "fairseq", "apex", "mxnet", "nnabla"}
+              "deepspeed", "megatron", "nemo", "fairseq", "apex", "mxnet", "nnabla", "jax", "jmp"}
 FLAGS = {"megatron", "fairseq"}  # of command lines
 LARGEST = [1e-3, 1.0, 40000.0, 1e9]
 
@@ -193,6 +193,16 @@ def test_deepspeed_takes_the_settings(found):
             dynamic = config.get_float16_config(json.loads("{" + line + "}"))
         assert dynamic.loss_scale == 0  # which is how it says dynamic
         assert 2 ** dynamic.initial_scale_power == found["dynamic"]["init"]
+
+
+@pytest.mark.parametrize("names, scale_in", [("snippets", "static_scale"), ("dynamic_snippets", "dynamic")])
+def test_the_jax_lines_set_the_scale(found, names, scale_in):
+    """jmp's static scale and Flax' DynamicScale have it under different names."""
+    jmp, jnp = frameworks.need("jmp"), frameworks.need("jax.numpy")
+    frameworks.need("flax")
+    scale = found[scale_in] if scale_in == "static_scale" else found[scale_in]["init"]
+    assert float(frameworks.run(found[names]["jax"])["dynamic_scale"].scale) == scale
+    assert float(frameworks.run(found[names]["jmp"], jmp=jmp, jnp=jnp)["loss_scale"].loss_scale) == scale
 
 
 def scales_of(found):

@@ -3,11 +3,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
+#include <stdexcept>
+#include <string>
 #include <system_error>
 
 #include "halfscope/log/error.hpp"
@@ -18,6 +23,19 @@ namespace fs = std::filesystem;
 
 /// Where Linux has the files that a process has open.
 static constexpr const char* kOpenFiles = "/proc/self/fd";
+
+std::size_t require_ending(const fs::path& path, std::span<const std::string_view> known) {
+  const std::string ending = path.extension().string();
+  if (ending.empty()) return 0;
+  const auto is_ending = [&](std::string_view each) {
+    return std::ranges::equal(each, ending, {}, {},
+                              [](unsigned char c) { return std::tolower(c); });
+  };
+  const auto found = std::ranges::find_if(known, is_ending);
+  if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
+  throw std::invalid_argument(fmt::format("found '{}', expected a name that ends in {}",
+                                          printable(path.string()), fmt::join(known, ", ")));
+}
 
 void require_file_or_nothing(const fs::path& target) {
   std::error_code ignored;

@@ -13,6 +13,11 @@ namespace halfscope::log {
 /// pipe may wait for ever.
 void require_file_or_nothing(const std::filesystem::path& target);
 
+/// Returns which of the known endings (".html") the path has, in letters of either case; 0 if it
+/// has none. Throws std::invalid_argument if it has another.
+std::size_t require_ending(const std::filesystem::path& path,
+                           std::span<const std::string_view> known);
+
 /// Written beside its target and renamed onto it by `commit`, with the permissions of a target that
 /// was there; without `commit`, or where the process ends before, nothing is left of it and the
 /// target stays as it was. (A file system without unnamed files keeps a `.partial` file of a

@@ -32,6 +32,9 @@ class Attempt:
         self._samples = {}      # name -> values, in the order of the file
         self._weights = {}      # name of a parameter -> its values before the step
         self._gradients = {}
+        self._weight_grads = []  # Gathered, where they are recorded
+        self.loss = None
+        self.numbers = {"loss": lambda: self.loss, "grad_norm": self._grad_norm}  # for Recorder.alert()
 
     def begin(self):
         """Reads weights, gradients and what the hooks saw."""
@@ -54,6 +57,7 @@ class Attempt:
         self._largest_weight_grad = gradients.largest
         if self._record:
             self._read_weights()
+            self._weight_grads = list(gradients.tensors.values())
             for name, gathered in gradients.tensors.items():
                 self._write(f"weight_grad/{name}", gathered)
             for name, gathered in self._seen.local_weight_grads(run.ranks).items():
@@ -211,15 +215,24 @@ class Attempt:
         for i, attempt in enumerate(tried if len(tried) > 1 else []):
             more.update({f"{tag}/attempt-{i}": value for tag, value in attempt.items()
                          if value is not None})
+        self.loss = run.take_loss()
         run.writer.write_scalars(
             step=self._step,
-            loss=run.take_loss(),
+            loss=self.loss,
             learning_rate=self._lr[0] if self._lr else None,
             loss_scale=self._scale,
             found_inf=skipped,
             max_abs_weight_grad=largest["max_abs/weight_grad"],
             max_abs_activation_grad=largest["max_abs/activation_grad"],
             more=more)
+
+    def _grad_norm(self):
+        """L2 norm of the weight gradients without the loss scale, before clipping; None where they were not
+        recorded, or carry a scale that cannot be undone."""
+        scale = self._scale_of("weight_grad")
+        if not self._weight_grads or not 0 < scale < math.inf:
+            return None
+        return math.sqrt(sum(gathered.norm_squared for gathered in self._weight_grads)) / scale
 
     def _scale_of(self, role):
         return self._scale if self._scaled[role] else 1.0

@@ -24,7 +24,7 @@ class RecorderParts:
 
     def alert(self, when, do=None):
         """As Recorder.alert(); also before the training begins."""
-        _halfscope.require_condition(when)  # ValueError
+        _halfscope.field_of_step(when)  # ValueError
         self._asked.append((when, do))
         for recorder in self.recorders:
             recorder.alert(when, do)

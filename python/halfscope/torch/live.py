@@ -13,22 +13,42 @@ def summary_of(out):
 
 
 class Alerts:
-    """Conditions of --fail-if, with what is done where one holds."""
+    """Conditions, with what is done where one holds: those of --fail-if, and those on a number of a step."""
 
     def __init__(self):
         self._all = []
+        self._told_no_loss = False
 
     def add(self, when, do):
-        _halfscope.require_condition(when)  # ValueError
-        self._all.append((when, do or _warn_once(when)))
+        field = _halfscope.field_of_step(when)  # ValueError
+        self._all.append((when, field, do or _warn_once(when)))
 
-    def look(self, guard, folder, step):
-        """At the step that was just recorded. What the user's function raises is not caught."""
-        for when, do in self._all:
-            found = guard(_halfscope.violations, folder, when, step)
+    def look(self, guard, folder, attempt, recorded):
+        """At the step that has just ended; recorded: whether its histograms are in the log. What the
+        user's function raises is not caught."""
+        step = attempt.step
+        for when, field, do in self._all:
+            if field:
+                value = guard(attempt.numbers[field])
+                self._tell_no_loss(when, field, value, step)
+                found = guard(_of_number, when, value)
+            else:
+                found = guard(_halfscope.violations, folder, when, step) if recorded else None
             if found:
                 do([f"step {step}: tensor '{name}': {text}" if name else f"step {step}: {text}"
                     for name, text in found])
+
+    def _tell_no_loss(self, when, field, value, step):
+        """Once: an alert that tests nothing looks like one that finds nothing."""
+        if field == "loss" and value is None and not self._told_no_loss:
+            self._told_no_loss = True
+            warnings.warn(f"Recorder.alert({when!r}): step {step} has no loss, so it is not tested; note "
+                          "the loss with recorder.loss(loss)", RuntimeWarning, stacklevel=7)
+
+
+def _of_number(when, value):
+    text = None if value is None else _halfscope.number_violation(when, value)
+    return [(None, text)] if text else []
 
 
 def _warn_once(when):

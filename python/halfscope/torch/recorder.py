@@ -96,7 +96,7 @@ class Recorder:
         self._told_missing = self._told_size = self._told_unstarted = False
         self._step_patch = self._zero_patch = None
         self._attempt = None
-        self._record_was = False  # of the step that has just ended
+        self._ended = self._record_was = False  # of the attempt that was last: a step, and recorded
         self._gradients = None  # of the last backward pass since the last step
         self._losses, self._scaled_losses = [], []  # (round of the modules, loss)
         self._tried = []  # scalars of attempts of the step under way that it was tried again after
@@ -165,9 +165,8 @@ class Recorder:
         return loss
 
     def alert(self, when, do=None):
-        """Looks for a condition of `halfscope analyze --fail-if` at every recorded step from now on.
-
-        when: text, as docs/gates.md has it: "nan > 0 for weight_grad", "skipped_share > 5%". do: a
+        """Looks for a condition from now on: "loss > 100" at every step, grad_norm and those of `halfscope
+        analyze --fail-if` ("nan > 0 for weight_grad", docs/gates.md) at every recorded one. do: a
         function that is called with the lines of what holds or is undecided, and may raise to end
         the run; by default they are one warning, the first time.
         """
@@ -353,18 +352,18 @@ class Recorder:
             self._attempt = None  # an attempt that raised is not a step: nothing more is written
         if self.writer is not None:
             self._guard(self._attempt_ends, attempt)
-            if self._record_was and self.writer is not None:
-                self._alerts.look(self._guard, self.writer.folder, attempt.step)
+            if self._ended and self.writer is not None:
+                self._alerts.look(self._guard, self.writer.folder, attempt, self._record_was)
 
     def _attempt_ends(self, attempt):
-        self._record_was = False
+        self._ended = self._record_was = False
         if self.loss_scale.tries_again():
             self._tried.append(attempt.again())
             return
         attempt.end()
         if attempt.casts:
             self._note_autocast(attempt.casts)
-        self._record_was = self._record
+        self._ended, self._record_was = True, self._record
         self.step += 1
         self._prepare()
 

@@ -26,10 +26,10 @@ TEST_CASE("the run's own policy is advised first, every framework's beside it", 
   const test::TempFolder folder;
   const Study found =
       study_of({write_run(folder / "run", std::vector<double>(200, 0.01), {{"policy", "paddle"}})});
-  REQUIRE(found.advice.dynamic.size() == 10);
+  REQUIRE(found.advice.dynamic.size() == 12);
   CHECK(policy::info_of(found.advice.dynamic[0].policy).name == "paddle");
   for (const std::string_view framework : {"torch", "keras2", "keras3", "deepspeed", "megatron",
-                                           "fairseq", "apex", "mxnet", "nnabla"}) {
+                                           "fairseq", "apex", "mxnet", "nnabla", "flax", "jmp"}) {
     CAPTURE(framework);
     const recommend::DynamicAdvice* const advice = advice_of(found, framework);
     REQUIRE(advice != nullptr);

@@ -3,7 +3,9 @@
 // 32 (1024 + 1) 2^-24 = 0.001955, just above 2^-9; of FP16 terms at 32 (2^-14 + 2^-11) = 0.0176.
 #include "analyzers/underflow/rounding_noise.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "analyzers/logs.hpp"
 #include "analyzers/small_run.hpp"
@@ -25,6 +27,7 @@ struct Case {
 underflow::Analysis analysis_of(Values bias, const Case& of = {}) {
   for (float& value : bias) value *= static_cast<float>(of.scale);
   log::TensorRecord sums = test::record_of(of.bias, 0, bias, of.scale);
+  sums.moments.sum_squares = std::inner_product(bias.begin(), bias.end(), bias.begin(), 0.0);
   log::TensorRecord terms = test::record_of(
       of.terms, 0, Values(1024 * bias.size(), static_cast<float>(of.scale)), of.scale);
   terms.moments = {of.scale, of.scale * of.scale * 1024 * static_cast<double>(bias.size())};
@@ -61,6 +64,20 @@ TEST_CASE("noise needs the terms of the sum, and is of biases alone", "[noise]")
   CHECK(noise_of(bias, {.terms = "activation_grad/other"}) == 0);
   CHECK(noise_of(bias, {.bias = "weight_grad/l.weight"}) == 0);
   CHECK(noise_of(bias, {.bias = "weight/l.bias"}) == 0);
+}
+
+// The module's output has 4 * 3072 terms, so noise of the 12 sums ends at 0.82 (3072 + 1) 2^-24.
+TEST_CASE("the keys' third of an attention's bias is noise by the size of the others", "[noise]") {
+  const Case attention = {.bias = "weight_grad/a.in_proj_bias", .terms = "activation_grad/a.0"};
+  Values bias(12, 1);
+  std::fill(bias.begin() + 4, bias.begin() + 8, 0x1p-20F);
+  CHECK(noise_of(bias, attention) == 4);
+  CHECK(noise_of(bias, {.bias = attention.bias, .terms = "activation_grad/a.out_proj"}) == 4);
+  CHECK(noise_of(bias, {.bias = attention.bias, .terms = "activation_grad/b.0"}) == 0);
+  bias[0] = bias[8] = 0x1p-20F;  // queries or values: no more than a third is taken
+  CHECK(noise_of(bias, attention) == 4);
+  std::fill(bias.begin(), bias.end(), 0x1p-20F);  // all alike: there is nothing to be noise of
+  CHECK(noise_of(bias, attention) == 0);
 }
 
 TEST_CASE("a few small values are those of any gradient", "[noise]") {
