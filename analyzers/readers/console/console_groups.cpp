@@ -19,10 +19,10 @@ bool MessageGroups::progresses(const ConsoleLine& line) {
 }
 
 void MessageGroups::line(const ConsoleLine& line, const Ended& ended) {
-  if (!progresses(line)) return;
   ++lines_;
+  progress_ += progresses(line) ? 1 : 0;
   std::erase_if(open_, [&](const MessageGroup& group) {
-    const bool over = lines_ - group.line > kMostLate;
+    const bool over = progress_ - group.progress > kMostLate || lines_ - group.lines > kMostLines;
     if (over) ended(group);
     return over;
   });
@@ -36,7 +36,7 @@ MessageGroup& MessageGroups::take(const Overflow& overflow, const Ended& ended) 
       ended(open_.front());
       open_.erase(open_.begin());
     }
-    open_.push_back({.message = overflow, .line = lines_});
+    open_.push_back({.message = overflow, .progress = progress_, .lines = lines_});
     at = std::prev(open_.end());
   }
   ++at->count;

@@ -23,12 +23,15 @@ inline Scales scales_of(const Overflow& overflow) {
 struct MessageGroup {
   Overflow message;
   std::uint64_t count = 0;
-  bool placed = false;     ///< a line that says a step came since the last of them
-  std::uint64_t line = 0;  ///< how many lines told progress before the first of them
+  bool placed = false;  ///< a line that says a step came since the last of them
+  // Lines before the first of them: those that tell progress, and all.
+  std::uint64_t progress = 0, lines = 0;
+};
 };
 
 /// Takes a log's lines in order. A group ends when the log has gone so far that a rank can hardly
-/// be as late: an equal message is then of another step.
+/// be as late: by four lines that tell progress, or sixteen of any kind. An equal message is then
+/// of another step.
 class MessageGroups {
  public:
   using Ended = std::function<void(const MessageGroup&)>;
@@ -43,13 +46,13 @@ class MessageGroups {
   void place_all();
 
  private:
-  static constexpr std::uint64_t kMostLate = 4;  // lines that tell progress
+  static constexpr std::uint64_t kMostLate = 4, kMostLines = 16;
   static constexpr std::size_t kMostOpen = 64;
 
   bool progresses(const ConsoleLine& line);
 
   std::vector<MessageGroup> open_;
-  std::uint64_t lines_ = 0;
+  std::uint64_t progress_ = 0, lines_ = 0;
   std::optional<std::int64_t> step_, bar_;  // of the last line that has one
 };
 

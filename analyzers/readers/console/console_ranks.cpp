@@ -11,6 +11,7 @@ using frames::PrintingRanks;
 using Lengths = std::map<std::uint64_t, std::uint64_t>;
 
 constexpr std::size_t kMessagesThatTell = 3;  // as long each, or multiples of it, by no chance
+constexpr std::uint64_t kMessagesOfOne = 12;  // none right behind its like: by no chance
 constexpr double kMostMessages = 0.8;  // where lines are torn or missing, of these the length tells
 
 std::uint64_t divisor_of(const Lengths& lengths, std::uint64_t divisor) {
@@ -30,10 +31,14 @@ void RankGroups::take(const Overflow& overflow) {
   if (overflow.rank || overflow.of_named || overflow.confirms) return;
   if (scaler_.value_or(overflow.scaler) != overflow.scaler) return;
   scaler_ = overflow.scaler;
+  ++messages_;
+  repeated_ |= last_ == overflow;
+  last_ = overflow;
   open_.take(overflow, [this](const MessageGroup& group) { add(group); });
 }
 
 void RankGroups::line(const ConsoleLine& line) {
+  last_.reset();
   torn_ |= line.torn;
   open_.line(line, [this](const MessageGroup& group) { add(group); });
 }
@@ -64,8 +69,10 @@ bool RankGroups::is_lowest(const Scales& scales) const {
   return lowest != lengths_.end() && lowest->first == scales;
 }
 
-/// Whether most messages come once. That of the lowest scale comes as often as it likes.
+/// Whether no message stands right behind its like, of many, or most messages come once. That of
+/// the lowest scale comes as often as it likes.
 bool RankGroups::one_prints() const {
+  if (!repeated_ && messages_ >= kMessagesOfOne) return true;
   const bool apart = lengths_.size() >= kMessagesThatTell;
   std::size_t once = 0;
   for (const auto& [scales, lengths] : lengths_) {

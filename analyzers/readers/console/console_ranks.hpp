@@ -42,7 +42,10 @@ class RankGroups {
   MessageGroups open_;
   std::optional<int> scaler_;          // Apex: whose messages are taken
   std::map<Scales, Lengths> lengths_;  // by message
-  bool torn_ = false;                  // a line, by that of another process
+  std::uint64_t messages_ = 0;
+  std::optional<Overflow> last_;  // where no other line stands behind it
+  bool repeated_ = false;         // a message right behind its like
+  bool torn_ = false;             // a line, by that of another process
   bool some_torn_ = false;
 };
 
