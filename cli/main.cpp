@@ -13,6 +13,7 @@
 #include "halfscope/device/vector_target.hpp"
 #include "halfscope/log/cut_maps.hpp"
 #include "halfscope/log/error.hpp"
+#include "halfscope/log/user_limit.hpp"
 #include "reports/page/page.hpp"
 
 namespace {
@@ -25,8 +26,9 @@ int ended(int code, std::string_view why) {
   return code;
 }
 
-void choose_vector_target() {
+void read_environment() {
   try {
+    log::check_user_limits();
     use_vector_target_of_environment();
   } catch (const std::invalid_argument& e) {
     throw cli::options::BadUsage(e.what());
@@ -68,7 +70,7 @@ int check_stdout(int code) {
 int main(int argc, char** argv) {
   try {
     log::end_where_maps_are_cut();
-    choose_vector_target();
+    read_environment();
     return check_stdout(parse_and_run(argc, argv));
   } catch (const cli::options::BadUsage& e) {
     return ended(cli::options::kBadUsage, e.what());
