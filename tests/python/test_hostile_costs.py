@@ -74,6 +74,15 @@ def test_a_report_on_equal_values_holds_no_copy_of_them(value, type, tmp_path):
         reported("reduce", log, 400 * MEBIBYTE)
 
 
+def test_an_array_of_zeros_is_not_searched_for_lines(tmp_path):
+    """A plain .npy file: it is mapped, and nothing of it is held."""
+    log = tmp_path / "zeros.npy"
+    np.lib.format.open_memmap(log, "w+", np.float32, (1 << 27,)).flush()
+    for command in ("analyze", "recommend"):
+        reported(command, log, 200 * MEBIBYTE)
+    reported("report", log, 200 * MEBIBYTE, "--out", tmp_path / "page.html")
+
+
 def test_a_limit_that_is_no_number_is_refused(tmp_path, monkeypatch):
     log = tmp_path / "w.npy"
     np.save(log, np.ones(3, np.float32))

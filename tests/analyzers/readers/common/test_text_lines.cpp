@@ -93,9 +93,10 @@ TEST_CASE("text lines: of a line that is too long the rest is skipped") {
                               "fewer; the rest of it is skipped";
     REQUIRE(path.files.notes(path.path).size() == 2);
     CHECK(path.files.notes(path.path)[0] == notes);
-    common::TextLines look(path.at(folder.write("other", std::string(size, 'x'))));
+    const log::OpenPath other = path.at(folder.write("other", std::string(size, 'x')));
+    common::TextLines look(other);
     CHECK(look.next()->size() == kMost);
-    CHECK(path.files.notes(folder.path() / "other").empty());
+    CHECK(path.files.notes(other.path).empty());
   }
 }
 
