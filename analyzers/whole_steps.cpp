@@ -72,8 +72,9 @@ class WholePasses {
 
   void take(std::span<const WholeStep> ranks) {
     if (reductions_) reductions_->take(ranks);
-    if (!updates_ && !whole_) return;
-    for (const WholeStep& step : ranks) take(step);
+    if (reductions_ || updates_ || whole_) {
+      for (const WholeStep& step : ranks) take(step);
+    }
   }
 
   frames::WholeCountsVisitor counts() {
@@ -109,6 +110,8 @@ class WholePasses {
     const auto beside = [&](const log::NamedTensor& tensor) {
       if (whole_) whole_->take(step, tensor, of_whole);
     };
+    if (reductions_) reductions_->take(step, beside);
+    if (!updates_ && !whole_) return;
     if (updates_) updates_->take(step, of_updates, beside);
     overflow::for_each_query_and_key(
         step, selection_, [&](const frames::WholeTensor& tensor) { scores_.take(tensor); }, beside);

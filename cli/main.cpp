@@ -14,6 +14,7 @@
 #include "halfscope/device/vector_target.hpp"
 #include "halfscope/log/cut_maps.hpp"
 #include "halfscope/log/error.hpp"
+#include "halfscope/log/user_limit.hpp"
 #include "reports/page/page.hpp"
 
 namespace {
@@ -35,8 +36,9 @@ void hold_standard_files() {
   }
 }
 
-void choose_vector_target() {
+void read_environment() {
   try {
+    log::check_user_limits();
     use_vector_target_of_environment();
   } catch (const std::invalid_argument& e) {
     throw cli::options::BadUsage(e.what());
@@ -79,7 +81,7 @@ int main(int argc, char** argv) {
   try {
     hold_standard_files();
     log::end_where_maps_are_cut();
-    choose_vector_target();
+    read_environment();
     return check_stdout(parse_and_run(argc, argv));
   } catch (const cli::options::BadUsage& e) {
     return ended(cli::options::kBadUsage, e.what());

@@ -132,7 +132,12 @@ void add_rounding(RoundingSums& sums, const std::vector<RoundingJob>& jobs,
     sums.signal.add(squared[0]);
     for (std::size_t i = 0; i < jobs.size(); ++i) sums.noise[i].add(squared[i + 1]);
   };
-  frames::in_order<Part>(parts, threads, work, join);
+  const auto same = [&](std::size_t part) {
+    const std::size_t first = part * kPartElements;
+    return first + kPartElements <= tensor.view.count &&
+           frames::same_bytes(tensor.view, first, first - kPartElements, kPartElements);
+  };
+  frames::in_order<Part>(parts, threads, work, join, same);
 }
 
 namespace {
@@ -154,6 +159,21 @@ struct BlockGrid {
   }
   std::size_t start(std::size_t block) const {
     return block / per_row * row + block % per_row * kMxBlockSize;
+  }
+  /// The first block of a part; of the last part's end all blocks.
+  std::size_t block(std::size_t part) const { return std::min(part * per_part, blocks); }
+  std::size_t end(std::size_t block, std::size_t elements) const {
+    return block == blocks ? elements : start(block);
+  }
+  /// True if a part has the blocks and the elements of the part before.
+  bool same(std::size_t part, const TensorView& view) const {
+    const std::size_t before = block(part - 1), at = block(part), next = block(part + 1);
+    const std::size_t n = start(at) - start(before);
+    if (next - at != per_part || end(next, view.count) - start(at) != n) return false;
+    for (std::size_t i = 0; i < per_part; ++i) {
+      if (start(at + i) - start(at) != start(before + i) - start(before)) return false;
+    }
+    return frames::same_bytes(view, start(at), start(before), n);
   }
 };
 
@@ -232,17 +252,14 @@ void add_blocks(std::array<BlockSums, kMxElements.size()>& sums, const WholeTens
   const double unscale = power_of_two(-log2_recorded);
   const double unit = power_of_two(sums[0].reference);
   const auto work = [&](std::size_t part_index) {
-    const std::size_t block = part_index * grid.per_part;
-    const std::size_t last = std::min(block + grid.per_part, grid.blocks);
-    const std::size_t first = grid.start(block);
-    const std::size_t end = last == grid.blocks ? tensor.view.count : grid.start(last);
+    const std::size_t block = grid.block(part_index), last = grid.block(part_index + 1);
+    const std::size_t first = grid.start(block), end = grid.end(last, tensor.view.count);
     ScaledPart part;
     part.x = frames::elements(tensor.view, first, end - first);
     for (double& x : part.x) x *= unscale;
     part.log2_block.resize(part.x.size());
     for (std::size_t b = block; b < last; ++b) {
-      const std::size_t next = b + 1 == grid.blocks ? tensor.view.count : grid.start(b + 1);
-      scan_block(part, grid.start(b) - first, next - first);
+      scan_block(part, grid.start(b) - first, grid.end(b + 1, tensor.view.count) - first);
     }
     Parts rounded;
     for (std::size_t i = 0; i < rounded.size(); ++i) {
@@ -255,7 +272,8 @@ void add_blocks(std::array<BlockSums, kMxElements.size()>& sums, const WholeTens
     progress.next();
     for (std::size_t i = 0; i < parts.size(); ++i) join_block(sums[i], parts[i]);
   };
-  frames::in_order<Parts>(grid.parts, threads, work, join);
+  const auto same = [&](std::size_t part) { return grid.same(part, tensor.view); };
+  frames::in_order<Parts>(grid.parts, threads, work, join, same);
 }
 
 std::optional<NoiseRatio> noise_of(const RoundingSums& sums, std::size_t index) {

@@ -39,4 +39,9 @@ std::vector<double> elements(const TensorView& view, std::size_t first, std::siz
   }
 }
 
+bool same_bytes(const TensorView& view, std::size_t first, std::size_t other, std::size_t n) {
+  const auto width = static_cast<std::size_t>(format_of(view.dtype).width / 8);
+  return std::memcmp(view.data + first * width, view.data + other * width, n * width) == 0;
+}
+
 }  // namespace halfscope::analyzers::frames

@@ -6,29 +6,46 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "halfscope/device/arena.hpp"
 
 namespace halfscope::analyzers::frames {
 
-/// join(work(i)) for every part i in order. Holds few results at a time.
+/// join(work(i)) for every part i in order. Where same(i) says that part i holds what part i - 1
+/// does, the result before is joined once more. Holds few results at a time.
+template <class Result, class Work, class Join, class Same>
+void in_order(std::size_t parts, int threads, const Work& work, const Join& join,
+              const Same& same) {
+  constexpr std::size_t kBatch = 512, kFew = 16;
+  const std::size_t batch = threads == 1 || parts < kFew ? 1 : std::min(parts, kBatch);
+  std::vector<std::optional<Result>> results(batch);
+  std::optional<Result> last;
+  for (std::size_t first = 0; first < parts; first += batch) {
+    const std::size_t count = std::min(batch, parts - first);
+    const auto find = [&](std::size_t i) {
+      const std::size_t part = first + i;
+      results[i].reset();
+      if (part == 0 || !same(part)) results[i] = work(part);
+    };
+    if (count == 1) {
+      find(0);
+    } else {
+      in_arena(threads, [&] { tbb::parallel_for(std::size_t{0}, count, find); });
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      if (results[i]) last = std::move(results[i]);
+      join(*last);
+    }
+  }
+}
+
+/// The same of parts that all differ.
 template <class Result, class Work, class Join>
 void in_order(std::size_t parts, int threads, const Work& work, const Join& join) {
-  constexpr std::size_t kBatch = 512, kFew = 16;
-  if (threads == 1 || parts < kFew) {
-    for (std::size_t i = 0; i < parts; ++i) join(work(i));
-    return;
-  }
-  std::vector<Result> results(std::min(parts, kBatch));
-  for (std::size_t first = 0; first < parts; first += kBatch) {
-    const std::size_t count = std::min(kBatch, parts - first);
-    in_arena(threads, [&] {
-      tbb::parallel_for(std::size_t{0}, count,
-                        [&](std::size_t i) { results[i] = work(first + i); });
-    });
-    for (std::size_t i = 0; i < count; ++i) join(results[i]);
-  }
+  in_order<Result>(parts, threads, work, join, [](std::size_t) { return false; });
 }
 
 }  // namespace halfscope::analyzers::frames

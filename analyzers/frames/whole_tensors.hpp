@@ -29,6 +29,8 @@ struct WholeTensor {
   ProgressCallback tell;  ///< for visitors that take long over one tensor
 };
 using WholeVisitor = std::function<void(const WholeTensor&)>;
+/// Receives a step's tensor that somebody has loaded, so that it is not loaded again.
+using TakeLoaded = std::function<void(const log::NamedTensor&)>;
 
 /// One step's whole tensors, of one rank: for analyzers that take several at once.
 struct WholeStep {

@@ -227,14 +227,29 @@ std::string files_text(const log::OpenPath& log) {
   return text;
 }
 
+/// The beginning of a URL, also of one with a slash too few or without its scheme; the rest may
+/// hold a password. Empty for other paths.
+std::string without_password(std::string_view path) {
+  const std::size_t name =
+      path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
+  if (name == std::string_view::npos) return {};
+  const std::string_view rest = path.substr(name);
+  if (path.find("://") != std::string_view::npos) {
+    return fmt::format("{}...", path.substr(0, path.find("://") + 3));
+  }
+  const bool scheme = name > 1 && rest.starts_with(":/");
+  if (!scheme && !(name == 0 && rest.starts_with("//"))) return {};
+  if (path.find('@') == std::string_view::npos) return {};
+  return fmt::format("{}...", path.substr(0, name + 2));
+}
+
 /// Throws log::BadInput where nothing is understood.
 void require_some_kind(const Log& log) {
   const std::string shown = printable(log.path().string());
   if (log.kinds().empty() && !input::exists(log.path())) {
-    if (const std::size_t end = shown.find("://"); end != std::string::npos) {
-      // Without the rest: it may hold a password.
-      throw BadInput(shown.substr(0, end) +
-                     "://...: is a URL, expected a path; Python reads it: "
+    if (const std::string url = without_password(shown); !url.empty()) {
+      throw BadInput(url +
+                     ": is a URL, expected a path; Python reads it: "
                      "halfscope.count(URL).save('log.hst')");
     }
     throw BadInput(shown + ": no such file or folder; check the path");

@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
 
-#include "analyzers/frames/elements.hpp"
 #include "analyzers/underflow/layer_inputs.hpp"
 #include "analyzers/underflow/modules.hpp"
 #include "analyzers/underflow/underflow.hpp"
@@ -135,63 +134,6 @@ std::vector<Sum> norm_sums(std::string_view type) {
   return {Sum::mean, Sum::variance};
 }
 
-/// Elements of a whole tensor as addends of each sum: [addend][sum].
-std::vector<double> by_addend(const frames::WholeTensor& tensor, const Layout& layout) {
-  std::vector<double> x = frames::elements(tensor.view, 0, tensor.view.count);
-  if (layout.sums() == 1) return x;
-  std::vector<double> to(x.size());
-  std::size_t at = 0;
-  for (std::size_t o = 0; o < layout.outer; ++o) {
-    for (std::size_t w = 0; w < layout.width; ++w) {
-      for (std::size_t i = 0; i < layout.inner; ++i, ++at) {
-        const std::size_t sum = layout.by_width ? w : o;
-        const std::size_t addend = (layout.by_width ? o : w) * layout.inner + i;
-        to[addend * layout.sums() + sum] = x[at];
-      }
-    }
-  }
-  return to;
-}
-
-/// Calls change(value, one of each sum) with each value. One: start, then fold over its addends.
-template <class Fold, class Change>
-void change_each(std::vector<double>& x, std::size_t sums, double start, const Fold& fold,
-                 const Change& change) {
-  std::vector<double> of(sums, start);
-  for (std::size_t at = 0; at < x.size(); ++at) of[at % sums] = fold(of[at % sums], x[at]);
-  for (std::size_t at = 0; at < x.size(); ++at) x[at] = change(x[at], of[at % sums]);
-}
-
-/// Elements become addends.
-void make_addends(Sum sum, std::vector<double>& x, std::size_t sums) {
-  const auto n = static_cast<double>(x.size() / sums);
-  switch (sum) {
-    case Sum::variance:
-      return change_each(x, sums, 0.0, std::plus<>(), [n](double value, double total) {
-        return (value - total / n) * (value - total / n);
-      });
-    case Sum::softmax:
-      return change_each(
-          x, sums, -HUGE_VAL, [](double a, double b) { return std::max(a, b); },
-          [](double value, double largest) { return std::exp(value - largest); });
-    case Sum::mean_square:
-    case Sum::gradient_norm:
-      for (double& value : x) value *= value;
-      return;
-    case Sum::gradient:
-    case Sum::bias_gradient:
-    case Sum::mean: return;
-  }
-}
-
-/// The addends of each sum in binary32: [addend][sum].
-std::vector<float> addends_of(const frames::WholeTensor& tensor, Sum sum, const Layout& layout,
-                              BeyondBinary32& beyond) {
-  std::vector<double> x = by_addend(tensor, layout);
-  make_addends(sum, x, layout.sums());
-  return to_binary32(x, layout.sums(), beyond);
-}
-
 }  // namespace
 
 ElementTerms::ElementTerms(const LogFindings& log, bool gradient_norms) {
@@ -230,26 +172,21 @@ ElementTerms::ElementTerms(const LogFindings& log, bool gradient_norms) {
 }
 
 void ElementTerms::take(const frames::WholeStep& step, const frames::Selection& selection,
-                        const TakeTerms& take) const {
+                        const TakeElements& take, const frames::TakeLoaded& beside) const {
   const auto take_tensor = [&](const frames::WholeTensor& tensor) {
     const auto plans = plans_.find(tensor.name);
     if (plans == plans_.end()) return;
     for (const Plan& plan : plans->second) {
       if (plan.shape != tensor.shape) continue;  // a step with a smaller batch
-      BeyondBinary32 beyond;
-      const std::vector<float> values = addends_of(tensor, plan.sum, plan.layout, beyond);
-      take({.name = tensor.name,
-            .sum = plan.sum,
-            .over = Over::elements,
-            .values = values,
-            .addends = plan.layout.addends(),
-            .of = plan.layout.sums(),
-            .beyond = beyond.size()});
+      take(ElementSums(tensor, plan.sum, plan.layout));
     }
   };
   frames::TensorsOfSteps tensors(selection, take_tensor);
   step.tensors->for_each_name([&](const std::string& name) {
-    if (plans_.contains(name)) tensors.take(step, *step.tensors->tensor(name), {});
+    if (!plans_.contains(name)) return;
+    const std::shared_ptr<const log::NamedTensor> tensor = step.tensors->tensor(name);
+    tensors.take(step, *tensor, {});
+    beside(*tensor);
   });
 }
 

@@ -3,13 +3,13 @@
 // reduction/.
 #pragma once
 
-#include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "analyzers/frames/whole_tensors.hpp"
-#include "analyzers/reduction/terms.hpp"
+#include "analyzers/reduction/element_sums.hpp"
 
 namespace halfscope::analyzers::underflow {
 struct LogFindings;
@@ -17,14 +17,7 @@ struct LogFindings;
 
 namespace halfscope::analyzers::reduction {
 
-/// Which elements of a tensor are added up: it is [outer][width][inner].
-struct Layout {
-  std::size_t outer = 1, width = 1, inner = 1;
-  bool by_width = false;  ///< a sum for each of `width`; else one for each of `outer`
-
-  std::size_t sums() const { return by_width ? width : outer; }
-  std::size_t addends() const { return by_width ? outer * inner : width * inner; }
-};
+using TakeElements = std::function<void(const ElementSums&)>;
 
 /// The sums of one log that its tensors are the input of: by the class of their modules, as the
 /// network's text has it, and by the shape of their weights.
@@ -34,7 +27,7 @@ class ElementTerms {
 
   /// The selected tensors of one rank at one step.
   void take(const frames::WholeStep& step, const frames::Selection& selection,
-            const TakeTerms& take) const;
+            const TakeElements& take, const frames::TakeLoaded& beside) const;
 
  private:
   struct Plan {

@@ -73,35 +73,27 @@ struct Ways {
   }
 };
 
-/// Sums with few results take one chain each; the loops over results are for many.
-constexpr std::size_t kFewSums = 16;
-
-/// Counts sums whose addends are too large as sums that overflow.
-void add_beyond(const Terms& terms, Facts& facts) {
-  facts.nonfinite -= terms.beyond;
-  facts.elements += terms.beyond;
-  facts.overflow += terms.beyond;
-  facts.additions += terms.beyond * (terms.addends - 1);
-}
-
 Facts facts_of(const Terms& terms, Format format, Order order) {
   namespace sums = halfscope::reduction;
+  Facts facts;
   if (terms.sums() >= kFewSums || order == Order::ring) {
     std::vector<std::span<const float>> addends;
     for (std::size_t a = 0; a < terms.addends; ++a) addends.push_back(terms.addend(a));
-    return sums::reduce(format, addends, {.order = order, .first = terms.first, .of = terms.of});
+    facts = sums::reduce(format, addends, {.order = order, .first = terms.first, .of = terms.of});
+    add_beyond(terms.beyond, terms.addends, facts);
+    return facts;
   }
-  Facts facts;
   std::vector<float> addends(terms.addends);
   for (std::size_t i = 0; i < terms.sums(); ++i) {
     for (std::size_t a = 0; a < addends.size(); ++a) addends[a] = terms.addend(a)[i];
     facts += sums::sum(format, addends, order).facts;
   }
+  add_beyond(terms.beyond, terms.addends, facts);
   return facts;
 }
 
 /// The sum of the addends' magnitudes up to a largest one.
-double magnitudes(const Terms& terms, double largest) {
+double magnitudes_of(const Terms& terms, double largest) {
   double sum = 0;
   for (const float x : terms.values) {
     const double magnitude = std::fabs(static_cast<double>(x));
@@ -131,19 +123,16 @@ class Collector {
   explicit Collector(const Asked& asked) : asked_(asked) {}
 
   void take(const Terms& terms) {
-    const Key key{terms.over, terms.name, terms.sum, terms.addends};
-    const Ways ways(asked_, terms.over);
-    std::vector<Kept>& kept = kept_[key];
-    kept.resize(ways.all.size());
-    const double all = magnitudes(terms, std::numeric_limits<float>::max());
-    for (std::size_t i = 0; i < kept.size(); ++i) {
-      const auto& [name, order] = ways.all[i];
-      const Format format = find_format(name)->format;
-      Kept one{facts_of(terms, format, order), 0, all};
-      if (one.facts.flushed > 0) one.flushed = magnitudes(terms, largest_flushed(format));
-      add_beyond(terms, one.facts);
-      kept[i] += one;
-    }
+    take(
+        {terms.over, terms.name, terms.sum, terms.addends},
+        [&](double largest) { return magnitudes_of(terms, largest); },
+        [&](Format format, Order order) { return facts_of(terms, format, order); });
+  }
+  void take(const ElementSums& sums) {
+    take(
+        {Over::elements, sums.name(), sums.sum(), sums.addends()},
+        [&](double largest) { return sums.magnitudes(largest); },
+        [&](Format format, Order order) { return sums.facts(format, order); });
   }
 
   /// The sums of all gradients together first, then one by one.
@@ -175,6 +164,22 @@ class Collector {
     std::uint64_t count;
     auto operator<=>(const Key&) const = default;
   };
+
+  template <class Magnitudes, class FactsOf>
+  void take(const Key& key, const Magnitudes& magnitudes, const FactsOf& facts) {
+    const Ways ways(asked_, key.over);
+    std::vector<Kept>& kept = kept_[key];
+    kept.resize(ways.all.size());
+    const double all = magnitudes(std::numeric_limits<float>::max());
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      const auto& [name, order] = ways.all[i];
+      const Format format = find_format(name)->format;
+      Kept one{facts(format, order), 0, all};
+      if (one.facts.flushed > 0) one.flushed = magnitudes(largest_flushed(format));
+      kept[i] += one;
+    }
+  }
+
   const Asked& asked_;
   std::map<Key, std::vector<Kept>> kept_;
 };
@@ -219,8 +224,12 @@ void ReductionPass::take(std::span<const frames::WholeStep> ranks) {
     predictions_->take(log_->name, ranks.front().step, terms);
   };
   log_->differ.merge(take_gradients(ranks, selection_, asked_.over, add_gradients));
+}
+
+void ReductionPass::take(const frames::WholeStep& step, const frames::TakeLoaded& beside) {
   if (std::ranges::find(asked_.over, Over::elements) == asked_.over.end()) return;
-  for (const frames::WholeStep& step : ranks) log_->elements.take(step, selection_, add);
+  const auto add = [&](const ElementSums& sums) { log_->collector.take(sums); };
+  log_->elements.take(step, selection_, add, beside);
 }
 
 void ReductionPass::finish_log() {

@@ -100,8 +100,10 @@ class ReductionPass {
   ReductionPass& operator=(const ReductionPass&) = delete;
 
   void begin(const underflow::LogFindings& log);
-  /// The ranks' tensors at one step.
+  /// The ranks' local gradients at one step.
   void take(std::span<const frames::WholeStep> ranks);
+  /// One rank's tensors whose elements are summed. Each is passed on, for others that need it.
+  void take(const frames::WholeStep& step, const frames::TakeLoaded& beside);
   void finish_log();
   /// After the last one: makes the predictions, too. Called once.
   std::vector<Reduction> finish(const frames::Progress& predicting);

@@ -5,6 +5,13 @@
 
 namespace halfscope::analyzers::reduction {
 
+void add_beyond(std::size_t beyond, std::size_t addends, Facts& facts) {
+  facts.nonfinite -= beyond;
+  facts.elements += beyond;
+  facts.overflow += beyond;
+  facts.additions += beyond * (addends - 1);
+}
+
 std::vector<float> to_binary32(std::span<const double> addends, std::size_t sums,
                                BeyondBinary32& beyond) {
   std::vector<float> values(addends.begin(), addends.end());

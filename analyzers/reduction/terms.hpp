@@ -17,6 +17,12 @@ namespace halfscope::analyzers::reduction {
 /// format that accumulates.
 using BeyondBinary32 = std::set<std::size_t>;
 
+/// Fewer sums take one chain each; the loops over results are for many.
+inline constexpr std::size_t kFewSums = 16;
+
+/// Counts `beyond` such sums, which have an infinite addend now, as sums that overflow.
+void add_beyond(std::size_t beyond, std::size_t addends, Facts& facts);
+
 /// As addends are taken, one of each sum after the other; what is too large becomes infinite.
 std::vector<float> to_binary32(std::span<const double> addends, std::size_t sums,
                                BeyondBinary32& beyond);

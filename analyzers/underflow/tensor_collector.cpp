@@ -151,7 +151,7 @@ void add_table(TensorFindings& tensor, const Normalised& normal) {
 void check_name(const std::string& log, const std::string& name) {
   constexpr std::uint64_t kLongestName = 4096;
   if (name.size() <= kLongestName) return;
-  const std::uint64_t most = log::user_limit("HALFSCOPE_NAME_LIMIT", kLongestName);
+  const std::uint64_t most = log::user_limit(log::kNameLimit, kLongestName);
   if (name.size() <= most) return;
   throw log::BadInput(fmt::format(
       "{} has a name of {} bytes, expected at most {}; rename the tensor, or set the environment "

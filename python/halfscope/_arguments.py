@@ -3,10 +3,12 @@
 
 import operator
 import os
+from numbers import Real
 
 from halfscope import _halfscope
 
-_MOST_CHARACTERS = 100
+_MOST_CHARACTERS = 80
+_MOST_STEP = 2**63 - 1
 _PLAIN = (str, bytes, int, bool, float, complex, type(None), range)
 
 
@@ -23,7 +25,10 @@ def described(value):
             from halfscope._urls import hidden
 
             value = hidden(value)
-        text = repr(value)
+        try:
+            text = repr(value)
+        except ValueError:  # a whole number of more digits than Python prints
+            return f"{type(value).__name__} of {value.bit_length()} bits"
         return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
     if type(value) is slice:
         return f"slice({', '.join(map(described, (value.start, value.stop, value.step)))})"
@@ -44,6 +49,28 @@ def _kind_of(value):
     shape = getattr(value, "shape", None)
     kind = type(value).__name__
     return f"{kind} of shape {tuple(shape)}" if isinstance(shape, tuple) else kind
+
+
+def check_text(name, value, expected, most=_MOST_CHARACTERS, parts=1):
+    """Raises TypeError if a value is no text, and ValueError if it is longer than anything that is
+    expected: errors of the extension would print all of it. parts: at most so many between commas,
+    each of which may be so long."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {described(value)}, expected {expected}")
+    if len(value) > most and (len(value) > parts * most or max(map(len, value.split(","))) > most):
+        raise ValueError(f"{name} is {described(value)} ({len(value)} characters), expected {expected}")
+
+
+def check_number(name, value, expected="a number", kind=Real, most=None):
+    """Raises TypeError if a value is no number of a kind, and ValueError if it is too large."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is {described(value)}, expected {expected}")
+    try:
+        if most is not None and not 0 <= value <= most:
+            raise OverflowError
+        float(value)
+    except OverflowError:
+        raise ValueError(f"{name} is {described(value)}, expected {expected}") from None
 
 
 def _step(text):
@@ -76,6 +103,8 @@ def first_and_end(steps):
         raise type(error)(
             f"steps is {described(steps)}, expected a step, 'A:B', slice(first, end) or "
             "range(first, end)") from None
+    if any(step is not None and abs(step) > _MOST_STEP for step in (first, end)):
+        raise ValueError(f"steps is {described(steps)}, expected steps from 0 to 2^63 - 1")
     if None not in (first, end) and first >= end:
         raise ValueError(f"steps is {described(steps)}, which selects no step: 'A:B' goes from A to "
                          "the step before B")

@@ -7,7 +7,7 @@ import tempfile
 
 from halfscope import _halfscope
 from halfscope._arguments import described
-from halfscope._logs import _log_notes, _paths, _selection, is_remote
+from halfscope._logs import _log_notes, _paths, _selection, is_remote, require_path
 
 
 _NTH = ("first", "second", "third", "fourth", "fifth")
@@ -58,6 +58,7 @@ class Counts:
                     made[number] = os.path.join(folder, f"{number}.hst")
                     counts.save(made[number])
                 paths.append(made.get(number) or os.fspath(counts))
+                require_path(os.fsdecode(paths[-1]))
                 if is_remote(os.fsdecode(paths[-1])):
                     from halfscope._urls import hidden
 

@@ -2,11 +2,16 @@
 """Logs to results: the command line's answers, as Python objects."""
 
 import os
+import re
 from collections.abc import Mapping
 from numbers import Integral, Real
 
 from halfscope import _halfscope
-from halfscope._arguments import described, first_and_end
+from halfscope._arguments import check_number, check_text, described, first_and_end
+
+
+_LONGEST_PATH, _LONGEST_FILE_NAME = 4096, 255
+_LONGEST_NAME = 256  # of a scalar's tag, or in a glob of tensors
 
 
 class _PathOf(str):
@@ -19,10 +24,24 @@ def is_remote(path):
     return bool(found) and scheme.isascii() and scheme.replace("+", "").isalnum()
 
 
+def require_path(path):
+    """Raises BadInput for a URL with a slash too few or without its scheme: it may hold a password,
+    which a message on a path would print."""
+    if "@" in path and not is_remote(path) and re.match("//|[A-Za-z][A-Za-z0-9+.-]+:/", path) and (
+            not os.path.exists(path)):
+        raise _halfscope.BadInput(f"{path[:path.index('/')]}/...: is no valid URL; check it")
+
+
 def _path(log):
     from halfscope._count import Counts
 
     path = _PathOf(os.fsdecode(log))
+    require_path(path)
+    if len(path) > _LONGEST_PATH or (not is_remote(path) and
+                                     max(map(len, path.split("/"))) > _LONGEST_FILE_NAME):
+        raise _halfscope.BadInput(f"{described(str(path))}: no such file or folder: it has {len(path)} "
+                                  f"characters, and Linux takes names of {_LONGEST_FILE_NAME}; check "
+                                  "the path")
     path.counts = log if isinstance(log, Counts) else None
     return path
 
@@ -46,7 +65,12 @@ def _check(name, value, kinds, expected):
 
 
 def _check_format(format):
-    _check("format", format, str, "the name of one, such as 'binary16'")
+    if format is not None:
+        check_text("format", format, "the name of one, such as 'binary16'")
+
+
+def _check_subnormals(subnormals):
+    check_text("subnormals", subnormals, "'keep', 'flush', 'flush-before' or 'flush-result'")
 
 
 def _is_whole(number, among):
@@ -63,12 +87,21 @@ def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_ra
         raise ValueError(f"read_as is {described(read_as)}, expected 'bf16' or 'f16'")
     if ranks is not None and not _is_whole(ranks, range(1, 1000001)):
         raise ValueError(f"ranks is {described(ranks)}, expected a whole number from 1 to 1000000")
-    _check("loss_scale", loss_scale, Real, "a number")
-    _check("learning_rate", learning_rate, Real, "a number")
-    _check("recorded_scale", recorded_scale, (Real, str), "a number, or the tag of a scalar")
-    _check("tensor", tensor, str, "a glob, such as 'weight_grad/*'")
-    _check("roles", roles, Mapping, "{glob: role}")
+    for name, number in (("loss_scale", loss_scale), ("learning_rate", learning_rate)):
+        if number is not None:
+            check_number(name, number)
     tag = recorded_scale if isinstance(recorded_scale, str) else None
+    of_scale = "a number, or the tag of a scalar"
+    if tag is not None:
+        check_text("recorded_scale", tag, of_scale, _LONGEST_NAME)
+    elif recorded_scale is not None:
+        check_number("recorded_scale", recorded_scale, of_scale)
+    if tensor is not None:
+        check_text("tensor", tensor, "a glob, such as 'weight_grad/*'", 16 * _LONGEST_NAME)
+    _check("roles", roles, Mapping, "{glob: role}")
+    for glob, role in (roles or {}).items():
+        check_text("a glob of roles", glob, "one such as '*.bias'", _LONGEST_NAME)
+        check_text("a role of roles", role, "one such as 'weight_grad'")
     return _halfscope.Selection(first=first, end=end, tensor=tensor,
                                 roles=list((roles or {}).items()),
                                 recorded_scale=recorded_scale if tag is None else None, scale_tag=tag,
@@ -91,7 +124,7 @@ def _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale=1.0, **readi
     for path, of_log in zip(paths, counts):
         if not of_log.logs:
             raise _halfscope.BadInput(f"{shown(path)}: no recorded step is selected by "
-                                     f"steps={steps}")
+                                     f"steps={described(steps)}")
     return _paths(counts), _selection(steps, tensor, None, None, loss_scale)
 
 
@@ -144,6 +177,7 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
     from halfscope._results import Findings
 
     _check_format(format)
+    _check_subnormals(subnormals)
     logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale,
                                learning_rate=learning_rate, read_as=read_as, ranks=ranks)
     found = _found(_halfscope.analyze, logs, format, subnormals, selection, what_if, formats)
@@ -183,11 +217,13 @@ def report(logs, *, title=None, format=None, loss_scale=1.0, headroom=1, target_
     ValueError or TypeError for an argument out of its range.
     """
     _check_format(format)
+    _check_subnormals(subnormals)
     _check_targets(headroom, target_underflow)
+    policies = _texts(policies)
     logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale,
                                learning_rate=learning_rate, read_as=read_as, ranks=ranks)
     return _report(logs, selection, format, subnormals, headroom, target_underflow,
-                   _texts(policies), title)
+                   policies, title)
 
 
 def _report(logs, selection, format, subnormals, headroom=1, target_underflow=0.001, policies=(),
@@ -205,8 +241,19 @@ def _title(log):
     return ", ".join("/".join(name.split("/")[-2:]) for name in names)
 
 
+_POLICIES = "texts such as 'torch,growth_interval=500'"
+
+
 def _texts(policies):
-    return [policies] if isinstance(policies, str) else list(policies)
+    try:
+        texts = [policies] if isinstance(policies, str) else list(policies)
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError
+    except TypeError:
+        raise TypeError(f"policies is {described(policies)}, expected {_POLICIES}") from None
+    for text in texts:
+        check_text("a text of policies", text, _POLICIES, parts=16)
+    return texts
 
 
 def compare(a, b, *, format=None, loss_scale="own", recorded_scale=None, subnormals="keep",
@@ -223,7 +270,9 @@ def compare(a, b, *, format=None, loss_scale="own", recorded_scale=None, subnorm
     from halfscope._results import Comparison
 
     _check_format(format)
-    _check("sums", sums, str, "a text such as 'length=4096,format=fp16'")
+    _check_subnormals(subnormals)
+    if sums is not None:
+        check_text("sums", sums, "a text such as 'length=4096,format=fp16'", _LONGEST_NAME, 3)
     own = isinstance(loss_scale, str) and loss_scale == "own"
     (a, b), selection = _to_read([a, b], steps, tensor, roles, recorded_scale,
                                  1.0 if own else loss_scale, read_as=read_as, ranks=ranks)
@@ -244,10 +293,11 @@ def reduce(logs, *, over=None, format=None, order=None, counts=(), recorded_scal
     from halfscope._results import Reduction, Reductions
 
     for name, given in (("over", over), ("format", format), ("order", order)):
-        _check(name, given, str, "a name")
+        if given is not None:
+            check_text(name, given, "a name")
     counts = [counts] if isinstance(counts, Real) else list(counts)
     for count in counts:
-        if isinstance(count, bool) or not isinstance(count, Integral) or count < 0:
+        if isinstance(count, bool) or not isinstance(count, Integral) or not 0 <= count < 2**63:
             raise ValueError(f"counts has {described(count)}, expected whole numbers")
     logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, read_as=read_as, ranks=ranks)
     found, text = _found(_halfscope.reduce, logs, selection, over or "", format, order or "",
@@ -269,7 +319,8 @@ def policies(log=None, *, amax=None, policies=(), assume_constant_between=False,
     unknown policy or setting.
     """
     policies = _texts(policies)
-    _check("framework", framework, str, "the name of one, such as 'deepspeed'")
+    if framework is not None:
+        check_text("framework", framework, "the name of one, such as 'deepspeed'")
     _check_targets(headroom, target_underflow)
     replay = _halfscope.Replay(policies=policies, assume_constant=assume_constant_between,
                                framework=framework or "", headroom_bits=headroom,

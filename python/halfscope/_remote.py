@@ -17,7 +17,7 @@ import time
 from halfscope import _bounds, _halfscope
 from halfscope._bounds import bounded
 from halfscope._logs import is_remote
-from halfscope._urls import STORES, Refused, hidden, reason, shown, why
+from halfscope._urls import STORES, Refused, chain_of, hidden, reason, shown, why
 
 _BLOCK = 1 << 18  # the least that is asked for, and what is kept account of
 _REQUEST = (1 << 23) // _BLOCK
@@ -110,6 +110,13 @@ class _File:
             os.pwrite(file.fileno(), data, begin)
 
 
+def _needed(url, error):
+    """What to install, as fsspec says it, or as the missing module is called."""
+    missing = next((one.name for one in chain_of(error) if getattr(one, "name", None)), None)
+    return f"{hidden(url)} needs {missing}; install it with pip install {missing}" if missing else (
+        f"{hidden(url)}: {reason(error, url)}")
+
+
 def _filesystem(url):
     """(file system of fsspec, path in it)"""
     try:
@@ -119,13 +126,13 @@ def _filesystem(url):
                           "pip install 'halfscope[remote]'") from None
     try:
         return fsspec.core.url_to_fs(url, **_bounds.options(url))
-    except ImportError:
+    except ImportError as error:
         protocol, _, path = url.partition("://")
         with contextlib.suppress(ImportError, KeyError):
             from obstore.fsspec import FsspecStore
 
             return FsspecStore(STORES[protocol]), path
-        raise
+        raise ImportError(_needed(url, error)) from None
 
 
 class Remote:

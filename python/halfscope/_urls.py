@@ -27,6 +27,12 @@ def _is_ambiguous(url):
     return "@" in rest[len(re.split("[/?#]", rest, maxsplit=1)[0]):]
 
 
+def _is_user(authority):
+    """Whether what should be HOST:PORT is USER:PASSWORD, of which the @ and the host are missing."""
+    host, colon, port = authority.rpartition(":")
+    return "@" not in authority and bool(colon) and not host.startswith("[") and not port.isdecimal()
+
+
 def shown(url):
     """The name of a URL that was read: without user, password, query and fragment."""
     scheme, _, rest = url.partition("://")
@@ -37,9 +43,9 @@ def shown(url):
 
 def hidden(url):
     """The name of a URL that could not be read: also without what may be part of a password."""
-    if not _is_ambiguous(url):
-        return shown(url)
     scheme, _, rest = url.partition("://")
+    if not _is_ambiguous(url):
+        return f"{scheme}://..." if _is_user(re.split("[/?#]", rest, maxsplit=1)[0]) else shown(url)
     before, _, behind = rest.rpartition("@")
     return f"{scheme}://..." if re.search("[?#]", before) else shown(f"{scheme}://{behind}")
 
@@ -49,6 +55,8 @@ def _secrets(url):
     rest = url.partition("://")[2]
     authority = re.split("[/?#]", rest, maxsplit=1)[0]
     secret = re.split("[?#]", rest, maxsplit=1)[1:]
+    if _is_user(authority):
+        secret.append(authority)
     if "@" in authority or _is_ambiguous(url):
         secret.append(rest.rpartition("@")[0])
     parts = {part for text in secret for known in (text, urllib.parse.unquote(text))
@@ -70,7 +78,7 @@ def reason(error, url=""):
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _chain(error):
+def chain_of(error):
     """The error, and what it came from."""
     chain = []
     while error is not None and error not in chain:
@@ -119,14 +127,17 @@ def _of_connection(chain, url):
 
 def why(error, url):
     """Why a URL cannot be listed, without what may be secret."""
-    chain = _chain(error)
+    chain = chain_of(error)
     web = url.startswith("http")
-    statuses = [one.status for one in chain if isinstance(getattr(one, "status", None), int)]
+    statuses = [one.status for one in chain
+                if isinstance(getattr(one, "status", None), int) and one.status > 0]
     if isinstance(error, Refused):
         return str(error)
     if isinstance(error, Empty):
         return "holds no file; check the URL" + (
             ", and that the server lists a folder as a page of links" if web else "")
+    if any(type(one).__name__ == "TooManyRedirects" for one in chain):
+        return "the server redirects without end; check the URL"
     if statuses:
         return _of_status(statuses[0])
     connection = _of_connection(chain, url)

@@ -22,10 +22,11 @@ devices, lengths that differ, and unknown formats or options.
 """
 
 import re
+from numbers import Integral
 from typing import Any, FrozenSet, NamedTuple
 
 from halfscope import _halfscope
-from halfscope._arguments import described
+from halfscope._arguments import check_number, check_text, described
 from halfscope._parts import part
 
 __all__ = ["Rounded", "add", "convert", "fused_multiply_add", "multiply", "quantise",
@@ -46,6 +47,11 @@ class Rounded(NamedTuple):
 
     values: Any
     flags: FrozenSet[str]
+
+
+def _checked(format):
+    check_text("format", format, "the name of one, such as 'binary16'")
+    return format
 
 
 def _dtype(array):
@@ -73,7 +79,7 @@ def _seen(array):
 
 def _format_of(array, format):
     if format is not None:
-        return format
+        return _checked(format)
     found = _FORMATS.get(_dtype(array))
     if found is None:
         raise TypeError(f"the array has dtype {_dtype(array) or type(array).__name__}, which names no "
@@ -104,6 +110,13 @@ def _empty(like, format):
 
 def _options(rounding="near_even", subnormals="keep", saturate=False, nan="x86",
              denormals_are_zero=False, seed=0, threads=0):
+    for name, text in (("rounding", rounding), ("subnormals", subnormals), ("nan", nan)):
+        check_text(name, text, "the name of one, such as 'near_even', 'keep' or 'x86'")
+    for name, flag in (("saturate", saturate), ("denormals_are_zero", denormals_are_zero)):
+        if not isinstance(flag, bool):
+            raise TypeError(f"{name} is {described(flag)}, expected True or False")
+    check_number("seed", seed, "a whole number below 2^64", Integral, 2**64 - 1)
+    check_number("threads", threads, "a whole number below 2^31", Integral, 2**31 - 1)
     return _halfscope.ArrayOptions(rounding=rounding, subnormals=subnormals, saturate=saturate, nan=nan,
                                    denormals_are_zero=denormals_are_zero, seed=seed, threads=threads)
 
@@ -123,11 +136,11 @@ def convert(array, format=None, *, out=None, **options):
     if _dtype(array) == "float32":
         if format is None:
             raise ValueError("the array is float32: say what to convert it to, format='binary16'")
-        out = _empty(array, format) if out is None else out
+        out = _empty(array, _checked(format)) if out is None else out
     else:
         format = _format_of(array, format)
         out = _empty(array, "binary32") if out is None else out
-    return _rounded(out, _halfscope.convert_array(format, _seen(array), _seen(out), options))
+    return _rounded(out, _halfscope.convert_array(_checked(format), _seen(array), _seen(out), options))
 
 
 def quantise(array, format="binary16", **options):
@@ -135,7 +148,7 @@ def quantise(array, format="binary16", **options):
 
     format: any whose values are all float32's, "tf32" among them.
     """
-    flags = _halfscope.quantise_array(format, _seen(array), _options(**options))
+    flags = _halfscope.quantise_array(_checked(format), _seen(array), _options(**options))
     return _rounded(array, flags)
 
 
@@ -175,6 +188,7 @@ def tensor_core_product(a, b, architecture, *, format=None):
     if format is not None:
         formats.add(_NAMES.get(format, format))
     known = _halfscope.tensor_core_formats()
+    check_text("architecture", architecture, f"one of {', '.join(known)}")
     if architecture not in known:
         raise ValueError(f"architecture is {described(architecture)}, expected one of {', '.join(known)}")
     name = next(iter(formats))

@@ -85,6 +85,39 @@ def test_what_is_no_log_is_described(value, said):
     assert str(error.value) == (f"logs is {said}, expected a path or several")
 
 
+@pytest.mark.parametrize("function, argument", [(function, argument)
+                                                for function, arguments in ARGUMENTS.items()
+                                                for argument in arguments])
+@pytest.mark.parametrize("value", ["x" * 100_000, "torch," * 20_000 + "y" * 200, "9" * 4000, 10**4400, 10**30,
+                                   ["x" * 100_000]],
+                         ids=["text", "parts", "digits", "number", "large", "list"])
+def test_a_long_text_is_not_printed_whole(function, argument, value):
+    if function == "policies" and argument == "amax" and not isinstance(value, str):
+        return
+    try:
+        called(function, argument, value)
+    except (TypeError, ValueError) as error:  # BadInput is one
+        text = str(error)
+        assert len(text) < 600 and "\n" not in text and "incompatible function" not in text, text
+        assert not re.search(r"x{100}|9{100}|0{100}", text), text
+
+
+@pytest.mark.parametrize("call", [
+    lambda: halfscope.report(LOG, policies=VALUES), lambda: halfscope.policies(LOG, policies=[VALUES]),
+    lambda: halfscope.policies(LOG, policies=3), lambda: halfscope.report(LOG, subnormals=VALUES),
+    lambda: halfscope.analyze(LOG, subnormals=3), lambda: halfscope.compare(LOG, LOG, subnormals=None),
+    lambda: halfscope.arrays.convert(VALUES, VALUES), lambda: halfscope.arrays.quantise(VALUES, VALUES),
+    lambda: halfscope.arrays.convert(VALUES, "binary16", rounding=VALUES),
+    lambda: halfscope.arrays.convert(VALUES, "binary16", seed="x"),
+    lambda: halfscope.arrays.add(VALUES, VALUES, format=3),
+    lambda: halfscope.arrays.tensor_core_product(VALUES, VALUES, VALUES)])
+def test_values_of_another_type_are_described(call):
+    with pytest.raises(TypeError) as error:
+        call()
+    assert re.search(" is (ndarray of shape|list of 1 entry|3|None|'x')", str(error.value)), error.value
+    assert "incompatible function" not in str(error.value) and "\n" not in str(error.value)
+
+
 def test_lookups_and_charts_describe_what_they_were_given():
     findings = halfscope.analyze(DIGITS)
     for look in (findings.charts.__getitem__, findings.tensor):

@@ -19,12 +19,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
 FORMULAS = ["=cmd|' /C calc'!A0", "+1", "-2+3", "@SUM(A1)", "＝1", "plain", "a=b"]
 UNSAFE = ["\x1b[31m", "\x7f", "\x9b31m", "\x85", "\u061c", "\u200e", "\u2028", "\u202e", "\u2066",
-          "\ufeff", "\U000e0041"]
+          "\ufeff", "\U000e0041", "\u200b", "\u2060", "\xad", "\u200d", "\u180e", "\u034f", "\u3164",
+          "\ufe0f"]
 LINKED = ["@octocat", "x@example.org", "https://example.org/?a=1&b=*c*", "www.example.org",
           "(ftp://example.org),", "a`@b|c", "http://`` https://x"]
 # What must never leave the line, drive a terminal or turn text around.
-RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff"
-                 "\U000e0000-\U000e007f]")
+RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u180e\u200b-\u200f\u2028-\u202e"
+                 "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]")
 
 
 def run(*arguments):

@@ -219,6 +219,35 @@ def test_a_folder_that_is_gone_ends_the_recording(tmp_path, lose, settings):
     assert len(stops) == 1 and "deleted or moved" in stops[0] and str(out) in stops[0]
 
 
+def without_samples(folder):
+    shutil.rmtree(folder / "tensors")
+
+
+def cut_to_nothing(folder):
+    for file in folder.glob("*tfevents*"):
+        os.truncate(file, 0)
+
+
+@pytest.mark.parametrize("lose, said_of_it", [
+    (without_samples, "tensors: is gone, so the log was deleted or moved"),
+    (cut_to_nothing, "has 0 bytes of the ")])
+def test_a_part_of_a_log_that_is_gone_ends_the_recording(tmp_path, lose, said_of_it):
+    """At the step that follows, once."""
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    out = tmp_path / "run"
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with Recorder(model, optimizer, out, every=1, sample_every=100) as recorder:
+            train(model, optimizer, recorder, 2)
+            lose(out)
+            before = {path: path.stat().st_size for path in out.rglob("*")}
+            train(model, optimizer, recorder, 30)
+            assert {path: path.stat().st_size for path in out.rglob("*")} == before
+    stops = [str(w.message) for w in said if "recording stops" in str(w.message)]
+    assert len(stops) == 1 and said_of_it in stops[0] and str(out) in stops[0]
+
+
 def test_a_loop_that_changes_its_folder_keeps_its_log(tmp_path, monkeypatch, read_log):
     monkeypatch.chdir(tmp_path)
     model = small_network()

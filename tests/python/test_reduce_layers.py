@@ -37,6 +37,7 @@ def values(*shape, seed=0):
 
 IMAGES, ROWS = values(3, 5, 4, 6), values(40, 7, seed=1)
 SQUARE = values(3, 5, 4, 5, seed=2)  # as wide as it has channels
+MANY, LONG, PAIRS = values(21, 20, 31, 33, seed=3), values(2100, 600, seed=4), values(300_000, 2, seed=5)
 
 
 @pytest.mark.parametrize("layer, tensors, sum, name, addends", [
@@ -69,7 +70,18 @@ SQUARE = values(3, 5, 4, 5, seed=2)  # as wide as it has channels
     ("Softmax", {"activation/a": ROWS, "activation/b": ROWS},
      "softmax", "activation/a", np.exp((ROWS.astype(np.float64) - ROWS.max(1, keepdims=True)).T)),
     ("Linear", {"weight_grad/b.weight": ROWS, "weight/b.weight": ROWS},
-     "gradient_norm", "weight_grad/b.weight", (ROWS.astype(np.float64) ** 2).reshape(-1, 1))])
+     "gradient_norm", "weight_grad/b.weight", (ROWS.astype(np.float64) ** 2).reshape(-1, 1)),
+    # More elements, and more sums, than are held at a time.
+    ("Conv2d", {"activation_grad/b": MANY, "weight/b.weight": values(20, 2, 3, 3), "weight/b.bias": values(20)},
+     "bias_gradient", "activation_grad/b", by_channel(MANY)),
+    ("Conv2d", {"activation_grad/b": MANY[:, :3], "weight/b.weight": values(3, 2, 3, 3), "weight/b.bias": values(3)},
+     "bias_gradient", "activation_grad/b", by_channel(MANY[:, :3])),
+    ("LayerNorm", {"activation/a": LONG, "activation/b": LONG, "weight/b.weight": values(600)},
+     "variance", "activation/a", centred(LONG.T) ** 2),
+    ("Softmax", {"activation/a": LONG, "activation/b": LONG},
+     "softmax", "activation/a", np.exp((LONG.astype(np.float64) - LONG.max(1, keepdims=True)).T)),
+    ("RMSNorm", {"activation/a": PAIRS, "activation/b": PAIRS, "weight/b.weight": values(2)},
+     "mean_square", "activation/a", PAIRS.T.astype(np.float64) ** 2)])
 def test_the_addends_of_a_layer(tmp_path, layer, tensors, sum, name, addends):
     log = write_rank(tmp_path / "run", tensors, f"M(\n  (a): Identity()\n  (b): {layer + ')' if '(' in layer else layer + '()'}\n)")
     (found,) = [entry for entry in reduce(log, "--format", "fp16", "--order", "sequential", "--over", "elements")

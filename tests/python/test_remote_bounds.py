@@ -101,6 +101,7 @@ SECRETS = ("hunter2", "tail9")
     "http://127.0.0.1:1/x?X-Amz-Signature=hunter2@tail9", "http://127.0.0.1:1/x?sig=hunter2#tail9",
     "http://127.0.0.1:1/x#token=hunter2/tail9", "ftp://me:hunter2?tail9@127.0.0.1:1/x",
     "s3://key:hunter2/tail9@bucket/x", "foo://me:hunter2?tail9@h/x", "http://me:hunter2?tail9@[x/",
+    "http://me:hunter2", "http://me:hunter2/x", "//me:hunter2@h", "http:/me:hunter2@h/",
     "sftp://me:hunter2/tail9@127.0.0.1:1/x", "http://me:hunter2%3Ftail9@127.0.0.1:1/x"])
 def test_no_part_of_a_secret_is_in_a_message(url, monkeypatch, request):
     if url.startswith("s3"):
@@ -119,12 +120,13 @@ def test_no_part_of_a_secret_is_in_a_message(url, monkeypatch, request):
         assert "\n" not in str(error.value)
 
 
-def test_the_program_names_no_part_of_a_secret():
+@pytest.mark.parametrize("url", ["http://me:hunter2?tail9@h/x", "//me:hunter2@tail9", "http:/me:hunter2@h/tail9",
+                                 "s3:/me:hunter2@h", "http://me:hunter2", "https:///me:hunter2@h/"])
+def test_the_program_names_no_part_of_a_secret(url):
     program = os.environ.get("HALFSCOPE_PROGRAM")
     if not program:
         pytest.skip("HALFSCOPE_PROGRAM is not set")
-    told = subprocess.run([program, "analyze", "http://me:hunter2?tail9@h/x"], capture_output=True,
-                          text=True).stderr
+    told = subprocess.run([program, "analyze", url], capture_output=True, text=True).stderr
     assert told.count("\n") == 1 and not any(secret in told for secret in SECRETS)
 
 
@@ -136,3 +138,29 @@ def test_a_path_with_an_at_sign_keeps_its_name(tmp_path):
     with serve(tmp_path) as server:
         assert list(halfscope.count(f"{server.url}/a@b/log.txt?token=hunter2").logs) == [
             f"{server.url}/a@b/log.txt"]
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    """As fsspec has it: its error comes from that of the import."""
+    monkeypatch.setitem(sys.modules, "paramiko", None)
+    with pytest.raises(ImportError) as error:
+        halfscope.count("sftp://me:hunter2@127.0.0.1:1/x")
+    assert str(error.value) == ("sftp://127.0.0.1:1/x needs paramiko; install it with pip install "
+                                "paramiko")
+    assert error.value.__suppress_context__
+
+
+def test_redirects_without_end_are_named(tmp_path, monkeypatch):
+    from range_server import _Handler, serve
+
+    def around(handler):
+        handler.send_response(302)
+        handler.send_header("Location", handler.path)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+    with serve(tmp_path) as server:
+        monkeypatch.setattr(_Handler, "do_GET", around)
+        monkeypatch.setattr(_Handler, "do_HEAD", around)
+        with pytest.raises(halfscope.BadInput) as error:
+            halfscope.count(f"{server.url}/log")
+    assert str(error.value) == f"{server.url}/log: the server redirects without end; check the URL"

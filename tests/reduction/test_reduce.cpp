@@ -2,10 +2,14 @@
 // Reductions against their judge, the figures of a known trial, and sums that add.
 #include "halfscope/reduction/reduce.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
+#include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
@@ -161,6 +165,77 @@ TEST_CASE("one long sum equals a reduction of one element", "[reduction]") {
         REQUIRE(s.facts.error_ulp.value() == want.error_ulp.value());
       }
     }
+  }
+}
+
+/// Addends that are given `piece` at a time.
+AddendsFrom pieces_of(const std::vector<float>& addends, std::size_t n, std::size_t piece) {
+  return [&addends, n, piece](std::size_t i) {
+    const std::size_t end = std::min((i / piece + 1) * piece * n, addends.size());
+    return std::span(addends).subspan(i * n, end - i * n);
+  };
+}
+
+/// Sums whose additions mostly change nothing: they are counted in pieces.
+std::vector<std::vector<float>> long_addends() {
+  std::mt19937_64 random(7);
+  std::vector<std::vector<float>> out(9, std::vector<float>(10'000));
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (std::size_t i = 0; i < out[0].size(); ++i) {
+    const float x = static_cast<float>(random() % 1024) / 1024;
+    out[0][i] = 1;
+    out[1][i] = x * x;
+    out[2][i] = x - 0.5f;
+    out[3][i] = i == 0 ? 1 : 0x1p-30f * x;  // of these binary16 keeps none
+    out[4][i] = i < 5000 ? -0.0f : i < 9000 ? 0 : x;
+    out[5][i] = i % 3000 == 2999 ? 3e4f : x;  // infinite in binary16
+    out[6][i] = i < 4000 ? 1 : i < 8000 ? -1 : 0;
+    out[7][i] = i == 5000 ? kInfinity : 1;
+    out[8][i] = i < 3000 ? 1 : i == 6000 ? -kInfinity : i == 4000 ? kInfinity : -0.0f;
+  }
+  return out;
+}
+
+TEST_CASE("a long sum in pieces is the sum addition by addition", "[reduction][oracle]") {
+  const std::pair<Format, const char*> formats[] = {{kBinary16, "binary16"},
+                                                    {kBfloat16, "bfloat16"}};
+  for (const auto& [f, name] : formats) {
+    const judge::Adder adder(f, name);
+    for (const std::vector<float>& addends : long_addends()) {
+      const judge::Sum want = judge::sum(adder, addends, Order::sequential, 0);
+      for (const std::size_t piece : {10'000, 2048, 999, 1}) {
+        const LongSum s = sum(f, addends.size(), pieces_of(addends, 1, piece), Order::sequential);
+        REQUIRE(s.facts.nonfinite == (want.nonfinite ? 1 : 0));
+        REQUIRE(s.facts.lost == (want.nonfinite ? 0 : want.lost));
+        REQUIRE(s.facts.flushed == (want.nonfinite ? 0 : want.flushed));
+        REQUIRE(s.facts.overflow == (want.nonfinite || adder.finite(want.bits) ? 0 : 1));
+        if (want.nonfinite) continue;
+        REQUIRE(convert(f, kBinary32, std::bit_cast<std::uint32_t>(s.result)).bits == want.bits);
+        if (s.facts.overflow == 0) REQUIRE(judge::Rational(s.exact) == want.exact);
+      }
+    }
+  }
+}
+
+TEST_CASE("sums of addends that are read have the bits of those that are held", "[reduction]") {
+  constexpr std::size_t kRanks = 37, kElements = 1500;
+  const Ranks ranks = ranks_of(kBinary16, 4, kRanks, kElements);
+  std::vector<float> flat;
+  for (const auto& rank : ranks) flat.insert(flat.end(), rank.begin(), rank.end());
+  for (const NamedOrder& order : kOrders) {
+    const Facts want = reduce(kBinary16, spans(ranks), {.order = order.order});
+    for (const std::size_t piece : {37, 5, 1}) {
+      const Facts facts = reduce(kBinary16, kElements, kRanks, pieces_of(flat, kElements, piece),
+                                 {.order = order.order});
+      REQUIRE(same_counts(facts, want));
+      REQUIRE(facts.squared_error.value() == want.squared_error.value());
+      REQUIRE(facts.error_ulp.value() == want.error_ulp.value());
+    }
+    const std::vector<float> first(flat.begin(), flat.begin() + 4096);
+    const LongSum held = sum(kBfloat16, first, order.order);
+    const LongSum read = sum(kBfloat16, first.size(), pieces_of(first, 1, 100), order.order);
+    REQUIRE(std::bit_cast<std::uint32_t>(read.result) == std::bit_cast<std::uint32_t>(held.result));
+    REQUIRE(same_counts(read.facts, held.facts));
   }
 }
 

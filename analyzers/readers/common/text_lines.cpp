@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint64_t kBytesATell = std::uint64_t{1} << 20;
 constexpr std::size_t kBlock = std::size_t{1} << 18;
+constexpr std::size_t kLongestLine = std::size_t{1} << 24;
 
 template <typename Number>
 std::optional<Number> parse(std::string_view text) {
@@ -82,7 +83,8 @@ std::uint64_t bytes_of(const log::OpenPath& log, const std::vector<std::filesyst
 
 TextLines::TextLines(const log::OpenPath& file, frames::Progress progress, std::uint64_t before,
                      std::uint64_t in_all)
-    : name_(log::printable(file.path.string())),
+    : path_(file),
+      name_(log::printable(file.path.string())),
       file_(log::open_regular(file)),
       size_(file_->size()),
       block_(std::make_shared<const std::string>()),
@@ -110,6 +112,18 @@ void TextLines::read_on() {
   at_ = 0;
 }
 
+/// Goes on in the file behind the end of the line that the block begins.
+void TextLines::skip_line() {
+  std::string piece(kBlock, '\0');
+  for (bool ends = false; !ends && read_ < size_;) {
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), size_ - read_));
+    log::read_exactly(*file_, name_, read_, piece.data(), n);
+    const std::size_t end = std::string_view(piece).substr(0, n).find('\n');
+    ends = end != std::string_view::npos;
+    read_ += ends ? end + 1 : n;
+  }
+}
+
 /// Makes the block hold all of the next line; false where there is none.
 bool TextLines::hold_line() {
   if (end_ > at_) return true;
@@ -119,6 +133,10 @@ bool TextLines::hold_line() {
     if (end_ != std::string::npos) return true;
     looked = block_->size() - at_;
     if (read_ == size_) break;
+    if (looked > kLongestLine) {
+      skip_line();
+      break;
+    }
     read_on();
   }
   end_ = block_->size();
@@ -128,6 +146,7 @@ bool TextLines::hold_line() {
 std::optional<std::string_view> TextLines::peek() {
   if (!hold_line()) return std::nullopt;
   std::string_view line = std::string_view(*block_).substr(at_, end_ - at_);
+  if (line.size() > kLongestLine) return line.substr(0, kLongestLine);
   if (line.ends_with('\r')) line.remove_suffix(1);
   return line;
 }
@@ -139,6 +158,12 @@ std::optional<std::string_view> TextLines::next() {
   cut_ = end_ == block_->size();
   at_ = cut_ ? end_ : end_ + 1;
   ++number_;
+  if (line->size() == kLongestLine && in_all_ > 0) {
+    path_.files.note(path_.path,
+                     fmt::format("{}: line {} has {} bytes or more, expected fewer; the rest of it "
+                                 "is skipped",
+                                 name_, number_, kLongestLine));
+  }
   const std::uint64_t done = read_ - (block_->size() - at_);
   if (progress_ && done >= tell_at_) {
     progress_(before_ + done, std::max(in_all_, size_));

@@ -31,13 +31,15 @@ std::uint64_t bytes_of(const log::OpenPath& log, const std::vector<std::filesyst
 
 /// The lines of a file of any size, which is read block by block. A line that is given is a part of
 /// a block: it stays as long as block() of that moment, and at least until next() is called again.
-/// Within a line, more than a block of zeros counts as one block of them.
+/// Within a line, more than a block of zeros counts as one block of them. Of a line of more than
+/// 16 MiB the rest is skipped.
 class TextLines {
  public:
   using Block = std::shared_ptr<const std::string>;
 
-  /// `progress` is told bytes of this file, after `before` of `in_all`. This, next() and peek()
-  /// throw log::BadInput where the file cannot be read or was cut short.
+  /// `progress` is told bytes of this file, after `before` of `in_all`. in_all: 0 is a look at what
+  /// the file is, in which lines that are too long are not noted. This, next() and peek() throw
+  /// log::BadInput where the file cannot be read or was cut short.
   explicit TextLines(const log::OpenPath& file, frames::Progress progress = {},
                      std::uint64_t before = 0, std::uint64_t in_all = 0);
 
@@ -49,7 +51,8 @@ class TextLines {
   const Block& block() const { return line_block_; }
   /// Of the line that next() gave last; from 1.
   std::uint64_t number() const { return number_; }
-  /// Whether that line has no end: the last one of a file that was cut off, perhaps.
+  /// Whether that line has no end: the last one of a file that was cut off, perhaps, or one that
+  /// is too long.
   bool cut() const { return cut_; }
   const std::string& name() const { return name_; }
   std::uint64_t bytes() const { return size_; }
@@ -57,7 +60,9 @@ class TextLines {
  private:
   bool hold_line();
   void read_on();
+  void skip_line();
 
+  log::OpenPath path_;
   std::string name_;
   std::shared_ptr<const log::OpenFile> file_;
   std::uint64_t size_, read_ = 0;  ///< of the file, when it was opened; into blocks

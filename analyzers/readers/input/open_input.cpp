@@ -36,7 +36,7 @@ bool holds_tensors(std::string_view text) {
 std::uint64_t limit_of(std::uint64_t packed, bool tensors) {
   const std::uint64_t any = std::uint64_t{1} << (tensors ? 30 : 26), ratio = tensors ? 200 : 50;
   const std::uint64_t most = packed > UINT64_MAX / ratio ? UINT64_MAX : packed * ratio;
-  return log::user_limit("HALFSCOPE_UNPACK_LIMIT", std::max(any, most));
+  return log::user_limit(log::kUnpackLimit, std::max(any, most));
 }
 
 std::string beginning_of(const OpenFile& file) {
@@ -156,6 +156,7 @@ std::shared_ptr<const OpenFile> open_input(const fs::path& path,
 }
 
 log::OpenFiles open_files() {
+  log::check_user_limits();
   return log::OpenFiles([](const fs::path& path) { return open_input(path); });
 }
 

@@ -132,6 +132,8 @@ std::string_view without_zeros(std::string_view text) {
 }
 
 bool is_text(std::string_view beginning) {
+  // A short header, then elements that may all be zeros, which are no lines to look for.
+  if (beginning.starts_with("\x93NUMPY")) return false;
   std::size_t controls = 0, others = 0;
   for (const char c : beginning) {
     if (c == '\0') continue;

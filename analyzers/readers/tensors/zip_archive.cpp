@@ -214,8 +214,8 @@ void ZipArchive::check_all() const {
     }
     if (!member.stored) unpacked += member.unpacked;  // each at most 1032 times the file's size
   }
-  const std::uint64_t most = log::user_limit("HALFSCOPE_UNPACK_LIMIT",
-                                             std::max(kAnyUnpacked, kUnpackedLimit * file_bytes()));
+  const std::uint64_t most =
+      log::user_limit(log::kUnpackLimit, std::max(kAnyUnpacked, kUnpackedLimit * file_bytes()));
   if (unpacked <= most) return;
   throw BadInput(
       fmt::format("{}: its members unpack to {} bytes, expected at most {}; the file may be a ZIP "

@@ -17,7 +17,8 @@ struct CodePoint {
 /// overlong forms, surrogates and values above U+10FFFF are refused.
 CodePoint first_code_point(std::string_view text);
 
-/// Characters that would leave the line, drive the terminal, or make the text look like another.
+/// Characters that would leave the line, drive the terminal, or make the text look like another
+/// one because they are invisible. The one rule for every output.
 bool is_unsafe(char32_t c);
 
 }  // namespace halfscope::log

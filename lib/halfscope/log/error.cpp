@@ -33,15 +33,28 @@ bool is_unsafe(char32_t c) {
   struct Range {
     char32_t first, last;
   };
+  // Controls, line ends, and what has no glyph of its own: Unicode 15's categories Cc, Zl and Zp,
+  // the property Default_Ignorable_Code_Point, and the annotation marks of category Cf.
   constexpr Range kUnsafe[] = {
       {0x00, 0x1F},  // C0 controls, line ends and ESC among them
       {0x7F, 0x9F},  // DEL and the C1 controls (U+009B starts a terminal sequence as ESC [ does)
+      {0xAD, 0xAD},  // soft hyphen
+      {0x034F, 0x034F},    // combining grapheme joiner
       {0x061C, 0x061C},    // Arabic letter mark
-      {0x200E, 0x200F},    // left-to-right and right-to-left mark
+      {0x115F, 0x1160},    // Hangul fillers
+      {0x17B4, 0x17B5},    // Khmer inherent vowels
+      {0x180B, 0x180F},    // Mongolian variation selectors and vowel separator
+      {0x200B, 0x200F},    // zero-width space and joiners; left-to-right and right-to-left mark
       {0x2028, 0x202E},    // line and paragraph separator; embeddings and overrides
-      {0x2066, 0x206F},    // isolates; deprecated format characters
-      {0xFEFF, 0xFEFF},    // byte order mark, invisible
-      {0xE0000, 0xE007F},  // tags, invisible
+      {0x2060, 0x206F},    // word joiner, invisible operators, isolates, deprecated characters
+      {0x3164, 0x3164},    // Hangul filler
+      {0xFE00, 0xFE0F},    // variation selectors
+      {0xFEFF, 0xFEFF},    // byte order mark
+      {0xFFA0, 0xFFA0},    // halfwidth Hangul filler
+      {0xFFF0, 0xFFFB},    // unassigned; annotation marks
+      {0x1BCA0, 0x1BCA3},  // shorthand format controls
+      {0x1D173, 0x1D17A},  // musical format controls
+      {0xE0000, 0xE0FFF},  // tags and variation selectors
   };
   return std::any_of(std::begin(kUnsafe), std::end(kUnsafe),
                      [c](const Range& range) { return range.first <= c && c <= range.last; });

@@ -15,7 +15,7 @@ class BadInput : public std::runtime_error {
 };
 
 /// Text from a log made safe to print on one line: names are data. Control characters, invalid
-/// UTF-8 and characters that change the direction of text become \xNN or \u{NNNN}.
+/// UTF-8, invisible characters and those that change the direction of text become \xNN or \u{NNNN}.
 std::string printable(std::string_view text);
 
 }  // namespace halfscope::log

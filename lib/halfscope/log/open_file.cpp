@@ -116,6 +116,12 @@ std::vector<std::string> OpenFiles::notes(const std::filesystem::path& log) cons
   return found;
 }
 
+void OpenFiles::note(const std::filesystem::path& file, std::string text) const {
+  const std::lock_guard lock(kept_->mutex);
+  std::vector<std::string>& notes = kept_->notes[file];
+  if (std::ranges::find(notes, text) == notes.end()) notes.push_back(std::move(text));
+}
+
 void OpenFiles::leave_arrived() const {
   const std::lock_guard lock(kept_->mutex);
   std::erase_if(kept_->files, [](const auto& file) { return file.second->arrives(); });
@@ -145,7 +151,7 @@ std::shared_ptr<const OpenFile> OpenFiles::Kept::open(const std::filesystem::pat
     file = opener(path);
   }
   if (!file->is_regular()) return file;
-  if (!file->remarks().notes.empty()) notes.insert_or_assign(path, file->remarks().notes);
+  if (!file->remarks().notes.empty()) notes.try_emplace(path, file->remarks().notes);
   if (files.size() < kMost) {
     files.emplace(path, file);
   } else {

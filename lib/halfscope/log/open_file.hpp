@@ -92,6 +92,8 @@ class OpenFiles {
   std::shared_ptr<const OpenFile> open(const std::filesystem::path& path) const;
   /// What was said of a file, or of those in a folder, by name.
   std::vector<std::string> notes(const std::filesystem::path& log) const;
+  /// Something to be said of a file; once, however often it is found.
+  void note(const std::filesystem::path& file, std::string text) const;
   /// Lets go of files whose bytes arrive: they take place on the disk. Opened again, they arrive
   /// again.
   void leave_arrived() const;

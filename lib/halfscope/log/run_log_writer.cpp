@@ -96,6 +96,12 @@ std::string last_event_file(const std::filesystem::path& folder) {
   return last;
 }
 
+std::uintmax_t size_of(const std::filesystem::path& file) {
+  std::error_code unknown;
+  const std::uintmax_t size = std::filesystem::file_size(file, unknown);
+  return unknown ? 0 : size;
+}
+
 }  // namespace
 
 struct RunLogWriter::Files {
@@ -122,18 +128,26 @@ struct RunLogWriter::Files {
     event.set_step(restart_at);
     event.mutable_session_log()->set_status(proto::SessionLog::START);
     events.write(event);
+    written = size_of(event_file);
   }
 
-  /// Throws BadInput where the log was deleted or moved: the open event file would take records on
-  /// without an error. Two stat calls.
+  /// Throws BadInput where the log or its samples were deleted or moved, or its event file was cut:
+  /// the open event file would take records on without an error. Four stat calls at most.
   void require_there() const {
-    for (const std::filesystem::path& file : {event_file, folder / kManifestFile}) {
+    for (const std::filesystem::path& file : {event_file, folder / kManifestFile, samples}) {
       std::error_code unknown;  // a file system that does not answer now
-      if (std::filesystem::exists(file, unknown) || unknown) continue;
+      if (file.empty() || std::filesystem::exists(file, unknown) || unknown) continue;
       throw BadInput(printable(file.string()) +
                      ": is gone, so the log was deleted or moved while it was written; leave its "
                      "folder where it is until the run has ended");
     }
+    std::error_code unknown;
+    const std::uintmax_t size = std::filesystem::file_size(event_file, unknown);
+    if (unknown || size >= written) return;
+    throw BadInput(printable(event_file.string()) + ": has " + std::to_string(size) +
+                   " bytes of the " + std::to_string(written) +
+                   " that were written, so something else cut it; leave the log as it is until the "
+                   "run has ended");
   }
 
   /// Metadata goes with the first value of a tag.
@@ -159,6 +173,7 @@ struct RunLogWriter::Files {
     try {
       fill(batch);
       events.append(batch.records);
+      written += batch.records.size();
     } catch (...) {
       for (const std::string& tag : batch.described) described.erase(tag);
       throw;
@@ -171,7 +186,9 @@ struct RunLogWriter::Files {
   std::mutex mutex;
   std::filesystem::path event_file;
   EventWriter events;
-  std::unordered_set<std::string> described;  // tags whose metadata is in the file
+  std::uintmax_t written = size_of(event_file);  ///< bytes of the event file
+  std::filesystem::path samples = {};            ///< the folder of samples; empty before the first
+  std::unordered_set<std::string> described;     // tags whose metadata is in the file
 };
 
 RunLogWriter::RunLogWriter(const std::filesystem::path& folder, const Manifest& manifest)
@@ -210,6 +227,7 @@ void RunLogWriter::write_sample(std::int64_t step, const std::vector<NamedTensor
   const std::lock_guard lock(files_->mutex);
   files_->require_there();
   make_folder(folder);
+  files_->samples = folder;
   write_safetensors(folder / ("step-" + at_least_six_digits(step) + ".safetensors"), tensors, all);
 }
 

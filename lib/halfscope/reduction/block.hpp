@@ -7,10 +7,9 @@
 #include <cstdint>
 
 #include "halfscope/reduction/error.hpp"
+#include "halfscope/reduction/reduce.hpp"
 
 namespace halfscope::reduction {
-
-inline constexpr std::size_t kBlock = 1024;  ///< elements; the last block of a tensor is shorter
 
 /// The loops' n is a multiple of this; of elements beyond the last one the addends are zeros.
 inline constexpr std::size_t kPad = 16;

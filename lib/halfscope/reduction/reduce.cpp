@@ -28,16 +28,18 @@ namespace {
 using Addends = std::span<const std::span<const float>>;
 using Values = std::vector<float>;  // of a block
 
+/// The values of an addend, one for each element; valid until the next call.
+using AddendOf = std::function<const float*(std::size_t i)>;
+
 struct Job {
   Format format;
-  Addends addends;
+  std::size_t elements, addends;
+  const AddendOf& addend;
   Order order;
   std::span<float> results;
   UlpRule rule;
   std::size_t offset;  ///< of the first element in its tensor
   Ring ring;
-
-  std::size_t elements() const { return addends.front().size(); }
 };
 
 /// Values below the top of the stack are kept for the additions to come.
@@ -69,7 +71,7 @@ class Block {
     *state_ = {};
     stack_.clear();
     visit(
-        job_.order, job_.addends.size(), [&](std::size_t i) { leaf(i); }, [&] { add(); });
+        job_.order, job_.addends, [&](std::size_t i) { leaf(i); }, [&] { add(); });
     const Values& sums = stack_.top();
     if (!job_.results.empty()) std::copy_n(sums.begin(), n, job_.results.begin() + first);
     BlockFacts facts = finish(sums.data(), padded_, job_.rule, *state_);
@@ -108,8 +110,8 @@ class Block {
     for (std::size_t from = first_, end = first_ + n_; from < end;) {
       const std::size_t place = job_.offset + from;
       const std::size_t to = turns ? std::min(end, ring.end(place) - job_.offset) : end;
-      const std::size_t rank = ((turns ? ring.start(place) : 0) + i) % job_.addends.size();
-      const float* const values = job_.addends[rank].data() + from;
+      const std::size_t rank = ((turns ? ring.start(place) : 0) + i) % job_.addends;
+      const float* const values = job_.addend(rank) + from;
       if (to - from == padded_) return values;
       std::copy_n(values, to - from, given_.data() + (from - first_));
       from = to;
@@ -141,8 +143,8 @@ Facts reduce_blocks(const Job& job, std::size_t begin, std::size_t end) {
   Facts facts;
   Block block(job);
   for (std::size_t b = begin; b < end; ++b) {
-    const std::size_t first = b * kBlock, n = std::min(kBlock, job.elements() - first);
-    add_block(facts, block.reduce(first, n), n, job.addends.size());
+    const std::size_t first = b * kBlock, n = std::min(kBlock, job.elements - first);
+    add_block(facts, block.reduce(first, n), n, job.addends);
   }
   return facts;
 }
@@ -175,12 +177,23 @@ bool can_accumulate(Format f) {
   return f == kBinary32 || (f.has_infinity() && f.precision <= 11 && f.emax <= kBinary32.emax);
 }
 
+Facts reduce(Format f, std::size_t elements, std::size_t addends, const AddendsFrom& from,
+             const Options& options) {
+  check_sum(f, addends);
+  const AddendOf addend = [&](std::size_t i) { return from(i).data(); };
+  const Ring ring = {options.of == 0 ? elements : options.of, addends};
+  const Job job = {f,  elements,    addends,       addend, options.order,
+                   {}, ulp_rule(f), options.first, ring};
+  return reduce_blocks(job, 0, (elements + kBlock - 1) / kBlock);
+}
+
 Facts reduce(Format f, Addends addends, const Options& options, std::span<float> results) {
   check(f, addends, options, results);
-  const std::size_t n = addends.front().size();
-  const Ring ring = {options.of == 0 ? n : options.of, addends.size()};
-  const Job job = {f, addends, options.order, results, ulp_rule(f), options.first, ring};
-  const std::size_t blocks = (job.elements() + kBlock - 1) / kBlock;
+  const std::size_t n = addends.front().size(), count = addends.size();
+  const AddendOf addend = [&](std::size_t i) { return addends[i].data(); };
+  const Ring ring = {options.of == 0 ? n : options.of, count};
+  const Job job = {f, n, count, addend, options.order, results, ulp_rule(f), options.first, ring};
+  const std::size_t blocks = (n + kBlock - 1) / kBlock;
   if (options.threads == 1 || blocks <= 1) return reduce_blocks(job, 0, blocks);
   using Range = tbb::blocked_range<std::size_t>;
   return in_arena(options.threads, [&] {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -25,12 +26,25 @@ struct Options {
 /// precision and binary32's exponents (binary16, bfloat16, tf32, e5m2).
 bool can_accumulate(Format f);
 
+/// Elements that reduce() sums together. Facts of parts of a tensor, each but the last a multiple
+/// of this, add up to the bits of the whole.
+inline constexpr std::size_t kBlock = 1024;
+
 /// Sums W tensors of n elements each, element by element. addends[r]: those of rank r. results:
 /// empty, or n elements, which become the sums (values of f, as binary32; with an addend that is
 /// not finite, an infinity or a NaN). Facts definitions: facts.hpp.
 /// Errors: std::invalid_argument if there are no addends, lengths differ, or f cannot accumulate.
 Facts reduce(Format f, std::span<const std::span<const float>> addends, const Options& options = {},
              std::span<float> results = {});
+
+/// Addends that are read when they are needed. Returns the addends from the i-th one on, as many as
+/// are held, at least one; of sums of n elements each addend has n values, [addend][element]. What
+/// is returned stays valid until the next call.
+using AddendsFrom = std::function<std::span<const float>(std::size_t i)>;
+
+/// The same sums of `addends` addends of `elements` elements each, on one thread.
+Facts reduce(Format f, std::size_t elements, std::size_t addends, const AddendsFrom& from,
+             const Options& options = {});
 
 /// One sum.
 struct LongSum {
@@ -46,5 +60,7 @@ struct LongSum {
 /// Sums K addends in one chain (or tree) of K - 1 additions; a ring starts at the second one, as
 /// for a tensor of one element. The same errors. On one thread: each addition needs the one before.
 LongSum sum(Format f, std::span<const float> addends, Order order = Order::sequential);
+/// The same of `addends` addends. Every order but the tree needs them one after the other.
+LongSum sum(Format f, std::size_t addends, const AddendsFrom& from, Order order);
 
 }  // namespace halfscope::reduction

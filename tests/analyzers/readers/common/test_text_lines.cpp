@@ -74,6 +74,32 @@ TEST_CASE("text lines: zeros before a line take no memory") {
   CHECK(lines.next() == "step 2");
 }
 
+TEST_CASE("text lines: of a line that is too long the rest is skipped") {
+  const TempFolder folder;
+  constexpr std::size_t kMost = std::size_t{1} << 24;
+  for (const std::size_t size : {kMost + 1, 2 * kMost + 5, 5 * kMost}) {
+    CAPTURE(size);
+    const log::OpenPath path(folder.write(
+        "log", "a\n" + std::string(size, 'x') + "\nstep 2\n" + std::string(size, 'y')));
+    common::TextLines lines(path, {}, 0, 1);
+    CHECK(lines.next() == "a");
+    CHECK(lines.next() == std::string(kMost, 'x'));
+    CHECK(lines.next() == "step 2");
+    CHECK(lines.number() == 3);
+    CHECK(lines.next() == std::string(kMost, 'y'));
+    CHECK_FALSE(lines.next());
+    const std::string notes = path.path.string() +
+                              ": line 2 has 16777216 bytes or more, expected "
+                              "fewer; the rest of it is skipped";
+    REQUIRE(path.files.notes(path.path).size() == 2);
+    CHECK(path.files.notes(path.path)[0] == notes);
+    const log::OpenPath other = path.at(folder.write("other", std::string(size, 'x')));
+    common::TextLines look(other);
+    CHECK(look.next()->size() == kMost);
+    CHECK(path.files.notes(other.path).empty());
+  }
+}
+
 TEST_CASE("text lines: a file that is cut short while it is read is refused") {
   const TempFolder folder;
   std::string text;
