@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::uint64_t kBytesATell = std::uint64_t{1} << 20;
 constexpr std::size_t kBlock = std::size_t{1} << 18;
-constexpr std::size_t kLongestLine = std::size_t{1} << 24;
 
 template <typename Number>
 std::optional<Number> parse(std::string_view text) {

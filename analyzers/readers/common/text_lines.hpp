@@ -29,10 +29,12 @@ std::vector<std::filesystem::path> folders_of(const std::filesystem::path& folde
 /// The bytes of some of a log's files together, as they are read: unpacked.
 std::uint64_t bytes_of(const log::OpenPath& log, const std::vector<std::filesystem::path>& files);
 
+/// In bytes; of a longer line the rest is skipped.
+constexpr std::size_t kLongestLine = std::size_t{1} << 24;
+
 /// The lines of a file of any size, which is read block by block. A line that is given is a part of
 /// a block: it stays as long as block() of that moment, and at least until next() is called again.
-/// Within a line, more than a block of zeros counts as one block of them. Of a line of more than
-/// 16 MiB the rest is skipped.
+/// Within a line, more than a block of zeros counts as one block of them.
 class TextLines {
  public:
   using Block = std::shared_ptr<const std::string>;

@@ -90,7 +90,10 @@ std::string lines_of_part(const Searched& searched, std::uint64_t part) {
   while (true) {
     const std::size_t end = text.find('\n', looked);
     if (end != std::string::npos) text.resize(end);
-    if (end != std::string::npos || from + text.size() == searched.size) break;
+    if (end != std::string::npos || from + text.size() == searched.size ||
+        text.size() > common::kLongestLine) {
+      break;
+    }
     looked = text.size();
     text += searched.read(from + looked, looked);
   }
