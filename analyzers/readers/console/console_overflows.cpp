@@ -25,6 +25,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <iterator>
 
 #include "analyzers/readers/common/text_lines.hpp"
@@ -97,7 +98,13 @@ std::optional<Overflow> attempted_overflow(const Line& line) {
   found.attempted = number_after(line, "Attempted loss scale");
   found.next = number_after(line, "reducing to ");
   if (!found.next && has(line, "hysteresis is")) found.next = found.attempted;
-  return found.attempted && found.next ? std::optional(found) : std::nullopt;
+  if (!found.attempted) return std::nullopt;
+  // Old Megatron-LM ends there; a line of others that ends there was cut.
+  const auto rest = after(line, "Attempted loss scale");
+  const bool ends = rest->find_first_not_of("0123456789. ") == std::string_view::npos;
+  int exponent = 0;
+  const bool whole = ends && std::frexp(*found.attempted, &exponent) == 0.5;
+  return found.next || whole ? std::optional(found) : std::nullopt;
 }
 
 /// What a line tells of the scale after one that named the iteration.
@@ -134,8 +141,8 @@ std::optional<Overflow> paddle_overflow(const Line& line) {
 std::optional<Overflow> paddlenlp_overflow(const Line& line) {
   Overflow found;
   found.confirms = true;
-  found.attempted = field(line, "scale_before");
-  found.next = field(line, "scale_after");
+  found.attempted = number_after(line, "scale_before:");
+  found.next = number_after(line, "scale_after:");
   return found.attempted && found.next ? std::optional(found) : std::nullopt;
 }
 
@@ -164,13 +171,27 @@ std::optional<Overflow> colossal_overflow(const Line&) {
   return found;
 }
 
+/// Whether a line says in its own words that an update is skipped for its gradients: "The grad norm
+/// is nan. Skipping updating the model."
+bool tells_skip(const Line& line) {
+  constexpr std::string_view kGradients[] = {"grad", "Grad"};
+  constexpr std::string_view kCauses[] = {"nan",  "NaN",  "Nan",      "inf ",       "Inf",
+                                          "inf,", "inf.", "overflow", "non-finite", "not finite"};
+  constexpr std::string_view kVerbs[] = {"kipping", "kip step",    "kip update",
+                                         "gnoring", "ot updating", "rop step"};
+  const auto any = [&](const auto& words) {
+    return std::ranges::any_of(words, [&](std::string_view word) { return has(line, word); });
+  };
+  return any(kVerbs) && any(kGradients) && any(kCauses);
+}
+
 /// A line that has the mark is of that form.
 struct OverflowForm {
   std::string_view mark;
   std::optional<Overflow> (*read)(const Line& line);
 };
 constexpr OverflowForm kOverflowForms[] = {{"Attempted loss scale", attempted_overflow},
-                                           {"Gradient overflow.", apex_overflow},
+                                           {"Gradient overflow", apex_overflow},
                                            {"verflow detected at step", fairseq2_overflow},
                                            {"verflow detected", fairseq_overflow},
                                            {"overflow, drop step", mindyolo_overflow},
@@ -183,7 +204,8 @@ constexpr OverflowForm kOverflowForms[] = {{"Attempted loss scale", attempted_ov
 }  // namespace
 
 std::optional<Overflow> overflow_of(const Line& line) {
-  if (!has(line, "scale") && !has(line, "verflow")) return std::nullopt;
+  const bool skip = tells_skip(line);
+  if (!skip && !has(line, "scale") && !has(line, "verflow")) return std::nullopt;
   for (const OverflowForm& form : kOverflowForms) {
     if (!has(line, form.mark)) continue;
     auto found = form.read(line);
@@ -191,7 +213,11 @@ std::optional<Overflow> overflow_of(const Line& line) {
     found->rank = rank_of(line);
     return found;
   }
-  return std::nullopt;
+  if (!skip) return std::nullopt;
+  Overflow found;
+  found.bare = true;
+  found.rank = rank_of(line);
+  return found;
 }
 
 std::optional<OverflowIteration> iteration_of(const Line& line) {

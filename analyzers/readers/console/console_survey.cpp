@@ -22,6 +22,7 @@
 #include "analyzers/readers/console/console_rows.hpp"
 #include "analyzers/readers/console/console_words.hpp"
 #include "analyzers/readers/input/text_encoding.hpp"
+#include "analyzers/readers/lines/blocks.hpp"
 
 namespace halfscope::analyzers::readers::console {
 namespace {
@@ -90,16 +91,50 @@ class MessagesByRank {
   std::vector<std::optional<int>> order_;  // of the first message
 };
 
-void take_steps(const Periodic& periodic, Survey& survey) {
-  survey.steps = StepSource::lines;
-  survey.counts_skips |= periodic.skipped.has_value();
-  survey.counts_intervals |= periodic.of_interval && periodic.skipped.value_or(0) > 0;
-  if (survey.last && periodic.steps > *survey.last) {
-    survey.apart = std::max(survey.apart, periodic.steps - *survey.last);
+/// The steps that lines of one form tell.
+struct StepSurvey {
+  std::uint64_t lines = 0;
+  std::optional<std::int64_t> first, last;
+  std::int64_t apart = 1;
+
+  void take(std::int64_t steps) {
+    ++lines;
+    if (last && steps > *last) apart = std::max(apart, steps - *last);
+    first = std::min(steps, first.value_or(steps));
+    last = std::max(steps, last.value_or(steps));
   }
-  survey.first = std::min(periodic.steps, survey.first.value_or(periodic.steps));
-  survey.last = std::max(periodic.steps, survey.last.value_or(periodic.steps));
-}
+};
+
+/// Which lines tell the steps of training: those that say so by themselves, or else the most
+/// frequent form.
+class FormSurvey {
+ public:
+  void take(const Periodic& periodic) {
+    if (periodic.alone) return alone_.take(periodic.steps);
+    if (forms_.size() < kMostForms || forms_.contains(periodic.form)) {
+      forms_[periodic.form].take(periodic.steps);
+    }
+  }
+  void put(Survey& survey) const {
+    const StepSurvey* found = &alone_;
+    if (alone_.lines == 0) {
+      const auto most = std::ranges::max_element(
+          forms_, {}, [](const auto& entry) { return entry.second.lines; });
+      if (most == forms_.end()) return;
+      survey.form = most->first;
+      found = &most->second;
+    }
+    survey.steps = StepSource::lines;
+    survey.first = found->first;
+    survey.last = found->last;
+    survey.apart = found->apart;
+  }
+
+ private:
+  static constexpr std::size_t kMostForms = 64;
+  StepSurvey alone_;
+  std::map<std::size_t, StepSurvey> forms_;
+};
 
 }  // namespace
 
@@ -165,7 +200,7 @@ class WholeLines {
     if (!row) return row;
     number_ = lines_.number();
     if (row->find('\0') != std::string_view::npos) faults.push_back({&kNul, number_});
-    if (!goes_on(*row)) return row;
+    if (!goes_on(*row)) return lines::may_begin_block(*row) ? block(*row, joined) : row;
     doubtful_ = !wrapping_.certain && may_be_one_number(*row, *lines_.peek());
     if (doubtful_) faults.push_back({&kPerhapsCut, number_, columns()});
     if (!wrapping_.certain) return row;
@@ -182,6 +217,21 @@ class WholeLines {
     if (wrapping_.columns == 0 || row.size() < wrapping_.columns) return false;
     const auto next = lines_.peek();
     return next && wrapping_.goes_on(row, *next);
+  }
+  /// A line, with those of its block.
+  std::string_view block(std::string_view row, std::string& joined) {
+    const auto more = [&](std::string_view first) {
+      const auto next = lines_.peek();
+      return next && lines::is_in_block(first, *next);
+    };
+    if (!more(row)) return row;
+    const std::string first(row);
+    joined.clear();
+    lines::add_to_block(first, joined);
+    for (int rows = 1; rows < lines::kLongestBlock && more(first); ++rows) {
+      lines::add_to_block(*lines_.next(), joined);
+    }
+    return joined;
   }
   std::string columns() const { return fmt::format("{} columns", wrapping_.columns); }
   std::string_view join(std::string_view row, std::string& joined) {
@@ -313,6 +363,7 @@ Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& 
   PairedMessages pairs;
   MessagesByRank by_rank;
   BarSurvey bars;
+  FormSurvey forms;
   bool fields = false;  // of bars tell steps: with accumulation the bar itself counts batches
   for_each_console_line(file, survey.wrapping, [&](const ConsoleLine& line, std::uint64_t, bool) {
     survey.tool = std::max(survey.tool, line.tool);
@@ -331,9 +382,12 @@ Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& 
       if (!line.iteration) pairs.other();
     }
     if (!line.periodic) return;
-    take_steps(*line.periodic, survey);
+    forms.take(*line.periodic);
+    survey.counts_skips |= line.periodic->skipped.has_value();
+    survey.counts_intervals |= line.periodic->of_interval && line.periodic->skipped.value_or(0) > 0;
     engines.take(*line.periodic, line.scalars.learning_rate);
   });
+  forms.put(survey);
   const auto bar = bars.found();
   const bool by_bar = bar && (!fields || survey.overflows > 0);
   if (survey.steps == StepSource::none && by_bar) survey.steps = StepSource::bar;
