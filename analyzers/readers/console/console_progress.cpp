@@ -139,13 +139,13 @@ bool is_validation(const Line& line) {
 /// "{'loss': ..", "{\"loss\": ..": what a program logs at once, with a step or without.
 bool is_dictionary(const Line& line) {
   const std::size_t open = std::string_view(line).find('{');
-  if (open == Line::npos || open + 1 == line.size()) return false;
+  if (open == std::string_view::npos || open + 1 == line.size()) return false;
   const char quote = line[open + 1];
   if (quote != '\'' && quote != '"') return false;
   const auto has_name = [&](std::string_view name) {
     const std::size_t at = line.find(name, open);
-    return at != Line::npos && line[at - 1] == quote && at + name.size() < line.size() &&
-           line[at + name.size()] == quote;
+    return at != std::string_view::npos && line[at - 1] == quote &&
+           at + name.size() < line.size() && line[at + name.size()] == quote;
   };
   return has_name("grad_norm") || (line.find("loss") == open + 2 && has_name("loss"));
 }
@@ -201,6 +201,7 @@ std::optional<Bar> bar_of(const Line& line) {
 }
 
 void read_pairs(const Line& line, ConsoleLine& found) {
+  if (has(line, "\"_step\"")) return;  // a row of Weights & Biases, which have a reader
   Said said(line);
   const bool of_bar = found.bar.has_value();
   if (said.is_evaluation() || (of_bar && is_validation(line))) {

@@ -5,92 +5,62 @@
 #include <array>
 #include <cctype>
 #include <cstddef>
+#include <vector>
 
 namespace halfscope::analyzers::readers::lines {
 namespace {
 
-struct Row {
-  std::string_view name;
+/// Names with one meaning, separated by blanks.
+struct Names {
   Meaning meaning;
-  int rank = 0;
+  int rank;
+  std::string_view names;
+};
+constexpr Names kNames[] = {
+    // icefall, ms-swift, OpenPCDet
+    {Meaning::global_step, 0, "global_step global_steps global_iter global_iteration globalstep"},
+    {Meaning::global_step, 0, "global_batch_idx global_step_max_steps total_it"},
+    {Meaning::updates, 0, "num_updates"},                                               // fairseq
+    {Meaning::step, 0, "step steps iter iters iteration iterations it itr update up"},  // Marian
+    {Meaning::step, 1, "batch"},
+    {Meaning::epoch, 0, "epoch ep train"},  // timm's "Train: 3 [50/1251"
+    {Meaning::loss, 0,
+     "lm_loss lm_loss_value reduced_loss reduced_train_loss total_loss loss_total"},
+    {Meaning::loss, 1, "loss loss_train"},
+    {Meaning::loss, 2, "cost nll nll_loss ce_loss cross_entropy crossentropyloss xent ctc_loss"},
+    {Meaning::gradient_norm, 0,
+     "grad_norm gradnorm gradient_norm gnorm total_grad_norm total_norm"},
+    {Meaning::gradient_norm, 0, "grad_norm_total global_grad_norm global_norm"},
+    {Meaning::gradient_norm, 1, "norm"},  // llm.c
+    {Meaning::loss_scale, 0, "lossscale cost_scaling_factor amp_scaler grad_scaler"},
+    {Meaning::log2_loss_scale, 0, "lg_loss_scale"},
+    {Meaning::learning_rate, 0, "lr l_r lr_0 lr0 learning_rate learningrate"},
+    {Meaning::skipped, 0, "skipped skipped_steps"},
+    {Meaning::skipped_interval, 0, "number_of_skipped_iterations skipped_iterations"},
+    {Meaning::nan_iterations, 0, "number_of_nan_iterations nan_iterations nan_count"},
+    {Meaning::overflow, 0, "overflow overflow_cond"},  // MindFormers
 };
 
-/// Sorted by name.
-constexpr auto kNames = [] {
-  using enum Meaning;
-  std::array rows = {
-      Row{"global_step", global_step},
-      Row{"global_steps", global_step},
-      Row{"global_iter", global_step},
-      Row{"global_iteration", global_step},
-      Row{"globalstep", global_step},
-      Row{"global_batch_idx", global_step},       // icefall
-      Row{"global_step_max_steps", global_step},  // ms-swift
-      Row{"total_it", global_step},               // OpenPCDet
-      Row{"num_updates", updates},                // fairseq
-      Row{"step", step},
-      Row{"steps", step},
-      Row{"iter", step},
-      Row{"iters", step},
-      Row{"iteration", step},
-      Row{"iterations", step},
-      Row{"it", step},
-      Row{"itr", step},
-      Row{"update", step},
-      Row{"up", step},  // Marian
-      Row{"batch", step, 1},
-      Row{"epoch", epoch},
-      Row{"ep", epoch},
-      Row{"train", epoch},  // timm's "Train: 3 [50/1251"
-      Row{"lm_loss", loss},
-      Row{"lm_loss_value", loss},
-      Row{"reduced_loss", loss},
-      Row{"reduced_train_loss", loss},
-      Row{"total_loss", loss},
-      Row{"loss_total", loss},
-      Row{"loss", loss, 1},
-      Row{"loss_train", loss, 1},
-      Row{"crossentropyloss", loss, 2},  // OLMo
-      Row{"cost", loss, 2},
-      Row{"nll_loss", loss, 2},
-      Row{"ce_loss", loss, 2},
-      Row{"cross_entropy", loss, 2},
-      Row{"xent", loss, 2},
-      Row{"nll", loss, 2},
-      Row{"grad_norm", gradient_norm},
-      Row{"norm", gradient_norm, 1},  // llm.c
-      Row{"gradnorm", gradient_norm},
-      Row{"gradient_norm", gradient_norm},
-      Row{"gnorm", gradient_norm},
-      Row{"total_grad_norm", gradient_norm},
-      Row{"grad_norm_total", gradient_norm},
-      Row{"global_grad_norm", gradient_norm},
-      Row{"global_norm", gradient_norm},
-      Row{"total_norm", gradient_norm},
-      Row{"lossscale", loss_scale},
-      Row{"amp_scaler", loss_scale},  // Coqui TTS
-      Row{"grad_scaler", loss_scale},
-      Row{"cost_scaling_factor", loss_scale},
-      Row{"lg_loss_scale", log2_loss_scale},
-      Row{"lr", learning_rate},
-      Row{"l_r", learning_rate},
-      Row{"lr_0", learning_rate},
-      Row{"lr0", learning_rate},
-      Row{"learning_rate", learning_rate},
-      Row{"learningrate", learning_rate},
-      Row{"skipped", skipped},
-      Row{"skipped_steps", skipped},
-      Row{"number_of_skipped_iterations", skipped_interval},
-      Row{"skipped_iterations", skipped_interval},
-      Row{"number_of_nan_iterations", nan_iterations},
-      Row{"nan_iterations", nan_iterations},
-      Row{"nan_count", nan_iterations},
-      Row{"overflow", overflow},
-      Row{"overflow_cond", overflow},  // MindFormers
-  };
-  std::ranges::sort(rows, {}, &Row::name);
-  return rows;
-}();
+struct Row {
+  std::string_view name;
+  Named named;
+};
+/// A row a name, sorted by name.
+const std::vector<Row>& rows() {
+  static const std::vector<Row> all = [] {
+    std::vector<Row> found;
+    for (const Names& names : kNames) {
+      for (std::string_view rest = names.names; !rest.empty();) {
+        const std::string_view name = rest.substr(0, rest.find(' '));
+        rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+        found.push_back({name, {names.meaning, names.rank}});
+      }
+    }
+    std::ranges::sort(found, {}, &Row::name);
+    return found;
+  }();
+  return all;
+}
 
 constexpr std::array<std::string_view, 16> kEvaluation = {
     "val",        "valid",      "validation",      "validating", "eval",   "evaluation",
@@ -102,7 +72,7 @@ constexpr std::array<std::string_view, 14> kBefore = {
     "train", "training", "trainer", "current", "cur",  "model", "optim",
     "the",   "of",       "at",      "in",      "info", "and",   "main"};
 
-/// Words that make "scale" at a name's end a loss scale.
+/// Words that stand before "scale" in names of a loss scale.
 constexpr std::array<std::string_view, 7> kScaled = {"loss", "grad", "amp",      "scaler",
                                                      "cost", "fp16", "lossscale"};
 
@@ -115,14 +85,14 @@ class Plain {
  public:
   explicit Plain(std::string_view name) {
     for (const char c : name) {
-      const auto byte = static_cast<unsigned char>(c);
-      const bool mark = std::isalnum(byte) == 0;
+      const bool capital = c >= 'A' && c <= 'Z';
+      const bool mark = !capital && !(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9');
       if (mark && (size_ == 0 || text_[size_ - 1] == '_')) continue;
       if (size_ == text_.size()) {
         size_ = 0;
         return;
       }
-      text_[size_++] = mark ? '_' : static_cast<char>(std::tolower(byte));
+      text_[size_++] = mark ? '_' : capital ? static_cast<char>(c - 'A' + 'a') : c;
     }
     if (size_ > 0 && text_[size_ - 1] == '_') --size_;
   }
@@ -133,14 +103,15 @@ class Plain {
   std::size_t size_ = 0;
 };
 
+/// "fp16 grad scale", and not "attempted loss scale" or "logit scale".
 bool is_scale(std::string_view name) {
   constexpr std::string_view kScale = "_scale";
   if (!name.ends_with(kScale)) return false;
   name.remove_suffix(kScale.size());
   while (true) {
     const std::size_t end = std::min(name.find('_'), name.size());
-    if (is_in(name.substr(0, end), kScaled)) return true;
-    if (end == name.size()) return false;
+    if (!is_in(name.substr(0, end), kScaled)) return false;
+    if (end == name.size()) return true;
     name.remove_prefix(end + 1);
   }
 }
@@ -151,10 +122,11 @@ Named meaning_of(std::string_view name) {
   const Plain plain(name);
   bool evaluation = false;
   for (std::string_view rest = plain.text(); !rest.empty();) {
-    const auto row = std::ranges::lower_bound(kNames, rest, {}, &Row::name);
-    if (row != kNames.end() && row->name == rest) {
-      if (!evaluation) return {row->meaning, row->rank};
-      return {row->meaning == Meaning::loss ? Meaning::evaluation_loss : Meaning::none, row->rank};
+    const auto row = std::ranges::lower_bound(rows(), rest, {}, &Row::name);
+    if (row != rows().end() && row->name == rest) {
+      if (!evaluation) return row->named;
+      const bool is_loss = row->named.meaning == Meaning::loss;
+      return {is_loss ? Meaning::evaluation_loss : Meaning::none, row->named.rank};
     }
     const std::size_t end = rest.find('_');
     const std::string_view first = rest.substr(0, end);

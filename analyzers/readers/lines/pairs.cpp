@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -18,7 +17,7 @@ namespace {
 constexpr std::size_t kLongestName = 64;
 
 bool is_figure(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_name(char c) { return is_letter(c) || is_figure(c) || c == '_'; }
 /// A character within a name's word.
 bool is_word(char c) { return is_name(c) || c == '.' || c == '/' || c == '-' || c == '%'; }
@@ -69,15 +68,16 @@ bool stands_alone(std::string_view line, std::size_t at, std::size_t length) {
 Value value_at(std::string_view line, std::size_t at) {
   const std::string_view rest = line.substr(at);
   for (const std::string_view word : {"True", "true", "False", "false"}) {
-    if (!rest.starts_with(word)) continue;
+    if (rest.front() != word.front() || !rest.starts_with(word)) continue;
     const bool ends = rest.size() == word.size() || !is_name(rest[word.size()]);
     if (ends) return {at + word.size(), word.size() == 4 ? 1.0 : 0.0, true};
   }
   if (!is_one_of(rest.front(), "0123456789+-.nNiI")) return {};
   const std::size_t length = end_of_number(rest);
   if (length == 0) return {};
-  const double number = printed_number(rest).value_or(std::numeric_limits<double>::quiet_NaN());
   if (is_letter(rest.front()) && !stands_alone(line, at, length)) return {};
+  const double number =
+      printed_number(rest.substr(0, length)).value_or(std::numeric_limits<double>::quiet_NaN());
   return {end_of_thousands(line, at, at + length), number, false};
 }
 
@@ -104,6 +104,7 @@ std::size_t end_of_name(std::string_view line, std::size_t floor, std::size_t en
 /// The words before a value, up to what separates pairs: a mark, two blanks, " - ", another value.
 std::string_view name_before(std::string_view line, std::size_t floor, std::size_t at) {
   const std::size_t end = end_of_name(line, floor, at);
+  if (end == floor || is_one_of(line[end - 1], "/-%")) return {};  // "step / 100"
   std::size_t begin = end;
   while (begin > floor && end - begin < kLongestName) {
     const char c = line[begin - 1];
@@ -146,7 +147,7 @@ std::size_t end_of_number(std::string_view text) {
       std::from_chars(text.data() + (sign ? 1 : 0), text.data() + text.size(), number);
   if (error != std::errc()) return 0;
   const auto length = static_cast<std::size_t>(end - text.data());
-  const bool word = length < text.size() && std::islower(static_cast<unsigned char>(text[length]));
+  const bool word = length < text.size() && text[length] >= 'a' && text[length] <= 'z';
   return word && !std::isfinite(number) ? 0 : length;  // "info" is not a number
 }
 
@@ -156,12 +157,11 @@ std::optional<double> printed_number(std::string_view text) {
 }
 
 std::optional<std::int64_t> Pair::count() const {
-  if (is_truth || text.empty() ||
-      !std::ranges::all_of(text, [](char c) { return is_figure(c) || c == ','; })) {
-    return std::nullopt;
-  }
-  std::string figures(text);
+  std::string figures(text.substr(0, text.find_last_not_of('0') + 1).ends_with('.')
+                          ? text.substr(0, text.find('.'))  // "10.0"
+                          : text);
   std::erase(figures, ',');
+  if (is_truth || figures.empty() || !std::ranges::all_of(figures, is_figure)) return std::nullopt;
   const auto found = common::integer_in(figures);
   return found && *found <= kMostSteps ? found : std::nullopt;
 }

@@ -34,25 +34,6 @@ TEST_CASE("a progress bar's counts, and of what it is") {
   }
 }
 
-TEST_CASE("a line finds what is in it, and looks for nothing else") {
-  const console::Line line("iteration 7/ 9 | lm loss: 2.5E+00 | loss scale: 1024.0 | \xFF\xE9");
-  for (std::size_t at = 0; at <= line.size(); ++at) {
-    for (std::size_t length = 0; length <= line.size() - at; ++length) {
-      if (!line.may_have(line.substr(at, length))) FAIL(at << " " << length);
-    }
-  }
-  CHECK_FALSE(line.may_have("grad norm"));
-  CHECK(line.find("loss") == 20);
-  CHECK(line.find("loss", 21) == 36);
-  CHECK(line.find("loss", 37) == console::Line::npos);
-  CHECK(console::number_after(line, "loss scale") == 1024);
-  CHECK(console::count_after(line, "iteration ") == 7);
-  CHECK_FALSE(console::number_after(line, "learning rate"));
-  CHECK_FALSE(console::after(line, "skipped"));
-  CHECK(console::has(line, ""));
-  CHECK(console::Line("").may_have("x"));  // single characters are not noted
-}
-
 TEST_CASE("an iteration's number that is torn is none") {
   CHECK(console::iteration_of("Grad overflow on iteration 4"sv)->iteration == 4);
   CHECK(console::iteration_of("Grad overflow on iteration:  4 "sv)->iteration == 4);
