@@ -46,25 +46,15 @@ constexpr int kSure = 2;
 int sureness(std::string_view text) {
   int sure = 0;
   std::string buffer, block;
-  const auto next_line = [&text] {
-    const std::string_view line = text.substr(0, std::min(text.find('\n'), text.size()));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    return line;
+  const auto peek = [&text]() -> std::optional<std::string_view> {
+    if (text.empty()) return std::nullopt;
+    return text.substr(0, std::min(text.find('\n'), text.size()));
   };
-  const auto next_in_block = [&](std::string_view first) {
-    return lines::is_in_block(first, text.substr(0, std::min(text.find('\n'), text.size())));
-  };
+  const auto skip = [&] { text.remove_prefix(std::min(text.size(), peek()->size() + 1)); };
   while (!text.empty() && sure < kSure) {
-    const std::string_view first = next_line();
-    std::string_view line = first;
-    if (lines::may_begin_block(first) && next_in_block(first)) {
-      block.clear();
-      lines::add_to_block(first, block);
-      for (int rows = 1; rows < lines::kLongestBlock && next_in_block(first); ++rows) {
-        lines::add_to_block(next_line(), block);
-      }
-      line = block;
-    }
+    std::string_view line = *peek();
+    skip();
+    if (lines::read_block(line, peek, skip, block)) line = block;
     for_each_part(line, [&](std::string_view part) {
       const ConsoleLine said = console_line(without_colours(part, buffer));
       sure += !said.any() ? 0 : said.surely() ? kSure : 1;

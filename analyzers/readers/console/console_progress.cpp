@@ -87,38 +87,33 @@ class Said {
   void take(const Pair& pair) {
     auto [meaning, rank] = lines::meaning_of(pair.name);
     if (meaning == Meaning::none) meaning = meaning_without_name(pair);
-    if (pair.is_truth != (meaning == Meaning::overflow) && meaning != Meaning::none) return;
+    after_epoch_ = meaning == Meaning::epoch;
+    if (pair.is_truth == (meaning == Meaning::overflow)) take(pair, meaning, rank);
+  }
+
+  void take(const Pair& pair, Meaning meaning, int rank) {
     const auto number = [&](std::optional<double>& to) { keep(to, meaning, rank, pair.value); };
+    const auto first = [&](std::optional<std::int64_t>& to) { to = to ? to : pair.count(); };
     switch (meaning) {
       case Meaning::global_step:
       case Meaning::updates:
-      case Meaning::step: take_step(pair, meaning, rank); break;
-      case Meaning::epoch:
-        if (!epoch) epoch = pair.count();
-        break;
-      case Meaning::loss:
-        number(scalars.loss);
-        if (!loss_at_) loss_at_ = at(pair);
-        break;
-      case Meaning::evaluation_loss: number(scalars.evaluation_loss); break;
-      case Meaning::gradient_norm: number(scalars.gradient_norm); break;
-      case Meaning::loss_scale: number(scalars.loss_scale); break;
+      case Meaning::step: return take_step(pair, meaning, rank);
+      case Meaning::epoch: return first(epoch);
+      case Meaning::loss: loss_at_ = loss_at_.value_or(at(pair)); return number(scalars.loss);
+      case Meaning::evaluation_loss: return number(scalars.evaluation_loss);
+      case Meaning::gradient_norm: return number(scalars.gradient_norm);
+      case Meaning::loss_scale: return number(scalars.loss_scale);
       case Meaning::log2_loss_scale:
-        keep(scalars.loss_scale, Meaning::loss_scale, rank, std::exp2(pair.value));
-        break;
-      case Meaning::learning_rate: number(scalars.learning_rate); break;
+        return keep(scalars.loss_scale, Meaning::loss_scale, rank, std::exp2(pair.value));
+      case Meaning::learning_rate: return number(scalars.learning_rate);
       case Meaning::skipped:
       case Meaning::skipped_interval:
-        if (!skipped) skipped = pair.count();
         of_interval = meaning == Meaning::skipped_interval;
-        break;
-      case Meaning::nan_iterations:
-        if (!scalars.nan_iterations) scalars.nan_iterations = pair.count();
-        break;
-      case Meaning::overflow: scalars.found_inf = pair.value != 0; break;
-      case Meaning::none: break;
+        return first(skipped);
+      case Meaning::nan_iterations: return first(scalars.nan_iterations);
+      case Meaning::overflow: scalars.found_inf = pair.value != 0; return;
+      case Meaning::none: return;
     }
-    after_epoch_ = meaning == Meaning::epoch;
   }
 
   std::string_view line_;

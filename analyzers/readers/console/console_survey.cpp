@@ -200,7 +200,13 @@ class WholeLines {
     if (!row) return row;
     number_ = lines_.number();
     if (row->find('\0') != std::string_view::npos) faults.push_back({&kNul, number_});
-    if (!goes_on(*row)) return lines::may_begin_block(*row) ? block(*row, joined) : row;
+    if (!goes_on(*row)) {
+      const auto peek = [this] { return lines_.peek(); };
+      return lines::read_block(
+                 *row, peek, [this] { lines_.next(); }, joined)
+                 ? joined
+                 : *row;
+    }
     doubtful_ = !wrapping_.certain && may_be_one_number(*row, *lines_.peek());
     if (doubtful_) faults.push_back({&kPerhapsCut, number_, columns()});
     if (!wrapping_.certain) return row;
@@ -217,21 +223,6 @@ class WholeLines {
     if (wrapping_.columns == 0 || row.size() < wrapping_.columns) return false;
     const auto next = lines_.peek();
     return next && wrapping_.goes_on(row, *next);
-  }
-  /// A line, with those of its block.
-  std::string_view block(std::string_view row, std::string& joined) {
-    const auto more = [&](std::string_view first) {
-      const auto next = lines_.peek();
-      return next && lines::is_in_block(first, *next);
-    };
-    if (!more(row)) return row;
-    const std::string first(row);
-    joined.clear();
-    lines::add_to_block(first, joined);
-    for (int rows = 1; rows < lines::kLongestBlock && more(first); ++rows) {
-      lines::add_to_block(*lines_.next(), joined);
-    }
-    return joined;
   }
   std::string columns() const { return fmt::format("{} columns", wrapping_.columns); }
   std::string_view join(std::string_view row, std::string& joined) {

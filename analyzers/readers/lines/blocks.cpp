@@ -2,7 +2,6 @@
 #include "analyzers/readers/lines/blocks.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include "analyzers/readers/lines/names.hpp"
 #include "analyzers/readers/lines/pairs.hpp"
@@ -75,6 +74,23 @@ void add_to_block(std::string_view line, std::string& block) {
     block.append(line);
   }
   block.append(", ");
+}
+
+bool read_block(std::string_view first, const PeekLine& peek, const std::function<void()>& skip,
+                std::string& block) {
+  constexpr int kLongest = 256;
+  if (!may_begin_block(first)) return false;
+  auto next = peek();
+  if (!next || !is_in_block(first, *next)) return false;
+  const std::string begin(first);  // it may not outlive skip()
+  block.clear();
+  add_to_block(begin, block);
+  for (int rows = 1; rows < kLongest && next && is_in_block(begin, *next); ++rows) {
+    add_to_block(*next, block);
+    skip();
+    next = peek();
+  }
+  return true;
 }
 
 }  // namespace halfscope::analyzers::readers::lines

@@ -142,14 +142,14 @@ Named meaning_of(std::string_view name) {
 
 bool tells_evaluation(std::string_view text) {
   const auto is_part = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '/' || c == '.' ||
-           c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '-' && c <= '9') || c == '_';
   };
   std::array<char, 16> word{};
   for (std::size_t at = 0; at < text.size();) {
     std::size_t end = at;
     while (end < text.size() && is_part(text[end])) ++end;
-    if (end > at && end - at <= word.size()) {
+    constexpr std::string_view kFirst = "vVeEtTdDsS";
+    if (end > at && end - at <= word.size() && kFirst.find(text[at]) != std::string_view::npos) {
       std::transform(text.begin() + static_cast<std::ptrdiff_t>(at),
                      text.begin() + static_cast<std::ptrdiff_t>(end), word.begin(),
                      [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

@@ -21,10 +21,16 @@ bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
 bool is_name(char c) { return is_letter(c) || is_figure(c) || c == '_'; }
 /// A character within a name's word.
 bool is_word(char c) { return is_name(c) || c == '.' || c == '/' || c == '-' || c == '%'; }
-bool is_one_of(char c, std::string_view set) { return set.find(c) != std::string_view::npos; }
+constexpr bool is_one_of(char c, std::string_view set) {
+  for (const char one : set) {
+    if (one == c) return true;
+  }
+  return false;
+}
 
 /// "1.#QNAN", "-1.#IND00" and "1.#INF", as Microsoft's runtime printed them until 2015.
 std::optional<double> windows_nonfinite(std::string_view text) {
+  if (text.size() < 5 || (text[2] != '#' && text[3] != '#')) return std::nullopt;
   const bool minus = text.starts_with('-');
   if (minus || text.starts_with('+')) text.remove_prefix(1);
   if (!text.starts_with("1.#")) return std::nullopt;
@@ -49,6 +55,21 @@ std::size_t end_of_thousands(std::string_view line, std::size_t at, std::size_t 
   return end;
 }
 
+/// Reads the number at the beginning of a text. Returns its length; 0 if there is none.
+std::size_t read_number(std::string_view text, double& number) {
+  if (const auto nonfinite = windows_nonfinite(text)) {
+    number = *nonfinite;
+    return std::min(text.find_first_not_of("+-.#0123456789QSNAIDF"), text.size());
+  }
+  const bool sign = text.starts_with('+');  // from_chars takes none
+  const auto [end, error] =
+      std::from_chars(text.data() + (sign ? 1 : 0), text.data() + text.size(), number);
+  if (error != std::errc()) return 0;
+  const auto length = static_cast<std::size_t>(end - text.data());
+  const bool word = length < text.size() && text[length] >= 'a' && text[length] <= 'z';
+  return word && !std::isfinite(number) ? 0 : length;  // "info" is not a number
+}
+
 struct Value {
   std::size_t end = 0;  ///< 0: no value begins here
   double number = 0;
@@ -67,17 +88,17 @@ bool stands_alone(std::string_view line, std::size_t at, std::size_t length) {
 /// The value that begins at a place in the line, if one does: at a figure, a sign or a word.
 Value value_at(std::string_view line, std::size_t at) {
   const std::string_view rest = line.substr(at);
-  for (const std::string_view word : {"True", "true", "False", "false"}) {
-    if (rest.front() != word.front() || !rest.starts_with(word)) continue;
-    const bool ends = rest.size() == word.size() || !is_name(rest[word.size()]);
-    if (ends) return {at + word.size(), word.size() == 4 ? 1.0 : 0.0, true};
+  if (is_one_of(rest.front(), "TtFf")) {
+    const std::string_view word = rest.substr(1);
+    const std::size_t end = word.starts_with("rue") ? 4 : word.starts_with("alse") ? 5 : 0;
+    if (end == 0 || (rest.size() > end && is_name(rest[end]))) return {};
+    return {at + end, end == 4 ? 1.0 : 0.0, true};
   }
   if (!is_one_of(rest.front(), "0123456789+-.nNiI")) return {};
-  const std::size_t length = end_of_number(rest);
+  double number = 0;
+  const std::size_t length = read_number(rest, number);
   if (length == 0) return {};
   if (is_letter(rest.front()) && !stands_alone(line, at, length)) return {};
-  const double number =
-      printed_number(rest.substr(0, length)).value_or(std::numeric_limits<double>::quiet_NaN());
   return {end_of_thousands(line, at, at + length), number, false};
 }
 
@@ -137,18 +158,8 @@ std::optional<std::int64_t> take_total(std::string_view line, std::size_t& at) {
 }  // namespace
 
 std::size_t end_of_number(std::string_view text) {
-  if (windows_nonfinite(text)) {
-    const std::size_t end = text.find_first_not_of("+-.#0123456789QSNAIDF");
-    return std::min(end, text.size());
-  }
   double number = 0;
-  const bool sign = text.starts_with('+');  // from_chars takes none
-  const auto [end, error] =
-      std::from_chars(text.data() + (sign ? 1 : 0), text.data() + text.size(), number);
-  if (error != std::errc()) return 0;
-  const auto length = static_cast<std::size_t>(end - text.data());
-  const bool word = length < text.size() && text[length] >= 'a' && text[length] <= 'z';
-  return word && !std::isfinite(number) ? 0 : length;  // "info" is not a number
+  return read_number(text, number);
 }
 
 std::optional<double> printed_number(std::string_view text) {
@@ -168,6 +179,7 @@ std::optional<std::int64_t> Pair::count() const {
 
 std::vector<Pair> pairs_in(std::string_view line) {
   std::vector<Pair> pairs;
+  pairs.reserve(24);
   std::size_t floor = 0;  // names begin behind the value before
   for (std::size_t at = 0; at < line.size();) {
     const char c = line[at];
@@ -196,6 +208,9 @@ std::vector<Pair> pairs_in(std::string_view line) {
     while (at < line.size() && (is_letter(line[at]) || line[at] == '%')) ++at;
     pair.unit = line.substr(unit, at - unit);
     if (pair.unit.empty()) pair.total = take_total(line, at);
+    if (pair.text.find(',') != std::string_view::npos) {
+      pair.value = static_cast<double>(pair.count().value_or(0));
+    }
     floor = at;
     pairs.push_back(pair);
   }

@@ -42,7 +42,7 @@ TEST_CASE("a pair, whatever stands between its name and its value") {
                       {"memory(GiB): 61.25, loss: 3", "memory", 61.25},
                       {"iter 10/ 30 | loss 2", "iter", 10},
                       {"Time 149.5s : gNorm 0.5", "gNorm", 0.5},
-                      {"Sen. 94,495,934 : Cost 2", "Sen.", 94},
+                      {"Sen. 94,495,934 : Cost 2", "Sen.", 94495934},
                       {"overflow cond: True", "overflow cond", 1},
                       {"number of nan iterations:   3 |", "number of nan iterations", 3},
                       {"loss: 5.5 (inf)", "", INFINITY},
