@@ -21,7 +21,7 @@ constexpr Names kNames[] = {
     {Meaning::global_step, 0, "global_step global_steps global_iter global_iteration globalstep"},
     {Meaning::global_step, 0, "global_batch_idx global_step_max_steps total_it"},
     {Meaning::updates, 0, "num_updates"},                                               // fairseq
-    {Meaning::step, 0, "step steps iter iters iteration iterations it itr update up"},  // Marian
+    {Meaning::step, 0, "step steps iter iteration it itr update up"},  // Marian
     {Meaning::step, 1, "batch"},
     {Meaning::epoch, 0, "epoch ep train"},  // timm's "Train: 3 [50/1251"
     {Meaning::loss, 0,
