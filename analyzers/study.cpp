@@ -175,7 +175,7 @@ Findings findings_of(Analysis&& analysis) {
 std::set<std::string> Findings::beyond_scales() const {
   std::set<std::string> logs;
   const auto broken = [](const scale_history::TimelineFacts& facts) {
-    return facts.collapse() != nullptr || facts.state == scale_history::RunState::broken;
+    return facts.collapsed_since() || facts.state == scale_history::RunState::broken;
   };
   for (const auto& facts : timelines) {
     if (broken(facts)) logs.insert(facts.log);

@@ -47,10 +47,7 @@ std::optional<Measured> measure(const Condition& condition,
                                 const scale_history::TimelineFacts& facts) {
   if (condition.field == "state") return facts.state;
   if (condition.field == "nonfinite_since") return step_of(facts.nonfinite_since());
-  if (condition.field == "collapsed_since") {
-    const auto* const collapse = facts.collapse();
-    return step_of(collapse ? std::optional(collapse->first) : std::nullopt);
-  }
+  if (condition.field == "collapsed_since") return step_of(facts.collapsed_since());
   if (condition.field == "last_scale") {
     return facts.scale_last ? std::optional<Measured>(*facts.scale_last) : std::nullopt;
   }

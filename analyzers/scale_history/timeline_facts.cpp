@@ -331,6 +331,13 @@ const ScaleFall* TimelineFacts::collapse() const {
   return found == falls.end() ? nullptr : &*found;
 }
 
+bool TimelineFacts::below_one() const { return scale_most && *scale_most > 0 && *scale_most < 1; }
+
+std::optional<std::int64_t> TimelineFacts::collapsed_since() const {
+  if (const ScaleFall* fall = collapse()) return fall->first;
+  return below_one() ? first : std::nullopt;
+}
+
 std::string_view name_of(RunState state) {
   switch (state) {
     case RunState::not_needed: return "not_needed";

@@ -82,7 +82,7 @@ enum class RunState : std::uint8_t {
   normal,
   slow_start,  ///< most skipped steps are the first ones, while the scale comes down
   skipping,    ///< TimelineFacts::many_skipped(), or some at a scale of 1 or less
-  collapsed,   ///< TimelineFacts::collapse()
+  collapsed,   ///< TimelineFacts::collapse(), or below_one()
   broken       ///< steps are skipped in vain, or NaN or infinities last to the end
 };
 inline constexpr std::array kRunStates = {
@@ -191,6 +191,10 @@ struct TimelineFacts {
   /// the course of the run, by ScaleFall::net_from(), and that is not over; null where there is
   /// none.
   const ScaleFall* collapse() const;
+  /// Whether every scale that the log tells is below 1, and not 0: it collapsed before the first.
+  bool below_one() const;
+  /// The first step of collapse(), or of a log that begins after it; empty if there is none.
+  std::optional<std::int64_t> collapsed_since() const;
   /// Whether the scale fell from the first one told on, or some steps later.
   bool at_start(const ScaleFall& fall) const;
   /// Whether a static loss scale above 1 skipped the last steps one and all, or most: a smaller one

@@ -262,7 +262,7 @@ RunState state_of(const TimelineFacts& facts) {
   const bool told = facts.scale_first || facts.skips_told;
   const bool lasts = std::ranges::any_of(facts.nonfinite, &Nonfinite::lasts);
   if (facts.in_vain || facts.ended_at_minimum || lasts) return RunState::broken;
-  if (facts.collapse() != nullptr) return RunState::collapsed;
+  if (facts.collapse() != nullptr || facts.below_one()) return RunState::collapsed;
   if (!told) return RunState::unknown;
   const bool none = facts.skipped_in_all.high == 0;
   if (none && facts.scale_least == 1 && facts.scale_most == 1) return RunState::not_needed;
@@ -299,15 +299,14 @@ void set_state(const LogFindings& log, TimelineFacts& facts) {
 
 bool Nonfinite::lasts() const {
   if (!since) return false;
+  const auto steps = static_cast<std::uint64_t>(last_since - *since);
   switch (of) {
     case Quantity::evaluation_loss: return false;
     case Quantity::loss: return true;  // the model's
-    case Quantity::gradient_norm:      // a start has finite losses
-      return count_since > kLongestStart ||
-             (count_since >= kMany && (finite_before || !finite_loss));
+    case Quantity::gradient_norm:      // a start has finite losses, and is short
+      return count_since >= kMany && (steps > kLongestStart || finite_before || !finite_loss);
     case Quantity::nan_iterations: break;  // a line has those of all steps since the line before
   }
-  const auto steps = static_cast<std::uint64_t>(last_since - *since);
   return count_since >= kMany && 2 * count_since > steps;
 }
 

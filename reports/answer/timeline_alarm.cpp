@@ -243,6 +243,18 @@ AlarmWords scalers_words(const TimelineFacts& facts) {
   return words;
 }
 
+/// Of a log that begins after the collapse; empty for others.
+AlarmWords below_one_words(const TimelineFacts& facts) {
+  if (!facts.below_one()) return {};
+  return {
+      fmt::format("The loss scale is {} or less in the whole log: it collapsed before the first "
+                  "line.",
+                  scale_name(*facts.scale_most)),
+      "A scale below 1 only makes gradients smaller: they held NaN or infinities at every scale "
+      "before. Go back to a checkpoint from before, and look for these in the model, the data "
+      "or the learning rate."};
+}
+
 void add_alarms(const TimelineFacts& facts, AlarmWords& words) {
   const auto add = [&](const std::string& sentence) {
     words.what += (words.what.empty() ? "" : " ") + sentence;
@@ -263,8 +275,8 @@ void add_alarms(const TimelineFacts& facts, AlarmWords& words) {
 std::vector<AlarmWords> alarm_words(const TimelineFacts& facts, analyzers::frames::Tool tool) {
   std::vector<AlarmWords> all;
   if (facts.alarming()) add_alarms(facts, all.emplace_back());
-  for (const AlarmWords& words :
-       {scalers_words(facts), skips_words(facts), jump_words(facts, tool)}) {
+  for (const AlarmWords& words : {below_one_words(facts), scalers_words(facts), skips_words(facts),
+                                  jump_words(facts, tool)}) {
     if (!words.what.empty()) all.push_back(words);
   }
   return all;

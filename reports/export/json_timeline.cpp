@@ -94,9 +94,7 @@ void put_state(Json& to, const TimelineFacts& facts) {
     const double high = std::min(1.0, static_cast<double>(skipped.high) / of);
     to["skipped_share"] = low == high ? Json(low) : Json({low, high});
   }
-  if (const auto* collapse = facts.collapse()) {
-    to["collapsed_since"] = collapse->first;
-  }
+  if (const auto since = facts.collapsed_since()) to["collapsed_since"] = *since;
   if (!facts.nonfinite.empty()) to["nonfinite"] = nonfinite_json(facts);
   if (const auto since = facts.nonfinite_since()) to["nonfinite_since"] = *since;
   if (facts.in_vain) {

@@ -4,13 +4,15 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 namespace halfscope::analyzers::readers::common {
 
-void FilteredLosses::take(std::int64_t step, std::optional<double> loss,
+void FilteredLosses::take(std::int64_t step, std::optional<double>& loss,
                           std::optional<double> gradient_norm) {
   if (loss != 0 || !gradient_norm || std::isfinite(*gradient_norm)) return;
   if (count_++ == 0) first_ = step;
+  loss = std::numeric_limits<double>::quiet_NaN();
 }
 
 std::string FilteredLosses::text(const char* at) const {

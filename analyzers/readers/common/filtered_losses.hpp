@@ -8,10 +8,10 @@
 
 namespace halfscope::analyzers::readers::common {
 
-/// Counts entries of the Trainer that have such a loss.
+/// Counts entries of the Trainer that have such a loss, and makes it NaN.
 class FilteredLosses {
  public:
-  void take(std::int64_t step, std::optional<double> loss, std::optional<double> gradient_norm);
+  void take(std::int64_t step, std::optional<double>& loss, std::optional<double> gradient_norm);
   /// A note's text without the file's name; `at` is "step" or "entry". Empty where there is none.
   std::string text(const char* at) const;
 

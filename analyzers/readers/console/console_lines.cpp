@@ -41,6 +41,7 @@ constexpr std::pair<std::string_view, Tool> kMarks[] = {
     {"Overflow occurs, the loss scale", Tool::colossalai},
     {"reduced_train_loss", Tool::nemo},
     {"'grad_norm': ", Tool::transformers},
+    {"\"grad_norm\": ", Tool::transformers},
 };
 
 Tool tool_of(const Line& line) {
@@ -57,9 +58,8 @@ ConsoleLine console_line(std::string_view text) {
   ConsoleLine found;
   found.overflow = overflow_of(line);
   found.iteration = iteration_of(line);
-  found.periodic = periodic_of(line);
   found.bar = bar_of(line);
-  found.scalars = scalars_of(line, found.periodic.has_value(), found.bar.has_value());
+  read_pairs(line, found);
   found.applied = applied_of(line);
   found.at_minimum = ends_at_minimum(line);
   if (found.overflow) found.hysteresis = count_after(line, "hysteresis is ");

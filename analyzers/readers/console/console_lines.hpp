@@ -40,8 +40,9 @@ struct AppliedOverflow {
 
 /// Batches of an epoch, which some programs count from each epoch's beginning.
 struct InEpoch {
-  std::optional<std::int64_t> epoch;  ///< empty: they are counted over all epochs
-  std::int64_t rank = 0;              ///< who prints it
+  std::optional<std::int64_t> epoch;         ///< empty: they are counted over all epochs
+  std::int64_t rank = 0;                     ///< who prints it
+  std::optional<std::int64_t> batches = {};  ///< of an epoch
 };
 
 /// So many steps are done. `skipped` of all of them, or, `of_interval`, of those since the last
@@ -53,6 +54,9 @@ struct Periodic {
   bool of_interval = false;
   std::string_view counter = "num_updates";  ///< where it counts updates: what it calls them
   std::optional<InEpoch> in_epoch = {};      ///< EpochSteps makes these steps of the run
+  /// Whether the line says by itself that it is of training: more than a step and a loss.
+  bool alone = true;
+  std::size_t form = 0;  ///< equal for lines that call their step the same
 };
 
 /// What a progress bar has done of how many.
@@ -94,6 +98,11 @@ struct ConsoleLine {
     return overflow || iteration || applied || periodic || at_minimum || scalars.any() ||
            scalars.evaluation_loss;
   }
+  /// Whether such a line alone makes a text a console log: a step and a loss may be of any text.
+  bool surely() const {
+    const bool of_loss = (periodic && !periodic->alone) || !(periodic || scalars.any());
+    return overflow || iteration || applied || at_minimum || !of_loss;
+  }
 };
 
 /// What one line says; nothing for most. Without colours (console_words.hpp).
@@ -106,15 +115,15 @@ std::vector<std::string_view> messages_in(std::string_view line);
 /// How many messages of an overflow begin in a line.
 std::size_t messages_begun(std::string_view line);
 
-/// In files of their own: console_overflows.cpp, console_periodic.cpp and console_progress.cpp.
+/// In files of their own: console_overflows.cpp and console_progress.cpp.
 std::optional<Overflow> overflow_of(const Line& line);
 std::optional<OverflowIteration> iteration_of(const Line& line);
 std::optional<AppliedOverflow> applied_of(const Line& line);
 /// The run ended since its loss scale could not be lowered any more.
 bool ends_at_minimum(const Line& line);
-std::optional<Periodic> periodic_of(const Line& line);
 std::optional<Bar> bar_of(const Line& line);
-/// Of a line that tells steps, or a bar, or values between braces as Hugging Face's Trainer prints.
-LineScalars scalars_of(const Line& line, bool tells_steps, bool has_bar);
+/// Sets the progress and the scalars that a line's pairs tell: of a step, of a bar, or of values
+/// between braces, as Hugging Face's Trainer prints them.
+void read_pairs(const Line& line, ConsoleLine& found);
 
 }  // namespace halfscope::analyzers::readers::console

@@ -23,6 +23,7 @@
 #include "analyzers/readers/console/console_words.hpp"
 #include "analyzers/readers/input/content.hpp"
 #include "analyzers/readers/input/text_encoding.hpp"
+#include "analyzers/readers/lines/blocks.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/read_file.hpp"
 
@@ -40,18 +41,26 @@ constexpr std::size_t kLookedAt = std::size_t{1} << 18;  // of the beginning, an
 constexpr common::Contradiction kCut{"the last line is incomplete",
                                      "it is used, but its last number may be cut"};
 
-bool tells_any(std::string_view text) {
-  std::string buffer;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    bool any = false;
-    for_each_part(text.substr(0, end), [&](std::string_view part) {
-      any = any || console_line(without_colours(part, buffer)).any();
+/// How sure it is that a text is a console log; kSure and more: it is one.
+constexpr int kSure = 2;
+int sureness(std::string_view text) {
+  int sure = 0;
+  std::string buffer, block;
+  const auto peek = [&text]() -> std::optional<std::string_view> {
+    if (text.empty()) return std::nullopt;
+    return text.substr(0, std::min(text.find('\n'), text.size()));
+  };
+  const auto skip = [&] { text.remove_prefix(std::min(text.size(), peek()->size() + 1)); };
+  while (!text.empty() && sure < kSure) {
+    std::string_view line = *peek();
+    skip();
+    if (lines::read_block(line, peek, skip, block)) line = block;
+    for_each_part(line, [&](std::string_view part) {
+      const ConsoleLine said = console_line(without_colours(part, buffer));
+      sure += !said.any() ? 0 : said.surely() ? kSure : 1;
     });
-    if (any) return true;
-    text.remove_prefix(std::min(text.size(), end + 1));
   }
-  return false;
+  return sure;
 }
 
 constexpr std::size_t kPart = std::size_t{1} << 20;
@@ -105,12 +114,12 @@ bool tells_between(const log::OpenPath& path) {
   try {
     const Searched searched(path);
     if (!input::is_text(searched.read(searched.begin, kLookedAt))) return false;
-    std::atomic<bool> found = false;
+    std::atomic<int> sure = 0;
     const std::uint64_t parts = (searched.size - searched.begin + kPart - 1) / kPart;
     tbb::parallel_for(std::uint64_t{0}, parts, [&](std::uint64_t part) {
-      if (!found && tells_any(lines_of_part(searched, part))) found = true;
+      if (sure < kSure) sure += sureness(lines_of_part(searched, part));
     });
-    return found;
+    return sure >= kSure;
   } catch (const log::BadInput&) {
     return false;
   }
@@ -130,9 +139,9 @@ bool is_console_file(const log::OpenPath& file) {
   const bool blank = begin.find_first_not_of('\0') == std::string::npos;
   const bool text = input::is_text(begin) && !input::is_of_other_kind(begin);
   if (begin.empty() || (!blank && !text)) return false;
-  if (tells_any(begin) || wrapping_of(begin).certain) return true;
+  if (sureness(begin) >= kSure || wrapping_of(begin).certain) return true;
   if (begin.size() < kLookedAt) return false;
-  return tells_any(common::end_of(file, kLookedAt)) || tells_between(file);
+  return sureness(common::end_of(file, kLookedAt)) >= kSure || tells_between(file);
 }
 
 /// What several files are read with.

@@ -25,7 +25,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <iterator>
+#include <span>
 
 #include "analyzers/readers/common/text_lines.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
@@ -64,134 +66,103 @@ std::optional<int> rank_of(const Line& line) {
   return static_cast<int>(*rank);
 }
 
-/// "32768.0*0.5", as Paddle prints what the scale becomes.
-std::optional<double> product_after(const Line& line, std::string_view mark) {
-  const auto rest = after(line, mark);
-  if (!rest) return std::nullopt;
-  const std::size_t end = end_of_number(*rest);
-  const auto first = common::number_in(rest->substr(0, end));
-  if (!first || !rest->substr(end).starts_with('*')) return first;
-  const std::string_view factor = rest->substr(end + 1);
-  const auto second = common::number_in(factor.substr(0, end_of_number(factor)));
-  return second ? std::optional(*first * *second) : std::nullopt;
-}
-
-/// A message that tells no more than what the scale becomes.
-std::optional<Overflow> overflow_to(const Line& line, std::string_view mark) {
-  Overflow found;
-  found.next = number_after(line, mark);
-  return found.next ? std::optional(found) : std::nullopt;
-}
-
-/// Of a line with "MARK65536 to 32768": both scales.
-void put_fall(const Line& line, std::string_view mark, Overflow& to) {
-  const auto from = after(line, mark);
-  if (!from) return;
-  to.attempted = number_after(line, mark);
-  to.next = number_after(*from, " to ");
-}
-
-std::optional<Overflow> attempted_overflow(const Line& line) {
-  Overflow found;
-  if (!has(line, "verflow") && !has(line, "OVERFLOW!")) return std::nullopt;
-  found.attempted = number_after(line, "Attempted loss scale");
-  found.next = number_after(line, "reducing to ");
-  if (!found.next && has(line, "hysteresis is")) found.next = found.attempted;
-  return found.attempted && found.next ? std::optional(found) : std::nullopt;
-}
-
-/// What a line tells of the scale after one that named the iteration.
-std::optional<Overflow> of_named(const Line& line) {
-  Overflow found;
-  found.of_named = true;
-  constexpr std::string_view kFrom = "educing dynamic loss scale from ";
-  if (has(line, kFrom)) {
-    put_fall(line, kFrom, found);
-    return found.attempted && found.next ? std::optional(found) : std::nullopt;
+/// The number behind the first of some marks that a line has. "32768.0*0.5" is a product, as Paddle
+/// prints what the scale becomes.
+std::optional<double> scale_after(const Line& line, std::span<const std::string_view> marks) {
+  for (const std::string_view mark : marks) {
+    const auto rest = after(line, mark);
+    const std::size_t end = rest ? end_of_number(*rest) : 0;
+    if (end == 0) continue;
+    const auto first = lines::printed_number(*rest);
+    if (!rest->substr(end).starts_with('*')) return first;
+    const auto second = lines::printed_number(rest->substr(end + 1));
+    return second ? std::optional(*first * *second) : std::nullopt;
   }
-  found.attempted = number_after(line, "Using dynamic loss scale of");
-  return found.attempted ? std::optional(found) : std::nullopt;
+  return std::nullopt;
 }
 
-std::optional<Overflow> apex_overflow(const Line& line) {
-  auto found = overflow_to(line, "educing loss scale to ");
+/// What stands before the scale that a step was tried at, and before the one from then on.
+constexpr std::string_view kTried[] = {"Attempted loss scale", "current scale is",
+                                       "scale_before:",        "loss scale from ",
+                                       "already at minimum (", "Using dynamic loss scale of"};
+constexpr std::string_view kBecomes[] = {
+    "educing loss scale to ", "reducing to ", "setting loss scale to",    "decrease to",
+    "scale_after:",           "adjust to",    "loss scale is adjusted to"};
+
+/// Old Megatron-LM ends with the scale that was tried; a line of others that ends there was cut.
+bool ends_with_tried(const Line& line) {
+  const auto rest = after(line, kTried[0]);
+  const auto tried = number_after(line, kTried[0]);
+  int exponent = 0;
+  return tried && rest->find_first_not_of("0123456789. ") == std::string_view::npos &&
+         std::frexp(*tried, &exponent) == 0.5;
+}
+
+Overflow scales_of(const Line& line) {
+  Overflow found;
+  found.attempted = scale_after(line, kTried);
+  found.next = scale_after(line, kBecomes);
+  if (const auto from = after(line, "loss scale from ")) found.next = number_after(*from, " to ");
+  const bool stays = has(line, "hysteresis is") || has(line, "already at minimum (");
+  if (!found.next && stays) found.next = found.attempted;
   const std::int64_t scaler = count_after(line, "loss scaler ").value_or(0);
-  if (found) found->scaler = static_cast<int>(std::min<std::int64_t>(1000, scaler));
+  found.scaler = static_cast<int>(std::min<std::int64_t>(1000, scaler));
   return found;
 }
 
-std::optional<Overflow> fairseq_overflow(const Line& line) {
-  return overflow_to(line, "setting loss scale to");
+/// Whether a line says in its own words that an update is skipped for its gradients: "The grad norm
+/// is nan. Skipping updating the model."
+bool tells_skip(const Line& line) {
+  constexpr std::string_view kGradients[] = {"grad", "Grad"};
+  constexpr std::string_view kCauses[] = {"nan",  "NaN",  "Nan",      "inf ",       "Inf",
+                                          "inf,", "inf.", "overflow", "non-finite", "not finite"};
+  constexpr std::string_view kVerbs[] = {"kipping", "kip step",    "kip update",
+                                         "gnoring", "ot updating", "rop step"};
+  const auto any = [&](const auto& words) {
+    return std::ranges::any_of(words, [&](std::string_view word) { return has(line, word); });
+  };
+  return any(kVerbs) && any(kGradients) && any(kCauses);
 }
 
-std::optional<Overflow> paddle_overflow(const Line& line) {
-  Overflow found;
-  found.attempted = number_after(line, "current scale is");
-  found.next = product_after(line, "decrease to");
-  return found.attempted && found.next ? std::optional(found) : std::nullopt;
-}
-
-std::optional<Overflow> paddlenlp_overflow(const Line& line) {
-  Overflow found;
-  found.confirms = true;
-  found.attempted = field(line, "scale_before");
-  found.next = field(line, "scale_after");
-  return found.attempted && found.next ? std::optional(found) : std::nullopt;
-}
-
-std::optional<Overflow> fairseq2_overflow(const Line& line) {
-  Overflow found;
-  constexpr std::string_view kFrom = "decreasing loss scale from ";
-  if (has(line, kFrom)) {
-    put_fall(line, kFrom, found);
-  } else {
-    found.attempted = found.next = number_after(line, "already at minimum (");
-  }
-  return found.attempted && found.next ? std::optional(found) : std::nullopt;
-}
-
-std::optional<Overflow> mindyolo_overflow(const Line& line) {
-  return overflow_to(line, "loss scale adjust to");
-}
-
-std::optional<Overflow> colossal_scale(const Line& line) {
-  return overflow_to(line, "the loss scale is adjusted to");
-}
-
-std::optional<Overflow> colossal_overflow(const Line&) {
-  Overflow found;
-  found.bare = true;
-  return found;
-}
-
-/// A line that has the mark is of that form.
+/// A line that has the mark is a message of that form.
 struct OverflowForm {
   std::string_view mark;
-  std::optional<Overflow> (*read)(const Line& line);
+  bool of_named = false, confirms = false, bare = false;  ///< as in Overflow
 };
-constexpr OverflowForm kOverflowForms[] = {{"Attempted loss scale", attempted_overflow},
-                                           {"Gradient overflow.", apex_overflow},
-                                           {"verflow detected at step", fairseq2_overflow},
-                                           {"verflow detected", fairseq_overflow},
-                                           {"overflow, drop step", mindyolo_overflow},
-                                           {"dynamic loss scale", of_named},
-                                           {"Found inf or nan, current scale", paddle_overflow},
-                                           {"optimizer not run", paddlenlp_overflow},
-                                           {"Overflow occurs, the loss scale", colossal_scale},
-                                           {"Found overflow. Skip step", colossal_overflow}};
+constexpr OverflowForm kOverflowForms[] = {{"Attempted loss scale"},
+                                           {"Gradient overflow"},
+                                           {"verflow detected"},
+                                           {"overflow, drop step"},
+                                           {"educing dynamic loss scale from", true},
+                                           {"Using dynamic loss scale of", true},
+                                           {"Found inf or nan, current scale"},
+                                           {"optimizer not run", false, true},
+                                           {"Overflow occurs, the loss scale"},
+                                           {"Found overflow. Skip step", false, false, true}};
 
 }  // namespace
 
 std::optional<Overflow> overflow_of(const Line& line) {
-  if (!has(line, "scale") && !has(line, "verflow")) return std::nullopt;
+  if (has(line, "ncreasing")) return std::nullopt;  // it grows
+  const bool skip = tells_skip(line);
+  if (!skip && !has(line, "scale") && !has(line, "verflow")) return std::nullopt;
+  Overflow found;
   for (const OverflowForm& form : kOverflowForms) {
     if (!has(line, form.mark)) continue;
-    auto found = form.read(line);
-    if (!found) continue;
-    found->rank = rank_of(line);
+    found = form.bare ? Overflow() : scales_of(line);
+    found.of_named = form.of_named;
+    found.confirms = form.confirms;
+    found.bare = form.bare;
+    const bool tried = found.attempted && form.mark.starts_with("Using");
+    if (!found.next && !form.bare && !tried && !ends_with_tried(line)) continue;
+    found.rank = rank_of(line);
     return found;
   }
-  return std::nullopt;
+  if (!skip) return std::nullopt;
+  found = {};
+  found.bare = true;
+  found.rank = rank_of(line);
+  return found;
 }
 
 std::optional<OverflowIteration> iteration_of(const Line& line) {

@@ -1,56 +1,127 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress bars and the scalars of lines, and where they come from:
-// * "steps: 10 loss: 1.2 iter time (s): 0.1 samples/sec: 10.0": DeepSpeed's pipeline engine, which
-//   prints it besides the counters, and may do so later: scalars of a step, no progress.
-// * "  0%|    | 98/24128 [00:40<2:40:10, 2.50it/s, loss=1.2]": tqdm, with fields that the program
-//   adds, such as NeMo's reduced_train_loss and global_step.
-// * "{'loss': 1.2, 'grad_norm': nan, 'learning_rate': 1e-05, 'epoch': 0.1}" and "{'eval_loss': 1.2,
-//   ..}": Hugging Face Trainer; numbers may be strings. 'global_step/max_steps': '10/400' in
-//   ms-swift's.
-// * "Epoch 1, validation: loss=1.2, over ..": icefall, " validation loss at iteration 200 | lm loss
-//   value: 1.2 |": Megatron-LM, "validation results at iteration 200 | lm_loss value: 1.2":
-//   GPT-NeoX, "valid on 'valid' subset | loss 1.2 |" and "{"valid_loss": "1.2", ..}": fairseq,
-//   "Validation Metrics (step 200) - Loss: 1.2": fairseq2, "eval_loss: 1.2, .., eval_runtime: 1":
-//   PaddleNLP, and "val_loss: 1.2" in NeMo's lines of training: evaluations.
-// Lines that tell steps (console_periodic.cpp) have their scalars by the same names.
+// Progress of a run in a line, by the names of its pairs (readers/lines), whatever program printed
+// it. What deviates:
+// * "steps: 10 loss: 1.2 iter time (s): 0.1": DeepSpeed's pipeline engine prints it besides its
+//   counters, and may do so later: scalars of a step, no progress.
+// * "Train Metrics (step 100) - ..": fairseq2 counts applied updates.
+// * "Epoch 1, batch 50, loss[..": icefall's ranks each print such lines, and call themselves (0/4).
+// * A line of Megatron-LM without its loss: it is printed only if it is above 0, which NaN is not.
+// * The fields of a progress bar may be of any program: their step is one of scalars.
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
 
 #include "analyzers/readers/common/text_lines.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
 #include "analyzers/readers/console/console_words.hpp"
+#include "analyzers/readers/lines/names.hpp"
+#include "analyzers/readers/lines/pairs.hpp"
 
 namespace halfscope::analyzers::readers::console {
 namespace {
 
-/// The names that programs give a scalar; the first one that a line has holds.
-struct Name {
-  std::string_view name;
-  std::optional<double> LineScalars::*scalar;
+using lines::Meaning;
+using lines::Pair;
+
+/// What the pairs of a line say together.
+class Said {
+ public:
+  explicit Said(std::string_view line) : line_(line) {
+    for (const Pair& pair : lines::pairs_in(line)) take(pair);
+  }
+
+  LineScalars scalars;
+  std::optional<std::int64_t> step, epoch, in_epoch, skipped;
+  std::string_view step_name;
+  bool global = false, applied = false, of_interval = false;
+  /// The loss stands behind a word for evaluations.
+  bool is_evaluation() const {
+    return loss_at_ && lines::tells_evaluation(line_.substr(0, *loss_at_));
+  }
+  /// Whether something but a step is said of the training's step.
+  bool any() const { return scalars.any() || skipped || scalars.found_inf; }
+
+ private:
+  template <typename T>
+  void keep(std::optional<T>& kept, Meaning meaning, int rank, T value) {
+    int& before = ranks_[static_cast<std::size_t>(meaning)];
+    if (kept && before <= rank) return;
+    kept = value;
+    before = rank;
+  }
+
+  /// "Epoch: [0] [20/400]", "20/400 [==>..] - loss: 1.2", "3epoch:train:1-50batch".
+  Meaning meaning_without_name(const Pair& pair) const {
+    if (pair.name.empty() && pair.total && (after_epoch_ || before_bar(pair))) return Meaning::step;
+    if (pair.unit == "epoch") return Meaning::epoch;
+    return pair.unit == "batch" && epoch ? Meaning::step : Meaning::none;
+  }
+
+  /// Keras's bar, " [=====>....]", stands behind the pair.
+  bool before_bar(const Pair& pair) const {
+    const std::string_view rest = line_.substr(at(pair) + pair.text.size());
+    const std::size_t open = std::min(rest.find_first_not_of("0123456789/ "), rest.size());
+    return rest.substr(open).starts_with("[=") || rest.substr(open).starts_with("[>") ||
+           rest.substr(open).starts_with("[..");
+  }
+
+  std::size_t at(const Pair& pair) const {
+    return static_cast<std::size_t>(pair.text.data() - line_.data());
+  }
+
+  void take_step(const Pair& pair, Meaning meaning, int rank) {
+    const auto count = pair.count();
+    if (!count || (!pair.unit.empty() && pair.unit != "batch")) return;
+    rank += meaning == Meaning::step ? 1 : 0;
+    if (step && rank >= step_rank_) return;
+    step = count;
+    step_rank_ = rank;
+    step_name = pair.name;
+    in_epoch = pair.total;
+    global = meaning != Meaning::step;
+    applied = meaning == Meaning::updates;
+  }
+
+  void take(const Pair& pair) {
+    auto [meaning, rank] = lines::meaning_of(pair.name);
+    if (meaning == Meaning::none) meaning = meaning_without_name(pair);
+    after_epoch_ = meaning == Meaning::epoch;
+    if (pair.is_truth == (meaning == Meaning::overflow)) take(pair, meaning, rank);
+  }
+
+  void take(const Pair& pair, Meaning meaning, int rank) {
+    const auto number = [&](std::optional<double>& to) { keep(to, meaning, rank, pair.value); };
+    const auto first = [&](std::optional<std::int64_t>& to) { to = to ? to : pair.count(); };
+    switch (meaning) {
+      case Meaning::global_step:
+      case Meaning::updates:
+      case Meaning::step: return take_step(pair, meaning, rank);
+      case Meaning::epoch: return first(epoch);
+      case Meaning::loss: loss_at_ = loss_at_.value_or(at(pair)); return number(scalars.loss);
+      case Meaning::evaluation_loss: return number(scalars.evaluation_loss);
+      case Meaning::gradient_norm: return number(scalars.gradient_norm);
+      case Meaning::loss_scale: return number(scalars.loss_scale);
+      case Meaning::log2_loss_scale:
+        return keep(scalars.loss_scale, Meaning::loss_scale, rank, std::exp2(pair.value));
+      case Meaning::learning_rate: return number(scalars.learning_rate);
+      case Meaning::skipped:
+      case Meaning::skipped_interval:
+        of_interval = meaning == Meaning::skipped_interval;
+        return first(skipped);
+      case Meaning::nan_iterations: return first(scalars.nan_iterations);
+      case Meaning::overflow: scalars.found_inf = pair.value != 0; return;
+      case Meaning::none: return;
+    }
+  }
+
+  std::string_view line_;
+  std::optional<std::size_t> loss_at_;
+  std::array<int, 16> ranks_{};  // of what is kept, by meaning
+  int step_rank_ = 0;
+  bool after_epoch_ = false;
 };
-constexpr Name kNames[] = {{"lm loss", &LineScalars::loss},
-                           {"lm_loss", &LineScalars::loss},
-                           {"reduced_train_loss", &LineScalars::loss},
-                           {"train_loss", &LineScalars::loss},
-                           {"loss", &LineScalars::loss},
-                           {"Loss", &LineScalars::loss},
-                           {"learning rate", &LineScalars::learning_rate},
-                           {"learning_rate", &LineScalars::learning_rate},
-                           {"lr", &LineScalars::learning_rate},
-                           {"LearningRate", &LineScalars::learning_rate},
-                           {"Learning Rate", &LineScalars::learning_rate},
-                           {"cur_lr", &LineScalars::learning_rate},
-                           {"grad norm", &LineScalars::gradient_norm},
-                           {"grad_norm", &LineScalars::gradient_norm},
-                           {"gnorm", &LineScalars::gradient_norm},
-                           {"Gradient Norm", &LineScalars::gradient_norm},
-                           {"global_norm", &LineScalars::gradient_norm},
-                           {"loss scale", &LineScalars::loss_scale},
-                           {"loss_scale", &LineScalars::loss_scale},
-                           {"train_loss_scale", &LineScalars::loss_scale},
-                           {"Grad Scale", &LineScalars::loss_scale},
-                           {"Loss Scale", &LineScalars::loss_scale},
-                           {"grad_scale", &LineScalars::loss_scale}};
 
 /// A bar over validation has a validation's loss.
 bool is_validation(const Line& line) {
@@ -60,46 +131,50 @@ bool is_validation(const Line& line) {
   return std::ranges::any_of(kWords, [&](std::string_view word) { return has(begin, word); });
 }
 
-std::optional<std::int64_t> pipeline_step(const Line& line) {
-  return has(line, " iter time (s):") ? count_after(line, "steps:") : std::nullopt;
-}
-
-/// "{'loss': 1.2, ...": a Python dictionary; JSON has other quotes, and is another tool's.
+/// "{'loss': ..", "{\"loss\": ..": what a program logs at once, with a step or without.
 bool is_dictionary(const Line& line) {
-  return has(line, "{'loss': ") || (has(line, "{'") && has(line, "'grad_norm': "));
+  const std::size_t open = std::string_view(line).find('{');
+  if (open == std::string_view::npos || open + 1 == line.size()) return false;
+  const char quote = line[open + 1];
+  if (quote != '\'' && quote != '"') return false;
+  const auto has_name = [&](std::string_view name) {
+    const std::size_t at = line.find(name, open);
+    return at != std::string_view::npos && line[at - 1] == quote &&
+           at + name.size() < line.size() && line[at + name.size()] == quote;
+  };
+  return has_name("grad_norm") || (line.find("loss") == open + 2 && has_name("loss"));
 }
 
-/// MindFormers' "overflow cond: True".
-std::optional<bool> overflow_condition(const Line& line) {
-  const auto condition = after(line, "overflow cond:");
-  if (!condition) return std::nullopt;
-  if (condition->starts_with("True")) return true;
-  return condition->starts_with("False") ? std::optional(false) : std::nullopt;
+/// "(0/4) " before "Epoch": the rank that prints.
+std::int64_t rank_of_epoch(const Line& line) {
+  const std::string_view before = line.substr(0, std::min(line.find("Epoch "), line.size()));
+  const std::size_t open = before.rfind('(');
+  if (open == std::string_view::npos || !before.ends_with(") ")) return 0;
+  return count_after(before.substr(open), "(").value_or(0);
 }
 
-/// A line of an evaluation: its loss is the field `name` from `mark` on.
-struct Evaluation {
-  std::string_view mark, name;
-  std::string_view beside = {};  ///< what such a line has besides
-};
-constexpr Evaluation kEvaluations[] = {
-    {"{'eval_loss': ", "eval_loss"},
-    {"eval_loss: ", "eval_loss", "eval_runtime: "},
-    {", validation: loss=", "loss", "Epoch "},
-    {"' subset | loss ", "loss", "valid on '"},
-    {"\"valid_loss\": ", "valid_loss", "\"valid_num_updates\""},
-    {"validation loss at ", "lm loss value"},
-    {"validation results at ", "lm_loss value"},
-    {"Validation Metrics (step ", "Loss"},
-};
+/// Megatron-LM's line of steps that were not skipped has a learning rate and no loss.
+bool lacks_loss(const Said& said) {
+  const LineScalars& s = said.scalars;
+  return said.of_interval && said.skipped == 0 && s.learning_rate && s.loss_scale && !s.loss;
+}
 
-std::optional<double> evaluation_loss(const Line& line) {
-  for (const Evaluation& evaluation : kEvaluations) {
-    const std::size_t at = line.find(evaluation.mark);
-    if (at == std::string_view::npos || !has(line, evaluation.beside)) continue;
-    if (const auto loss = field(line.substr(at), evaluation.name)) return loss;
+Periodic periodic_in(const Said& said, const Line& line) {
+  Periodic found{*said.step, said.applied, said.skipped, said.of_interval};
+  if (has(line, "Train Metrics (step ")) {
+    found.applied = true;
+    found.counter = "fairseq2's step";
   }
-  return std::nullopt;
+  if (said.epoch && !said.global && !said.skipped) {
+    found.in_epoch = InEpoch{said.epoch, rank_of_epoch(line), said.in_epoch};
+  } else if (has(line, "global_batch_idx")) {
+    found.in_epoch = InEpoch{std::nullopt, rank_of_epoch(line), std::nullopt};
+  }
+  const LineScalars& s = said.scalars;
+  found.alone = found.applied || found.skipped || s.loss_scale || s.gradient_norm ||
+                s.nan_iterations || s.found_inf;
+  found.form = std::hash<std::string_view>{}(said.step_name);
+  return found;
 }
 
 }  // namespace
@@ -120,24 +195,27 @@ std::optional<Bar> bar_of(const Line& line) {
   return Bar{*done, *total, line.substr(0, percent)};
 }
 
-LineScalars scalars_of(const Line& line, bool tells_steps, bool has_bar) {
-  LineScalars found;
-  found.evaluation_loss = evaluation_loss(line);
-  const bool of_training = has_bar && !is_validation(line);
-  const auto of_pipeline = tells_steps ? std::nullopt : pipeline_step(line);
-  const bool of_dictionary = is_dictionary(line);
-  if (!tells_steps && !of_training && !of_pipeline && !of_dictionary) return found;
-  for (const Name& name : kNames) {
-    if (!(found.*name.scalar)) found.*name.scalar = field(line, name.name);
+void read_pairs(const Line& line, ConsoleLine& found) {
+  if (has(line, "\"_step\"")) return;  // a row of Weights & Biases, which have a reader
+  Said said(line);
+  const bool of_bar = found.bar.has_value();
+  if (said.is_evaluation() || (of_bar && is_validation(line))) {
+    found.scalars.evaluation_loss = said.scalars.loss;
+    return;
   }
-  // Lightning and NeMo repeat the last evaluation's among the training's.
-  if (found.any() && !found.evaluation_loss) found.evaluation_loss = field(line, "val_loss");
-  found.nan_iterations = count_after(line, "number of nan iterations:");
-  if (of_training && !tells_steps) found.step = count_field(line, "global_step");
-  if (of_dictionary) found.step = count_after(line, "'global_step/max_steps': '");
-  if (of_pipeline) found.step = of_pipeline;
-  if (tells_steps) found.found_inf = overflow_condition(line);
-  return found;
+  const bool of_pipeline = has(line, " iter time (s):");
+  const bool of_step = said.step && said.any() && !of_pipeline && (!of_bar || said.applied);
+  if (of_step) found.periodic = periodic_in(said, line);
+  if (!of_step && !of_bar && !of_pipeline && !is_dictionary(line)) {
+    found.scalars.evaluation_loss = said.scalars.evaluation_loss;
+    return;
+  }
+  if (lacks_loss(said)) said.scalars.loss = std::numeric_limits<double>::quiet_NaN();
+  found.scalars = said.scalars;
+  if (!of_step) {
+    found.scalars.step = said.step;
+    found.scalars.found_inf.reset();
+  }
 }
 
 }  // namespace halfscope::analyzers::readers::console

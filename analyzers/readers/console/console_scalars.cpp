@@ -8,7 +8,8 @@
 
 namespace halfscope::analyzers::readers::console {
 
-void ConsoleSteps::tell(std::int64_t step, const LineScalars& scalars) {
+void ConsoleSteps::tell(std::int64_t step, LineScalars scalars) {
+  if (of_trainer_) filtered_.take(step, scalars.loss, scalars.gradient_norm);
   if (scalars.loss) timeline_.loss(step, *scalars.loss);
   if (scalars.learning_rate) timeline_.learning_rate(step, *scalars.learning_rate);
   if (scalars.gradient_norm) timeline_.gradient_norm(step, *scalars.gradient_norm);
@@ -17,16 +18,15 @@ void ConsoleSteps::tell(std::int64_t step, const LineScalars& scalars) {
 }
 
 /// Of a line that tells no steps itself: those of the progress bar, of a field in it, or none.
-void ConsoleSteps::take_scalars(LineScalars scalars, frames::Tool tool) {
+void ConsoleSteps::take_scalars(LineScalars scalars) {
   const bool none = survey_.steps == StepSource::none && !scalars.step;
   if (none && survey_.overflows) return;  // entries are numbered by these
-  const std::optional<double> loss = scalars.loss;
   if (survey_.steps == StepSource::lines && !scalars.step) {
     // Lines that tell steps have their own scalars: it tells what broke alone.
     const auto broke = [](std::optional<double>& value) {
       if (value && std::isfinite(*value)) value.reset();
     };
-    broke(scalars.loss);
+    if (!of_trainer_ || scalars.loss != 0) broke(scalars.loss);
     scalars.learning_rate.reset();
     scalars.loss_scale.reset();
   }
@@ -34,7 +34,6 @@ void ConsoleSteps::take_scalars(LineScalars scalars, frames::Tool tool) {
   const std::int64_t step = scalars.step ? *scalars.step
                             : none       ? entry_++
                                          : bar_done_.value_or(done_);
-  if (tool == frames::Tool::transformers) filtered_.take(step, loss, scalars.gradient_norm);
   tell(step, scalars);
   told_ = std::max(told_, std::optional(step));
   if (scalars.loss_scale) timeline_.loss_scale(step, *scalars.loss_scale);
@@ -78,12 +77,6 @@ void ConsoleSteps::count_bare(const Periodic& done) {
     pending_.emplace_back();
     pending_count_ += Interval(1);
   }
-}
-
-void ConsoleSteps::note_epoch(const Periodic& done) {
-  if (!done.in_epoch || !done.in_epoch->epoch) return;
-  if (!epoch_) epoch_ = done.in_epoch->epoch;
-  counts_batches_ |= epoch_ != done.in_epoch->epoch;
 }
 
 }  // namespace halfscope::analyzers::readers::console

@@ -50,6 +50,7 @@ void ConsoleSteps::begin(const Survey& survey, common::Contradictions& contradic
 
 void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
   line_ = number;
+  of_trainer_ = line.tool == frames::Tool::transformers;
   at_minimum_ |= line.at_minimum;
   hysteresis_ = std::max(hysteresis_, line.hysteresis);
   if (line.cut_overflow && !survey_.counts_skips) ++perhaps_;
@@ -65,10 +66,10 @@ void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
   if (!line.overflow) messages_.line(line, [this](const auto& group) { end_messages(group); });
   if (!line.iteration && !line.overflow) named_.other();
   if (line.applied) take(*line.applied);
-  if (line.periodic) {
+  if (line.periodic && survey_.counts(*line.periodic)) {
     take(*line.periodic, with_applied(line.scalars));
   } else if (line.scalars.any() && (!line.bar || of_training || line.scalars.step)) {
-    take_scalars(line.scalars, line.tool);
+    take_scalars(line.scalars);
   }
   if (line.scalars.evaluation_loss) {
     timeline_.evaluation_loss(bar_done_.value_or(std::max(done_, entry_ - 1)),
@@ -237,12 +238,13 @@ bool ConsoleSteps::counts_another_interval(const Periodic& done) const {
 }
 
 void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
+  if (!any_step_ && !printed.applied && printed.steps == 0) done_ = -1;  // counted from 0
   const Periodic done = printed.applied ? in_attempts(printed) : printed;
   const bool same = any_step_ && done.steps == done_;
   const bool other = same && counts_another_interval(done);
   const bool back = done.steps < done_ || other, again = same && !other;
   any_step_ = true;
-  note_epoch(done);
+  counts_batches_ |= done.in_epoch.has_value();
   if (done.of_interval) interval_ = done.skipped;
   interval_told_ += done.of_interval ? done.skipped.value_or(0) : 0;
   if (back) go_back(done);

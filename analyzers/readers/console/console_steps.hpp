@@ -73,10 +73,9 @@ class ConsoleSteps {
   void take(const Periodic& done, const LineScalars& scalars);
   void take(const AppliedOverflow& applied);
   LineScalars with_applied(LineScalars scalars);
-  void note_epoch(const Periodic& done);
   void count_bare(const Periodic& done);
-  void take_scalars(LineScalars scalars, frames::Tool tool);
-  void tell(std::int64_t step, const LineScalars& scalars);
+  void take_scalars(LineScalars scalars);
+  void tell(std::int64_t step, LineScalars scalars);
   void take_counter(const Periodic& done, bool again);
   bool counts_another_interval(const Periodic& done) const;
   void go_back(const Periodic& done);
@@ -127,8 +126,8 @@ class ConsoleSteps {
   // Messages that name no scale, in a log in which some do: since the last periodic line, and those
   // that were not counted.
   std::uint64_t bare_ = 0, not_counted_ = 0, naming_ = 0;
-  bool applied_now_ = false;           // since the last periodic line
-  std::optional<std::int64_t> epoch_;  // the first
+  bool applied_now_ = false;  // since the last periodic line
+  bool of_trainer_ = false;   // the line that is taken, by Hugging Face's Trainer
   std::optional<int> rank_, scaler_;
   std::map<int, frames::OtherScaler> other_scalers_;
   std::set<Scales> scales_of_rank_;                 // that its messages name; -1: none

@@ -23,6 +23,7 @@
 #include "analyzers/readers/console/console_rows.hpp"
 #include "analyzers/readers/console/console_words.hpp"
 #include "analyzers/readers/input/text_encoding.hpp"
+#include "analyzers/readers/lines/blocks.hpp"
 
 namespace halfscope::analyzers::readers::console {
 namespace {
@@ -91,16 +92,50 @@ class MessagesByRank {
   std::vector<std::optional<int>> order_;  // of the first message
 };
 
-void take_steps(const Periodic& periodic, Survey& survey) {
-  survey.steps = StepSource::lines;
-  survey.counts_skips |= periodic.skipped.has_value();
-  survey.counts_intervals |= periodic.of_interval && periodic.skipped.value_or(0) > 0;
-  if (survey.last && periodic.steps > *survey.last) {
-    survey.apart = std::max(survey.apart, periodic.steps - *survey.last);
+/// The steps that lines of one form tell.
+struct StepSurvey {
+  std::uint64_t lines = 0;
+  std::optional<std::int64_t> first, last;
+  std::int64_t apart = 1;
+
+  void take(std::int64_t steps) {
+    ++lines;
+    if (last && steps > *last) apart = std::max(apart, steps - *last);
+    first = std::min(steps, first.value_or(steps));
+    last = std::max(steps, last.value_or(steps));
   }
-  survey.first = std::min(periodic.steps, survey.first.value_or(periodic.steps));
-  survey.last = std::max(periodic.steps, survey.last.value_or(periodic.steps));
-}
+};
+
+/// Which lines tell the steps of training: those that say so by themselves, or else the most
+/// frequent form.
+class FormSurvey {
+ public:
+  void take(const Periodic& periodic) {
+    if (periodic.alone) return alone_.take(periodic.steps);
+    if (forms_.size() < kMostForms || forms_.contains(periodic.form)) {
+      forms_[periodic.form].take(periodic.steps);
+    }
+  }
+  void put(Survey& survey) const {
+    const StepSurvey* found = &alone_;
+    if (alone_.lines == 0) {
+      const auto most = std::ranges::max_element(
+          forms_, {}, [](const auto& entry) { return entry.second.lines; });
+      if (most == forms_.end()) return;
+      survey.form = most->first;
+      found = &most->second;
+    }
+    survey.steps = StepSource::lines;
+    survey.first = found->first;
+    survey.last = found->last;
+    survey.apart = found->apart;
+  }
+
+ private:
+  static constexpr std::size_t kMostForms = 64;
+  StepSurvey alone_;
+  std::map<std::size_t, StepSurvey> forms_;
+};
 
 }  // namespace
 
@@ -166,7 +201,13 @@ class WholeLines {
     if (!row) return row;
     number_ = lines_.number();
     if (row->find('\0') != std::string_view::npos) faults.push_back({&kNul, number_});
-    if (!goes_on(*row)) return row;
+    if (!goes_on(*row)) {
+      const auto peek = [this] { return lines_.peek(); };
+      return lines::read_block(
+                 *row, peek, [this] { lines_.next(); }, joined)
+                 ? joined
+                 : *row;
+    }
     doubtful_ = !wrapping_.certain && may_be_one_number(*row, *lines_.peek());
     if (doubtful_) faults.push_back({&kPerhapsCut, number_, columns()});
     if (!wrapping_.certain) return row;
@@ -320,49 +361,81 @@ Wrapping wrapping_in(const log::OpenPath& file) {
   });
 }
 
+namespace {
+
+/// Takes a file's lines, and tells what they are of.
+class FileSurvey {
+ public:
+  void see(const ConsoleLine& line, bool cut) {
+    survey_.cut |= cut;
+    survey_.tool = std::max(survey_.tool, line.tool);
+    if (line.bar) bars_.take(*line.bar);
+    fields_ |= line.bar && line.scalars.step;
+    if (line.overflow || line.scalars.any()) bars_.follows();
+    if (line.overflow) {
+      take(*line.overflow);
+    } else {
+      groups_.line(line);
+      if (!line.iteration) pairs_.other();
+    }
+    if (line.periodic) take(*line.periodic, line.scalars);
+  }
+
+  /// ranks: how many print each message, where a user says so
+  Survey found(const std::optional<std::uint64_t>& ranks) {
+    forms_.put(survey_);
+    const auto bar = bars_.found();
+    const bool by_bar = bar && (!fields_ || survey_.overflows > 0);
+    if (survey_.steps == StepSource::none && by_bar) survey_.steps = StepSource::bar;
+    survey_.bar = bar.value_or("");
+    survey_.ranks = ranks ? frames::PrintingRanks{*ranks, true, true} : groups_.found();
+    survey_.torn_runs = ranks || groups_.some_torn();
+    if (groups_.some_torn()) survey_.uneven = groups_.uneven(survey_.ranks.ranks);
+    survey_.rank = by_rank_.most();
+    survey_.two_engines = engines_.two();
+    survey_.paired = pairs_.found() && !survey_.two_engines;
+    survey_.swapped = engines_.swapped();
+    return survey_;
+  }
+
+ private:
+  void take(const Overflow& overflow) {
+    ++survey_.overflows;
+    survey_.names_scales |= overflow.next.has_value();
+    groups_.take(overflow);
+    pairs_.take(overflow);
+    by_rank_.take(overflow);
+    engines_.take(overflow);
+  }
+
+  void take(const Periodic& periodic, const LineScalars& scalars) {
+    forms_.take(periodic);
+    survey_.counts_skips |= periodic.skipped.has_value();
+    survey_.counts_intervals |= periodic.of_interval && periodic.skipped.value_or(0) > 0;
+    engines_.take(periodic, scalars.learning_rate);
+  }
+
+  Survey survey_;
+  RankGroups groups_;
+  EngineSurvey engines_;
+  PairedMessages pairs_;
+  MessagesByRank by_rank_;
+  BarSurvey bars_;
+  FormSurvey forms_;
+  bool fields_ = false;  // of bars tell steps: with accumulation the bar itself counts batches
+};
+
+}  // namespace
+
 Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks) {
-  Survey survey;
-  survey.wrapping = wrapping_in(file);
-  RankGroups groups;
-  EngineSurvey engines;
-  PairedMessages pairs;
-  MessagesByRank by_rank;
-  BarSurvey bars;
-  bool fields = false;  // of bars tell steps: with accumulation the bar itself counts batches
-  for_each_console_line(file, survey.wrapping,
-                        [&](const ConsoleLine& line, std::uint64_t, bool cut) {
-                          survey.cut |= cut;
-                          survey.tool = std::max(survey.tool, line.tool);
-                          if (line.bar) bars.take(*line.bar);
-                          fields |= line.bar && line.scalars.step;
-                          if (line.overflow || line.scalars.any()) bars.follows();
-                          if (line.overflow) {
-                            ++survey.overflows;
-                            survey.names_scales |= line.overflow->next.has_value();
-                            groups.take(*line.overflow);
-                            pairs.take(*line.overflow);
-                            by_rank.take(*line.overflow);
-                            engines.take(*line.overflow);
-                          } else {
-                            groups.line(line);
-                            if (!line.iteration) pairs.other();
-                          }
-                          if (!line.periodic) return;
-                          take_steps(*line.periodic, survey);
-                          engines.take(*line.periodic, line.scalars.learning_rate);
-                        });
-  const auto bar = bars.found();
-  const bool by_bar = bar && (!fields || survey.overflows > 0);
-  if (survey.steps == StepSource::none && by_bar) survey.steps = StepSource::bar;
-  survey.bar = bar.value_or("");
-  survey.ranks = ranks ? frames::PrintingRanks{*ranks, true, true} : groups.found();
-  survey.torn_runs = ranks || groups.some_torn();
-  if (groups.some_torn()) survey.uneven = groups.uneven(survey.ranks.ranks);
-  survey.rank = by_rank.most();
-  survey.two_engines = engines.two();
-  survey.paired = pairs.found() && !survey.two_engines;
-  survey.swapped = engines.swapped();
-  return survey;
+  FileSurvey survey;
+  const Wrapping wrapping = wrapping_in(file);
+  for_each_console_line(file, wrapping, [&](const ConsoleLine& line, std::uint64_t, bool cut) {
+    survey.see(line, cut);
+  });
+  Survey found = survey.found(ranks);
+  found.wrapping = wrapping;
+  return found;
 }
 
 }  // namespace halfscope::analyzers::readers::console

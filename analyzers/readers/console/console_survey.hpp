@@ -39,15 +39,19 @@ struct Survey {
   std::uint64_t overflows = 0;                ///< messages of them
   std::optional<int>
       rank;  ///< of which most messages are; of several the first; empty: those without a name
-  bool paired = false;                      ///< PairedMessages
-  bool names_scales = false;                ///< some message of an overflow
-  bool counts_skips = false;                ///< some line counts skipped steps
-  bool cut = false;                         ///< the last line has no end
-  bool counts_intervals = false;            ///< some line counts one or more since the line before
-  std::string bar;                          ///< bar_name() of that of training; empty: none
+  bool paired = false;              ///< PairedMessages
+  bool names_scales = false;        ///< some message of an overflow
+  bool counts_skips = false;        ///< some line counts skipped steps
+  bool cut = false;                 ///< the last line has no end
+  bool counts_intervals = false;    ///< some line counts one or more since the line before
+  std::optional<std::size_t> form;  ///< Periodic::form of training; empty: lines that say so alone
+  std::string bar;                  ///< bar_name() of that of training; empty: none
   std::optional<std::int64_t> first, last;  ///< steps that lines tell
   std::int64_t apart = 1;                   ///< the most steps between two such lines
   Wrapping wrapping;                        ///< of its rows
+
+  /// Whether a line tells steps of training.
+  bool counts(const Periodic& periodic) const { return periodic.alone || periodic.form == form; }
 };
 
 /// How a file's rows are wrapped.

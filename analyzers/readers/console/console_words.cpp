@@ -4,18 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
-#include <cmath>
-#include <limits>
 
 #include "analyzers/readers/common/text_lines.hpp"
 
 namespace halfscope::analyzers::readers::console {
 namespace {
-
-bool is_word(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
-}
 
 /// How an escape sequence begins: as a byte, or as JSON and Python write that byte.
 constexpr std::array<std::string_view, 4> kEscapes = {"\x1b", "\\u001b", "\\x1b", "\\033"};
@@ -62,48 +55,6 @@ std::size_t escape_at(std::string_view text) {
   return 0;
 }
 
-/// "loss" of "moe loss" is another one.
-bool is_second_word(std::string_view line, std::size_t at) {
-  if (!std::islower(static_cast<unsigned char>(line[at]))) return false;
-  const std::size_t before = line.substr(0, at).find_last_not_of(' ');
-  return before != std::string_view::npos && before + 1 < at &&
-         std::isalpha(static_cast<unsigned char>(line[before]));
-}
-
-/// "1.#QNAN", "-1.#IND00" and "1.#INF", as Microsoft's runtime printed them until 2015.
-std::optional<double> windows_nonfinite(std::string_view text) {
-  const bool minus = text.starts_with('-');
-  if (minus || text.starts_with('+')) text.remove_prefix(1);
-  if (!text.starts_with("1.#")) return std::nullopt;
-  text.remove_prefix(3);
-  const double inf = std::numeric_limits<double>::infinity();
-  if (text.starts_with("INF")) return minus ? -inf : inf;
-  const bool nan = text.starts_with("QNAN") || text.starts_with("SNAN") || text.starts_with("IND");
-  return nan ? std::optional(std::numeric_limits<double>::quiet_NaN()) : std::nullopt;
-}
-
-/// The number that a text begins with.
-std::optional<double> printed_number(std::string_view text) {
-  const auto found = windows_nonfinite(text);
-  return found ? found : common::number_in(text.substr(0, end_of_number(text)));
-}
-
-/// The text of a field's value; nothing where the name is missing.
-std::optional<std::string_view> value_of(std::string_view line, std::string_view name) {
-  for (std::size_t at = line.find(name); at != std::string_view::npos;
-       at = line.find(name, at + 1)) {
-    if (at > 0 && (is_word(line[at - 1]) || is_second_word(line, at))) continue;
-    std::string_view rest = line.substr(at + name.size());
-    if (rest.empty() || is_word(rest.front())) continue;
-    rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of("\"' ")));
-    const bool sign = rest.starts_with(':') || rest.starts_with('=');
-    if (sign) rest.remove_prefix(1);
-    rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of("\"' [")));
-    if (end_of_number(rest) > 0) return rest;
-  }
-  return std::nullopt;
-}
-
 std::optional<std::int64_t> count_in(std::string_view text) {
   const auto count = common::integer_in(text.substr(0, text.find_first_not_of("0123456789")));
   return count && *count <= kMostSteps ? count : std::nullopt;
@@ -141,39 +92,14 @@ std::optional<std::string_view> after(std::string_view line, std::string_view ma
   return rest;
 }
 
-std::size_t end_of_number(std::string_view text) {
-  if (windows_nonfinite(text)) {
-    const std::size_t end = text.find_first_not_of("+-.#0123456789QSNAIDF");
-    return std::min(end, text.size());
-  }
-  double number = 0;
-  const bool sign = text.starts_with('+');  // from_chars takes none
-  const auto [end, error] =
-      std::from_chars(text.data() + (sign ? 1 : 0), text.data() + text.size(), number);
-  if (error != std::errc()) return 0;
-  const auto length = static_cast<std::size_t>(end - text.data());
-  const bool word = length < text.size() && std::islower(static_cast<unsigned char>(text[length]));
-  return word && !std::isfinite(number) ? 0 : length;  // "info" is not a number
-}
-
 std::optional<double> number_after(std::string_view line, std::string_view mark) {
   const auto rest = after(line, mark);
-  return rest ? printed_number(*rest) : std::nullopt;
+  return rest ? lines::printed_number(*rest) : std::nullopt;
 }
 
 std::optional<std::int64_t> count_after(std::string_view line, std::string_view mark) {
   const auto rest = after(line, mark);
   return rest ? count_in(*rest) : std::nullopt;
-}
-
-std::optional<double> field(std::string_view line, std::string_view name) {
-  const auto value = value_of(line, name);
-  return value ? printed_number(*value) : std::nullopt;
-}
-
-std::optional<std::int64_t> count_field(std::string_view line, std::string_view name) {
-  const auto value = value_of(line, name);
-  return value ? count_in(*value) : std::nullopt;
 }
 
 }  // namespace halfscope::analyzers::readers::console

@@ -9,7 +9,12 @@
 #include <string>
 #include <string_view>
 
+#include "analyzers/readers/lines/pairs.hpp"
+
 namespace halfscope::analyzers::readers::console {
+
+using lines::end_of_number;
+using lines::kMostSteps;
 
 /// The line without ANSI escape sequences, which colour any part of it; `buffer` holds it where it
 /// had some.
@@ -49,18 +54,10 @@ inline bool has(const Line& line, std::string_view mark) { return line.find(mark
 /// is missing.
 std::optional<std::string_view> after(std::string_view line, std::string_view mark);
 
-/// The end of the number at the beginning of a text; a sentence's full stop, or the text of another
-/// message, is not of it. 0 where there is none.
-std::size_t end_of_number(std::string_view text);
-
 std::optional<double> number_after(std::string_view line, std::string_view mark);
 
 /// A count of steps, or of what steps have: no larger number is one.
 std::optional<std::int64_t> count_after(std::string_view line, std::string_view mark);
-
-/// The number of a field: "name=1", "name: 1", "'name': 1", "\"name\": \"1\"", "name 1".
-std::optional<double> field(std::string_view line, std::string_view name);
-std::optional<std::int64_t> count_field(std::string_view line, std::string_view name);
 
 // The same of a line that knows what it may have.
 inline std::optional<std::string_view> after(const Line& line, std::string_view mark) {
@@ -73,15 +70,4 @@ inline std::optional<double> number_after(const Line& line, std::string_view mar
 inline std::optional<std::int64_t> count_after(const Line& line, std::string_view mark) {
   return line.may_have(mark) ? count_after(std::string_view(line), mark) : std::nullopt;
 }
-inline std::optional<double> field(const Line& line, std::string_view name) {
-  return line.may_have(name) ? field(std::string_view(line), name) : std::nullopt;
-}
-inline std::optional<std::int64_t> count_field(const Line& line, std::string_view name) {
-  return line.may_have(name) ? count_field(std::string_view(line), name) : std::nullopt;
-}
-
-/// Largest number that counts as one of steps: two of five digits that were torn into one, as where
-/// processes share a log, are more.
-inline constexpr std::int64_t kMostSteps = 1'000'000'000;
-
 }  // namespace halfscope::analyzers::readers::console

@@ -33,11 +33,16 @@ constexpr int kCsvLevels = 1;  // lightning_logs/version_0/metrics.csv
 constexpr std::size_t kLongestHeader = std::size_t{1} << 16;
 constexpr std::size_t kLongestLine = std::size_t{1} << 20;
 
-bool is_step(std::string_view name) {
+/// What a column of steps may be called; the first that a header has holds.
+constexpr std::string_view kSteps[] = {"step",      "global_step", "trainer/global_step",
+                                       "iteration", "iter",        "num_updates",
+                                       "batch",     "epoch"};
+
+std::string in_lower_case(std::string_view name) {
   std::string lower(name);
   std::ranges::transform(lower, lower.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower == "step" || lower == "global_step" || lower == "trainer/global_step";
+  return lower;
 }
 
 /// The columns of a header; empty where it is none.
@@ -50,9 +55,14 @@ struct Columns {
     if (header.starts_with(kByteOrderMark)) header.remove_prefix(kByteOrderMark.size());
     std::vector<std::string_view> cells;
     common::split_cells(header, cells);
+    std::vector<std::string> lower;
     for (const std::string_view cell : cells) {
-      if (!step && is_step(cell)) step = names.size();
+      lower.push_back(in_lower_case(cell));
       names.emplace_back(cell);
+    }
+    for (const std::string_view name : kSteps) {
+      const auto found = std::ranges::find(lower, name);
+      if (!step && found != lower.end()) step = static_cast<std::size_t>(found - lower.begin());
     }
   }
 

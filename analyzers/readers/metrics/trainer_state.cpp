@@ -177,8 +177,11 @@ class StateReader {
 
   void take(const Entry& entry) {
     if (entry.scalar("train_runtime")) return;
-    filtered_.take(*entry.step, entry.scalar("loss"), entry.scalar("grad_norm"));
-    for (const auto& [name, value] : entry.scalars) tags_.take(name, *entry.step, value);
+    std::optional<double> loss = entry.scalar("loss");
+    filtered_.take(*entry.step, loss, entry.scalar("grad_norm"));
+    for (const auto& [name, value] : entry.scalars) {
+      tags_.take(name, *entry.step, name == "loss" ? *loss : value);
+    }
   }
 
   void tell_notes(const std::string& name, std::uint64_t without_step, Notes& notes) const {

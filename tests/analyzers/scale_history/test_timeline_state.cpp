@@ -161,9 +161,9 @@ TEST_CASE("norms that are infinite now and then, or at the start, are those of s
   CHECK(norms(9, 10) == RunState::normal);
   CHECK(norms(8, 10) == RunState::normal);
   CHECK(norms(7, 10) == RunState::broken);
-  CHECK(norms(0, 10) == RunState::normal);       // no finite one is before
-  CHECK(norms(0, 64, 640) == RunState::normal);  // as 2^32 to 1, each by two
-  CHECK(norms(0, 65, 650) == RunState::broken);
+  CHECK(norms(0, 5, 50) == RunState::normal);   // a start: no finite one is before
+  CHECK(norms(0, 10) == RunState::broken);      // longer than from 2^32 to 1, each by two
+  CHECK(norms(0, 5, 100) == RunState::normal);  // finite ones follow
   // A Trainer leaves losses that are NaN out, or prints 0.
   for (const double loss : {kNan, 0.0}) {
     CHECK(state_with(frames::kGradientNorm, kNan, 1, 0, 10, 100, loss) == RunState::broken);

@@ -20,30 +20,6 @@ TEST_CASE("colours are taken out of a line, wherever they are") {
   CHECK(console::without_colours("cut \x1b[", buffer) == "cut \x1b[");
 }
 
-TEST_CASE("a field is found by its whole name") {
-  struct Row {
-    const char* line;
-    const char* name;
-    std::optional<double> value;
-  };
-  const Row rows[] = {{"loss=1.5, lr=2", "loss", 1.5},
-                      {"'grad_norm': 0.25}", "grad_norm", 0.25},
-                      {"\"gnorm\": \"3\"", "gnorm", 3},
-                      {"| loss_scale 64 |", "loss_scale", 64},
-                      {"lr=[0.001, 0.1]", "lr", 0.001},
-                      {"nll_loss=4, loss=5", "loss", 5},
-                      {"| moe loss: 4 | loss: 5", "loss", 5},
-                      {"val_loss=4", "loss", std::nullopt},
-                      {"loss scale: 64", "loss", std::nullopt},
-                      {"loss: info", "loss", std::nullopt},
-                      {"loss", "loss", std::nullopt}};
-  for (const Row& row : rows) {
-    INFO(row.line);
-    CHECK(console::field(row.line, row.name) == row.value);
-  }
-  CHECK(std::isnan(console::field("{'loss': nan}", "loss").value()));
-}
-
 TEST_CASE("a progress bar's counts, and of what it is") {
   const auto bar =
       console::bar_of("Epoch 1:  41%|####1     | 98/240 [00:40<02:40,  2.50it/s, loss=nan]"sv);
@@ -56,25 +32,6 @@ TEST_CASE("a progress bar's counts, and of what it is") {
     INFO(line);
     CHECK_FALSE(console::bar_of(line));
   }
-}
-
-TEST_CASE("a line finds what is in it, and looks for nothing else") {
-  const console::Line line("iteration 7/ 9 | lm loss: 2.5E+00 | loss scale: 1024.0 | \xFF\xE9");
-  for (std::size_t at = 0; at <= line.size(); ++at) {
-    for (std::size_t length = 0; length <= line.size() - at; ++length) {
-      if (!line.may_have(line.substr(at, length))) FAIL(at << " " << length);
-    }
-  }
-  CHECK_FALSE(line.may_have("grad norm"));
-  CHECK(line.find("loss") == 20);
-  CHECK(line.find("loss", 21) == 36);
-  CHECK(line.find("loss", 37) == console::Line::npos);
-  CHECK(console::field(line, "loss scale") == 1024);
-  CHECK(console::count_after(line, "iteration ") == 7);
-  CHECK_FALSE(console::field(line, "learning rate"));
-  CHECK_FALSE(console::after(line, "skipped"));
-  CHECK(console::has(line, ""));
-  CHECK(console::Line("").may_have("x"));  // single characters are not noted
 }
 
 TEST_CASE("an iteration's number that is torn is none") {

@@ -54,12 +54,13 @@ TEST_CASE("metrics CSV: any table with steps and a scalar that is known, and no 
     return analyzers::readers::metrics::is_metrics_csv(folder.write("log", text));
   };
   CHECK(is_ours("loss,step\n"));
+  CHECK(is_ours("epoch,loss\n"));
   CHECK(!is_ours("step,loss\n1,2\n"));
   CHECK(analyzers::readers::console::is_deepspeed_csv(folder / "log"));
   CHECK(!is_ours("vpp_stage,name,step,loss,min,max\n"));
   CHECK(analyzers::readers::statistics::is_msprobe(folder / "log"));
   for (const char* other :
-       {"step,accuracy,f1\n", "epoch,loss\n", "loss, step", "step loss\n", ""}) {
+       {"step,accuracy,f1\n", "epoch,units\n", "loss, step", "step loss\n", ""}) {
     INFO(other);
     CHECK(!is_ours(other));
   }

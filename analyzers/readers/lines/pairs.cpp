@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/lines/pairs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <system_error>
+
+#include "analyzers/readers/common/text_lines.hpp"
+
+namespace halfscope::analyzers::readers::lines {
+namespace {
+
+constexpr std::size_t kLongestName = 64;
+
+bool is_figure(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_name(char c) { return is_letter(c) || is_figure(c) || c == '_'; }
+/// A character within a name's word.
+bool is_word(char c) { return is_name(c) || c == '.' || c == '/' || c == '-' || c == '%'; }
+constexpr bool is_one_of(char c, std::string_view set) {
+  for (const char one : set) {
+    if (one == c) return true;
+  }
+  return false;
+}
+
+/// "1.#QNAN", "-1.#IND00" and "1.#INF", as Microsoft's runtime printed them until 2015.
+std::optional<double> windows_nonfinite(std::string_view text) {
+  if (text.size() < 5 || (text[2] != '#' && text[3] != '#')) return std::nullopt;
+  const bool minus = text.starts_with('-');
+  if (minus || text.starts_with('+')) text.remove_prefix(1);
+  if (!text.starts_with("1.#")) return std::nullopt;
+  text.remove_prefix(3);
+  const double inf = std::numeric_limits<double>::infinity();
+  if (text.starts_with("INF")) return minus ? -inf : inf;
+  const bool nan = text.starts_with("QNAN") || text.starts_with("SNAN") || text.starts_with("IND");
+  return nan ? std::optional(std::numeric_limits<double>::quiet_NaN()) : std::nullopt;
+}
+
+/// The end of a run of figures.
+std::size_t end_of_figures(std::string_view line, std::size_t at) {
+  while (at < line.size() && is_figure(line[at])) ++at;
+  return at;
+}
+
+/// The end of an integer with thousands separators, such as 94,495,934; `end` if it has none.
+std::size_t end_of_thousands(std::string_view line, std::size_t at, std::size_t end) {
+  if (end - at > 3 || end_of_figures(line, at) != end) return end;
+  while (end < line.size() && line[end] == ',' && end_of_figures(line, end + 1) == end + 4)
+    end += 4;
+  return end;
+}
+
+/// Reads the number at the beginning of a text. Returns its length; 0 if there is none.
+std::size_t read_number(std::string_view text, double& number) {
+  if (const auto nonfinite = windows_nonfinite(text)) {
+    number = *nonfinite;
+    return std::min(text.find_first_not_of("+-.#0123456789QSNAIDF"), text.size());
+  }
+  const bool sign = text.starts_with('+');  // from_chars takes none
+  const auto [end, error] =
+      std::from_chars(text.data() + (sign ? 1 : 0), text.data() + text.size(), number);
+  if (error != std::errc()) return 0;
+  const auto length = static_cast<std::size_t>(end - text.data());
+  const bool word = length < text.size() && text[length] >= 'a' && text[length] <= 'z';
+  return word && !std::isfinite(number) ? 0 : length;  // "info" is not a number
+}
+
+struct Value {
+  std::size_t end = 0;  ///< 0: no value begins here
+  double number = 0;
+  bool is_truth = false;
+};
+
+/// Whether "nan" or "inf" is a value: neither a part of a word nor one of a name, as in "number of
+/// nan iterations: 3".
+bool stands_alone(std::string_view line, std::size_t at, std::size_t length) {
+  const std::string_view rest = line.substr(at + length);
+  if (!rest.empty() && is_name(rest.front())) return false;
+  const bool goes_on = rest.size() > 1 && rest.front() == ' ' && is_letter(rest[1]);
+  return !goes_on || !line.substr(0, at).ends_with(" of ");
+}
+
+/// The value that begins at a place in the line, if one does: at a figure, a sign or a word.
+Value value_at(std::string_view line, std::size_t at) {
+  const std::string_view rest = line.substr(at);
+  if (is_one_of(rest.front(), "TtFf")) {
+    const std::string_view word = rest.substr(1);
+    const std::size_t end = word.starts_with("rue") ? 4 : word.starts_with("alse") ? 5 : 0;
+    if (end == 0 || (rest.size() > end && is_name(rest[end]))) return {};
+    return {at + end, end == 4 ? 1.0 : 0.0, true};
+  }
+  if (!is_one_of(rest.front(), "0123456789+-.nNiI")) return {};
+  double number = 0;
+  const std::size_t length = read_number(rest, number);
+  if (length == 0) return {};
+  if (is_letter(rest.front()) && !stands_alone(line, at, length)) return {};
+  return {end_of_thousands(line, at, at + length), number, false};
+}
+
+/// The end of a name before `end`, and whether a sign stands between it and its value.
+std::size_t end_of_name(std::string_view line, std::size_t floor, std::size_t end) {
+  const auto back_over = [&](std::string_view set) {
+    while (end > floor && is_one_of(line[end - 1], set)) --end;
+  };
+  back_over(" \t\"'([{");
+  if (end > floor && is_one_of(line[end - 1], ":=")) {
+    --end;
+  } else if (end > floor + 1 && line[end - 1] == ',' && is_one_of(line[end - 2], "\"'")) {
+    --end;  // a tuple's
+  }
+  back_over(" \t\"'");
+  if (end > floor && line[end - 1] == ')') {  // a unit: "memory(GiB)", "Epoch(train)"
+    const std::size_t open = line.rfind('(', end);
+    if (open != std::string_view::npos && open >= floor) end = open;
+    back_over(" ");
+  }
+  return end;
+}
+
+/// The words before a value, up to what separates pairs: a mark, two blanks, " - ", another value.
+std::string_view name_before(std::string_view line, std::size_t floor, std::size_t at) {
+  const std::size_t end = end_of_name(line, floor, at);
+  if (end == floor || is_one_of(line[end - 1], "/-%")) return {};  // "step / 100"
+  std::size_t begin = end;
+  while (begin > floor && end - begin < kLongestName) {
+    const char c = line[begin - 1];
+    if (c == ' ') {
+      if (begin < floor + 2 || !is_word(line[begin - 2])) break;
+      const bool lone = begin < floor + 3 || line[begin - 3] == ' ';
+      if (line[begin - 2] == '-' && lone) break;
+    } else if (!is_word(c)) {
+      break;
+    }
+    --begin;
+  }
+  while (begin < end && line[begin] == ' ') ++begin;
+  return line.substr(begin, end - begin);
+}
+
+/// Takes "/ 5000" behind a value.
+std::optional<std::int64_t> take_total(std::string_view line, std::size_t& at) {
+  std::size_t next = at;
+  while (next < line.size() && line[next] == ' ') ++next;
+  if (next == line.size() || line[next] != '/') return std::nullopt;
+  ++next;
+  while (next < line.size() && line[next] == ' ') ++next;
+  const std::size_t end = end_of_figures(line, next);
+  const auto total = common::integer_in(line.substr(next, end - next));
+  if (total) at = end;
+  return total;
+}
+
+}  // namespace
+
+std::size_t end_of_number(std::string_view text) {
+  double number = 0;
+  return read_number(text, number);
+}
+
+std::optional<double> printed_number(std::string_view text) {
+  const auto found = windows_nonfinite(text);
+  return found ? found : common::number_in(text.substr(0, end_of_number(text)));
+}
+
+std::optional<std::int64_t> Pair::count() const {
+  std::string figures(text.substr(0, text.find_last_not_of('0') + 1).ends_with('.')
+                          ? text.substr(0, text.find('.'))  // "10.0"
+                          : text);
+  std::erase(figures, ',');
+  if (is_truth || figures.empty() || !std::ranges::all_of(figures, is_figure)) return std::nullopt;
+  const auto found = common::integer_in(figures);
+  return found && *found <= kMostSteps ? found : std::nullopt;
+}
+
+std::vector<Pair> pairs_in(std::string_view line) {
+  std::vector<Pair> pairs;
+  pairs.reserve(24);
+  std::size_t floor = 0;  // names begin behind the value before
+  for (std::size_t at = 0; at < line.size();) {
+    const char c = line[at];
+    const bool sign = is_one_of(c, "+-.");
+    if (!is_name(c) && !(sign && at + 1 < line.size() && is_name(line[at + 1]) &&
+                         (at == 0 || !is_word(line[at - 1])))) {
+      ++at;
+      continue;
+    }
+    const Value value = value_at(line, at);
+    if (value.end == 0) {  // a word, with what stands in it: "train.py", "optim0_lr0"
+      ++at;
+      while (at < line.size() && (is_name(line[at]) || (line[at] == '.' && at + 1 < line.size() &&
+                                                        is_name(line[at + 1])))) {
+        ++at;
+      }
+      continue;
+    }
+    Pair pair{name_before(line, floor, at),
+              line.substr(at, value.end - at),
+              {},
+              value.number,
+              value.is_truth};
+    at = value.end;
+    const std::size_t unit = at;
+    while (at < line.size() && (is_letter(line[at]) || line[at] == '%')) ++at;
+    pair.unit = line.substr(unit, at - unit);
+    if (pair.unit.empty()) pair.total = take_total(line, at);
+    if (pair.text.find(',') != std::string_view::npos) {
+      pair.value = static_cast<double>(pair.count().value_or(0));
+    }
+    floor = at;
+    pairs.push_back(pair);
+  }
+  return pairs;
+}
+
+}  // namespace halfscope::analyzers::readers::lines
