@@ -27,7 +27,6 @@ struct MessageGroup {
   // Lines before the first of them: those that tell progress, and all.
   std::uint64_t progress = 0, lines = 0;
 };
-};
 
 /// Takes a log's lines in order. A group ends when the log has gone so far that a rank can hardly
 /// be as late: by four lines that tell progress, or sixteen of any kind. An equal message is then
