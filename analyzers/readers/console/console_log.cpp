@@ -135,6 +135,7 @@ bool begins_as_safetensors(std::string_view begin) {
 bool is_console_file(const log::OpenPath& file) {
   const std::string begin = common::beginning_of(file, kLookedAt);
   if (begins_as_safetensors(begin)) return false;
+  if (begin.find("\"log_history\"") != std::string::npos) return false;  // a Trainer's state
   // A program that writes on after its log was emptied leaves zeros before what it writes.
   const bool blank = begin.find_first_not_of('\0') == std::string::npos;
   const bool text = input::is_text(begin) && !input::is_of_other_kind(begin);
