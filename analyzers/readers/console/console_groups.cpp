@@ -19,7 +19,7 @@ bool MessageGroups::progresses(const ConsoleLine& line) {
 }
 
 void MessageGroups::line(const ConsoleLine& line, const Ended& ended) {
-  ++lines_;
+  lines_ += line.torn ? 0 : 1;
   progress_ += progresses(line) ? 1 : 0;
   std::erase_if(open_, [&](const MessageGroup& group) {
     const bool over = progress_ - group.progress > kMostLate || lines_ - group.lines > kMostLines;

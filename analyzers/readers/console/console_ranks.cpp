@@ -109,6 +109,8 @@ std::uint64_t RankGroups::longest() const {
 
 PrintingRanks RankGroups::found() {
   open_.end_all([this](const MessageGroup& group) { add(group); });
+  // Each rank prints a message without a scale, whatever else one of them prints of the step.
+  if (lengths_.size() > 1) lengths_.erase({-1, -1});
   if (lengths_.empty() || (one_prints() && !torn_)) return {};
   const bool tell = lengths_.size() >= kMessagesThatTell;
   PrintingRanks found{.ranks = 0, .certain = false};
