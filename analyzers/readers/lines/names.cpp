@@ -5,6 +5,9 @@
 #include <array>
 #include <cctype>
 #include <cstddef>
+#include <functional>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace halfscope::analyzers::readers::lines {
@@ -116,9 +119,7 @@ bool is_scale(std::string_view name) {
   }
 }
 
-}  // namespace
-
-Named meaning_of(std::string_view name) {
+Named looked_up(std::string_view name) {
   const Plain plain(name);
   bool evaluation = false;
   for (std::string_view rest = plain.text(); !rest.empty();) {
@@ -138,6 +139,20 @@ Named meaning_of(std::string_view name) {
     rest.remove_prefix(end + 1);
   }
   return {};
+}
+
+}  // namespace
+
+Named meaning_of(std::string_view name) {
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  // A log has a few names again and again.
+  constexpr std::size_t kMost = 10'000;
+  thread_local std::unordered_map<std::string, Named, Hash, std::equal_to<>> known;
+  if (const auto found = known.find(name); found != known.end()) return found->second;
+  if (known.size() == kMost) known.clear();
+  return known.emplace(name, looked_up(name)).first->second;
 }
 
 bool tells_evaluation(std::string_view text) {

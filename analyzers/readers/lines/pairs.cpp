@@ -16,17 +16,30 @@ namespace {
 
 constexpr std::size_t kLongestName = 64;
 
-bool is_figure(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_name(char c) { return is_letter(c) || is_figure(c) || c == '_'; }
-/// A character within a name's word.
-bool is_word(char c) { return is_name(c) || c == '.' || c == '/' || c == '-' || c == '%'; }
-constexpr bool is_one_of(char c, std::string_view set) {
-  for (const char one : set) {
-    if (one == c) return true;
+/// Characters, asked for with one load: these are the innermost loops of all readers of lines.
+class Set {
+ public:
+  constexpr explicit Set(std::string_view characters) {
+    for (const char c : characters) has_[static_cast<unsigned char>(c)] = true;
   }
-  return false;
-}
+  constexpr bool operator()(char c) const { return has_[static_cast<unsigned char>(c)]; }
+
+ private:
+  std::array<bool, 256> has_{};
+};
+constexpr Set is_figure("0123456789");
+constexpr Set is_letter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+constexpr Set is_name("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+/// Within a name's word.
+constexpr Set is_word("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-%");
+constexpr Set is_sign("+-.");
+constexpr Set begins_value("0123456789+-.nNiI");
+constexpr Set begins_truth("TtFf");
+constexpr Set is_assignment(":=");
+constexpr Set is_quote("\"'");
+constexpr Set is_blank(" ");
+constexpr Set is_quote_or_blank(" \t\"'");
+constexpr Set opens_value(" \t\"'([{");
 
 /// "1.#QNAN", "-1.#IND00" and "1.#INF", as Microsoft's runtime printed them until 2015.
 std::optional<double> windows_nonfinite(std::string_view text) {
@@ -57,7 +70,8 @@ std::size_t end_of_thousands(std::string_view line, std::size_t at, std::size_t 
 
 /// Reads the number at the beginning of a text. Returns its length; 0 if there is none.
 std::size_t read_number(std::string_view text, double& number) {
-  if (const auto nonfinite = windows_nonfinite(text)) {
+  const bool marked = text.size() > 4 && (text[2] == '#' || text[3] == '#');
+  if (const auto nonfinite = marked ? windows_nonfinite(text) : std::nullopt) {
     number = *nonfinite;
     return std::min(text.find_first_not_of("+-.#0123456789QSNAIDF"), text.size());
   }
@@ -88,13 +102,13 @@ bool stands_alone(std::string_view line, std::size_t at, std::size_t length) {
 /// The value that begins at a place in the line, if one does: at a figure, a sign or a word.
 Value value_at(std::string_view line, std::size_t at) {
   const std::string_view rest = line.substr(at);
-  if (is_one_of(rest.front(), "TtFf")) {
+  if (begins_truth(rest.front())) {
     const std::string_view word = rest.substr(1);
     const std::size_t end = word.starts_with("rue") ? 4 : word.starts_with("alse") ? 5 : 0;
     if (end == 0 || (rest.size() > end && is_name(rest[end]))) return {};
     return {at + end, end == 4 ? 1.0 : 0.0, true};
   }
-  if (!is_one_of(rest.front(), "0123456789+-.nNiI")) return {};
+  if (!begins_value(rest.front())) return {};
   double number = 0;
   const std::size_t length = read_number(rest, number);
   if (length == 0) return {};
@@ -104,20 +118,20 @@ Value value_at(std::string_view line, std::size_t at) {
 
 /// The end of a name before `end`, and whether a sign stands between it and its value.
 std::size_t end_of_name(std::string_view line, std::size_t floor, std::size_t end) {
-  const auto back_over = [&](std::string_view set) {
-    while (end > floor && is_one_of(line[end - 1], set)) --end;
+  const auto back_over = [&](const Set& set) {
+    while (end > floor && set(line[end - 1])) --end;
   };
-  back_over(" \t\"'([{");
-  if (end > floor && is_one_of(line[end - 1], ":=")) {
+  back_over(opens_value);
+  if (end > floor && is_assignment(line[end - 1])) {
     --end;
-  } else if (end > floor + 1 && line[end - 1] == ',' && is_one_of(line[end - 2], "\"'")) {
+  } else if (end > floor + 1 && line[end - 1] == ',' && is_quote(line[end - 2])) {
     --end;  // a tuple's
   }
-  back_over(" \t\"'");
+  back_over(is_quote_or_blank);
   if (end > floor && line[end - 1] == ')') {  // a unit: "memory(GiB)", "Epoch(train)"
     const std::size_t open = line.rfind('(', end);
     if (open != std::string_view::npos && open >= floor) end = open;
-    back_over(" ");
+    back_over(is_blank);
   }
   return end;
 }
@@ -125,7 +139,8 @@ std::size_t end_of_name(std::string_view line, std::size_t floor, std::size_t en
 /// The words before a value, up to what separates pairs: a mark, two blanks, " - ", another value.
 std::string_view name_before(std::string_view line, std::size_t floor, std::size_t at) {
   const std::size_t end = end_of_name(line, floor, at);
-  if (end == floor || is_one_of(line[end - 1], "/-%")) return {};  // "step / 100"
+  if (end == floor || (is_word(line[end - 1]) && !is_name(line[end - 1]) && line[end - 1] != '.'))
+    return {};  // "step / 100"
   std::size_t begin = end;
   while (begin > floor && end - begin < kLongestName) {
     const char c = line[begin - 1];
@@ -183,7 +198,7 @@ std::vector<Pair> pairs_in(std::string_view line) {
   std::size_t floor = 0;  // names begin behind the value before
   for (std::size_t at = 0; at < line.size();) {
     const char c = line[at];
-    const bool sign = is_one_of(c, "+-.");
+    const bool sign = is_sign(c);
     if (!is_name(c) && !(sign && at + 1 < line.size() && is_name(line[at + 1]) &&
                          (at == 0 || !is_word(line[at - 1])))) {
       ++at;
