@@ -43,6 +43,7 @@ REFUSED = [
     (b"epoch 1 done\n" * 9, "is text without any line that Halfscope knows; its most frequent line is like 'epoch 1 done', and no two lines have a step beside a loss, a gradient norm or a loss scale; check that "
      "this file has the run's output, or write its values as a CSV file with the columns step, loss and loss_scale"),
     (b'{"epoch": 1, "xy": 2}\n' * 9, "is text without any line that Halfscope knows"),
+    (b'{\n  "runs": [\n' + b'    {"step": 1, "loss": 2.5},\n' * 9 + b"  ]\n}\n", "is text without any line"),
     (b"id,loss\n1,2.5\n2,2.25\n", "is a CSV file without a column 'step'; name the column of the steps 'step'"),
     (b"step,foo,bar\n1,2.5,1\n", "is a CSV file of which no column but 'step' has a name that Halfscope knows"),
     (gzip.compress(tarred()), "is gzip of a tar archive; unpack it"),

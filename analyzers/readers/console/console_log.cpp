@@ -132,10 +132,18 @@ bool begins_as_safetensors(std::string_view begin) {
          length.find_first_not_of('\0') != std::string_view::npos;
 }
 
+/// A document over several lines: JSON lines are whole objects each.
+bool begins_json_document(std::string_view begin) {
+  const std::string_view first = begin.substr(0, begin.find('\n'));
+  return (first.starts_with('{') || first.starts_with('[')) &&
+         first.find_first_not_of(" \r", 1) == std::string_view::npos;
+}
+
 bool is_console_file(const log::OpenPath& file) {
   const std::string begin = common::beginning_of(file, kLookedAt);
   if (begins_as_safetensors(begin)) return false;
   if (begin.find("\"log_history\"") != std::string::npos) return false;  // a Trainer's state
+  if (begins_json_document(begin)) return false;
   // A program that writes on after its log was emptied leaves zeros before what it writes.
   const bool blank = begin.find_first_not_of('\0') == std::string::npos;
   const bool text = input::is_text(begin) && !input::is_of_other_kind(begin);

@@ -143,7 +143,7 @@ constexpr OverflowForm kOverflowForms[] = {{"Attempted loss scale"},
 }  // namespace
 
 std::optional<Overflow> overflow_of(const Line& line) {
-  if (has(line, "ncreasing")) return std::nullopt;  // it grows
+  if (has(line, "ncreasing loss scale")) return std::nullopt;  // it grows
   const bool skip = tells_skip(line);
   if (!skip && !has(line, "scale") && !has(line, "verflow")) return std::nullopt;
   Overflow found;
