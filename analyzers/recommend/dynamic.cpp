@@ -105,7 +105,8 @@ using scale_history::TimelineFacts;
 std::optional<ScaleSettings> common_settings(std::span<const TimelineFacts> logs) {
   std::optional<ScaleSettings> all;
   for (const TimelineFacts& log : logs) {
-    const bool lost = log.state == scale_history::RunState::broken || log.collapsed_since().has_value();
+    const bool lost =
+        log.state == scale_history::RunState::broken || log.collapsed_since().has_value();
     if (lost || !log.settings) return std::nullopt;
     if (!all) all = log.settings;
     all->init = std::min(all->init, log.settings->init);
