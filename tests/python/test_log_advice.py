@@ -64,7 +64,7 @@ def test_sparse_lines_are_normal_as_far_as_growth_bounds_what_they_hide(tmp_path
     log = written(tmp_path, icefall(usual, every=50))
     assert 1 < sum(step.skipped for step in usual.steps) < 40
     assert timeline(log)["state"] == "normal"
-    assert ("1 to 50 of the steps 51 to 4001 (0.025 % to 1.27 %) were skipped, if the scale doubles "
+    assert ("1 to 50 of the steps 50 to 4000 (0.025 % to 1.27 %) were skipped, if the scale doubles "
             "after 100 clean steps or more.") in words("analyze", log)
 
 

@@ -53,11 +53,11 @@ def test_a_trainer_state_ends_in_nan(tmp_path):
     norms = [1.5, nan, 1.25, 1.0] + [nan] * 4
     write_state(tmp_path, norms, [2.5] * 4 + [0.0] * 4)
     said = first_line(tmp_path / "trainer_state.json")
-    assert said.startswith("The gradient norm is NaN or infinite from step 50 to 80")
+    assert said.startswith("The loss is NaN or infinite from step 50 to 80, at 4 printed steps. The gradient norm is NaN or infinite from step 50 to 80")
     [timeline] = analyzed(tmp_path)["timeline"]
     assert timeline["state"] == "broken" and timeline["nonfinite_since"] == 50
-    [norm] = timeline["nonfinite"]
-    assert (norm["of"], norm["first"], norm["last"], norm["count"]) == ("gradient_norm", 20, 80, 5)
+    found = [(one["of"], one["first"], one["last"], one["count"]) for one in timeline["nonfinite"]]
+    assert found == [("loss", 50, 80, 4), ("gradient_norm", 20, 80, 5)]
     assert "the loss is 0 in 4 entries" in run("analyze", tmp_path).stderr
 
 
