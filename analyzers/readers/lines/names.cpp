@@ -31,6 +31,7 @@ constexpr Names kNames[] = {
      "lm_loss lm_loss_value reduced_loss reduced_train_loss total_loss loss_total"},
     {Meaning::loss, 1, "loss loss_train"},
     {Meaning::loss, 2, "cost nll nll_loss ce_loss cross_entropy crossentropyloss xent ctc_loss"},
+    {Meaning::loss, 3, "avr_loss"},  // kohya-ss, which prints the mean alone
     {Meaning::gradient_norm, 0,
      "grad_norm gradnorm gradient_norm gnorm total_grad_norm total_norm"},
     {Meaning::gradient_norm, 0, "grad_norm_total global_grad_norm global_norm"},
