@@ -44,7 +44,7 @@ std::string key_of(const Selection& selection, const std::string& name) {
 /// The step's tensors by role and key.
 class Names {
  public:
-  Names(const WholeStep& step, const Selection& selection) : step_(step) {
+  Names(const WholeStep& step, const Selection& selection) {
     for (std::string& name : step.tensors->names()) {
       const Role role = step.role_of(selection, name);
       const auto key = std::pair(role, key_of(selection, name));
@@ -62,7 +62,6 @@ class Names {
   const auto& all() const { return names_; }
 
  private:
-  const WholeStep& step_;
   std::map<std::pair<Role, std::string>, std::string> names_;
   std::set<std::pair<Role, std::string>> ambiguous_;
 };

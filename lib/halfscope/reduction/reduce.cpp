@@ -73,7 +73,7 @@ class Block {
     visit(
         job_.order, job_.addends, [&](std::size_t i) { leaf(i); }, [&] { add(); });
     const Values& sums = stack_.top();
-    if (!job_.results.empty()) std::copy_n(sums.begin(), n, job_.results.begin() + first);
+    if (!job_.results.empty()) std::copy_n(sums.begin(), n, job_.results.subspan(first).begin());
     BlockFacts facts = finish(sums.data(), padded_, job_.rule, *state_);
     facts.elements -= padded_ - n;
     return facts;
