@@ -22,7 +22,8 @@ void say(fmt::format_string<Values...> text, Values&&... values) {
   write_error("halfscope: " + fmt::format(text, std::forward<Values>(values)...) + "\n");
 }
 
-/// Says the first ten lines, then "and N more notes"; way_out, if any, says where all of them are.
+/// Says the first ten lines, then "and N more notes". way_out says where all of them are; it
+/// may be empty.
 void say_some(const analyzers::frames::Notes& lines, std::string_view way_out = {});
 
 /// Keeps notes for print_notes(), each text once.

@@ -19,29 +19,31 @@ inline Scales scales_of(const Overflow& overflow) {
   return {overflow.attempted.value_or(-1), overflow.next.value_or(-1)};
 }
 
-/// Equal messages, whatever stands between them.
+/// Equal messages that may be of one step, whatever stands between them.
 struct MessageGroup {
   Overflow message;
   std::uint64_t count = 0;
-  bool placed = false;  ///< a line that says a step came since the last of them
-  // Lines before the first of them: those that tell progress, and all.
+  bool placed = false;  ///< a line with a step has come since the last of them
+  // How many lines came before the first message: lines with a step or an entry, and all lines.
   std::uint64_t progress = 0, lines = 0;
 };
 
-/// Takes a log's lines in order. A group ends when the log has gone so far that a rank can hardly
-/// be as late: by four lines that tell progress, or sixteen of any kind. An equal message is then
-/// of another step.
+/// Groups the messages of a log whose lines come in order. A rank may print its message late. A
+/// group ends after four lines with a new step or entry, or after sixteen lines of any kind: an
+/// equal message then belongs to another step. Used by RankGroups in the first reading and by
+/// ConsoleSteps in the second, so that both see the same groups.
 class MessageGroups {
  public:
   using Ended = std::function<void(const MessageGroup&)>;
 
-  /// A line without a message; `ended` is told the groups that end with it.
+  /// Takes a line without a message, and calls `ended` for each group that it ends.
   void line(const ConsoleLine& line, const Ended& ended);
-  /// Returns the message's group, valid until the next call.
+  /// Takes a message. Returns its group, which is valid until the next call. Calls `ended` for a
+  /// group that must end because too many are open.
   MessageGroup& take(const Overflow& overflow, const Ended& ended);
-  /// After the last line.
+  /// Ends all groups. The caller does so after the last line.
   void end_all(const Ended& ended);
-  /// Lines told a step for all messages so far.
+  /// Marks all open groups as placed. ConsoleSteps calls it when a line has a step.
   void place_all();
 
  private:

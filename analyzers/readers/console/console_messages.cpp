@@ -53,8 +53,8 @@ void ConsoleSteps::take_message(const Overflow& overflow) {
   if (pending_count_.low <= kMostHeld) pending_.push_back(overflow);
 }
 
-/// Returns true if a message of one of several ranks is surely of a step that no message before it
-/// is of.
+/// Returns true if a message surely belongs to a new step: no message before it belongs to that
+/// step. Called for messages that name no rank.
 bool ConsoleSteps::begins_step(const Overflow& overflow) {
   const auto ended = [this](const MessageGroup& group) { end_messages(group); };
   const std::uint64_t before = messages_.take(overflow, ended).count - 1;

@@ -25,13 +25,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cmath>
 #include <iterator>
 #include <span>
 
 #include "analyzers/readers/common/text_lines.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
 #include "analyzers/readers/console/console_words.hpp"
+#include "halfscope/table/boundary.hpp"
 
 namespace halfscope::analyzers::readers::console {
 namespace {
@@ -93,9 +93,8 @@ constexpr std::string_view kBecomes[] = {
 bool ends_with_tried(const Line& line) {
   const auto rest = after(line, kTried[0]);
   const auto tried = number_after(line, kTried[0]);
-  int exponent = 0;
   return tried && rest->find_first_not_of("0123456789. ") == std::string_view::npos &&
-         std::frexp(*tried, &exponent) == 0.5;
+         exact_log2(*tried);
 }
 
 Overflow scales_of(const Line& line) {

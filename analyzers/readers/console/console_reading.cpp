@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <memory>
 #include <string>
@@ -19,6 +18,7 @@
 #include "analyzers/readers/console/console_words.hpp"
 #include "analyzers/readers/input/text_encoding.hpp"
 #include "analyzers/readers/lines/blocks.hpp"
+#include "halfscope/table/boundary.hpp"
 
 namespace halfscope::analyzers::readers::console {
 namespace {
@@ -128,9 +128,7 @@ class WholeLines {
 /// of neither, so that they are not the same and no power of two, or one scale falls to two others.
 bool are_torn(const std::vector<ConsoleLine>& lines) {
   const auto leaves_power_of_two = [](const ConsoleLine& line) {
-    int exponent = 0;
-    return line.overflow && line.overflow->next &&
-           std::frexp(*line.overflow->next, &exponent) == 0.5;
+    return line.overflow && line.overflow->next && exact_log2(*line.overflow->next);
   };
   const ConsoleLine& first = lines.front();
   return std::ranges::any_of(lines, [&](const ConsoleLine& line) {

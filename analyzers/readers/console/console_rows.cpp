@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "analyzers/readers/console/console_lines.hpp"
+#include "halfscope/table/boundary.hpp"
 
 namespace halfscope::analyzers::readers::console {
 namespace {
@@ -72,15 +72,10 @@ int facts_in(const ConsoleLine& line) {
   return facts;
 }
 
-bool is_power_of_two(double ratio) {
-  int exponent = 0;
-  return std::frexp(ratio, &exponent) == 0.5;
-}
-
 /// Whether scales are as they mostly are: powers of two, or at least halved by one.
 bool is_likely(const ConsoleLine& line) {
   if (!line.overflow || !line.overflow->next || !(*line.overflow->next > 0)) return false;
-  return is_power_of_two(line.overflow->attempted.value_or(1) / *line.overflow->next);
+  return exact_log2(line.overflow->attempted.value_or(1) / *line.overflow->next).has_value();
 }
 
 /// A full row and the rows that follow it: together at most as many as one line may have.

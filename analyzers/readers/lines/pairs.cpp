@@ -70,8 +70,7 @@ std::size_t end_of_thousands(std::string_view line, std::size_t at, std::size_t 
 
 /// Reads the number at the beginning of a text. Returns its length; 0 if there is none.
 std::size_t read_number(std::string_view text, double& number) {
-  const bool marked = text.size() > 4 && (text[2] == '#' || text[3] == '#');
-  if (const auto nonfinite = marked ? windows_nonfinite(text) : std::nullopt) {
+  if (const auto nonfinite = windows_nonfinite(text)) {
     number = *nonfinite;
     return std::min(text.find_first_not_of("+-.#0123456789QSNAIDF"), text.size());
   }
