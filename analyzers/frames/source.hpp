@@ -152,6 +152,13 @@ enum class Tool : std::uint8_t {
   deepspeed
 };
 
+/// The parts of the loss at the first step at which one of them was NaN or infinite.
+struct BadLossPart {
+  std::int64_t step = 0;
+  std::string name = {};          ///< of the first such part, as printed
+  std::uint64_t bad = 0, of = 0;  ///< such parts, and all parts
+};
+
 /// What kind of log it is, in words ("TensorBoard histograms"), and what such a one leaves open.
 struct LogKind {
   std::string name;
@@ -170,6 +177,7 @@ struct LogKind {
   std::optional<std::int64_t> last_step = {};
   /// Overflows after which the scale falls, where lines tell that it takes more than one.
   std::optional<std::int64_t> hysteresis = {};
+  std::optional<BadLossPart> bad_loss_part = {};  ///< empty: no part was, or none is printed
   Tool tool = Tool::other;
 };
 using KindVisitor = std::function<void(const LogKind&)>;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -45,6 +46,9 @@ struct InEpoch {
   std::optional<std::int64_t> batches = {};  ///< of an epoch
 };
 
+/// Forms of lines whose step is an epoch, and of those below a line with a step.
+inline constexpr std::size_t kEpochForm = 0, kHeaderForm = 1;
+
 /// So many steps are done. `skipped` of all of them, or, `of_interval`, of those since the last
 /// such line. The scale of the same line is the one of the next step.
 struct Periodic {
@@ -56,7 +60,15 @@ struct Periodic {
   std::optional<InEpoch> in_epoch = {};      ///< EpochSteps makes these steps of the run
   /// Whether the line says by itself that it is of training: more than a step and a loss.
   bool alone = true;
-  std::size_t form = 0;  ///< equal for lines that call their step the same
+  std::size_t form = 0;      ///< equal for lines that call their step the same
+  bool may_restart = false;  ///< counted over the run, or from the beginning of each epoch
+  std::optional<std::int64_t> total = {};  ///< of "3010/5000"
+};
+
+/// The step or epoch of a line that has nothing of training beside it: "Epoch 12".
+struct Header {
+  std::int64_t number = 0;
+  bool is_epoch = false;
 };
 
 /// What a progress bar has done of how many.
@@ -72,6 +84,9 @@ struct LineScalars {
   std::optional<std::int64_t> step;            ///< of a field of the bar
   std::optional<double> evaluation_loss;
   std::optional<bool> found_inf;  ///< the step's gradients overflowed, and it was skipped
+  /// Losses of parts: how many, how many of these are NaN or infinite, and the first such by name.
+  std::uint32_t parts = 0, bad_parts = 0;
+  std::string bad_part = {};
 
   /// Of training: an evaluation's loss tells nothing of its steps.
   bool any() const {
@@ -87,6 +102,8 @@ struct ConsoleLine {
   std::optional<Periodic> periodic;
   std::optional<Bar> bar;
   LineScalars scalars;
+  std::optional<Header> header;
+  LineScalars loose;                       ///< of a line that has no step: HeaderSteps may find one
   std::optional<std::int64_t> hysteresis;  ///< so many overflows lower the scale, this one first
   std::optional<double> odd_scale;         ///< what stands for a scale and is none, or 0
   bool cut_overflow = false;  ///< of a skipped step, but a terminal may have cut its numbers

@@ -16,6 +16,7 @@
 #include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/console/console_engines.hpp"
 #include "analyzers/readers/console/console_files.hpp"
+#include "analyzers/readers/console/console_headers.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
 #include "analyzers/readers/console/console_rows.hpp"
 #include "analyzers/readers/console/console_steps.hpp"
@@ -24,6 +25,7 @@
 #include "analyzers/readers/input/content.hpp"
 #include "analyzers/readers/input/text_encoding.hpp"
 #include "analyzers/readers/lines/blocks.hpp"
+#include "analyzers/readers/lines/columns.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/read_file.hpp"
 
@@ -45,7 +47,9 @@ constexpr common::Contradiction kCut{"the last line is incomplete",
 constexpr int kSure = 2;
 int sureness(std::string_view text) {
   int sure = 0;
-  std::string buffer, block;
+  std::string buffer, block, row;
+  HeaderSteps headers;
+  lines::Columns columns;
   const auto peek = [&text]() -> std::optional<std::string_view> {
     if (text.empty()) return std::nullopt;
     return text.substr(0, std::min(text.find('\n'), text.size()));
@@ -56,7 +60,9 @@ int sureness(std::string_view text) {
     skip();
     if (lines::read_block(line, peek, skip, block)) line = block;
     for_each_part(line, [&](std::string_view part) {
-      const ConsoleLine said = console_line(without_colours(part, buffer));
+      if (columns.read_row(part, row)) part = row;
+      ConsoleLine said = console_line(without_colours(part, buffer));
+      headers.to_steps(said);
       sure += !said.any() ? 0 : said.surely() ? kSure : 1;
     });
   }
@@ -181,6 +187,7 @@ struct Engine {
     kind.last_step = std::max(kind.last_step, from.last_step());
     kind.hysteresis = std::max(kind.hysteresis, from.hysteresis());
     if (from.ranks().ranks > 1) kind.ranks = from.ranks();
+    if (!kind.bad_loss_part) kind.bad_loss_part = from.bad_loss_part();
     if (!kind.counted_from && from.counted_from()) {
       kind.counted_from = std::max(*from.counted_from(), first_step);
     }

@@ -14,10 +14,12 @@
 
 #include "analyzers/readers/common/text_lines.hpp"
 #include "analyzers/readers/console/console_epochs.hpp"
+#include "analyzers/readers/console/console_headers.hpp"
 #include "analyzers/readers/console/console_rows.hpp"
 #include "analyzers/readers/console/console_words.hpp"
 #include "analyzers/readers/input/text_encoding.hpp"
 #include "analyzers/readers/lines/blocks.hpp"
+#include "analyzers/readers/lines/columns.hpp"
 #include "halfscope/table/boundary.hpp"
 
 namespace halfscope::analyzers::readers::console {
@@ -173,13 +175,14 @@ struct ReadPart {
 struct Batch {
   std::vector<ReadPart> parts = {};
   std::vector<Fault> faults = {};
-  // Lines of several rows that parts are of, and a free one.
-  std::deque<std::string> joined = std::deque<std::string>(1);
+  // Lines of several rows, or of a table by columns, that parts are of, and a free one.
+  std::deque<std::string> joined = std::deque<std::string>(1), rows = joined;
   std::vector<common::TextLines::Block> blocks = {};  // that parts are of
 };
 
 /// Null after the last one.
-std::shared_ptr<Batch> next_batch(const common::TextLines& lines, WholeLines& whole) {
+std::shared_ptr<Batch> next_batch(const common::TextLines& lines, WholeLines& whole,
+                                  lines::Columns& columns) {
   constexpr std::size_t kParts = 1024;
   auto batch = std::make_shared<Batch>();
   while (batch->parts.size() < kParts) {
@@ -190,7 +193,11 @@ std::shared_ptr<Batch> next_batch(const common::TextLines& lines, WholeLines& wh
     }
     for_each_part(*line, [&](std::string_view part) {
       if (is_blank(part)) return;
-      batch->parts.push_back({part, whole.number(), lines.cut(), whole.doubtful()});
+      std::string& row = batch->rows.back();
+      const bool of_table = columns.read_row(part, row);
+      batch->parts.push_back(
+          {of_table ? row : part, whole.number(), lines.cut(), whole.doubtful()});
+      if (of_table) batch->rows.emplace_back();
     });
     if (line->data() == batch->joined.back().data()) batch->joined.emplace_back();
   }
@@ -207,9 +214,11 @@ void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, 
   using Shared = std::shared_ptr<Batch>;
   common::TextLines lines(file, progress, before, in_all);
   WholeLines whole(lines, wrapping);
+  lines::Columns columns;
+  HeaderSteps headers;
   EpochSteps epochs;
   const auto next = [&](tbb::flow_control& flow) {
-    auto batch = next_batch(lines, whole);
+    auto batch = next_batch(lines, whole, columns);
     if (!batch) flow.stop();
     return batch;
   };
@@ -223,6 +232,7 @@ void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, 
     }
     for (ReadPart& part : batch->parts) {
       for (ConsoleLine& line : part.lines) {
+        headers.to_steps(line);
         epochs.to_steps(line);
         see(line, part.number, part.cut);
       }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "analyzers/readers/console/console_steps.hpp"
+#include "halfscope/log/error.hpp"
 
 namespace halfscope::analyzers::readers::console {
 
@@ -15,6 +16,10 @@ void ConsoleSteps::tell(std::int64_t step, LineScalars scalars) {
   if (scalars.gradient_norm) timeline_.gradient_norm(step, *scalars.gradient_norm);
   if (scalars.nan_iterations) timeline_.nan_iterations(step, *scalars.nan_iterations);
   if (scalars.found_inf) timeline_.found_inf(step, *scalars.found_inf);
+  if (scalars.bad_parts > 0 && !bad_part_) {
+    bad_part_ = frames::BadLossPart{step, log::printable(scalars.bad_part), scalars.bad_parts,
+                                    scalars.parts};
+  }
 }
 
 /// Of a line that tells no steps itself: those of the progress bar, of a field in it, or none.

@@ -19,8 +19,8 @@ constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
 constexpr Contradiction kNoScale{"a loss scale is infinite, nan or negative",
                                  "it is skipped, the rest of the line is used"};
 constexpr Contradiction kZeroScale{
-    "the loss scale became 0",
-    "from then on gradients are multiplied and divided by 0, and no step has an effect"};
+    "the loss scale is printed as 0",
+    "a printed 0 is a rounded number: the scale is too small for the digits that are printed"};
 constexpr Contradiction kBackwards{
     "an overflow names an earlier iteration than the one before",
     "all are counted: the run was restarted, or several ranks write to one log"};
@@ -289,6 +289,7 @@ void ConsoleSteps::take_counter(const Periodic& done, bool again) {
 void ConsoleSteps::go_back(const Periodic& done) {
   went_back_ = true;
   scale_.reset();
+  if (bad_part_ && bad_part_->step >= done.steps) bad_part_.reset();
   if (!done.skipped) {
     timeline_.restart(done.steps);
     done_ = done.steps;

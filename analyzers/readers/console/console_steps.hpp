@@ -49,6 +49,8 @@ class ConsoleSteps {
   std::optional<std::int64_t> hysteresis() const { return hysteresis_; }
   /// How many processes were taken to print each message, where messages were counted by it.
   frames::PrintingRanks ranks() const;
+  /// The parts of the loss where one was NaN or infinite first; empty where none was.
+  const std::optional<frames::BadLossPart>& bad_loss_part() const { return bad_part_; }
   /// The first step whose skips a counter tells; empty where there is none.
   std::optional<std::int64_t> counted_from() const { return counted_from_; }
   int scaler() const { return scaler_.value_or(0); }
@@ -135,6 +137,7 @@ class ConsoleSteps {
   std::optional<std::int64_t> interval_;            // skipped steps of the last line, by itself
   std::int64_t interval_told_ = 0;                  // by all such lines
   common::FilteredLosses filtered_;
+  std::optional<frames::BadLossPart> bad_part_;
   std::uint64_t repeated_ = 0;
   std::uint64_t perhaps_ = 0;
   std::uint64_t of_either_run_ = 0;  // overflows just before a line of a run that started again

@@ -100,12 +100,14 @@ class FormSurvey {
       forms_[periodic.form].take(periodic.steps);
     }
   }
-  void put(Survey& survey) const {
+  /// by_bar: a progress bar tells the steps, too, and better than lines of epochs
+  void put(Survey& survey, bool by_bar) const {
     const StepSurvey* found = &alone_;
     if (alone_.lines == 0) {
-      const auto most = std::ranges::max_element(
-          forms_, {}, [](const auto& entry) { return entry.second.lines; });
-      if (most == forms_.end()) return;
+      const auto most = std::ranges::max_element(forms_, {}, [](const auto& entry) {
+        return std::pair(entry.first != kEpochForm, entry.second.lines);
+      });
+      if (most == forms_.end() || (by_bar && most->first == kEpochForm)) return;
       survey.form = most->first;
       found = &most->second;
     }
@@ -153,9 +155,9 @@ class FileSurvey {
 
   /// ranks: how many print each message, where a user says so
   Survey found(const std::optional<std::uint64_t>& ranks) {
-    forms_.put(survey_);
     const auto bar = bars_.found();
     const bool by_bar = bar && (!fields_ || survey_.overflows > 0);
+    forms_.put(survey_, by_bar);
     if (survey_.steps == StepSource::none && by_bar) survey_.steps = StepSource::bar;
     survey_.bar = bar.value_or("");
     survey_.ranks = ranks ? frames::PrintingRanks{*ranks, true, true} : groups_.found();

@@ -14,8 +14,10 @@ enum class Meaning : std::uint8_t {
   step,         ///< counted over the run, or, where lines have an epoch, perhaps over that
   epoch,
   loss,
+  loss_part,  ///< with a further word: "loss_ctc", "critic/vf_loss"
   evaluation_loss,
   gradient_norm,
+  norm_part,  ///< of a part of the model: "critic/grad_norm"
   loss_scale,
   log2_loss_scale,
   learning_rate,
@@ -31,8 +33,9 @@ struct Named {
   int rank = 0;
 };
 
-/// The meaning of a name, whatever its case and marks: "LM Loss", "lm-loss" and "train/lm_loss" are
-/// one name. A word for evaluations before it makes a loss that of an evaluation.
+/// Returns the meaning of a name, whatever its case and marks: "LM Loss", "lm-loss" and
+/// "train/lm_loss" are one name, and words for training may stand anywhere in it. A word for
+/// evaluations before it makes a loss that of an evaluation.
 Named meaning_of(std::string_view name);
 
 /// Whether a word for evaluations stands in a text by itself: "validation: loss", not "test.py".
