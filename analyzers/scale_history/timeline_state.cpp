@@ -113,7 +113,10 @@ void set_nonfinite(const LogFindings& log, TimelineFacts& facts) {
       // Hugging Face's Trainer prints 0 for losses that are NaN.
       const bool finite_loss = std::isnormal(scalars.loss.value_or(0));
       if (!count) {  // some logs keep finite norms only once one was not
-        found.finite_before |= finite_loss && found.count == 0;
+        if (finite_loss && found.count == 0) {
+          found.finite_before = true;
+          found.last_finite = scalars.step;
+        }
         continue;
       }
       ++of_told;

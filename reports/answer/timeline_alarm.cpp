@@ -90,11 +90,13 @@ std::string part_text(const TimelineFacts& facts) {
   if (part.bad == part.of) {
     return fmt::format("All {} parts of the loss are, {}.", count_text(part.of), where);
   }
-  return part.bad == 1
-             ? fmt::format("Of its {} parts {} is the first, {}; the others are finite there.",
-                           count_text(part.of), part.name, where)
-             : fmt::format("Of its {} parts {} are the first, {}, among them {}.",
-                           count_text(part.of), count_text(part.bad), where, part.name);
+  if (part.bad == 1) {
+    return fmt::format(
+        "Of its {} parts, {} is NaN or infinite first, {}; the others are finite there.",
+        count_text(part.of), part.name, where);
+  }
+  return fmt::format("Of its {} parts, {} and {} are NaN or infinite first, {}.",
+                     count_text(part.of), part.name, plural(part.bad - 1, "other"), where);
 }
 
 std::string in_vain_text(const TimelineFacts& facts) {
@@ -135,7 +137,8 @@ std::string action_of(const TimelineFacts& facts) {
         kNoCure);
   }
   if (facts.state == analyzers::scale_history::RunState::broken) {
-    const auto last = facts.numbered ? std::nullopt : facts.last_finite();
+    auto last = facts.last_finite();
+    if (facts.numbered || last <= facts.first) last.reset();
     return fmt::format(
         "This lasts to the end of the log, and no loss scale cures it: {}look for the first NaN or "
         "infinity in the model, the data or the learning rate.",

@@ -54,7 +54,7 @@ inline constexpr std::size_t kEpochForm = 0, kHeaderForm = 1;
 struct Periodic {
   std::int64_t steps = 0;
   bool applied = false;  ///< `steps` counts applied updates alone
-  std::optional<std::int64_t> skipped;
+  std::optional<std::int64_t> skipped = {};
   bool of_interval = false;
   std::string_view counter = "num_updates";  ///< where it counts updates: what it calls them
   std::optional<InEpoch> in_epoch = {};      ///< EpochSteps makes these steps of the run

@@ -7,7 +7,8 @@
 // * "Epoch 1, batch 50, loss[..": icefall's ranks each print such lines, and call themselves (0/4).
 // * A line of Megatron-LM without its loss: it is printed only if it is above 0, which NaN is not.
 // * The fields of a progress bar may be of any program: their step is one of scalars.
-// * A line whose only step is its epoch counts epochs.
+// * A line whose only step is its epoch counts epochs; that of a Trainer's end, with the mean loss
+//   of the run, is none.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -72,9 +73,12 @@ class Said {
   /// "Training [40/5000]", "[10/60] loss: 2.3"; of "[0/5][12/391]" the first is the epoch.
   void take_bracket(const Pair& pair) {
     const std::string_view before = line_.substr(0, at(pair));
-    const bool bracket =
-        pair.total && before.substr(0, before.find_last_not_of(' ') + 1).ends_with('[');
-    if (!bracket || (step && step_rank_ < kBracket)) return;
+    const std::string_view rest = line_.substr(at(pair) + pair.text.size());
+    const std::size_t end = std::min(rest.find_first_not_of(" /0123456789"), rest.size());
+    const bool date = std::ranges::count(rest.substr(0, end), '/') != 1;
+    const bool bracket = before.substr(0, before.find_last_not_of(' ') + 1).ends_with('[') &&
+                         (rest.substr(end).starts_with(']') || rest.substr(end).starts_with('('));
+    if (!pair.total || date || !bracket || (step && step_rank_ < kBracket)) return;
     if (step && before.substr(0, before.rfind('[')).ends_with("]")) epoch = step;
     if (step && !epoch) return;
     step.reset();
@@ -261,7 +265,8 @@ void read_pairs(const Line& line, ConsoleLine& found) {
     found.scalars.evaluation_loss = said.scalars.loss;
     return;
   }
-  const bool by_epoch = !said.step && said.epoch && said.any() && !of_bar && !is_dictionary(line);
+  const bool by_epoch = !said.step && said.epoch && said.any() && !of_bar && !is_dictionary(line) &&
+                        !has(line, "train_runtime");
   if (by_epoch) said.count_epochs();
   const bool of_pipeline = has(line, " iter time (s):");
   const bool of_step = said.step && said.any() && !of_pipeline && (!of_bar || said.applied);

@@ -89,6 +89,9 @@ std::vector<std::string> ConsoleSteps::step_remarks() const {
         "those that name the scale are counted; a step at which the scale stayed shows none",
         not_counted_, not_counted_ == 1 ? "line is" : "lines are"));
   }
+  if (survey_.form == kEpochForm) {
+    remarks.push_back("lines have an epoch and no step: the steps shown are epochs");
+  }
   if (applied_ > 0) {
     remarks.push_back(fmt::format(
         "{} {} that gradients overflowed and the update was applied all the same: no step was "

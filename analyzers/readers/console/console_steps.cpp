@@ -68,7 +68,8 @@ void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
   if (line.applied) take(*line.applied);
   if (line.periodic && survey_.counts(*line.periodic)) {
     take(*line.periodic, with_applied(line.scalars));
-  } else if (line.scalars.any() && (!line.bar || of_training || line.scalars.step)) {
+  } else if (line.scalars.any() && (!line.bar || of_training || line.scalars.step) &&
+             !(line.periodic && line.periodic->form <= kHeaderForm)) {
     take_scalars(line.scalars);
   }
   if (line.scalars.evaluation_loss) {

@@ -25,6 +25,7 @@ class BarSurvey {
     if (bars_.size() >= kMostBars && bars_.count(name) == 0) return;
     now_ = &bars_[name];
     if (bar.done + kRanksApart < now_->done) now_->again = true;
+    now_->stands &= now_->times == 0 || bar.done == now_->done;
     now_->done = std::max(now_->done, bar.done);
     ++now_->times;
   }
@@ -37,10 +38,9 @@ class BarSurvey {
     const auto best = std::ranges::max_element(bars_, {}, [](const auto& entry) {
       return std::pair(entry.second.followed, entry.second.times);
     });
-    if (best == bars_.end() || best->second.again || 2 * best->second.followed < followed_) {
-      return std::nullopt;
-    }
-    return best->first;
+    if (best == bars_.end() || 2 * best->second.followed < followed_) return std::nullopt;
+    const bool of_epochs = best->second.stands && best->second.times > 1;
+    return best->second.again || of_epochs ? std::nullopt : std::optional(best->first);
   }
 
  private:
@@ -49,7 +49,8 @@ class BarSurvey {
   struct Seen {
     std::int64_t done = 0;
     std::uint64_t times = 0, followed = 0;  // by messages and scalars
-    bool again = false;
+    bool again = false;                     // it was started again
+    bool stands = true;  // it shows one count only, as that of each epoch when it is done
   };
   std::map<std::string, Seen> bars_;
   Seen* now_ = nullptr;
