@@ -101,14 +101,14 @@ class FormSurvey {
       forms_[periodic.form].take(periodic.steps);
     }
   }
-  /// by_bar: a progress bar tells the steps, too, and better than lines of epochs
-  void put(Survey& survey, bool by_bar) const {
+  /// epochs: epochs may be taken as the steps where lines have no other
+  void put(Survey& survey, bool epochs) const {
     const StepSurvey* found = &alone_;
     if (alone_.lines == 0) {
       const auto most = std::ranges::max_element(forms_, {}, [](const auto& entry) {
         return std::pair(entry.first != kEpochForm, entry.second.lines);
       });
-      if (most == forms_.end() || (by_bar && most->first == kEpochForm)) return;
+      if (most == forms_.end() || (!epochs && most->first == kEpochForm)) return;
       survey.form = most->first;
       found = &most->second;
     }
@@ -158,7 +158,8 @@ class FileSurvey {
   Survey found(const std::optional<std::uint64_t>& ranks) {
     const auto bar = bars_.found();
     const bool by_bar = bar && (!fields_ || survey_.overflows > 0);
-    forms_.put(survey_, by_bar);
+    // An epoch has more steps than one: which of them was skipped, epochs cannot tell.
+    forms_.put(survey_, !by_bar && survey_.overflows == 0);
     if (survey_.steps == StepSource::none && by_bar) survey_.steps = StepSource::bar;
     survey_.bar = bar.value_or("");
     survey_.ranks = ranks ? frames::PrintingRanks{*ranks, true, true} : groups_.found();
