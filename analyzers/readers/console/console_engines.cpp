@@ -38,15 +38,6 @@ std::size_t EngineSplit::of(const Periodic& counter) {
   return place_;
 }
 
-void PairedMessages::take(const Overflow& overflow) {
-  if (!overflow.rank || !overflow.attempted || !overflow.next || overflow.of_named) return;
-  if (rank_.value_or(*overflow.rank) != *overflow.rank) return;
-  rank_ = overflow.rank;
-  const bool falls = *overflow.next < *overflow.attempted;
-  if (falls && before_ == overflow && !found()) scales_.insert(*overflow.attempted);
-  before_ = overflow;
-}
-
 void EngineSurvey::take(const Overflow& overflow) {
   if (!overflow.attempted || !overflow.next || overflow.of_named) return;
   // The scale of one engine falls by its messages alone.
@@ -54,6 +45,11 @@ void EngineSurvey::take(const Overflow& overflow) {
   single_ = overflow.next;
   const std::size_t engine = split_.of(overflow);
   for (auto& since : since_) ++since[engine];
+  if (!rank_) rank_ = overflow.rank;
+  if (!rank_ || rank_ != overflow.rank) return;
+  const bool falls = *overflow.next < *overflow.attempted;
+  if (falls && pair_ == overflow && !paired()) pairs_.insert(*overflow.attempted);
+  pair_ = overflow;
 }
 
 void EngineSurvey::take(const Periodic& counter, std::optional<double> learning_rate) {

@@ -35,32 +35,21 @@ class EngineSplit {
   std::size_t place_ = 0;             // of it, among those of its step
 };
 
-/// Whether messages of one rank stand in pairs: one engine comes to a scale again only after it
-/// grew.
-class PairedMessages {
- public:
-  void take(const Overflow& overflow);
-  /// A line of something else.
-  void other() { before_.reset(); }
-  /// At two scales and more.
-  bool found() const { return scales_.size() >= 2; }
-
- private:
-  std::optional<int> rank_;  // the first to print
-  std::optional<Overflow> before_;
-  std::set<double> scales_;  // attempted, of pairs; two at most
-};
-
 /// Whether a log has two engines, as far as its lines show.
 class EngineSurvey {
  public:
   void take(const Overflow& overflow);
   void take(const Periodic& counter, std::optional<double> learning_rate);
+  /// A line of something else than a message.
+  void other() { pair_.reset(); }
 
   /// Twice and more two counters of one step differ, or messages continue two scales in turn.
   bool two() const;
   /// Whether the engine whose message came first is the one whose counter comes second.
   bool swapped() const;
+  /// Whether equal messages of one rank follow each other, at two scales and more: one engine comes
+  /// to a scale again only after it grew.
+  bool paired() const { return pairs_.size() >= 2; }
 
  private:
   EngineSplit split_;
@@ -71,6 +60,9 @@ class EngineSurvey {
   std::array<std::int64_t, kEngines> skipped_{};  // by the counter of each
   /// Messages of each scale since each engine's counter, and how far these were from the counters.
   std::array<std::array<std::int64_t, kEngines>, kEngines> since_{}, off_{};
+  std::optional<int> rank_;       // the first to print
+  std::optional<Overflow> pair_;  // its last message, if no other line stands behind it
+  std::set<double> pairs_;        // scales of its pairs; two at most
 };
 
 }  // namespace halfscope::analyzers::readers::console

@@ -106,9 +106,8 @@ struct ConsoleLine {
   LineScalars loose;                       ///< of a line that has no step: HeaderSteps may find one
   std::optional<std::int64_t> hysteresis;  ///< so many overflows lower the scale, this one first
   std::optional<double> odd_scale;         ///< what stands for a scale and is none, or 0
-  bool cut_overflow = false;  ///< of a skipped step, but a terminal may have cut its numbers
-  bool torn = false;          ///< by a line of another process
-  bool at_minimum = false;    ///< the run ended since its scale cannot be lowered any more
+  bool torn = false;                       ///< by a line of another process
+  bool at_minimum = false;  ///< the run ended since its scale cannot be lowered any more
 
   /// Whether it is of a console log: a progress bar alone may be any program's.
   bool any() const {

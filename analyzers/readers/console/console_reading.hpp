@@ -19,9 +19,10 @@ Wrapping wrapping_in(const log::OpenPath& file);
 
 /// Calls `see` for the messages and scalars of each line of a file, in order, with the number of
 /// the line; for a line without any, once with an empty ConsoleLine. `cut`: in the last line, which
-/// has no end. Rows that a terminal made of one line are joined. `faults` gets lines that were
-/// wrapped or hold NUL bytes. Lines are read by all threads while `see` is called by one.
-using SeeLine = std::function<void(const ConsoleLine& line, std::uint64_t number, bool cut)>;
+/// has no end. Where `see` returns false, reading ends soon. Rows that a terminal made of one line
+/// are joined. `faults` gets lines that were wrapped or hold NUL bytes. Lines are read by all
+/// threads while `see` is called by one.
+using SeeLine = std::function<bool(const ConsoleLine& line, std::uint64_t number, bool cut)>;
 void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, const SeeLine& see,
                            const frames::Progress& progress = {}, std::uint64_t before = 0,
                            std::uint64_t in_all = 0, common::Contradictions* faults = nullptr);

@@ -11,13 +11,10 @@
 
 namespace halfscope::analyzers::readers::console {
 
-/// How a text's lines are wrapped, as far as its rows show. A row is full if it is as wide as the
-/// widest; one that follows a row that is not full begins a line.
+/// How a text's lines are wrapped. A row is full if it is as wide as the widest; one that follows a
+/// row that is not full begins a line.
 struct Wrapping {
-  std::size_t columns = 0;  ///< 0: no line seems wrapped
-  /// Whether some rows make a message only together: then full rows go on in the next one.
-  /// Otherwise it only seems so, since some number may go on in the next row.
-  bool certain = false;
+  std::size_t columns = 0;                        ///< 0: lines are not wrapped
   std::unordered_set<std::uint64_t> starts = {};  ///< how rows begin that begin a line
 
   /// Whether a row goes on in the next: it is full, and no line begins as that one does.
@@ -27,11 +24,8 @@ struct Wrapping {
 /// Returns the next row of a text, without its end; empty after the last one. A row stays until the
 /// next call.
 using NextRow = std::function<std::optional<std::string_view>()>;
-/// `rows` begins to give the rows of a text: it is called once or twice.
+/// Lines are wrapped where some rows say more together than each for itself. `rows` begins to give
+/// the rows of a text: it is called once or twice.
 Wrapping wrapping_of(const std::function<NextRow()>& rows);
-Wrapping wrapping_of(std::string_view text);
-
-/// Whether the end of a row and the beginning of the next may be one number.
-bool may_be_one_number(std::string_view row, std::string_view next);
 
 }  // namespace halfscope::analyzers::readers::console

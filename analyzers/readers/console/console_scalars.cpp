@@ -2,7 +2,6 @@
 // Which step a line's scalars are of.
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "analyzers/readers/console/console_steps.hpp"
 #include "halfscope/log/error.hpp"
@@ -24,9 +23,9 @@ void ConsoleSteps::tell(std::int64_t step, LineScalars scalars) {
 
 /// Of a line that tells no steps itself: those of the progress bar, of a field in it, or none.
 void ConsoleSteps::take_scalars(LineScalars scalars) {
-  const bool none = survey_.steps == StepSource::none && !scalars.step;
+  const bool none = survey_.source == StepSource::none && !scalars.step;
   if (none && survey_.overflows) return;  // entries are numbered by these
-  if (survey_.steps == StepSource::lines && !scalars.step) {
+  if (survey_.source == StepSource::lines && !scalars.step) {
     // Lines that tell steps have their own scalars: it tells what broke alone.
     const auto broke = [](std::optional<double>& value) {
       if (value && std::isfinite(*value)) value.reset();
@@ -44,44 +43,25 @@ void ConsoleSteps::take_scalars(LineScalars scalars) {
   if (scalars.loss_scale) timeline_.loss_scale(step, *scalars.loss_scale);
 }
 
-void ConsoleSteps::tell_scale() {
-  if (!scale_) return;
-  timeline_.loss_scale(scale_step_, *scale_);
-  timeline_.recorded_scale("loss scale", scale_step_, *scale_);
-}
-
 /// Of the step whose line follows: its update was applied, at a scale that fell.
 void ConsoleSteps::take(const AppliedOverflow& applied) {
-  ++applied_;
-  if (survey_.steps == StepSource::lines) {
-    applied_scale_ = applied.next;
-    applied_now_ = true;
+  if (survey_.source == StepSource::lines) {
+    applied_ = applied;
     return;
   }
   const std::int64_t step =
-      survey_.steps == StepSource::none ? entry_++ : bar_done_.value_or(done_);
+      survey_.source == StepSource::none ? entry_++ : bar_done_.value_or(done_);
   timeline_.found_inf(step, false);
   told_ = std::max(told_, std::optional(step));
   if (applied.next) timeline_.loss_scale(step + 1, *applied.next);
 }
 
 LineScalars ConsoleSteps::with_applied(LineScalars scalars) {
-  if (!std::exchange(applied_now_, false)) return scalars;
-  if (!scalars.loss_scale) scalars.loss_scale = applied_scale_;
+  if (!applied_) return scalars;
+  if (!scalars.loss_scale) scalars.loss_scale = applied_->next;
   scalars.found_inf = false;
+  applied_.reset();
   return scalars;
-}
-
-/// Of one step they are of that, and it is counted once.
-void ConsoleSteps::count_bare(const Periodic& done) {
-  const std::uint64_t bare = std::exchange(bare_, 0);
-  if (bare == 0) return;
-  if (done.steps - done_ != 1) {
-    not_counted_ += bare;
-  } else if (pending_count_.high == 0) {
-    pending_.emplace_back();
-    pending_count_ += Interval(1);
-  }
 }
 
 }  // namespace halfscope::analyzers::readers::console
