@@ -178,6 +178,8 @@ struct LogKind {
   /// Overflows after which the scale falls, where lines tell that it takes more than one.
   std::optional<std::int64_t> hysteresis = {};
   std::optional<BadLossPart> bad_loss_part = {};  ///< empty: no part was, or none is printed
+  /// How lines were read, where that decides what is reported: sentences without a full stop.
+  std::vector<std::string> remarks = {};
   Tool tool = Tool::other;
 };
 using KindVisitor = std::function<void(const LogKind&)>;

@@ -166,6 +166,7 @@ struct TimelineFacts {
   bool grew_unseen = false;
   bool magnitudes = false;  ///< of gradients, at any step
   std::vector<Nonfinite> nonfinite;
+  std::vector<std::string> remarks;                  ///< LogKind::remarks
   std::optional<frames::BadLossPart> bad_loss_part;  ///< LogKind::bad_loss_part
   /// The first step of those at the end of the log that have a learning rate or a loss scale and no
   /// loss, although every such step before them has one; empty: no such steps, or few.

@@ -543,6 +543,7 @@ class Timeline(Record):
     skipped_in_vain: SkippedInVain | None
     other_scalers: list[OtherScaler] | None
     ended_at_minimum: bool | None
+    remarks: list[str] | None
     last_finite: int | None
     loss_missing_since: int | None
     bad_loss_part: BadLossPart | None

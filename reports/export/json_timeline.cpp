@@ -98,6 +98,7 @@ void put_state(Json& to, const TimelineFacts& facts) {
   if (!facts.nonfinite.empty()) to["nonfinite"] = nonfinite_json(facts);
   if (const auto since = facts.nonfinite_since()) to["nonfinite_since"] = *since;
   if (const auto last = facts.last_finite()) to["last_finite"] = *last;
+  if (!facts.remarks.empty()) to["remarks"] = facts.remarks;
   if (facts.loss_missing_since) to["loss_missing_since"] = *facts.loss_missing_since;
   if (const auto& part = facts.bad_loss_part) {
     to["bad_loss_part"] = {

@@ -87,7 +87,8 @@ struct Reading {
   Notes& notes;
   const frames::Progress& progress;
   const log::OpenPath& log;
-  std::uint64_t done = 0, in_all = 0;  // bytes; each file is read twice
+  std::uint64_t done = 0, in_all = 0;     // bytes; each file is read twice
+  std::vector<std::string> remarks = {};  // of the run that is read: LogKind::remarks
 };
 
 /// What one engine printed into the files of a run.
@@ -122,15 +123,23 @@ void read_lines(const ConsoleFile& file, const std::vector<ConsoleSteps*>& engin
                         reading.done, reading.in_all, &contradictions);
   if (cut_line) contradictions.add(kCut, *cut_line);
   reading.done += common::bytes_of(reading.log, {file.path});
-  contradictions.tell(printable(file.path.string()), reading.notes);
+  for (const std::string& text : contradictions.texts()) {
+    const std::string of = printable(file.path.filename().string()) + ": ";
+    reading.remarks.push_back((reading.log.path == file.path ? "" : of) + text);
+  }
 }
 
-/// Adds what a reading found besides its steps to the log's kind and to the notes.
-void tell_rest(const ConsoleSteps& steps, const fs::path& of, Engine& engine, Reading& reading) {
+/// Adds what a reading found besides its steps to the log's kind.
+void tell_rest(const ConsoleSteps& steps, Engine& engine, Reading& reading) {
   steps.add_to(engine.kind);
-  for (const std::string& remark : steps.remarks()) {
-    reading.notes.add(printable(of.string()) + ": " + remark);
+  for (const std::vector<std::string>& remarks : {steps.remarks(), reading.remarks}) {
+    for (const std::string& remark : remarks) {
+      const bool known =
+          std::ranges::find(engine.kind.remarks, remark) != engine.kind.remarks.end();
+      if (!known) engine.kind.remarks.push_back(remark);
+    }
   }
+  reading.remarks.clear();
 }
 
 /// A file that tells no steps, beside files of its run that do: its overflows count where these
@@ -145,12 +154,13 @@ void read_beside(const ConsoleFile& file, const ConsoleRun& run, Engine& engine,
   const ToldSteps& of_run = run.front().survey.steps;
   if (!told) untold.between.emplace(*of_run.first, *of_run.last);
   if (told && file.survey.overflows) {
-    reading.notes.add(printable(file.path.string()) +
-                      ": has no step numbers; its overflows are skipped, since another file "
-                      "has steps and skipped steps");
+    reading.remarks.push_back(
+        printable(file.path.filename().string()) +
+        ": has no step numbers; its overflows are skipped, since another file "
+        "has steps and skipped steps");
   }
   steps.finish(untold);
-  tell_rest(steps, file.path, engine, reading);
+  tell_rest(steps, engine, reading);
 }
 
 /// The files of a run; `several`: others are in the log.
@@ -174,13 +184,15 @@ void read_run(const ConsoleRun& run, const std::string& log, bool several, Readi
   }
   for (auto& engine : engines) {
     engine->steps.finish({.number = true, .between = {}});
-    tell_rest(engine->steps, run.size() == 1 ? run.front().path : fs::path(log), *engine, reading);
+    tell_rest(engine->steps, *engine, reading);
   }
   for (const ConsoleFile* file : beside) read_beside(*file, run, *engines.front(), reading);
   if (two) {
-    reading.notes.add(printable(log) +
-                      ": two engines write to it, such as an actor and a critic: each "
-                      "becomes a log of its own, separated by scales and counters");
+    for (const auto& engine : engines) {
+      engine->kind.remarks.emplace_back(
+          "two engines write to the log, such as an actor and a critic: each becomes a log of its "
+          "own, separated by scales and counters");
+    }
   }
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const std::string name = two ? fmt::format("{} (engine {})", log, i + 1) : log;

@@ -42,10 +42,10 @@ struct Read {
     return scalars.count(step) ? scalars.at(step).found_inf : std::nullopt;
   }
   bool says(const std::string& part) const {
-    for (const std::string& note : notes) {
-      if (note.find(part) != std::string::npos) return true;
-    }
-    return false;
+    const auto has = [&](const std::string& text) { return text.find(part) != std::string::npos; };
+    return std::ranges::any_of(notes, has) || std::ranges::any_of(kinds, [&](const auto& kind) {
+             return std::ranges::any_of(kind.remarks, has);
+           });
   }
 };
 

@@ -27,6 +27,9 @@ struct Steps {
     analyzers::frames::Visitor visit;
     visit.scalars = [this](const log::StepScalars& s) { scalars[s.step] = s; };
     visit.skipped = [this](const analyzers::frames::SkippedSteps& s) { skips.push_back(s); };
+    visit.kind = [this](const analyzers::frames::LogKind& kind) {
+      for (const std::string& remark : kind.remarks) notes.add(remark);
+    };
     for_each_frame(folder.write("out.log", text), {}, visit, notes, {});
   }
   std::optional<bool> skipped(std::int64_t step) const {
