@@ -10,8 +10,8 @@ std::optional<std::size_t> EngineSplit::fitting(double attempted) const {
   std::optional<std::size_t> same, grown;
   for (std::size_t i = 0; i < kEngines; ++i) {
     if (!scale_[i]) continue;
-    // Of two at one scale the one that waits longer.
-    if (*scale_[i] == attempted && (!same || turn_[i] < turn_[*same])) same = i;
+    // Of two at one scale the one that waits.
+    if (*scale_[i] == attempted && (!same || i != last_)) same = i;
     if (*scale_[i] < attempted && (!grown || *scale_[*grown] < *scale_[i])) grown = i;
   }
   if (same) return same;
@@ -28,7 +28,6 @@ std::size_t EngineSplit::of(const Overflow& overflow) {
     ++returns_;
   }
   scale_[engine] = overflow.next;
-  turn_[engine] = ++turns_;
   return last_ = engine;
 }
 

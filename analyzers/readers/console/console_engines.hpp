@@ -28,8 +28,7 @@ class EngineSplit {
   std::optional<std::size_t> fitting(double attempted) const;
 
   std::array<std::optional<double>, kEngines> scale_;  // that the next message is tried at
-  std::array<std::uint64_t, kEngines> turn_{};         // of its last message
-  std::uint64_t turns_ = 0, returns_ = 0;
+  std::uint64_t returns_ = 0;
   std::size_t last_ = 0;
   std::optional<std::int64_t> step_;  // of the last counter
   std::size_t place_ = 0;             // of it, among those of its step

@@ -15,10 +15,10 @@ namespace halfscope::analyzers::readers::console {
 
 /// A step that was skipped. Scales that can be none are skipped.
 struct Overflow {
-  std::optional<double> attempted;  ///< the scale it was tried at
-  std::optional<double> next;       ///< what the scale is from then on
-  std::optional<int> rank;          ///< who says so
-  int scaler = 0;                   ///< Apex: which of several
+  std::optional<double> attempted = {};  ///< the scale it was tried at
+  std::optional<double> next = {};       ///< what the scale is from then on
+  std::optional<int> rank = {};          ///< who says so
+  int scaler = 0;                        ///< Apex: which of several
   /// Tells the scale of the iteration that the line before named, and is no skipped step of its
   /// own.
   bool of_named = false;

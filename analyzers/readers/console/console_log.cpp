@@ -14,7 +14,7 @@
 #include "analyzers/readers/console/console_engines.hpp"
 #include "analyzers/readers/console/console_files.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
-#include "analyzers/readers/console/console_rows.hpp"
+#include "analyzers/readers/console/console_reading.hpp"
 #include "analyzers/readers/console/console_steps.hpp"
 #include "analyzers/readers/console/console_survey.hpp"
 #include "analyzers/readers/input/content.hpp"
@@ -120,7 +120,7 @@ void read_lines(const ConsoleFile& file, const std::vector<ConsoleSteps*>& engin
     return true;
   };
   for_each_console_line(reading.log.at(file.path), file.survey.wrapping, see, reading.progress,
-                        reading.done, reading.in_all, &contradictions);
+                        reading.done, reading.in_all);
   if (cut_line) contradictions.add(kCut, *cut_line);
   reading.done += common::bytes_of(reading.log, {file.path});
   for (const std::string& text : contradictions.texts()) {

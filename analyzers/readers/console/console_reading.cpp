@@ -3,20 +3,17 @@
 
 #include <tbb/parallel_pipeline.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "analyzers/readers/common/text_lines.hpp"
-#include "analyzers/readers/console/console_epochs.hpp"
 #include "analyzers/readers/console/console_headers.hpp"
-#include "analyzers/readers/console/console_rows.hpp"
 #include "analyzers/readers/console/console_words.hpp"
 #include "analyzers/readers/input/text_encoding.hpp"
 #include "analyzers/readers/lines/blocks.hpp"
@@ -26,18 +23,6 @@
 namespace halfscope::analyzers::readers::console {
 namespace {
 
-constexpr common::Contradiction kNul{
-    "a line holds NUL bytes, as after a crash",
-    "the text around them is read, except for what they may have cut"};
-constexpr common::Contradiction kWrapped{"a terminal wrapped a line", "its rows are joined"};
-
-/// A line that is odd, for Contradictions.
-struct Fault {
-  const common::Contradiction* kind;
-  std::uint64_t line;
-  std::string found = {};
-};
-
 /// The lines of a file: of one row, of those that a terminal made of it, or blocks of lines.
 class WholeLines {
  public:
@@ -45,18 +30,15 @@ class WholeLines {
       : lines_(lines), wrapping_(wrapping) {}
 
   /// Of several rows: put together in `joined`.
-  std::optional<std::string_view> next(std::string& joined, std::vector<Fault>& faults) {
+  std::optional<std::string_view> next(std::string& joined) {
     auto row = lines_.next();
     if (!row) return row;
     number_ = lines_.number();
-    if (row->find('\0') != std::string_view::npos) faults.push_back({&kNul, number_});
-    const auto peek = [this] { return lines_.peek(); };
     if (!goes_on(*row)) {
-      const bool is_block = lines::read_block(
-          *row, peek, [this] { lines_.next(); }, joined);
-      return is_block ? joined : *row;
+      const auto peek = [this] { return lines_.peek(); };
+      const auto skip = [this] { lines_.next(); };
+      return lines::read_block(*row, peek, skip, joined) ? joined : *row;
     }
-    faults.push_back({&kWrapped, number_, fmt::format("{} columns", wrapping_.columns)});
     joined = *row;
     for (bool more = true; more; joined += *row) {
       row = lines_.next();
@@ -77,6 +59,56 @@ class WholeLines {
   common::TextLines& lines_;
   const Wrapping& wrapping_;
   std::uint64_t number_ = 0;
+};
+
+/// Steps of a run from the batches of its epochs, where a program counts those. Takes a file's
+/// lines in order. The first epoch keeps its printed numbers. A later one whose numbers go on keeps
+/// them, too; otherwise it begins behind the batches of the one before: all of them if lines say
+/// how many there are, else the last one printed. Every rank prints such lines: the first one
+/// counts. Afterwards `in_epoch` stands in lines alone whose step is at least this.
+class EpochSteps {
+ public:
+  void to_steps(ConsoleLine& line) {
+    if (!line.periodic || !line.periodic->in_epoch) return;
+    Periodic& periodic = *line.periodic;
+    const InEpoch in_epoch = *std::exchange(periodic.in_epoch, std::nullopt);
+    if (!rank_) rank_ = in_epoch.rank;
+    if (rank_ != in_epoch.rank) {
+      line = {};
+      return;
+    }
+    if (!in_epoch.epoch) return;
+    Counter& counter = counters_[counters_.size() < kMostForms ? periodic.form : 0];
+    const std::int64_t begin = counter.begin_of(*in_epoch.epoch, periodic.steps);
+    counter.printed = periodic.steps;
+    counter.batches = in_epoch.batches;
+    periodic.steps += begin;
+    if (begin > 0 && !in_epoch.batches) periodic.in_epoch = in_epoch;
+    if (periodic.steps > kMostSteps) line.periodic.reset();
+  }
+
+ private:
+  static constexpr std::size_t kMostEpochs = 100'000, kMostForms = 64;
+  /// Of one form of line.
+  struct Counter {
+    std::map<std::int64_t, std::int64_t> begins = {};  // steps before each epoch
+    std::int64_t printed = 0;                          // by the last line
+    std::optional<std::int64_t> batches = {};          // of its epoch
+
+    /// An epoch that comes again is of a run that was restarted.
+    std::int64_t begin_of(std::int64_t epoch, std::int64_t now) {
+      begins.erase(begins.upper_bound(epoch), begins.end());
+      if (const auto known = begins.find(epoch); known != begins.end()) return known->second;
+      std::int64_t begin = begins.empty() ? 0 : begins.rbegin()->second;
+      if (!begins.empty() && now <= printed)
+        begin += batches.value_or(printed + (now == 0 ? 1 : 0));
+      if (begins.size() < kMostEpochs) begins.emplace(epoch, begin);
+      return begin;
+    }
+  };
+
+  std::optional<std::int64_t> rank_;
+  std::map<std::size_t, Counter> counters_;
 };
 
 /// Whether messages without a blank between them stand within one another: their numbers are then
@@ -122,7 +154,6 @@ struct ReadPart {
 /// Parts of some lines that follow each other.
 struct Batch {
   std::vector<ReadPart> parts = {};
-  std::vector<Fault> faults = {};
   // Lines of several rows, and of tables by columns, that parts are of; of each a free one.
   std::deque<std::string> joined = std::deque<std::string>(1), rows = joined;
   std::vector<common::TextLines::Block> blocks = {};  // that parts are of
@@ -133,7 +164,7 @@ std::shared_ptr<Batch> next_batch(const common::TextLines& lines, WholeLines& wh
                                   lines::Columns& columns, std::size_t parts) {
   auto batch = std::make_shared<Batch>();
   while (batch->parts.size() < parts) {
-    const auto line = whole.next(batch->joined.back(), batch->faults);
+    const auto line = whole.next(batch->joined.back());
     if (!line) break;
     if (batch->blocks.empty() || batch->blocks.back() != lines.block()) {
       batch->blocks.push_back(lines.block());
@@ -147,8 +178,7 @@ std::shared_ptr<Batch> next_batch(const common::TextLines& lines, WholeLines& wh
     });
     if (line->data() == batch->joined.back().data()) batch->joined.emplace_back();
   }
-  const bool none = batch->parts.empty() && batch->faults.empty();
-  return none ? nullptr : batch;
+  return batch->parts.empty() ? nullptr : batch;
 }
 
 /// The parts between NUL bytes.
@@ -176,7 +206,7 @@ void for_each_part(std::string_view line, const std::function<void(std::string_v
 
 void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, const SeeLine& see,
                            const frames::Progress& progress, std::uint64_t before,
-                           std::uint64_t in_all, common::Contradictions* faults) {
+                           std::uint64_t in_all) {
   constexpr std::size_t kBatches = 8;  // in memory
   using Shared = std::shared_ptr<Batch>;
   common::TextLines lines(file, progress, before, in_all);
@@ -197,9 +227,6 @@ void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, 
     return batch;
   };
   const auto see_all = [&](const Shared& batch) {
-    for (Fault& fault : batch->faults) {
-      if (faults != nullptr) faults->add(*fault.kind, fault.line, std::move(fault.found));
-    }
     for (ReadPart& part : batch->parts) {
       for (ConsoleLine& line : part.lines) {
         headers.to_steps(line);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/console/console_rows.hpp"
-
+// Lines that a terminal broke into rows of one width, as in text copied from a screen.
 #include <algorithm>
 #include <cctype>
 #include <span>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "analyzers/readers/console/console_lines.hpp"
+#include "analyzers/readers/console/console_reading.hpp"
 #include "halfscope/table/boundary.hpp"
 
 namespace halfscope::analyzers::readers::console {

@@ -170,13 +170,6 @@ void ConsoleSteps::go_back(const Periodic& done) {
   pending_count_ = {std::min(pending_count_.low, most), std::min(pending_count_.high, most)};
 }
 
-/// Skipped steps that messages told and no counter so far, `now` with it, counts: a message may be
-/// late, but is not printed before its step.
-std::uint64_t ConsoleSteps::not_counted(std::int64_t now) const {
-  const std::uint64_t counted = natural(skipped_ + now) + beyond_counters_;
-  return begun_ - std::min(begun_, counted);
-}
-
 /// How many of the steps since the last line of this kind were skipped, besides those named.
 Interval ConsoleSteps::skipped_between(const Periodic& done, std::int64_t named) {
   const std::int64_t steps = done.steps - done_;
@@ -201,9 +194,9 @@ Interval ConsoleSteps::skipped_between(const Periodic& done, std::int64_t named)
         fmt::format("step {}: {} skipped, {} by step {}, {} overflow lines between", done.steps,
                     done.skipped.value_or(0), before, done_, lines));
   } else if (told) {
-    const std::uint64_t beyond = done.of_interval ? not_counted(*done.skipped) : 0;
-    beyond_counters_ += beyond;
-    return natural(skipped - named) + Interval(0, beyond);
+    // A message may be late, but is not printed before its step.
+    if (done.of_interval) beyond_ = std::max(beyond_, begun_ - skipped_ - *done.skipped);
+    return natural(skipped - named);
   }
   const std::uint64_t most = natural(steps - named);
   perhaps_ += pending_count_.low - std::min(pending_count_.low, most);  // of ranks that are late
@@ -273,9 +266,10 @@ void ConsoleSteps::finish(const Untold& untold) {
   not_counted_ += std::exchange(bare_, 0);
   tell_named(kEnd);
   if (survey_.source == StepSource::bar && done_ > 0) timeline_.reached(done_);
-  if (scale_ != scale_before_) tell_scale();      // of a step that is not known to be
+  if (scale_ != scale_before_) tell_scale();  // of a step that is not known to be
+  perhaps_ += natural(beyond_);
   if (survey_.counts_intervals && !went_back_) {  // these may be late, of steps that are counted
-    pending_count_.low = std::min(pending_count_.low, not_counted(0));
+    pending_count_.low = std::min(pending_count_.low, natural(begun_ - skipped_ - beyond_));
   }
   if (pending_count_.high == 0) {
     numbered_ = entry_ > 0;

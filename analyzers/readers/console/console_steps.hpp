@@ -68,7 +68,6 @@ class ConsoleSteps {
   void take_counter(const Periodic& done, bool again);
   void go_back(const Periodic& done);
   std::int64_t attempted(const Periodic& done);
-  std::uint64_t not_counted(std::int64_t now) const;
   void tell_missing(std::int64_t skipped, std::int64_t step);
   Interval skipped_between(const Periodic& done, std::int64_t named);
   void place_pending(const Periodic& done, std::optional<double> scale, std::int64_t named);
@@ -92,7 +91,9 @@ class ConsoleSteps {
   std::vector<Overflow> pending_;  // whose step is not known yet; the first ones of many
   Interval pending_count_;         // all of them
   std::optional<Overflow> last_;
-  std::uint64_t begun_ = 0, beyond_counters_ = 0;  // surely told; counters do not count these
+  // Steps that messages surely tell, and of these the most that counters of intervals did not count
+  // at a time.
+  std::int64_t begun_ = 0, beyond_ = 0;
   // Those that name no scale, in a log in which some do: since the last line with a step, those
   // that were not counted, and steps that others name.
   std::uint64_t bare_ = 0, not_counted_ = 0, naming_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/console/console_rows.hpp"
+#include "analyzers/readers/console/console_reading.hpp"
 
 #include <fmt/format.h>
 
