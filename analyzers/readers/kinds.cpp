@@ -10,13 +10,10 @@
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/console/console_log.hpp"
-#include "analyzers/readers/console/deepspeed_csv.hpp"
 #include "analyzers/readers/input/content.hpp"
 #include "analyzers/readers/input/standard_input.hpp"
 #include "analyzers/readers/logs_below.hpp"
-#include "analyzers/readers/metrics/metrics_csv.hpp"
-#include "analyzers/readers/metrics/mlflow.hpp"
-#include "analyzers/readers/metrics/trainer_state.hpp"
+#include "analyzers/readers/metrics/metrics.hpp"
 #include "analyzers/readers/record/record_file.hpp"
 #include "analyzers/readers/record/record_log.hpp"
 #include "analyzers/readers/run_log/ranks.hpp"
@@ -158,7 +155,7 @@ constexpr std::array kKinds = {
     Kind{metrics::is_trainer_state, metrics::read_trainer_state, nullptr, false},
     Kind{metrics::is_metrics_csv, metrics::read_metrics_csv, nullptr, false},
     Kind{metrics::is_mlflow, metrics::read_mlflow, nullptr, false},
-    Kind{console::is_deepspeed_csv, console::read_deepspeed_csv, nullptr, false},
+    Kind{metrics::is_deepspeed_csv, metrics::read_deepspeed_csv, nullptr, false},
     Kind{console::is_console_log, console::read_console_log, nullptr, false},
     Kind{has_tensor_files, read_tensor_files, read_whole_files, true, true, false,
          tensors::step_parts},

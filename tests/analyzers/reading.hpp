@@ -29,6 +29,7 @@ struct Told {
   std::vector<analyzers::frames::Frame> frames;
   std::vector<analyzers::frames::StepPeak> peaks;
   std::map<std::int64_t, log::StepScalars> scalars;
+  std::vector<analyzers::frames::SkippedSteps> skips;
   std::vector<analyzers::frames::LogKind> kinds;
   std::vector<ToldSeries> quantised;
   analyzers::frames::Notes notes;
@@ -70,6 +71,7 @@ inline Told told_of(const std::filesystem::path& log,
   visit.frame = [&](analyzers::frames::Frame&& frame) { told.frames.push_back(std::move(frame)); };
   visit.peak = [&](const analyzers::frames::StepPeak& peak) { told.peaks.push_back(peak); };
   visit.scalars = [&](const log::StepScalars& s) { told.scalars[s.step] = s; };
+  visit.skipped = [&](const analyzers::frames::SkippedSteps& s) { told.skips.push_back(s); };
   visit.kind = [&](const analyzers::frames::LogKind& kind) { told.kinds.push_back(kind); };
   visit.quantised = [&](const analyzers::frames::QuantisedSeries& s) {
     told.quantised.push_back({std::string(s.layer),

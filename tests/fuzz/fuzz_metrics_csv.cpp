@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/metrics/metrics_csv.hpp"
+#include "analyzers/readers/metrics/metrics.hpp"
 #include "log_reader.hpp"
 
 HALFSCOPE_FUZZ_TARGET(metrics_csv) {

@@ -26,25 +26,27 @@ constexpr Names kNames[] = {
     {Meaning::updates, 0, "num_updates nupdates"},                     // fairseq, flashlight
     {Meaning::step, 0, "step steps iter iteration it itr update up"},  // Marian
     {Meaning::step, 1, "batch"},
-    {Meaning::epoch, 0, "epoch ep train"},  // timm's "Train: 3 [50/1251"
+    {Meaning::epoch, 0, "epoch ep"},
+    {Meaning::epoch, 1, "train"},  // timm's "Train: 3 [50/1251"
     {Meaning::loss, 0,
      "lm_loss lm_loss_value reduced_loss reduced_train_loss total_loss loss_total"},
-    {Meaning::loss, 1, "loss"},
+    {Meaning::loss, 1, "loss loss_step"},        // Lightning's train_loss_step
     {Meaning::loss_part, 0, "box obj cls dfl"},  // YOLO's tables
     {Meaning::loss, 2, "cost nll nll_loss ce_loss cross_entropy crossentropyloss xent ctc_loss"},
     {Meaning::loss, 3, "avr_loss"},  // kohya-ss, which prints the mean alone
     {Meaning::gradient_norm, 0,
      "grad_norm gradnorm gradient_norm gnorm total_grad_norm total_norm"},
     {Meaning::gradient_norm, 0, "grad_norm_total global_grad_norm global_norm"},
-    {Meaning::gradient_norm, 1, "norm grad"},  // llm.c, Demucs
+    {Meaning::gradient_norm, 2, "norm grad"},  // llm.c, Demucs
     {Meaning::loss_scale, 0, "lossscale cost_scaling_factor amp_scaler grad_scaler"},
     {Meaning::loss_scale, 1, "scale_factor"},  // flashlight
     {Meaning::log2_loss_scale, 0, "lg_loss_scale"},
     {Meaning::learning_rate, 0, "lr l_r lr_0 lr0 learning_rate learningrate"},
     {Meaning::skipped, 0, "skipped skipped_steps"},
     {Meaning::skipped_interval, 0, "number_of_skipped_iterations skipped_iterations"},
-    {Meaning::nan_iterations, 0, "number_of_nan_iterations nan_iterations nan_count"},
-    {Meaning::overflow, 0, "overflow overflow_cond"},  // MindFormers
+    {Meaning::nan_iterations, 2, "number_of_nan_iterations nan_iterations nan_count"},
+    {Meaning::overflow, 0, "found_inf"},               // PyTorch's GradScaler
+    {Meaning::overflow, 2, "overflow overflow_cond"},  // MindFormers
 };
 
 struct Row {
@@ -74,9 +76,9 @@ constexpr std::array<std::string_view, 16> kEvaluation = {
     "eval_loss",  "valid_loss", "validation_loss", "test_loss"};
 
 /// What may stand before a name and changes nothing.
-constexpr std::array<std::string_view, 14> kBefore = {
-    "train", "training", "trainer", "current", "cur",  "model", "optim",
-    "the",   "of",       "at",      "in",      "info", "and",   "main"};
+constexpr std::array<std::string_view, 15> kBefore = {
+    "train", "training", "trainer", "current", "cur", "model", "optim",  "the",
+    "of",    "at",       "in",      "info",    "and", "main",  "samples"};
 constexpr std::array<std::string_view, 3> kTraining = {"train", "training", "trainer"};
 
 /// Words of names that end in "loss" or begin with it, and are no part of a training's loss: a
@@ -89,8 +91,8 @@ constexpr std::array<std::string_view, 36> kNoPart = {
     "previous", "last",     "target",  "threshold"};
 
 /// Words that stand before "scale" in names of a loss scale.
-constexpr std::array<std::string_view, 7> kScaled = {"loss", "grad", "amp",      "scaler",
-                                                     "cost", "fp16", "lossscale"};
+constexpr std::array<std::string_view, 8> kScaled = {"loss", "grad", "amp",       "scaler",
+                                                     "cost", "fp16", "lossscale", "gradscaler"};
 
 bool is_in(std::string_view word, const auto& words) {
   return std::ranges::find(words, word) != words.end();
@@ -168,15 +170,17 @@ std::string without_training(std::string_view name) {
   return kept;
 }
 
+/// What a name means behind a word for evaluations: a loss or nothing.
+Named of_evaluation(Named named) {
+  const bool is_loss = named.meaning == Meaning::loss || named.meaning == Meaning::evaluation_loss;
+  return {is_loss ? Meaning::evaluation_loss : Meaning::none, named.rank};
+}
+
 Named looked_up(std::string_view name) {
   const std::string plain = without_training(Plain(name).text());
   bool evaluation = false;
   for (std::string_view rest = plain; !rest.empty();) {
-    if (const Named* row = row_of(rest)) {
-      if (!evaluation) return *row;
-      const bool is_loss = row->meaning == Meaning::loss;
-      return {is_loss ? Meaning::evaluation_loss : Meaning::none, row->rank};
-    }
+    if (const Named* row = row_of(rest)) return evaluation ? of_evaluation(*row) : *row;
     const std::size_t end = rest.find('_');
     const std::string_view first = rest.substr(0, end);
     const bool of_evaluation = is_in(first, kEvaluation);
@@ -190,7 +194,94 @@ Named looked_up(std::string_view name) {
   return {};
 }
 
+/// Lightning's LearningRateMonitor: "lr-AdamW", and "lr-AdamW/pg1" of the first of several groups.
+bool is_of_lr_monitor(std::string_view tag) {
+  constexpr std::string_view kFirstGroup = "/pg1";
+  if (tag.ends_with(kFirstGroup)) tag.remove_suffix(kFirstGroup.size());
+  return tag.size() > 3 && (tag.starts_with("lr-") || tag.starts_with("lr_")) &&
+         tag.find_first_of("/.") == std::string_view::npos;
+}
+
+/// What a tag may mean: a scalar of a step.
+bool is_scalar(Meaning meaning) { return meaning >= Meaning::loss && meaning < Meaning::skipped; }
+
+/// The meaning of a part of a tag with all that is behind it.
+Named meaning_from(std::string_view rest) {
+  const Named named = meaning_of(rest);
+  if (is_scalar(named.meaning)) return named;
+  return {is_of_lr_monitor(rest) ? Meaning::learning_rate : Meaning::none, 0};
+}
+
+/// "D/loss" is a loss, whatever D is. "layers/norm" and "D/ce_loss" are perhaps of a part alone: a
+/// name of a higher rank is known where nothing but the name of a run stands before.
+constexpr int kSureRank = 1;
+
+Named meaning_by_parts(std::string_view tag) {
+  constexpr std::string_view kOfRun = " - ";
+  bool evaluation = false, whole = true;
+  while (true) {
+    Named named = meaning_from(tag);
+    if (named.known() && (whole || named.rank <= kSureRank)) {
+      return evaluation ? of_evaluation(named) : named;
+    }
+    const std::size_t mark = std::min(tag.find_first_of("/."), tag.find(kOfRun));
+    if (mark == std::string_view::npos) return {};
+    evaluation |= is_in(Plain(tag.substr(0, mark)).text(), kEvaluation);
+    const bool of_run = tag.substr(mark).starts_with(kOfRun);
+    whole &= of_run;
+    tag.remove_prefix(mark + (of_run ? kOfRun.size() : 1));
+  }
+}
+
+/// "val/Loss" of "Loss/val": some write last for what it is.
+std::string with_last_part_first(std::string_view tag) {
+  const std::size_t mark = tag.find_last_of("/.");
+  if (mark == std::string_view::npos) return {};
+  const std::string_view last = tag.substr(mark + 1);
+  const Plain plain(last);
+  const bool moves =
+      plain.text() == "train" || plain.text() == "training" || is_in(plain.text(), kEvaluation);
+  return moves ? std::string(last).append("/").append(tag.substr(0, mark)) : std::string();
+}
+
 }  // namespace
+
+Named meaning_of_tag(std::string_view tag) {
+  Named named = meaning_by_parts(tag);
+  if (!named.known()) named = meaning_by_parts(with_last_part_first(tag));
+  if (!named.known() && Plain(tag).text() == "scale") {
+    named = {Meaning::loss_scale, 0};  // of a GradScaler, where it stands alone
+  }
+  constexpr std::ptrdiff_t kMostParts = 1000;
+  named.rank = static_cast<int>(named.rank * kMostParts +
+                                std::min(std::ranges::count(tag, '/'), kMostParts - 1));
+  return named;
+}
+
+std::optional<int> step_rank(std::string_view name) {
+  const Named named = meaning_of(name);
+  switch (named.meaning) {
+    case Meaning::global_step:
+    case Meaning::updates: return named.rank;
+    case Meaning::step: return 1 + named.rank;
+    case Meaning::epoch: return named.rank == 0 ? std::optional(3) : std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
+std::string_view name_of(Meaning meaning) {
+  switch (meaning) {
+    case Meaning::loss: return "loss";
+    case Meaning::learning_rate: return "learning rate";
+    case Meaning::loss_scale:
+    case Meaning::log2_loss_scale: return "loss scale";
+    case Meaning::overflow: return "found_inf";
+    case Meaning::gradient_norm: return "gradient norm";
+    case Meaning::evaluation_loss: return "loss of evaluations";
+    case Meaning::nan_iterations: return "iterations with NaN";
+    default: return "";
+  }
+}
 
 Named meaning_of(std::string_view name) {
   struct Hash : std::hash<std::string_view> {

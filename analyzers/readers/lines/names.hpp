@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace halfscope::analyzers::readers::lines {
@@ -13,30 +14,46 @@ enum class Meaning : std::uint8_t {
   updates,      ///< applied updates, counted over the run
   step,         ///< counted over the run, or, where lines have an epoch, perhaps over that
   epoch,
-  loss,
-  loss_part,  ///< with a further word: "loss_ctc", "critic/vf_loss"
-  evaluation_loss,
-  gradient_norm,
-  norm_part,  ///< of a part of the model: "critic/grad_norm"
+  loss_part,  ///< of a loss with a further word: "loss_ctc", "critic/vf_loss"
+  norm_part,  ///< of the gradients of a part of the model: "critic/grad_norm"
+  loss,       // from here to nan_iterations: what tags of scalars may mean
+  learning_rate,
   loss_scale,
   log2_loss_scale,
-  learning_rate,
-  skipped,           ///< steps so far
-  skipped_interval,  ///< steps since the line before
-  nan_iterations,    ///< since the line before
-  overflow           ///< True where the step was skipped
+  overflow,  ///< True where the step was skipped
+  gradient_norm,
+  evaluation_loss,
+  nan_iterations,   ///< since the line before
+  skipped,          ///< steps so far
+  skipped_interval  ///< steps since the line before
 };
 
 struct Named {
   Meaning meaning = Meaning::none;
   /// Of several values with one meaning in a line the lowest rank holds, then the first.
   int rank = 0;
+
+  bool known() const { return meaning != Meaning::none; }
 };
 
 /// Returns the meaning of a name, whatever its case and marks: "LM Loss", "lm-loss" and
 /// "train/lm_loss" are one name, and words for training may stand anywhere in it. A word for
 /// evaluations before it makes a loss that of an evaluation.
 Named meaning_of(std::string_view name);
+
+/// The meaning of a scalar's tag in a table, a history or an event file: of all of the tag as a
+/// name, or else of its last parts. Slashes, dots and " - " (after the run, in what W&B exports)
+/// separate parts. A part for training or evaluation may stand anywhere before the name, or last:
+/// "Loss/val". Names of steps and counters of skipped steps mean nothing here. Of several tags with
+/// one meaning in a log the lowest rank holds, then the first; fewer slashes make it lower.
+Named meaning_of_tag(std::string_view tag);
+
+/// How well a column's name says which step a row is of: 0 for steps of the run, more for steps,
+/// batches and epochs. Empty for all other names.
+std::optional<int> step_rank(std::string_view name);
+
+/// "loss", "learning rate": what people call a meaning that tags have.
+std::string_view name_of(Meaning meaning);
 
 /// Whether a word for evaluations stands in a text by itself: "validation: loss", not "test.py".
 bool tells_evaluation(std::string_view text);

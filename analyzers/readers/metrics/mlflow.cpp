@@ -3,10 +3,6 @@
 // metric, "train/loss" in a folder "train"; a line for each value, "TIME VALUE STEP", the time in
 // milliseconds since 1970. Before MLflow 1.0 there was no step, and log_metric() without one says
 // 0.
-#include "analyzers/readers/metrics/mlflow.hpp"
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -17,18 +13,14 @@
 
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/common/one_run.hpp"
-#include "analyzers/readers/common/scalar_tags.hpp"
 #include "analyzers/readers/common/text_lines.hpp"
-#include "analyzers/readers/common/timeline.hpp"
+#include "analyzers/readers/lines/scalar_log.hpp"
+#include "analyzers/readers/metrics/metrics.hpp"
 
 namespace halfscope::analyzers::readers::metrics {
-
-using frames::Notes;
-
 namespace {
 
 namespace fs = std::filesystem;
-using log::printable;
 
 constexpr std::string_view kMetrics = "metrics";
 constexpr int kLevelsOfNames = 3;             // "train/loss" is a folder and a file in it
@@ -52,9 +44,8 @@ std::optional<Row> row_of(std::string_view line) {
   }
   const auto time = common::integer_in(words[0]);
   const auto value = common::number_in(words[1]);
-  const auto step = words[2].empty() ? 0 : common::integer_in(words[2]);
+  const auto step = words[2].empty() ? 0 : lines::step_in(words[2]);
   if (!time || !value || !step || *time < kYear2001 || *time > kYear2286) return std::nullopt;
-  if (*step < 0 || *step > common::kLargestStep) return std::nullopt;
   return Row{*value, *step};
 }
 
@@ -105,52 +96,27 @@ std::vector<Metric> metrics_of(const log::OpenPath& log, bool joined) {
   return metrics;
 }
 
-/// Tells the rows of a metric; those of one that was logged without steps by their number.
-class MetricFile {
- public:
-  MetricFile(const Metric& metric, common::ScalarTags& tags) : metric_(metric), tags_(tags) {}
-
-  void read(common::TextLines& lines, common::BadLines& bad) {
-    std::int64_t rows = 0;
-    while (const auto line = lines.next()) {
-      if (line->empty()) continue;
-      if (const auto row = row_of(*line)) {
-        take(*row, rows++);
-      } else {
-        bad.add(lines.number(), "expected 'time value step', the time in milliseconds");
+/// Reads the rows of a metric. Returns whether it was logged without steps: all rows are of step 0,
+/// and are numbered instead.
+bool read_metric(const Metric& metric, lines::ScalarLog& found) {
+  lines::Series& series = found.series(metric.name);
+  std::int64_t rows = 0;
+  bool steps = false;
+  found.read_lines(metric.file, [&](std::string_view line, std::uint64_t) -> std::string {
+    const auto row = row_of(line);
+    if (!row) return "expected 'time value step', the time in milliseconds";
+    if (!steps && row->step != 0) {
+      steps = true;
+      if (!series.values.empty()) {  // of step 0, of which the last row holds
+        series.values[0] = series.values.back().value;
+        series.values.erase_from(1);
       }
     }
-    if (!steps_) flush();
-  }
-  bool counted() const { return !steps_ && held_.size() > 1; }
-
- private:
-  static constexpr std::size_t kMostHeld = 1'000'000;
-
-  /// Rows of step 0 wait for one of another step.
-  void take(const Row& row, std::int64_t number) {
-    if (steps_ || row.step != 0 || number >= static_cast<std::int64_t>(kMostHeld)) {
-      if (!steps_) tell_held_at_zero();
-      steps_ = true;
-      tags_.take(metric_.name, row.step, row.value);
-      return;
-    }
-    held_.push_back(row.value);
-  }
-  void tell_held_at_zero() {
-    if (!held_.empty()) tags_.take(metric_.name, 0, held_.back());
-  }
-  void flush() {
-    for (std::size_t i = 0; i < held_.size(); ++i) {
-      tags_.take(metric_.name, static_cast<std::int64_t>(i), held_[i]);
-    }
-  }
-
-  const Metric& metric_;
-  common::ScalarTags& tags_;
-  std::vector<double> held_;
-  bool steps_ = false;
-};
+    lines::ScalarLog::add(series, steps ? row->step : rows++, row->value);
+    return "";
+  });
+  return !steps && rows > 1 && series.named.known();
+}
 
 }  // namespace
 
@@ -164,36 +130,22 @@ bool is_mlflow(const log::OpenPath& log) {
 }
 
 void read_mlflow(const log::OpenPath& log, const common::TimelineSelection& selection,
-                 const frames::Visitor& visit, Notes& notes, const frames::Progress& progress) {
+                 const frames::Visitor& visit, frames::Notes& notes,
+                 const frames::Progress& progress) {
   const std::vector<Metric> metrics = metrics_of(log, selection.joined != nullptr);
   std::vector<fs::path> files;
   for (const Metric& metric : metrics) files.push_back(metric.file);
-  const std::uint64_t in_all = common::bytes_of(log, files);
-  std::uint64_t before = 0;
+  lines::ScalarLog found(log, files, selection, visit, notes, progress);
+  frames::LogKind kind{"MLflow metrics", {frames::Gap::tensors}};
   bool counted = false;
-  common::Timeline timeline(log.path.string(), selection, visit);
-  common::ScalarTags tags(timeline);
-  for (const Metric& metric : metrics) {
-    common::TextLines lines(log.at(metric.file), progress, before, in_all);
-    common::BadLines bad;
-    MetricFile file(metric, tags);
-    file.read(lines, bad);
-    counted |= file.counted() && common::scalar_meaning(metric.name);
-    bad.tell(printable(lines.name()), notes);
-    before += lines.bytes();
-  }
-  const std::string shown = printable(log.path.string());
-  tags.tell_unused(shown, notes);
+  for (const Metric& metric : metrics) counted |= read_metric(metric, found);
   if (counted) {
-    notes.add(shown + ": metrics were logged without steps: their values are numbered from 0");
+    kind.gaps.push_back(frames::Gap::steps);
+    notes.add(log::printable(log.path.string()) +
+              ": metrics were logged without steps: their values are numbered from 0");
   }
-  if (visit.kind) {
-    frames::LogKind kind{"MLflow metrics", {frames::Gap::tensors}};
-    kind.scale_tag = tags.chosen(common::ScalarMeaning::loss_scale);
-    if (counted) kind.gaps.push_back(frames::Gap::steps);
-    visit.kind(kind);
-  }
-  timeline.finish(notes);
+  found.tell_scalars();
+  found.finish(std::move(kind));
 }
 
 }  // namespace halfscope::analyzers::readers::metrics

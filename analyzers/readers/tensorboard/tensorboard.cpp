@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <system_error>
 
-#include "analyzers/readers/common/scalar_tags.hpp"
 #include "analyzers/readers/common/timeline.hpp"
+#include "analyzers/readers/lines/scalar_log.hpp"
 #include "analyzers/readers/tensorboard/tensorboard_files.hpp"
 #include "analyzers/readers/tensorboard/tensorboard_histogram.hpp"
 #include "analyzers/readers/tensorboard/tensorboard_index.hpp"
@@ -23,7 +23,6 @@ using common::Timeline;
 namespace {
 
 namespace fs = std::filesystem;
-using common::ScalarMeaning;
 using frames::Gap;
 using frames::Notes;
 using log::BadInput;
@@ -124,27 +123,22 @@ class FrameReader {
   Notes notes_;
 };
 
-/// The tag that is taken for each meaning, of those that are there: the most general one, of fewest
-/// parts, and of these the first.
-using Taken = std::array<const TensorBoardIndex::Tag*, common::kScalarMeanings>;
+/// The tag that is taken for each meaning, of those that are there: by meaning_of_tag().
+using Taken = std::map<lines::Meaning, const TensorBoardIndex::Tag*>;
 Taken taken_scalars(const TensorBoardIndex& index) {
-  const auto parts = [](const TensorBoardIndex::Tag* tag) {
-    return std::ranges::count(tag->name, '/');
-  };
-  Taken taken = {};
+  Taken taken;
   for (const TensorBoardIndex::Tag& tag : index.tags()) {
-    if (!tag.meaning || !tag.scalar) continue;
-    const TensorBoardIndex::Tag*& best = taken.at(static_cast<std::size_t>(*tag.meaning));
-    if (best == nullptr || parts(&tag) < parts(best)) best = &tag;
+    if (!tag.named.known() || !tag.scalar) continue;
+    const TensorBoardIndex::Tag*& best = taken[tag.named.meaning];
+    if (best == nullptr || tag.named.rank < best->named.rank) best = &tag;
   }
   return taken;
 }
 
 void note_taken(const Taken& taken, const fs::path& log, Notes& notes) {
   std::string list;
-  for (const TensorBoardIndex::Tag* tag : taken) {
-    if (tag == nullptr) continue;
-    list += fmt::format("{}{} is '{}'", list.empty() ? "" : ", ", name_of(*tag->meaning),
+  for (const auto& [meaning, tag] : taken) {
+    list += fmt::format("{}{} is '{}'", list.empty() ? "" : ", ", lines::name_of(meaning),
                         printable(tag->name));
   }
   if (!list.empty()) notes.add(printable(log.string()) + ": recognised by tag: " + list);
@@ -157,8 +151,9 @@ std::string tell_scalars(const TensorBoardIndex& index, const std::optional<std:
   note_taken(taken, log, notes);
   for (const TensorBoardIndex::Scalar& scalar : index.scalars()) {
     const TensorBoardIndex::Tag& tag = index.tags()[scalar.tag];
-    if (std::find(taken.begin(), taken.end(), &tag) != taken.end()) {
-      tell_scalar(timeline, *tag.meaning, scalar.step, scalar.value);
+    const auto of_meaning = taken.find(tag.named.meaning);
+    if (of_meaning != taken.end() && of_meaning->second == &tag) {
+      lines::tell_scalar(timeline, tag.named.meaning, scalar.step, scalar.value);
     }
   }
   for (const TensorBoardIndex::Tag& tag : index.tags()) {  // for a list of those that are there
@@ -168,8 +163,8 @@ std::string tell_scalars(const TensorBoardIndex& index, const std::optional<std:
     const TensorBoardIndex::Tag& tag = index.tags()[scalar.tag];
     if (tag.name == scale_tag) timeline.recorded_scale(tag.name, scalar.step, scalar.value);
   }
-  const auto* const scale = taken.at(static_cast<std::size_t>(ScalarMeaning::loss_scale));
-  return scale == nullptr ? "" : scale->name;
+  const auto scale = taken.find(lines::Meaning::loss_scale);
+  return scale == taken.end() ? "" : scale->second->name;
 }
 
 std::vector<std::string> names_of_histograms(const TensorBoardIndex& index) {

@@ -97,7 +97,7 @@ std::uint32_t TensorBoardIndex::tag_of(std::string_view name) {
   const auto number = static_cast<std::uint32_t>(tags_.size());
   tag_numbers_.emplace(name, number);
   tags_.push_back({std::string(name)});
-  tags_.back().meaning = common::scalar_meaning(name);
+  tags_.back().named = lines::meaning_of_tag(name);
   return number;
 }
 
@@ -140,7 +140,7 @@ void TensorBoardIndex::take_tensor(const ValueOutline& value, std::uint32_t tag,
   }
   const bool exact = own && name.starts_with(kOwnNumbers);
   const std::uint32_t scalar = exact ? tag_of(name.substr(kOwnNumbers.size())) : tag;
-  const bool wanted = tags_[scalar].meaning || tags_[scalar].name == recorded_scale_;
+  const bool wanted = tags_[scalar].named.known() || tags_[scalar].name == recorded_scale_;
   log::proto::TensorProto tensor;
   if (wanted && tensor.ParseFromArray(value.body.data(), static_cast<int>(value.body.size()))) {
     if (const auto number = log::number_of(tensor)) {
@@ -154,7 +154,7 @@ void TensorBoardIndex::take_tensor(const ValueOutline& value, std::uint32_t tag,
 void TensorBoardIndex::take_scalar(std::uint32_t tag, std::int64_t step, double value) {
   Tag& of = tags_[tag];
   of.scalar = true;
-  if (!of.meaning && of.name != recorded_scale_) return;
+  if (!of.named.known() && of.name != recorded_scale_) return;
   scalars_.push_back({tag, static_cast<std::uint32_t>(restarts_.size()), step, value});
 }
 

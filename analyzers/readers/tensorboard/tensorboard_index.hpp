@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "analyzers/frames/source.hpp"
-#include "analyzers/readers/common/scalar_tags.hpp"
+#include "analyzers/readers/lines/names.hpp"
 #include "halfscope/log/event_outline.hpp"
 #include "halfscope/log/open_file.hpp"
 
@@ -25,7 +25,7 @@ namespace halfscope::analyzers::readers::tensorboard {
 /// and later ones is dropped. Memory is bounded by the number of histograms and of known scalars.
 class TensorBoardIndex {
  public:
-  /// recorded_scale: a tag that is wanted beside those scalar_meaning() knows. Throws
+  /// recorded_scale: a tag that is wanted beside those meaning_of_tag() knows. Throws
   /// log::BadInput.
   TensorBoardIndex(std::vector<log::OpenPath> files,
                    const std::optional<std::string>& recorded_scale,
@@ -35,10 +35,10 @@ class TensorBoardIndex {
   enum class Plugin : std::uint8_t { unknown, scalars, histograms, halfscope, other };
   struct Tag {
     std::string name;
-    Plugin plugin = Plugin::unknown;  ///< what its values are, as the first one says
-    std::optional<common::ScalarMeaning> meaning = {};  ///< of scalars
-    bool scalar = false, histogram = false;             ///< what values of it there are
-    bool of_run_log = false;                            ///< a histogram of Halfscope's own
+    Plugin plugin = Plugin::unknown;         ///< what its values are, as the first one says
+    lines::Named named = {};                 ///< of scalars
+    bool scalar = false, histogram = false;  ///< what values of it there are
+    bool of_run_log = false;                 ///< a histogram of Halfscope's own
   };
   struct Place {  ///< of a histogram: bytes [offset, offset + size) of a file
     std::uint32_t tag;

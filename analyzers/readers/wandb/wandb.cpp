@@ -21,10 +21,9 @@
 #include "analyzers/readers/common/contradictions.hpp"
 #include "analyzers/readers/common/histogram.hpp"
 #include "analyzers/readers/common/log_files.hpp"
-#include "analyzers/readers/common/scalar_tags.hpp"
 #include "analyzers/readers/common/text_lines.hpp"
-#include "analyzers/readers/common/timeline.hpp"
-#include "analyzers/readers/wandb/wandb_rows.hpp"
+#include "analyzers/readers/lines/scalar_log.hpp"
+#include "analyzers/readers/wandb/json_rows.hpp"
 
 namespace halfscope::analyzers::readers::wandb {
 
@@ -63,72 +62,78 @@ bool is_one_file(const log::OpenPath& file) {
   });
 }
 
+/// Whether a file has one object a line, as its first line shows.
+bool has_lines_of_objects(const log::OpenPath& file) {
+  const std::string text = common::beginning_of(file, kLookedAt);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const std::size_t end = text.find_first_of("\r\n", first);
+  if (first == std::string::npos || text[first] != '{') return false;
+  return end == std::string::npos || text[text.find_last_not_of(" \t", end - 1)] == '}';
+}
+
 class WandbReader {
  public:
   WandbReader(const log::OpenPath& log, const TimelineSelection& selection, const Visitor& visit,
               Notes& notes, const Progress& progress)
       : log_(log),
         selection_(selection),
-        visit_(visit),
         notes_(notes),
-        progress_(progress),
         files_(common::files_below(log, 0, is_one_file)),
-        timeline_(log.path.string(), selection, visit),
-        tags_(timeline_) {}
+        scalars_(log, files_, selection, visit, notes, progress, 2),
+        timeline_(scalars_.timeline()) {}
 
   void read() {
-    for_each_row(0, [this](const HistoryRow& row, std::int64_t step) { take_scalars(row, step); });
+    for_each_row([this](const JsonRow& row, std::int64_t step) { take_scalars(row, step); });
+    scalars_.tell_scalars();
     std::vector<std::string> names;
     for (const auto& [name, steps] : seen_) names.push_back(name);
     timeline_.names(names);
-    for_each_row(1, [this](const HistoryRow& row, std::int64_t step) { take_tensors(row, step); });
+    for_each_row([this](const JsonRow& row, std::int64_t step) { take_tensors(row, step); });
     tell_notes();
-    if (visit_.kind) {
-      visit_.kind({.name = "Weights & Biases history",
-                   .gaps = gaps(),
-                   .scale_tag = tags_.chosen(common::ScalarMeaning::loss_scale)});
-    }
-    timeline_.finish(notes_);
+    scalars_.finish({.name = "Weights & Biases history", .gaps = gaps()});
   }
 
  private:
-  /// pass: 0 and 1, for the progress and so that notes come once.
-  template <typename Take>
-  void for_each_row(int pass, const Take& take) {
-    const std::uint64_t in_all = common::bytes_of(log_, files_);
-    std::uint64_t before = 0;
-    const Progress half = [&](std::uint64_t done, std::uint64_t) {
-      if (progress_) progress_((done + (pass == 0 ? 0 : in_all)) / 2, in_all);
-    };
+  /// Called twice: notes that come again count once.
+  void for_each_row(const std::function<void(const JsonRow&, std::int64_t step)>& take) {
     for (const fs::path& file : files_) {
-      common::BadLines bad;
       common::Contradictions contradictions;
+      std::uint64_t line = 0;  // 0: rows are not lines
       std::int64_t rows = 0;
-      const auto visit = [&](HistoryRow&& row) {
+      const auto visit = [&](JsonRow&& row) {
         counted_steps_ |= !row.step;
         if (!row.odd_step.empty()) {
-          contradictions.add(kNoStep, row.line,
+          contradictions.add(kNoStep, line,
                              fmt::format("row {}: {}", rows, printable(row.odd_step)));
         }
         take(row, row.step.value_or(rows));
         ++rows;
+        return true;
       };
-      for_each_history_row(log_.at(file), visit, bad, half, before, in_all);
-      if (pass == 0) bad.tell(printable(file.string()), notes_);
-      if (pass == 0) contradictions.tell(printable(file.string()), notes_);
-      before += common::bytes_of(log_, {file});
+      const auto parse = [&](std::string_view text) {
+        return read_json_rows(text, {.step = "_step"}, visit);
+      };
+      if (has_lines_of_objects(log_.at(file))) {
+        scalars_.read_lines(file, [&](std::string_view text, std::uint64_t number) {
+          line = number;
+          return parse(text);
+        });
+      } else {
+        scalars_.read_whole(file, parse);
+      }
+      contradictions.tell(printable(file.string()), notes_);
     }
   }
 
-  void take_scalars(const HistoryRow& row, std::int64_t step) {
+  void take_scalars(const JsonRow& row, std::int64_t step) {
     for (const auto& [tag, value] : row.scalars) {
-      if (!tag.starts_with('_')) tags_.take(tag, step, value);
+      if (!tag.starts_with('_')) scalars_.add(scalars_.series(tag), step, value);
     }
     for (const auto& [name, histogram] : row.histograms) seen_.try_emplace(name);
     if (!row.histograms.empty()) steps_.insert(step);
   }
 
-  void take_tensors(const HistoryRow& row, std::int64_t step) {
+  void take_tensors(const JsonRow& row, std::int64_t step) {
     for (const auto& [name, histogram] : row.histograms) {
       if (!timeline_.wants(name, step)) continue;
       if (!seen_[name].insert(step).second) {
@@ -226,12 +231,10 @@ class WandbReader {
 
   const log::OpenPath& log_;
   const TimelineSelection& selection_;
-  const Visitor& visit_;
   Notes& notes_;
-  const Progress& progress_;
   std::vector<fs::path> files_;
-  common::Timeline timeline_;
-  common::ScalarTags tags_;
+  lines::ScalarLog scalars_;
+  common::Timeline& timeline_;
   std::set<std::int64_t> steps_;                        // that have histograms
   std::map<std::string, std::set<std::int64_t>> seen_;  // all names, and the steps that were told
   bool counted_steps_ = false;                          // rows without "_step"

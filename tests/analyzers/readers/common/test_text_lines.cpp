@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/readers/common/scalar_tags.hpp"
 #include "catch.hpp"
 #include "temp_folder.hpp"
 
@@ -159,36 +158,6 @@ TEST_CASE("text lines: a printed number's bounds hold every number that prints s
   CHECK(m.low >= 0);
   CHECK(m.low <= std::abs(x));
   CHECK(std::abs(x) <= m.high);
-}
-
-TEST_CASE("scalar tags: what frameworks call the loss, its scale and the learning rate") {
-  using M = common::ScalarMeaning;
-  for (const char* tag :
-       {"loss", "train/loss", "lm loss", "Train/Samples/train_loss", "run-7 - loss"}) {
-    INFO(tag);
-    CHECK(common::scalar_meaning(tag) == M::loss);
-  }
-  for (const char* tag : {"Train/Samples/loss_scale", "loss-scale", "amp/scale", "grad_scale",
-                          "a - b - loss_scale"}) {
-    INFO(tag);
-    CHECK(common::scalar_meaning(tag) == M::loss_scale);
-  }
-  for (const char* tag :
-       {"lr", "train/learning_rate", "learning-rate", "lr-AdamW/pg1", "run - lr"}) {
-    INFO(tag);
-    CHECK(common::scalar_meaning(tag) == M::learning_rate);
-  }
-  CHECK(common::scalar_meaning("found_inf") == M::found_inf);
-  for (const char* tag :
-       {"eval/loss", "eval_loss", "val_loss", "validation/lm loss", "run - eval/loss"}) {
-    INFO(tag);
-    CHECK(common::scalar_meaning(tag) == M::evaluation_loss);
-  }
-  for (const char* tag : {"layer/scale", "lr-AdamW/pg2", "aux/loss_a", "test_loss_b",
-                          "run-7 - loss__MIN", "run-loss - x"}) {
-    INFO(tag);
-    CHECK(!common::scalar_meaning(tag));
-  }
 }
 
 }  // namespace test_text_lines

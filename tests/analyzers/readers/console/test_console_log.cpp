@@ -8,7 +8,6 @@
 #include "analyzers/readers/console/console_lines.hpp"
 #include "analyzers/readers/console/console_survey.hpp"
 #include "analyzers/readers/console/console_words.hpp"
-#include "analyzers/readers/console/deepspeed_csv.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "catch.hpp"
 #include "halfscope/log/safetensors.hpp"
@@ -325,91 +324,9 @@ TEST_CASE("a console log is known by its end as well, and by its middle") {
   CHECK(console::is_console_log(write(folder / "out.log", text + deepspeed(4, 2) + text)));
 }
 
-void write_csv(const fs::path& folder) {
-  write(folder / "Train_Samples_loss_scale.csv",
-        "step,loss_scale\r\n32,65536\r\n64,32768\r\n96,32768\r\n128,65536\r\n192,16384\r\n");
-  write(folder / "Train_Samples_lr.csv", "step,lr\r\n32,0.1\r\n64,0.2\r\n");
-  write(folder / "Train_Samples_train_loss.csv", "step,train_loss\r\n0,3.5\r\n32,3.25\r\n");
-  write(folder / "Train_Samples_elapsed_time_ms_step.csv", "step,elapsed\r\n33,9\r\n");
-}
-
-TEST_CASE("DeepSpeed's CSV files are one timeline") {
-  const test::TempFolder folder;
-  write_csv(folder / "run" / "job");
-  CHECK(console::is_deepspeed_csv(folder / "run"));
-  CHECK(console::is_deepspeed_csv(folder / "run" / "job" / "Train_Samples_lr.csv"));
-  const Read read(folder / "run");
-  CHECK(read.scale(1) == std::nullopt);
-  CHECK(read.scale(2) == 65536);
-  CHECK(read.skipped(2) == true);  // 32768 is what is left after it
-  CHECK(read.scale(3) == 32768);
-  CHECK(read.skipped(3) == std::nullopt);  // hysteresis may hide an overflow
-  CHECK(read.skipped(4) == false);         // it grew
-  CHECK(read.scale(5) == 65536);
-  REQUIRE(read.skips.size() == 1);  // step 5 has no row
-  CHECK(read.skips[0].first == 5);
-  CHECK(read.skips[0].last == 6);
-  CHECK(read.skips[0].count == 2);  // two halvings in two steps
-  CHECK(read.scalars.at(1).loss == 3.5);
-  CHECK(read.scalars.at(2).loss == 3.25);
-  CHECK(read.scalars.at(2).learning_rate == 0.2);
-  CHECK(read.says("counts samples, 32 per step"));
-  CHECK(read.kinds[0].gaps == std::vector<Gap>{Gap::tensors});
-}
-
-TEST_CASE("rows that are not one batch apart keep their numbers of samples") {
-  const test::TempFolder folder;
-  write(folder / "run" / "Train_Samples_loss_scale.csv",
-        "step,loss_scale\n32,64\n64,32\n100,32\nx,y\n");
-  const Read read(folder / "run");
-  CHECK(read.scale(33) == 64);
-  CHECK(read.says("numbers of samples"));
-  CHECK(read.says("the first is line 5"));
-  CHECK(read.kinds[0].gaps == std::vector<Gap>{Gap::tensors, Gap::steps});
-}
-
-TEST_CASE("a CSV file whose second column has the file's own name is read") {
-  const test::TempFolder folder;
-  const std::string rows = "32,64\n64,nan\n96,32\n128,32\n";
-  for (const char* name : {"Train_Samples_loss_scale", "Train_Samples_loss_scale_0"}) {
-    const Read read(write(folder / name / "any.csv", "step," + std::string(name) + "\n" + rows));
-    CHECK(read.scale(2) == 64);
-    CHECK(read.scale(4) == 32);
-    CHECK(read.says("counts samples, 32 per step"));
-    CHECK(
-        read.says("any.csv: a loss scale is infinite, nan or negative: once, in "
-                  "line 3 (nan); such rows are skipped"));
-    REQUIRE(read.skips.size() == 1);  // the row between is skipped
-    CHECK(read.skips[0].first == 2);
-    CHECK(read.skips[0].last == 3);
-  }
-  const Read loss(write(folder / "l.csv", "step,Train_Samples_train_loss\n0,3\n32,2\n"));
-  CHECK(loss.scalars.at(2).loss == 2);
-  const fs::path other = write(folder / "other" / "a.csv", "step,Train_Samples_elapsed\n32,7\n");
-  const Read none(other);
-  CHECK(none.scalars.empty());
-  CHECK(
-      none.says("no column name means loss, learning rate or loss scale, the first is "
-                "'Train_Samples_elapsed'; use --recorded-scale NAME to name the loss scale"));
-  write(folder / "other" / "b.csv", "step,lr\n1,0.5\n2,0.5\n");
-  write(folder / "other" / "c.csv", "step,Train_Samples_lr\n1,0.25\n");
-  const Read both(folder / "other");
-  CHECK(both.scalars.at(1).learning_rate == 0.25);
-  CHECK(both.scalars.at(2).learning_rate == 0.5);
-  CHECK(both.says("'b' and 'c' mean the same; at a step that both have, the latter is used"));
-}
-
-TEST_CASE("other CSV files are none of DeepSpeed's") {
-  const test::TempFolder folder;
-  CHECK_FALSE(console::is_deepspeed_csv(write(folder / "a.csv", "step,loss,lr\n1,2,3\n")));
-  CHECK_FALSE(console::is_deepspeed_csv(write(folder / "b.csv", "step,loss\none,two\n")));
-  CHECK_FALSE(console::is_deepspeed_csv(write(folder / "c.csv", "epoch,loss\n1,2\n")));
-  CHECK_FALSE(console::is_deepspeed_csv(folder / "missing"));
-}
-
 TEST_CASE("several kinds in one folder are one timeline") {
   const test::TempFolder folder;
-  write_csv(folder / "run");
+  write(folder / "run" / "Train_Samples_loss_scale.csv", "step,loss_scale\n32,65536\n64,32768\n");
   write(folder / "run" / "stdout.txt", "Grad overflow on iteration: 7\n");
   const Read read(folder / "run");
   CHECK(read.scale(2) == 65536);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/metrics/metrics_csv.hpp"
+#include "analyzers/readers/metrics/metrics.hpp"
 
 #include <cmath>
 
-#include "analyzers/readers/console/deepspeed_csv.hpp"
 #include "analyzers/readers/statistics/msprobe.hpp"
 #include "analyzers/reading.hpp"
 #include "catch.hpp"
@@ -49,14 +48,15 @@ TEST_CASE("metrics CSV: any table with steps and a scalar that is known, and no 
                            "\"10\",\"2.5\",\"\"\n\"20\",\"2.25\",\"7\"\n"));
   CHECK(chart.scalars.at(10).loss == 2.5);
   CHECK(chart.scalars.at(20).loss == 2.25);
-  CHECK(chart.noted("'run, 1 - train/loss' and 'run 2 - train/loss' mean the same"));
+  CHECK(
+      chart.noted("the loss is read from 'run, 1 - train/loss'; 'run 2 - train/loss' is not used"));
   const auto is_ours = [&](const std::string& text) {
     return analyzers::readers::metrics::is_metrics_csv(folder.write("log", text));
   };
   CHECK(is_ours("loss,step\n"));
   CHECK(is_ours("epoch,loss\n"));
   CHECK(!is_ours("step,loss\n1,2\n"));
-  CHECK(analyzers::readers::console::is_deepspeed_csv(folder / "log"));
+  CHECK(analyzers::readers::metrics::is_deepspeed_csv(folder / "log"));
   CHECK(!is_ours("vpp_stage,name,step,loss,min,max\n"));
   CHECK(analyzers::readers::statistics::is_msprobe(folder / "log"));
   for (const char* other :
@@ -64,6 +64,36 @@ TEST_CASE("metrics CSV: any table with steps and a scalar that is known, and no 
     INFO(other);
     CHECK(!is_ours(other));
   }
+}
+
+TEST_CASE("metrics CSV: the names of console logs, whatever the steps are called") {
+  const TempFolder folder;
+  const Told told = told_of(folder.write(
+      "log",
+      "_step,Cost,grad_norm_total,lg_loss_scale,L.r.\n1,3.5,nan,10,0.5\n2,2.5,1.5,9,0.25\n"));
+  CHECK(told.scalars.at(1).loss == 3.5);
+  CHECK(std::isnan(told.scalars.at(1).more.at("gradient_norm")));
+  CHECK(told.scalars.at(1).loss_scale == 1024);
+  CHECK(told.scalars.at(2).loss_scale == 512);
+  CHECK(told.scalars.at(2).learning_rate == 0.25);
+  CHECK(told.notes.empty());
+  const Told epochs = told_of(folder.write("epochs", "epoch,loss,val_loss\n1,2.5,nan\n2,2,3\n"));
+  CHECK(epochs.scalars.at(2).loss == 2);
+  CHECK(std::isnan(epochs.scalars.at(1).more.at("evaluation_loss")));
+  const Told both = told_of(folder.write("both", "step,global_step,loss\n1,10,2.5\n1,11,2\n"));
+  CHECK(both.scalars.at(11).loss == 2);  // of two columns of steps, that of the run's
+  const Told sum = told_of(folder.write("sum", "loss,step,total_loss\n1,5,2.5\n"));
+  CHECK(sum.scalars.at(5).loss == 2.5);
+  CHECK(sum.noted("the loss is read from 'total_loss'; 'loss' is not used"));
+}
+
+TEST_CASE("metrics CSV: a header that comes again is a restart") {
+  const TempFolder folder;
+  const Told told =
+      told_of(folder.write("log", "step,lr,loss\n3,0.5,2.5\n4,0.5,2\nstep,loss,lr\n4,1.5,0.25\n"));
+  CHECK(told.scalars.at(4).loss == 1.5);
+  CHECK(told.scalars.at(4).learning_rate == 0.25);
+  CHECK(told.notes.empty());
 }
 
 TEST_CASE("metrics CSV: hostile rows are skipped and told") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/metrics/trainer_state.hpp"
+#include "analyzers/readers/metrics/metrics.hpp"
 
 #include <cmath>
 

@@ -138,7 +138,7 @@ TEST_CASE("W&B: hostile JSON is skipped and told") {
 TEST_CASE("W&B: a step that is not a whole number is told, and its row numbered") {
   const TempFolder folder;
   const std::string rows[] = {R"({"_step": 4, "loss": 1})", R"({"_step": 1.5, "loss": 2})",
-                              R"({"_step": "7", "loss": 3})", R"({"_step": 1e300, "loss": 4})",
+                              R"({"_step": "x", "loss": 3})", R"({"_step": 1e300, "loss": 4})",
                               R"({"_step": NaN, "loss": 5, "note": {"_step": "x"}})"};
   std::string lines = "\n", array = "[";
   for (const std::string& row : rows) {
@@ -156,10 +156,13 @@ TEST_CASE("W&B: a step that is not a whole number is told, and its row numbered"
   const Told same = told_of(folder.write("array", array + "]"));
   CHECK(same.noted("\"_step\" is not a whole number: 4 times, the first (row 1: 1.5); such a row"));
   const Told one = told_of(folder.write("one", rows[0] + "\n" + rows[2] + "\n"));
-  CHECK(one.noted("not a whole number: once, in line 2 (row 1: '7'); such a row"));
+  CHECK(one.noted("not a whole number: once, in line 2 (row 1: 'x'); such a row"));
   const Told whole = told_of(folder.write("whole", R"({"_step": 4.0, "loss": 1})"));
   CHECK(whole.scalars.count(4) == 1);
   CHECK(!whole.noted("whole number"));
+  const Told text = told_of(folder.write("text", R"({"_step": "7", "loss": "2.5"})"));
+  CHECK(text.scalars.at(7).loss == 2.5);
+  CHECK(text.notes.empty());
 }
 
 }  // namespace test_wandb
