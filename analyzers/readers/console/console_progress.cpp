@@ -31,6 +31,9 @@ class Said {
   explicit Said(std::string_view line) : line_(line) {
     for (const Pair& pair : lines::pairs_in(line)) take(pair);
   }
+  Said(std::string_view line, const std::vector<lines::NamedValue>& values) : line_(line) {
+    for (const lines::NamedValue& value : values) take(value.pair, value.meaning, 0);
+  }
 
   LineScalars scalars;
   std::optional<std::int64_t> step, epoch, in_epoch, skipped;
@@ -216,6 +219,15 @@ void read_pairs(const Line& line, ConsoleLine& found) {
     found.scalars.step = said.step;
     found.scalars.found_inf.reset();
   }
+}
+
+void read_values(std::string_view line, const std::vector<lines::NamedValue>& values,
+                 ConsoleLine& found) {
+  const Said said(line, values);
+  found.scalars = said.scalars;
+  if (!said.step) return;
+  found.periodic = periodic_in(said, Line(""));
+  found.periodic->alone = true;
 }
 
 }  // namespace halfscope::analyzers::readers::console

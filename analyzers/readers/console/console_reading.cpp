@@ -73,8 +73,8 @@ struct Fault {
 /// The lines of a file, each of one row, or of those that a terminal made of it.
 class WholeLines {
  public:
-  WholeLines(common::TextLines& lines, const Wrapping& wrapping)
-      : lines_(lines), wrapping_(wrapping) {}
+  WholeLines(common::TextLines& lines, const Wrapping& wrapping, bool blocks)
+      : lines_(lines), wrapping_(wrapping), blocks_(blocks) {}
 
   /// Of several rows: put together in `joined`.
   std::optional<std::string_view> next(std::string& joined, std::vector<Fault>& faults) {
@@ -84,6 +84,7 @@ class WholeLines {
     number_ = lines_.number();
     if (row->find('\0') != std::string_view::npos) faults.push_back({&kNul, number_});
     if (!goes_on(*row)) {
+      if (!blocks_) return row;
       const auto peek = [this] { return lines_.peek(); };
       return lines::read_block(
                  *row, peek, [this] { lines_.next(); }, joined)
@@ -120,6 +121,7 @@ class WholeLines {
 
   common::TextLines& lines_;
   const Wrapping& wrapping_;
+  bool blocks_;  // of several lines are joined
   std::uint64_t number_ = 0;
   bool doubtful_ = false;
 };
@@ -147,9 +149,9 @@ struct ReadPart {
   std::string plain = {};  ///< the text without colours, where it had some
   std::vector<ConsoleLine> lines = {};
 
-  void read() {
+  void read(const lines::Pattern* pattern) {
     const std::string_view shown = without_colours(text, plain);
-    lines.push_back(console_line(shown));
+    lines.push_back(console_line(shown, pattern));
     if (doubtful) {
       const bool of_overflow = lines.front().overflow.has_value();
       lines.front() = {};
@@ -160,7 +162,7 @@ struct ReadPart {
     bool glued = false;
     for (const std::string_view message : messages_in(shown)) {
       glued |= !lines.empty() && message.front() != ' ';
-      lines.push_back(console_line(message));
+      lines.push_back(console_line(message, pattern));
     }
     const std::size_t begun = messages_begun(shown);
     if (begun <= lines.size() && !(glued && are_torn(lines))) return;
@@ -202,19 +204,20 @@ std::shared_ptr<Batch> next_batch(const common::TextLines& lines, WholeLines& wh
 
 void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, const SeeLine& see,
                            const frames::Progress& progress, std::uint64_t before,
-                           std::uint64_t in_all, common::Contradictions* faults) {
+                           std::uint64_t in_all, common::Contradictions* faults,
+                           const lines::Pattern* pattern) {
   constexpr std::size_t kBatches = 8;  // in memory
   using Shared = std::shared_ptr<Batch>;
   common::TextLines lines(file, progress, before, in_all);
-  WholeLines whole(lines, wrapping);
+  WholeLines whole(lines, wrapping, pattern == nullptr);
   EpochSteps epochs;
   const auto next = [&](tbb::flow_control& flow) {
     auto batch = next_batch(lines, whole);
     if (!batch) flow.stop();
     return batch;
   };
-  const auto read = [](const Shared& batch) {
-    for (ReadPart& part : batch->parts) part.read();
+  const auto read = [pattern](const Shared& batch) {
+    for (ReadPart& part : batch->parts) part.read(pattern);
     return batch;
   };
   const auto see_all = [&](const Shared& batch) {

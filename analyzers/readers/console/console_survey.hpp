@@ -50,6 +50,7 @@ struct Survey {
   bool counts(const Periodic& periodic) const { return periodic.alone || periodic.form == form; }
 };
 
-Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks);
+Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks,
+                 const lines::Pattern* pattern = nullptr);
 
 }  // namespace halfscope::analyzers::readers::console

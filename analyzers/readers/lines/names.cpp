@@ -144,6 +144,18 @@ Named looked_up(std::string_view name) {
 
 }  // namespace
 
+std::string in_braces(Meaning meaning) {
+  return "{" + std::string(kMeaningNames[static_cast<std::size_t>(meaning)]) + "}";
+}
+
+std::string pattern_names() {
+  std::string names;
+  for (std::size_t i = 1; i < kMeaningNames.size(); ++i) {
+    names += (i == 1 ? "" : ", ") + in_braces(static_cast<Meaning>(i));
+  }
+  return names;
+}
+
 Named meaning_of(std::string_view name) {
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;

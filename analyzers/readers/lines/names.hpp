@@ -2,7 +2,10 @@
 // What the names of printed values mean, as programs write them.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace halfscope::analyzers::readers::lines {
@@ -24,6 +27,17 @@ enum class Meaning : std::uint8_t {
   nan_iterations,    ///< since the line before
   overflow           ///< True where the step was skipped
 };
+
+/// What patterns of lines (pattern.hpp) call a meaning, in the order above.
+inline constexpr std::array<std::string_view, 15> kMeaningNames = {
+    "",     "global_step",     "updates",          "step",           "epoch",
+    "loss", "evaluation_loss", "grad_norm",        "loss_scale",     "log2_loss_scale",
+    "lr",   "skipped",         "skipped_interval", "nan_iterations", "overflow"};
+static_assert(kMeaningNames.size() == static_cast<std::size_t>(Meaning::overflow) + 1);
+/// "{loss}"; "{}" for no meaning.
+std::string in_braces(Meaning meaning);
+/// "{step}, {epoch}, ..": all names that a pattern may have, for help and messages.
+std::string pattern_names();
 
 struct Named {
   Meaning meaning = Meaning::none;
