@@ -65,6 +65,7 @@ struct Selection {
   std::optional<Dtype> read_as;  ///< --as: what NPY elements of 2 bytes without a type stand for
   std::optional<double> learning_rate;  ///< --lr, where the log does not say
   std::optional<std::uint64_t> ranks;   ///< --ranks: that print into a console log
+  std::optional<std::string> lines;     ///< --lines: the pattern of a console log's lines
   /// The format and scale whose boundaries are to be exact on values, besides all powers of two.
   Format target = kBinary16;
   double loss_scale = 1.0;

@@ -10,6 +10,7 @@
 
 #include "analyzers/frames/source.hpp"
 #include "analyzers/readers/console/console_words.hpp"
+#include "analyzers/readers/lines/pattern.hpp"
 
 namespace halfscope::analyzers::readers::console {
 
@@ -121,8 +122,9 @@ struct ConsoleLine {
   }
 };
 
-/// What one line says; nothing for most. Without colours (console_words.hpp).
-ConsoleLine console_line(std::string_view text);
+/// What one line says; nothing for most. Without colours (console_words.hpp). pattern: --lines; a
+/// line that it matches is read by it alone, and others for messages; null where there is none.
+ConsoleLine console_line(std::string_view text, const lines::Pattern* pattern = nullptr);
 
 /// The parts of a line that have a message of an overflow each, as where several processes write
 /// into one log; the line itself where it has one or none.
@@ -141,5 +143,8 @@ std::optional<Bar> bar_of(const Line& line);
 /// Sets the progress and the scalars that a line's pairs tell: of a step, of a bar, or of values
 /// between braces, as Hugging Face's Trainer prints them.
 void read_pairs(const Line& line, ConsoleLine& found);
+/// Sets the same by the values that a pattern names in a line.
+void read_values(std::string_view line, const std::vector<lines::NamedValue>& values,
+                 ConsoleLine& found);
 
 }  // namespace halfscope::analyzers::readers::console

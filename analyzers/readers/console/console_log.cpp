@@ -14,6 +14,7 @@
 #include "analyzers/readers/console/console_engines.hpp"
 #include "analyzers/readers/console/console_files.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
+#include "analyzers/readers/console/console_pattern.hpp"
 #include "analyzers/readers/console/console_reading.hpp"
 #include "analyzers/readers/console/console_steps.hpp"
 #include "analyzers/readers/console/console_survey.hpp"
@@ -87,6 +88,7 @@ struct Reading {
   Notes& notes;
   const frames::Progress& progress;
   const log::OpenPath& log;
+  const lines::Pattern* pattern;          // --lines; null: none
   std::uint64_t done = 0, in_all = 0;     // bytes; each file is read twice
   std::vector<std::string> remarks = {};  // of the run that is read: LogKind::remarks
 };
@@ -120,7 +122,7 @@ void read_lines(const ConsoleFile& file, const std::vector<ConsoleSteps*>& engin
     return true;
   };
   for_each_console_line(reading.log.at(file.path), file.survey.wrapping, see, reading.progress,
-                        reading.done, reading.in_all);
+                        reading.done, reading.in_all, reading.pattern);
   if (cut_line) contradictions.add(kCut, *cut_line);
   reading.done += common::bytes_of(reading.log, {file.path});
   for (const std::string& text : contradictions.texts()) {
@@ -217,12 +219,16 @@ bool is_console_log(const log::OpenPath& log) {
 void read_console_log(const log::OpenPath& log, const common::TimelineSelection& selection,
                       const frames::Visitor& visit, Notes& notes,
                       const frames::Progress& progress) {
-  std::vector<fs::path> paths = common::files_of(log.path);
-  std::erase_if(paths, [&](const fs::path& file) { return !is_console_file(log.at(file)); });
-  Reading reading{selection, visit, notes, progress, log, 0, 2 * common::bytes_of(log, paths)};
+  std::optional<lines::Pattern> pattern;
+  if (selection.lines) pattern.emplace(*selection.lines);
+  std::vector<fs::path> paths = pattern ? files_with(*pattern, log) : common::files_of(log.path);
+  std::erase_if(paths,
+                [&](const fs::path& file) { return !pattern && !is_console_file(log.at(file)); });
+  Reading reading{selection, visit, notes, progress, log, pattern ? &*pattern : nullptr};
+  reading.in_all = 2 * common::bytes_of(log, paths);
   std::vector<ConsoleFile> files;
   for (const fs::path& path : paths) {
-    files.push_back({path, survey_of(log.at(path), selection.ranks)});
+    files.push_back({path, survey_of(log.at(path), selection.ranks, reading.pattern)});
     reading.done += common::bytes_of(log, {path});
     if (progress) progress(reading.done, std::max(reading.done, reading.in_all));
   }

@@ -37,6 +37,9 @@ class Said {
     if (!scalars.loss) scalars.loss = bad_loss_ ? bad_loss_ : part_loss_;
     if (!scalars.gradient_norm) scalars.gradient_norm = bad_norm_ ? bad_norm_ : part_norm_;
   }
+  Said(std::string_view line, const std::vector<lines::NamedValue>& values) : line_(line) {
+    for (const lines::NamedValue& value : values) take(value.pair, value.meaning, 0);
+  }
 
   LineScalars scalars;
   std::optional<std::int64_t> step, epoch, total, skipped;
@@ -282,6 +285,15 @@ void read_pairs(const Line& line, ConsoleLine& found) {
     found.scalars.step = said.step;
     found.scalars.found_inf.reset();
   }
+}
+
+void read_values(std::string_view line, const std::vector<lines::NamedValue>& values,
+                 ConsoleLine& found) {
+  const Said said(line, values);
+  found.scalars = said.scalars;
+  if (!said.step) return;
+  found.periodic = periodic_in(said, Line(""));
+  found.periodic->alone = true;
 }
 
 }  // namespace halfscope::analyzers::readers::console

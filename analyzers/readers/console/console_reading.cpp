@@ -26,8 +26,8 @@ namespace {
 /// The lines of a file: of one row, of those that a terminal made of it, or blocks of lines.
 class WholeLines {
  public:
-  WholeLines(common::TextLines& lines, const Wrapping& wrapping)
-      : lines_(lines), wrapping_(wrapping) {}
+  WholeLines(common::TextLines& lines, const Wrapping& wrapping, bool blocks)
+      : lines_(lines), wrapping_(wrapping), blocks_(blocks) {}
 
   /// Of several rows: put together in `joined`.
   std::optional<std::string_view> next(std::string& joined) {
@@ -35,6 +35,7 @@ class WholeLines {
     if (!row) return row;
     number_ = lines_.number();
     if (!goes_on(*row)) {
+      if (!blocks_) return row;
       const auto peek = [this] { return lines_.peek(); };
       const auto skip = [this] { lines_.next(); };
       return lines::read_block(*row, peek, skip, joined) ? joined : *row;
@@ -58,6 +59,7 @@ class WholeLines {
 
   common::TextLines& lines_;
   const Wrapping& wrapping_;
+  bool blocks_;  // of several lines are joined
   std::uint64_t number_ = 0;
 };
 
@@ -134,15 +136,15 @@ struct ReadPart {
   std::string plain = {};  ///< the text without colours, where it had some
   std::vector<ConsoleLine> lines = {};
 
-  void read() {
+  void read(const lines::Pattern* pattern) {
     const std::string_view shown = without_colours(text, plain);
-    lines.push_back(console_line(shown));
+    lines.push_back(console_line(shown, pattern));
     if (!lines.front().overflow) return;
     lines.clear();
     bool glued = false;
     for (const std::string_view message : messages_in(shown)) {
       glued |= !lines.empty() && message.front() != ' ';
-      lines.push_back(console_line(message));
+      lines.push_back(console_line(message, pattern));
     }
     const std::size_t begun = messages_begun(shown);
     if (begun <= lines.size() && !(glued && are_torn(lines))) return;
@@ -161,7 +163,7 @@ struct Batch {
 
 /// Null after the last one.
 std::shared_ptr<Batch> next_batch(const common::TextLines& lines, WholeLines& whole,
-                                  lines::Columns& columns, std::size_t parts) {
+                                  lines::Columns* columns, std::size_t parts) {
   auto batch = std::make_shared<Batch>();
   while (batch->parts.size() < parts) {
     const auto line = whole.next(batch->joined.back());
@@ -172,7 +174,7 @@ std::shared_ptr<Batch> next_batch(const common::TextLines& lines, WholeLines& wh
     for_each_part(*line, [&](std::string_view part) {
       if (part.find_first_not_of(" \t\r") == std::string_view::npos) return;
       std::string& row = batch->rows.back();
-      const bool of_table = columns.read_row(part, row);
+      const bool of_table = columns != nullptr && columns->read_row(part, row);
       batch->parts.push_back({of_table ? row : part, whole.number(), lines.cut()});
       if (of_table) batch->rows.emplace_back();
     });
@@ -206,12 +208,13 @@ void for_each_part(std::string_view line, const std::function<void(std::string_v
 
 void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, const SeeLine& see,
                            const frames::Progress& progress, std::uint64_t before,
-                           std::uint64_t in_all) {
+                           std::uint64_t in_all, const lines::Pattern* pattern) {
   constexpr std::size_t kBatches = 8;  // in memory
   using Shared = std::shared_ptr<Batch>;
   common::TextLines lines(file, progress, before, in_all);
-  WholeLines whole(lines, wrapping);
-  lines::Columns columns;
+  WholeLines whole(lines, wrapping, pattern == nullptr);
+  lines::Columns table;
+  lines::Columns* const columns = pattern == nullptr ? &table : nullptr;
   HeaderSteps headers;
   EpochSteps epochs;
   std::size_t parts = 16;  // of a batch: what is looked at alone is known by few lines
@@ -222,8 +225,8 @@ void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, 
     if (!batch) flow.stop();
     return batch;
   };
-  const auto read = [](const Shared& batch) {
-    for (ReadPart& part : batch->parts) part.read();
+  const auto read = [pattern](const Shared& batch) {
+    for (ReadPart& part : batch->parts) part.read(pattern);
     return batch;
   };
   const auto see_all = [&](const Shared& batch) {

@@ -38,11 +38,12 @@ Wrapping wrapping_in(const log::OpenPath& file);
 /// Calls `see` for the messages and scalars of each line of a file, in order, with the number of
 /// the line; for a line without any, once with an empty ConsoleLine. `cut`: in the last line, which
 /// has no end. Where `see` returns false, reading ends soon. Rows that a terminal made of one line
-/// are joined. Lines are read by all threads while `see` is called by one.
+/// are joined. Lines are read by all threads while `see` is called by one. pattern: as for
+/// console_line(); rows are lines then.
 using SeeLine = std::function<bool(const ConsoleLine& line, std::uint64_t number, bool cut)>;
 void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, const SeeLine& see,
                            const frames::Progress& progress = {}, std::uint64_t before = 0,
-                           std::uint64_t in_all = 0);
+                           std::uint64_t in_all = 0, const lines::Pattern* pattern = nullptr);
 
 /// The parts of a line that progress bars overwrite, after a carriage return, and those between NUL
 /// bytes, which file systems leave after a crash. A part is left out whose last number NUL bytes

@@ -158,13 +158,15 @@ std::string bar_name(const Bar& bar) {
   return name;
 }
 
-Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks) {
+Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks,
+                 const lines::Pattern* pattern) {
   FileSurvey survey;
-  const Wrapping wrapping = wrapping_in(file);
-  for_each_console_line(file, wrapping, [&](const ConsoleLine& line, std::uint64_t, bool cut) {
+  const Wrapping wrapping = pattern == nullptr ? wrapping_in(file) : Wrapping();
+  const auto see = [&](const ConsoleLine& line, std::uint64_t, bool cut) {
     survey.see(line, cut);
     return true;
-  });
+  };
+  for_each_console_line(file, wrapping, see, {}, 0, 0, pattern);
   Survey found = survey.found(ranks);
   found.wrapping = wrapping;
   return found;

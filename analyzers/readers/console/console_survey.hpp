@@ -57,6 +57,7 @@ struct Survey {
 };
 
 /// Reads a file. `ranks`: how many print each message, where a user says so.
-Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks);
+Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks,
+                 const lines::Pattern* pattern = nullptr);
 
 }  // namespace halfscope::analyzers::readers::console

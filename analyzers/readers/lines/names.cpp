@@ -283,6 +283,19 @@ std::string_view name_of(Meaning meaning) {
   }
 }
 
+std::string in_braces(Meaning meaning) {
+  return "{" + std::string(kMeaningNames[static_cast<std::size_t>(meaning)]) + "}";
+}
+
+std::string pattern_names() {
+  std::string names;
+  for (std::size_t i = 1; i < kMeaningNames.size(); ++i) {
+    if (kMeaningNames[i].empty()) continue;
+    names += (names.empty() ? "" : ", ") + in_braces(static_cast<Meaning>(i));
+  }
+  return names;
+}
+
 Named meaning_of(std::string_view name) {
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;

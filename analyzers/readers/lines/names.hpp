@@ -2,8 +2,11 @@
 // What the names of printed values mean, as programs write them.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace halfscope::analyzers::readers::lines {
@@ -27,6 +30,30 @@ enum class Meaning : std::uint8_t {
   skipped,          ///< steps so far
   skipped_interval  ///< steps since the line before
 };
+
+/// What patterns of lines (pattern.hpp) call a meaning, in the order above; empty: nothing.
+inline constexpr std::array<std::string_view, 17> kMeaningNames = {"",
+                                                                   "global_step",
+                                                                   "updates",
+                                                                   "step",
+                                                                   "epoch",
+                                                                   "",
+                                                                   "",
+                                                                   "loss",
+                                                                   "lr",
+                                                                   "loss_scale",
+                                                                   "log2_loss_scale",
+                                                                   "overflow",
+                                                                   "grad_norm",
+                                                                   "evaluation_loss",
+                                                                   "nan_iterations",
+                                                                   "skipped",
+                                                                   "skipped_interval"};
+static_assert(kMeaningNames.size() == static_cast<std::size_t>(Meaning::skipped_interval) + 1);
+/// "{loss}"; "{}" for no meaning.
+std::string in_braces(Meaning meaning);
+/// "{step}, {epoch}, ..": all names that a pattern may have, for help and messages.
+std::string pattern_names();
 
 struct Named {
   Meaning meaning = Meaning::none;

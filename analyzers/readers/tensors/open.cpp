@@ -50,8 +50,7 @@ constexpr std::array kReaders = {
 [[noreturn]] void refuse(const std::string& shown, const log::OpenFile& file) {
   if (!file.remarks().refusal.empty()) throw log::BadInput(file.remarks().refusal);
   const input::Content content = input::content_of(file);
-  throw log::BadInput(shown + ": is " + content.is + "; " + content.way_out + "; expected one of " +
-                      common::names_of_kinds());
+  throw log::BadInput(shown + ": is " + content.is + "; " + content.way_out + common::kKindsListed);
 }
 
 }  // namespace
