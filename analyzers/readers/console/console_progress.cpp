@@ -42,7 +42,7 @@ class Said {
   }
 
   LineScalars scalars;
-  std::optional<std::int64_t> step, epoch, total, skipped;
+  std::optional<std::int64_t> step, batch, epoch, total, skipped;
   std::string_view step_name;
   bool global = false, applied = false, of_interval = false;
   /// The loss stands behind a word for evaluations.
@@ -104,7 +104,11 @@ class Said {
     const auto count = pair.count();
     if (!count || (!pair.unit.empty() && pair.unit != "batch")) return;
     rank += meaning == Meaning::step ? 1 : 0;
-    if (step && rank >= step_rank_) return;
+    if (step && rank >= step_rank_) {
+      if (applied && !batch) batch = count;
+      return;
+    }
+    if (meaning == Meaning::updates) batch = step;  // "epoch 001: 400 / 1374 .. num_updates=389"
     step = count;
     step_rank_ = rank;
     step_name = pair.name;
@@ -217,6 +221,7 @@ Periodic periodic_in(const Said& said, const Line& line) {
     found.counter = "fairseq2's step";
   }
   found.total = said.total;
+  found.batch = said.batch;
   found.may_restart = !said.global && !said.skipped;
   if (said.epoch && found.may_restart) {
     found.in_epoch = InEpoch{said.epoch, rank_of_epoch(line), said.total};

@@ -118,6 +118,13 @@ void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
 /// The attempted steps of a line that counts applied updates, as far as overflows are in the log.
 std::int64_t ConsoleSteps::attempted(const Periodic& done) {
   counts_updates_ = done.counter;
+  // Where each batch was an update once, a batch without one is a skipped step.
+  if (done.batch && batch_ && *done.batch > *batch_ && done.steps >= updates_) {
+    const std::int64_t skipped = *done.batch - *batch_ - (done.steps - updates_);
+    one_batch_ |= skipped == 0;
+    if (one_batch_ && skipped > 0 && survey_.overflows == 0) pending_count_ += natural(skipped);
+  }
+  batch_ = done.batch;
   const auto above = lost_.upper_bound(done.steps);
   std::int64_t lost = done_ - updates_ + static_cast<std::int64_t>(pending_count_.low);
   if (done.steps < updates_) lost = std::prev(above)->second;  // started again

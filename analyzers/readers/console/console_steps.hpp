@@ -117,6 +117,8 @@ class ConsoleSteps {
   std::optional<std::int64_t> bar_done_;
   common::FilteredLosses filtered_;
   std::optional<frames::BadLossPart> bad_part_;
+  std::optional<std::int64_t> batch_;  // of the last line that counts updates
+  bool one_batch_ = false;             // an update was of one batch
 
   std::optional<std::int64_t> counted_from_;  // the first step whose skips a counter tells
   std::optional<std::int64_t> told_;          // the last step of which more than a scale is known
