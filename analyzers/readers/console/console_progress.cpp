@@ -51,6 +51,16 @@ class Said {
   }
   /// Whether something but a step is said of the training's step.
   bool any() const { return scalars.any() || skipped || scalars.found_inf; }
+  /// Makes the bar's count the step, if the text before it has the epoch: "Epoch 2:  22%|## | 4/18".
+  bool count_by(const Bar& bar) {
+    const Said before(bar.of);
+    if (!before.epoch) return false;
+    step = bar.done;
+    total = bar.total;
+    epoch = before.epoch;
+    step_name = "bar";
+    return true;
+  }
   /// Makes the epoch the step.
   void count_epochs() {
     step = std::exchange(epoch, std::nullopt);
@@ -277,7 +287,9 @@ void read_pairs(const Line& line, ConsoleLine& found) {
                         !has(line, "train_runtime");
   if (by_epoch) said.count_epochs();
   const bool of_pipeline = has(line, " iter time (s):");
-  const bool of_step = said.step && said.any() && !of_pipeline && (!of_bar || said.applied);
+  const bool bar_counts = of_bar && !said.step && said.scalars.any() && said.count_by(*found.bar);
+  const bool of_step =
+      said.step && said.any() && !of_pipeline && (!of_bar || said.applied || bar_counts);
   if (of_step) found.periodic = periodic_in(said, line);
   if (by_epoch && found.periodic) {
     found.periodic->form = kEpochForm;

@@ -78,7 +78,8 @@ std::size_t read_number(std::string_view text, double& number) {
   const auto [end, error] =
       std::from_chars(text.data() + (sign ? 1 : 0), text.data() + text.size(), number);
   if (error != std::errc()) return 0;
-  const auto length = static_cast<std::size_t>(end - text.data());
+  auto length = static_cast<std::size_t>(end - text.data());
+  while (std::isnan(number) && length < text.size() && text[length] == 'x') ++length;  // PaddleOCR
   const bool word = length < text.size() && text[length] >= 'a' && text[length] <= 'z';
   return word && !std::isfinite(number) ? 0 : length;  // "info" is not a number
 }

@@ -55,6 +55,7 @@ TEST_CASE("a pair, whatever stands between its name and its value") {
     CHECK(value_of(row.line, row.name) == row.value);
   }
   CHECK(std::isnan(value_of("Cost nan : Time 1s", "Cost").value()));
+  CHECK(std::isnan(value_of("loss: nanxxx, ips: 1", "loss").value()));  // PaddleOCR
 }
 
 TEST_CASE("a count is a whole number with or without thousands separators") {
