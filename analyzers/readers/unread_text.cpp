@@ -16,7 +16,6 @@
 #include "analyzers/readers/console/console_pattern.hpp"
 #include "analyzers/readers/console/console_reading.hpp"
 #include "analyzers/readers/console/console_words.hpp"
-#include "analyzers/readers/input/content.hpp"
 #include "analyzers/readers/lines/pattern.hpp"
 
 namespace halfscope::analyzers::readers {
@@ -145,6 +144,7 @@ SuggestedPattern pattern_for(std::string_view line) {
   for (const lines::Pair& pair : lines::pairs_in(line)) {
     if (at == nullptr && pair.name.empty()) continue;
     if (at == nullptr) at = pair.name.data();
+    if (at == pair.text.data()) break;  // nothing stands between two values
     add_text({at, static_cast<std::size_t>(pair.text.data() - at)}, pattern);
     Meaning meaning = lines::meaning_of(pair.name).meaning;
     const bool again = std::ranges::find(named, meaning) != named.end();
@@ -161,9 +161,7 @@ SuggestedPattern pattern_for(std::string_view line) {
   return found;
 }
 
-void require_known_text(const log::OpenPath& file) {
-  const auto opened = file.open();
-  if (!opened->is_regular() || !input::content_of(*opened).lines) return;
+void refuse_text(const log::OpenPath& file) {
   TextSurvey survey;
   common::TextLines lines(file);
   std::string buffer;

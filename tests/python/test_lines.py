@@ -39,7 +39,7 @@ def test_a_log_that_nothing_reads_is_read_by_a_pattern(tmp_path):
     found = timeline(log)
     assert (found["first"], found["last"], found["state"]) == (1, 32, "collapsed")
     assert found["last_scale"] == 2.0 ** -29
-    named = [line.replace("it=", "step: ").replace("|objective ", ", loss: ").replace("|mult ", ", loss scale: ")
+    named = [line.replace(" W it=", ", step: ").replace("|objective ", ", loss: ").replace("|mult ", ", loss scale: ")
              for line in collapsing()]
     known = written(tmp_path / "known.log", named)
     [same] = json.loads(run("analyze", known, "--json", "-")[0])["timeline"]
@@ -51,8 +51,10 @@ def test_every_command_takes_it(tmp_path):
     assert run("recommend", log, "--lines", PATTERN)[0].startswith("The loss scale collapsed")
     run("report", log, "--lines", PATTERN, "--out", tmp_path / "page.html")
     assert "The loss scale collapsed" in (tmp_path / "page.html").read_text()
-    out, _ = run("policies", log, "--lines", PATTERN)
-    assert "The loss scale collapsed" in out
+    told = written(tmp_path / "told.log", [f"b{step} mult {2 ** 16} bad {step == 7}\n" for step in range(1, 41)])
+    [torch] = json.loads(run("policies", told, "--lines", "b{step} mult {loss_scale} bad {overflow}", "--policy",
+                             "static,scale=2^16", "--json", "-")[0])
+    assert torch["skipped"] == [7] and len(torch["scale"]) == 40
     run("count", log, "--lines", PATTERN, "--out", tmp_path / "log.hst")
     assert run("recommend", tmp_path / "log.hst")[0].startswith("The loss scale collapsed")
     _, err = run("recommend", tmp_path / "log.hst", "--lines", PATTERN, expect=1)

@@ -44,10 +44,10 @@ TEST_CASE("a suggested pattern has names where the table knows them", "[table]")
 }
 
 TEST_CASE("a suggested pattern matches its line, with a name for any of its numbers") {
-  const char* const parts[] = {"step", "loss",  " ",     "  ",  "\t", "=",  ": ", "|",
-                               "1",    "2.5",   "-3e-5", "nan", "{",  "}",  "'",  "\"",
-                               ",",    "1,024", "10/20", "ms",  "K",  "lr", "[",  "]",
-                               "inf",  "foo",   "_",     "-",   "."};
+  const char* const parts[] = {"step", "loss",  " ",     "  ",   "\t", "=",  ": ", "|",
+                               "1",    "2.5",   "-3e-5", "nan ", "{",  "}",  "'",  "\"",
+                               ",",    "1,024", "10/20", "ms",   "K",  "lr", "[",  "]",
+                               "inf ", "foo",   "_",     "-",    "."};
   std::mt19937 random(7);
   std::uniform_int_distribution<std::size_t> part(0, std::size(parts) - 1), length(1, 14);
   int matched = 0;
