@@ -84,11 +84,11 @@ class TextSurvey {
         fmt::format("{}{} line{}", full() ? "the first " : "", lines_, lines_ == 1 ? "" : "s");
     if (with_pair_ == 0) {
       return fmt::format(
-          "{}, none with a name and a number, most often like '{}'; check that this file has the "
+          "{}, none with a name and a number, such as '{}'; check that this file has the "
           "run's output{}",
           seen, console::shown_line(most_.first), common::kKindsListed);
     }
-    seen += fmt::format(", {} with a name and a number, most often like '{}'", with_pair_,
+    seen += fmt::format(", {} with a name and a number, such as '{}'", with_pair_,
                         console::shown_line(most_with_pair_.first));
     if (measures_ == 0) {
       seen += ", and no loss, gradient norm or loss scale that Halfscope knows";
