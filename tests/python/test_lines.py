@@ -116,7 +116,7 @@ def test_files_of_a_folder_that_have_no_such_line_are_left_out(tmp_path):
 LOG = "".join(collapsing()[:5])
 
 REFUSED = [
-    ("iter", "--lines 'iter': names no value; put names in braces, such as 'step {step} loss {loss}'"),
+    ("iter", "--lines 'iter': names no value of a step; put names in braces, such as 'step {step} loss {loss}'"),
     ("it={foo}", "--lines 'it={foo}': {foo} is unknown; use {global_step}, {updates}, {step}, {epoch}, {loss}, {evaluation_loss}, "
      "{grad_norm}, {loss_scale}, {log2_loss_scale}, {lr}, {skipped}, {skipped_interval}, {nan_iterations}, {overflow}, or {} for any text"),
     ("{loss}|{loss}", "--lines '{loss}|{loss}': {loss} stands twice; write {} in place of one of them"),
@@ -145,7 +145,7 @@ def test_what_cannot_be_meant_is_refused(pattern, said, tmp_path):
 
 def test_the_most_similar_line_is_cut(tmp_path):
     log = written(tmp_path / "train.log", ["nothing\n", "it " + "x" * 100 + "\n", "nothing\n"])
-    _, err = run("analyze", log, "--lines", "it={step} it", expect=2)
+    _, err = run("analyze", log, "--lines", "it={loss} it", expect=2)
     assert f"the most similar one is 'it {'x' * 57}..';" in err
 
 
