@@ -26,6 +26,7 @@
 #include "analyzers/readers/statistics/te_statistics.hpp"
 #include "analyzers/readers/tensorboard/tensorboard.hpp"
 #include "analyzers/readers/tensors/file_samples.hpp"
+#include "analyzers/readers/tensors/open.hpp"
 #include "analyzers/readers/tensors/step_parts.hpp"
 #include "analyzers/readers/tensors/tensor_folder.hpp"
 #include "analyzers/readers/tensors/tensor_frames.hpp"
@@ -102,7 +103,11 @@ void refuse_tag(const fs::path& log, const Selection& s) {
 void read_one_tensor_file(const log::OpenPath& log, const TimelineSelection& s,
                           const Visitor& visit, Notes& notes, const Progress& progress) {
   refuse_tag(log.path, s);
-  readers::tensors::read_tensor_file(log, s, visit, notes, progress);
+  try {
+    readers::tensors::read_tensor_file(log, s, visit, notes, progress);
+  } catch (const readers::tensors::IsText&) {
+    refuse_text(log);
+  }
 }
 
 /// Tensor files know their roles and scales; beside other logs they are of one timeline.
@@ -278,7 +283,6 @@ void read_log(const Log& log, const Selection& selection, const Visitor& visit, 
   require_some_kind(log);
   const auto found = log.kinds();
   if (found.size() > 1) return read_joined(log, selection, visit, notes, progress);
-  if (found.front()->recognises == is_file) require_known_text(log.opened());
   found.front()->read(log.opened(), selection, visit, notes, progress);
 }
 

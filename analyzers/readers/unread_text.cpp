@@ -16,7 +16,6 @@
 #include "analyzers/readers/console/console_pattern.hpp"
 #include "analyzers/readers/console/console_reading.hpp"
 #include "analyzers/readers/console/console_words.hpp"
-#include "analyzers/readers/input/content.hpp"
 #include "analyzers/readers/lines/pattern.hpp"
 
 namespace halfscope::analyzers::readers {
@@ -85,11 +84,11 @@ class TextSurvey {
         fmt::format("{}{} line{}", full() ? "the first " : "", lines_, lines_ == 1 ? "" : "s");
     if (with_pair_ == 0) {
       return fmt::format(
-          "{}, none with a name and a number, most often like '{}'; check that this file has the "
+          "{}, none with a name and a number, such as '{}'; check that this file has the "
           "run's output{}",
           seen, console::shown_line(most_.first), common::kKindsListed);
     }
-    seen += fmt::format(", {} with a name and a number, most often like '{}'", with_pair_,
+    seen += fmt::format(", {} with a name and a number, such as '{}'", with_pair_,
                         console::shown_line(most_with_pair_.first));
     if (measures_ == 0) {
       seen += ", and no loss, gradient norm or loss scale that Halfscope knows";
@@ -145,6 +144,7 @@ SuggestedPattern pattern_for(std::string_view line) {
   for (const lines::Pair& pair : lines::pairs_in(line)) {
     if (at == nullptr && pair.name.empty()) continue;
     if (at == nullptr) at = pair.name.data();
+    if (at == pair.text.data()) break;  // nothing stands between two values
     add_text({at, static_cast<std::size_t>(pair.text.data() - at)}, pattern);
     Meaning meaning = lines::meaning_of(pair.name).meaning;
     const bool again = std::ranges::find(named, meaning) != named.end();
@@ -161,9 +161,7 @@ SuggestedPattern pattern_for(std::string_view line) {
   return found;
 }
 
-void require_known_text(const log::OpenPath& file) {
-  const auto opened = file.open();
-  if (!opened->is_regular() || !input::content_of(*opened).lines) return;
+void refuse_text(const log::OpenPath& file) {
   TextSurvey survey;
   common::TextLines lines(file);
   std::string buffer;

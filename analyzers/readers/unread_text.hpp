@@ -16,11 +16,11 @@ struct SuggestedPattern {
   bool measure = false;  ///< names a loss, a gradient norm or a loss scale
 };
 /// From the first name of a pair on, with names in braces where the meaning is known and {} for
-/// other numbers; at most some 160 characters. require_known_text() calls it for each line.
+/// other numbers; at most some 160 characters. refuse_text() calls it for each line.
 SuggestedPattern pattern_for(std::string_view line);
 
-/// Throws frames::OptionHelps of a file of lines that is of no known kind: with what its lines
-/// have, and a pattern for the most frequent form. Does nothing for other files.
-void require_known_text(const log::OpenPath& file);
+/// Throws frames::OptionHelps of a text file in which no line is known: with what its lines have,
+/// and a pattern for the most frequent form.
+[[noreturn]] void refuse_text(const log::OpenPath& file);
 
 }  // namespace halfscope::analyzers::readers

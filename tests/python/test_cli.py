@@ -231,7 +231,7 @@ BAD_FILES = {
         ["'t'"],
     ),
     "empty.safetensors": (b"", []),
-    "unknown.bin": (b"what is this file?", ["run logs (a folder with run.json)", "TensorBoard"]),
+    "unknown.bin": (b"what is this file?", ["without any line that Halfscope knows", "halfscope logs --kinds"]),
     "cut.npy": (b"\x93NUMPY\x01\x00\xff\xff{", []),
     "cut.npz": (b"PK\x03\x04 not a zip", []),
 }

@@ -39,7 +39,7 @@ def test_a_log_that_nothing_reads_is_read_by_a_pattern(tmp_path):
     found = timeline(log)
     assert (found["first"], found["last"], found["state"]) == (1, 32, "collapsed")
     assert found["last_scale"] == 2.0 ** -29
-    named = [line.replace("it=", "step: ").replace("|objective ", ", loss: ").replace("|mult ", ", loss scale: ")
+    named = [line.replace(" W it=", ", step: ").replace("|objective ", ", loss: ").replace("|mult ", ", loss scale: ")
              for line in collapsing()]
     known = written(tmp_path / "known.log", named)
     [same] = json.loads(run("analyze", known, "--json", "-")[0])["timeline"]
@@ -51,8 +51,10 @@ def test_every_command_takes_it(tmp_path):
     assert run("recommend", log, "--lines", PATTERN)[0].startswith("The loss scale collapsed")
     run("report", log, "--lines", PATTERN, "--out", tmp_path / "page.html")
     assert "The loss scale collapsed" in (tmp_path / "page.html").read_text()
-    out, _ = run("policies", log, "--lines", PATTERN)
-    assert "The loss scale collapsed" in out
+    told = written(tmp_path / "told.log", [f"b{step} mult {2 ** 16} bad {step == 7}\n" for step in range(1, 41)])
+    [torch] = json.loads(run("policies", told, "--lines", "b{step} mult {loss_scale} bad {overflow}", "--policy",
+                             "static,scale=2^16", "--json", "-")[0])
+    assert torch["skipped"] == [7] and len(torch["scale"]) == 40
     run("count", log, "--lines", PATTERN, "--out", tmp_path / "log.hst")
     assert run("recommend", tmp_path / "log.hst")[0].startswith("The loss scale collapsed")
     _, err = run("recommend", tmp_path / "log.hst", "--lines", PATTERN, expect=1)
@@ -114,7 +116,7 @@ def test_files_of_a_folder_that_have_no_such_line_are_left_out(tmp_path):
 LOG = "".join(collapsing()[:5])
 
 REFUSED = [
-    ("iter", "--lines 'iter': names no value; put names in braces, such as 'step {step} loss {loss}'"),
+    ("iter", "--lines 'iter': names no value of a step; put names in braces, such as 'step {step} loss {loss}'"),
     ("it={foo}", "--lines 'it={foo}': {foo} is unknown; use {global_step}, {updates}, {step}, {epoch}, {loss}, {evaluation_loss}, "
      "{grad_norm}, {loss_scale}, {log2_loss_scale}, {lr}, {skipped}, {skipped_interval}, {nan_iterations}, {overflow}, or {} for any text"),
     ("{loss}|{loss}", "--lines '{loss}|{loss}': {loss} stands twice; write {} in place of one of them"),
@@ -143,7 +145,7 @@ def test_what_cannot_be_meant_is_refused(pattern, said, tmp_path):
 
 def test_the_most_similar_line_is_cut(tmp_path):
     log = written(tmp_path / "train.log", ["nothing\n", "it " + "x" * 100 + "\n", "nothing\n"])
-    _, err = run("analyze", log, "--lines", "it={step} it", expect=2)
+    _, err = run("analyze", log, "--lines", "it={loss} it", expect=2)
     assert f"the most similar one is 'it {'x' * 57}..';" in err
 
 

@@ -106,8 +106,8 @@ Pattern::Pattern(std::string text) : text_(std::move(text)) {
     if (c != ' ' || !pieces_.back().text.ends_with(' ')) pieces_.back().text += c;
     at += twice ? 2 : 1;
   }
-  if (std::ranges::find(pieces_, Piece::Is::value, &Piece::is) == pieces_.end()) {
-    refuse("names no value; put names in braces, such as 'step {step} loss {loss}'");
+  if (std::ranges::none_of(pieces_, [](const Piece& p) { return p.meaning > Meaning::epoch; })) {
+    refuse("names no value of a step; put names in braces, such as 'step {step} loss {loss}'");
   }
 }
 

@@ -32,9 +32,8 @@ class Pattern {
 
   const std::string& text() const { return text_; }
   frames::Message option() const;  ///< --lines with the text, for messages
-  /// The named values of a line without colours, in order; empty if the pattern does not match. It
-  /// may match anywhere in the line. A run of blanks matches any other, and blanks before a value
-  /// are skipped.
+  /// The named values of a line without colours, in order; empty if it does not match. It may match
+  /// anywhere. A run of blanks matches any other, and blanks before a value are skipped.
   std::vector<NamedValue> match(std::string_view line) const;
 
  private:
