@@ -154,10 +154,6 @@ bool counts_samples(const Series& series) {
   return (series.tag + ' ' + series.alias).find("_Samples_") != std::string::npos;
 }
 
-bool is_scale_after_step(const Series& series) {
-  return series.named.meaning == Meaning::loss_scale && counts_samples(series);
-}
-
 /// How many samples a step has: what lies between rows, where all rows are multiples of that.
 std::optional<std::int64_t> samples_a_step(std::deque<Series>& all) {
   std::int64_t least = 0, divisor = 0;
@@ -173,23 +169,11 @@ std::optional<std::int64_t> samples_a_step(std::deque<Series>& all) {
   return least > 0 && divisor % least == 0 ? std::optional(least) : std::nullopt;
 }
 
-/// Values by step: the nth step is n, as DeepSpeed's own "step=n" lines have it.
-void to_steps(Series& series, std::optional<std::int64_t> samples) {
-  const auto [unused, first] = series.values.around(0);
-  const bool from_zero = series.named.meaning == Meaning::loss && first && first->step == 0;
-  const std::int64_t later = is_scale_after_step(series) || (samples && from_zero) ? 1 : 0;
-  common::StepMap<double> by_step;
-  series.values.for_each(
-      [&](std::int64_t at, double value) { by_step[at / samples.value_or(1) + later] = value; });
-  series.values = std::move(by_step);
-}
-
 /// What changes of the scale say: dynamic scales fall where gradients overflow and nowhere else,
 /// and grow where they do not.
 void tell_changes(Series& scales, common::Timeline& timeline) {
   std::optional<std::pair<std::int64_t, double>> before;
   scales.values.for_each([&](std::int64_t step, double scale) {
-    if (!common::can_be_scale(scale)) return;
     const auto last = std::exchange(before, std::pair(step, scale));
     if (!last || last->second == scale) return;
     const auto [since, from] = *last;
@@ -206,18 +190,32 @@ void tell_changes(Series& scales, common::Timeline& timeline) {
   });
 }
 
-/// Notes how steps were found; returns whether any file counts samples.
-bool tell_samples(const std::deque<Series>& all, std::optional<std::int64_t> samples,
-                  const std::string& shown, frames::Notes& notes) {
-  const bool any = std::ranges::any_of(
-      all, [](const Series& s) { return counts_samples(s) && !s.values.empty(); });
-  if (!any) return false;
-  notes.add(
-      samples ? fmt::format("{}: counts samples, {} per step: row n is step n", shown, *samples)
-              : fmt::format("{}: counts samples, with different distances between rows: the steps "
-                            "shown are numbers of samples",
-                            shown));
-  return true;
+/// Turns numbers of samples into steps, the nth step is n, as DeepSpeed's own "step=n" lines have
+/// it; and tells what changes of the scale say. Returns whether there are such numbers. samples: of
+/// a step, where it is known.
+bool read_samples(ScalarLog& found, std::optional<std::int64_t> samples) {
+  bool any = false;
+  const auto used = found.used();
+  for (Series& series : found.all()) {
+    if (!counts_samples(series) || series.values.empty()) continue;
+    any = true;
+    const bool scale = series.named.meaning == Meaning::loss_scale;
+    const bool from_zero =
+        series.named.meaning == Meaning::loss && series.values.around(0).second->step == 0;
+    common::StepMap<double> by_step;
+    series.values.for_each([&](std::int64_t at, double value) {
+      const std::int64_t step =
+          at / samples.value_or(1) + (scale || (from_zero && samples) ? 1 : 0);
+      if (scale && !common::can_be_scale(value)) {
+        found.timeline().loss_scale(step, value);  // which notes it
+      } else {
+        by_step[step] = value;
+      }
+    });
+    series.values = std::move(by_step);
+    if (scale && used.at(Meaning::loss_scale) == &series) tell_changes(series, found.timeline());
+  }
+  return any;
 }
 
 }  // namespace
@@ -255,23 +253,25 @@ void read_deepspeed_csv(const log::OpenPath& log, const common::TimelineSelectio
   }
   ScalarLog found(log, files, selection, visit, notes, progress);
   read_tables(files, true, found);
-  const auto samples = samples_a_step(found.all());
-  const bool any_samples =
-      tell_samples(found.all(), samples, log::printable(log.path.string()), notes);
   frames::LogKind kind{"DeepSpeed CSV metrics", {frames::Gap::tensors}};
   kind.skips_at_least = true;
   kind.tool = frames::Tool::deepspeed;
+  const auto samples = samples_a_step(found.all());
+  if (read_samples(found, samples)) {
+    const std::string shown = log::printable(log.path.string());
+    notes.add(
+        samples
+            ? fmt::format("{}: counts samples, {} per step: row n is step n", shown, *samples)
+            : fmt::format("{}: counts samples, with different distances between rows: the steps "
+                          "shown are numbers of samples",
+                          shown));
+    if (!samples) kind.gaps.push_back(frames::Gap::steps);
+  }
   for (Series& series : found.all()) {
     if (series.values.empty()) continue;
-    if (counts_samples(series)) to_steps(series, samples);
-    const std::int64_t last = series.values.back().step - (is_scale_after_step(series) ? 1 : 0);
+    const bool later = series.named.meaning == Meaning::loss_scale && counts_samples(series);
+    const std::int64_t last = series.values.back().step - (later ? 1 : 0);
     kind.last_step = std::max(kind.last_step, std::optional(last));
-  }
-  if (any_samples && !samples) kind.gaps.push_back(frames::Gap::steps);
-  const auto used = found.used();
-  const auto scales = used.find(Meaning::loss_scale);
-  if (scales != used.end() && is_scale_after_step(*scales->second)) {
-    tell_changes(*scales->second, found.timeline());
   }
   found.tell_scalars();
   found.finish(std::move(kind));
