@@ -15,9 +15,20 @@ void HeaderSteps::to_steps(ConsoleLine& line) {
                              .alone = false,
                              .form = header_->is_epoch ? kEpochForm : kHeaderForm};
     line.scalars = line.loose;
-  } else if (line.periodic && line.periodic->may_restart && !line.periodic->in_epoch && epoch_) {
-    line.periodic->in_epoch = InEpoch{epoch_, 0, line.periodic->total};
+  } else if (line.periodic && line.periodic->may_restart && !line.periodic->in_epoch) {
+    count_epoch(*line.periodic);
   }
+}
+
+void HeaderSteps::count_epoch(Periodic& periodic) {
+  if (!epoch_ && periodic.total && periodic.form == form_) {
+    const std::int64_t nearly_all = *periodic.total - *periodic.total / 10;
+    if (periodic.steps < step_ && step_ >= nearly_all) ++epochs_;
+    periodic.in_epoch = InEpoch{epochs_, 0, periodic.total};
+  }
+  if (epoch_) periodic.in_epoch = InEpoch{epoch_, 0, periodic.total};
+  form_ = periodic.form;
+  step_ = periodic.steps;
 }
 
 }  // namespace halfscope::analyzers::readers::console
