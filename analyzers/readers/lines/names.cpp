@@ -141,13 +141,14 @@ const Named* row_of(std::string_view name) {
 
 /// The meaning of a name with further words before or behind a loss, or before a norm.
 Meaning part_of(std::string_view name) {
-  Meaning found = name.starts_with("loss_") ? Meaning::loss_part : Meaning::none;
+  Meaning found = Meaning::none;
   for (std::string_view rest = name; !rest.empty();) {
     const std::size_t end = std::min(rest.find('_'), rest.size());
     const std::string_view word = rest.substr(0, end);
     if (is_in(word, kNoPart) || is_in(word, kEvaluation)) return Meaning::none;
     const Named* row = row_of(rest);
-    if (row != nullptr && row->meaning == Meaning::loss) found = Meaning::loss_part;
+    const bool is_loss = row != nullptr && row->meaning == Meaning::loss;
+    if (is_loss || rest.starts_with("loss_")) found = Meaning::loss_part;
     if (row != nullptr && row->meaning == Meaning::gradient_norm && row->rank == 0) {
       found = Meaning::norm_part;
     }

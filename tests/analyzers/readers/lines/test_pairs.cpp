@@ -90,7 +90,7 @@ TEST_CASE("a name means the same in every spelling") {
                       {"kl_loss_coef", Meaning::none},
                       {"best loss", Meaning::none},
                       {"packet loss", Meaning::none},
-                      {"eval/ctc_loss", Meaning::none},
+                      {"eval/ctc_loss", Meaning::evaluation_loss},
                       {"Train loss/train/total", Meaning::loss},
                       {"nupdates", Meaning::updates},
                       {"total steps", Meaning::none},

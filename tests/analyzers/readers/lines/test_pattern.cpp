@@ -65,6 +65,7 @@ TEST_CASE("a pattern names the values of the lines that it matches", "[table]") 
 TEST_CASE("every name of the help is one of a pattern") {
   std::size_t names = 0;
   for (std::size_t i = 1; i < lines::kMeaningNames.size(); ++i) {
+    if (lines::kMeaningNames[i].empty()) continue;  // a part of a loss or norm
     const auto meaning = static_cast<Meaning>(i);
     const std::string name = lines::in_braces(meaning);
     CHECK(lines::pattern_names().find(name) != std::string::npos);
