@@ -117,8 +117,8 @@ LOG = "".join(collapsing()[:5])
 
 REFUSED = [
     ("iter", "--lines 'iter': names no value of a step; put names in braces, such as 'step {step} loss {loss}'"),
-    ("it={foo}", "--lines 'it={foo}': {foo} is unknown; use {global_step}, {updates}, {step}, {epoch}, {loss}, {evaluation_loss}, "
-     "{grad_norm}, {loss_scale}, {log2_loss_scale}, {lr}, {skipped}, {skipped_interval}, {nan_iterations}, {overflow}, or {} for any text"),
+    ("it={foo}", "--lines 'it={foo}': {foo} is unknown; use {global_step}, {updates}, {step}, {epoch}, {loss}, {lr}, "
+     "{loss_scale}, {log2_loss_scale}, {overflow}, {grad_norm}, {evaluation_loss}, {nan_iterations}, {skipped}, {skipped_interval}, or {} for any text"),
     ("{loss}|{loss}", "--lines '{loss}|{loss}': {loss} stands twice; write {} in place of one of them"),
     ("it={step", "--lines 'it={step': a brace is opened but not closed; write {{ for one in the line"),
     ("it=step}", "--lines 'it=step}': a brace is closed but not opened; write }} for one in the line"),
