@@ -215,7 +215,7 @@ def test_a_file_of_no_kind_says_where_kinds_are_listed(tmp_path):
     (tmp_path / "notes.txt").write_text("dear diary\n")
     for log in (tmp_path, tmp_path / "notes.txt"):
         assert "'halfscope logs --kinds' lists what it reads" in run("analyze", log, code=1).stderr
-    for kind in ("run logs", "Apex", "safetensors"):
+    for kind in ("run logs", "console logs", "safetensors"):
         assert kind in run("logs", "--kinds").stdout
 
 

@@ -147,6 +147,8 @@ def test_the_most_similar_line_is_cut(tmp_path):
     log = written(tmp_path / "train.log", ["nothing\n", "it " + "x" * 100 + "\n", "nothing\n"])
     _, err = run("analyze", log, "--lines", "it={loss} it", expect=2)
     assert f"the most similar one is 'it {'x' * 57}..';" in err
+    _, err = run("analyze", log, "--lines", "it {loss} {{ {} }} {{", expect=2)
+    assert "the most similar one is 'it xxx" in err
 
 
 def test_it_is_of_text(tmp_path):

@@ -22,7 +22,7 @@ inline constexpr std::array<std::string_view, 17> kKindNames = {
     "CSV files of metrics by step (Lightning's metrics.csv)",
     "MLflow metrics",
     "DeepSpeed's CSV metrics",
-    "console logs of DeepSpeed, Apex, fairseq or Megatron-LM",
+    "console logs of training programs",
     "folders of tensor files",
     "folders of files of torch.save",
     "safetensors, NPY, NPZ and torch.save files",

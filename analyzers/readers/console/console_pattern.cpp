@@ -19,7 +19,6 @@ namespace {
 
 /// How many characters of a pattern's words stand in a line, in order.
 std::size_t likeness(std::string_view pattern, std::string_view line) {
-  constexpr std::string_view kBlanks = " \t";
   std::size_t sum = 0, from = 0;
   while (!pattern.empty()) {
     const std::size_t end = std::min(pattern.find_first_of(" \t{"), pattern.size());
@@ -29,8 +28,9 @@ std::size_t likeness(std::string_view pattern, std::string_view line) {
       sum += word.size();
       from = found + word.size();
     }
-    const bool name = end < pattern.size() && kBlanks.find(pattern[end]) == std::string_view::npos;
-    pattern.remove_prefix(std::min(pattern.size(), (name ? pattern.find('}', end) : end) + 1));
+    const bool name = end < pattern.size() && pattern[end] == '{';
+    const std::size_t next = name ? std::min(pattern.find('}', end), pattern.size()) : end;
+    pattern.remove_prefix(std::min(pattern.size(), next + 1));
   }
   return sum;
 }

@@ -294,7 +294,7 @@ TEST_CASE("the scale of an iteration line is the next one's") {
   CHECK(some.skips[0].scale_to == 256);
 }
 
-TEST_CASE("texts that are no console logs are refused with what is understood") {
+TEST_CASE("texts that are no console logs are refused") {
   const test::TempFolder folder;
   write(folder / "run" / "notes.txt", "nothing to see\n");
   CHECK_FALSE(console::is_console_log(folder / "run"));
