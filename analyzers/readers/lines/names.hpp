@@ -14,7 +14,7 @@ enum class Meaning : std::uint8_t {
   updates,      ///< applied updates, counted over the run
   step,         ///< counted over the run, or, where lines have an epoch, perhaps over that
   epoch,
-  loss,
+  loss,  ///< this and all that follow are meanings of scalars
   learning_rate,
   loss_scale,
   log2_loss_scale,
@@ -41,8 +41,8 @@ Named meaning_of(std::string_view name);
 /// The meaning of a scalar's tag in a table, a history or an event file: of all of the tag as a
 /// name, or else of its last parts. Slashes, dots and " - " (after the run, in what W&B exports)
 /// separate parts. A part for training or evaluation may stand anywhere before the name, or last:
-/// "Loss/val". Names of steps and counters of skipped steps mean nothing here. Of several tags with
-/// one meaning in a log the lowest rank holds, then the first; fewer slashes make it lower.
+/// "Loss/val". Names of steps mean nothing here. Of several tags with one meaning in a log the
+/// lowest rank holds, then the first; fewer slashes make it lower.
 Named meaning_of_tag(std::string_view tag);
 
 /// How well a column's name says which step a row is of: 0 for steps of the run, more for steps,
