@@ -42,8 +42,8 @@ constexpr Names kNames[] = {
     {Meaning::loss_scale, 1, "scale_factor"},  // flashlight
     {Meaning::log2_loss_scale, 0, "lg_loss_scale"},
     {Meaning::learning_rate, 0, "lr l_r lr_0 lr0 learning_rate learningrate"},
-    {Meaning::skipped, 0, "skipped skipped_steps"},
-    {Meaning::skipped_interval, 0, "number_of_skipped_iterations skipped_iterations"},
+    {Meaning::skipped, 2, "skipped skipped_steps"},
+    {Meaning::skipped_interval, 2, "number_of_skipped_iterations skipped_iterations"},
     {Meaning::nan_iterations, 2, "number_of_nan_iterations nan_iterations nan_count"},
     {Meaning::overflow, 0, "found_inf"},               // PyTorch's GradScaler
     {Meaning::overflow, 2, "overflow overflow_cond"},  // MindFormers
@@ -203,13 +203,10 @@ bool is_of_lr_monitor(std::string_view tag) {
          tag.find_first_of("/.") == std::string_view::npos;
 }
 
-/// What a tag may mean: a scalar of a step.
-bool is_scalar(Meaning meaning) { return meaning >= Meaning::loss && meaning < Meaning::skipped; }
-
 /// The meaning of a part of a tag with all that is behind it.
 Named meaning_from(std::string_view rest) {
   const Named named = meaning_of(rest);
-  if (is_scalar(named.meaning)) return named;
+  if (named.meaning >= Meaning::loss) return named;  // names of steps are none of scalars
   return {is_of_lr_monitor(rest) ? Meaning::learning_rate : Meaning::none, 0};
 }
 
@@ -279,7 +276,9 @@ std::string_view name_of(Meaning meaning) {
     case Meaning::overflow: return "found_inf";
     case Meaning::gradient_norm: return "gradient norm";
     case Meaning::evaluation_loss: return "loss of evaluations";
-    case Meaning::nan_iterations: return "iterations with NaN";
+    case Meaning::nan_iterations: return "number of iterations with NaN";
+    case Meaning::skipped:
+    case Meaning::skipped_interval: return "number of skipped steps";
     default: return "";
   }
 }

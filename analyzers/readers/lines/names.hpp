@@ -19,7 +19,7 @@ enum class Meaning : std::uint8_t {
   epoch,
   loss_part,  ///< of a loss with a further word: "loss_ctc", "critic/vf_loss"
   norm_part,  ///< of the gradients of a part of the model: "critic/grad_norm"
-  loss,       // from here to nan_iterations: what tags of scalars may mean
+  loss,       ///< this and all that follow are meanings of scalars
   learning_rate,
   loss_scale,
   log2_loss_scale,
@@ -71,8 +71,8 @@ Named meaning_of(std::string_view name);
 /// The meaning of a scalar's tag in a table, a history or an event file: of all of the tag as a
 /// name, or else of its last parts. Slashes, dots and " - " (after the run, in what W&B exports)
 /// separate parts. A part for training or evaluation may stand anywhere before the name, or last:
-/// "Loss/val". Names of steps and counters of skipped steps mean nothing here. Of several tags with
-/// one meaning in a log the lowest rank holds, then the first; fewer slashes make it lower.
+/// "Loss/val". Names of steps mean nothing here. Of several tags with one meaning in a log the
+/// lowest rank holds, then the first; fewer slashes make it lower.
 Named meaning_of_tag(std::string_view tag);
 
 /// How well a column's name says which step a row is of: 0 for steps of the run, more for steps,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "analyzers/readers/common/text_lines.hpp"
 #include "halfscope/log/read_file.hpp"
@@ -24,6 +25,9 @@ std::optional<std::int64_t> step_in(std::string_view text) {
   return value ? whole_step(*value) : std::nullopt;
 }
 
+namespace {
+
+/// Tells the timeline the value of a scalar by what it means; nothing of a counter.
 void tell_scalar(common::Timeline& timeline, Meaning meaning, std::int64_t step, double value) {
   switch (meaning) {
     case Meaning::loss: return timeline.loss(step, value);
@@ -37,6 +41,28 @@ void tell_scalar(common::Timeline& timeline, Meaning meaning, std::int64_t step,
     default: return;
   }
 }
+
+bool counts_skipped(Meaning meaning) {
+  return meaning == Meaning::skipped || meaning == Meaning::skipped_interval;
+}
+
+/// A counter of skipped steps: what it has more than before is of the steps since then. The first
+/// value is of all steps so far; one of an interval is left out, since its length is unknown.
+void tell_counter(common::Timeline& timeline, Series& counter) {
+  const bool of_interval = counter.named.meaning == Meaning::skipped_interval;
+  auto before = of_interval ? std::optional<std::int64_t>() : 0;
+  double counted = 0;
+  counter.values.for_each([&](std::int64_t step, double value) {
+    const auto since = std::exchange(before, step);
+    const double more = value - (of_interval ? 0 : std::exchange(counted, value));
+    if (!since || !(more >= 0 && more <= static_cast<double>(step - *since))) return;
+    if (step - *since == 1) return timeline.found_inf(step, more == 1);
+    if (more < 1) return;
+    timeline.skipped({*since + 1, step, Interval(static_cast<std::uint64_t>(more)), {}, {}});
+  });
+}
+
+}  // namespace
 
 ScalarLog::ScalarLog(const log::OpenPath& log, const std::vector<std::filesystem::path>& files,
                      const common::TimelineSelection& selection, const frames::Visitor& visit,
@@ -71,6 +97,11 @@ void ScalarLog::read_whole(const std::filesystem::path& file,
   if (progress_) progress_(bytes_before_, bytes_);
 }
 
+Series& ScalarLog::series(const std::string& tag) {
+  const auto known = by_tag_.find(tag);
+  return known == by_tag_.end() ? series(tag, meaning_of_tag(tag), "") : *known->second;
+}
+
 Series& ScalarLog::series(const std::string& tag, Named named, const std::string& alias) {
   const auto [known, is_new] = by_tag_.try_emplace(tag);
   if (is_new) {
@@ -95,6 +126,7 @@ void ScalarLog::tell_scalars() {
   const auto tell = [](Series& series, const auto& to) { series.values.for_each(to); };
   const auto used_ones = used();
   for (const auto& [meaning, series] : used_ones) {
+    if (counts_skipped(meaning)) tell_counter(timeline_, *series);
     tell(*series, [&, of = meaning](std::int64_t step, double value) {
       tell_scalar(timeline_, of, step, value);
     });
@@ -119,9 +151,9 @@ void ScalarLog::tell_scalars() {
 }
 
 void ScalarLog::finish(frames::LogKind kind) {
-  const auto ones = used();
-  if (const auto scale = ones.find(Meaning::loss_scale); scale != ones.end()) {
-    kind.scale_tag = scale->second->tag;
+  for (const auto& [meaning, series] : used()) {
+    if (meaning == Meaning::loss_scale) kind.scale_tag = series->tag;
+    if (meaning == Meaning::skipped) kind.counted_from = 1;
   }
   const bool scalars_alone = std::ranges::count(kind.gaps, frames::Gap::tensors) > 0;
   if (scalars_alone && !series_.empty() && std::ranges::none_of(series_, &Series::kept)) {

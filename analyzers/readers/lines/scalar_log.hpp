@@ -25,9 +25,6 @@ std::optional<std::int64_t> whole_step(double value);
 /// The step that is all of a text.
 std::optional<std::int64_t> step_in(std::string_view text);
 
-/// Tells the timeline the value of a scalar by what it means; nothing where that is none.
-void tell_scalar(common::Timeline& timeline, Meaning meaning, std::int64_t step, double value);
-
 /// The values of one scalar. Those of one that means nothing are kept only if --recorded-scale
 /// names it.
 struct Series {
@@ -57,7 +54,7 @@ class ScalarLog {
                   const std::function<std::string(std::string_view text)>& take);
 
   /// The series of a tag, which is made at the first call. It stays where it is.
-  Series& series(const std::string& tag) { return series(tag, meaning_of_tag(tag), ""); }
+  Series& series(const std::string& tag);
   Series& series(const std::string& tag, Named named, const std::string& alias);
   static void add(Series& series, std::int64_t step, double value) {
     if (series.kept) series.values[step] = value;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <stdexcept>
 #include <system_error>
@@ -123,48 +122,22 @@ class FrameReader {
   Notes notes_;
 };
 
-/// The tag that is taken for each meaning, of those that are there: by meaning_of_tag().
-using Taken = std::map<lines::Meaning, const TensorBoardIndex::Tag*>;
-Taken taken_scalars(const TensorBoardIndex& index) {
-  Taken taken;
+/// Tells the scalars, and notes by which tags they were recognised.
+void tell_scalars(const TensorBoardIndex& index, lines::ScalarLog& found, const fs::path& log,
+                  Notes& notes) {
   for (const TensorBoardIndex::Tag& tag : index.tags()) {
-    if (!tag.named.known() || !tag.scalar) continue;
-    const TensorBoardIndex::Tag*& best = taken[tag.named.meaning];
-    if (best == nullptr || tag.named.rank < best->named.rank) best = &tag;
+    if (tag.scalar) found.series(tag.name, tag.named, "");
   }
-  return taken;
-}
-
-void note_taken(const Taken& taken, const fs::path& log, Notes& notes) {
+  for (const TensorBoardIndex::Scalar& scalar : index.scalars()) {
+    found.add(found.series(index.tags()[scalar.tag].name), scalar.step, scalar.value);
+  }
+  found.tell_scalars();
   std::string list;
-  for (const auto& [meaning, tag] : taken) {
+  for (const auto& [meaning, series] : found.used()) {
     list += fmt::format("{}{} is '{}'", list.empty() ? "" : ", ", lines::name_of(meaning),
-                        printable(tag->name));
+                        printable(series->tag));
   }
   if (!list.empty()) notes.add(printable(log.string()) + ": recognised by tag: " + list);
-}
-
-/// Returns the tag of the loss scale; empty where there is none.
-std::string tell_scalars(const TensorBoardIndex& index, const std::optional<std::string>& scale_tag,
-                         const fs::path& log, Timeline& timeline, Notes& notes) {
-  const Taken taken = taken_scalars(index);
-  note_taken(taken, log, notes);
-  for (const TensorBoardIndex::Scalar& scalar : index.scalars()) {
-    const TensorBoardIndex::Tag& tag = index.tags()[scalar.tag];
-    const auto of_meaning = taken.find(tag.named.meaning);
-    if (of_meaning != taken.end() && of_meaning->second == &tag) {
-      lines::tell_scalar(timeline, tag.named.meaning, scalar.step, scalar.value);
-    }
-  }
-  for (const TensorBoardIndex::Tag& tag : index.tags()) {  // for a list of those that are there
-    if (tag.scalar && tag.name != scale_tag) timeline.recorded_scale(tag.name, 0, 0);
-  }
-  for (const TensorBoardIndex::Scalar& scalar : index.scalars()) {
-    const TensorBoardIndex::Tag& tag = index.tags()[scalar.tag];
-    if (tag.name == scale_tag) timeline.recorded_scale(tag.name, scalar.step, scalar.value);
-  }
-  const auto scale = taken.find(lines::Meaning::loss_scale);
-  return scale == taken.end() ? "" : scale->second->name;
 }
 
 std::vector<std::string> names_of_histograms(const TensorBoardIndex& index) {
@@ -196,22 +169,16 @@ void read_tensorboard(const log::OpenPath& opened, const common::TimelineSelecti
   const fs::path& log = opened.path;
   const TensorBoardIndex index(event_files_of(opened), selection.scale_tag, progress);
   refuse_empty(index, log);
-  Timeline timeline(log.string(), selection, visit);
-  const std::string scale_tag = tell_scalars(index, selection.scale_tag, log, timeline, notes);
-  timeline.names(names_of_histograms(index));
-  FrameReader frames(index, timeline);
+  lines::ScalarLog scalars(opened, {}, selection, visit, notes, progress);
+  tell_scalars(index, scalars, log, notes);
+  scalars.timeline().names(names_of_histograms(index));
+  FrameReader frames(index, scalars.timeline());
   frames.read(progress);
 
   std::set<Gap> gaps = frames.gaps();
   const bool any = !index.histograms().empty();
   gaps.insert({Gap::updates, any ? Gap::dtype : Gap::tensors});
   if (any && !selection.recorded_scale && !selection.scale_tag) gaps.insert(Gap::loss_scale);
-  if (visit.kind) {
-    visit.kind({.name = any ? "TensorBoard histograms" : "TensorBoard scalars",
-                .gaps = {gaps.begin(), gaps.end()},
-                .scale_tag = scale_tag,
-                .tool = frames::Tool::tensorboard});
-  }
   notes.add_all(index.notes());
   notes.add_all(frames.notes());
   if (const auto below = folder_with_events_in(log)) {
@@ -225,7 +192,9 @@ void read_tensorboard(const log::OpenPath& opened, const common::TimelineSelecti
               ": belongs to a run log of Halfscope; give its folder, with run.json, which "
               "has exact histograms and their scales");
   }
-  timeline.finish(notes);
+  scalars.finish({.name = any ? "TensorBoard histograms" : "TensorBoard scalars",
+                  .gaps = {gaps.begin(), gaps.end()},
+                  .tool = frames::Tool::tensorboard});
 }
 
 }  // namespace halfscope::analyzers::readers::tensorboard

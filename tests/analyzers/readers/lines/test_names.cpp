@@ -65,8 +65,11 @@ TEST_CASE("tags mean what console logs call so", "[names]") {
   expect(learning_rate, {"L.r.", "optim/lr0", "learningrate"});
   expect(overflow, {"overflow cond"});
   expect(nan_iterations, {"number of nan iterations"});
+  expect(skipped, {"skipped_steps", "train/skipped"});
+  expect(skipped_interval, {"number of skipped iterations"});
   // Of a layer, of one loss of several: not known by their last part.
-  expect(none, {"layers/norm", "D/ce_loss", "fp8/overflow", "layers/nan_count", "logit_scale"});
+  expect(none, {"layers/norm", "D/ce_loss", "fp8/overflow", "layers/nan_count", "data/skipped",
+                "logit_scale"});
 }
 
 TEST_CASE("of several tags the surer name is used, then the one of fewer parts", "[names]") {
@@ -93,10 +96,11 @@ TEST_CASE("a column of steps has a name that console logs have for steps", "[nam
 
 TEST_CASE("every meaning of a tag has a name", "[names]") {
   std::set<std::string_view> names;
-  for (int i = static_cast<int>(Meaning::loss); i < static_cast<int>(Meaning::skipped); ++i) {
+  for (int i = static_cast<int>(Meaning::loss); i <= static_cast<int>(Meaning::skipped_interval);
+       ++i) {
     names.insert(name_of(static_cast<Meaning>(i)));
   }
-  CHECK(names.size() == 7);  // log2_loss_scale is a loss scale, too
+  CHECK(names.size() == 8);  // two say the loss scale, two the number of skipped steps
   CHECK(!names.contains(""));
 }
 

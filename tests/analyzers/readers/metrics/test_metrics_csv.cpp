@@ -87,6 +87,25 @@ TEST_CASE("metrics CSV: the names of console logs, whatever the steps are called
   CHECK(sum.noted("the loss is read from 'total_loss'; 'loss' is not used"));
 }
 
+TEST_CASE("metrics CSV: counters of skipped steps are of the steps since the row before") {
+  const TempFolder folder;
+  const Told all = told_of(folder.write(
+      "all", "step,skipped_steps,loss\n1,0,2\n2,1,2\n10,4,2\n20,4,2\n30,99,2\n40,nan,2\n"));
+  CHECK(all.scalars.at(1).found_inf == false);
+  CHECK(all.scalars.at(2).found_inf == true);
+  REQUIRE(all.skips.size() == 1);  // 95 more in 10 steps cannot be
+  CHECK(all.skips[0].first == 3);
+  CHECK(all.skips[0].last == 10);
+  CHECK(all.skips[0].count == 3);
+  CHECK(all.kinds[0].counted_from == 1);
+  const Told between = told_of(
+      folder.write("between", "step,number of skipped iterations,loss\n10,5,2\n20,0,2\n30,2,2\n"));
+  REQUIRE(between.skips.size() == 1);
+  CHECK(between.skips[0].first == 21);
+  CHECK(between.skips[0].last == 30);
+  CHECK(between.skips[0].count == 2);
+}
+
 TEST_CASE("metrics CSV: a header that comes again is a restart") {
   const TempFolder folder;
   const Told told =
