@@ -153,6 +153,12 @@ enum class Tool : std::uint8_t {
   deepspeed
 };
 
+/// The line of a file, from 1, that tells a step.
+struct PrintedLine {
+  std::int64_t step = 0;
+  std::uint64_t line = 0;
+};
+
 /// The parts of the loss at the first step at which one of them was NaN or infinite.
 struct BadLossPart {
   std::int64_t step = 0;
@@ -178,7 +184,8 @@ struct LogKind {
   std::optional<std::int64_t> last_step = {};
   /// Overflows after which the scale falls, where lines tell that it takes more than one.
   std::optional<std::int64_t> hysteresis = {};
-  std::optional<BadLossPart> bad_loss_part = {};  ///< empty: no part was, or none is printed
+  std::optional<PrintedLine> nonfinite_line = {};  ///< where losses or norms last became NaN
+  std::optional<BadLossPart> bad_loss_part = {};   ///< empty: no part was, or none is printed
   /// How lines were read, where that decides what is reported: sentences without a full stop.
   std::vector<std::string> remarks = {};
   Tool tool = Tool::other;

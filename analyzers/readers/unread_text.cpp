@@ -135,16 +135,19 @@ class TextSurvey {
 
 }  // namespace
 
-SuggestedPattern pattern_for(std::string_view line) {
+namespace {
+
+/// The pattern of a line's pairs, from the first name on; unnamed: of all its numbers.
+SuggestedPattern pattern_of(std::string_view line, bool unnamed) {
   constexpr std::size_t kLongest = 160;
   SuggestedPattern found;
   std::string pattern;
   std::vector<Meaning> named;
-  const char* at = nullptr;  // the end of what the pattern has
+  const char* at = unnamed ? line.data() : nullptr;  // the end of what the pattern has
   for (const lines::Pair& pair : lines::pairs_in(line)) {
     if (at == nullptr && pair.name.empty()) continue;
     if (at == nullptr) at = pair.name.data();
-    if (at == pair.text.data()) break;  // nothing stands between two values
+    if (at == pair.text.data() && !pattern.empty()) break;  // nothing stands between two values
     add_text({at, static_cast<std::size_t>(pair.text.data() - at)}, pattern);
     Meaning meaning = lines::meaning_of(pair.name).meaning;
     const bool again = std::ranges::find(named, meaning) != named.end();
@@ -153,12 +156,19 @@ SuggestedPattern pattern_for(std::string_view line) {
     pattern.append(lines::in_braces(meaning)).append(pair.unit);
     at = pair.text.data() + pair.text.size() + pair.unit.size();
     if (pattern.size() > kLongest) break;
-    if (!pair.name.empty()) found.text = pattern;
+    if (unnamed || !pair.name.empty()) found.text = pattern;
     found.step |= is_step(meaning);
     found.measure |= is_measure(meaning);
   }
   if (log::printable(found.text) != found.text) found.text.clear();
   return found;
+}
+
+}  // namespace
+
+SuggestedPattern pattern_for(std::string_view line) {
+  SuggestedPattern found = pattern_of(line, false);
+  return found.step && found.measure ? found : pattern_of(line, true);
 }
 
 void refuse_text(const log::OpenPath& file) {

@@ -77,9 +77,12 @@ std::optional<SlowStart> fallen_at_start(const TimelineFacts& facts) {
 /// Whether the log has the run's first steps: it begins with them, or no later than its lines are
 /// apart. An excerpt that begins later shows no start.
 bool has_first_steps(const LogFindings& log, std::int64_t first) {
-  if (first <= 1 || log.scalars.size() < 2) return true;
-  const std::int64_t before = log.scalars[0].step, after = log.scalars[1].step;
-  return first <= after - before;
+  constexpr std::size_t kFirstLines = 8;
+  std::int64_t apart = 1;  // the most
+  for (std::size_t i = 1; i < std::min(log.scalars.size(), kFirstLines); ++i) {
+    apart = std::max(apart, log.scalars[i].step - log.scalars[i - 1].step);
+  }
+  return log.scalars.size() < 2 || first <= 2 * apart;
 }
 
 }  // namespace

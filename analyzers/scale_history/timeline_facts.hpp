@@ -166,12 +166,13 @@ struct TimelineFacts {
   bool grew_unseen = false;
   bool magnitudes = false;  ///< of gradients, at any step
   std::vector<Nonfinite> nonfinite;
-  std::vector<std::string> remarks;                  ///< LogKind::remarks
-  std::optional<frames::BadLossPart> bad_loss_part;  ///< LogKind::bad_loss_part
+  std::vector<std::string> remarks;                   ///< LogKind::remarks
+  std::optional<frames::PrintedLine> nonfinite_line;  ///< LogKind::nonfinite_line
+  std::optional<frames::BadLossPart> bad_loss_part;   ///< LogKind::bad_loss_part
   /// The first step of those at the end of the log that have a learning rate or a loss scale and no
   /// loss, although every such step before them has one; empty: no such steps, or few.
   std::optional<std::int64_t> loss_missing_since;
-  bool has_loss = false;  ///< some step has a training loss
+  std::uint64_t losses = 0;  ///< steps that have a training loss
   std::optional<SkippedInVain> in_vain;
   std::optional<SlowStart> slow_start;
   std::optional<ScaleJump> jump;   ///< the first of them

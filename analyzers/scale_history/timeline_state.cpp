@@ -132,14 +132,14 @@ void set_nonfinite(const LogFindings& log, TimelineFacts& facts) {
   }
 }
 
-/// Sets TimelineFacts::has_loss and loss_missing_since. Some programs leave out a loss that is NaN.
+/// Sets TimelineFacts::losses and loss_missing_since. Some programs leave out a loss that is NaN.
 void set_missing_loss(const LogFindings& log, TimelineFacts& facts) {
   std::uint64_t with = 0, missing = 0;
   std::optional<std::int64_t> since;
   for (const log::StepScalars& scalars : log.scalars) {
     if (scalars.loss && missing > 0) with = 0;  // it comes and goes
     if (scalars.loss) {
-      facts.has_loss = true;
+      ++facts.losses;
       ++with;
       missing = 0;
     } else if (scalars.learning_rate && missing++ == 0) {

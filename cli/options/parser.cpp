@@ -184,8 +184,9 @@ Parser::Parser()
   app_->set_version_flag("--version", std::string(kVersion));
   app_->require_subcommand(1);
   app_->footer(
-      "Start with:  halfscope recommend RUN      (RUN: a run log folder, .safetensors, .npy, "
-      ".npz)");
+      "Start with:  halfscope recommend RUN      (RUN: a run log folder, what the training "
+      "printed, "
+      "TensorBoard or W&B files, .safetensors, .npy, .npz)");
 }
 Parser::~Parser() = default;
 

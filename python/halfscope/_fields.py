@@ -434,6 +434,14 @@ class OtherScaler(Record):
     last_scale: float | None
 
 
+class NonfiniteLine(Record):
+    """The field `nonfinite_line` of halfscope analyze --json: docs/json.md."""
+
+    __slots__ = ()
+    step: int
+    line: int
+
+
 class BadLossPart(Record):
     """The field `bad_loss_part` of halfscope analyze --json: docs/json.md."""
 
@@ -544,6 +552,7 @@ class Timeline(Record):
     other_scalers: list[OtherScaler] | None
     ended_at_minimum: bool | None
     remarks: list[str] | None
+    nonfinite_line: NonfiniteLine | None
     last_finite: int | None
     loss_missing_since: int | None
     bad_loss_part: BadLossPart | None
@@ -560,6 +569,7 @@ class Timeline(Record):
         'nonfinite': Nonfinite,
         'skipped_in_vain': SkippedInVain,
         'other_scalers': OtherScaler,
+        'nonfinite_line': NonfiniteLine,
         'bad_loss_part': BadLossPart,
         'jump': Jump,
         'ranks': Rank,

@@ -129,6 +129,14 @@ AlarmWords state_words(const TimelineFacts& facts) {
     return {"No loss scale is in use: it is 1 throughout, and no step was skipped.",
             "A run in BF16 or FP32 needs none. One in FP16 does: use a dynamic one.", false, true};
   }
+  const bool no_scale = !facts.scale_first && !facts.skips_told;
+  if (no_scale && facts.losses > 0 && facts.nonfinite.empty()) {
+    return {
+        fmt::format("The loss is finite at all {} printed {}. The log shows neither a loss scale "
+                    "nor skipped steps.",
+                    count_text(facts.losses), facts.numbered ? "entries" : "steps"),
+        "", false, true};
+  }
   return {fmt::format("The log does not tell whether its loss scale is normal: {}.",
                       why_unknown(facts)),
           facts.settings ? growth_text(*facts.settings) : "", false, true};

@@ -30,18 +30,25 @@ std::string_view steps_name(const TimelineFacts& facts) {
   return facts.numbered ? "entries" : "steps";
 }
 
+/// " (line 71)" of the file, where a step's number is perhaps not what the line has.
+std::string line_text(std::int64_t step, const TimelineFacts& facts) {
+  if (!facts.nonfinite_line || facts.nonfinite_line->step != step) return "";
+  return fmt::format(" (line {})", facts.nonfinite_line->line);
+}
+
 /// The steps one by one, where `few` is all of them.
 std::string where_text(std::int64_t first, std::int64_t last, std::uint64_t count,
                        const std::vector<std::int64_t>& few, const TimelineFacts& facts) {
-  if (first == last) return fmt::format("at {} {}", step_name(facts), first);
+  if (first == last)
+    return fmt::format("at {} {}{}", step_name(facts), first, line_text(first, facts));
   const std::size_t from = few.size() - std::min<std::size_t>(few.size(), count);
   if (count <= few.size() && few[from] == first && few.back() == last) {
     const std::span<const std::int64_t> all(few.begin() + static_cast<std::ptrdiff_t>(from),
                                             few.end() - 1);
     return fmt::format("at {} {} and {}", steps_name(facts), fmt::join(all, ", "), last);
   }
-  return fmt::format("from {} {} to {}, at {} printed {}", step_name(facts), first, last,
-                     count_text(count), steps_name(facts));
+  return fmt::format("from {} {}{} to {}, at {} printed {}", step_name(facts), first,
+                     line_text(first, facts), last, count_text(count), steps_name(facts));
 }
 
 /// What was NaN for good, apart from what a skipped step may have printed before.
@@ -142,8 +149,10 @@ std::string action_of(const TimelineFacts& facts) {
     return fmt::format(
         "This lasts to the end of the log, and no loss scale cures it: {}look for the first NaN or "
         "infinity in the model, the data or the learning rate.",
-        last ? fmt::format("go back to a checkpoint from before step {}, the last finite one, and ",
-                           *last)
+        last ? fmt::format(
+                   "go back to a checkpoint from before step {}, the last one whose loss and "
+                   "gradient norm are finite, and ",
+                   *last)
              : "");
   }
   if (std::ranges::all_of(facts.nonfinite,
@@ -155,8 +164,8 @@ std::string action_of(const TimelineFacts& facts) {
   });
   if (!of_training) {
     return fmt::format("{}: look at the data and the precision of the evaluation.",
-                       facts.has_loss ? "All printed training values are finite"
-                                      : "The log has no loss of the training");
+                       facts.losses > 0 ? "All printed training values are finite"
+                                        : "The log has no loss of the training");
   }
   const bool at_the_end = std::ranges::any_of(facts.nonfinite, [](const Nonfinite& found) {
     return found.of != Quantity::evaluation_loss && found.since;

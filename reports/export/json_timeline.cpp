@@ -99,6 +99,10 @@ void put_state(Json& to, const TimelineFacts& facts) {
   if (const auto since = facts.nonfinite_since()) to["nonfinite_since"] = *since;
   if (const auto last = facts.last_finite()) to["last_finite"] = *last;
   if (!facts.remarks.empty()) to["remarks"] = facts.remarks;
+  if (facts.nonfinite_line) {
+    to["nonfinite_line"] = {{"step", facts.nonfinite_line->step},
+                            {"line", facts.nonfinite_line->line}};
+  }
   if (facts.loss_missing_since) to["loss_missing_since"] = *facts.loss_missing_since;
   if (const auto& part = facts.bad_loss_part) {
     to["bad_loss_part"] = {

@@ -152,7 +152,7 @@ def test_two_engines_in_one_log_are_two_logs(tmp_path):
     done = subprocess.run([PROGRAM, "analyze", tmp_path, "--json", "-"], capture_output=True,
                           text=True)
     assert [log["skipped"] for log in json.loads(done.stdout)["timeline"]] == [3, 1]
-    assert "two engines write to it" in done.stderr
+    assert "two engines write to the log" in json.loads(done.stdout)["timeline"][0]["remarks"][0]
 
 
 def test_a_restart_in_csv_metrics_is_no_skipped_step(tmp_path):

@@ -279,7 +279,7 @@ def test_a_file_is_known_by_its_content(tmp_path):
     assert len(analyze(tmp_path)["tensors"]) == len(tensors.finite_tensors())
     (tmp_path / "not.tfevents").write_bytes(b"no event file, whatever its name says")
     alone = run(tmp_path / "not.tfevents")
-    assert alone.returncode == 1 and "TensorBoard event files" in alone.stderr
+    assert alone.returncode == 1 and "'halfscope logs --kinds' lists what it reads" in alone.stderr
 
 
 def test_folders_of_runs_are_named_not_added(tmp_path):

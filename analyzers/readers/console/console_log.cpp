@@ -200,6 +200,7 @@ void read_run(const ConsoleRun& run, const std::string& log, bool several, Readi
     const std::string name = two ? fmt::format("{} (engine {})", log, i + 1) : log;
     if ((several || two) && reading.visit.run) reading.visit.run(name);
     frames::LogKind& kind = engines[i]->kind;
+    if (run.size() > 1) kind.nonfinite_line.reset();  // of which file, it does not say
     for (const ConsoleFile& file : run) kind.tool = std::max(kind.tool, file.survey.tool);
     if (kind.counted_from) {
       kind.counted_from = std::max(*kind.counted_from, reading.selection.first_step);

@@ -133,6 +133,14 @@ void ConsoleSteps::tell(std::int64_t step, LineScalars scalars) {
   if (scalars.gradient_norm) timeline_.gradient_norm(step, *scalars.gradient_norm);
   if (scalars.nan_iterations) timeline_.nan_iterations(step, *scalars.nan_iterations);
   if (scalars.found_inf) timeline_.found_inf(step, *scalars.found_inf);
+  const auto broke = [](const std::optional<double>& value) {
+    return value && !std::isfinite(*value);
+  };
+  if (scalars.loss || scalars.gradient_norm) {
+    const bool bad = broke(scalars.loss) || broke(scalars.gradient_norm);
+    if (bad && !broken_) nonfinite_line_ = frames::PrintedLine{step, line_};
+    broken_ = bad;
+  }
   if (scalars.bad_parts > 0 && !bad_part_) {
     bad_part_ = frames::BadLossPart{step, log::printable(scalars.bad_part), scalars.bad_parts,
                                     scalars.parts};

@@ -114,8 +114,8 @@ bool tells_skip(const Line& line) {
   constexpr std::string_view kGradients[] = {"grad", "Grad"};
   constexpr std::string_view kCauses[] = {"nan",  "NaN",  "Nan",      "inf ",       "Inf",
                                           "inf,", "inf.", "overflow", "non-finite", "not finite"};
-  constexpr std::string_view kVerbs[] = {"kipping", "kip step",    "kip update",
-                                         "gnoring", "ot updating", "rop step"};
+  constexpr std::string_view kVerbs[] = {"kipping",     "kip step", "kip update",    "gnoring",
+                                         "ot updating", "rop step", "pdate skipped", "tep skipped"};
   const auto any = [&](const auto& words) {
     return std::ranges::any_of(words, [&](std::string_view word) { return has(line, word); });
   };

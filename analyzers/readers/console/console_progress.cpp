@@ -21,6 +21,7 @@
 #include "analyzers/readers/console/console_words.hpp"
 #include "analyzers/readers/lines/names.hpp"
 #include "analyzers/readers/lines/pairs.hpp"
+#include "halfscope/table/boundary.hpp"
 
 namespace halfscope::analyzers::readers::console {
 namespace {
@@ -51,7 +52,8 @@ class Said {
   }
   /// Whether something but a step is said of the training's step.
   bool any() const { return scalars.any() || skipped || scalars.found_inf; }
-  /// Makes the bar's count the step, if the text before it has the epoch: "Epoch 2:  22%|## | 4/18".
+  /// Makes the bar's count the step, if the text before it has the epoch: "Epoch 2:  22%|## |
+  /// 4/18".
   bool count_by(const Bar& bar) {
     const Said before(bar.of);
     if (!before.epoch) return false;
@@ -165,7 +167,9 @@ class Said {
       case Meaning::evaluation_loss: return number(scalars.evaluation_loss);
       case Meaning::gradient_norm: return number(scalars.gradient_norm);
       case Meaning::norm_part: return take_part(pair, part_norm_, bad_norm_);
-      case Meaning::loss_scale: return number(scalars.loss_scale);
+      case Meaning::loss_scale:
+        if (rank == lines::kByValue && !exact_log2(pair.value)) return;
+        return number(scalars.loss_scale);
       case Meaning::log2_loss_scale:
         return keep(scalars.loss_scale, Meaning::loss_scale, rank, std::exp2(pair.value));
       case Meaning::learning_rate: return number(scalars.learning_rate);

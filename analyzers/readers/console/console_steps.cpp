@@ -62,14 +62,26 @@ void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
   if (line.applied) take(*line.applied);
   if (line.periodic && survey_.counts(*line.periodic)) {
     take(*line.periodic, with_applied(line.scalars));
+  } else if (is_between_counters(line)) {
+    tell(line.periodic->steps, line.scalars);
+    told_ = std::max(told_, std::optional(line.periodic->steps));
   } else if (line.scalars.any() && (!line.bar || of_training || line.scalars.step) &&
-             !(line.periodic && line.periodic->form <= kHeaderForm)) {
+             (survey_.source == StepSource::none || !line.periodic ||
+              line.periodic->form > kHeaderForm)) {
     take_scalars(line.scalars);
   }
   if (line.scalars.evaluation_loss) {
     timeline_.evaluation_loss(bar_done_.value_or(std::max(done_, entry_ - 1)),
                               *line.scalars.evaluation_loss);
   }
+}
+
+/// Whether a line that is not of the form that tells steps has one of the next ones: "step 62: loss
+/// nan" between DeepSpeed's "step=60" and "step=70".
+bool ConsoleSteps::is_between_counters(const ConsoleLine& line) const {
+  if (!line.periodic || line.periodic->form <= kHeaderForm || !line.scalars.any()) return false;
+  const std::int64_t ahead = line.periodic->steps - done_;
+  return any_step_ && !line.periodic->in_epoch && ahead > 0 && ahead <= survey_.steps.apart;
 }
 
 void ConsoleSteps::take_bar(const Bar& bar) {
@@ -302,6 +314,7 @@ void ConsoleSteps::add_to(frames::LogKind& kind) const {
   if (counted_messages_ && survey_.ranks.ranks > 1) kind.ranks = survey_.ranks;
   if (!kind.counted_from) kind.counted_from = counted_from_;
   if (!kind.bad_loss_part) kind.bad_loss_part = bad_part_;
+  if (nonfinite_line_) kind.nonfinite_line = nonfinite_line_;
   if (!other_scalers_.empty()) kind.scaler = scaler_.value_or(0);
   for (const auto& [scaler, other] : other_scalers_) kind.other_scalers.push_back(other);
 }

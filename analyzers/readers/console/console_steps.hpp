@@ -58,6 +58,7 @@ class ConsoleSteps {
   void end_names();
   bool is_torn(std::int64_t iteration) const;
   std::uint64_t tell_named(std::int64_t end);
+  bool is_between_counters(const ConsoleLine& line) const;
   void take_bar(const Bar& bar);
   void take(const Periodic& printed, const LineScalars& scalars);
   void take(const AppliedOverflow& applied);
@@ -117,6 +118,8 @@ class ConsoleSteps {
   std::optional<std::int64_t> bar_done_;
   common::FilteredLosses filtered_;
   std::optional<frames::BadLossPart> bad_part_;
+  std::optional<frames::PrintedLine> nonfinite_line_;
+  bool broken_ = false;                // the last loss or norm was NaN or infinite
   std::optional<std::int64_t> batch_;  // of the last line that counts updates
   bool one_batch_ = false;             // an update was of one batch
 

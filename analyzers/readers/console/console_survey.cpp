@@ -62,7 +62,7 @@ class BarSurvey {
 /// Takes a file's lines, and tells what they are of.
 class FileSurvey {
  public:
-  void see(const ConsoleLine& line, bool cut) {
+  void see(const ConsoleLine& line, std::uint64_t number, bool cut) {
     survey_.cut |= cut;
     survey_.tool = std::max(survey_.tool, line.tool);
     if (line.bar) bars_.take(*line.bar);
@@ -74,7 +74,7 @@ class FileSurvey {
       groups_.line(line);
       if (!line.iteration) engines_.other();
     }
-    if (line.periodic) take(*line.periodic, line.scalars);
+    if (line.periodic) take(*line.periodic, line.scalars, number);
   }
 
   Survey found(const std::optional<std::uint64_t>& ranks) {
@@ -102,7 +102,7 @@ class FileSurvey {
     survey_.rank = overflow.rank;
   }
 
-  void take(const Periodic& periodic, const LineScalars& scalars) {
+  void take(const Periodic& periodic, const LineScalars& scalars, std::uint64_t number) {
     survey_.counts_skips |= periodic.skipped.has_value();
     survey_.counts_intervals |= periodic.of_interval && periodic.skipped.value_or(0) > 0;
     engines_.take(periodic, scalars.learning_rate);
@@ -110,19 +110,27 @@ class FileSurvey {
     ToldSteps* const told = entry_of(forms_, form);
     if (told == nullptr) return;
     const std::int64_t steps = periodic.steps;
-    ++told->lines;
+    told->lines += std::exchange(told->line, number) == number ? 0 : 1;
     if (told->last && steps > *told->last) told->apart = std::max(told->apart, steps - *told->last);
     told->first = std::min(steps, told->first.value_or(steps));
     told->last = std::max(steps, told->last.value_or(steps));
   }
 
+  bool many_lines_an_epoch() const {
+    constexpr std::int64_t kMany = 3;
+    const auto epochs = forms_.find(kEpochForm);
+    if (epochs == forms_.end()) return false;
+    const ToldSteps& told = epochs->second;
+    return static_cast<std::int64_t>(told.lines) > kMany * (*told.last - *told.first + 1);
+  }
+
   /// By lines that say so by themselves, or else those of the most frequent form, or else a bar, or
-  /// else epochs. Of messages, epochs cannot tell the step: each has many.
+  /// else epochs, unless each has many lines. Of messages, epochs cannot tell the step.
   void find_steps() {
     const auto bar = bars_.found();
     const bool by_bar = bar && (!fields_ || survey_.overflows > 0);
     survey_.bar = bar.value_or("");
-    if (by_bar || survey_.overflows > 0) forms_.erase(kEpochForm);
+    if (by_bar || survey_.overflows > 0 || many_lines_an_epoch()) forms_.erase(kEpochForm);
     auto found = forms_.find(std::nullopt);
     if (found == forms_.end()) {
       found = std::ranges::max_element(forms_, {}, [](const auto& f) {
@@ -162,8 +170,8 @@ Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& 
                  const lines::Pattern* pattern) {
   FileSurvey survey;
   const Wrapping wrapping = pattern == nullptr ? wrapping_in(file) : Wrapping();
-  const auto see = [&](const ConsoleLine& line, std::uint64_t, bool cut) {
-    survey.see(line, cut);
+  const auto see = [&](const ConsoleLine& line, std::uint64_t number, bool cut) {
+    survey.see(line, number, cut);
     return true;
   };
   for_each_console_line(file, wrapping, see, {}, 0, 0, pattern);

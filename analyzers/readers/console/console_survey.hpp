@@ -23,7 +23,8 @@ enum class StepSource : std::uint8_t {
 
 /// The steps that lines of one form tell.
 struct ToldSteps {
-  std::uint64_t lines = 0;
+  std::uint64_t lines = 0;  ///< of the file: parts of one are one
+  std::uint64_t line = 0;   ///< the last
   std::optional<std::int64_t> first, last;
   std::int64_t apart = 1;  ///< the most steps between two such lines
 };

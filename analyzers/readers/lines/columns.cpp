@@ -41,6 +41,9 @@ bool is_step(Meaning meaning) {
   return meaning == Meaning::step || meaning == Meaning::global_step || meaning == Meaning::epoch;
 }
 
+/// Columns of YOLO's tables until 2022, which say of what a loss is and no more.
+bool is_yolo_loss(std::string_view name) { return name == "box" || name == "obj" || name == "cls"; }
+
 bool is_loss(Meaning meaning) { return meaning == Meaning::loss || meaning == Meaning::loss_part; }
 
 }  // namespace
@@ -57,10 +60,13 @@ bool Columns::remember(std::string_view line) {
       return false;
     const Meaning meaning = meaning_of(cell).meaning;
     step |= is_step(meaning);
-    loss |= is_loss(meaning);
+    loss |= is_loss(meaning) || is_yolo_loss(cell);
   }
   if (cells.size() < 3 || !step || !loss) return false;
-  names_.assign(cells.begin(), cells.end());
+  names_.clear();
+  for (const std::string_view cell : cells) {
+    names_.emplace_back(std::string(cell) + (is_yolo_loss(cell) ? "_loss" : ""));
+  }
   bars_ = bars;
   return true;
 }

@@ -30,8 +30,7 @@ constexpr Names kNames[] = {
     {Meaning::epoch, 1, "train"},  // timm's "Train: 3 [50/1251"
     {Meaning::loss, 0,
      "lm_loss lm_loss_value reduced_loss reduced_train_loss total_loss loss_total"},
-    {Meaning::loss, 1, "loss loss_step"},        // Lightning's train_loss_step
-    {Meaning::loss_part, 0, "box obj cls dfl"},  // YOLO's tables
+    {Meaning::loss, 1, "loss loss_step"},  // Lightning's train_loss_step
     {Meaning::loss, 2, "cost nll nll_loss ce_loss cross_entropy crossentropyloss xent ctc_loss"},
     {Meaning::loss, 3, "avr_loss"},  // kohya-ss, which prints the mean alone
     {Meaning::gradient_norm, 0,
@@ -39,7 +38,8 @@ constexpr Names kNames[] = {
     {Meaning::gradient_norm, 0, "grad_norm_total global_grad_norm global_norm"},
     {Meaning::gradient_norm, 2, "norm grad"},  // llm.c, Demucs
     {Meaning::loss_scale, 0, "lossscale cost_scaling_factor amp_scaler grad_scaler"},
-    {Meaning::loss_scale, 1, "scale_factor"},  // flashlight
+    {Meaning::loss_scale, 1, "scale_factor"},                    // flashlight
+    {Meaning::loss_scale, kByValue, "scale scaler gradscaler"},  // of loops written by hand
     {Meaning::log2_loss_scale, 0, "lg_loss_scale"},
     {Meaning::learning_rate, 0, "lr l_r lr_0 lr0 learning_rate learningrate"},
     {Meaning::skipped, 2, "skipped skipped_steps"},

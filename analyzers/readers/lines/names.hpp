@@ -55,6 +55,10 @@ std::string in_braces(Meaning meaning);
 /// "{step}, {epoch}, ..": all names that a pattern may have, for help and messages.
 std::string pattern_names();
 
+/// The rank of a name that has its meaning only if the value suits: a loss scale that is a power of
+/// two.
+inline constexpr int kByValue = 9;
+
 struct Named {
   Meaning meaning = Meaning::none;
   /// Of several values with one meaning in a line the lowest rank holds, then the first.

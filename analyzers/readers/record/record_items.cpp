@@ -108,6 +108,10 @@ void put_kind(const LogKind& kind, proto::Kind& to) {
   if (kind.hysteresis) to.set_hysteresis(*kind.hysteresis);
   to.set_tool(static_cast<std::uint32_t>(kind.tool));
   for (const std::string& remark : kind.remarks) to.add_remarks(remark);
+  if (kind.nonfinite_line) {
+    to.set_nonfinite_step(kind.nonfinite_line->step);
+    to.set_nonfinite_line(kind.nonfinite_line->line);
+  }
   if (!kind.bad_loss_part) return;
   proto::BadLossPart& part = *to.mutable_bad_loss_part();
   part.set_step(kind.bad_loss_part->step);

@@ -169,6 +169,10 @@ LogKind kind_of(const proto::Kind& from) {
   for (const std::string& remark : from.remarks()) {
     kind.remarks.push_back(log::printable(remark));
   }
+  if (from.has_nonfinite_step()) {
+    kind.nonfinite_line =
+        frames::PrintedLine{step_in(from.nonfinite_step()), from.nonfinite_line()};
+  }
   if (from.has_bad_loss_part()) {
     const proto::BadLossPart& part = from.bad_loss_part();
     kind.bad_loss_part = frames::BadLossPart{step_in(part.step()), log::printable(part.name()),
