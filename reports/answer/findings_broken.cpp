@@ -37,9 +37,11 @@ void alarms(const Study& study, List& to) {
 }
 
 void collapse(const Study& study, List& to) {
-  const auto words = collapse_words(study);
-  if (!words || ends_broken(study)) return;  // then alarms say it
-  to.push_back({Severity::breaks, words->what, words->rest(), Evidence::timeline});
+  if (study.analysis.logs.size() == 1 && ends_broken(study)) return;  // then alarms say it
+  for (const CollapseWords& words : collapse_words(study)) {
+    if (words.broken) continue;
+    to.push_back({Severity::breaks, words.what, words.rest(), Evidence::timeline});
+  }
 }
 
 void lasting(const Study& study, List& to) {

@@ -95,9 +95,9 @@ std::string first_text(const analyzers::Findings& found) {
   for (const AlarmWords& words : first_words(found)) {
     out += plain(words.what + (words.action.empty() ? "" : " ") + words.action) + "\n";
   }
-  if (const auto collapse = collapse_words(found)) {
-    const std::string rest = collapse->rest();
-    out += collapse->what + (rest.empty() ? "" : " ") + rest + "\n";
+  for (const CollapseWords& collapse : collapse_words(found)) {
+    const std::string rest = collapse.rest();
+    out += collapse.what + (rest.empty() ? "" : " ") + rest + "\n";
   }
   return out;
 }

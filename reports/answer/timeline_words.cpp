@@ -237,17 +237,24 @@ std::optional<CollapseWords> collapse_words(const TimelineFacts& facts) {
           ? "The loss scale collapsed"
           : fmt::format("The loss scale of scaler {} collapsed", facts.scaler);
   CollapseWords words{fall_text(*fall, facts, opening), drove_text(*fall, facts), ""};
-  if (facts.state != RunState::broken) words.action = fall->to <= 1 ? kUseless : kGrown;
+  words.broken = facts.state == RunState::broken;
+  if (!words.broken) words.action = fall->to <= 1 ? kUseless : kGrown;
   return words;
 }
 
 std::string CollapseWords::rest() const { return joined(driver, action); }
 
-std::optional<CollapseWords> collapse_words(const analyzers::Findings& found) {
+std::vector<CollapseWords> collapse_words(const analyzers::Findings& found) {
+  std::vector<CollapseWords> all;
   for (const TimelineFacts& facts : found.timelines) {
-    if (auto words = collapse_words(facts)) return words;
+    auto words = collapse_words(facts);
+    if (!words) continue;
+    if (found.analysis.logs.size() > 1) {
+      words->what = log::printable(facts.log) + ": " + words->what;
+    }
+    all.push_back(std::move(*words));
   }
-  return std::nullopt;
+  return all;
 }
 
 std::vector<Section> timeline_sections(const analyzers::Findings& found) {

@@ -21,12 +21,13 @@ std::vector<Section> timeline_sections(const analyzers::Findings& found);
 /// where alarms say it.
 struct CollapseWords {
   std::string what, driver, action;
+  bool broken = false;  ///< NaN or infinities last to the end of the log, and alarms say so
   /// What follows `what`.
   std::string rest() const;
 };
 std::optional<CollapseWords> collapse_words(const analyzers::scale_history::TimelineFacts& facts);
-/// Of the first log of which that holds.
-std::optional<CollapseWords> collapse_words(const analyzers::Findings& found);
+/// Those of each log that has them; the log is named where there are several.
+std::vector<CollapseWords> collapse_words(const analyzers::Findings& found);
 
 /// What is wrong, by the scalars and skipped steps of a log, and what to do about it.
 struct AlarmWords {
