@@ -159,7 +159,9 @@ void limit_skipped(Visitor& visit, frames::ValueTotal& values, const std::string
 
 /// Whether another tool's log tells something beside tensors.
 bool tells_something(const LogFindings& run) {
-  return !run.kinds.empty() && !(run.peaks.empty() && run.scalars.empty() && run.skips.empty());
+  const bool ended = std::ranges::any_of(run.kinds, &frames::LogKind::ended_at_minimum);
+  return !run.kinds.empty() &&
+         (ended || !(run.peaks.empty() && run.scalars.empty() && run.skips.empty()));
 }
 
 /// The findings of one log: of several runs in it, one each.

@@ -31,16 +31,18 @@ std::string_view steps_name(const TimelineFacts& facts) {
 }
 
 /// " (line 71)" of the file, where a step's number is perhaps not what the line has.
-std::string line_text(std::int64_t step, const TimelineFacts& facts) {
+std::string line_text(std::int64_t step, const Nonfinite& found, const TimelineFacts& facts) {
+  if (found.of == Quantity::evaluation_loss) return "";
   if (!facts.nonfinite_line || facts.nonfinite_line->step != step) return "";
   return fmt::format(" (line {})", facts.nonfinite_line->line);
 }
 
-/// The steps one by one, where `few` is all of them.
+/// The steps one by one, where they are few.
 std::string where_text(std::int64_t first, std::int64_t last, std::uint64_t count,
-                       const std::vector<std::int64_t>& few, const TimelineFacts& facts) {
+                       const Nonfinite& found, const TimelineFacts& facts) {
+  const std::vector<std::int64_t>& few = found.few;
   if (first == last)
-    return fmt::format("at {} {}{}", step_name(facts), first, line_text(first, facts));
+    return fmt::format("at {} {}{}", step_name(facts), first, line_text(first, found, facts));
   const std::size_t from = few.size() - std::min<std::size_t>(few.size(), count);
   if (count <= few.size() && few[from] == first && few.back() == last) {
     const std::span<const std::int64_t> all(few.begin() + static_cast<std::ptrdiff_t>(from),
@@ -48,14 +50,14 @@ std::string where_text(std::int64_t first, std::int64_t last, std::uint64_t coun
     return fmt::format("at {} {} and {}", steps_name(facts), fmt::join(all, ", "), last);
   }
   return fmt::format("from {} {}{} to {}, at {} printed {}", step_name(facts), first,
-                     line_text(first, facts), last, count_text(count), steps_name(facts));
+                     line_text(first, found, facts), last, count_text(count), steps_name(facts));
 }
 
 /// What was NaN for good, apart from what a skipped step may have printed before.
 std::string lasting_text(const Nonfinite& found, const TimelineFacts& facts) {
   std::string out =
       fmt::format("{} is NaN or infinite {}", subject_of(found.of),
-                  where_text(*found.since, found.last_since, found.count_since, found.few, facts));
+                  where_text(*found.since, found.last_since, found.count_since, found, facts));
   const std::uint64_t before = found.count - found.count_since - found.at_skips;
   if (before == 1) {
     out += fmt::format("; that of {} {} was followed by finite ones, as at a skipped step",
@@ -80,7 +82,7 @@ std::string nonfinite_text(const Nonfinite& found, const TimelineFacts& facts) {
   std::string out =
       found.since ? lasting_text(found, facts)
                   : fmt::format("{} is NaN or infinite {}", subject_of(found.of),
-                                where_text(found.first, found.last, found.count, found.few, facts));
+                                where_text(found.first, found.last, found.count, found, facts));
   if (found.at_skips > 0) {
     out += fmt::format("; {} {} skipped",
                        plural(found.at_skips, found.since ? "other such step" : "such step"),
