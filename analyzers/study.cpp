@@ -76,7 +76,7 @@ Read read(const std::vector<std::filesystem::path>& logs, const Target& target,
 /// All passes. The logs stay open from the first to the last, and no longer.
 Read read_all(const std::vector<std::filesystem::path>& logs, const Target& target,
               const Selection& selection, const Passes& passes, const Phases& phase) {
-  const readers::Logs opened;
+  const readers::Logs opened(selection);
   Selection selected = selection;
   selected.scalars_suffice = passes.scalars_suffice;
   Read found = read(logs, target, selected, phase, passes.series, opened);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <exception>
 
+#include "analyzers/frames/message.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/options/exit.hpp"
 #include "cli/options/notes.hpp"
@@ -58,6 +59,7 @@ int parse_and_run(int argc, char** argv) {
   cli::commands::add_simulate(parser);
   cli::commands::add_emulate(parser);
   cli::commands::add_mma(parser);
+  cli::commands::add_logs(parser);
   cli::commands::add_info(parser);
   return parser.run(argc, argv);
 }
@@ -87,6 +89,8 @@ int main(int argc, char** argv) {
     return ended(cli::options::kBadUsage, e.what());
   } catch (const reports::page::MissingPart& e) {
     return ended(cli::options::kNotHere, e.what());
+  } catch (const analyzers::frames::BadOption& e) {
+    return ended(cli::options::kBadUsage, e.what());
   } catch (const log::BadInput& e) {
     return ended(cli::options::kBadInput, e.what());
   } catch (const std::bad_alloc& e) {

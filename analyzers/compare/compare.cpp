@@ -319,7 +319,7 @@ Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::p
                         const std::optional<OrderAsked>& sums, const frames::Progress& progress) {
   // First: what cannot be read is said before the logs are read.
   Both<std::optional<Operations>> operations = {read_operations(a), read_operations(b)};
-  const readers::Logs opened;
+  const readers::Logs opened(selections.a);
   const auto read = [&](const std::filesystem::path& log, const Selection& selection,
                         const Target& into) {
     Analysis analysis = underflow::analyze({log}, into, selection, progress, {}, opened);

@@ -43,6 +43,7 @@ std::string settings_text(const Selection& s) {
   for (const auto& [glob, role] : s.roles) add(fmt::format("--role {}={}", glob, name_of(role)));
   if (s.read_as) add(fmt::format("--as {}", name_of(*s.read_as)));
   if (s.ranks) add(fmt::format("--ranks {}", *s.ranks));
+  if (s.lines) add("--lines " + *s.lines);
   if (s.learning_rate) add(fmt::format("--lr {}", *s.learning_rate));
   return text;
 }
@@ -134,7 +135,7 @@ fs::path plain(const fs::path& path) {
 /// The parts of logs, each once; what of records is damaged.
 frames::Parts parts_with_notes(const Origin& origin, const Selection& selection,
                                frames::Notes& notes) {
-  const readers::Logs opened(origin.files);
+  const readers::Logs opened(origin.files, selection);
   std::set<std::pair<std::string, std::uint64_t>> known;
   frames::Parts parts;
   for (const fs::path& path : origin.logs) {

@@ -18,6 +18,7 @@ constexpr Spelling kSpellings[] = {
     {Option::as, "--as", "read_as", ""},
     {Option::assume_constant_between, "--assume-constant-between", "assume_constant_between",
      "True"},
+    {Option::lines, "--lines", "lines", ""},
     {Option::lr, "--lr", "learning_rate", ""},
     {Option::recorded_scale, "--recorded-scale", "recorded_scale", ""},
     {Option::role, "--role", "roles", ""},

@@ -19,6 +19,7 @@ enum class Option : std::uint8_t {
   amax,
   as,
   assume_constant_between,
+  lines,
   lr,
   recorded_scale,
   role,
@@ -77,6 +78,13 @@ class OptionHelps : public log::BadInput {
 
  private:
   std::shared_ptr<const Message> message_;  // an exception's copy must not throw
+};
+
+/// An option that cannot mean anything, or nothing in the log that it is given with: the command
+/// line ends as for words that it does not know.
+class BadOption : public OptionHelps {
+ public:
+  using OptionHelps::OptionHelps;
 };
 
 /// The message of any bad input, with the options that it names.

@@ -65,6 +65,7 @@ struct Selection {
   std::optional<Dtype> read_as;  ///< --as: what NPY elements of 2 bytes without a type stand for
   std::optional<double> learning_rate;  ///< --lr, where the log does not say
   std::optional<std::uint64_t> ranks;   ///< --ranks: that print into a console log
+  std::optional<std::string> lines;     ///< --lines: the pattern of a console log's lines
   /// The format and scale whose boundaries are to be exact on values, besides all powers of two.
   Format target = kBinary16;
   double loss_scale = 1.0;
@@ -152,6 +153,13 @@ enum class Tool : std::uint8_t {
   deepspeed
 };
 
+/// The parts of the loss at the first step at which one of them was NaN or infinite.
+struct BadLossPart {
+  std::int64_t step = 0;
+  std::string name = {};          ///< of the first such part, as printed
+  std::uint64_t bad = 0, of = 0;  ///< such parts, and all parts
+};
+
 /// What kind of log it is, in words ("TensorBoard histograms"), and what such a one leaves open.
 struct LogKind {
   std::string name;
@@ -170,6 +178,9 @@ struct LogKind {
   std::optional<std::int64_t> last_step = {};
   /// Overflows after which the scale falls, where lines tell that it takes more than one.
   std::optional<std::int64_t> hysteresis = {};
+  std::optional<BadLossPart> bad_loss_part = {};  ///< empty: no part was, or none is printed
+  /// How lines were read, where that decides what is reported: sentences without a full stop.
+  std::vector<std::string> remarks = {};
   Tool tool = Tool::other;
 };
 using KindVisitor = std::function<void(const LogKind&)>;

@@ -26,9 +26,11 @@
 #include "analyzers/readers/statistics/te_statistics.hpp"
 #include "analyzers/readers/tensorboard/tensorboard.hpp"
 #include "analyzers/readers/tensors/file_samples.hpp"
+#include "analyzers/readers/tensors/open.hpp"
 #include "analyzers/readers/tensors/step_parts.hpp"
 #include "analyzers/readers/tensors/tensor_folder.hpp"
 #include "analyzers/readers/tensors/tensor_frames.hpp"
+#include "analyzers/readers/unread_text.hpp"
 #include "analyzers/readers/wandb/wandb.hpp"
 #include "halfscope/log/kernel_files.hpp"
 
@@ -101,7 +103,11 @@ void refuse_tag(const fs::path& log, const Selection& s) {
 void read_one_tensor_file(const log::OpenPath& log, const TimelineSelection& s,
                           const Visitor& visit, Notes& notes, const Progress& progress) {
   refuse_tag(log.path, s);
-  readers::tensors::read_tensor_file(log, s, visit, notes, progress);
+  try {
+    readers::tensors::read_tensor_file(log, s, visit, notes, progress);
+  } catch (const readers::tensors::IsText&) {
+    refuse_text(log);
+  }
 }
 
 /// Tensor files know their roles and scales; beside other logs they are of one timeline.
@@ -192,7 +198,13 @@ std::string name_of(const Kind& kind) {
   return std::string(common::kKindNames[static_cast<std::size_t>(&kind - kKinds.data())]);
 }
 
-std::vector<const Kind*> kinds_of(const log::OpenPath& log) {
+std::vector<const Kind*> kinds_of(const log::OpenPath& log, bool by_lines) {
+  if (by_lines && input::exists(log.path) && !record::is_record(log)) {
+    const auto reads_lines = [](const Kind& kind) {
+      return kind.read == console::read_console_log;
+    };
+    return {&*std::ranges::find_if(kKinds, reads_lines)};
+  }
   std::vector<const Kind*> found;
   for (const Kind& kind : kKinds) {
     const bool alone = !kind.joins;
@@ -253,8 +265,7 @@ void require_some_kind(const Log& log) {
   }
   if (log::is_of_kernel(log.path())) {
     throw BadInput(shown +
-                   ": lies on a file system of the kernel, which holds no logs; expected one of " +
-                   common::names_of_kinds());
+                   ": lies on a file system of the kernel, which holds no logs; name a log");
   }
   if (log.path().extension() == ".hst" && !record::is_record(log.opened())) {
     const record::RecordFile refused(log.opened());  // says what is wrong
@@ -263,8 +274,8 @@ void require_some_kind(const Log& log) {
   log::RunLog::is_one(log.path());  // where it is laid out as one, it says what is missing
   const std::string below = list_text(logs_below(log.opened()));
   if (!below.empty()) throw BadInput(shown + ": " + below);
-  throw BadInput(shown + ": holds no file that Halfscope can read; expected " +
-                 common::names_of_kinds() + " (docs/logs.md)" + files_text(log.opened()));
+  throw BadInput(shown + ": holds no file that Halfscope can read" + files_text(log.opened()) +
+                 common::kKindsListed);
 }
 
 void read_log(const Log& log, const Selection& selection, const Visitor& visit, Notes& notes,

@@ -42,8 +42,9 @@ std::span<const Kind> kinds();
 /// "console logs of ..."
 std::string name_of(const Kind& kind);
 
-/// Log::kinds() of one that nothing is known of yet.
-std::vector<const Kind*> kinds_of(const log::OpenPath& log);
+/// Log::kinds() of one that nothing is known of yet. by_lines: --lines says that it is a console
+/// log; a record stays one.
+std::vector<const Kind*> kinds_of(const log::OpenPath& log, bool by_lines = false);
 
 /// Whether a log that is of some kind may tell of more than tensors.
 bool may_have_scalars(const Log& log);

@@ -11,6 +11,7 @@
 
 #include "analyzers/readers/input/open_input.hpp"
 #include "analyzers/readers/kinds.hpp"
+#include "analyzers/readers/lines/pattern.hpp"
 #include "analyzers/readers/logs_below.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/run_log.hpp"
@@ -19,6 +20,7 @@ namespace halfscope::analyzers::readers {
 
 struct Log::State {
   log::OpenPath path;
+  bool by_lines = false;  ///< --lines
   std::optional<std::vector<const Kind*>> kinds = {};
   std::string note = {};
 };
@@ -32,7 +34,7 @@ const log::OpenPath& Log::opened() const { return state_->path; }
 const std::string& Log::note() const { return state_->note; }
 
 std::span<const Kind* const> Log::kinds() const {
-  if (!state_->kinds) state_->kinds = kinds_of(state_->path);
+  if (!state_->kinds) state_->kinds = kinds_of(state_->path, state_->by_lines);
   return *state_->kinds;
 }
 
@@ -52,17 +54,24 @@ bool is_broken_run_log(const std::filesystem::path& log) {
 
 struct Logs::State {
   log::OpenFiles files;  // of all: a file that two logs have is opened once, too
+  bool by_lines;
   std::map<std::filesystem::path, Log> logs;
 };
 
-Logs::Logs() : Logs(input::open_files()) {}
+Logs::Logs() : Logs(frames::Selection()) {}
 
-Logs::Logs(const log::OpenFiles& files) : state_(std::make_shared<State>(State{files, {}})) {}
+Logs::Logs(const frames::Selection& selection) : Logs(input::open_files(), selection) {}
+
+Logs::Logs(const log::OpenFiles& files, const frames::Selection& selection)
+    : state_(std::make_shared<State>(State{files, selection.lines.has_value(), {}})) {
+  if (selection.lines) static_cast<void>(lines::Pattern(*selection.lines));
+}
 
 const Log& Logs::at(const std::filesystem::path& log) const {
   const auto known = state_->logs.find(log);
   if (known != state_->logs.end()) return known->second;
   Log found(log::OpenPath(log, state_->files));
+  found.state_->by_lines = state_->by_lines;
   std::error_code unreadable;
   if (std::filesystem::is_directory(log, unreadable) && found.kinds().empty() &&
       !is_broken_run_log(log)) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "analyzers/frames/source.hpp"
 #include "halfscope/log/open_file.hpp"
 
 namespace halfscope::analyzers::readers {
@@ -39,7 +40,10 @@ class Log {
 class Logs {
  public:
   Logs();
-  explicit Logs(const log::OpenFiles& files);
+  /// With --lines every log but a record is a console log. These throw frames::BadOption if it is
+  /// no pattern.
+  explicit Logs(const frames::Selection& selection);
+  Logs(const log::OpenFiles& files, const frames::Selection& selection);
   /// Where a folder is no log and has one in a folder below, that one.
   const Log& at(const std::filesystem::path& log) const;
 

@@ -70,7 +70,16 @@ std::optional<SlowStart> fallen_at_start(const TimelineFacts& facts) {
       facts.falls, [&](const ScaleFall& f) { return facts.at_start(f) && f.last && f.to > 0; });
   if (fall == facts.falls.end()) return std::nullopt;
   const auto halvings = static_cast<std::uint64_t>(halvings_between(fall->from, fall->to));
-  return SlowStart{halvings, *fall->last, fall->from, fall->to};
+  const std::uint64_t most = facts.skips_told ? facts.skipped_in_all.high : halvings;
+  return SlowStart{std::min(halvings, most), *fall->last, fall->from, fall->to};
+}
+
+/// Whether the log has the run's first steps: it begins with them, or no later than its lines are
+/// apart. An excerpt that begins later shows no start.
+bool has_first_steps(const LogFindings& log, std::int64_t first) {
+  if (first <= 1 || log.scalars.size() < 2) return true;
+  const std::int64_t before = log.scalars[0].step, after = log.scalars[1].step;
+  return first <= after - before;
 }
 
 }  // namespace
@@ -78,6 +87,7 @@ std::optional<SlowStart> fallen_at_start(const TimelineFacts& facts) {
 void set_slow_start(const LogFindings& log, TimelineFacts& facts,
                     std::optional<std::int64_t> first) {
   std::optional<SlowStart> start;
+  if (first && !has_first_steps(log, *first)) return;
   if (first) start = skipped_at_start(facts, *first);
   if (!start || start->skipped < kFewestSkipped) start = fallen_at_start(facts);
   if (!start || start->skipped < kFewestSkipped) return;

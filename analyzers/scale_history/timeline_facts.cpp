@@ -288,6 +288,8 @@ bool set_kinds(const LogFindings& log, TimelineFacts& facts) {
     facts.ended_at_minimum = facts.ended_at_minimum || kind.ended_at_minimum;
     if (kind.ranks.ranks > 1) facts.ranks = kind.ranks;
     if (!facts.counted_from) facts.counted_from = kind.counted_from;
+    facts.remarks.insert(facts.remarks.end(), kind.remarks.begin(), kind.remarks.end());
+    if (!facts.bad_loss_part) facts.bad_loss_part = kind.bad_loss_part;
     if (!kind.other_scalers.empty()) facts.scaler = kind.scaler;
     for (const frames::OtherScaler& other : kind.other_scalers) {
       facts.other_scalers.push_back(other);

@@ -67,8 +67,10 @@ struct Nonfinite {
   std::optional<std::int64_t> since = {};
   std::int64_t last_since = 0;
   std::uint64_t count_since = 0;
-  std::int64_t last_before = 0;        ///< of those before `since`
-  bool finite_before = false;          ///< some step has a finite one
+  std::int64_t last_before = 0;  ///< of those before `since`
+  bool finite_before = false;    ///< some step has a finite one
+  /// The last step with a finite one before `since`, or before the end of the log; empty: none.
+  std::optional<std::int64_t> last_finite = {};
   bool finite_loss = false;            ///< since `since` some step has a finite loss
   std::vector<std::int64_t> few = {};  ///< the last steps that count, three at the most
   /// Whether it is there to stay, and not what a scaler skips now and then or at its start.
@@ -164,6 +166,12 @@ struct TimelineFacts {
   bool grew_unseen = false;
   bool magnitudes = false;  ///< of gradients, at any step
   std::vector<Nonfinite> nonfinite;
+  std::vector<std::string> remarks;                  ///< LogKind::remarks
+  std::optional<frames::BadLossPart> bad_loss_part;  ///< LogKind::bad_loss_part
+  /// The first step of those at the end of the log that have a learning rate or a loss scale and no
+  /// loss, although every such step before them has one; empty: no such steps, or few.
+  std::optional<std::int64_t> loss_missing_since;
+  bool has_loss = false;  ///< some step has a training loss
   std::optional<SkippedInVain> in_vain;
   std::optional<SlowStart> slow_start;
   std::optional<ScaleJump> jump;   ///< the first of them
@@ -181,6 +189,10 @@ struct TimelineFacts {
   /// The first step with a NaN or infinity that no skipped step accounts for, of those that last
   /// to the end where some do. Evaluations apart.
   std::optional<std::int64_t> nonfinite_since() const;
+  /// The last step whose loss and norm are finite, of those that are NaN or infinite from then on
+  /// to the end: a checkpoint saved before it holds finite weights. Empty without such an end, or
+  /// without a finite step before it.
+  std::optional<std::int64_t> last_finite() const;
   /// Whether more steps were surely skipped than growth of a dynamic scale and its start cost: more
   /// than 5 %, and three. Growth skips one step in a window, of 100 to 2000 steps with the
   /// frameworks' settings, two with a hysteresis of 2: 2 % at the most.

@@ -76,6 +76,7 @@ void add_nonfinite(std::int64_t step, std::uint64_t count, bool skipped, Nonfini
     found.since.reset();
     found.count_since = 0;
     found.finite_before = true;
+    found.last_finite = step;
     found.finite_loss = false;
     return;
   }
@@ -112,7 +113,10 @@ void set_nonfinite(const LogFindings& log, TimelineFacts& facts) {
       // Hugging Face's Trainer prints 0 for losses that are NaN.
       const bool finite_loss = std::isnormal(scalars.loss.value_or(0));
       if (!count) {  // some logs keep finite norms only once one was not
-        found.finite_before |= finite_loss && found.count == 0;
+        if (finite_loss && found.count == 0) {
+          found.finite_before = true;
+          found.last_finite = scalars.step;
+        }
         continue;
       }
       ++of_told;
@@ -126,6 +130,23 @@ void set_nonfinite(const LogFindings& log, TimelineFacts& facts) {
     }
     if (found.count > 0) facts.nonfinite.push_back(found);
   }
+}
+
+/// Sets TimelineFacts::has_loss and loss_missing_since. Some programs leave out a loss that is NaN.
+void set_missing_loss(const LogFindings& log, TimelineFacts& facts) {
+  std::uint64_t with = 0, missing = 0;
+  std::optional<std::int64_t> since;
+  for (const log::StepScalars& scalars : log.scalars) {
+    if (scalars.loss && missing > 0) with = 0;  // it comes and goes
+    if (scalars.loss) {
+      facts.has_loss = true;
+      ++with;
+      missing = 0;
+    } else if (scalars.learning_rate && missing++ == 0) {
+      since = scalars.step;
+    }
+  }
+  if (with >= kMany && missing >= kMany) facts.loss_missing_since = since;
 }
 
 /// Whether the log tells of steps otherwise than by what was skipped: how many there were.
@@ -279,6 +300,7 @@ RunState state_of(const TimelineFacts& facts) {
 
 void set_state(const LogFindings& log, TimelineFacts& facts) {
   set_nonfinite(log, facts);
+  set_missing_loss(log, facts);
   const auto steps = steps_of(facts);
   if (steps) facts.steps_at_least = static_cast<std::uint64_t>(steps->last - steps->first) + 1;
   if (steps && tells_steps(log)) {
@@ -320,8 +342,18 @@ std::optional<std::int64_t> TimelineFacts::nonfinite_since() const {
   return since ? since : earliest;
 }
 
+std::optional<std::int64_t> TimelineFacts::last_finite() const {
+  std::optional<std::int64_t> last;
+  for (const Nonfinite& found : nonfinite) {
+    if (!found.lasts() || found.of == Quantity::nan_iterations) continue;
+    if (!found.last_finite) return std::nullopt;
+    last = std::min(*found.last_finite, last.value_or(*found.last_finite));
+  }
+  return last;
+}
+
 bool TimelineFacts::alarming() const {
-  return in_vain.has_value() || ended_at_minimum ||
+  return in_vain.has_value() || ended_at_minimum || loss_missing_since ||
          std::ranges::any_of(nonfinite, [](const Nonfinite& f) { return f.at_skips < f.count; });
 }
 

@@ -16,6 +16,7 @@ void add_compare(options::Parser& parser);
 void add_reduce(options::Parser& parser);
 void add_policies(options::Parser& parser);
 void add_simulate(options::Parser& parser);
+void add_logs(options::Parser& parser);
 void add_info(options::Parser& parser);
 void add_emulate(options::Parser& parser);
 void add_mma(options::Parser& parser);

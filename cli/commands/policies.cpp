@@ -50,12 +50,12 @@ void require_sense(const PoliciesOptions& options) {
     throw BadUsage("policies: found both LOG and --amax; give one of them");
   }
   const bool of_logs = !options.steps.empty() || !options.recorded_scale.empty() ||
-                       !options.roles.empty() || !options.read_as.empty() ||
+                       !options.roles.empty() || !options.read_as.empty() || options.lines ||
                        options.replay.assume_constant;
   if (magnitudes && of_logs) {
     throw BadUsage(
-        "policies: --step, --recorded-scale, --role, --as and --assume-constant-between need a "
-        "LOG; they cannot be used with --amax");
+        "policies: --step, --recorded-scale, --role, --as, --lines and --assume-constant-between "
+        "need a LOG; they cannot be used with --amax");
   }
   if (!options.list && !logs && !magnitudes) {
     throw BadUsage(

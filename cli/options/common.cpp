@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "analyzers/readers/input/standard_input.hpp"
+#include "analyzers/readers/lines/pattern.hpp"
 #include "cli/options/exit.hpp"
 #include "cli/options/notes.hpp"
 #include "cli/options/progress.hpp"
@@ -153,6 +154,13 @@ void add_reading(Command& command, LogOptions& options) {
           "their process (default: estimated from equal lines)")
       .type("N")
       .within(1u, 1000000u);
+  command
+      .option("--lines", options.lines,
+              "a pattern for lines of a console log that are not read by themselves, such as 'iter "
+              "{step}: loss {loss}, scale {loss_scale}'. Names in braces stand for values: " +
+                  analyzers::readers::lines::pattern_names() +
+                  "; {} for any text; {{ and }} for braces of the line")
+      .type("PATTERN");
   const auto limit = [&options](unsigned threads) {
     options.thread_limit = std::make_shared<tbb::global_control>(
         tbb::global_control::max_allowed_parallelism, threads);
@@ -336,6 +344,7 @@ Selection selection_of(const LogOptions& options) {
   }
   if (!options.tensor.empty()) selection.tensor_glob = options.tensor;
   selection.ranks = options.ranks;
+  selection.lines = options.lines;
   parse_steps(options.steps, selection);
   for (const std::string& role : options.roles) selection.roles.push_back(parse_role(role));
   return selection;

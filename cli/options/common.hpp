@@ -24,6 +24,7 @@ struct LogOptions {
   analyzers::Passes passes;  ///< what a command finds beyond the tables
   std::string learning_rate;
   std::optional<std::uint64_t> ranks;
+  std::optional<std::string> lines;
   std::shared_ptr<void> thread_limit;  ///< --threads: holds for as long as the options live
 };
 
@@ -36,10 +37,10 @@ std::function<std::string(std::string&)> standard_input_once();
 /// Takes standard input where it is among the logs. Throws log::BadInput.
 void open_standard_input(const std::vector<std::string>& logs);
 
-/// LOG..., --recorded-scale, --role, --as, --ranks and --threads: what every subcommand that reads
-/// logs takes.
+/// LOG..., --recorded-scale, --role, --as, --ranks, --lines and --threads: what every subcommand
+/// that reads logs takes.
 void add_logs(Command& command, LogOptions& options);
-/// --recorded-scale, --role, --as, --ranks and --threads alone.
+/// The same without LOG.
 void add_reading(Command& command, LogOptions& options);
 /// --lr.
 void add_learning_rate(Command& command, LogOptions& options);

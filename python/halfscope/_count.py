@@ -147,17 +147,17 @@ def _shard(shard):
 
 
 def count(logs, *, shard=(1, 1), roles=None, recorded_scale=None, learning_rate=None,
-          read_as=None, ranks=None):
+          read_as=None, ranks=None, lines=None):
     """Counts logs into a small record, perhaps a part on each of many machines.
 
-    logs, roles, recorded_scale, learning_rate, read_as, ranks: as for analyze. A log may be a URL of
-    an object store or a web server (docs/remote.md): its bytes come as they are counted. shard:
+    logs, roles, recorded_scale, learning_rate, read_as, ranks, lines: as for analyze. A log may be a
+    URL of an object store or a web server (docs/remote.md): its bytes come as they are counted. shard:
     (i, n) counts every nth part from the ith on, i from 1 to n. A part is a rank of a run, a step of
     a folder of tensor files, or a whole log. Returns Counts. Raises BadInput, and ValueError or
     TypeError for an argument out of its range.
     """
     selection = _selection(None, None, roles, recorded_scale, learning_rate=learning_rate,
-                           read_as=read_as, ranks=ranks)
+                           read_as=read_as, ranks=ranks, lines=lines)
     return counted(_paths(logs), selection, *_shard(shard))
 
 

@@ -434,6 +434,16 @@ class OtherScaler(Record):
     last_scale: float | None
 
 
+class BadLossPart(Record):
+    """The field `bad_loss_part` of halfscope analyze --json: docs/json.md."""
+
+    __slots__ = ()
+    step: int
+    name: str
+    bad: int
+    of: int
+
+
 class Jump(Record):
     """The field `jump` of halfscope analyze --json: docs/json.md."""
 
@@ -533,6 +543,10 @@ class Timeline(Record):
     skipped_in_vain: SkippedInVain | None
     other_scalers: list[OtherScaler] | None
     ended_at_minimum: bool | None
+    remarks: list[str] | None
+    last_finite: int | None
+    loss_missing_since: int | None
+    bad_loss_part: BadLossPart | None
     last_scale: float | None
     settled_at: float | None
     growth_window: int | list[int] | None
@@ -546,6 +560,7 @@ class Timeline(Record):
         'nonfinite': Nonfinite,
         'skipped_in_vain': SkippedInVain,
         'other_scalers': OtherScaler,
+        'bad_loss_part': BadLossPart,
         'jump': Jump,
         'ranks': Rank,
         'skipped_between': SkippedBetween,

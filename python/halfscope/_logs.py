@@ -81,12 +81,14 @@ _READ_AS = {"bf16": "bf16", "bfloat16": "bf16", "f16": "f16", "float16": "f16", 
 
 
 def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_rate=None,
-               read_as=None, ranks=None):
+               read_as=None, ranks=None, lines=None):
     first, end = first_and_end(steps)
     if read_as is not None and not (isinstance(read_as, str) and read_as in _READ_AS):
         raise ValueError(f"read_as is {described(read_as)}, expected 'bf16' or 'f16'")
     if ranks is not None and not _is_whole(ranks, range(1, 1000001)):
         raise ValueError(f"ranks is {described(ranks)}, expected a whole number from 1 to 1000000")
+    if lines is not None:
+        check_text("lines", lines, "a pattern such as 'step {step}: loss {loss}'", 4 * _LONGEST_NAME)
     for name, number in (("loss_scale", loss_scale), ("learning_rate", learning_rate)):
         if number is not None:
             check_number(name, number)
@@ -106,12 +108,12 @@ def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_ra
                                 roles=list((roles or {}).items()),
                                 recorded_scale=recorded_scale if tag is None else None, scale_tag=tag,
                                 loss_scale=loss_scale, learning_rate=learning_rate,
-                                read_as=_READ_AS.get(read_as), ranks=ranks)
+                                read_as=_READ_AS.get(read_as), ranks=ranks, lines=lines)
 
 
 def _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale=1.0, **reading):
     """(paths, selection). Logs at URLs are counted first, and their record is read. reading:
-    learning_rate, read_as and ranks."""
+    learning_rate, read_as, ranks and lines."""
     paths = _paths(logs)
     selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, **reading)
     if not any(map(is_remote, paths)):
@@ -159,7 +161,7 @@ def _check_targets(headroom, target_underflow):
 
 def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, subnormals="keep",
             steps=None, tensor=None, roles=None, read_as=None, learning_rate=None, what_if=False,
-            formats=False, ranks=None):
+            formats=False, ranks=None, lines=None):
     """Counts what rounding to a format does to every tensor of one or several logs.
 
     logs: a path or several, of every kind in docs/logs.md. loss_scale: counts are for the unscaled
@@ -170,7 +172,8 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
     "f16", the dtype of 2-byte NPY elements without a type. learning_rate: that of plain SGD, if the
     log does not say. what_if: also the effect of other arithmetic on weight updates; slower.
     formats: also every other format, including FP8 and MX, at its best scale; slower. ranks: number
-    of processes that print each message into a console log.
+    of processes that print each message into a console log. lines: a pattern of a console log's lines,
+    such as "iter {step}: loss {loss}" (docs/logs.md).
     Returns Findings, with the fields of `halfscope analyze --json`. Raises BadInput, and ValueError
     or TypeError for an argument out of its range.
     """
@@ -179,14 +182,14 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
     _check_format(format)
     _check_subnormals(subnormals)
     logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale,
-                               learning_rate=learning_rate, read_as=read_as, ranks=ranks)
+                               learning_rate=learning_rate, read_as=read_as, ranks=ranks, lines=lines)
     found = _found(_halfscope.analyze, logs, format, subnormals, selection, what_if, formats)
     return found.analysis(Findings)._keep(
         found, lambda: _report(logs, selection, format, subnormals))
 
 
 def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded_scale=None,
-              steps=None, tensor=None, roles=None, read_as=None, ranks=None):
+              steps=None, tensor=None, roles=None, read_as=None, ranks=None, lines=None):
     """The static loss scale for a log: the largest power of two that leaves `headroom` binades.
 
     Arguments as for analyze. format: None means the one that the run computed in, "binary16" or
@@ -200,7 +203,7 @@ def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded
     _check_format(format)
     _check_targets(headroom, target_underflow)
     logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, read_as=read_as,
-                               ranks=ranks)
+                               ranks=ranks, lines=lines)
     found = _found(_halfscope.recommend, logs, selection, format, headroom, target_underflow)
     return found.recommendation(Recommendation)._keep(
         found, lambda: _report(logs, selection, format, "keep", headroom, target_underflow))
@@ -208,7 +211,7 @@ def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded
 
 def report(logs, *, title=None, format=None, loss_scale=1.0, headroom=1, target_underflow=0.001,
            policies=(), recorded_scale=None, subnormals="keep", steps=None, tensor=None, roles=None,
-           read_as=None, learning_rate=None, ranks=None):
+           read_as=None, learning_rate=None, ranks=None, lines=None):
     """Everything that `halfscope report` puts on one page.
 
     Arguments as for analyze and recommend. title: by default the logs' names. policies: texts such
@@ -221,7 +224,7 @@ def report(logs, *, title=None, format=None, loss_scale=1.0, headroom=1, target_
     _check_targets(headroom, target_underflow)
     policies = _texts(policies)
     logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale,
-                               learning_rate=learning_rate, read_as=read_as, ranks=ranks)
+                               learning_rate=learning_rate, read_as=read_as, ranks=ranks, lines=lines)
     return _report(logs, selection, format, subnormals, headroom, target_underflow,
                    policies, title)
 
@@ -306,7 +309,8 @@ def reduce(logs, *, over=None, format=None, order=None, counts=(), recorded_scal
 
 
 def policies(log=None, *, amax=None, policies=(), assume_constant_between=False, framework=None,
-             headroom=1, target_underflow=0.001, recorded_scale=None, steps=None, roles=None):
+             headroom=1, target_underflow=0.001, recorded_scale=None, steps=None, roles=None,
+             lines=None):
     """Replays every framework's loss scaling over a recorded run.
 
     log: the path of a run log. amax, instead of log: the largest unscaled gradient magnitude of
@@ -326,9 +330,9 @@ def policies(log=None, *, amax=None, policies=(), assume_constant_between=False,
                                framework=framework or "", headroom_bits=headroom,
                                target_underflow=target_underflow)
     if amax is not None:
-        of_logs = (steps, recorded_scale, roles, assume_constant_between or None, log)
+        of_logs = (steps, recorded_scale, roles, lines, assume_constant_between or None, log)
         if any(given is not None for given in of_logs):
-            raise ValueError("amax is a plain series: log, steps, recorded_scale, roles and "
+            raise ValueError("amax is a plain series: log, steps, recorded_scale, roles, lines and "
                              "assume_constant_between need a log; leave them out")
         if isinstance(amax, (str, bytes)) or not hasattr(amax, "__iter__"):
             raise TypeError(f"amax is {described(amax)}, expected a magnitude per step")
@@ -336,7 +340,7 @@ def policies(log=None, *, amax=None, policies=(), assume_constant_between=False,
     if not isinstance(log, (str, os.PathLike)):
         raise TypeError(f"log is a {type(log).__name__}, expected the path of a run log; a series of "
                         "magnitudes is amax=[...]")
-    (log,), selection = _to_read(log, steps, None, roles, recorded_scale)
+    (log,), selection = _to_read(log, steps, None, roles, recorded_scale, lines=lines)
     return _replayed(_found(_halfscope.policies, log, selection, replay),
                      lambda: _report([log], selection, None, "keep", headroom, target_underflow,
                                      policies))

@@ -15,7 +15,7 @@ from halfscope import _halfscope
 from halfscope._count import counted_with_notes
 from halfscope._logs import _log_notes, _paths, _selection, is_remote
 
-_READING = ("roles", "recorded_scale", "learning_rate", "read_as", "ranks")
+_READING = ("roles", "recorded_scale", "learning_rate", "read_as", "ranks", "lines")
 _RETRIES = 3  # of a part whose worker is lost or fails
 _JOINED = 4
 
@@ -92,7 +92,7 @@ def count(logs, *, client=None, shards=None, progress=True, **reading):
     of a LocalCluster of one worker a processor, which ends with the call. shards: tasks; by default
     one a part, but no more than 16 a thread of the cluster. progress: a bar, where standard output
     is a terminal. reading: roles, recorded_scale,
-    learning_rate, read_as and ranks, as for halfscope.count. Returns
+    learning_rate, read_as, ranks and lines, as for halfscope.count. Returns
     Counts. A lost worker's parts are counted again. Raises BadInput of the first part that cannot be
     read, and ValueError or TypeError for an argument out of its range.
     """

@@ -50,9 +50,11 @@ analyzers::frames::Selection selection_of(
     const std::vector<std::pair<std::string, std::string>>& roles,
     std::optional<double> recorded_scale, const std::optional<std::string>& scale_tag,
     double loss_scale, std::optional<double> learning_rate,
-    const std::optional<std::string>& read_as, std::optional<std::uint64_t> ranks) {
+    const std::optional<std::string>& read_as, std::optional<std::uint64_t> ranks,
+    const std::optional<std::string>& lines) {
   analyzers::frames::Selection selection;
   selection.ranks = ranks;
+  selection.lines = lines;
   if (first) selection.first_step = *first;
   if (end) selection.end_step = *end;
   selection.tensor_glob = tensor;
@@ -268,14 +270,15 @@ void bind_logs(nb::module_& module) {
              const std::vector<std::pair<std::string, std::string>>& roles,
              std::optional<double> recorded_scale, const std::optional<std::string>& scale_tag,
              double loss_scale, std::optional<double> learning_rate,
-             const std::optional<std::string>& read_as, std::optional<std::uint64_t> ranks) {
+             const std::optional<std::string>& read_as, std::optional<std::uint64_t> ranks,
+             const std::optional<std::string>& lines) {
             new (self) analyzers::frames::Selection(
                 selection_of(first, end, tensor, roles, recorded_scale, scale_tag, loss_scale,
-                             learning_rate, read_as, ranks));
+                             learning_rate, read_as, ranks, lines));
           },
           nb::kw_only(), "first"_a.none(), "end"_a.none(), "tensor"_a.none(), "roles"_a,
           "recorded_scale"_a.none(), "scale_tag"_a.none(), "loss_scale"_a, "learning_rate"_a.none(),
-          "read_as"_a.none(), "ranks"_a.none());
+          "read_as"_a.none(), "ranks"_a.none(), "lines"_a.none());
   module.def("analyze", &analyze_logs, "logs"_a, "format"_a, "subnormals"_a, "selection"_a,
              "what_if"_a, "formats"_a);
   module.def("recommend", &recommend_for_logs, "logs"_a, "selection"_a, "format"_a.none(),

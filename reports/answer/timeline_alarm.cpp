@@ -82,6 +82,23 @@ std::string nonfinite_text(const Nonfinite& found, const TimelineFacts& facts) {
   return out + ".";
 }
 
+/// Which parts of the loss were the first to be NaN or infinite; empty if there is none to name.
+std::string part_text(const TimelineFacts& facts) {
+  if (!facts.bad_loss_part || facts.bad_loss_part->of < 2) return {};
+  const analyzers::frames::BadLossPart& part = *facts.bad_loss_part;
+  const std::string where = fmt::format("at {} {}", step_name(facts), part.step);
+  if (part.bad == part.of) {
+    return fmt::format("All {} parts of the loss are, {}.", count_text(part.of), where);
+  }
+  if (part.bad == 1) {
+    return fmt::format(
+        "Of its {} parts, {} is NaN or infinite first, {}; the others are finite there.",
+        count_text(part.of), part.name, where);
+  }
+  return fmt::format("Of its {} parts, {} and {} are NaN or infinite first, {}.",
+                     count_text(part.of), part.name, plural(part.bad - 1, "other"), where);
+}
+
 std::string in_vain_text(const TimelineFacts& facts) {
   const analyzers::scale_history::SkippedInVain& skips = *facts.in_vain;
   const std::string scale =
@@ -120,15 +137,26 @@ std::string action_of(const TimelineFacts& facts) {
         kNoCure);
   }
   if (facts.state == analyzers::scale_history::RunState::broken) {
-    return "This lasts to the end of the log, and no loss scale cures it: look for the first NaN "
-           "or infinity in the model, the data or the learning rate.";
+    auto last = facts.last_finite();
+    if (facts.numbered || last <= facts.first) last.reset();
+    return fmt::format(
+        "This lasts to the end of the log, and no loss scale cures it: {}look for the first NaN or "
+        "infinity in the model, the data or the learning rate.",
+        last ? fmt::format("go back to a checkpoint from before step {}, the last finite one, and ",
+                           *last)
+             : "");
+  }
+  if (std::ranges::all_of(facts.nonfinite,
+                          [](const Nonfinite& found) { return found.at_skips == found.count; })) {
+    return "Look for NaN or infinities in the loss, and print it at these steps.";  // it is missing
   }
   const bool of_training = std::ranges::any_of(facts.nonfinite, [](const Nonfinite& found) {
     return found.of != Quantity::evaluation_loss && found.at_skips < found.count;
   });
   if (!of_training) {
-    return "All printed training values are finite: look at the data and the precision of the "
-           "evaluation.";
+    return fmt::format("{}: look at the data and the precision of the evaluation.",
+                       facts.has_loss ? "All printed training values are finite"
+                                      : "The log has no loss of the training");
   }
   const bool at_the_end = std::ranges::any_of(facts.nonfinite, [](const Nonfinite& found) {
     return found.of != Quantity::evaluation_loss && found.since;
@@ -257,7 +285,7 @@ AlarmWords below_one_words(const TimelineFacts& facts) {
 
 void add_alarms(const TimelineFacts& facts, AlarmWords& words) {
   const auto add = [&](const std::string& sentence) {
-    words.what += (words.what.empty() ? "" : " ") + sentence;
+    words.what += (words.what.empty() || sentence.empty() ? "" : " ") + sentence;
   };
   if (facts.in_vain) add(in_vain_text(facts));
   if (facts.ended_at_minimum) {
@@ -265,6 +293,13 @@ void add_alarms(const TimelineFacts& facts, AlarmWords& words) {
   }
   for (const Nonfinite& found : facts.nonfinite) {
     if (found.at_skips < found.count) add(nonfinite_text(found, facts));
+    if (found.of == Quantity::loss && facts.bad_loss_part) add(part_text(facts));
+  }
+  if (facts.loss_missing_since) {
+    add(
+        fmt::format("The loss is not printed from step {} on, although it was printed at each step "
+                    "before: some programs leave out a loss that is NaN.",
+                    *facts.loss_missing_since));
   }
   words.lasts = facts.state == analyzers::scale_history::RunState::broken;
   words.action = action_of(facts);

@@ -188,6 +188,7 @@ Section section_of(const TimelineFacts& facts) {
   for (const ScaleFall& fall : facts.falls) {
     add(joined(fall_text(fall, facts, "The scale fell"), drove_text(fall, facts)));
   }
+  for (const std::string& remark : facts.remarks) add("How lines were read: " + remark + ".");
   return section;
 }
 

@@ -97,6 +97,13 @@ void put_state(Json& to, const TimelineFacts& facts) {
   if (const auto since = facts.collapsed_since()) to["collapsed_since"] = *since;
   if (!facts.nonfinite.empty()) to["nonfinite"] = nonfinite_json(facts);
   if (const auto since = facts.nonfinite_since()) to["nonfinite_since"] = *since;
+  if (const auto last = facts.last_finite()) to["last_finite"] = *last;
+  if (!facts.remarks.empty()) to["remarks"] = facts.remarks;
+  if (facts.loss_missing_since) to["loss_missing_since"] = *facts.loss_missing_since;
+  if (const auto& part = facts.bad_loss_part) {
+    to["bad_loss_part"] = {
+        {"step", part->step}, {"name", part->name}, {"bad", part->bad}, {"of", part->of}};
+  }
   if (facts.in_vain) {
     to["skipped_in_vain"] = {{"first", facts.in_vain->first},
                              {"skipped", to_json(facts.in_vain->skipped)}};

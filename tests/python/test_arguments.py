@@ -41,7 +41,7 @@ def hostile_values():
 
 ARGUMENTS = {
     "recommend": ["logs", "format", "headroom", "target_underflow", "recorded_scale", "steps",
-                  "tensor", "roles", "read_as", "ranks"],
+                  "tensor", "roles", "read_as", "ranks", "lines"],
     "analyze": ["logs", "format", "loss_scale", "subnormals", "learning_rate", "steps"],
     "report": ["logs", "policies", "steps"],
     "reduce": ["logs", "over", "format", "order", "counts"],

@@ -231,7 +231,7 @@ BAD_FILES = {
         ["'t'"],
     ),
     "empty.safetensors": (b"", []),
-    "unknown.bin": (b"what is this file?", ["run logs (a folder with run.json)", "TensorBoard"]),
+    "unknown.bin": (b"what is this file?", ["without any line that Halfscope knows", "halfscope logs --kinds"]),
     "cut.npy": (b"\x93NUMPY\x01\x00\xff\xff{", []),
     "cut.npz": (b"PK\x03\x04 not a zip", []),
 }
@@ -262,7 +262,7 @@ def test_old_files_of_torch_save_say_how_to_convert(tmp_path):
 def test_empty_folders_and_files_say_what_is_wanted(tmp_path):
     (tmp_path / "empty").mkdir()
     _, err = run("analyze", tmp_path / "empty", expect=1)
-    assert "holds no file that Halfscope can read" in err and "NPZ" in err
+    assert "holds no file that Halfscope can read; 'halfscope logs --kinds' lists what it reads" in err
     np.savez(tmp_path / "empty.npz")
     _, err = run("analyze", tmp_path / "empty.npz", expect=1)
     assert "holds no tensor of floating-point values" in err and "--recorded-scale" not in err

@@ -39,10 +39,11 @@ def test_a_form_of_lines(case):
     assert len(timeline) == len(expected["timeline"]), timeline
     for log, wanted in zip(timeline, expected["timeline"]):
         assert {field: log.get(field) for field in wanted} == wanted
+    said = done.stderr + "\n".join(remark for log in timeline for remark in log.get("remarks", []))
     for note in expected.get("notes", []):
-        assert note in done.stderr
+        assert note in said
     for note in expected.get("no_notes", []):
-        assert note not in done.stderr
+        assert note not in said
     text = run("analyze", *arguments).stdout
     for part in expected.get("says", []):
         assert part in " ".join(text.split())

@@ -211,12 +211,12 @@ def test_tensor_files_have_no_tags(tmp_path):
     run("analyze", tmp_path / "a.npy", "--recorded-scale", "2^4")
 
 
-def test_a_file_of_no_kind_lists_what_is_understood(tmp_path):
+def test_a_file_of_no_kind_says_where_kinds_are_listed(tmp_path):
     (tmp_path / "notes.txt").write_text("dear diary\n")
     for log in (tmp_path, tmp_path / "notes.txt"):
-        message = run("analyze", log, code=1).stderr
-        for kind in ("run logs", "Apex", "safetensors"):
-            assert kind in message
+        assert "'halfscope logs --kinds' lists what it reads" in run("analyze", log, code=1).stderr
+    for kind in ("run logs", "console logs", "safetensors"):
+        assert kind in run("logs", "--kinds").stdout
 
 
 def test_the_number_of_ranks_is_an_argument(tmp_path):

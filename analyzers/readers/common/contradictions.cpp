@@ -22,6 +22,11 @@ void Contradictions::add(const Contradiction& kind, std::uint64_t line, std::str
 }
 
 void Contradictions::tell(const std::string& file, frames::Notes& notes) const {
+  for (const std::string& text : texts()) notes.add(file + ": " + text);
+}
+
+std::vector<std::string> Contradictions::texts() const {
+  std::vector<std::string> all;
   for (const Row& row : rows_) {
     const bool once = row.count == 1;
     std::string times = once ? "once" : fmt::format("{} times", row.count);
@@ -31,8 +36,9 @@ void Contradictions::tell(const std::string& file, frames::Notes& notes) const {
       times += ", the first";
     }
     if (!row.found.empty()) times += " (" + row.found + ")";
-    notes.add(fmt::format("{}: {}: {}; {}", file, row.kind->finding, times, row.kind->outcome));
+    all.push_back(fmt::format("{}: {}; {}", row.kind->finding, times, row.kind->outcome));
   }
+  return all;
 }
 
 }  // namespace halfscope::analyzers::readers::common

@@ -25,6 +25,8 @@ class Contradictions {
   /// written there.
   void add(const Contradiction& kind, std::uint64_t line, std::string found = {});
   void tell(const std::string& file, frames::Notes& notes) const;
+  /// Returns what tell() adds to the notes, without the file's name.
+  std::vector<std::string> texts() const;
 
  private:
   struct Row {

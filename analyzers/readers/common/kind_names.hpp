@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kinds of logs are called, as a list of what is understood has them.
+// What the kinds of logs are called, as `halfscope logs --kinds` lists them.
 #pragma once
 
 #include <array>
-#include <string>
 #include <string_view>
 
 namespace halfscope::analyzers::readers::common {
@@ -23,13 +22,13 @@ inline constexpr std::array<std::string_view, 17> kKindNames = {
     "CSV files of metrics by step (Lightning's metrics.csv)",
     "MLflow metrics",
     "DeepSpeed's CSV metrics",
-    "console logs of DeepSpeed, Apex, fairseq or Megatron-LM",
+    "console logs of training programs",
     "folders of tensor files",
     "folders of files of torch.save",
     "safetensors, NPY, NPZ and torch.save files",
 };
 
-/// "folders of a run log for each rank, ... or safetensors, ... files".
-std::string names_of_kinds();
+/// The end of a refusal.
+inline constexpr const char* kKindsListed = "; 'halfscope logs --kinds' lists what it reads";
 
 }  // namespace halfscope::analyzers::readers::common

@@ -10,8 +10,8 @@ std::optional<std::size_t> EngineSplit::fitting(double attempted) const {
   std::optional<std::size_t> same, grown;
   for (std::size_t i = 0; i < kEngines; ++i) {
     if (!scale_[i]) continue;
-    // Of two at one scale the one that waits longer.
-    if (*scale_[i] == attempted && (!same || turn_[i] < turn_[*same])) same = i;
+    // Of two at one scale the one that waits.
+    if (*scale_[i] == attempted && (!same || i != last_)) same = i;
     if (*scale_[i] < attempted && (!grown || *scale_[*grown] < *scale_[i])) grown = i;
   }
   if (same) return same;
@@ -28,7 +28,6 @@ std::size_t EngineSplit::of(const Overflow& overflow) {
     ++returns_;
   }
   scale_[engine] = overflow.next;
-  turn_[engine] = ++turns_;
   return last_ = engine;
 }
 
@@ -38,15 +37,6 @@ std::size_t EngineSplit::of(const Periodic& counter) {
   return place_;
 }
 
-void PairedMessages::take(const Overflow& overflow) {
-  if (!overflow.rank || !overflow.attempted || !overflow.next || overflow.of_named) return;
-  if (rank_.value_or(*overflow.rank) != *overflow.rank) return;
-  rank_ = overflow.rank;
-  const bool falls = *overflow.next < *overflow.attempted;
-  if (falls && before_ == overflow && !found()) scales_.insert(*overflow.attempted);
-  before_ = overflow;
-}
-
 void EngineSurvey::take(const Overflow& overflow) {
   if (!overflow.attempted || !overflow.next || overflow.of_named) return;
   // The scale of one engine falls by its messages alone.
@@ -54,6 +44,11 @@ void EngineSurvey::take(const Overflow& overflow) {
   single_ = overflow.next;
   const std::size_t engine = split_.of(overflow);
   for (auto& since : since_) ++since[engine];
+  if (!rank_) rank_ = overflow.rank;
+  if (!rank_ || rank_ != overflow.rank) return;
+  const bool falls = *overflow.next < *overflow.attempted;
+  if (falls && pair_ == overflow && !paired()) pairs_.insert(*overflow.attempted);
+  pair_ = overflow;
 }
 
 void EngineSurvey::take(const Periodic& counter, std::optional<double> learning_rate) {

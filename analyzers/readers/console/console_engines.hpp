@@ -28,27 +28,10 @@ class EngineSplit {
   std::optional<std::size_t> fitting(double attempted) const;
 
   std::array<std::optional<double>, kEngines> scale_;  // that the next message is tried at
-  std::array<std::uint64_t, kEngines> turn_{};         // of its last message
-  std::uint64_t turns_ = 0, returns_ = 0;
+  std::uint64_t returns_ = 0;
   std::size_t last_ = 0;
   std::optional<std::int64_t> step_;  // of the last counter
   std::size_t place_ = 0;             // of it, among those of its step
-};
-
-/// Whether messages of one rank stand in pairs: one engine comes to a scale again only after it
-/// grew.
-class PairedMessages {
- public:
-  void take(const Overflow& overflow);
-  /// A line of something else.
-  void other() { before_.reset(); }
-  /// At two scales and more.
-  bool found() const { return scales_.size() >= 2; }
-
- private:
-  std::optional<int> rank_;  // the first to print
-  std::optional<Overflow> before_;
-  std::set<double> scales_;  // attempted, of pairs; two at most
 };
 
 /// Whether a log has two engines, as far as its lines show.
@@ -56,11 +39,16 @@ class EngineSurvey {
  public:
   void take(const Overflow& overflow);
   void take(const Periodic& counter, std::optional<double> learning_rate);
+  /// A line of something else than a message.
+  void other() { pair_.reset(); }
 
   /// Twice and more two counters of one step differ, or messages continue two scales in turn.
   bool two() const;
   /// Whether the engine whose message came first is the one whose counter comes second.
   bool swapped() const;
+  /// Whether equal messages of one rank follow each other, at two scales and more: one engine comes
+  /// to a scale again only after it grew.
+  bool paired() const { return pairs_.size() >= 2; }
 
  private:
   EngineSplit split_;
@@ -71,6 +59,9 @@ class EngineSurvey {
   std::array<std::int64_t, kEngines> skipped_{};  // by the counter of each
   /// Messages of each scale since each engine's counter, and how far these were from the counters.
   std::array<std::array<std::int64_t, kEngines>, kEngines> since_{}, off_{};
+  std::optional<int> rank_;       // the first to print
+  std::optional<Overflow> pair_;  // its last message, if no other line stands behind it
+  std::set<double> pairs_;        // scales of its pairs; two at most
 };
 
 }  // namespace halfscope::analyzers::readers::console

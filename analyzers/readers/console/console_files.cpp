@@ -7,7 +7,6 @@
 #include <array>
 #include <map>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "analyzers/readers/common/text_lines.hpp"
@@ -41,112 +40,89 @@ std::optional<RankName> rank_name(const std::string& name) {
   return std::nullopt;
 }
 
+std::string name_of(const ConsoleFile& file) { return printable(file.path.filename().string()); }
+
 /// "rank1.log and 6 more"
-std::string names_of(const std::vector<std::filesystem::path>& files) {
-  std::string names = printable(files.front().filename().string());
-  return files.size() == 1 ? names : fmt::format("{} and {} more", names, files.size() - 1);
+std::string and_more(const std::filesystem::path& first, std::size_t files) {
+  const std::string name = printable(first.filename().string());
+  return files == 1 ? name : fmt::format("{} and {} more", name, files - 1);
 }
 
-/// Whether a rank's file goes on where the one before is cut off: to later steps, or, as far as
-/// either tells steps, with more messages.
-bool tells_more(const Survey& file, const Survey& before) {
-  if (!file.last || !before.last) {
-    return file.last.has_value() > before.last.has_value() ||
-           (file.last.has_value() == before.last.has_value() && file.overflows > before.overflows);
-  }
-  const std::int64_t apart = std::max(file.apart, before.apart);
-  if (*file.last > *before.last + apart) return true;
-  return *file.last + apart >= *before.last && file.overflows > before.overflows;
+/// Whether a rank's file goes on where another one is cut off: to later steps, or, as far as either
+/// tells steps, with more messages.
+bool tells_more(const Survey& file, const Survey& other) {
+  constexpr std::int64_t kNone = -2 * kMostSteps;
+  const std::int64_t ahead = file.steps.last.value_or(kNone) - other.steps.last.value_or(kNone);
+  const std::int64_t apart = std::max(file.steps.apart, other.steps.apart);
+  return ahead > apart || (ahead >= -apart && file.overflows > other.overflows);
 }
 
-/// Leaves the first rank's file of each run, or a later one's that tells more.
-void keep_first_rank(std::vector<ConsoleFile>& files, Notes& notes) {
-  struct OfRank {
-    std::int64_t rank;
-    std::filesystem::path path;
-    Survey survey;
-  };
-  std::map<std::string, std::vector<OfRank>> ranks;
-  for (const ConsoleFile& file : files) {
+/// Returns the files, of each run the first rank's alone, or a later one's that tells more.
+std::vector<ConsoleFile> of_one_rank(std::vector<ConsoleFile> files, Notes& notes) {
+  std::map<std::string, std::vector<std::pair<std::int64_t, ConsoleFile>>> runs;
+  std::vector<ConsoleFile> kept;
+  for (ConsoleFile& file : files) {
     if (const auto name = rank_name(file.path.filename().string())) {
-      ranks[name->others].push_back({name->rank, file.path, file.survey});
+      runs[name->others].emplace_back(name->rank, std::move(file));
+    } else {
+      kept.push_back(std::move(file));
     }
   }
-  for (auto& [name, of_run] : ranks) {
-    if (of_run.size() < 2) continue;
-    std::ranges::sort(of_run, {}, [](const OfRank& r) { return std::tie(r.rank, r.path); });
-    std::size_t kept = 0;
-    for (std::size_t i = 1; i < of_run.size(); ++i) {
-      if (tells_more(of_run[i].survey, of_run[kept].survey)) kept = i;
+  for (auto& [name, ranks] : runs) {
+    std::ranges::stable_sort(ranks, {}, [](const auto& file) { return file.first; });
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < ranks.size(); ++i) {
+      if (tells_more(ranks[i].second.survey, ranks[best].second.survey)) best = i;
     }
-    std::vector<std::filesystem::path> others;
-    for (std::size_t i = 0; i < of_run.size(); ++i) {
-      if (i != kept) others.push_back(of_run[i].path);
-    }
-    std::erase_if(files, [&](const ConsoleFile& file) {
-      return std::find(others.begin(), others.end(), file.path) != others.end();
-    });
+    kept.push_back(std::move(ranks[best].second));
+    ranks.erase(ranks.begin() + static_cast<std::ptrdiff_t>(best));
+    if (ranks.empty()) continue;
     notes.add(fmt::format("{}: treated as other ranks of the run in {}, and skipped",
-                          names_of(others), printable(of_run[kept].path.filename().string())));
+                          and_more(ranks.front().second.path, ranks.size()), name_of(kept.back())));
   }
+  std::ranges::sort(kept, {}, &ConsoleFile::path);
+  return kept;
 }
 
 /// Whether a file's steps begin among those of a run's last file, or just behind.
-bool goes_on(const Survey& before, const Survey& file) {
+bool goes_on(const ToldSteps& before, const ToldSteps& file) {
   const std::int64_t apart = 2 * std::max(before.apart, file.apart);
   return *file.first > *before.first && *file.first <= *before.last + apart;
-}
-
-bool tells_steps(const ConsoleFile& file) { return file.survey.first.has_value(); }
-
-void tell_runs(const std::vector<ConsoleRun>& runs, Notes& notes) {
-  for (const ConsoleRun& run : runs) {
-    for (std::size_t i = 1; i < run.size(); ++i) {
-      if (!tells_steps(run[i])) continue;
-      notes.add(fmt::format(
-          "{}: treated as continuing {} at step {}; that step and later ones in {} are skipped",
-          printable(run[i].path.filename().string()),
-          printable(run[i - 1].path.filename().string()), *run[i].survey.first,
-          printable(run[i - 1].path.filename().string())));
-    }
-  }
-  if (runs.size() < 2) return;
-  std::vector<std::filesystem::path> first;
-  for (const ConsoleRun& run : runs) first.push_back(run.front().path);
-  notes.add(
-      fmt::format("{}: treated as {} runs, since no file continues the steps of another: each "
-                  "becomes a log of its own",
-                  names_of(first), runs.size()));
 }
 
 }  // namespace
 
 std::vector<ConsoleRun> console_runs(std::vector<ConsoleFile> files, Notes& notes) {
-  keep_first_rank(files, notes);
-  const auto without = std::stable_partition(files.begin(), files.end(), tells_steps);
-  std::stable_sort(files.begin(), without, [](const ConsoleFile& a, const ConsoleFile& b) {
-    return *a.survey.first < *b.survey.first;
+  files = of_one_rank(std::move(files), notes);
+  std::ranges::stable_sort(files, {}, [](const ConsoleFile& file) {
+    return file.survey.steps.first.value_or(kMostSteps + 1);
   });
   std::vector<ConsoleRun> runs;
-  for (auto file = files.begin(); file != without; ++file) {
-    const auto run = std::find_if(runs.begin(), runs.end(), [&](const ConsoleRun& r) {
-      return goes_on(r.back().survey, file->survey);
+  std::size_t with_steps = 0;
+  for (ConsoleFile& file : files) {
+    const ToldSteps& steps = file.survey.steps;
+    // One without steps is the standard error of the one run with steps, say.
+    const auto run = std::ranges::find_if(runs, [&](const ConsoleRun& r) {
+      return steps.first ? goes_on(r.back().survey.steps, steps) : with_steps == 1;
     });
     if (run == runs.end()) {
-      runs.push_back({std::move(*file)});
-    } else {
-      run->push_back(std::move(*file));
+      with_steps += steps.first ? 1 : 0;
+      runs.push_back({std::move(file)});
+      continue;
     }
-  }
-  const bool one = runs.size() == 1;  // the standard error of what one run printed, say
-  for (auto file = without; file != files.end(); ++file) {
-    if (one) {
-      runs.front().push_back(std::move(*file));
-    } else {
-      runs.push_back({std::move(*file)});
+    if (steps.first) {
+      notes.add(fmt::format(
+          "{}: treated as continuing {} at step {}; that step and later ones in {} are skipped",
+          name_of(file), name_of(run->back()), *steps.first, name_of(run->back())));
     }
+    run->push_back(std::move(file));
   }
-  tell_runs(runs, notes);
+  if (runs.size() > 1) {
+    notes.add(
+        fmt::format("{}: treated as {} runs, since no file continues the steps of another: each "
+                    "becomes a log of its own",
+                    and_more(runs.front().front().path, runs.size()), runs.size()));
+  }
   return runs;
 }
 

@@ -53,13 +53,18 @@ Tool tool_of(const Line& line) {
 
 }  // namespace
 
-ConsoleLine console_line(std::string_view text) {
-  const Line line(text);
+ConsoleLine console_line(std::string_view text, const lines::Pattern* pattern) {
   ConsoleLine found;
+  if (pattern != nullptr) read_values(text, pattern->match(text), found);
+  if (found.any()) {
+    check_scale(found.scalars.loss_scale, found.odd_scale);
+    return found;
+  }
+  const Line line(text);
   found.overflow = overflow_of(line);
   found.iteration = iteration_of(line);
   found.bar = bar_of(line);
-  read_pairs(line, found);
+  if (pattern == nullptr) read_pairs(line, found);
   found.applied = applied_of(line);
   found.at_minimum = ends_at_minimum(line);
   if (found.overflow) found.hysteresis = count_after(line, "hysteresis is ");

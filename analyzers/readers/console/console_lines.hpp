@@ -4,20 +4,22 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "analyzers/frames/source.hpp"
 #include "analyzers/readers/console/console_words.hpp"
+#include "analyzers/readers/lines/pattern.hpp"
 
 namespace halfscope::analyzers::readers::console {
 
 /// A step that was skipped. Scales that can be none are skipped.
 struct Overflow {
-  std::optional<double> attempted;  ///< the scale it was tried at
-  std::optional<double> next;       ///< what the scale is from then on
-  std::optional<int> rank;          ///< who says so
-  int scaler = 0;                   ///< Apex: which of several
+  std::optional<double> attempted = {};  ///< the scale it was tried at
+  std::optional<double> next = {};       ///< what the scale is from then on
+  std::optional<int> rank = {};          ///< who says so
+  int scaler = 0;                        ///< Apex: which of several
   /// Tells the scale of the iteration that the line before named, and is no skipped step of its
   /// own.
   bool of_named = false;
@@ -45,18 +47,31 @@ struct InEpoch {
   std::optional<std::int64_t> batches = {};  ///< of an epoch
 };
 
+/// Forms of lines whose step is an epoch, and of those below a line with a step.
+inline constexpr std::size_t kEpochForm = 0, kHeaderForm = 1;
+
 /// So many steps are done. `skipped` of all of them, or, `of_interval`, of those since the last
 /// such line. The scale of the same line is the one of the next step.
 struct Periodic {
   std::int64_t steps = 0;
   bool applied = false;  ///< `steps` counts applied updates alone
-  std::optional<std::int64_t> skipped;
+  std::optional<std::int64_t> skipped = {};
   bool of_interval = false;
   std::string_view counter = "num_updates";  ///< where it counts updates: what it calls them
   std::optional<InEpoch> in_epoch = {};      ///< EpochSteps makes these steps of the run
   /// Whether the line says by itself that it is of training: more than a step and a loss.
   bool alone = true;
-  std::size_t form = 0;  ///< equal for lines that call their step the same
+  std::size_t form = 0;      ///< equal for lines that call their step the same
+  bool may_restart = false;  ///< counted over the run, or from the beginning of each epoch
+  std::optional<std::int64_t> total = {};  ///< of "3010/5000"
+  /// Of a line that counts applied updates: batches of its epoch, of which some were skipped.
+  std::optional<std::int64_t> batch = {};
+};
+
+/// The step or epoch of a line that has nothing of training beside it: "Epoch 12".
+struct Header {
+  std::int64_t number = 0;
+  bool is_epoch = false;
 };
 
 /// What a progress bar has done of how many.
@@ -72,6 +87,9 @@ struct LineScalars {
   std::optional<std::int64_t> step;            ///< of a field of the bar
   std::optional<double> evaluation_loss;
   std::optional<bool> found_inf;  ///< the step's gradients overflowed, and it was skipped
+  /// Losses of parts: how many, how many of these are NaN or infinite, and the first such by name.
+  std::uint32_t parts = 0, bad_parts = 0;
+  std::string bad_part = {};
 
   /// Of training: an evaluation's loss tells nothing of its steps.
   bool any() const {
@@ -87,11 +105,12 @@ struct ConsoleLine {
   std::optional<Periodic> periodic;
   std::optional<Bar> bar;
   LineScalars scalars;
+  std::optional<Header> header;
+  LineScalars loose;                       ///< of a line that has no step: HeaderSteps may find one
   std::optional<std::int64_t> hysteresis;  ///< so many overflows lower the scale, this one first
   std::optional<double> odd_scale;         ///< what stands for a scale and is none, or 0
-  bool cut_overflow = false;  ///< of a skipped step, but a terminal may have cut its numbers
-  bool torn = false;          ///< by a line of another process
-  bool at_minimum = false;    ///< the run ended since its scale cannot be lowered any more
+  bool torn = false;                       ///< by a line of another process
+  bool at_minimum = false;  ///< the run ended since its scale cannot be lowered any more
 
   /// Whether it is of a console log: a progress bar alone may be any program's.
   bool any() const {
@@ -105,8 +124,9 @@ struct ConsoleLine {
   }
 };
 
-/// What one line says; nothing for most. Without colours (console_words.hpp).
-ConsoleLine console_line(std::string_view text);
+/// What one line says; nothing for most. Without colours (console_words.hpp). pattern: --lines; a
+/// line that it matches is read by it alone, and others for messages; null where there is none.
+ConsoleLine console_line(std::string_view text, const lines::Pattern* pattern = nullptr);
 
 /// The parts of a line that have a message of an overflow each, as where several processes write
 /// into one log; the line itself where it has one or none.
@@ -125,5 +145,8 @@ std::optional<Bar> bar_of(const Line& line);
 /// Sets the progress and the scalars that a line's pairs tell: of a step, of a bar, or of values
 /// between braces, as Hugging Face's Trainer prints them.
 void read_pairs(const Line& line, ConsoleLine& found);
+/// Sets the same by the values that a pattern names in a line.
+void read_values(std::string_view line, const std::vector<lines::NamedValue>& values,
+                 ConsoleLine& found);
 
 }  // namespace halfscope::analyzers::readers::console

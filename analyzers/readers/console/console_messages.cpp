@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Assigns messages about skipped steps to steps. Several ranks may print a message of one step.
+// Which step a message is of, which several ranks may print, and which step scalars are of.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "analyzers/readers/common/text_lines.hpp"
 #include "analyzers/readers/console/console_steps.hpp"
+#include "halfscope/log/error.hpp"
 
 namespace halfscope::analyzers::readers::console {
 
-bool ConsoleSteps::of_other_rank(const Overflow& overflow) {
-  if (overflow.of_named || overflow.confirms) return false;
-  const Scales scales = scales_of(overflow);
-  if (rank_ == overflow.rank) {
-    if (scales_of_rank_.size() < kMostScales) scales_of_rank_.insert(scales);
-    return false;
+void ConsoleSteps::take(Overflow overflow) {
+  // A skipped step does not raise the scale: such numbers were torn.
+  if (overflow.attempted && overflow.next > overflow.attempted) overflow.next.reset();
+  if (!overflow.of_named && !overflow.confirms && rank_ != overflow.rank) {
+    ++of_other_ranks_;
+    return;
   }
-  ++of_other_ranks_[of_other_ranks_.size() < kMostScales ? scales : Scales{-1, -1}];
-  return true;
-}
-
-void ConsoleSteps::take(const Overflow& overflow) {
-  if (of_other_rank(overflow)) return;
   if (scaler_.value_or(overflow.scaler) != overflow.scaler) {
     frames::OtherScaler& other = other_scalers_[overflow.scaler];
     other.scaler = overflow.scaler;
@@ -25,11 +27,18 @@ void ConsoleSteps::take(const Overflow& overflow) {
     return;
   }
   scaler_ = overflow.scaler;
-  if (!named_.scale(overflow)) take_message(overflow);
+  if (!named_now_) {
+    if (!overflow.of_named) take_message(overflow);  // else the line with its step was lost
+  } else if (named_now_->iteration) {
+    Overflow& scales = named_[*named_now_->iteration].scales;
+    if (overflow.attempted) scales.attempted = overflow.attempted;
+    if (overflow.next) scales.next = overflow.next;
+  }
 }
 
 /// A message that names no iteration: of every rank, where it does not say of which.
 void ConsoleSteps::take_message(const Overflow& overflow) {
+  constexpr std::size_t kMostHeld = 100'000;
   if (survey_.names_scales && overflow.bare) {
     ++bare_;  // of each rank, and mostly of the step of a message that names one
     return;
@@ -37,27 +46,22 @@ void ConsoleSteps::take_message(const Overflow& overflow) {
   if (overflow.confirms && last_ && !last_->confirms && last_->attempted == overflow.attempted) {
     return;
   }
-  const bool equal = last_ == overflow;
-  const bool same = last_ && overflow.next && !overflow.attempted && equal;
-  equal_ = equal ? equal_ + 1 : 0;
-  last_ = overflow;
+  const bool equal = std::exchange(last_, overflow) == overflow;
   const bool paired = overflow.rank && survey_.paired;
-  const bool another = overflow.rank ? !paired || equal_ == 0 : begins_step(overflow);
+  const bool another = overflow.rank ? !paired || !equal : begins_step(overflow);
   const bool perhaps = paired || (!survey_.ranks.certain && !survey_.torn_runs);
   counted_messages_ |= !overflow.rank;
   pending_count_ += Interval(another ? 1 : 0, another || perhaps ? 1 : 0);
   if (!another) return;
   ++begun_;
-  naming_ += overflow.next.has_value();
-  repeated_ += same && !overflow.rank && survey_.ranks.ranks == 1 ? 1 : 0;
-  if (pending_count_.low <= kMostHeld) pending_.push_back(overflow);
+  naming_ += overflow.next ? 1 : 0;
+  if (pending_.size() < kMostHeld) pending_.push_back(overflow);
 }
 
 /// Returns true if a message surely belongs to a new step: no message before it belongs to that
 /// step. Called for messages that name no rank.
 bool ConsoleSteps::begins_step(const Overflow& overflow) {
-  const auto ended = [this](const MessageGroup& group) { end_messages(group); };
-  const std::uint64_t before = messages_.take(overflow, ended).count - 1;
+  const std::uint64_t before = messages_.take(overflow).count - 1;
   return before == 0 || (survey_.ranks.certain && before % survey_.ranks.ranks == 0);
 }
 
@@ -70,10 +74,112 @@ void ConsoleSteps::end_messages(const MessageGroup& group) {
     perhaps_ += group.count - group.count / ranks;
   }
   if (!survey_.torn_runs) return;
-  const bool whole = group.count % ranks == 0 && !survey_.uneven.contains(scales_of(group.message));
+  const bool whole = group.count % ranks == 0 && !survey_.uneven.contains(group.scales());
   const std::uint64_t most = whole ? group.count / ranks : group.count;
   const std::uint64_t least = survey_.ranks.certain ? (group.count + ranks - 1) / ranks : 1;
   (group.placed ? perhaps_ : pending_count_.high) += most - least;
+}
+
+/// Ends what ranks print of one step: if all of its numbers were torn, it is none of those named.
+void ConsoleSteps::end_names() {
+  perhaps_ += torn_now_ && !whole_now_ ? 1 : 0;
+  torn_now_ = whole_now_ = false;
+}
+
+/// Whether the number of a named iteration is two others of these written one after the other,
+/// which more lines name: ranks are at one iteration, or one apart.
+bool ConsoleSteps::is_torn(std::int64_t iteration) const {
+  const std::string digits = std::to_string(iteration);
+  for (std::size_t at = 1; at < digits.size(); ++at) {
+    const auto first = common::integer_in(std::string_view(digits).substr(0, at));
+    const auto second = common::integer_in(std::string_view(digits).substr(at));
+    const auto known = first ? named_.find(*first) : named_.end();
+    if (known == named_.end() || !second || std::abs(*first - *second) > 1) continue;
+    if (2 * named_.at(iteration).times <= known->second.times) return true;
+  }
+  return false;
+}
+
+/// Tells the steps that lines named since the last call, up to the iteration `end`. Returns how
+/// many.
+std::uint64_t ConsoleSteps::tell_named(std::int64_t end) {
+  std::uint64_t told = 0;
+  for (const auto& [iteration, named] : named_) {
+    if (iteration >= end || is_torn(iteration)) continue;
+    tell_at(iteration + 1, named.scales);
+    ++told;
+  }
+  named_.clear();
+  return told;
+}
+
+/// A message without a scale, before the line of the next step, is of that step. It is counted
+/// once.
+void ConsoleSteps::count_bare(const Periodic& done) {
+  const std::uint64_t bare = std::exchange(bare_, 0);
+  if (bare == 0) return;
+  if (done.steps - done_ != 1) {
+    not_counted_ += bare;
+  } else if (pending_count_.high == 0) {
+    pending_.emplace_back();
+    pending_count_ += Interval(1);
+  }
+}
+
+void ConsoleSteps::tell(std::int64_t step, LineScalars scalars) {
+  if (of_trainer_) filtered_.take(step, scalars.loss, scalars.gradient_norm);
+  if (scalars.loss) timeline_.loss(step, *scalars.loss);
+  if (scalars.learning_rate) timeline_.learning_rate(step, *scalars.learning_rate);
+  if (scalars.gradient_norm) timeline_.gradient_norm(step, *scalars.gradient_norm);
+  if (scalars.nan_iterations) timeline_.nan_iterations(step, *scalars.nan_iterations);
+  if (scalars.found_inf) timeline_.found_inf(step, *scalars.found_inf);
+  if (scalars.bad_parts > 0 && !bad_part_) {
+    bad_part_ = frames::BadLossPart{step, log::printable(scalars.bad_part), scalars.bad_parts,
+                                    scalars.parts};
+  }
+}
+
+/// Of a line that tells no steps itself: those of the progress bar, of a field in it, or none.
+void ConsoleSteps::take_scalars(LineScalars scalars) {
+  const bool none = survey_.source == StepSource::none && !scalars.step;
+  if (none && survey_.overflows) return;  // entries are numbered by these
+  if (survey_.source == StepSource::lines && !scalars.step) {
+    // Lines that tell steps have their own scalars: it tells what broke alone.
+    const auto broke = [](std::optional<double>& value) {
+      if (value && std::isfinite(*value)) value.reset();
+    };
+    if (!of_trainer_ || scalars.loss != 0) broke(scalars.loss);
+    scalars.learning_rate.reset();
+    scalars.loss_scale.reset();
+  }
+  any_step_ |= scalars.step.has_value();
+  const std::int64_t step = scalars.step ? *scalars.step
+                            : none       ? entry_++
+                                         : bar_done_.value_or(done_);
+  tell(step, scalars);
+  told_ = std::max(told_, std::optional(step));
+  if (scalars.loss_scale) timeline_.loss_scale(step, *scalars.loss_scale);
+}
+
+/// Of the step whose line follows: its update was applied, at a scale that fell.
+void ConsoleSteps::take(const AppliedOverflow& applied) {
+  if (survey_.source == StepSource::lines) {
+    applied_ = applied;
+    return;
+  }
+  const std::int64_t step =
+      survey_.source == StepSource::none ? entry_++ : bar_done_.value_or(done_);
+  timeline_.found_inf(step, false);
+  told_ = std::max(told_, std::optional(step));
+  if (applied.next) timeline_.loss_scale(step + 1, *applied.next);
+}
+
+LineScalars ConsoleSteps::with_applied(LineScalars scalars) {
+  if (!applied_) return scalars;
+  if (!scalars.loss_scale) scalars.loss_scale = applied_->next;
+  scalars.found_inf = false;
+  applied_.reset();
+  return scalars;
 }
 
 }  // namespace halfscope::analyzers::readers::console

@@ -23,7 +23,6 @@
 // * "Found overflow. Skip step", by every rank, and before it, by one, where the scale comes down,
 //   "Overflow occurs, the loss scale is adjusted to 32768.0": Colossal-AI, InternEvo.
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <iterator>
 #include <span>
@@ -139,6 +138,16 @@ constexpr OverflowForm kOverflowForms[] = {{"Attempted loss scale"},
                                            {"Overflow occurs, the loss scale"},
                                            {"Found overflow. Skip step", false, false, true}};
 
+/// The places right behind some words of a line.
+std::vector<std::size_t> places_behind(std::string_view words, std::string_view line) {
+  std::vector<std::size_t> places;
+  for (std::size_t at = line.find(words); at != std::string_view::npos;
+       at = line.find(words, at + 1)) {
+    places.push_back(at + words.size());
+  }
+  return places;
+}
+
 }  // namespace
 
 std::optional<Overflow> overflow_of(const Line& line) {
@@ -158,10 +167,7 @@ std::optional<Overflow> overflow_of(const Line& line) {
     return found;
   }
   if (!skip) return std::nullopt;
-  found = {};
-  found.bare = true;
-  found.rank = rank_of(line);
-  return found;
+  return Overflow{.rank = rank_of(line), .bare = true};
 }
 
 std::optional<OverflowIteration> iteration_of(const Line& line) {
@@ -194,37 +200,26 @@ bool ends_at_minimum(const Line& line) {
 std::size_t messages_begun(std::string_view line) {
   std::size_t most = 0;
   for (const OverflowForm& form : kOverflowForms) {
-    std::size_t count = 0;
-    for (std::size_t at = line.find(form.mark); at != std::string_view::npos;
-         at = line.find(form.mark, at + 1)) {
-      ++count;
-    }
-    most = std::max(most, count);
+    most = std::max(most, places_behind(form.mark, line).size());
   }
   return most;
 }
 
 std::vector<std::string_view> messages_in(std::string_view line) {
-  // What all these messages end with, before a number, and where each stands next.
-  constexpr std::string_view ends[] = {"educing loss scale to ", "reducing to ",
-                                       "educing hysteresis to ", "setting loss scale to",
-                                       "loss scale is adjusted to "};
-  std::array<std::size_t, std::size(ends)> next{};
-  const auto next_end = [&](std::size_t from) {
-    std::size_t first = std::string_view::npos;
-    for (std::size_t i = 0; i < next.size(); ++i) {
-      if (next[i] < from || from == 0) next[i] = line.find(ends[i], from);
-      if (next[i] != std::string_view::npos) first = std::min(first, next[i] + ends[i].size());
-    }
-    return first;
-  };
+  // What all these messages end with, before a number.
+  constexpr std::string_view kEnds[] = {"educing loss scale to ", "reducing to ",
+                                        "educing hysteresis to ", "setting loss scale to",
+                                        "loss scale is adjusted to "};
+  std::vector<std::size_t> places;
+  for (const std::string_view words : kEnds) {
+    std::ranges::move(places_behind(words, line), std::back_inserter(places));
+  }
+  std::ranges::sort(places);
   std::vector<std::string_view> messages;
   std::size_t begin = 0;
-  for (std::size_t words = next_end(0); words != std::string_view::npos;) {
-    const std::size_t number = std::min(line.find_first_not_of(" :", words), line.size());
+  for (std::size_t i = 0; i + 1 < places.size(); ++i) {
+    const std::size_t number = std::min(line.find_first_not_of(" :", places[i]), line.size());
     const std::size_t end = number + end_of_number(line.substr(number));
-    words = next_end(end);
-    if (words == std::string_view::npos) break;
     messages.push_back(line.substr(begin, end - begin));
     begin = end;
   }

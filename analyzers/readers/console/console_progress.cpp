@@ -7,11 +7,14 @@
 // * "Epoch 1, batch 50, loss[..": icefall's ranks each print such lines, and call themselves (0/4).
 // * A line of Megatron-LM without its loss: it is printed only if it is above 0, which NaN is not.
 // * The fields of a progress bar may be of any program: their step is one of scalars.
+// * A line whose only step is its epoch counts epochs; that of a Trainer's end, with the mean loss
+//   of the run, is none.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "analyzers/readers/common/text_lines.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
@@ -30,10 +33,16 @@ class Said {
  public:
   explicit Said(std::string_view line) : line_(line) {
     for (const Pair& pair : lines::pairs_in(line)) take(pair);
+    // Where no total is printed, a part that is NaN makes it NaN.
+    if (!scalars.loss) scalars.loss = bad_loss_ ? bad_loss_ : part_loss_;
+    if (!scalars.gradient_norm) scalars.gradient_norm = bad_norm_ ? bad_norm_ : part_norm_;
+  }
+  Said(std::string_view line, const std::vector<lines::NamedValue>& values) : line_(line) {
+    for (const lines::NamedValue& value : values) take(value.pair, value.meaning, 0);
   }
 
   LineScalars scalars;
-  std::optional<std::int64_t> step, epoch, in_epoch, skipped;
+  std::optional<std::int64_t> step, batch, epoch, total, skipped;
   std::string_view step_name;
   bool global = false, applied = false, of_interval = false;
   /// The loss stands behind a word for evaluations.
@@ -42,6 +51,21 @@ class Said {
   }
   /// Whether something but a step is said of the training's step.
   bool any() const { return scalars.any() || skipped || scalars.found_inf; }
+  /// Makes the bar's count the step, if the text before it has the epoch: "Epoch 2:  22%|## | 4/18".
+  bool count_by(const Bar& bar) {
+    const Said before(bar.of);
+    if (!before.epoch) return false;
+    step = bar.done;
+    total = bar.total;
+    epoch = before.epoch;
+    step_name = "bar";
+    return true;
+  }
+  /// Makes the epoch the step.
+  void count_epochs() {
+    step = std::exchange(epoch, std::nullopt);
+    step_name = "epoch";
+  }
 
  private:
   template <typename T>
@@ -57,6 +81,21 @@ class Said {
     if (pair.name.empty() && pair.total && (after_epoch_ || before_bar(pair))) return Meaning::step;
     if (pair.unit == "epoch") return Meaning::epoch;
     return pair.unit == "batch" && epoch ? Meaning::step : Meaning::none;
+  }
+
+  /// "Training [40/5000]", "[10/60] loss: 2.3"; of "[0/5][12/391]" the first is the epoch.
+  void take_bracket(const Pair& pair) {
+    const std::string_view before = line_.substr(0, at(pair));
+    const std::string_view rest = line_.substr(at(pair) + pair.text.size());
+    const std::size_t end = std::min(rest.find_first_not_of(" /0123456789"), rest.size());
+    const bool date = std::ranges::count(rest.substr(0, end), '/') != 1;
+    const bool bracket = before.substr(0, before.find_last_not_of(' ') + 1).ends_with('[') &&
+                         (rest.substr(end).starts_with(']') || rest.substr(end).starts_with('('));
+    if (!pair.total || date || !bracket || (step && step_rank_ < kBracket)) return;
+    if (step && before.substr(0, before.rfind('[')).ends_with("]")) epoch = step;
+    if (step && !epoch) return;
+    step.reset();
+    take_step(pair, Meaning::step, kBracket);
   }
 
   /// Keras's bar, " [=====>....]", stands behind the pair.
@@ -75,11 +114,15 @@ class Said {
     const auto count = pair.count();
     if (!count || (!pair.unit.empty() && pair.unit != "batch")) return;
     rank += meaning == Meaning::step ? 1 : 0;
-    if (step && rank >= step_rank_) return;
+    if (step && rank >= step_rank_) {
+      if (applied && !batch) batch = count;
+      return;
+    }
+    if (meaning == Meaning::updates) batch = step;  // "epoch 001: 400 / 1374 .. num_updates=389"
     step = count;
     step_rank_ = rank;
     step_name = pair.name;
-    in_epoch = pair.total;
+    total = pair.total;
     global = meaning != Meaning::step;
     applied = meaning == Meaning::updates;
   }
@@ -88,7 +131,22 @@ class Said {
     auto [meaning, rank] = lines::meaning_of(pair.name);
     if (meaning == Meaning::none) meaning = meaning_without_name(pair);
     after_epoch_ = meaning == Meaning::epoch;
+    if (meaning == Meaning::none) return take_bracket(pair);
     if (pair.is_truth == (meaning == Meaning::overflow)) take(pair, meaning, rank);
+  }
+
+  /// A value with a unit, such as "5%" or "3s", is no loss.
+  void take_part(const Pair& pair, std::optional<double>& first, std::optional<double>& bad) {
+    if (!pair.unit.empty()) return;
+    if (!first) first = pair.value;
+    if (!std::isfinite(pair.value) && !bad) bad = pair.value;
+  }
+  void take_loss_part(const Pair& pair) {
+    if (!pair.unit.empty()) return;
+    loss_at_ = loss_at_.value_or(at(pair));
+    ++scalars.parts;
+    if (!std::isfinite(pair.value) && ++scalars.bad_parts == 1) scalars.bad_part = pair.name;
+    take_part(pair, part_loss_, bad_loss_);
   }
 
   void take(const Pair& pair, Meaning meaning, int rank) {
@@ -99,9 +157,14 @@ class Said {
       case Meaning::updates:
       case Meaning::step: return take_step(pair, meaning, rank);
       case Meaning::epoch: return first(epoch);
-      case Meaning::loss: loss_at_ = loss_at_.value_or(at(pair)); return number(scalars.loss);
+      case Meaning::loss:
+        if (!pair.unit.empty()) return;
+        loss_at_ = loss_at_.value_or(at(pair));
+        return number(scalars.loss);
+      case Meaning::loss_part: return take_loss_part(pair);
       case Meaning::evaluation_loss: return number(scalars.evaluation_loss);
       case Meaning::gradient_norm: return number(scalars.gradient_norm);
+      case Meaning::norm_part: return take_part(pair, part_norm_, bad_norm_);
       case Meaning::loss_scale: return number(scalars.loss_scale);
       case Meaning::log2_loss_scale:
         return keep(scalars.loss_scale, Meaning::loss_scale, rank, std::exp2(pair.value));
@@ -118,7 +181,9 @@ class Said {
 
   std::string_view line_;
   std::optional<std::size_t> loss_at_;
-  std::array<int, 16> ranks_{};  // of what is kept, by meaning
+  std::optional<double> part_loss_, bad_loss_, part_norm_, bad_norm_;  // the first of parts
+  std::array<int, 18> ranks_{};       // of what is kept, by meaning
+  static constexpr int kBracket = 8;  // more than any name's rank
   int step_rank_ = 0;
   bool after_epoch_ = false;
 };
@@ -165,8 +230,11 @@ Periodic periodic_in(const Said& said, const Line& line) {
     found.applied = true;
     found.counter = "fairseq2's step";
   }
-  if (said.epoch && !said.global && !said.skipped) {
-    found.in_epoch = InEpoch{said.epoch, rank_of_epoch(line), said.in_epoch};
+  found.total = said.total;
+  found.batch = said.batch;
+  found.may_restart = !said.global && !said.skipped;
+  if (said.epoch && found.may_restart) {
+    found.in_epoch = InEpoch{said.epoch, rank_of_epoch(line), said.total};
   } else if (has(line, "global_batch_idx")) {
     found.in_epoch = InEpoch{std::nullopt, rank_of_epoch(line), std::nullopt};
   }
@@ -175,6 +243,18 @@ Periodic periodic_in(const Said& said, const Line& line) {
                 s.nan_iterations || s.found_inf;
   found.form = std::hash<std::string_view>{}(said.step_name);
   return found;
+}
+
+/// A line without a step, a bar or a dictionary.
+void read_loose(const Said& said, ConsoleLine& found) {
+  found.scalars.evaluation_loss = said.scalars.evaluation_loss;
+  if (said.any()) {
+    found.loose = said.scalars;
+  } else if (said.step) {
+    found.header = Header{*said.step, false};
+  } else if (said.epoch) {
+    found.header = Header{*said.epoch, true};
+  }
 }
 
 }  // namespace
@@ -203,19 +283,34 @@ void read_pairs(const Line& line, ConsoleLine& found) {
     found.scalars.evaluation_loss = said.scalars.loss;
     return;
   }
+  const bool by_epoch = !said.step && said.epoch && said.any() && !of_bar && !is_dictionary(line) &&
+                        !has(line, "train_runtime");
+  if (by_epoch) said.count_epochs();
   const bool of_pipeline = has(line, " iter time (s):");
-  const bool of_step = said.step && said.any() && !of_pipeline && (!of_bar || said.applied);
+  const bool bar_counts = of_bar && !said.step && said.scalars.any() && said.count_by(*found.bar);
+  const bool of_step =
+      said.step && said.any() && !of_pipeline && (!of_bar || said.applied || bar_counts);
   if (of_step) found.periodic = periodic_in(said, line);
-  if (!of_step && !of_bar && !of_pipeline && !is_dictionary(line)) {
-    found.scalars.evaluation_loss = said.scalars.evaluation_loss;
-    return;
+  if (by_epoch && found.periodic) {
+    found.periodic->form = kEpochForm;
+    found.periodic->alone = found.periodic->may_restart = false;
   }
+  if (!of_step && !of_bar && !of_pipeline && !is_dictionary(line)) return read_loose(said, found);
   if (lacks_loss(said)) said.scalars.loss = std::numeric_limits<double>::quiet_NaN();
   found.scalars = said.scalars;
   if (!of_step) {
     found.scalars.step = said.step;
     found.scalars.found_inf.reset();
   }
+}
+
+void read_values(std::string_view line, const std::vector<lines::NamedValue>& values,
+                 ConsoleLine& found) {
+  const Said said(line, values);
+  found.scalars = said.scalars;
+  if (!said.step) return;
+  found.periodic = periodic_in(said, Line(""));
+  found.periodic->alone = true;
 }
 
 }  // namespace halfscope::analyzers::readers::console

@@ -2,6 +2,7 @@
 #include "analyzers/readers/console/console_ranks.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 namespace halfscope::analyzers::readers::console {
@@ -27,6 +28,51 @@ std::uint64_t usual_of(const Lengths& lengths) {
 
 }  // namespace
 
+/// Whether the line is of another step than the one before, or another entry.
+bool MessageGroups::progresses(const ConsoleLine& line) {
+  const auto moves = [](std::optional<std::int64_t>& last, std::int64_t now) {
+    return std::exchange(last, now) != now;
+  };
+  if (line.periodic) return moves(step_, line.periodic->steps);
+  if (line.scalars.step) return moves(step_, *line.scalars.step);
+  if (line.bar) return moves(bar_, line.bar->done);
+  return line.scalars.loss.has_value();
+}
+
+void MessageGroups::line(const ConsoleLine& line) {
+  lines_ += line.torn ? 0 : 1;
+  progress_ += progresses(line) ? 1 : 0;
+  std::erase_if(open_, [&](const MessageGroup& group) {
+    const bool over = progress_ - group.progress > kMostLate || lines_ - group.lines > kMostLines;
+    if (over) ended_(group);
+    return over;
+  });
+}
+
+MessageGroup& MessageGroups::take(const Overflow& overflow) {
+  auto at = std::ranges::find(open_, overflow, &MessageGroup::message);
+  if (at == open_.end()) {
+    if (open_.size() == kMostOpen) {
+      ended_(open_.front());
+      open_.erase(open_.begin());
+    }
+    open_.push_back({.message = overflow, .progress = progress_, .lines = lines_});
+    at = std::prev(open_.end());
+  }
+  ++at->count;
+  at->placed = false;
+  return *at;
+}
+
+void MessageGroups::end_all() {
+  for (const MessageGroup& group : open_) ended_(group);
+  open_.clear();
+}
+
+void MessageGroups::place_all() {
+  for (MessageGroup& group : open_) group.placed = true;
+}
+
 void RankGroups::take(const Overflow& overflow) {
   if (overflow.rank || overflow.of_named || overflow.confirms) return;
   if (scaler_.value_or(overflow.scaler) != overflow.scaler) return;
@@ -34,18 +80,18 @@ void RankGroups::take(const Overflow& overflow) {
   ++messages_;
   repeated_ |= last_ == overflow;
   last_ = overflow;
-  open_.take(overflow, [this](const MessageGroup& group) { add(group); });
+  open_.take(overflow);
 }
 
 void RankGroups::line(const ConsoleLine& line) {
   last_.reset();
   torn_ |= line.torn;
-  open_.line(line, [this](const MessageGroup& group) { add(group); });
+  open_.line(line);
 }
 
 void RankGroups::add(const MessageGroup& group) {
-  const Scales scales = scales_of(group.message);
-  if (lengths_.size() < kMostScales || lengths_.contains(scales)) ++lengths_[scales][group.count];
+  const Scales scales = group.scales();
+  if (lengths_.size() < 10'000 || lengths_.contains(scales)) ++lengths_[scales][group.count];
 }
 
 std::set<Scales> RankGroups::uneven(std::uint64_t ranks) const {
@@ -108,7 +154,7 @@ std::uint64_t RankGroups::longest() const {
 }
 
 PrintingRanks RankGroups::found() {
-  open_.end_all([this](const MessageGroup& group) { add(group); });
+  open_.end_all();
   // Each rank prints a message without a scale, whatever else one of them prints of the step.
   if (lengths_.size() > 1) lengths_.erase({-1, -1});
   if (lengths_.empty() || (one_prints() && !torn_)) return {};

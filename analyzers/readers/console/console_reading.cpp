@@ -3,33 +3,185 @@
 
 #include <tbb/parallel_pipeline.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <atomic>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "analyzers/readers/common/text_lines.hpp"
-#include "analyzers/readers/console/console_epochs.hpp"
-#include "analyzers/readers/console/console_rows.hpp"
+#include "analyzers/readers/console/console_headers.hpp"
 #include "analyzers/readers/console/console_words.hpp"
 #include "analyzers/readers/input/text_encoding.hpp"
 #include "analyzers/readers/lines/blocks.hpp"
+#include "analyzers/readers/lines/columns.hpp"
 #include "halfscope/table/boundary.hpp"
 
 namespace halfscope::analyzers::readers::console {
 namespace {
 
-bool is_blank(std::string_view text) {
-  return text.find_first_not_of(" \t\r") == std::string_view::npos;
+/// The lines of a file: of one row, of those that a terminal made of it, or blocks of lines.
+class WholeLines {
+ public:
+  WholeLines(common::TextLines& lines, const Wrapping& wrapping, bool blocks)
+      : lines_(lines), wrapping_(wrapping), blocks_(blocks) {}
+
+  /// Of several rows: put together in `joined`.
+  std::optional<std::string_view> next(std::string& joined) {
+    auto row = lines_.next();
+    if (!row) return row;
+    number_ = lines_.number();
+    if (!goes_on(*row)) {
+      if (!blocks_) return row;
+      const auto peek = [this] { return lines_.peek(); };
+      const auto skip = [this] { lines_.next(); };
+      return lines::read_block(*row, peek, skip, joined) ? joined : *row;
+    }
+    joined = *row;
+    for (bool more = true; more; joined += *row) {
+      row = lines_.next();
+      more = goes_on(*row);
+    }
+    return joined;
+  }
+  /// Of the first row.
+  std::uint64_t number() const { return number_; }
+
+ private:
+  bool goes_on(std::string_view row) {
+    if (wrapping_.columns == 0 || row.size() < wrapping_.columns) return false;
+    const auto next = lines_.peek();
+    return next && wrapping_.goes_on(row, *next);
+  }
+
+  common::TextLines& lines_;
+  const Wrapping& wrapping_;
+  bool blocks_;  // of several lines are joined
+  std::uint64_t number_ = 0;
+};
+
+/// Steps of a run from the batches of its epochs, where a program counts those. Takes a file's
+/// lines in order. The first epoch keeps its printed numbers. A later one whose numbers go on keeps
+/// them, too; otherwise it begins behind the batches of the one before: all of them if lines say
+/// how many there are, else the last one printed. Every rank prints such lines: the first one
+/// counts. Afterwards `in_epoch` stands in lines alone whose step is at least this.
+class EpochSteps {
+ public:
+  void to_steps(ConsoleLine& line) {
+    if (!line.periodic || !line.periodic->in_epoch) return;
+    Periodic& periodic = *line.periodic;
+    const InEpoch in_epoch = *std::exchange(periodic.in_epoch, std::nullopt);
+    if (!rank_) rank_ = in_epoch.rank;
+    if (rank_ != in_epoch.rank) {
+      line = {};
+      return;
+    }
+    if (!in_epoch.epoch) return;
+    Counter& counter = counters_[counters_.size() < kMostForms ? periodic.form : 0];
+    const std::int64_t begin = counter.begin_of(*in_epoch.epoch, periodic.steps);
+    counter.printed = periodic.steps;
+    counter.batches = in_epoch.batches;
+    periodic.steps += begin;
+    if (begin > 0 && !in_epoch.batches) periodic.in_epoch = in_epoch;
+    if (periodic.steps > kMostSteps) line.periodic.reset();
+  }
+
+ private:
+  static constexpr std::size_t kMostEpochs = 100'000, kMostForms = 64;
+  /// Of one form of line.
+  struct Counter {
+    std::map<std::int64_t, std::int64_t> begins = {};  // steps before each epoch
+    std::int64_t printed = 0;                          // by the last line
+    std::optional<std::int64_t> batches = {};          // of its epoch
+
+    /// An epoch that comes again is of a run that was restarted.
+    std::int64_t begin_of(std::int64_t epoch, std::int64_t now) {
+      begins.erase(begins.upper_bound(epoch), begins.end());
+      if (const auto known = begins.find(epoch); known != begins.end()) return known->second;
+      std::int64_t begin = begins.empty() ? 0 : begins.rbegin()->second;
+      if (!begins.empty() && now <= printed)
+        begin += batches.value_or(printed + (now == 0 ? 1 : 0));
+      if (begins.size() < kMostEpochs) begins.emplace(epoch, begin);
+      return begin;
+    }
+  };
+
+  std::optional<std::int64_t> rank_;
+  std::map<std::size_t, Counter> counters_;
+};
+
+/// Whether messages without a blank between them stand within one another: their numbers are then
+/// of neither, so that they are not the same and no power of two, or one scale falls to two others.
+bool are_torn(const std::vector<ConsoleLine>& lines) {
+  const auto leaves_power_of_two = [](const ConsoleLine& line) {
+    return line.overflow && line.overflow->next && exact_log2(*line.overflow->next);
+  };
+  const ConsoleLine& first = lines.front();
+  return std::ranges::any_of(lines, [&](const ConsoleLine& line) {
+    if (line.overflow == first.overflow) return false;
+    const bool falls_twice = line.overflow && line.overflow->attempted && first.overflow &&
+                             line.overflow->attempted == first.overflow->attempted;
+    return falls_twice || !leaves_power_of_two(line) || !leaves_power_of_two(first);
+  });
 }
 
-}  // namespace
+/// A part of a line, and what it says.
+struct ReadPart {
+  std::string_view text = {};
+  std::uint64_t number = 0;
+  bool cut = false;
+  std::string plain = {};  ///< the text without colours, where it had some
+  std::vector<ConsoleLine> lines = {};
 
-namespace {
+  void read(const lines::Pattern* pattern) {
+    const std::string_view shown = without_colours(text, plain);
+    lines.push_back(console_line(shown, pattern));
+    if (!lines.front().overflow) return;
+    lines.clear();
+    bool glued = false;
+    for (const std::string_view message : messages_in(shown)) {
+      glued |= !lines.empty() && message.front() != ' ';
+      lines.push_back(console_line(message, pattern));
+    }
+    const std::size_t begun = messages_begun(shown);
+    if (begun <= lines.size() && !(glued && are_torn(lines))) return;
+    lines.assign(std::max(begun, lines.size()), ConsoleLine());
+    for (ConsoleLine& line : lines) line.torn = true;
+  }
+};
+
+/// Parts of some lines that follow each other.
+struct Batch {
+  std::vector<ReadPart> parts = {};
+  // Lines of several rows, and of tables by columns, that parts are of; of each a free one.
+  std::deque<std::string> joined = std::deque<std::string>(1), rows = joined;
+  std::vector<common::TextLines::Block> blocks = {};  // that parts are of
+};
+
+/// Null after the last one.
+std::shared_ptr<Batch> next_batch(const common::TextLines& lines, WholeLines& whole,
+                                  lines::Columns* columns, std::size_t parts) {
+  auto batch = std::make_shared<Batch>();
+  while (batch->parts.size() < parts) {
+    const auto line = whole.next(batch->joined.back());
+    if (!line) break;
+    if (batch->blocks.empty() || batch->blocks.back() != lines.block()) {
+      batch->blocks.push_back(lines.block());
+    }
+    for_each_part(*line, [&](std::string_view part) {
+      if (part.find_first_not_of(" \t\r") == std::string_view::npos) return;
+      std::string& row = batch->rows.back();
+      const bool of_table = columns != nullptr && columns->read_row(part, row);
+      batch->parts.push_back({of_table ? row : part, whole.number(), lines.cut()});
+      if (of_table) batch->rows.emplace_back();
+    });
+    if (line->data() == batch->joined.back().data()) batch->joined.emplace_back();
+  }
+  return batch->parts.empty() ? nullptr : batch;
+}
 
 /// The parts between NUL bytes.
 void for_each_between(std::string_view part,
@@ -54,177 +206,35 @@ void for_each_part(std::string_view line, const std::function<void(std::string_v
   }
 }
 
-namespace {
-
-constexpr common::Contradiction kNul{
-    "a line holds NUL bytes, as after a crash",
-    "the text around them is read, except for what they may have cut"};
-constexpr common::Contradiction kWrapped{"a terminal wrapped a line", "its rows are joined"};
-constexpr common::Contradiction kPerhapsCut{
-    "a terminal seems to have wrapped a line within a number", "such rows are skipped"};
-
-/// A line that is odd, for Contradictions.
-struct Fault {
-  const common::Contradiction* kind;
-  std::uint64_t line;
-  std::string found = {};
-};
-
-/// The lines of a file, each of one row, or of those that a terminal made of it.
-class WholeLines {
- public:
-  WholeLines(common::TextLines& lines, const Wrapping& wrapping)
-      : lines_(lines), wrapping_(wrapping) {}
-
-  /// Of several rows: put together in `joined`.
-  std::optional<std::string_view> next(std::string& joined, std::vector<Fault>& faults) {
-    const auto row = lines_.next();
-    doubtful_ = false;
-    if (!row) return row;
-    number_ = lines_.number();
-    if (row->find('\0') != std::string_view::npos) faults.push_back({&kNul, number_});
-    if (!goes_on(*row)) {
-      const auto peek = [this] { return lines_.peek(); };
-      return lines::read_block(
-                 *row, peek, [this] { lines_.next(); }, joined)
-                 ? joined
-                 : *row;
-    }
-    doubtful_ = !wrapping_.certain && may_be_one_number(*row, *lines_.peek());
-    if (doubtful_) faults.push_back({&kPerhapsCut, number_, columns()});
-    if (!wrapping_.certain) return row;
-    faults.push_back({&kWrapped, number_, columns()});
-    return join(*row, joined);
-  }
-  /// The numbers of the row are not to be used: one may go on in the next row.
-  bool doubtful() const { return doubtful_; }
-  /// Of the first row.
-  std::uint64_t number() const { return number_; }
-
- private:
-  bool goes_on(std::string_view row) {
-    if (wrapping_.columns == 0 || row.size() < wrapping_.columns) return false;
-    const auto next = lines_.peek();
-    return next && wrapping_.goes_on(row, *next);
-  }
-  std::string columns() const { return fmt::format("{} columns", wrapping_.columns); }
-  std::string_view join(std::string_view row, std::string& joined) {
-    joined = row;
-    for (bool more = true; more;) {
-      const auto next = lines_.next();
-      joined += *next;
-      more = goes_on(*next);
-    }
-    return joined;
-  }
-
-  common::TextLines& lines_;
-  const Wrapping& wrapping_;
-  std::uint64_t number_ = 0;
-  bool doubtful_ = false;
-};
-
-/// Whether messages without a blank between them stand within one another: their numbers are then
-/// of neither, so that they are not the same and no power of two, or one scale falls to two others.
-bool are_torn(const std::vector<ConsoleLine>& lines) {
-  const auto leaves_power_of_two = [](const ConsoleLine& line) {
-    return line.overflow && line.overflow->next && exact_log2(*line.overflow->next);
-  };
-  const ConsoleLine& first = lines.front();
-  return std::ranges::any_of(lines, [&](const ConsoleLine& line) {
-    if (line.overflow == first.overflow) return false;
-    const bool falls_twice = line.overflow && line.overflow->attempted && first.overflow &&
-                             line.overflow->attempted == first.overflow->attempted;
-    return falls_twice || !leaves_power_of_two(line) || !leaves_power_of_two(first);
-  });
-}
-
-/// A part of a line, and what it says.
-struct ReadPart {
-  std::string_view text = {};
-  std::uint64_t number = 0;
-  bool cut = false, doubtful = false;
-  std::string plain = {};  ///< the text without colours, where it had some
-  std::vector<ConsoleLine> lines = {};
-
-  void read() {
-    const std::string_view shown = without_colours(text, plain);
-    lines.push_back(console_line(shown));
-    if (doubtful) {
-      const bool of_overflow = lines.front().overflow.has_value();
-      lines.front() = {};
-      lines.front().cut_overflow = of_overflow;
-    }
-    if (!lines.front().overflow) return;
-    lines.clear();
-    bool glued = false;
-    for (const std::string_view message : messages_in(shown)) {
-      glued |= !lines.empty() && message.front() != ' ';
-      lines.push_back(console_line(message));
-    }
-    const std::size_t begun = messages_begun(shown);
-    if (begun <= lines.size() && !(glued && are_torn(lines))) return;
-    lines.assign(std::max(begun, lines.size()), ConsoleLine());
-    for (ConsoleLine& line : lines) line.cut_overflow = line.torn = true;
-  }
-};
-
-/// Parts of some lines that follow each other.
-struct Batch {
-  std::vector<ReadPart> parts = {};
-  std::vector<Fault> faults = {};
-  // Lines of several rows that parts are of, and a free one.
-  std::deque<std::string> joined = std::deque<std::string>(1);
-  std::vector<common::TextLines::Block> blocks = {};  // that parts are of
-};
-
-/// Null after the last one.
-std::shared_ptr<Batch> next_batch(const common::TextLines& lines, WholeLines& whole) {
-  constexpr std::size_t kParts = 1024;
-  auto batch = std::make_shared<Batch>();
-  while (batch->parts.size() < kParts) {
-    const auto line = whole.next(batch->joined.back(), batch->faults);
-    if (!line) break;
-    if (batch->blocks.empty() || batch->blocks.back() != lines.block()) {
-      batch->blocks.push_back(lines.block());
-    }
-    for_each_part(*line, [&](std::string_view part) {
-      if (is_blank(part)) return;
-      batch->parts.push_back({part, whole.number(), lines.cut(), whole.doubtful()});
-    });
-    if (line->data() == batch->joined.back().data()) batch->joined.emplace_back();
-  }
-  const bool none = batch->parts.empty() && batch->faults.empty();
-  return none ? nullptr : batch;
-}
-
-}  // namespace
-
 void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, const SeeLine& see,
                            const frames::Progress& progress, std::uint64_t before,
-                           std::uint64_t in_all, common::Contradictions* faults) {
+                           std::uint64_t in_all, const lines::Pattern* pattern) {
   constexpr std::size_t kBatches = 8;  // in memory
   using Shared = std::shared_ptr<Batch>;
   common::TextLines lines(file, progress, before, in_all);
-  WholeLines whole(lines, wrapping);
+  WholeLines whole(lines, wrapping, pattern == nullptr);
+  lines::Columns table;
+  lines::Columns* const columns = pattern == nullptr ? &table : nullptr;
+  HeaderSteps headers;
   EpochSteps epochs;
+  std::size_t parts = 16;  // of a batch: what is looked at alone is known by few lines
+  std::atomic<bool> goes_on = true;
   const auto next = [&](tbb::flow_control& flow) {
-    auto batch = next_batch(lines, whole);
+    parts = std::min<std::size_t>(1024, 2 * parts);
+    auto batch = goes_on ? next_batch(lines, whole, columns, parts) : nullptr;
     if (!batch) flow.stop();
     return batch;
   };
-  const auto read = [](const Shared& batch) {
-    for (ReadPart& part : batch->parts) part.read();
+  const auto read = [pattern](const Shared& batch) {
+    for (ReadPart& part : batch->parts) part.read(pattern);
     return batch;
   };
   const auto see_all = [&](const Shared& batch) {
-    for (Fault& fault : batch->faults) {
-      if (faults != nullptr) faults->add(*fault.kind, fault.line, std::move(fault.found));
-    }
     for (ReadPart& part : batch->parts) {
       for (ConsoleLine& line : part.lines) {
+        headers.to_steps(line);
         epochs.to_steps(line);
-        see(line, part.number, part.cut);
+        goes_on = goes_on && see(line, part.number, part.cut);
       }
     }
   };

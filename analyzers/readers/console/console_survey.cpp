@@ -5,26 +5,30 @@
 #include <cctype>
 #include <iterator>
 #include <map>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "analyzers/readers/console/console_engines.hpp"
-#include "analyzers/readers/console/console_ranks.hpp"
-#include "analyzers/readers/console/console_rows.hpp"
 
 namespace halfscope::analyzers::readers::console {
 namespace {
+
+/// The entry of a key; null if it is new and the map is full, as of a text that is made to fill it.
+template <typename Map>
+typename Map::mapped_type* entry_of(Map& map, const typename Map::key_type& key) {
+  constexpr std::size_t kMost = 1000;
+  return map.size() < kMost || map.contains(key) ? &map[key] : nullptr;
+}
 
 /// Which progress bar counts the steps of training: the one that messages and scalars follow, if it
 /// goes through the log and is never started again, as those of an epoch each are.
 class BarSurvey {
  public:
   void take(const Bar& bar) {
-    const std::string name = bar_name(bar);
-    if (bars_.size() >= kMostBars && bars_.count(name) == 0) return;
-    now_ = &bars_[name];
-    if (bar.done + kRanksApart < now_->done) now_->again = true;
+    Seen* const seen = entry_of(bars_, bar_name(bar));
+    if (seen == nullptr) return;
+    now_ = seen;
+    now_->again |= bar.done + kRanksApart < now_->done;
+    now_->stands &= now_->times == 0 || bar.done == now_->done;
     now_->done = std::max(now_->done, bar.done);
     ++now_->times;
   }
@@ -37,101 +41,23 @@ class BarSurvey {
     const auto best = std::ranges::max_element(bars_, {}, [](const auto& entry) {
       return std::pair(entry.second.followed, entry.second.times);
     });
-    if (best == bars_.end() || best->second.again || 2 * best->second.followed < followed_) {
-      return std::nullopt;
-    }
-    return best->first;
+    if (best == bars_.end() || 2 * best->second.followed < followed_) return std::nullopt;
+    const bool of_epochs = best->second.stands && best->second.times > 1;
+    return best->second.again || of_epochs ? std::nullopt : std::optional(best->first);
   }
 
  private:
   static constexpr std::int64_t kRanksApart = 2;  // each may print the bar
-  static constexpr std::size_t kMostBars = 1000;
   struct Seen {
     std::int64_t done = 0;
     std::uint64_t times = 0, followed = 0;  // by messages and scalars
-    bool again = false;
+    bool again = false;                     // it was started again
+    bool stands = true;  // it shows one count only, as that of each epoch when it is done
   };
   std::map<std::string, Seen> bars_;
   Seen* now_ = nullptr;
   std::uint64_t followed_ = 0;
 };
-
-/// Which rank printed most messages: one that fell silent tells of the first steps alone.
-class MessagesByRank {
- public:
-  void take(const Overflow& overflow) {
-    if (overflow.of_named || overflow.confirms) return;
-    if (messages_.size() >= kMostRanks && !messages_.contains(overflow.rank)) return;
-    if (messages_[overflow.rank]++ == 0) order_.push_back(overflow.rank);
-  }
-  std::optional<int> most() const {
-    const auto found =
-        std::ranges::max_element(order_, {}, [&](const auto& rank) { return messages_.at(rank); });
-    return found == order_.end() ? std::nullopt : *found;
-  }
-
- private:
-  static constexpr std::size_t kMostRanks = 100'000;
-  std::map<std::optional<int>, std::uint64_t> messages_;
-  std::vector<std::optional<int>> order_;  // of the first message
-};
-
-/// The steps that lines of one form tell.
-struct StepSurvey {
-  std::uint64_t lines = 0;
-  std::optional<std::int64_t> first, last;
-  std::int64_t apart = 1;
-
-  void take(std::int64_t steps) {
-    ++lines;
-    if (last && steps > *last) apart = std::max(apart, steps - *last);
-    first = std::min(steps, first.value_or(steps));
-    last = std::max(steps, last.value_or(steps));
-  }
-};
-
-/// Which lines tell the steps of training: those that say so by themselves, or else the most
-/// frequent form.
-class FormSurvey {
- public:
-  void take(const Periodic& periodic) {
-    if (periodic.alone) return alone_.take(periodic.steps);
-    if (forms_.size() < kMostForms || forms_.contains(periodic.form)) {
-      forms_[periodic.form].take(periodic.steps);
-    }
-  }
-  void put(Survey& survey) const {
-    const StepSurvey* found = &alone_;
-    if (alone_.lines == 0) {
-      const auto most = std::ranges::max_element(
-          forms_, {}, [](const auto& entry) { return entry.second.lines; });
-      if (most == forms_.end()) return;
-      survey.form = most->first;
-      found = &most->second;
-    }
-    survey.steps = StepSource::lines;
-    survey.first = found->first;
-    survey.last = found->last;
-    survey.apart = found->apart;
-  }
-
- private:
-  static constexpr std::size_t kMostForms = 64;
-  StepSurvey alone_;
-  std::map<std::size_t, StepSurvey> forms_;
-};
-
-}  // namespace
-
-std::string bar_name(const Bar& bar) {
-  std::string name = std::to_string(bar.total) + " ";
-  std::ranges::copy_if(bar.of, std::back_inserter(name), [](char c) {
-    return c != ' ' && c != '.' && !std::isdigit(static_cast<unsigned char>(c));
-  });
-  return name;
-}
-
-namespace {
 
 /// Takes a file's lines, and tells what they are of.
 class FileSurvey {
@@ -146,24 +72,18 @@ class FileSurvey {
       take(*line.overflow);
     } else {
       groups_.line(line);
-      if (!line.iteration) pairs_.other();
+      if (!line.iteration) engines_.other();
     }
     if (line.periodic) take(*line.periodic, line.scalars);
   }
 
-  /// ranks: how many print each message, where a user says so
   Survey found(const std::optional<std::uint64_t>& ranks) {
-    forms_.put(survey_);
-    const auto bar = bars_.found();
-    const bool by_bar = bar && (!fields_ || survey_.overflows > 0);
-    if (survey_.steps == StepSource::none && by_bar) survey_.steps = StepSource::bar;
-    survey_.bar = bar.value_or("");
+    find_steps();
     survey_.ranks = ranks ? frames::PrintingRanks{*ranks, true, true} : groups_.found();
     survey_.torn_runs = ranks || groups_.some_torn();
     if (groups_.some_torn()) survey_.uneven = groups_.uneven(survey_.ranks.ranks);
-    survey_.rank = by_rank_.most();
     survey_.two_engines = engines_.two();
-    survey_.paired = pairs_.found() && !survey_.two_engines;
+    survey_.paired = engines_.paired() && !survey_.two_engines;
     survey_.swapped = engines_.swapped();
     return survey_;
   }
@@ -173,36 +93,80 @@ class FileSurvey {
     ++survey_.overflows;
     survey_.names_scales |= overflow.next.has_value();
     groups_.take(overflow);
-    pairs_.take(overflow);
-    by_rank_.take(overflow);
     engines_.take(overflow);
+    if (overflow.of_named || overflow.confirms) return;
+    // A rank that fell silent tells of the first steps alone.
+    std::uint64_t* const messages = entry_of(messages_, overflow.rank);
+    if (messages == nullptr || ++*messages <= most_messages_) return;
+    most_messages_ = *messages;
+    survey_.rank = overflow.rank;
   }
 
   void take(const Periodic& periodic, const LineScalars& scalars) {
-    forms_.take(periodic);
     survey_.counts_skips |= periodic.skipped.has_value();
     survey_.counts_intervals |= periodic.of_interval && periodic.skipped.value_or(0) > 0;
     engines_.take(periodic, scalars.learning_rate);
+    const auto form = periodic.alone ? std::nullopt : std::optional(periodic.form);
+    ToldSteps* const told = entry_of(forms_, form);
+    if (told == nullptr) return;
+    const std::int64_t steps = periodic.steps;
+    ++told->lines;
+    if (told->last && steps > *told->last) told->apart = std::max(told->apart, steps - *told->last);
+    told->first = std::min(steps, told->first.value_or(steps));
+    told->last = std::max(steps, told->last.value_or(steps));
+  }
+
+  /// By lines that say so by themselves, or else those of the most frequent form, or else a bar, or
+  /// else epochs. Of messages, epochs cannot tell the step: each has many.
+  void find_steps() {
+    const auto bar = bars_.found();
+    const bool by_bar = bar && (!fields_ || survey_.overflows > 0);
+    survey_.bar = bar.value_or("");
+    if (by_bar || survey_.overflows > 0) forms_.erase(kEpochForm);
+    auto found = forms_.find(std::nullopt);
+    if (found == forms_.end()) {
+      found = std::ranges::max_element(forms_, {}, [](const auto& f) {
+        return std::pair(f.first != kEpochForm, f.second.lines);
+      });
+    }
+    if (found != forms_.end()) {
+      survey_.source = StepSource::lines;
+      survey_.form = found->first;
+      survey_.steps = found->second;
+    } else if (by_bar) {
+      survey_.source = StepSource::bar;
+    }
   }
 
   Survey survey_;
   RankGroups groups_;
   EngineSurvey engines_;
-  PairedMessages pairs_;
-  MessagesByRank by_rank_;
   BarSurvey bars_;
-  FormSurvey forms_;
+  std::map<std::optional<int>, std::uint64_t> messages_;  // by rank
+  std::uint64_t most_messages_ = 0;
+  std::map<std::optional<std::size_t>, ToldSteps> forms_;  // by Periodic::form; empty: `alone`
   bool fields_ = false;  // of bars tell steps: with accumulation the bar itself counts batches
 };
 
 }  // namespace
 
-Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks) {
-  FileSurvey survey;
-  const Wrapping wrapping = wrapping_in(file);
-  for_each_console_line(file, wrapping, [&](const ConsoleLine& line, std::uint64_t, bool cut) {
-    survey.see(line, cut);
+std::string bar_name(const Bar& bar) {
+  std::string name = std::to_string(bar.total) + " ";
+  std::ranges::copy_if(bar.of, std::back_inserter(name), [](char c) {
+    return c != ' ' && c != '.' && !std::isdigit(static_cast<unsigned char>(c));
   });
+  return name;
+}
+
+Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks,
+                 const lines::Pattern* pattern) {
+  FileSurvey survey;
+  const Wrapping wrapping = pattern == nullptr ? wrapping_in(file) : Wrapping();
+  const auto see = [&](const ConsoleLine& line, std::uint64_t, bool cut) {
+    survey.see(line, cut);
+    return true;
+  };
+  for_each_console_line(file, wrapping, see, {}, 0, 0, pattern);
   Survey found = survey.found(ranks);
   found.wrapping = wrapping;
   return found;

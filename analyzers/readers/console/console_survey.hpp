@@ -8,8 +8,8 @@
 #include <string>
 
 #include "analyzers/frames/source.hpp"
-#include "analyzers/readers/console/console_groups.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
+#include "analyzers/readers/console/console_ranks.hpp"
 #include "analyzers/readers/console/console_reading.hpp"
 
 namespace halfscope::analyzers::readers::console {
@@ -21,35 +21,43 @@ enum class StepSource : std::uint8_t {
   bar     ///< a progress bar, where nothing else does
 };
 
+/// The steps that lines of one form tell.
+struct ToldSteps {
+  std::uint64_t lines = 0;
+  std::optional<std::int64_t> first, last;
+  std::int64_t apart = 1;  ///< the most steps between two such lines
+};
+
 /// A bar by the text before it, without numbers, and its total: training goes on with one bar,
 /// while others come and go.
 std::string bar_name(const Bar& bar);
 
 struct Survey {
-  StepSource steps = StepSource::none;
+  StepSource source = StepSource::none;
+  ToldSteps steps;
+  std::optional<std::size_t> form;  ///< Periodic::form of training; empty: lines that say so alone
+  std::string bar;                  ///< bar_name() of that of training; empty: none
   frames::Tool tool = frames::Tool::other;  ///< whose lines they are, of several the last one
   frames::PrintingRanks ranks;
   bool torn_runs = false;   ///< some lines are missing: RankGroups::some_torn(), or --ranks
   std::set<Scales> uneven;  ///< messages with torn groups: RankGroups::uneven()
   bool two_engines = false, swapped = false;  ///< EngineSurvey
+  bool paired = false;                        ///< EngineSurvey, of one engine
   std::uint64_t overflows = 0;                ///< messages of them
-  std::optional<int>
-      rank;  ///< of which most messages are; of several the first; empty: those without a name
-  bool paired = false;              ///< PairedMessages
-  bool names_scales = false;        ///< some message of an overflow
-  bool counts_skips = false;        ///< some line counts skipped steps
-  bool cut = false;                 ///< the last line has no end
-  bool counts_intervals = false;    ///< some line counts one or more since the line before
-  std::optional<std::size_t> form;  ///< Periodic::form of training; empty: lines that say so alone
-  std::string bar;                  ///< bar_name() of that of training; empty: none
-  std::optional<std::int64_t> first, last;  ///< steps that lines tell
-  std::int64_t apart = 1;                   ///< the most steps between two such lines
-  Wrapping wrapping;                        ///< of its rows
+  /// Of which most messages are, of several the first to print so many; empty: those without one.
+  std::optional<int> rank;
+  bool names_scales = false;      ///< some message of an overflow
+  bool counts_skips = false;      ///< some line counts skipped steps
+  bool counts_intervals = false;  ///< some line counts one or more since the line before
+  bool cut = false;               ///< the last line has no end
+  Wrapping wrapping;              ///< of its rows
 
   /// Whether a line tells steps of training.
   bool counts(const Periodic& periodic) const { return periodic.alone || periodic.form == form; }
 };
 
-Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks);
+/// Reads a file. `ranks`: how many print each message, where a user says so.
+Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks,
+                 const lines::Pattern* pattern = nullptr);
 
 }  // namespace halfscope::analyzers::readers::console

@@ -2,6 +2,7 @@
 // Numbers in printed lines, by the words before them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -27,14 +28,11 @@ class Line : public std::string_view {
   Line(std::string_view text) : std::string_view(text) {  // NOLINT(google-explicit-constructor)
     for (std::size_t i = 1; i < size(); ++i) pairs_[pair_of((*this)[i - 1], (*this)[i])] = true;
   }
-  bool may_have(std::string_view mark) const {
-    for (std::size_t i = 1; i < mark.size(); ++i) {
-      if (!pairs_[pair_of(mark[i - 1], mark[i])]) return false;
-    }
-    return true;
-  }
   std::size_t find(std::string_view mark, std::size_t from = 0) const {
-    return may_have(mark) ? std::string_view::find(mark, from) : npos;
+    for (std::size_t i = 1; i < mark.size(); ++i) {
+      if (!pairs_[pair_of(mark[i - 1], mark[i])]) return npos;
+    }
+    return std::string_view::find(mark, from);
   }
 
  private:
@@ -45,29 +43,37 @@ class Line : public std::string_view {
   std::array<bool, 1024> pairs_{};
 };
 
-inline bool has(std::string_view line, std::string_view mark) {
+// `Text` is a Line, or a std::string_view.
+
+template <typename Text>
+bool has(const Text& line, std::string_view mark) {
   return line.find(mark) != std::string_view::npos;
 }
-inline bool has(const Line& line, std::string_view mark) { return line.find(mark) != Line::npos; }
 
 /// The text after a mark, without the blanks and colons before the next word; empty where the mark
 /// is missing.
-std::optional<std::string_view> after(std::string_view line, std::string_view mark);
-
-std::optional<double> number_after(std::string_view line, std::string_view mark);
-
-/// A count of steps, or of what steps have: no larger number is one.
-std::optional<std::int64_t> count_after(std::string_view line, std::string_view mark);
-
-// The same of a line that knows what it may have.
-inline std::optional<std::string_view> after(const Line& line, std::string_view mark) {
-  if (!line.may_have(mark)) return std::nullopt;
-  return after(std::string_view(line), mark);
+template <typename Text>
+std::optional<std::string_view> after(const Text& line, std::string_view mark) {
+  const std::size_t at = line.find(mark);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = line.substr(at + mark.size());
+  return rest.substr(std::min(rest.size(), rest.find_first_not_of(" :")));
 }
-inline std::optional<double> number_after(const Line& line, std::string_view mark) {
-  return line.may_have(mark) ? number_after(std::string_view(line), mark) : std::nullopt;
+
+template <typename Text>
+std::optional<double> number_after(const Text& line, std::string_view mark) {
+  const auto rest = after(line, mark);
+  return rest ? lines::printed_number(*rest) : std::nullopt;
 }
-inline std::optional<std::int64_t> count_after(const Line& line, std::string_view mark) {
-  return line.may_have(mark) ? count_after(std::string_view(line), mark) : std::nullopt;
+
+/// The figures that a text begins with: a count of steps, or of what steps have, of which no larger
+/// number is one.
+std::optional<std::int64_t> count_in(std::string_view text);
+
+template <typename Text>
+std::optional<std::int64_t> count_after(const Text& line, std::string_view mark) {
+  const auto rest = after(line, mark);
+  return rest ? count_in(*rest) : std::nullopt;
 }
+
 }  // namespace halfscope::analyzers::readers::console

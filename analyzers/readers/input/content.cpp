@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
-#include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -122,31 +121,6 @@ std::optional<Content> table_content(std::string_view text) {
                  "name the columns loss and loss_scale, in the first line"};
 }
 
-/// A line of the most frequent form of a text, where all figures are alike; the first of several.
-std::string usual_line(std::string_view text) {
-  constexpr std::size_t kLines = 1000, kShown = 60;
-  struct Form {
-    std::size_t lines = 0;
-    std::string_view first = {};
-  };
-  std::map<std::string, Form> forms;
-  Form most;
-  for (std::size_t lines = 0; lines < kLines && !text.empty(); ++lines) {
-    std::string_view line = text.substr(0, text.find_first_of("\r\n"));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    line.remove_prefix(std::min(line.size(), line.find_first_not_of(" \t")));
-    if (line.empty()) continue;
-    std::string alike(line);
-    const auto is_figure = [](unsigned char c) { return std::isdigit(c) != 0; };
-    std::ranges::replace_if(alike, is_figure, '0');
-    Form& form = forms[alike];
-    if (form.lines++ == 0) form.first = line;
-    if (form.lines > most.lines) most = form;
-  }
-  const std::string shown = log::printable(std::string(most.first.substr(0, kShown)));
-  return most.first.size() > kShown ? shown + ".." : shown;
-}
-
 Content text_content(std::string_view text) {
   const std::size_t first = std::min(text.find_first_not_of(" \t\r\n"), text.size());
   text.remove_prefix(first);
@@ -155,12 +129,8 @@ Content text_content(std::string_view text) {
   }
   if (text.starts_with("<?xml")) return {"XML", std::string(kNameLog)};
   if (const auto table = table_content(text)) return *table;
-  return {"text without any line that Halfscope knows",
-          fmt::format(
-              "its most frequent line is like '{}', and no two lines have a step beside a loss, a "
-              "gradient norm or a loss scale; check that this file has the run's output, or "
-              "write its values as a CSV file with the columns step, loss and loss_scale",
-              usual_line(text))};
+  return {"text without any line that Halfscope knows", "check that this file has the run's output",
+          true};
 }
 
 Content zip_content(const log::OpenFile& file) {
@@ -210,6 +180,7 @@ Content content_of(const log::OpenFile& file) {
                         ? content_of(file, inner)
                         : Content{std::string(name_of(again)), std::string(kUnpack)};
   content.is = fmt::format("{} of {}", name_of(packing), content.is);
+  content.lines = false;
   return content;
 }
 

@@ -12,6 +12,7 @@ namespace halfscope::analyzers::readers::input {
 struct Content {
   std::string is;       ///< "a PNG image", "gzip of a PNG image", "empty"
   std::string way_out;  ///< "name the log itself"
+  bool lines = false;   ///< text that may be a run's output
 };
 
 /// Of a regular file as open_input() opens it, by its first bytes.

@@ -15,8 +15,14 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(0, text.find_last_not_of(" \t\r") + 1);
 }
 
+/// In columns; a tab counts as four.
 std::size_t indent_of(std::string_view line) {
-  return std::min(line.find_first_not_of(" \t"), line.size());
+  std::size_t columns = 0;
+  for (const char c : line) {
+    if (c != ' ' && c != '\t') return columns;
+    columns += c == '\t' ? 4 : 1;
+  }
+  return columns;
 }
 
 /// The name and the value of a table's row with two cells.
@@ -54,10 +60,12 @@ bool has_named_pair(std::string_view line) {
 }  // namespace
 
 bool may_begin_block(std::string_view line) {
-  const std::size_t begin = indent_of(line);
-  if (begin == line.size()) return false;
+  const std::size_t begin = line.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return false;
   if (line[begin] == '|') return table_row(line).has_value();
-  return line.find("tep") != std::string_view::npos || line.find("TEP") != std::string_view::npos;
+  constexpr std::string_view kSteps[] = {"tep", "TEP", "atch="};
+  return std::ranges::any_of(
+      kSteps, [&](std::string_view step) { return line.find(step) != std::string_view::npos; });
 }
 
 bool is_in_block(std::string_view first, std::string_view line) {

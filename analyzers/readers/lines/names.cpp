@@ -23,21 +23,23 @@ constexpr Names kNames[] = {
     // icefall, ms-swift, OpenPCDet
     {Meaning::global_step, 0, "global_step global_steps global_iter global_iteration globalstep"},
     {Meaning::global_step, 0, "global_batch_idx global_step_max_steps total_it"},
-    {Meaning::updates, 0, "num_updates"},                              // fairseq
+    {Meaning::updates, 0, "num_updates nupdates"},                     // fairseq, flashlight
     {Meaning::step, 0, "step steps iter iteration it itr update up"},  // Marian
     {Meaning::step, 1, "batch"},
     {Meaning::epoch, 0, "epoch ep"},
     {Meaning::epoch, 1, "train"},  // timm's "Train: 3 [50/1251"
     {Meaning::loss, 0,
      "lm_loss lm_loss_value reduced_loss reduced_train_loss total_loss loss_total"},
-    {Meaning::loss, 1, "loss loss_train loss_step"},  // Lightning's train_loss_step
+    {Meaning::loss, 1, "loss loss_step"},        // Lightning's train_loss_step
+    {Meaning::loss_part, 0, "box obj cls dfl"},  // YOLO's tables
     {Meaning::loss, 2, "cost nll nll_loss ce_loss cross_entropy crossentropyloss xent ctc_loss"},
     {Meaning::loss, 3, "avr_loss"},  // kohya-ss, which prints the mean alone
     {Meaning::gradient_norm, 0,
      "grad_norm gradnorm gradient_norm gnorm total_grad_norm total_norm"},
     {Meaning::gradient_norm, 0, "grad_norm_total global_grad_norm global_norm"},
-    {Meaning::gradient_norm, 2, "norm"},  // llm.c
+    {Meaning::gradient_norm, 2, "norm grad"},  // llm.c, Demucs
     {Meaning::loss_scale, 0, "lossscale cost_scaling_factor amp_scaler grad_scaler"},
+    {Meaning::loss_scale, 1, "scale_factor"},  // flashlight
     {Meaning::log2_loss_scale, 0, "lg_loss_scale"},
     {Meaning::learning_rate, 0, "lr l_r lr_0 lr0 learning_rate learningrate"},
     {Meaning::skipped, 2, "skipped skipped_steps"},
@@ -77,6 +79,16 @@ constexpr std::array<std::string_view, 16> kEvaluation = {
 constexpr std::array<std::string_view, 15> kBefore = {
     "train", "training", "trainer", "current", "cur", "model", "optim",  "the",
     "of",    "at",       "in",      "info",    "and", "main",  "samples"};
+constexpr std::array<std::string_view, 3> kTraining = {"train", "training", "trainer"};
+
+/// Words of names that end in "loss" or begin with it, and are no part of a training's loss: a
+/// mean, a bound, a setting, or another trade's loss.
+constexpr std::array<std::string_view, 36> kNoPart = {
+    "best",     "min",      "max",     "avg",      "avr",     "mean",  "average", "ema",
+    "smooth",   "smoothed", "running", "weight",   "weights", "coef",  "coeff",   "lambda",
+    "scale",    "scaler",   "scaling", "time",     "ratio",   "count", "num",     "std",
+    "var",      "delta",    "tokens",  "packet",   "packets", "data",  "stop",    "prev",
+    "previous", "last",     "target",  "threshold"};
 
 /// Words that stand before "scale" in names of a loss scale.
 constexpr std::array<std::string_view, 8> kScaled = {"loss", "grad", "amp",       "scaler",
@@ -122,6 +134,43 @@ bool is_scale(std::string_view name) {
   }
 }
 
+const Named* row_of(std::string_view name) {
+  const auto row = std::ranges::lower_bound(rows(), name, {}, &Row::name);
+  return row != rows().end() && row->name == name ? &row->named : nullptr;
+}
+
+/// The meaning of a name with further words before or behind a loss, or before a norm.
+Meaning part_of(std::string_view name) {
+  Meaning found = Meaning::none;
+  for (std::string_view rest = name; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('_'), rest.size());
+    const std::string_view word = rest.substr(0, end);
+    if (is_in(word, kNoPart) || is_in(word, kEvaluation)) return Meaning::none;
+    const Named* row = row_of(rest);
+    const bool is_loss = row != nullptr && row->meaning == Meaning::loss;
+    if (is_loss || rest.starts_with("loss_")) found = Meaning::loss_part;
+    if (row != nullptr && row->meaning == Meaning::gradient_norm && row->rank == 0) {
+      found = Meaning::norm_part;
+    }
+    rest.remove_prefix(std::min(rest.size(), end + 1));
+  }
+  return found;
+}
+
+/// A name without its words for training behind the first word: "loss/train/total".
+std::string without_training(std::string_view name) {
+  std::string kept;
+  for (std::string_view rest = name; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('_'), rest.size());
+    const std::string_view word = rest.substr(0, end);
+    if (kept.empty() || !is_in(word, kTraining)) {
+      kept.append(kept.empty() ? "" : "_").append(word);
+    }
+    rest.remove_prefix(std::min(rest.size(), end + 1));
+  }
+  return kept;
+}
+
 /// What a name means behind a word for evaluations: a loss or nothing.
 Named of_evaluation(Named named) {
   const bool is_loss = named.meaning == Meaning::loss || named.meaning == Meaning::evaluation_loss;
@@ -129,18 +178,16 @@ Named of_evaluation(Named named) {
 }
 
 Named looked_up(std::string_view name) {
-  const Plain plain(name);
+  const std::string plain = without_training(Plain(name).text());
   bool evaluation = false;
-  for (std::string_view rest = plain.text(); !rest.empty();) {
-    const auto row = std::ranges::lower_bound(rows(), rest, {}, &Row::name);
-    if (row != rows().end() && row->name == rest) {
-      return evaluation ? of_evaluation(row->named) : row->named;
-    }
+  for (std::string_view rest = plain; !rest.empty();) {
+    if (const Named* row = row_of(rest)) return evaluation ? of_evaluation(*row) : *row;
     const std::size_t end = rest.find('_');
     const std::string_view first = rest.substr(0, end);
     const bool of_evaluation = is_in(first, kEvaluation);
     if (end == std::string_view::npos || !(of_evaluation || is_in(first, kBefore))) {
-      return {!evaluation && is_scale(rest) ? Meaning::loss_scale : Meaning::none, 0};
+      if (evaluation) return {};
+      return {is_scale(rest) ? Meaning::loss_scale : part_of(rest), 0};
     }
     evaluation |= of_evaluation;
     rest.remove_prefix(end + 1);
@@ -234,6 +281,19 @@ std::string_view name_of(Meaning meaning) {
     case Meaning::skipped_interval: return "number of skipped steps";
     default: return "";
   }
+}
+
+std::string in_braces(Meaning meaning) {
+  return "{" + std::string(kMeaningNames[static_cast<std::size_t>(meaning)]) + "}";
+}
+
+std::string pattern_names() {
+  std::string names;
+  for (std::size_t i = 1; i < kMeaningNames.size(); ++i) {
+    if (kMeaningNames[i].empty()) continue;
+    names += (names.empty() ? "" : ", ") + in_braces(static_cast<Meaning>(i));
+  }
+  return names;
 }
 
 Named meaning_of(std::string_view name) {

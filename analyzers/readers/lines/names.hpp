@@ -2,8 +2,11 @@
 // What the names of printed values mean, as programs write them.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace halfscope::analyzers::readers::lines {
@@ -14,7 +17,9 @@ enum class Meaning : std::uint8_t {
   updates,      ///< applied updates, counted over the run
   step,         ///< counted over the run, or, where lines have an epoch, perhaps over that
   epoch,
-  loss,  ///< this and all that follow are meanings of scalars
+  loss_part,  ///< of a loss with a further word: "loss_ctc", "critic/vf_loss"
+  norm_part,  ///< of the gradients of a part of the model: "critic/grad_norm"
+  loss,       ///< this and all that follow are meanings of scalars
   learning_rate,
   loss_scale,
   log2_loss_scale,
@@ -26,6 +31,30 @@ enum class Meaning : std::uint8_t {
   skipped_interval  ///< steps since the line before
 };
 
+/// What patterns of lines (pattern.hpp) call a meaning, in the order above; empty: nothing.
+inline constexpr std::array<std::string_view, 17> kMeaningNames = {"",
+                                                                   "global_step",
+                                                                   "updates",
+                                                                   "step",
+                                                                   "epoch",
+                                                                   "",
+                                                                   "",
+                                                                   "loss",
+                                                                   "lr",
+                                                                   "loss_scale",
+                                                                   "log2_loss_scale",
+                                                                   "overflow",
+                                                                   "grad_norm",
+                                                                   "evaluation_loss",
+                                                                   "nan_iterations",
+                                                                   "skipped",
+                                                                   "skipped_interval"};
+static_assert(kMeaningNames.size() == static_cast<std::size_t>(Meaning::skipped_interval) + 1);
+/// "{loss}"; "{}" for no meaning.
+std::string in_braces(Meaning meaning);
+/// "{step}, {epoch}, ..": all names that a pattern may have, for help and messages.
+std::string pattern_names();
+
 struct Named {
   Meaning meaning = Meaning::none;
   /// Of several values with one meaning in a line the lowest rank holds, then the first.
@@ -34,8 +63,9 @@ struct Named {
   bool known() const { return meaning != Meaning::none; }
 };
 
-/// The meaning of a name, whatever its case and marks: "LM Loss", "lm-loss" and "train/lm_loss" are
-/// one name. A word for evaluations before it makes a loss that of an evaluation.
+/// Returns the meaning of a name, whatever its case and marks: "LM Loss", "lm-loss" and
+/// "train/lm_loss" are one name, and words for training may stand anywhere in it. A word for
+/// evaluations before it makes a loss that of an evaluation.
 Named meaning_of(std::string_view name);
 
 /// The meaning of a scalar's tag in a table, a history or an event file: of all of the tag as a

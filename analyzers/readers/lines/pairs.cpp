@@ -78,7 +78,8 @@ std::size_t read_number(std::string_view text, double& number) {
   const auto [end, error] =
       std::from_chars(text.data() + (sign ? 1 : 0), text.data() + text.size(), number);
   if (error != std::errc()) return 0;
-  const auto length = static_cast<std::size_t>(end - text.data());
+  auto length = static_cast<std::size_t>(end - text.data());
+  while (std::isnan(number) && length < text.size() && text[length] == 'x') ++length;  // PaddleOCR
   const bool word = length < text.size() && text[length] >= 'a' && text[length] <= 'z';
   return word && !std::isfinite(number) ? 0 : length;  // "info" is not a number
 }
@@ -99,7 +100,7 @@ bool stands_alone(std::string_view line, std::size_t at, std::size_t length) {
 }
 
 /// The value that begins at a place in the line, if one does: at a figure, a sign or a word.
-Value value_at(std::string_view line, std::size_t at) {
+Value read_value(std::string_view line, std::size_t at) {
   const std::string_view rest = line.substr(at);
   if (begins_truth(rest.front())) {
     const std::string_view word = rest.substr(1);
@@ -191,6 +192,17 @@ std::optional<std::int64_t> Pair::count() const {
   return found && *found <= kMostSteps ? found : std::nullopt;
 }
 
+std::optional<Pair> value_at(std::string_view line, std::size_t at) {
+  if (at >= line.size()) return std::nullopt;
+  const Value value = read_value(line, at);
+  if (value.end == 0) return std::nullopt;
+  Pair pair{{}, line.substr(at, value.end - at), {}, value.number, value.is_truth};
+  if (pair.text.find(',') != std::string_view::npos) {
+    pair.value = static_cast<double>(pair.count().value_or(0));
+  }
+  return pair;
+}
+
 std::vector<Pair> pairs_in(std::string_view line) {
   std::vector<Pair> pairs;
   pairs.reserve(24);
@@ -203,8 +215,8 @@ std::vector<Pair> pairs_in(std::string_view line) {
       ++at;
       continue;
     }
-    const Value value = value_at(line, at);
-    if (value.end == 0) {  // a word, with what stands in it: "train.py", "optim0_lr0"
+    std::optional<Pair> pair = value_at(line, at);
+    if (!pair) {  // a word, with what stands in it: "train.py", "optim0_lr0"
       ++at;
       while (at < line.size() && (is_name(line[at]) || (line[at] == '.' && at + 1 < line.size() &&
                                                         is_name(line[at + 1])))) {
@@ -212,21 +224,14 @@ std::vector<Pair> pairs_in(std::string_view line) {
       }
       continue;
     }
-    Pair pair{name_before(line, floor, at),
-              line.substr(at, value.end - at),
-              {},
-              value.number,
-              value.is_truth};
-    at = value.end;
+    pair->name = name_before(line, floor, at);
+    at += pair->text.size();
     const std::size_t unit = at;
     while (at < line.size() && (is_letter(line[at]) || line[at] == '%')) ++at;
-    pair.unit = line.substr(unit, at - unit);
-    if (pair.unit.empty()) pair.total = take_total(line, at);
-    if (pair.text.find(',') != std::string_view::npos) {
-      pair.value = static_cast<double>(pair.count().value_or(0));
-    }
+    pair->unit = line.substr(unit, at - unit);
+    if (pair->unit.empty()) pair->total = take_total(line, at);
     floor = at;
-    pairs.push_back(pair);
+    pairs.push_back(*pair);
   }
   return pairs;
 }

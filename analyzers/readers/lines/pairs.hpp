@@ -34,6 +34,9 @@ struct Pair {
   std::optional<std::int64_t> count() const;
 };
 
+/// The value that begins at a place of a line, without a name; empty if none does.
+std::optional<Pair> value_at(std::string_view line, std::size_t at);
+
 /// All pairs of a line without colours, in order. The console readers call it for each line.
 std::vector<Pair> pairs_in(std::string_view line);
 

@@ -107,6 +107,13 @@ void put_kind(const LogKind& kind, proto::Kind& to) {
   if (kind.last_step) to.set_last_step(*kind.last_step);
   if (kind.hysteresis) to.set_hysteresis(*kind.hysteresis);
   to.set_tool(static_cast<std::uint32_t>(kind.tool));
+  for (const std::string& remark : kind.remarks) to.add_remarks(remark);
+  if (!kind.bad_loss_part) return;
+  proto::BadLossPart& part = *to.mutable_bad_loss_part();
+  part.set_step(kind.bad_loss_part->step);
+  part.set_name(kind.bad_loss_part->name);
+  part.set_bad(kind.bad_loss_part->bad);
+  part.set_of(kind.bad_loss_part->of);
 }
 
 void put_skipped(const SkippedSteps& steps, proto::Skipped& to) {

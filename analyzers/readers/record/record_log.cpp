@@ -67,6 +67,7 @@ void refuse_reading_options(const std::string& shown, const Selection& s) {
   if (!s.roles.empty()) option = frames::role_option();
   if (s.read_as) option = Option::as;
   if (s.ranks) option = Message("--ranks");
+  if (s.lines) option = Option::lines;
   if (s.learning_rate) option = Message("--lr");
   if (!option) return;
   throw frames::OptionHelps(shown + ": is counted already, so " + *option +

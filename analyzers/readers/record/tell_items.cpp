@@ -166,6 +166,14 @@ LogKind kind_of(const proto::Kind& from) {
   kind.last_step = given(from.has_last_step(), step_in(from.last_step()));
   kind.hysteresis = given(from.has_hysteresis(), step_in(from.hysteresis()));
   kind.tool = enumerator(from.tool(), frames::Tool::deepspeed);
+  for (const std::string& remark : from.remarks()) {
+    kind.remarks.push_back(log::printable(remark));
+  }
+  if (from.has_bad_loss_part()) {
+    const proto::BadLossPart& part = from.bad_loss_part();
+    kind.bad_loss_part = frames::BadLossPart{step_in(part.step()), log::printable(part.name()),
+                                             count_in(part.bad()), count_in(part.of())};
+  }
   return kind;
 }
 

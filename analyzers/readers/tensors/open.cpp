@@ -50,8 +50,10 @@ constexpr std::array kReaders = {
 [[noreturn]] void refuse(const std::string& shown, const log::OpenFile& file) {
   if (!file.remarks().refusal.empty()) throw log::BadInput(file.remarks().refusal);
   const input::Content content = input::content_of(file);
-  throw log::BadInput(shown + ": is " + content.is + "; " + content.way_out + "; expected one of " +
-                      common::names_of_kinds());
+  const std::string text =
+      shown + ": is " + content.is + "; " + content.way_out + common::kKindsListed;
+  if (content.lines) throw IsText(text);
+  throw log::BadInput(text);
 }
 
 }  // namespace

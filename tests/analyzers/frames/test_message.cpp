@@ -19,6 +19,7 @@ TEST_CASE("an option is spelled for the command line and for Python", "[table]")
       {as_bf16(), "--as bf16", "read_as='bf16'"},
       {Option::assume_constant_between, "--assume-constant-between",
        "assume_constant_between=True"},
+      {Option::lines, "--lines", "lines="},
       {Option::lr, "--lr", "learning_rate="},
       {{Option::lr, "X"}, "--lr X", "learning_rate=X"},
       {Option::recorded_scale, "--recorded-scale", "recorded_scale="},

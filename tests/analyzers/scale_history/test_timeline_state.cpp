@@ -3,7 +3,9 @@
 #include "analyzers/scale_history/timeline_state.hpp"
 
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "analyzers/study.hpp"
@@ -263,6 +265,58 @@ TEST_CASE("of another loss scaler, and of unknown many steps, nothing says that 
   analysis.logs[0].scalars[0].learning_rate.reset();
   CHECK(facts_of(analysis).state == scale_history::RunState::unknown);
   CHECK_FALSE(facts_of(analysis).attempts);
+}
+
+/// Steps 10 to 200, each with a learning rate, and with the loss that `loss` gives, if any.
+underflow::Analysis with_losses(const std::function<std::optional<double>(std::int64_t)>& loss) {
+  underflow::Analysis analysis = counted(200);
+  for (log::StepScalars& scalars : analysis.logs[0].scalars) scalars.loss = loss(scalars.step);
+  return analysis;
+}
+
+TEST_CASE("a loss that every line had and the last ones have not is missing") {
+  using Loss = std::optional<double>;
+  const auto missing = [](const underflow::Analysis& analysis) {
+    return facts_of(analysis).loss_missing_since;
+  };
+  CHECK(missing(with_losses([](auto step) { return step <= 120 ? Loss(2) : Loss(); })) == 130);
+  CHECK_FALSE(missing(with_losses([](auto step) { return step <= 180 ? Loss(2) : Loss(); })));
+  CHECK_FALSE(missing(with_losses([](auto) { return Loss(2); })));
+  CHECK_FALSE(missing(with_losses([](auto) { return Loss(); })));
+  // It comes at every third line.
+  CHECK_FALSE(missing(with_losses([](auto step) { return step % 30 == 0 ? Loss(2) : Loss(); })));
+}
+
+TEST_CASE("the last finite step is the one before NaN that lasts") {
+  const auto last = [](std::int64_t from, std::int64_t to) {
+    return facts_of(with_losses([=](std::int64_t step) -> std::optional<double> {
+             return step >= from && step < to ? kNan : 2;
+           }))
+        .last_finite();
+  };
+  CHECK(last(100, 1000) == 90);
+  CHECK_FALSE(last(100, 150));  // finite ones follow
+  CHECK_FALSE(last(0, 1000));   // none is before
+}
+
+TEST_CASE("skipped steps are a slow start only where the first steps are in the log") {
+  const auto state_from = [](std::int64_t first) {
+    underflow::Analysis analysis;
+    analysis.logs.resize(1);
+    analysis.logs[0].name = "log";
+    analysis.logs[0].kinds = {frames::LogKind{"console log", {frames::Gap::tensors}}};
+    for (std::int64_t step = first; step < first + 100; ++step) {
+      log::StepScalars scalars;
+      scalars.step = step;
+      scalars.loss = 2;
+      scalars.found_inf = step < first + 4;
+      scalars.loss_scale = step < first + 4 ? 65536 >> (step - first) : 4096;
+      analysis.logs[0].scalars.push_back(scalars);
+    }
+    return facts_of(analysis).state;
+  };
+  CHECK(state_from(1) == RunState::slow_start);
+  CHECK(state_from(5000) != RunState::slow_start);
 }
 
 }  // namespace

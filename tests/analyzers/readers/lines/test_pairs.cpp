@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "analyzers/readers/lines/blocks.hpp"
+#include "analyzers/readers/lines/columns.hpp"
 #include "analyzers/readers/lines/names.hpp"
 #include "catch.hpp"
 
@@ -54,6 +55,7 @@ TEST_CASE("a pair, whatever stands between its name and its value") {
     CHECK(value_of(row.line, row.name) == row.value);
   }
   CHECK(std::isnan(value_of("Cost nan : Time 1s", "Cost").value()));
+  CHECK(std::isnan(value_of("loss: nanxxx, ips: 1", "loss").value()));  // PaddleOCR
 }
 
 TEST_CASE("a count is a whole number with or without thousands separators") {
@@ -81,7 +83,16 @@ TEST_CASE("a name means the same in every spelling") {
                       {"gNorm", Meaning::gradient_norm},
                       {"val/loss", Meaning::evaluation_loss},
                       {"valid_num_updates", Meaning::none},
-                      {"loss_ctc", Meaning::none},
+                      {"loss_ctc", Meaning::loss_part},
+                      {"critic/vf_loss", Meaning::loss_part},
+                      {"task0 loss heatmap", Meaning::loss_part},
+                      {"critic/grad_norm", Meaning::norm_part},
+                      {"kl_loss_coef", Meaning::none},
+                      {"best loss", Meaning::none},
+                      {"packet loss", Meaning::none},
+                      {"eval/ctc_loss", Meaning::evaluation_loss},
+                      {"Train loss/train/total", Meaning::loss},
+                      {"nupdates", Meaning::updates},
                       {"total steps", Meaning::none},
                       {"global_step/max_steps", Meaning::global_step}};
   for (const Row& row : rows) {
@@ -103,6 +114,24 @@ TEST_CASE("a block is a table with a pair a row, or what is indented below a ste
   lines::add_to_block("| loss | nan |", block);
   lines::add_to_block("    step=5", block);
   CHECK(block == "loss: nan,     step=5, ");
+}
+
+TEST_CASE("a table by columns is a line of names, then lines of values") {
+  std::string pairs;
+  lines::Columns blanks;
+  CHECK_FALSE(blanks.read_row("0/99 2.6G 0.1", pairs));
+  CHECK_FALSE(blanks.read_row("  Epoch  GPU_mem  box_loss", pairs));
+  REQUIRE(blanks.read_row("  3/99  2.6G  nan  416: 100%|###| 7/7 [00:15<00:00]", pairs));
+  CHECK(pairs == "Epoch: 3/99, GPU_mem: 2.6G, box_loss: nan, ");
+  CHECK_FALSE(blanks.read_row("all 14 33 0 0", pairs));
+  lines::Columns bars;
+  CHECK_FALSE(bars.read_row("12:00 INFO - |  EPOCH|  BATCH|  LOSS|", pairs));
+  REQUIRE(bars.read_row("12:01 INFO - |     13|    100| -6.25|", pairs));
+  CHECK(pairs == "EPOCH: 13, BATCH: 100, LOSS: -6.25, ");
+  CHECK_FALSE(bars.read_row("12:01 INFO - +-------+-------+------+", pairs));
+  lines::Columns none;
+  CHECK_FALSE(none.read_row("Epoch 1 loss 3", pairs));
+  CHECK_FALSE(none.read_row("1 2 3", pairs));
 }
 
 }  // namespace

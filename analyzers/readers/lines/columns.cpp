@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/lines/columns.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "analyzers/readers/lines/names.hpp"
+#include "analyzers/readers/lines/pairs.hpp"
+
+namespace halfscope::analyzers::readers::lines {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r";
+
+std::string_view trimmed_cell(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+/// The cells of a line: between bars, or between blanks. A log's own words before the first bar are
+/// no cell.
+std::vector<std::string_view> cells_of(std::string_view line, bool bars) {
+  constexpr std::size_t kMostCells = 256;
+  std::vector<std::string_view> cells;
+  if (bars) line.remove_prefix(std::min(line.find('|'), line.size() - 1) + 1);
+  while (!line.empty() && cells.size() < kMostCells) {
+    const std::size_t end =
+        std::min(bars ? line.find('|') : line.find_first_of(kBlanks), line.size());
+    const std::string_view cell = trimmed_cell(line.substr(0, end));
+    if (!cell.empty() || (bars && end < line.size())) cells.push_back(cell);
+    line.remove_prefix(std::min(line.size(), end + 1));
+  }
+  return cells;
+}
+
+bool begins_with_figure(std::string_view text) {
+  return !text.empty() && text.front() >= '0' && text.front() <= '9';
+}
+
+bool is_step(Meaning meaning) {
+  return meaning == Meaning::step || meaning == Meaning::global_step || meaning == Meaning::epoch;
+}
+
+bool is_loss(Meaning meaning) { return meaning == Meaning::loss || meaning == Meaning::loss_part; }
+
+}  // namespace
+
+bool Columns::remember(std::string_view line) {
+  constexpr std::string_view kMarks[] = {"poch", "POCH", "tep", "TEP", "ter", "ITER"};
+  const auto has = [&](std::string_view mark) { return line.find(mark) != std::string_view::npos; };
+  if (line.size() > 4096 || std::ranges::none_of(kMarks, has)) return false;
+  const bool bars = std::ranges::count(line, '|') > 2;
+  const std::vector<std::string_view> cells = cells_of(line, bars);
+  bool step = false, loss = false;
+  for (const std::string_view cell : cells) {
+    if (begins_with_figure(cell) || cell.find_first_of(":=[{") != std::string_view::npos)
+      return false;
+    const Meaning meaning = meaning_of(cell).meaning;
+    step |= is_step(meaning);
+    loss |= is_loss(meaning);
+  }
+  if (cells.size() < 3 || !step || !loss) return false;
+  names_.assign(cells.begin(), cells.end());
+  bars_ = bars;
+  return true;
+}
+
+bool Columns::write(std::string_view line, std::string& pairs) const {
+  const std::size_t first = line.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return false;
+  if (bars_ ? line.find('|') == std::string_view::npos : !begins_with_figure(line.substr(first)))
+    return false;
+  const std::vector<std::string_view> cells = cells_of(line, bars_);
+  if (cells.size() < names_.size()) return false;
+  pairs.clear();
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    const Meaning meaning = meaning_of(names_[i]).meaning;
+    if (is_step(meaning) && !begins_with_figure(cells[i])) return false;
+    if (is_loss(meaning) && !printed_number(cells[i])) return false;
+    pairs.append(names_[i]).append(": ").append(cells[i]).append(", ");
+  }
+  return true;
+}
+
+bool Columns::read_row(std::string_view line, std::string& pairs) {
+  if (!names_.empty() && write(line, pairs)) return true;
+  remember(line);
+  return false;
+}
+
+}  // namespace halfscope::analyzers::readers::lines
