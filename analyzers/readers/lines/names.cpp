@@ -232,15 +232,13 @@ Named meaning_by_parts(std::string_view tag) {
   }
 }
 
-/// "val/Loss" of "Loss/val": some write last for what it is.
+/// "val/Loss" of "Loss/val"; empty for tags without a word for evaluations at the end.
 std::string with_last_part_first(std::string_view tag) {
   const std::size_t mark = tag.find_last_of("/.");
   if (mark == std::string_view::npos) return {};
   const std::string_view last = tag.substr(mark + 1);
-  const Plain plain(last);
-  const bool moves =
-      plain.text() == "train" || plain.text() == "training" || is_in(plain.text(), kEvaluation);
-  return moves ? std::string(last).append("/").append(tag.substr(0, mark)) : std::string();
+  if (!is_in(Plain(last).text(), kEvaluation)) return {};
+  return std::string(last).append("/").append(tag.substr(0, mark));
 }
 
 }  // namespace

@@ -190,32 +190,50 @@ void tell_changes(Series& scales, common::Timeline& timeline) {
   });
 }
 
-/// Turns numbers of samples into steps, the nth step is n, as DeepSpeed's own "step=n" lines have
-/// it; and tells what changes of the scale say. Returns whether there are such numbers. samples: of
-/// a step, where it is known.
-bool read_samples(ScalarLog& found, std::optional<std::int64_t> samples) {
-  bool any = false;
-  const auto used = found.used();
-  for (Series& series : found.all()) {
-    if (!counts_samples(series) || series.values.empty()) continue;
-    any = true;
-    const bool scale = series.named.meaning == Meaning::loss_scale;
-    const bool from_zero =
-        series.named.meaning == Meaning::loss && series.values.around(0).second->step == 0;
-    common::StepMap<double> by_step;
-    series.values.for_each([&](std::int64_t at, double value) {
-      const std::int64_t step =
-          at / samples.value_or(1) + (scale || (from_zero && samples) ? 1 : 0);
-      if (scale && !common::can_be_scale(value)) {
-        found.timeline().loss_scale(step, value);  // which notes it
-      } else {
-        by_step[step] = value;
-      }
-    });
-    series.values = std::move(by_step);
-    if (scale && used.at(Meaning::loss_scale) == &series) tell_changes(series, found.timeline());
+/// Turns numbers of samples into steps: the nth step is n, as DeepSpeed's own "step=n" lines have
+/// it. samples: of a step, where it is known. Returns the last step that a row stands behind.
+std::int64_t to_steps(Series& series, std::optional<std::int64_t> samples,
+                      common::Timeline& timeline) {
+  const bool scale = series.named.meaning == Meaning::loss_scale;
+  const bool from_zero =
+      samples && series.named.meaning == Meaning::loss && series.values.around(0).second->step == 0;
+  common::StepMap<double> by_step;
+  std::int64_t last = 0;
+  series.values.for_each([&](std::int64_t at, double value) {
+    const std::int64_t step = at / samples.value_or(1) + (scale || from_zero ? 1 : 0);
+    if (scale && !common::can_be_scale(value)) return timeline.loss_scale(step, value);  // notes it
+    last = step - (scale ? 1 : 0);
+    by_step[step] = value;
+  });
+  if (scale && !by_step.empty()) {  // the last row's is of a step that perhaps never ran
+    const auto [before, end] = by_step.around(by_step.back().step);
+    if (before != nullptr && before->value == end->value) by_step.erase_from(end->step);
   }
-  return any;
+  series.values = std::move(by_step);
+  return last;
+}
+
+/// Gives all series their steps; notes how, and sets the last step.
+void find_steps(ScalarLog& found, const std::string& shown, frames::LogKind& kind,
+                frames::Notes& notes) {
+  const auto samples = samples_a_step(found.all());
+  bool any_samples = false;
+  for (Series& series : found.all()) {
+    if (series.values.empty()) continue;
+    const bool counts = counts_samples(series);
+    const std::int64_t last =
+        counts ? to_steps(series, samples, found.timeline()) : series.values.back().step;
+    kind.last_step = std::max(kind.last_step, std::optional(last));
+    any_samples |= counts;
+  }
+  if (any_samples) {
+    notes.add(samples
+                  ? fmt::format("{}: counts samples, {} per step: row n is step n", shown, *samples)
+                  : fmt::format("{}: counts samples, with different distances between rows: the "
+                                "steps shown are numbers of samples",
+                                shown));
+    if (!samples) kind.gaps.push_back(frames::Gap::steps);
+  }
 }
 
 }  // namespace
@@ -256,22 +274,11 @@ void read_deepspeed_csv(const log::OpenPath& log, const common::TimelineSelectio
   frames::LogKind kind{"DeepSpeed CSV metrics", {frames::Gap::tensors}};
   kind.skips_at_least = true;
   kind.tool = frames::Tool::deepspeed;
-  const auto samples = samples_a_step(found.all());
-  if (read_samples(found, samples)) {
-    const std::string shown = log::printable(log.path.string());
-    notes.add(
-        samples
-            ? fmt::format("{}: counts samples, {} per step: row n is step n", shown, *samples)
-            : fmt::format("{}: counts samples, with different distances between rows: the steps "
-                          "shown are numbers of samples",
-                          shown));
-    if (!samples) kind.gaps.push_back(frames::Gap::steps);
-  }
-  for (Series& series : found.all()) {
-    if (series.values.empty()) continue;
-    const bool later = series.named.meaning == Meaning::loss_scale && counts_samples(series);
-    const std::int64_t last = series.values.back().step - (later ? 1 : 0);
-    kind.last_step = std::max(kind.last_step, std::optional(last));
+  find_steps(found, log::printable(log.path.string()), kind, notes);
+  const auto used = found.used();
+  const auto scales = used.find(Meaning::loss_scale);
+  if (scales != used.end() && counts_samples(*scales->second)) {
+    tell_changes(*scales->second, found.timeline());
   }
   found.tell_scalars();
   found.finish(std::move(kind));
