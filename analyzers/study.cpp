@@ -9,7 +9,7 @@
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/logs.hpp"
 #include "analyzers/replay/scale_series.hpp"
-#include "analyzers/scale_history/run_log_facts.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 #include "analyzers/underflow/in_bfloat16.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/provenance.hpp"

@@ -2,9 +2,8 @@
 #include "analyzers/scale_history/carried_scale.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
-#include <string>
+#include <ranges>
 
 namespace halfscope::analyzers::scale_history {
 
@@ -13,22 +12,6 @@ using underflow::LogFindings;
 namespace {
 
 constexpr std::uint64_t kFewestSteps = 2, kOneOf = 10;
-
-/// What the log tells of a step's loss scale.
-struct Told {
-  double scale = 1;
-  std::optional<bool> found_inf;
-};
-using ToldByStep = std::map<std::int64_t, Told>;
-
-ToldByStep scales_of(const LogFindings& log) {
-  ToldByStep told;
-  for (const log::StepScalars& scalars : log.scalars) {
-    if (!scalars.loss_scale || !frames::usable_scale(*scalars.loss_scale)) continue;
-    told[scalars.step] = {*scalars.loss_scale, scalars.found_inf};
-  }
-  return told;
-}
 
 /// The least that the largest gradient of each step can be, where it is taken as unscaled.
 std::map<std::int64_t, double> largest_of(const LogFindings& log) {
@@ -44,27 +27,27 @@ std::map<std::int64_t, double> largest_of(const LogFindings& log) {
   return largest;
 }
 
-bool was_skipped(const ToldByStep& told, ToldByStep::const_iterator at) {
-  if (at->second.found_inf) return *at->second.found_inf;
-  const auto next = std::next(at);
-  return next == told.end() || next->second.scale < at->second.scale;  // unknown: perhaps
-}
-
 }  // namespace
 
 std::optional<CarriedScale> carried_scale(const LogFindings& log) {
   if (log.kinds.empty()) return std::nullopt;
   const double overflow = to_double(boundaries(kBinary16).overflow);
-  const ToldByStep told = scales_of(log);
   CarriedScale found{log.name};
   for (const frames::LogKind& kind : log.kinds) {
     if (found.tag.empty()) found.tag = kind.scale_tag;
   }
-  for (const auto& [step, largest] : largest_of(log)) {
-    const auto at = told.find(step);
-    if (at == told.end()) continue;
+  const auto largest = largest_of(log);
+  std::optional<double> next;  // scale
+  for (const log::StepScalars& scalars : log.scalars | std::views::reverse) {
+    if (!scalars.loss_scale || !frames::usable_scale(*scalars.loss_scale)) continue;
+    // Without a next scale it is unknown: perhaps.
+    const double scale = *scalars.loss_scale;
+    const bool skipped = scalars.found_inf.value_or(!next || *next < scale);
+    next = scale;
+    const auto at = largest.find(scalars.step);
+    if (at == largest.end()) continue;
     ++found.of;
-    if (largest * at->second.scale >= overflow && !was_skipped(told, at)) ++found.steps;
+    if (at->second * scale >= overflow && !skipped) ++found.steps;
   }
   const bool many = found.steps >= kFewestSteps && found.steps * kOneOf >= found.of;
   return many ? std::optional(found) : std::nullopt;

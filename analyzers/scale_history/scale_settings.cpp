@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/scale_history/scale_settings.hpp"
-
+// Settings of a dynamic loss scale that a run's own scale supports.
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <vector>
 
 #include "analyzers/scale_history/scale_rules.hpp"
-#include "analyzers/scale_history/timeline_facts.hpp"
 
 namespace halfscope::analyzers::scale_history {
 namespace {
@@ -16,13 +13,6 @@ namespace {
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
 std::int64_t end_of(const ScaleChange& change) { return change.by.value_or(change.after); }
-
-/// A skipped step, or some of several, and the scales before and after.
-struct Skips {
-  std::int64_t first = 0, last = 0;
-  double scale = 0;
-  std::optional<double> after = {};
-};
 
 /// Whether the log tells no scale but those that steps were skipped at, each twice what holds
 /// after.
@@ -33,22 +23,15 @@ bool tells_attempts_alone(const underflow::LogFindings& log, const TimelineFacts
   });
 }
 
-std::vector<Skips> skips_of(const underflow::LogFindings& log, const TimelineFacts& facts) {
-  const bool attempts = tells_attempts_alone(log, facts);
-  std::vector<Skips> skips;
-  for (auto at = log.scalars.begin(); at != log.scalars.end(); ++at) {
-    if (!at->found_inf.value_or(false) || !at->loss_scale) continue;
-    Skips skip{at->step, at->step, *at->loss_scale};
-    const auto next = std::next(at);
-    if (next != log.scalars.end() && next->step == at->step + 1) skip.after = next->loss_scale;
-    if (attempts) skip.after = skip.scale / (may_be_floor(skip.scale, facts) ? 1 : 2);
-    skips.push_back(skip);
+/// The skipped steps, or some of several, of which the scale before is told.
+std::vector<frames::SkippedSteps> skips_of(const underflow::LogFindings& log,
+                                           const TimelineFacts& facts) {
+  std::vector<frames::SkippedSteps> skips = facts.skips;
+  std::erase_if(skips, [](const auto& skip) { return !skip.scale_from || !skip.last; });
+  if (!tells_attempts_alone(log, facts)) return skips;
+  for (auto& skip : skips) {
+    skip.scale_to = *skip.scale_from / (may_be_floor(*skip.scale_from, facts) ? 1 : 2);
   }
-  for (const frames::SkippedSteps& range : facts.ranges) {
-    if (range.scale_from && range.last)
-      skips.push_back({range.first, *range.last, *range.scale_from, range.scale_to});
-  }
-  std::ranges::sort(skips, {}, &Skips::first);
   return skips;
 }
 
@@ -56,32 +39,27 @@ std::vector<Skips> skips_of(const underflow::LogFindings& log, const TimelineFac
 using Held = std::map<double, std::int64_t>;
 
 /// Of entries without a step, each the scale after a skipped one: it held if the next is not lower.
-Held held_by_entries(const underflow::LogFindings& log) {
+Held held_by_entries(const std::vector<ToldScale>& told) {
   Held held;
-  std::optional<double> before;
-  for (const log::StepScalars& scalars : log.scalars) {
-    if (!scalars.loss_scale) continue;
-    if (before && *scalars.loss_scale >= *before) ++held[*before];
-    before = scalars.loss_scale;
+  for (std::size_t i = 1; i < told.size(); ++i) {
+    if (told[i].scale >= told[i - 1].scale) ++held[told[i - 1].scale];
   }
   return held;
 }
 
-Held held_by_attempts(const std::vector<Skips>& skips) {
+Held held_by_attempts(const std::vector<frames::SkippedSteps>& skips) {
   Held held;
   for (std::size_t i = 1; i < skips.size(); ++i) {
-    const std::int64_t steps = skips[i].first - skips[i - 1].last - 1;
-    if (steps > 0 && skips[i - 1].after) held[*skips[i - 1].after] += steps;
+    const std::int64_t steps = skips[i].first - *skips[i - 1].last - 1;
+    if (steps > 0) held[*skips[i - 1].scale_to] += steps;
   }
   return held;
 }
 
 /// The first step of which a scale is told; beyond all where none is.
 std::int64_t first_told(const underflow::LogFindings& log, const TimelineFacts& facts) {
-  std::int64_t first = std::int64_t{1} << 62;
-  for (const log::StepScalars& scalars : log.scalars) {
-    if (scalars.loss_scale) first = std::min(first, scalars.step);
-  }
+  const std::vector<ToldScale> told = told_scales(log);
+  std::int64_t first = told.empty() ? std::int64_t{1} << 62 : told.front().step;
   for (const frames::SkippedSteps& range : facts.ranges) {
     if (range.scale_from || range.scale_to) first = std::min(first, range.first);
   }
@@ -90,10 +68,10 @@ std::int64_t first_told(const underflow::LogFindings& log, const TimelineFacts& 
 
 /// Skipped steps of [from, to), at the most.
 std::int64_t skipped_within(const TimelineFacts& facts, std::int64_t from, std::int64_t to) {
-  const auto within = [&](std::int64_t step) { return from <= step && step < to; };
-  std::int64_t count = std::ranges::count_if(facts.skipped, within);
-  for (const frames::SkippedSteps& range : facts.ranges) {
-    if (within(range.first)) count += static_cast<std::int64_t>(range.count.high);
+  std::int64_t count = 0;
+  for (const frames::SkippedSteps& range : facts.skips) {
+    const bool within = from <= range.first && range.first < to;
+    count += within ? static_cast<std::int64_t>(range.count.high) : 0;
   }
   return count;
 }
@@ -122,14 +100,12 @@ Held held_by_steps(const underflow::LogFindings& log, const TimelineFacts& facts
 /// and held, or where it grew and met no limit: it may go on to grow.
 std::optional<double> settled(const underflow::LogFindings& log, const TimelineFacts& facts) {
   const bool attempts = tells_attempts_alone(log, facts);
-  const Held held = facts.numbered ? held_by_entries(log)
+  const Held held = facts.numbered ? held_by_entries(told_scales(log))
                     : attempts     ? held_by_attempts(skips_of(log, facts))
                                    : held_by_steps(log, facts);
   if (held.empty()) return std::nullopt;
-  const auto steps = [](const auto& entry) { return entry.second; };
-  const auto most = std::ranges::max_element(held, {}, steps);
-  const bool fell = std::ranges::any_of(
-      facts.changes, [](const ScaleChange& change) { return change.to < change.from; });
+  const auto most = std::ranges::max_element(held, {}, &Held::value_type::second);
+  const bool fell = std::ranges::any_of(facts.changes, is_fall);
   const bool grew = !facts.changes.empty() && !fell && facts.skipped_in_all.high == 0;
   const auto longer = [&](const auto& entry) { return 2 * entry.second >= most->second; };
   const bool stopped = most->first == facts.scale_last && std::ranges::count_if(held, longer) == 1;
@@ -152,26 +128,25 @@ std::optional<std::uint64_t> window_seen(const std::vector<ScaleChange>& changes
 
 /// A step is skipped at twice the scale that the skipped one before left: it had grown once, and
 /// the window is shorter than the steps between, of any two. What rises further began anew.
-std::optional<std::uint64_t> window_at_most(const std::vector<Skips>& skips) {
+std::optional<std::uint64_t> longest_window(const std::vector<frames::SkippedSteps>& skips) {
   std::optional<std::uint64_t> window;
   for (std::size_t i = 1; i < skips.size(); ++i) {
-    const Skips &before = skips[i - 1], &again = skips[i];
-    const std::int64_t steps = again.last - before.first - 1;
-    if (!before.after || again.scale != 2 * *before.after || steps < 1) continue;
+    const auto &before = skips[i - 1], &again = skips[i];
+    const std::int64_t steps = *again.last - before.first - 1;
+    if (!before.scale_to || *again.scale_from != 2 * *before.scale_to || steps < 1) continue;
     window = std::min(window.value_or(kNever), static_cast<std::uint64_t>(steps));
   }
   return window;
 }
 
 /// As lines tell it; else 2 where a skipped step left the scale as it was.
-std::int64_t hysteresis_of(const underflow::LogFindings& log, const std::vector<Skips>& skips,
-                           const TimelineFacts& facts) {
-  std::optional<std::int64_t> told;
-  for (const frames::LogKind& kind : log.kinds) told = std::max(told, kind.hysteresis);
-  const bool stayed = std::ranges::any_of(skips, [&](const Skips& skip) {
-    return skip.after == skip.scale && !may_be_floor(skip.scale, facts);
+std::int64_t hysteresis_of(const underflow::LogFindings& log, const TimelineFacts& facts) {
+  std::int64_t told = 1;
+  for (const frames::LogKind& kind : log.kinds) told = std::max(told, kind.hysteresis.value_or(1));
+  const bool stayed = std::ranges::any_of(skips_of(log, facts), [&](const auto& skip) {
+    return skip.scale_to == skip.scale_from && !may_be_floor(*skip.scale_from, facts);
   });
-  return std::max<std::int64_t>(told.value_or(1), stayed ? 2 : 1);
+  return std::max<std::int64_t>(told, stayed ? 2 : 1);
 }
 
 }  // namespace
@@ -179,25 +154,26 @@ std::int64_t hysteresis_of(const underflow::LogFindings& log, const std::vector<
 std::optional<Interval> growth_window(const underflow::LogFindings& log,
                                       const TimelineFacts& facts) {
   if (const auto seen = window_seen(facts.changes)) return Interval(*seen);
-  const auto most = window_at_most(skips_of(log, facts));
+  const auto most = longest_window(skips_of(log, facts));
   return most ? std::optional(Interval(1, *most)) : std::nullopt;
 }
 
-std::optional<ScaleSettings> scale_settings(const underflow::LogFindings& log,
-                                            const TimelineFacts& facts) {
-  const bool moved = !facts.changes.empty();
-  if (!facts.scale_first || (!moved && facts.skipped_in_all.high == 0)) return std::nullopt;
+void set_settings(const underflow::LogFindings& log, TimelineFacts& facts) {
+  const bool any_skipped = facts.skipped_in_all.high > 0;
+  if (!facts.scale_first || (facts.changes.empty() && !any_skipped)) return;
   const auto init = settled(log, facts);
-  if (!init || !frames::usable_scale(*init)) return std::nullopt;
+  if (!init || !frames::usable_scale(*init)) return;
   ScaleSettings found{*init};
-  if (facts.numbered) return found;
-  const std::vector<Skips> skips = skips_of(log, facts);
-  found.window = growth_window(log, facts);
-  found.hysteresis = hysteresis_of(log, skips, facts);
-  // Growth that skips more than one step in kUsualWindow is worth a longer window.
-  const bool costs = facts.skipped_in_all.high > 0 || !facts.skips_told;
-  if (costs && found.window && 2 * found.window->high <= kUsualWindow) found.longer = kUsualWindow;
-  return found;
+  if (!facts.numbered) {
+    found.window = growth_window(log, facts);
+    found.hysteresis = hysteresis_of(log, facts);
+    // Growth that skips more than one step in kUsualWindow is worth a longer window.
+    const bool costs = any_skipped || !facts.skips_told;
+    if (costs && found.window && 2 * found.window->high <= kUsualWindow) {
+      found.longer = kUsualWindow;
+    }
+  }
+  facts.settings = found;
 }
 
 }  // namespace halfscope::analyzers::scale_history

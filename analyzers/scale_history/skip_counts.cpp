@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/scale_history/skip_counts.hpp"
-
+// How many steps were skipped, at the least and at the most, as far as a log tells.
 #include <algorithm>
 #include <limits>
 #include <optional>
 
 #include "analyzers/scale_history/scale_rules.hpp"
-#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers::scale_history {
 namespace {
@@ -19,7 +17,7 @@ std::optional<double> window_at_most(const TimelineFacts& facts) {
   std::optional<double> window;
   const ScaleChange* before = nullptr;
   for (const ScaleChange& change : facts.changes) {
-    if (!(change.to > change.from) || !change.by) continue;
+    if (!is_rise(change) || !change.by) continue;
     const double doublings = halvings_between(change.to, std::max(change.from, 0.0));
     if (doublings > kMostAtOnce && change.to == facts.scale_first) {
       before = nullptr;
@@ -40,14 +38,10 @@ std::optional<double> window_at_most(const TimelineFacts& facts) {
 /// which is a step, too.
 std::uint64_t hidden_between_lines(const underflow::LogFindings& log) {
   std::uint64_t hidden = 0;
-  std::optional<std::int64_t> before;
-  for (const log::StepScalars& scalars : log.scalars) {
-    if (!scalars.loss_scale) continue;
-    if (before) {
-      hidden +=
-          (static_cast<std::uint64_t>(scalars.step) - static_cast<std::uint64_t>(*before)) / 2;
-    }
-    before = scalars.step;
+  const std::vector<ToldScale> told = told_scales(log);
+  for (std::size_t i = 1; i < told.size(); ++i) {
+    const auto before = static_cast<std::uint64_t>(told[i - 1].step);
+    hidden += (static_cast<std::uint64_t>(told[i].step) - before) / 2;
   }
   return hidden;
 }
@@ -64,12 +58,11 @@ std::uint64_t most_halvings(const TimelineFacts& facts, double window) {
 /// hysteresis of 2 the first at the start and after each growth; at a floor any.
 std::uint64_t hidden_at_most(const TimelineFacts& facts) {
   const double least = facts.scale_least.value_or(0);
-  const auto fell_there = [&](const ScaleChange& c) { return c.to < c.from && c.to == least; };
+  const auto fell_there = [&](const ScaleChange& c) { return is_fall(c) && c.to == least; };
   if (may_be_floor(least, facts) && std::ranges::any_of(facts.changes, fell_there)) {
     return facts.steps_at_least;
   }
-  const auto grew = [](const ScaleChange& change) { return change.to > change.from; };
-  return 1 + static_cast<std::uint64_t>(std::ranges::count_if(facts.changes, grew));
+  return 1 + static_cast<std::uint64_t>(std::ranges::count_if(facts.changes, is_rise));
 }
 
 /// Skipped steps, at the least or at the most, as far as the log tells of them.
@@ -93,7 +86,7 @@ void set_halvings(const underflow::LogFindings& log, TimelineFacts& facts) {
   double all = 0;
   std::uint64_t around = 0;
   for (const ScaleChange& change : facts.changes) {
-    if (!(change.to > 0 && change.to < change.from)) continue;
+    if (!is_fall(change) || !(change.to > 0)) continue;
     all += halvings_between(change.from, change.to);
     around += static_cast<std::uint64_t>(change.by.value_or(change.after)) -
               static_cast<std::uint64_t>(change.after);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 
 namespace halfscope::analyzers::scale_history {
@@ -20,23 +21,22 @@ std::optional<SkipEpisode> episode_of(const frames::SkippedSteps& range) {
                      range.last};
 }
 
-using Steps = std::vector<const log::StepScalars*>;
+using Steps = std::deque<log::StepScalars>;
 
 /// The loss scale told of the step `by` steps after steps[i].
-std::optional<double> scale_beside(const Steps& steps, std::size_t i, std::ptrdiff_t by) {
-  const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(i) + by;
-  if (at < 0 || at >= static_cast<std::ptrdiff_t>(steps.size())) return std::nullopt;
-  const log::StepScalars& beside = *steps[static_cast<std::size_t>(at)];
-  return beside.step == steps[i]->step + by ? beside.loss_scale : std::nullopt;
+std::optional<double> scale_beside(const Steps& steps, std::size_t i, int by) {
+  const std::size_t at = i + static_cast<std::size_t>(by);
+  const bool beside = at < steps.size() && steps[at].step == steps[i].step + by;
+  return beside ? steps[at].loss_scale : std::nullopt;
 }
 
 /// The scale that steps[i] was skipped at: as told, unless the steps beside it show that it was
 /// none of this step. Entries without steps tell no more than what the scale became.
 std::optional<double> scale_of_skip(const Steps& steps, std::size_t i, bool numbered) {
-  const auto at = steps[i]->loss_scale, after = scale_beside(steps, i, 1);
+  const auto at = steps[i].loss_scale, after = scale_beside(steps, i, 1);
   if (numbered || !at) return after ? std::optional(2 * *after) : std::nullopt;
   const auto before = scale_beside(steps, i, -1);
-  const bool told_late = before == 2 * *at && !steps[i - 1]->found_inf.value_or(false);
+  const bool told_late = before == 2 * *at && !steps[i - 1].found_inf.value_or(false);
   if (told_late) return before;  // once it was halved
   if (!after || *after == *at || *after * 2 == *at) return at;
   // Less is another run's.
@@ -46,8 +46,8 @@ std::optional<double> scale_of_skip(const Steps& steps, std::size_t i, bool numb
 /// The steps whose loss is NaN or infinite, ascending: skipped, they tell nothing of gradients.
 std::vector<std::int64_t> steps_without_loss(const Steps& steps) {
   std::vector<std::int64_t> broken;
-  for (const log::StepScalars* s : steps) {
-    if (s->loss && !std::isfinite(*s->loss)) broken.push_back(s->step);
+  for (const log::StepScalars& s : steps) {
+    if (s.loss && !std::isfinite(*s.loss)) broken.push_back(s.step);
   }
   return broken;
 }
@@ -60,16 +60,16 @@ bool holds_any(const SkipEpisode& skip, const std::vector<std::int64_t>& steps) 
 std::vector<SkipEpisode> skips_of(const Steps& steps, const TimelineFacts& facts) {
   std::vector<SkipEpisode> skips;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (!steps[i]->found_inf.value_or(false)) continue;
+    if (!steps[i].found_inf.value_or(false)) continue;
     const auto scale = scale_of_skip(steps, i, facts.numbered);
     if (scale && frames::usable_scale(*scale)) {
-      skips.push_back({*scale, *scale, steps[i]->step, steps[i]->step});
+      skips.push_back({*scale, *scale, steps[i].step, steps[i].step});
     }
   }
   for (const frames::SkippedSteps& range : facts.ranges) {
     if (const auto skip = episode_of(range)) skips.push_back(*skip);
   }
-  if (!facts.skipped.empty() || !facts.ranges.empty()) return skips;
+  if (!facts.skips.empty()) return skips;
   for (const ScaleChange& change : facts.changes) {  // the scale alone tells of them
     if (change.to * 2 != change.from || !frames::usable_scale(change.from)) continue;
     const auto last = change.by ? std::optional(*change.by - 1) : std::nullopt;
@@ -82,11 +82,9 @@ std::vector<SkipEpisode> skips_of(const Steps& steps, const TimelineFacts& facts
 
 std::vector<SkipEpisode> skip_episodes(const underflow::LogFindings& log,
                                        const TimelineFacts& facts) {
-  Steps steps;
-  for (const log::StepScalars& scalars : log.scalars) steps.push_back(&scalars);
-  std::vector<SkipEpisode> skips = skips_of(steps, facts);
+  std::vector<SkipEpisode> skips = skips_of(log.scalars, facts);
   std::ranges::stable_sort(skips, {}, &SkipEpisode::first);
-  const std::vector<std::int64_t> broken = steps_without_loss(steps);
+  const std::vector<std::int64_t> broken = steps_without_loss(log.scalars);
   std::vector<SkipEpisode> episodes;
   for (const SkipEpisode& skip : skips) {
     if (holds_any(skip, broken)) continue;

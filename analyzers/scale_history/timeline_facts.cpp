@@ -7,8 +7,8 @@
 #include <map>
 #include <span>
 
+#include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/scale_history/scale_rules.hpp"
-#include "analyzers/scale_history/timeline_state.hpp"
 
 namespace halfscope::analyzers::scale_history {
 
@@ -30,9 +30,7 @@ struct Point {
 
 std::vector<Point> points_of(const LogFindings& log, const TimelineFacts& facts) {
   std::vector<Point> points;
-  for (const log::StepScalars& scalars : log.scalars) {
-    if (scalars.loss_scale) points.push_back({scalars.step, *scalars.loss_scale});
-  }
+  for (const ToldScale& told : told_scales(log)) points.push_back({told.step, told.scale});
   for (const frames::SkippedSteps& range : facts.ranges) {
     const auto end = range.last ? std::optional(*range.last + 1) : std::nullopt;
     if (range.scale_from) points.push_back({range.first, *range.scale_from});
@@ -106,26 +104,15 @@ void add_falls(Changes reductions, std::vector<ScaleFall>& falls) {
 }
 
 void set_falls(TimelineFacts& facts) {
-  const auto rises = [](const ScaleChange& change) { return !(change.to < change.from); };
   for (auto at = facts.changes.begin(); at != facts.changes.end();) {
-    const auto first = std::find_if_not(at, facts.changes.end(), rises);
-    at = std::find_if(first, facts.changes.end(), rises);
+    const auto first = std::find_if(at, facts.changes.end(), is_fall);
+    at = std::find_if_not(first, facts.changes.end(), is_fall);
     add_falls({first, at}, facts.falls);
   }
   std::stable_sort(facts.falls.begin(), facts.falls.end(), [](const auto& a, const auto& b) {
     return a.from * b.to > b.from * a.to;  // by from / to, which may be infinite
   });
   if (facts.falls.size() > kMostFalls) facts.falls.resize(kMostFalls);
-}
-
-/// The last step that was or may have been skipped.
-std::optional<std::int64_t> last_skipped(const TimelineFacts& facts) {
-  std::optional<std::int64_t> last;
-  if (!facts.skipped.empty()) last = facts.skipped.back();
-  for (const frames::SkippedSteps& range : facts.ranges) {
-    if (range.count.high > 0) last = std::max(last, std::optional(range.last.value_or(kAfterAll)));
-  }
-  return last;
 }
 
 /// Whether the scale, which lines tell no more, must have grown twice: so many steps in a row were
@@ -150,46 +137,39 @@ void set_over(const LogFindings& log, const std::vector<Point>& points, Timeline
   }
 }
 
-/// The largest magnitude that a log has of a gradient tensor at a step.
-struct Seen {
-  const std::string* tensor;
-  log::Role role;
-  double max_abs;
-  bool nonfinite_known = true;
-};
-using SeenByStep = std::map<std::int64_t, std::vector<Seen>>;
+/// The tensor of each step that comes closest to overflow; without a name where all is zero.
+using Drivers = std::map<std::int64_t, ScaleDriver>;
 
-SeenByStep magnitudes_of(const LogFindings& log) {
-  SeenByStep seen;
+/// Of a log with many tensors and steps: a name is copied where it is kept.
+void add_magnitude(const std::string& tensor, log::Role role, std::int64_t step, double max_abs,
+                   bool nonfinite_known, Drivers& drivers) {
+  ScaleDriver& kept = drivers[step];
+  const bool not_finite = !std::isfinite(max_abs);
+  if (!std::isfinite(kept.max_abs)) {
+    kept.also += not_finite ? 1 : 0;
+  } else if (not_finite || max_abs > kept.max_abs) {
+    kept = {tensor, role, step, max_abs};
+    kept.nonfinite_known = nonfinite_known;
+  }
+}
+
+Drivers drivers_of(const LogFindings& log) {
+  Drivers drivers;
   for (const underflow::TensorFindings& tensor : log.tensors) {
     if (!is_gradient(tensor.role)) continue;
     for (const underflow::StepFindings& step : tensor.per_step) {
       const bool not_finite = step.counts.nan.low + step.counts.inf.low > 0;
       const double max_abs =
           not_finite ? std::numeric_limits<double>::infinity() : step.max_abs.value_or(0);
-      seen[step.step].push_back({&tensor.name, tensor.role, max_abs, step.counts.nonfinite_known});
+      add_magnitude(tensor.name, tensor.role, step.step, max_abs, step.counts.nonfinite_known,
+                    drivers);
     }
   }
   for (const frames::StepPeak& peak : log.peaks) {
     if (peak.tensor.empty() || !is_gradient(peak.role)) continue;
-    seen[peak.step].push_back({&peak.tensor, peak.role, peak.max_abs});
+    add_magnitude(peak.tensor, peak.role, peak.step, peak.max_abs, true, drivers);
   }
-  return seen;
-}
-
-/// Of one step; nothing where all is zero.
-std::optional<ScaleDriver> driver_at(std::int64_t step, const std::vector<Seen>& seen) {
-  std::optional<ScaleDriver> driver;
-  for (const Seen& s : seen) {
-    const bool not_finite = !std::isfinite(s.max_abs);
-    if (driver && !std::isfinite(driver->max_abs)) {
-      driver->also += not_finite ? 1 : 0;
-    } else if (not_finite || s.max_abs > (driver ? driver->max_abs : 0)) {
-      driver = ScaleDriver{*s.tensor, s.role, step, s.max_abs};
-      driver->nonfinite_known = s.nonfinite_known;
-    }
-  }
-  return driver;
+  return drivers;
 }
 
 /// The scale of a step: the last one told at it or before, else the first one; `otherwise` where no
@@ -202,25 +182,25 @@ double scale_at(const std::vector<Point>& points, std::int64_t step, double othe
   return after == points.begin() ? points.front().scale : std::prev(after)->scale;
 }
 
-std::optional<ScaleDriver> driver_of(const ScaleFall& fall, const SeenByStep& seen,
+std::optional<ScaleDriver> driver_of(const ScaleFall& fall, const Drivers& drivers,
                                      const std::vector<Point>& points) {
   std::optional<ScaleDriver> driver;
-  auto at = seen.lower_bound(fall.first);
-  for (; at != seen.end() && (!fall.last || at->first < *fall.last); ++at) {
-    auto of_step = driver_at(at->first, at->second);
-    if (!of_step) continue;
-    of_step->scale = scale_at(points, at->first, fall.from);
+  const auto of_step = [&](const ScaleDriver& of) {
+    ScaleDriver scaled = of;
+    scaled.scale = scale_at(points, of.step, fall.from);
+    return scaled;
+  };
+  const auto first = drivers.lower_bound(fall.first);
+  for (auto at = first; at != drivers.end() && (!fall.last || at->first < *fall.last); ++at) {
+    if (at->second.tensor.empty()) continue;
+    const ScaleDriver next = of_step(at->second);
     const auto reach = [](const ScaleDriver& d) { return d.max_abs * d.scale; };
-    if (!driver || !(reach(*of_step) <= reach(*driver))) driver = of_step;
+    if (!driver || !(reach(next) <= reach(*driver))) driver = next;
     if (!std::isfinite(driver->max_abs)) return driver;
   }
-  const auto before = seen.lower_bound(fall.first);
-  if (driver || before == seen.begin()) return driver;
-  driver = driver_at(std::prev(before)->first, std::prev(before)->second);
-  if (driver) {
-    driver->before = true;
-    driver->scale = scale_at(points, driver->step, fall.from);
-  }
+  if (driver || first == drivers.begin() || std::prev(first)->second.tensor.empty()) return driver;
+  driver = of_step(std::prev(first)->second);
+  driver->before = true;
   return driver;
 }
 
@@ -235,47 +215,46 @@ bool is_only_scale(const log::StepScalars& s) {
 std::uint64_t skipped_at_one(const frames::SkippedSteps& range) {
   std::uint64_t above = 0;
   double scale = range.scale_from.value_or(2);
-  if (scale > 1 && range.scales.empty()) return 0;
   for (const double next : range.scales) {
     if (next < scale && scale > 1) ++above;
     scale = next;
   }
-  if (scale > 1) return 0;
-  return range.count.low > above ? range.count.low - above : 0;
+  return scale > 1 ? 0 : range.count.low - std::min(range.count.low, above);
 }
 
-void add_at_one(std::int64_t first, std::uint64_t count, TimelineFacts& facts) {
-  if (count == 0) return;
-  facts.skipped_at_one += count;
-  facts.first_at_one = std::min(first, facts.first_at_one.value_or(first));
-}
-
-/// The last step that the readers tell of; empty where none of them says so.
-std::optional<std::int64_t> last_step(const LogFindings& log) {
+/// The steps that the log has scalars of. Beyond the last one that its readers tell of, an entry
+/// tells no more than what the scale came to.
+void set_steps(const LogFindings& log, TimelineFacts& facts) {
   std::optional<std::int64_t> last;
   for (const frames::LogKind& kind : log.kinds) last = std::max(last, kind.last_step);
-  return last;
+  for (std::size_t i = 0; i < log.scalars.size(); ++i) {
+    const log::StepScalars& s = log.scalars[i];
+    if (last && s.step > *last && is_only_scale(s)) break;
+    ++facts.steps;
+    if (!facts.first) facts.first = s.step;
+    facts.last = s.step;
+    facts.skips_told |= s.found_inf.has_value();
+    if (!s.found_inf.value_or(false)) continue;
+    facts.skipped.push_back(s.step);
+    frames::SkippedSteps& skip = facts.skips.emplace_back();
+    skip = {s.step, s.step, 1, s.loss_scale};
+    const bool goes_on = i + 1 < log.scalars.size() && log.scalars[i + 1].step == s.step + 1;
+    if (goes_on) skip.scale_to = log.scalars[i + 1].loss_scale;
+  }
 }
 
-void set_steps(const LogFindings& log, TimelineFacts& facts) {
-  const auto last = last_step(log);
-  for (const log::StepScalars& scalars : log.scalars) {
-    if (last && scalars.step > *last && is_only_scale(scalars)) break;
-    ++facts.steps;
-    if (!facts.first) facts.first = scalars.step;
-    facts.last = scalars.step;
-    facts.skips_told = facts.skips_told || scalars.found_inf.has_value();
-    if (!scalars.found_inf.value_or(false)) continue;
-    facts.skipped.push_back(scalars.step);
-    if (scalars.loss_scale.value_or(2) <= 1) add_at_one(scalars.step, 1, facts);
-  }
-  facts.skipped_in_all = Interval(facts.skipped.size());
-  for (const frames::SkippedSteps& range : log.skips) {
-    facts.ranges.push_back(range);
+/// Takes the ranges to the single steps.
+void set_skips(const LogFindings& log, TimelineFacts& facts) {
+  facts.ranges = log.skips;
+  facts.skips.insert(facts.skips.end(), log.skips.begin(), log.skips.end());
+  std::ranges::stable_sort(facts.skips, {}, &frames::SkippedSteps::first);
+  facts.skips_told |= !facts.ranges.empty();
+  for (const frames::SkippedSteps& range : facts.skips) {
     facts.skipped_in_all += range.count;
-    add_at_one(range.first, skipped_at_one(range), facts);
+    const std::uint64_t at_one = skipped_at_one(range);
+    if (at_one > 0 && facts.skipped_at_one == 0) facts.first_at_one = range.first;
+    facts.skipped_at_one += at_one;
   }
-  facts.skips_told = facts.skips_told || !facts.ranges.empty();
 }
 
 /// What the kinds of the log say. Returns whether entries are left without a step.
@@ -295,8 +274,7 @@ bool set_kinds(const LogFindings& log, TimelineFacts& facts) {
     for (const frames::OtherScaler& other : kind.other_scalers) {
       facts.other_scalers.push_back(other);
     }
-    steps_open |=
-        std::find(kind.gaps.begin(), kind.gaps.end(), frames::Gap::steps) != kind.gaps.end();
+    steps_open |= std::ranges::count(kind.gaps, frames::Gap::steps) > 0;
   }
   facts.skips_told = facts.skips_told || facts.counted_from || facts.skipped_in_all.high > 0;
   return steps_open;
@@ -306,6 +284,7 @@ TimelineFacts facts_of(const LogFindings& log) {
   TimelineFacts facts;
   facts.log = log.name;
   set_steps(log, facts);
+  set_skips(log, facts);
   const bool steps_open = set_kinds(log, facts);
   facts.numbered = steps_open && facts.ranges.empty();
   std::vector<Point> points = points_of(log, facts);
@@ -313,16 +292,32 @@ TimelineFacts facts_of(const LogFindings& log) {
   std::erase_if(points, [](const Point& point) { return point.within; });
   set_falls(facts);
   set_over(log, points, facts);
-  const SeenByStep seen = magnitudes_of(log);
-  facts.magnitudes = !seen.empty();
+  const Drivers drivers = drivers_of(log);
+  facts.magnitudes = !drivers.empty();
   for (ScaleFall& fall : facts.falls) {
-    if (!facts.numbered) fall.driver = driver_of(fall, seen, points);
+    if (!facts.numbered) fall.driver = driver_of(fall, drivers, points);
   }
   set_state(log, facts);
   return facts;
 }
 
 }  // namespace
+
+std::optional<std::int64_t> last_skipped(const TimelineFacts& facts) {
+  std::optional<std::int64_t> last;
+  for (const frames::SkippedSteps& range : facts.skips) {
+    if (range.count.high > 0) last = std::max(last, std::optional(range.last.value_or(kAfterAll)));
+  }
+  return last;
+}
+
+std::vector<ToldScale> told_scales(const LogFindings& log) {
+  std::vector<ToldScale> told;
+  for (const log::StepScalars& scalars : log.scalars) {
+    if (scalars.loss_scale) told.push_back({scalars.step, *scalars.loss_scale});
+  }
+  return told;
+}
 
 const ScaleFall* TimelineFacts::collapse() const {
   constexpr double kDeep = 1024;  // gradients that grew so far go on to
@@ -368,6 +363,19 @@ std::optional<TimelineFacts> timeline_facts(const LogFindings& log) {
   const bool all_there_is = log.tensors.empty() && log.peaks.empty() && facts.steps > 0;
   const bool tells = told || facts.alarming() || all_there_is;
   return tells ? std::optional(std::move(facts)) : std::nullopt;
+}
+
+std::optional<TimelineFacts> run_log_facts(const LogFindings& log) {
+  if (!log.manifest || log.scalars.empty()) return std::nullopt;
+  LogFindings alone;
+  alone.name = log.name;
+  alone.kinds = {frames::LogKind{"run log", {}}};
+  alone.scalars = log.scalars;
+  for (log::StepScalars& scalars : alone.scalars) {
+    std::optional<double>& scale = scalars.loss_scale;
+    if (scale && !readers::common::can_be_scale(*scale)) scale.reset();
+  }
+  return timeline_facts(alone);
 }
 
 }  // namespace halfscope::analyzers::scale_history

@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/scale_history/scale_settings.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "halfscope/table/interval.hpp"
 
@@ -68,7 +67,6 @@ struct Nonfinite {
   std::int64_t last_since = 0;
   std::uint64_t count_since = 0;
   std::int64_t last_before = 0;  ///< of those before `since`
-  bool finite_before = false;    ///< some step has a finite one
   /// The last step with a finite one before `since`, or before the end of the log; empty: none.
   std::optional<std::int64_t> last_finite = {};
   bool finite_loss = false;            ///< since `since` some step has a finite loss
@@ -127,6 +125,20 @@ struct ScaleJump {
   std::optional<Interval> lost = {};
 };
 
+/// Settings of a dynamic loss scale that a run's own scale supports, where no gradients are
+/// recorded.
+struct ScaleSettings {
+  double init = 1;  ///< where the scale settled: it held this for the most steps
+  /// Clean steps after which the scale doubled: those, or so many at the most; empty where the log
+  /// does not show that.
+  std::optional<Interval> window = {};
+  /// The window to use instead, where the present one costs more steps than it need.
+  std::optional<std::uint64_t> longer = {};
+  /// Overflows after which the scale falls: as lines tell, or 2 where some skipped step left it as
+  /// it was, above any floor.
+  std::int64_t hysteresis = 1;
+};
+
 struct TimelineFacts {
   std::string log;
   std::vector<std::string> kinds;
@@ -137,6 +149,7 @@ struct TimelineFacts {
   std::optional<std::int64_t> first, last;
   std::vector<std::int64_t> skipped;         ///< ascending
   std::vector<frames::SkippedSteps> ranges;  ///< some of these were skipped as well
+  std::vector<frames::SkippedSteps> skips;   ///< all of both, by first step: a step is a range
   Interval skipped_in_all;
   bool skips_told = false;           ///< by a counter, messages or scalars: that there is none, too
   std::uint64_t skipped_at_one = 0;  ///< at a loss scale of 1 or less
@@ -218,5 +231,10 @@ struct TimelineFacts {
 /// Of another tool's log that tells a loss scale, skipped steps, NaN or infinities, or that has
 /// scalars alone; empty of others.
 std::optional<TimelineFacts> timeline_facts(const underflow::LogFindings& log);
+
+/// What became of a run log's loss scale, by its scalars alone, judged as those of other tools'
+/// logs are: nothing of what drove it. Empty without scalars, of other logs, and where they tell
+/// nothing.
+std::optional<TimelineFacts> run_log_facts(const underflow::LogFindings& log);
 
 }  // namespace halfscope::analyzers::scale_history

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/scale_history/timeline_state.hpp"
-
+// Whether a run did well, as far as its loss scale, its skipped steps and its scalars tell.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
+#include <ranges>
 
-#include "analyzers/scale_history/scale_jump.hpp"
 #include "analyzers/scale_history/scale_rules.hpp"
-#include "analyzers/scale_history/skip_counts.hpp"
-#include "analyzers/scale_history/slow_start.hpp"
 
 namespace halfscope::analyzers::scale_history {
 
@@ -30,7 +26,7 @@ bool fell_at(const TimelineFacts& facts, std::int64_t step) {
   while (change != facts.changes.begin()) {  // one change ends where the next one begins
     --change;
     if (change->by.value_or(step) < step) return false;
-    if (change->to < change->from) return true;
+    if (is_fall(*change)) return true;
   }
   return false;
 }
@@ -51,22 +47,18 @@ std::uint64_t count_of(double value) {
 
 /// What a step's scalars have of a quantity: how many are NaN or infinite; empty: none is there.
 std::optional<std::uint64_t> nonfinite_at(const log::StepScalars& scalars, Quantity of) {
-  const auto of_tag = [&](std::string_view tag) -> std::optional<std::uint64_t> {
+  std::optional<double> value = scalars.loss;
+  if (of != Quantity::loss) {
+    const std::string_view tag = of == Quantity::gradient_norm     ? frames::kGradientNorm
+                                 : of == Quantity::evaluation_loss ? frames::kEvaluationLoss
+                                                                   : frames::kNanIterations;
     const auto found = scalars.more.find(std::string(tag));
-    if (found == scalars.more.end()) return std::nullopt;
-    return std::isfinite(found->second) ? 0 : 1;
-  };
-  switch (of) {
-    case Quantity::loss:
-      if (!scalars.loss) return std::nullopt;
-      return std::isfinite(*scalars.loss) ? 0 : 1;
-    case Quantity::gradient_norm: return of_tag(frames::kGradientNorm);
-    case Quantity::evaluation_loss: return of_tag(frames::kEvaluationLoss);
-    case Quantity::nan_iterations: break;
+    value = found == scalars.more.end() ? std::nullopt : std::optional(found->second);
   }
-  const auto found = scalars.more.find(std::string(frames::kNanIterations));
-  if (found != scalars.more.end()) return count_of(found->second);
-  return scalars.loss || scalars.learning_rate ? std::optional<std::uint64_t>(0) : std::nullopt;
+  const bool counts = of == Quantity::nan_iterations;
+  if (!value)
+    return counts && (scalars.loss || scalars.learning_rate) ? std::optional(0) : std::nullopt;
+  return counts ? count_of(*value) : std::isfinite(*value) ? 0 : 1;
 }
 
 /// A scaler skips a step for its gradients; a loss that is NaN is the model's.
@@ -75,7 +67,6 @@ void add_nonfinite(std::int64_t step, std::uint64_t count, bool skipped, Nonfini
     if (found.since) found.last_before = found.last_since;
     found.since.reset();
     found.count_since = 0;
-    found.finite_before = true;
     found.last_finite = step;
     found.finite_loss = false;
     return;
@@ -113,10 +104,7 @@ void set_nonfinite(const LogFindings& log, TimelineFacts& facts) {
       // Hugging Face's Trainer prints 0 for losses that are NaN.
       const bool finite_loss = std::isnormal(scalars.loss.value_or(0));
       if (!count) {  // some logs keep finite norms only once one was not
-        if (finite_loss && found.count == 0) {
-          found.finite_before = true;
-          found.last_finite = scalars.step;
-        }
+        if (finite_loss && found.count == 0) found.last_finite = scalars.step;
         continue;
       }
       ++of_told;
@@ -177,26 +165,19 @@ std::optional<StepRange> steps_of(const TimelineFacts& facts) {
 /// The first of the last steps that were skipped one and all; `last` + 1 where the last was not.
 std::int64_t tail_of_skips(const TimelineFacts& facts, std::int64_t last) {
   std::int64_t from = last + 1;
-  for (auto range = facts.ranges.rbegin();;) {
-    if (std::ranges::binary_search(facts.skipped, from - 1)) {
-      --from;
-      continue;
-    }
-    while (range != facts.ranges.rend() && range->first >= from) ++range;
-    if (range == facts.ranges.rend()) return from;
-    const std::int64_t end = range->last.value_or(last);
-    const bool all = range->count.low == static_cast<std::uint64_t>(end - range->first + 1);
-    if (end != from - 1 || !all) return from;
-    from = range->first;
+  for (const SkippedSteps& range : facts.skips | std::views::reverse) {
+    if (range.first >= from) continue;
+    if (range.last.value_or(last) != from - 1 || !all_skipped(range, last)) break;
+    from = range.first;
   }
+  return from;
 }
 
 /// Whether skipped steps did not lower the scale any more, or none is told.
 bool at_the_bottom(const TimelineFacts& facts) {
   if (!facts.scale_last) return facts.skipped_in_all.low > kLongestStart;
   if (*facts.scale_last <= 1 || facts.ended_at_minimum) return true;
-  const auto falls = static_cast<std::uint64_t>(std::ranges::count_if(
-      facts.changes, [](const ScaleChange& change) { return change.to < change.from; }));
+  const auto falls = static_cast<std::uint64_t>(std::ranges::count_if(facts.changes, is_fall));
   const auto halvings =
       static_cast<std::uint64_t>(halvings_between(*facts.scale_most, *facts.scale_last));
   return *facts.scale_last == facts.scale_least &&
@@ -210,11 +191,8 @@ bool are_most(std::uint64_t skipped, const StepRange& steps) {
 
 /// Whether the last kLeastInVain steps, or more, are known to be none of the skipped ones.
 bool ends_clean(const TimelineFacts& facts, std::int64_t last) {
-  std::int64_t skipped = facts.skipped.empty() ? 0 : facts.skipped.back();
-  for (const SkippedSteps& range : facts.ranges) {
-    if (range.count.high > 0) skipped = std::max(skipped, range.last.value_or(last));
-  }
-  return facts.attempts && last - skipped >= static_cast<std::int64_t>(kLeastInVain);
+  const std::int64_t skipped = last_skipped(facts).value_or(0);
+  return facts.attempts && last - static_cast<std::int64_t>(kLeastInVain) >= skipped;
 }
 
 void set_in_vain(TimelineFacts& facts, const StepRange& steps) {
@@ -239,12 +217,10 @@ void set_in_vain(TimelineFacts& facts, const StepRange& steps) {
 /// or more, and was not at its floor.
 std::uint64_t growths_between(const LogFindings& log, const TimelineFacts& facts) {
   std::uint64_t growths = 0;
-  std::optional<double> before;
-  for (const log::StepScalars& scalars : log.scalars) {
-    if (!scalars.loss_scale) continue;
-    const double scale = *scalars.loss_scale;
-    if (before && scale >= *before && !may_be_floor(scale, facts)) ++growths;
-    before = scale;
+  const std::vector<ToldScale> told = told_scales(log);
+  for (std::size_t i = 1; i < told.size(); ++i) {
+    const double scale = told[i].scale;
+    growths += scale >= told[i - 1].scale && !may_be_floor(scale, facts) ? 1 : 0;
   }
   return growths;
 }
@@ -314,7 +290,7 @@ void set_state(const LogFindings& log, TimelineFacts& facts) {
   if (steps) set_in_vain(facts, *steps);
   set_schedule(log, facts);
   if (!facts.scale_first && !facts.numbered) facts.burst = burst_of(facts);
-  facts.settings = scale_settings(log, facts);
+  set_settings(log, facts);
   set_jump(facts);
   facts.state = state_of(facts);
 }
@@ -326,7 +302,7 @@ bool Nonfinite::lasts() const {
     case Quantity::evaluation_loss: return false;
     case Quantity::loss: return true;  // the model's
     case Quantity::gradient_norm:      // a start has finite losses, and is short
-      return count_since >= kMany && (steps > kLongestStart || finite_before || !finite_loss);
+      return count_since >= kMany && (steps > kLongestStart || last_finite || !finite_loss);
     case Quantity::nan_iterations: break;  // a line has those of all steps since the line before
   }
   return count_since >= kMany && 2 * count_since > steps;

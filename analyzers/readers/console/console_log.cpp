@@ -165,6 +165,19 @@ void read_beside(const ConsoleFile& file, const ConsoleRun& run, Engine& engine,
   tell_rest(steps, engine, reading);
 }
 
+/// Tells the visitor what one engine printed into all files of a run.
+void tell_engine(Engine& engine, const ConsoleRun& run, Reading& reading) {
+  frames::LogKind& kind = engine.kind;
+  if (run.size() > 1) kind.nonfinite_line.reset();  // of which file, it does not say
+  for (const ConsoleFile& file : run) kind.tool = std::max(kind.tool, file.survey.tool);
+  if (kind.counted_from) {
+    kind.counted_from = std::max(*kind.counted_from, reading.selection.first_step);
+  }
+  if (engine.steps.numbered()) kind.gaps.push_back(frames::Gap::steps);
+  if (reading.visit.kind) reading.visit.kind(kind);
+  engine.timeline.finish(reading.notes);
+}
+
 /// The files of a run; `several`: others are in the log.
 void read_run(const ConsoleRun& run, const std::string& log, bool several, Reading& reading) {
   const bool two = !reading.selection.joined && std::ranges::any_of(run, [](const auto& file) {
@@ -176,38 +189,28 @@ void read_run(const ConsoleRun& run, const std::string& log, bool several, Readi
     engines.push_back(std::make_unique<Engine>(log, reading));
     steps.push_back(&engines.back()->steps);
   }
-  std::vector<const ConsoleFile*> beside;
+  const auto is_beside = [&](const ConsoleFile& file) {
+    return run.front().survey.steps.first && !file.survey.steps.first;
+  };
   for (const ConsoleFile& file : run) {
-    if (run.front().survey.steps.first && !file.survey.steps.first) {
-      beside.push_back(&file);
-    } else {
-      read_lines(file, steps, reading);
-    }
+    if (!is_beside(file)) read_lines(file, steps, reading);
   }
   for (auto& engine : engines) {
     engine->steps.finish({.number = true, .between = {}});
     tell_rest(engine->steps, *engine, reading);
   }
-  for (const ConsoleFile* file : beside) read_beside(*file, run, *engines.front(), reading);
-  if (two) {
-    for (const auto& engine : engines) {
-      engine->kind.remarks.emplace_back(
-          "two engines write to the log, such as an actor and a critic: each becomes a log of its "
-          "own, separated by scales and counters");
-    }
+  for (const ConsoleFile& file : run) {
+    if (is_beside(file)) read_beside(file, run, *engines.front(), reading);
   }
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const std::string name = two ? fmt::format("{} (engine {})", log, i + 1) : log;
     if ((several || two) && reading.visit.run) reading.visit.run(name);
-    frames::LogKind& kind = engines[i]->kind;
-    if (run.size() > 1) kind.nonfinite_line.reset();  // of which file, it does not say
-    for (const ConsoleFile& file : run) kind.tool = std::max(kind.tool, file.survey.tool);
-    if (kind.counted_from) {
-      kind.counted_from = std::max(*kind.counted_from, reading.selection.first_step);
+    if (two) {
+      engines[i]->kind.remarks.emplace_back(
+          "two engines write to the log, such as an actor and a critic: each becomes a log of its "
+          "own, separated by scales and counters");
     }
-    if (engines[i]->steps.numbered()) kind.gaps.push_back(frames::Gap::steps);
-    if (reading.visit.kind) reading.visit.kind(kind);
-    engines[i]->timeline.finish(reading.notes);
+    tell_engine(*engines[i], run, reading);
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was printed while a run trained: loss scales and skipped steps, in the forms that are listed
-// in console_overflows.cpp, console_periodic.cpp and console_progress.cpp.
+// What was printed while a run trained: loss scales and skipped steps, in the forms that
+// console_overflows.cpp and console_progress.cpp list.
 #pragma once
 
 #include "analyzers/readers/common/timeline.hpp"

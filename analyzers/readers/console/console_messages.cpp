@@ -12,6 +12,24 @@
 
 namespace halfscope::analyzers::readers::console {
 
+/// What a line says of a skipped step; or that what ranks print of one ends.
+void ConsoleSteps::take_messages(const ConsoleLine& line) {
+  if (line.iteration) {
+    named_now_ = line.iteration;
+    const bool whole = line.iteration->iteration.has_value();
+    any_step_ |= whole;
+    (whole ? whole_now_ : torn_now_) = true;
+    if (whole) ++named_[*line.iteration->iteration].times;
+  } else if (!line.overflow) {
+    end_names();
+  }
+  if (line.overflow) {
+    take(*line.overflow);
+  } else {
+    messages_.line(line);
+  }
+}
+
 void ConsoleSteps::take(Overflow overflow) {
   // A skipped step does not raise the scale: such numbers were torn.
   if (overflow.attempted && overflow.next > overflow.attempted) overflow.next.reset();
@@ -167,27 +185,6 @@ void ConsoleSteps::take_scalars(LineScalars scalars) {
   tell(step, scalars);
   told_ = std::max(told_, std::optional(step));
   if (scalars.loss_scale) timeline_.loss_scale(step, *scalars.loss_scale);
-}
-
-/// Of the step whose line follows: its update was applied, at a scale that fell.
-void ConsoleSteps::take(const AppliedOverflow& applied) {
-  if (survey_.source == StepSource::lines) {
-    applied_ = applied;
-    return;
-  }
-  const std::int64_t step =
-      survey_.source == StepSource::none ? entry_++ : bar_done_.value_or(done_);
-  timeline_.found_inf(step, false);
-  told_ = std::max(told_, std::optional(step));
-  if (applied.next) timeline_.loss_scale(step + 1, *applied.next);
-}
-
-LineScalars ConsoleSteps::with_applied(LineScalars scalars) {
-  if (!applied_) return scalars;
-  if (!scalars.loss_scale) scalars.loss_scale = applied_->next;
-  scalars.found_inf = false;
-  applied_.reset();
-  return scalars;
 }
 
 }  // namespace halfscope::analyzers::readers::console

@@ -15,11 +15,6 @@ constexpr std::size_t kMessagesThatTell = 3;  // as long each, or multiples of i
 constexpr std::uint64_t kMessagesOfOne = 12;  // none right behind its like: by no chance
 constexpr double kMostMessages = 0.8;  // where lines are torn or missing, of these the length tells
 
-std::uint64_t divisor_of(const Lengths& lengths, std::uint64_t divisor) {
-  for (const auto& [length, times] : lengths) divisor = std::gcd(divisor, length);
-  return divisor;
-}
-
 /// The shortest of the most frequent ones.
 std::uint64_t usual_of(const Lengths& lengths) {
   const auto by_times = [](const auto& a, const auto& b) { return a.second < b.second; };
@@ -102,13 +97,6 @@ std::set<Scales> RankGroups::uneven(std::uint64_t ranks) const {
   return uneven;
 }
 
-/// The usual length of each message: at its minimum one process prints one message again and again.
-RankGroups::Lengths RankGroups::usual_lengths() const {
-  Lengths usual;
-  for (const auto& [scales, lengths] : lengths_) ++usual[usual_of(lengths)];
-  return usual;
-}
-
 /// Of the messages that name a scale.
 bool RankGroups::is_lowest(const Scales& scales) const {
   const auto lowest = lengths_.upper_bound({-1, -1});
@@ -127,30 +115,17 @@ bool RankGroups::one_prints() const {
   return 2 * once > lengths_.size() - (apart ? 1 : 0);
 }
 
-/// The length of most messages; 1 where too few stand in multiples of it.
-std::uint64_t RankGroups::torn_length() const {
-  const Lengths each = usual_lengths();
-  const std::uint64_t usual = usual_of(each);
+/// Whether most messages stand in groups of so many, or multiples of it.
+bool RankGroups::are_multiples(std::uint64_t length) const {
   double messages = 0, in_multiples = 0;
   for (const auto& [scales, lengths] : lengths_) {
-    for (const auto& [length, times] : lengths) {
-      const auto all = static_cast<double>(length) * static_cast<double>(times);
+    for (const auto& [of, times] : lengths) {
+      const auto all = static_cast<double>(of) * static_cast<double>(times);
       messages += all;
-      if (length % usual == 0) in_multiples += all;
+      if (of % length == 0) in_multiples += all;
     }
   }
-  const bool many = each.at(usual) >= kMessagesThatTell;
-  return many && in_multiples >= kMostMessages * messages ? usual : 1;
-}
-
-/// Of all messages, but for that of the lowest scale.
-std::uint64_t RankGroups::longest() const {
-  std::uint64_t longest = 1;
-  for (const auto& [scales, lengths] : lengths_) {
-    if (lengths_.size() == 1 || !is_lowest(scales))
-      longest = std::max(longest, lengths.rbegin()->first);
-  }
-  return longest;
+  return in_multiples >= kMostMessages * messages;
 }
 
 PrintingRanks RankGroups::found() {
@@ -158,18 +133,20 @@ PrintingRanks RankGroups::found() {
   // Each rank prints a message without a scale, whatever else one of them prints of the step.
   if (lengths_.size() > 1) lengths_.erase({-1, -1});
   if (lengths_.empty() || (one_prints() && !torn_)) return {};
-  const bool tell = lengths_.size() >= kMessagesThatTell;
-  PrintingRanks found{.ranks = 0, .certain = false};
-  for (const auto& [scales, lengths] : lengths_) found.ranks = divisor_of(lengths, found.ranks);
-  if (found.ranks > 1) {
-    // A divisor that is no group's own length may come of lines that were lost.
-    found.certain = tell && !torn_ && usual_of(usual_lengths()) == found.ranks;
-    return found;
+  std::uint64_t divisor = 0, longest = 2;
+  Lengths each;  // the usual length of each message: one of many may be repeated at the minimum
+  for (const auto& [scales, lengths] : lengths_) {
+    ++each[usual_of(lengths)];
+    for (const auto& [length, times] : lengths) divisor = std::gcd(divisor, length);
+    const bool counts = lengths_.size() == 1 || !is_lowest(scales);
+    if (counts) longest = std::max(longest, lengths.rbegin()->first);
   }
-  found.ranks = torn_length();
-  some_torn_ = found.ranks > 1;
-  if (!some_torn_) found.ranks = std::max<std::uint64_t>(2, longest());
-  return found;
+  const std::uint64_t usual = usual_of(each);
+  // A divisor that is no group's own length may come of lines that were lost.
+  const bool tell = lengths_.size() >= kMessagesThatTell && !torn_ && usual == divisor;
+  if (divisor > 1) return {.ranks = divisor, .certain = tell};
+  some_torn_ = usual > 1 && each.at(usual) >= kMessagesThatTell && are_multiples(usual);
+  return {.ranks = some_torn_ ? usual : longest, .certain = false};
 }
 
 }  // namespace halfscope::analyzers::readers::console

@@ -80,11 +80,9 @@ class RankGroups {
   using Lengths = std::map<std::uint64_t, std::uint64_t>;  // of groups, and how often
 
   void add(const MessageGroup& group);
-  Lengths usual_lengths() const;
   bool one_prints() const;
   bool is_lowest(const Scales& scales) const;
-  std::uint64_t torn_length() const;
-  std::uint64_t longest() const;
+  bool are_multiples(std::uint64_t length) const;
 
   MessageGroups open_{[this](const MessageGroup& group) { add(group); }};
   std::optional<int> scaler_;          // Apex: whose messages are taken

@@ -45,30 +45,24 @@ void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
   if (line.odd_scale) contradictions_->add(kOddScale, number, fmt::format("{}", *line.odd_scale));
   const bool of_training = line.bar && !survey_.bar.empty() && bar_name(*line.bar) == survey_.bar;
   if (of_training) take_bar(*line.bar);
-  if (line.iteration) {
-    named_now_ = line.iteration;
-    const bool whole = line.iteration->iteration.has_value();
-    any_step_ |= whole;
-    (whole ? whole_now_ : torn_now_) = true;
-    if (whole) ++named_[*line.iteration->iteration].times;
-  } else if (!line.overflow) {
-    end_names();
+  take_messages(line);
+  if (line.applied) applied_ = line.applied;
+  LineScalars scalars = line.scalars;
+  const bool of_step = line.periodic && survey_.counts(*line.periodic);
+  if (applied_ && (of_step || survey_.source != StepSource::lines)) {
+    if (!scalars.loss_scale) scalars.loss_scale = applied_->next;
+    scalars.found_inf = false;
+    applied_.reset();
   }
-  if (line.overflow) {
-    take(*line.overflow);
-  } else {
-    messages_.line(line);
-  }
-  if (line.applied) take(*line.applied);
-  if (line.periodic && survey_.counts(*line.periodic)) {
-    take(*line.periodic, with_applied(line.scalars));
+  if (of_step) {
+    take(*line.periodic, scalars);
   } else if (is_between_counters(line)) {
-    tell(line.periodic->steps, line.scalars);
+    tell(line.periodic->steps, scalars);
     told_ = std::max(told_, std::optional(line.periodic->steps));
-  } else if (line.scalars.any() && (!line.bar || of_training || line.scalars.step) &&
+  } else if (scalars.any() && (!line.bar || of_training || scalars.step) &&
              (survey_.source == StepSource::none || !line.periodic ||
               line.periodic->form > kHeaderForm)) {
-    take_scalars(line.scalars);
+    take_scalars(scalars);
   }
   if (line.scalars.evaluation_loss) {
     timeline_.evaluation_loss(bar_done_.value_or(std::max(done_, entry_ - 1)),
@@ -320,42 +314,32 @@ void ConsoleSteps::add_to(frames::LogKind& kind) const {
 }
 
 std::vector<std::string> ConsoleSteps::remarks() const {
-  std::vector<std::string> remarks;
-  if (of_other_ranks_ > 0) {
-    remarks.push_back(
-        fmt::format("{} lines of {} are skipped", of_other_ranks_,
-                    rank_ ? fmt::format("other ranks than {}", *rank_) : "ranks that are named"));
-  }
-  if (survey_.paired) {
-    remarks.push_back(
-        "equal messages of one rank follow each other: two engines write to the log, such as an "
-        "actor and a critic, or each line is printed twice; the number of skipped steps is a "
-        "range, and the scales may be of both");
-  }
-  if (!counts_updates_.empty()) {
-    remarks.push_back(counts_updates_ +
-                      " counts applied updates: a step number here is that count plus the skipped "
-                      "steps before it");
-  }
-  if (counts_batches_) {
-    remarks.push_back(
-        "the log counts batches from each epoch's beginning: an epoch is taken to end with its "
-        "last printed batch, so step numbers after the first epoch are at least these");
-  }
-  if (survey_.source == StepSource::bar && any_step_) {
-    remarks.push_back("no line has a step: steps are taken from the progress bar");
-  }
-  if (survey_.form == kEpochForm) {
-    remarks.push_back("lines have an epoch and no step: the steps shown are epochs");
-  }
   const bool entries = survey_.source == StepSource::none && !any_step_;
-  if (std::string filtered = filtered_.text(entries ? "entry" : "step"); !filtered.empty()) {
-    remarks.push_back(std::move(filtered));
-  }
-  if (went_back_) {
-    remarks.push_back(
-        "the run was restarted at an earlier step: what earlier lines say of that step and later "
-        "ones is discarded");
+  const std::string filtered = filtered_.text(entries ? "entry" : "step");
+  const std::pair<bool, std::string> all[] = {
+      {of_other_ranks_ > 0,
+       fmt::format("{} lines of {} are skipped", of_other_ranks_,
+                   rank_ ? fmt::format("other ranks than {}", *rank_) : "ranks that are named")},
+      {survey_.paired,
+       "equal messages of one rank follow each other: two engines write to the log, such as an "
+       "actor and a critic, or each line is printed twice; the number of skipped steps is a range, "
+       "and the scales may be of both"},
+      {!counts_updates_.empty(), counts_updates_ + " counts applied updates: a step number here is "
+                                                   "that count plus the skipped steps before "
+                                                   "it"},
+      {counts_batches_,
+       "the log counts batches from each epoch's beginning: an epoch is taken to end with its last "
+       "printed batch, so step numbers after the first epoch are at least these"},
+      {survey_.source == StepSource::bar && any_step_,
+       "no line has a step: steps are taken from the progress bar"},
+      {survey_.form == kEpochForm, "lines have an epoch and no step: the steps shown are epochs"},
+      {!filtered.empty(), filtered},
+      {went_back_,
+       "the run was restarted at an earlier step: what earlier lines say of that step and later "
+       "ones is discarded"}};
+  std::vector<std::string> remarks;
+  for (const auto& [holds, text] : all) {
+    if (holds) remarks.push_back(text);
   }
   return remarks;
 }

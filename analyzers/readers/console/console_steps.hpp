@@ -51,6 +51,7 @@ class ConsoleSteps {
     std::uint64_t times = 0;
   };
 
+  void take_messages(const ConsoleLine& line);
   void take(Overflow overflow);
   void take_message(const Overflow& overflow);
   bool begins_step(const Overflow& overflow);
@@ -61,8 +62,6 @@ class ConsoleSteps {
   bool is_between_counters(const ConsoleLine& line) const;
   void take_bar(const Bar& bar);
   void take(const Periodic& printed, const LineScalars& scalars);
-  void take(const AppliedOverflow& applied);
-  LineScalars with_applied(LineScalars scalars);
   void count_bare(const Periodic& done);
   void take_scalars(LineScalars scalars);
   void tell(std::int64_t step, LineScalars scalars);
@@ -98,7 +97,7 @@ class ConsoleSteps {
   // Those that name no scale, in a log in which some do: since the last line with a step, those
   // that were not counted, and steps that others name.
   std::uint64_t bare_ = 0, not_counted_ = 0, naming_ = 0;
-  std::optional<AppliedOverflow> applied_;  // since the last line with a step
+  std::optional<AppliedOverflow> applied_;  // of the step whose line follows
   std::optional<int> rank_, scaler_;        // whose messages count
   std::uint64_t of_other_ranks_ = 0;
   std::map<int, frames::OtherScaler> other_scalers_;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "analyzers/recommend/recommend.hpp"
-#include "analyzers/scale_history/run_log_facts.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 #include "catch.hpp"
 
 namespace halfscope::analyzers::test_broken_end {

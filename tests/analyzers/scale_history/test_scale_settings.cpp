@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a loss scale settled, after how many steps it grows, and where it began anew.
-#include "analyzers/scale_history/scale_settings.hpp"
+#include "analyzers/scale_history/scale_rules.hpp"
 
-#include "analyzers/scale_history/scale_jump.hpp"
 #include "analyzers/study.hpp"
 #include "catch.hpp"
 
@@ -183,7 +182,7 @@ TEST_CASE("of steps skipped around a restart of the scaler those after it are lo
   facts.skips_told = true;
   facts.changes = {{.after = 100, .by = 101, .from = 0x1p15, .to = 0x1p24},
                    {.after = 110, .by = 111, .from = 0x1p24, .to = 0x1p15}};
-  facts.ranges = {{.first = 95, .last = 104, .count = 4},   // 101 to 104 are after it
+  facts.skips = {{.first = 95, .last = 104, .count = 4},   // 101 to 104 are after it
                   {.first = 105, .last = 108, .count = 3},  // all are
                   {.first = 109, .last = 118, .count = 8},  // 3 of 10 are, so one at the least
                   {.first = 119, .last = 128, .count = 5}};

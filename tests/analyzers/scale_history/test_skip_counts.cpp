@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many steps were skipped, at the most, where the scale alone tells of them.
-#include "analyzers/scale_history/skip_counts.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 
 #include "analyzers/study.hpp"
 #include "analyzers/underflow/underflow.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said of a run by its skipped steps, its loss scale and its scalars.
-#include "analyzers/scale_history/timeline_state.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 
 #include <cmath>
 #include <functional>
