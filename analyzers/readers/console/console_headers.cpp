@@ -7,6 +7,9 @@ void HeaderSteps::to_steps(ConsoleLine& line) {
   constexpr std::uint64_t kNear = 32;
   ++lines_since_;
   if (line.header) {
+    evaluating_ = line.header->evaluation;
+    evaluated_.reset();
+    if (evaluating_) return;
     header_ = line.header;
     lines_since_ = 0;
     if (header_->is_epoch) epoch_ = header_->number;
@@ -16,19 +19,32 @@ void HeaderSteps::to_steps(ConsoleLine& line) {
                              .form = header_->is_epoch ? kEpochForm : kHeaderForm};
     line.scalars = line.loose;
   } else if (line.periodic && line.periodic->may_restart && !line.periodic->in_epoch) {
-    count_epoch(*line.periodic);
+    const std::size_t form = counters_.size() < kMostForms ? line.periodic->form : 0;
+    const auto [known, is_new] =
+        counters_.try_emplace(form, Counter{line.periodic->steps, line.periodic->steps});
+    if (is_of_evaluation(*line.periodic, known->second)) {
+      line.scalars = {.evaluation_loss = line.scalars.loss};
+      line.periodic.reset();
+    } else {
+      set_epoch(*line.periodic, known->second);
+    }
   }
 }
 
-void HeaderSteps::count_epoch(Periodic& periodic) {
-  if (!epoch_ && periodic.total && periodic.form == form_) {
-    const std::int64_t nearly_all = *periodic.total - *periodic.total / 10;
-    if (periodic.steps < step_ && step_ >= nearly_all) ++epochs_;
-    periodic.in_epoch = InEpoch{epochs_, 0, periodic.total};
+bool HeaderSteps::is_of_evaluation(const Periodic& periodic, const Counter& counter) {
+  if (!evaluating_) return false;
+  evaluating_ = evaluated_ ? periodic.steps > *evaluated_ : periodic.steps < counter.last;
+  if (evaluating_) evaluated_ = periodic.steps;
+  return evaluating_;
+}
+
+void HeaderSteps::set_epoch(Periodic& periodic, Counter& counter) const {
+  if (periodic.steps < counter.last) {
+    const bool whole = periodic.total && counter.last >= *periodic.total - *periodic.total / 10;
+    if (whole || periodic.steps <= counter.first) ++counter.epochs;
   }
-  if (epoch_) periodic.in_epoch = InEpoch{epoch_, 0, periodic.total};
-  form_ = periodic.form;
-  step_ = periodic.steps;
+  counter.last = periodic.steps;
+  periodic.in_epoch = InEpoch{epoch_.value_or(counter.epochs), 0, periodic.total};
 }
 
 }  // namespace halfscope::analyzers::readers::console

@@ -1,30 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of lines that have none: a line above them has it.
+// Steps of lines that have none, and epochs of steps that begin anew: other lines have them.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 
 #include "analyzers/readers/console/console_lines.hpp"
 
 namespace halfscope::analyzers::readers::console {
 
-/// Takes a file's lines in order. Scalars of a line without a step get the step or epoch of the
-/// header at most 32 lines above it: "Epoch 12", then "train_loss 0.36". A step that may be counted
-/// from the beginning of an epoch gets the epoch of the last header, as in Keras's output; without
-/// headers an epoch ends where a step falls back after nine tenths of its total: "[390/391]".
+/// Takes a file's lines in order.
+/// * Scalars of a line without a step get the step or epoch of the header at most 32 lines above
+///   it: "Epoch 12", then "train_loss 0.36".
+/// * A step that may be counted from the beginning of an epoch gets the epoch of the last header,
+///   as in Keras's output. Without headers, an epoch ends where a step falls back after nine tenths
+///   of its total ("[390/391]"), or to the first step.
+/// * Lines behind a header that says validation are an evaluation's if their steps fall back, until
+///   these fall back again.
 class HeaderSteps {
  public:
   void to_steps(ConsoleLine& line);
 
  private:
-  void count_epoch(Periodic& periodic);
+  /// Of lines of one form.
+  struct Counter {
+    std::int64_t first = 0, last = 0;  // steps
+    std::int64_t epochs = 0;           // how often steps began anew
+  };
+  static constexpr std::size_t kMostForms = 64;
+
+  bool is_of_evaluation(const Periodic& periodic, const Counter& counter);
+  void set_epoch(Periodic& periodic, Counter& counter) const;
 
   std::optional<Header> header_;
   std::optional<std::int64_t> epoch_;
   std::uint64_t lines_since_ = 0;
-  std::optional<std::size_t> form_;     // of the last step without an epoch
-  std::int64_t step_ = 0, epochs_ = 0;  // that step, and how often steps began anew
+  bool evaluating_ = false;
+  std::optional<std::int64_t> evaluated_;  // the last step of the evaluation
+  std::map<std::size_t, Counter> counters_;
 };
 
 }  // namespace halfscope::analyzers::readers::console

@@ -72,6 +72,7 @@ struct Periodic {
 struct Header {
   std::int64_t number = 0;
   bool is_epoch = false;
+  bool evaluation = false;  ///< a word for evaluations stands in the line
 };
 
 /// What a progress bar has done of how many.

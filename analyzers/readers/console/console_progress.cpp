@@ -250,14 +250,15 @@ Periodic periodic_in(const Said& said, const Line& line) {
 }
 
 /// A line without a step, a bar or a dictionary.
-void read_loose(const Said& said, ConsoleLine& found) {
+void read_loose(const Said& said, std::string_view line, ConsoleLine& found) {
+  const bool evaluation = (said.step || said.epoch) && lines::tells_evaluation(line);
   found.scalars.evaluation_loss = said.scalars.evaluation_loss;
   if (said.any()) {
     found.loose = said.scalars;
   } else if (said.step) {
-    found.header = Header{*said.step, false};
+    found.header = Header{*said.step, false, evaluation};
   } else if (said.epoch) {
-    found.header = Header{*said.epoch, true};
+    found.header = Header{*said.epoch, true, evaluation};
   }
 }
 
@@ -299,7 +300,8 @@ void read_pairs(const Line& line, ConsoleLine& found) {
     found.periodic->form = kEpochForm;
     found.periodic->alone = found.periodic->may_restart = false;
   }
-  if (!of_step && !of_bar && !of_pipeline && !is_dictionary(line)) return read_loose(said, found);
+  if (!of_step && !of_bar && !of_pipeline && !is_dictionary(line))
+    return read_loose(said, line, found);
   if (lacks_loss(said)) said.scalars.loss = std::numeric_limits<double>::quiet_NaN();
   found.scalars = said.scalars;
   if (!of_step) {
