@@ -329,7 +329,7 @@ std::optional<std::int64_t> TimelineFacts::last_finite() const {
 }
 
 bool TimelineFacts::alarming() const {
-  return in_vain.has_value() || ended_at_minimum || loss_missing_since ||
+  return in_vain.has_value() || ended_at_minimum || loss_missing_since || bad_loss_part ||
          std::ranges::any_of(nonfinite, [](const Nonfinite& f) { return f.at_skips < f.count; });
 }
 

@@ -97,7 +97,8 @@ std::string part_text(const TimelineFacts& facts) {
   const analyzers::frames::BadLossPart& part = *facts.bad_loss_part;
   const std::string where = fmt::format("at {} {}", step_name(facts), part.step);
   if (part.bad == part.of) {
-    return fmt::format("All {} parts of the loss are, {}.", count_text(part.of), where);
+    return fmt::format("All {} parts of the loss are NaN or infinite {}.", count_text(part.of),
+                       where);
   }
   if (part.bad == 1) {
     return fmt::format(
@@ -159,7 +160,7 @@ std::string action_of(const TimelineFacts& facts) {
   }
   if (std::ranges::all_of(facts.nonfinite,
                           [](const Nonfinite& found) { return found.at_skips == found.count; })) {
-    return "Look for NaN or infinities in the loss, and print it at these steps.";  // it is missing
+    return "Look for NaN or infinities in the loss.";  // of a part, or it is missing
   }
   const bool of_training = std::ranges::any_of(facts.nonfinite, [](const Nonfinite& found) {
     return found.of != Quantity::evaluation_loss && found.at_skips < found.count;
@@ -305,6 +306,14 @@ void add_alarms(const TimelineFacts& facts, AlarmWords& words) {
   for (const Nonfinite& found : facts.nonfinite) {
     if (found.at_skips < found.count) add(nonfinite_text(found, facts));
     if (found.of == Quantity::loss && facts.bad_loss_part) add(part_text(facts));
+  }
+  const bool loss_broke = std::ranges::any_of(
+      facts.nonfinite, [](const Nonfinite& found) { return found.of == Quantity::loss; });
+  if (facts.bad_loss_part && !loss_broke) {
+    add(
+        fmt::format("{}, a part of the loss, is NaN or infinite from {} {}, although the total is "
+                    "finite.",
+                    facts.bad_loss_part->name, step_name(facts), facts.bad_loss_part->step));
   }
   if (facts.loss_missing_since) {
     add(

@@ -4,30 +4,33 @@
 namespace halfscope::analyzers::readers::console {
 
 void HeaderSteps::to_steps(ConsoleLine& line) {
-  constexpr std::uint64_t kNear = 32;
-  ++lines_since_;
   if (line.header) {
     evaluating_ = line.header->evaluation;
     evaluated_.reset();
     if (evaluating_) return;
-    header_ = line.header;
-    lines_since_ = 0;
-    if (header_->is_epoch) epoch_ = header_->number;
-  } else if (line.loose.any() && header_ && lines_since_ <= kNear) {
-    line.periodic = Periodic{.steps = header_->number,
-                             .alone = false,
-                             .form = header_->is_epoch ? kEpochForm : kHeaderForm};
+    above_ = Periodic{.steps = line.header->number,
+                      .alone = false,
+                      .form = line.header->is_epoch ? kEpochForm : kHeaderForm};
+    if (line.header->is_epoch) epoch_ = line.header->number;
+  } else if ((line.loose.loss || line.loose.gradient_norm) && above_) {
+    line.periodic = above_;
     line.scalars = line.loose;
   } else if (line.periodic && line.periodic->may_restart && !line.periodic->in_epoch) {
     const std::size_t form = counters_.size() < kMostForms ? line.periodic->form : 0;
     const auto [known, is_new] =
         counters_.try_emplace(form, Counter{line.periodic->steps, line.periodic->steps});
     if (is_of_evaluation(*line.periodic, known->second)) {
-      line.scalars = {.evaluation_loss = line.scalars.loss};
+      const auto loss = line.scalars.loss;
+      line.scalars = {};
+      line.scalars.evaluation_loss = loss;
       line.periodic.reset();
     } else {
       set_epoch(*line.periodic, known->second);
     }
+  }
+  if (line.periodic && !line.scalars.loss && !line.loose.any()) {  // "step 1 lr 0.1", "loss: 2.0"
+    above_ = line.periodic;
+    above_->skipped.reset();
   }
 }
 

@@ -11,8 +11,8 @@
 namespace halfscope::analyzers::readers::console {
 
 /// Takes a file's lines in order.
-/// * Scalars of a line without a step get the step or epoch of the header at most 32 lines above
-///   it: "Epoch 12", then "train_loss 0.36".
+/// * Scalars of a line without a step get the step or epoch of the last line that has one and no
+///   loss: "Epoch 12", then "train_loss 0.36".
 /// * A step that may be counted from the beginning of an epoch gets the epoch of the last header,
 ///   as in Keras's output. Without headers, an epoch ends where a step falls back after nine tenths
 ///   of its total ("[390/391]"), or to the first step.
@@ -33,9 +33,8 @@ class HeaderSteps {
   bool is_of_evaluation(const Periodic& periodic, const Counter& counter);
   void set_epoch(Periodic& periodic, Counter& counter) const;
 
-  std::optional<Header> header_;
+  std::optional<Periodic> above_;  // the last line with a step and no loss
   std::optional<std::int64_t> epoch_;
-  std::uint64_t lines_since_ = 0;
   bool evaluating_ = false;
   std::optional<std::int64_t> evaluated_;  // the last step of the evaluation
   std::map<std::size_t, Counter> counters_;

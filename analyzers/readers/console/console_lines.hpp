@@ -64,8 +64,6 @@ struct Periodic {
   std::size_t form = 0;      ///< equal for lines that call their step the same
   bool may_restart = false;  ///< counted over the run, or from the beginning of each epoch
   std::optional<std::int64_t> total = {};  ///< of "3010/5000"
-  /// Of a line that counts applied updates: batches of its epoch, of which some were skipped.
-  std::optional<std::int64_t> batch = {};
 };
 
 /// The step or epoch of a line that has nothing of training beside it: "Epoch 12".

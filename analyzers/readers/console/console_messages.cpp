@@ -159,6 +159,10 @@ void ConsoleSteps::tell(std::int64_t step, LineScalars scalars) {
     if (bad && !broken_) nonfinite_line_ = frames::PrintedLine{step, line_};
     broken_ = bad;
   }
+  // A part that a finite one follows is not what the loss broke of.
+  if (scalars.parts > 0 && scalars.bad_parts == 0 && bad_part_ && bad_part_->step < step) {
+    bad_part_.reset();
+  }
   if (scalars.bad_parts > 0 && !bad_part_) {
     bad_part_ = frames::BadLossPart{step, log::printable(scalars.bad_part), scalars.bad_parts,
                                     scalars.parts};

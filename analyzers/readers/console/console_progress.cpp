@@ -43,7 +43,7 @@ class Said {
   }
 
   LineScalars scalars;
-  std::optional<std::int64_t> step, batch, epoch, total, skipped;
+  std::optional<std::int64_t> step, epoch, total, skipped;
   std::string_view step_name;
   bool global = false, applied = false, of_interval = false;
   /// The loss stands behind a word for evaluations.
@@ -73,7 +73,8 @@ class Said {
   template <typename T>
   void keep(std::optional<T>& kept, Meaning meaning, int rank, T value) {
     int& before = ranks_[static_cast<std::size_t>(meaning)];
-    if (kept && before <= rank) return;
+    const bool broke = before == rank && !std::isfinite(static_cast<double>(value));
+    if (kept && before <= rank && !broke) return;
     kept = value;
     before = rank;
   }
@@ -87,22 +88,45 @@ class Said {
 
   /// "Training [40/5000]", "[10/60] loss: 2.3"; of "[0/5][12/391]" the first is the epoch.
   void take_bracket(const Pair& pair) {
+    if (step && step_rank_ < kBracket) return;
+    if (!pair.total) return take_two(pair);
     const std::string_view before = line_.substr(0, at(pair));
-    const std::string_view rest = line_.substr(at(pair) + pair.text.size());
+    const std::string_view rest = behind(pair);
     const std::size_t end = std::min(rest.find_first_not_of(" /0123456789"), rest.size());
     const bool date = std::ranges::count(rest.substr(0, end), '/') != 1;
     const bool bracket = before.substr(0, before.find_last_not_of(' ') + 1).ends_with('[') &&
                          (rest.substr(end).starts_with(']') || rest.substr(end).starts_with('('));
-    if (!pair.total || date || !bracket || (step && step_rank_ < kBracket)) return;
+    if (date || !bracket) return;
     if (step && before.substr(0, before.rfind('[')).ends_with("]")) epoch = step;
     if (step && !epoch) return;
     step.reset();
     take_step(pair, Meaning::step, kBracket);
   }
 
+  /// "[1,  2000] loss: 2.2" at the beginning of a line: an epoch and its batch, in PyTorch's
+  /// tutorial.
+  void take_two(const Pair& pair) {
+    const std::string_view before = line_.substr(0, at(pair));
+    if (at(pair) < 40 && before.find_first_not_of(" [") == std::string_view::npos) {
+      first_of_two_ = before.ends_with('[') ? pair.count() : std::nullopt;
+    } else if (first_of_two_ && behind(pair).starts_with(']') && pair.count()) {
+      const std::size_t mark = before.find_last_not_of(' ');
+      if (mark == std::string_view::npos || before[mark] != ',') return;
+      take_step(pair, Meaning::step, kBracket);
+      epoch = first_of_two_;
+      first_of_two_.reset();
+    }
+  }
+
+  /// What stands behind a pair, as far as anybody looks: not all of a line of nothing but pairs.
+  std::string_view behind(const Pair& pair) const {
+    constexpr std::size_t kLookedAt = 40;
+    return line_.substr(at(pair) + pair.text.size(), kLookedAt);
+  }
+
   /// Keras's bar, " [=====>....]", stands behind the pair.
   bool before_bar(const Pair& pair) const {
-    const std::string_view rest = line_.substr(at(pair) + pair.text.size());
+    const std::string_view rest = behind(pair);
     const std::size_t open = std::min(rest.find_first_not_of("0123456789/ "), rest.size());
     return rest.substr(open).starts_with("[=") || rest.substr(open).starts_with("[>") ||
            rest.substr(open).starts_with("[..");
@@ -116,11 +140,7 @@ class Said {
     const auto count = pair.count();
     if (!count || (!pair.unit.empty() && pair.unit != "batch")) return;
     rank += meaning == Meaning::step ? 1 : 0;
-    if (step && rank >= step_rank_) {
-      if (applied && !batch) batch = count;
-      return;
-    }
-    if (meaning == Meaning::updates) batch = step;  // "epoch 001: 400 / 1374 .. num_updates=389"
+    if (step && rank >= step_rank_) return;
     step = count;
     step_rank_ = rank;
     step_name = pair.name;
@@ -131,6 +151,8 @@ class Said {
 
   void take(const Pair& pair) {
     auto [meaning, rank] = lines::meaning_of(pair.name);
+    // "train:12" is a function and a line of its source.
+    if (meaning == Meaning::epoch && rank > 0 && line_[at(pair) - 1] != ' ') return;
     if (meaning == Meaning::none) meaning = meaning_without_name(pair);
     after_epoch_ = meaning == Meaning::epoch;
     if (meaning == Meaning::none) return take_bracket(pair);
@@ -186,6 +208,7 @@ class Said {
   std::string_view line_;
   std::optional<std::size_t> loss_at_;
   std::optional<double> part_loss_, bad_loss_, part_norm_, bad_norm_;  // the first of parts
+  std::optional<std::int64_t> first_of_two_;
   std::array<int, 18> ranks_{};       // of what is kept, by meaning
   static constexpr int kBracket = 8;  // more than any name's rank
   int step_rank_ = 0;
@@ -235,7 +258,6 @@ Periodic periodic_in(const Said& said, const Line& line) {
     found.counter = "fairseq2's step";
   }
   found.total = said.total;
-  found.batch = said.batch;
   found.may_restart = !said.global && !said.skipped;
   if (said.epoch && found.may_restart) {
     found.in_epoch = InEpoch{said.epoch, rank_of_epoch(line), said.total};
@@ -312,7 +334,8 @@ void read_pairs(const Line& line, ConsoleLine& found) {
 
 void read_values(std::string_view line, const std::vector<lines::NamedValue>& values,
                  ConsoleLine& found) {
-  const Said said(line, values);
+  Said said(line, values);
+  if (!said.step && said.epoch) said.count_epochs();
   found.scalars = said.scalars;
   if (!said.step) return;
   found.periodic = periodic_in(said, Line(""));

@@ -52,7 +52,13 @@ std::size_t widest(const NextRow& next) {
 std::ptrdiff_t facts_in(const ConsoleLine& line) {
   const auto& message = line.overflow;
   const LineScalars& s = line.scalars;
+  const LineScalars& loose = line.loose;
   const bool facts[] = {line.at_minimum,
+                        line.header.has_value(),
+                        loose.loss.has_value(),
+                        loose.learning_rate.has_value(),
+                        loose.gradient_norm.has_value(),
+                        loose.loss_scale.has_value(),
                         line.iteration.has_value(),
                         message.has_value(),
                         message && message->attempted,

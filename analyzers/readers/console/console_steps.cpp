@@ -60,9 +60,11 @@ void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
     tell(line.periodic->steps, scalars);
     told_ = std::max(told_, std::optional(line.periodic->steps));
   } else if (scalars.any() && (!line.bar || of_training || scalars.step) &&
-             (survey_.source == StepSource::none || !line.periodic ||
+             (survey_.source != StepSource::bar || !line.periodic ||
               line.periodic->form > kHeaderForm)) {
     take_scalars(scalars);
+  } else if (line.loose.any() && !line.overflow && survey_.source == StepSource::lines) {
+    take_scalars(line.loose);  // of which what broke is kept
   }
   if (line.scalars.evaluation_loss) {
     timeline_.evaluation_loss(bar_done_.value_or(std::max(done_, entry_ - 1)),
@@ -75,13 +77,16 @@ void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
 bool ConsoleSteps::is_between_counters(const ConsoleLine& line) const {
   if (!line.periodic || line.periodic->form <= kHeaderForm || !line.scalars.any()) return false;
   const std::int64_t ahead = line.periodic->steps - done_;
-  return any_step_ && !line.periodic->in_epoch && ahead > 0 && ahead <= survey_.steps.apart;
+  return !line.periodic->in_epoch && ahead > 0 && ahead <= survey_.steps.apart;
 }
 
 void ConsoleSteps::take_bar(const Bar& bar) {
-  bar_done_ = bar.done;
-  if (survey_.source != StepSource::bar || bar.done <= done_) return;
-  take(Periodic{bar.done, false, std::nullopt, false}, {});
+  constexpr std::int64_t kRanksApart = 2;  // each may print the bar
+  if (bar.done + kRanksApart < bar_last_) bar_before_ += bar.total;
+  bar_last_ = bar.done;
+  bar_done_ = bar_before_ + bar.done;
+  if (survey_.source != StepSource::bar || *bar_done_ <= done_) return;
+  take(Periodic{*bar_done_, false, std::nullopt, false}, {});
 }
 
 void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
@@ -102,7 +107,13 @@ void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
   if (done.steps > done_) {
     place_pending(done, scalars.loss_scale, static_cast<std::int64_t>(named));
   }
-  tell(done.steps, scalars);
+  LineScalars of_step = scalars;
+  // Of several losses below one header, such as those of two networks, one that broke decides.
+  const bool below = printed.form <= kHeaderForm && !printed.alone;
+  if (below && again && broken_ && of_step.loss && std::isfinite(*of_step.loss)) {
+    of_step.loss.reset();
+  }
+  tell(done.steps, of_step);
   if (!again) forget_pending();
   if (scalars.loss_scale) {
     tell_scale();
@@ -124,13 +135,6 @@ void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
 /// The attempted steps of a line that counts applied updates, as far as overflows are in the log.
 std::int64_t ConsoleSteps::attempted(const Periodic& done) {
   counts_updates_ = done.counter;
-  // Where each batch was an update once, a batch without one is a skipped step.
-  if (done.batch && batch_ && *done.batch > *batch_ && done.steps >= updates_) {
-    const std::int64_t skipped = *done.batch - *batch_ - (done.steps - updates_);
-    one_batch_ |= skipped == 0;
-    if (one_batch_ && skipped > 0 && survey_.overflows == 0) pending_count_ += natural(skipped);
-  }
-  batch_ = done.batch;
   const auto above = lost_.upper_bound(done.steps);
   std::int64_t lost = done_ - updates_ + static_cast<std::int64_t>(pending_count_.low);
   if (done.steps < updates_) lost = std::prev(above)->second;  // started again

@@ -114,13 +114,12 @@ class ConsoleSteps {
   std::optional<double> scale_, scale_before_;         // of the last line with one, and before it
   std::int64_t scale_step_ = 0;                        // the first step of scale_
   std::int64_t entry_ = 0;                             // the next one of scalars without a step
-  std::optional<std::int64_t> bar_done_;
+  std::optional<std::int64_t> bar_done_;               // over all epochs
+  std::int64_t bar_last_ = 0, bar_before_ = 0;         // of this epoch, and steps before it
   common::FilteredLosses filtered_;
   std::optional<frames::BadLossPart> bad_part_;
   std::optional<frames::PrintedLine> nonfinite_line_;
-  bool broken_ = false;                // the last loss or norm was NaN or infinite
-  std::optional<std::int64_t> batch_;  // of the last line that counts updates
-  bool one_batch_ = false;             // an update was of one batch
+  bool broken_ = false;  // the last loss or norm was NaN or infinite
 
   std::optional<std::int64_t> counted_from_;  // the first step whose skips a counter tells
   std::optional<std::int64_t> told_;          // the last step of which more than a scale is known

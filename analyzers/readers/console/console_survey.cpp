@@ -27,7 +27,10 @@ class BarSurvey {
     Seen* const seen = entry_of(bars_, bar_name(bar));
     if (seen == nullptr) return;
     now_ = seen;
-    now_->again |= bar.done + kRanksApart < now_->done;
+    // One that was done begins anew in the next epoch.
+    const bool back = bar.done + kRanksApart < now_->done;
+    now_->again |= back && now_->done < bar.total;
+    if (back) now_->done = bar.done;
     now_->stands &= now_->times == 0 || bar.done == now_->done;
     now_->done = std::max(now_->done, bar.done);
     ++now_->times;
@@ -163,6 +166,10 @@ std::string bar_name(const Bar& bar) {
   std::ranges::copy_if(bar.of, std::back_inserter(name), [](char c) {
     return c != ' ' && c != '.' && !std::isdigit(static_cast<unsigned char>(c));
   });
+  for (const std::string_view number : {"nan", "inf"}) {  // "loss nan:  67%|"
+    const std::size_t at = name.find(number);
+    if (at != std::string::npos) name.erase(at, number.size());
+  }
   return name;
 }
 

@@ -22,7 +22,8 @@ std::string_view trimmed_cell(std::string_view text) {
 std::vector<std::string_view> cells_of(std::string_view line, bool bars) {
   constexpr std::size_t kMostCells = 256;
   std::vector<std::string_view> cells;
-  if (bars) line.remove_prefix(std::min(line.find('|'), line.size() - 1) + 1);
+  if (bars) line.remove_prefix(std::min(line.find('|'), line.size()));
+  if (line.starts_with('|')) line.remove_prefix(1);
   while (!line.empty() && cells.size() < kMostCells) {
     const std::size_t end =
         std::min(bars ? line.find('|') : line.find_first_of(kBlanks), line.size());
@@ -49,48 +50,51 @@ bool is_loss(Meaning meaning) { return meaning == Meaning::loss || meaning == Me
 }  // namespace
 
 bool Columns::remember(std::string_view line) {
-  constexpr std::string_view kMarks[] = {"poch", "POCH", "tep", "TEP", "ter", "ITER"};
-  const auto has = [&](std::string_view mark) { return line.find(mark) != std::string_view::npos; };
-  if (line.size() > 4096 || std::ranges::none_of(kMarks, has)) return false;
-  const bool bars = std::ranges::count(line, '|') > 2;
+  const std::size_t bar = line.find('|');
+  const bool bars = bar != std::string_view::npos;
+  const std::string_view table = bars ? line.substr(bar) : line;
+  // Most lines have one of these soon, and names of columns have none.
+  if (line.size() > 4096 || table.find_first_of(":=[{") != std::string_view::npos) return false;
+  if (begins_with_figure(trimmed_cell(line)) && !bars) return false;
   const std::vector<std::string_view> cells = cells_of(line, bars);
   bool step = false, loss = false;
   for (const std::string_view cell : cells) {
-    if (begins_with_figure(cell) || cell.find_first_of(":=[{") != std::string_view::npos)
-      return false;
+    if (begins_with_figure(cell)) return false;
     const Meaning meaning = meaning_of(cell).meaning;
     step |= is_step(meaning);
     loss |= is_loss(meaning) || is_yolo_loss(cell);
   }
-  if (cells.size() < 3 || !step || !loss) return false;
+  if (cells.size() < 2 || !step || !loss) return false;
   names_.clear();
   for (const std::string_view cell : cells) {
     names_.emplace_back(std::string(cell) + (is_yolo_loss(cell) ? "_loss" : ""));
   }
   bars_ = bars;
+  others_ = 0;
   return true;
 }
 
 bool Columns::write(std::string_view line, std::string& pairs) const {
-  const std::size_t first = line.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return false;
-  if (bars_ ? line.find('|') == std::string_view::npos : !begins_with_figure(line.substr(first)))
-    return false;
   const std::vector<std::string_view> cells = cells_of(line, bars_);
   if (cells.size() < names_.size()) return false;
+  bool loss = false;
   pairs.clear();
   for (std::size_t i = 0; i < names_.size(); ++i) {
     const Meaning meaning = meaning_of(names_[i]).meaning;
     if (is_step(meaning) && !begins_with_figure(cells[i])) return false;
-    if (is_loss(meaning) && !printed_number(cells[i])) return false;
+    loss |= is_loss(meaning) && printed_number(cells[i]);
     pairs.append(names_[i]).append(": ").append(cells[i]).append(", ");
   }
-  return true;
+  return loss;
 }
 
 bool Columns::read_row(std::string_view line, std::string& pairs) {
-  if (!names_.empty() && write(line, pairs)) return true;
-  remember(line);
+  constexpr std::uint64_t kLongestGap = 64;  // lines of something else within a table
+  if (!names_.empty() && write(line, pairs)) {
+    others_ = 0;
+    return true;
+  }
+  if (!remember(line) && ++others_ > kLongestGap) names_.clear();
   return false;
 }
 

@@ -2,6 +2,7 @@
 // Tables by columns: a line of names, then lines of values.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,7 @@ class Columns {
 
   std::vector<std::string> names_;  // empty: no table yet
   bool bars_ = false;               // stand between the columns
+  std::uint64_t others_ = 0;        // lines since the last row
 };
 
 }  // namespace halfscope::analyzers::readers::lines

@@ -164,7 +164,8 @@ std::string without_training(std::string_view name) {
   for (std::string_view rest = name; !rest.empty();) {
     const std::size_t end = std::min(rest.find('_'), rest.size());
     const std::string_view word = rest.substr(0, end);
-    if (kept.empty() || !is_in(word, kTraining)) {
+    const bool verb = word == "is" && end == rest.size();  // "Loss is nan, stopping training"
+    if (kept.empty() || !(verb || is_in(word, kTraining))) {
       kept.append(kept.empty() ? "" : "_").append(word);
     }
     rest.remove_prefix(std::min(rest.size(), end + 1));

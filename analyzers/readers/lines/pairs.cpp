@@ -62,7 +62,7 @@ std::size_t end_of_figures(std::string_view line, std::size_t at) {
 
 /// The end of an integer with thousands separators, such as 94,495,934; `end` if it has none.
 std::size_t end_of_thousands(std::string_view line, std::size_t at, std::size_t end) {
-  if (end - at > 3 || end_of_figures(line, at) != end) return end;
+  if (line[at] == '0' || end - at > 3 || end_of_figures(line, at) != end) return end;
   while (end < line.size() && line[end] == ',' && end_of_figures(line, end + 1) == end + 4)
     end += 4;
   return end;
@@ -122,6 +122,10 @@ std::size_t end_of_name(std::string_view line, std::size_t floor, std::size_t en
     while (end > floor && set(line[end - 1])) --end;
   };
   back_over(opens_value);
+  for (const std::string_view made : {"tensor", "array"}) {  // "loss: tensor(nan, device=.."
+    if (line.substr(floor, end - floor).ends_with(made)) end -= made.size();
+  }
+  back_over(opens_value);
   if (end > floor && is_assignment(line[end - 1])) {
     --end;
   } else if (end > floor + 1 && line[end - 1] == ',' && is_quote(line[end - 2])) {
@@ -129,8 +133,8 @@ std::size_t end_of_name(std::string_view line, std::size_t floor, std::size_t en
   }
   back_over(is_quote_or_blank);
   if (end > floor && line[end - 1] == ')') {  // a unit: "memory(GiB)", "Epoch(train)"
-    const std::size_t open = line.rfind('(', end);
-    if (open != std::string_view::npos && open >= floor) end = open;
+    const std::size_t open = line.substr(floor, end - floor).rfind('(');
+    if (open != std::string_view::npos) end = floor + open;
     back_over(is_blank);
   }
   return end;
@@ -154,7 +158,9 @@ std::string_view name_before(std::string_view line, std::size_t floor, std::size
     --begin;
   }
   while (begin < end && line[begin] == ' ') ++begin;
-  return line.substr(begin, end - begin);
+  // "module:function:12" is a place in a program.
+  const bool place = begin > floor && line[begin - 1] == ':' && at > 0 && line[at - 1] == ':';
+  return place ? std::string_view() : line.substr(begin, end - begin);
 }
 
 /// Takes "/ 5000" behind a value.
@@ -198,7 +204,9 @@ std::optional<Pair> value_at(std::string_view line, std::size_t at) {
   if (value.end == 0) return std::nullopt;
   Pair pair{{}, line.substr(at, value.end - at), {}, value.number, value.is_truth};
   if (pair.text.find(',') != std::string_view::npos) {
-    pair.value = static_cast<double>(pair.count().value_or(0));
+    std::string figures(pair.text);
+    std::erase(figures, ',');
+    pair.value = common::number_in(figures).value_or(0);
   }
   return pair;
 }

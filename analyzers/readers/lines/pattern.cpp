@@ -31,9 +31,11 @@ std::size_t end_of_text(std::string_view line, std::size_t at, std::string_view 
 /// "{step},{loss}", and one of "{step}, {loss}". A word that goes on makes it none: "64K".
 std::optional<Pair> value_before(std::string_view text, std::string_view line, std::size_t at) {
   at = skip_blanks(line, at);
-  std::size_t comma = text.starts_with(',') ? line.find(',', at) : kNowhere;
+  constexpr std::size_t kLongestValue = 64;
+  const std::string_view value = line.substr(0, at + kLongestValue);
+  std::size_t comma = text.starts_with(',') ? value.find(',', at) : kNowhere;
   while (comma != kNowhere && end_of_text(line, comma, text) == kNowhere) {
-    comma = line.find(',', comma + 1);
+    comma = value.find(',', comma + 1);
   }
   const auto pair = value_at(line.substr(0, comma), at);
   if (!pair) return pair;
