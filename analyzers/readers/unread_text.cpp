@@ -167,8 +167,10 @@ SuggestedPattern pattern_of(std::string_view line, bool unnamed) {
 }  // namespace
 
 SuggestedPattern pattern_for(std::string_view line) {
-  SuggestedPattern found = pattern_of(line, false);
-  return found.step && found.measure ? found : pattern_of(line, true);
+  const std::size_t name = line.find_first_not_of(" 0123456789");
+  const bool begins_with_numbers = name != 0 && name < line.size() && line[name - 1] == ' ';
+  SuggestedPattern found = pattern_of(line, begins_with_numbers);
+  return found.step || found.measure ? found : pattern_of(line, true);
 }
 
 void refuse_text(const log::OpenPath& file) {

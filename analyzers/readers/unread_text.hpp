@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of a text file in which no line is known.
+// The error message for a text file without a line that Halfscope knows.
 #pragma once
 
 #include <string>

@@ -35,8 +35,8 @@ std::optional<double> from_of(const SkippedSteps& range) {
   return std::max(range.scale_from.value_or(0), std::ranges::max(range.scales));
 }
 
-/// The steps skipped from the first one on: one and all, or, of steps that are not told apart,
-/// while the scale came down, or, of the first of these, more than growth explains.
+/// Returns the run of skipped steps that begins at `first`: known steps, then ranges in which all
+/// steps were skipped, or in which the scale fell, or, at `first`, more than growth explains.
 SlowStart skipped_at_start(const TimelineFacts& facts, std::int64_t first) {
   SlowStart start;
   std::int64_t step = first;

@@ -102,11 +102,12 @@ std::string part_text(const TimelineFacts& facts) {
   }
   if (part.bad == 1) {
     return fmt::format(
-        "Of its {} parts, {} is NaN or infinite first, {}; the others are finite there.",
-        count_text(part.of), part.name, where);
+        "{} is the first of its {} parts to be NaN or infinite, {}; the others are "
+        "finite there.",
+        part.name, count_text(part.of), where);
   }
-  return fmt::format("Of its {} parts, {} and {} are NaN or infinite first, {}.",
-                     count_text(part.of), part.name, plural(part.bad - 1, "other"), where);
+  return fmt::format("{} and {} of its {} parts are the first to be NaN or infinite, {}.",
+                     part.name, plural(part.bad - 1, "other"), count_text(part.of), where);
 }
 
 std::string in_vain_text(const TimelineFacts& facts) {

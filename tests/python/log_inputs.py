@@ -23,9 +23,12 @@ def run(*arguments, expect=0, **how):
 
 
 def analyzed(log, name, **how):
-    """The JSON of analyze as text, in which the log is called `name`, without the notes on reading."""
+    """The JSON of analyze as text, in which the log is called `name`, without what depends on the
+    file's lines: the notes on reading and the line of a NaN."""
     found = json.loads(run("analyze", log, "--json", "-", **how)[0].replace(str(log), name))
     found.pop("notes", None)
+    for timeline in found.get("timeline", []):
+        timeline.pop("nonfinite_line", None)
     return json.dumps(found)
 
 

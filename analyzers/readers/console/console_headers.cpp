@@ -16,7 +16,8 @@ void HeaderSteps::to_steps(ConsoleLine& line) {
     line.periodic = above_;
     line.scalars = line.loose;
   } else if (line.periodic && line.periodic->may_restart && !line.periodic->in_epoch) {
-    const std::size_t form = counters_.size() < kMostForms ? line.periodic->form : 0;
+    const bool room = counters_.size() < kMostForms || counters_.contains(line.periodic->form);
+    const std::size_t form = room ? line.periodic->form : 0;
     const auto [known, is_new] =
         counters_.try_emplace(form, Counter{line.periodic->steps, line.periodic->steps});
     if (is_of_evaluation(*line.periodic, known->second)) {

@@ -50,8 +50,8 @@ struct InEpoch {
 /// Forms of lines whose step is an epoch, and of those below a line with a step.
 inline constexpr std::size_t kEpochForm = 0, kHeaderForm = 1;
 
-/// So many steps are done. `skipped` of all of them, or, `of_interval`, of those since the last
-/// such line. The scale of the same line is the one of the next step.
+/// `steps` steps are done. `skipped` counts the skipped ones so far, or since the last such line if
+/// `of_interval`. The scale of the same line is the one of the next step.
 struct Periodic {
   std::int64_t steps = 0;
   bool applied = false;  ///< `steps` counts applied updates alone
@@ -90,7 +90,7 @@ struct LineScalars {
   std::uint32_t parts = 0, bad_parts = 0;
   std::string bad_part = {};
 
-  /// Of training: an evaluation's loss tells nothing of its steps.
+  /// Returns true if a training value is set. An evaluation's loss does not count.
   bool any() const {
     return loss || learning_rate || gradient_norm || loss_scale || nan_iterations;
   }

@@ -209,19 +209,11 @@ class Said {
   std::optional<std::size_t> loss_at_;
   std::optional<double> part_loss_, bad_loss_, part_norm_, bad_norm_;  // the first of parts
   std::optional<std::int64_t> first_of_two_;
-  std::array<int, 18> ranks_{};       // of what is kept, by meaning
-  static constexpr int kBracket = 8;  // more than any name's rank
+  std::array<int, lines::kMeaningNames.size()> ranks_{};  // of what is kept, by meaning
+  static constexpr int kBracket = 8;                      // more than any name's rank
   int step_rank_ = 0;
   bool after_epoch_ = false;
 };
-
-/// A bar over validation has a validation's loss.
-bool is_validation(const Line& line) {
-  constexpr std::array<std::string_view, 6> kWords = {"alid", "Eval", "eval",
-                                                      "Test", "test", "Sanity"};
-  const std::string_view begin = line.substr(0, line.find("%|"));
-  return std::ranges::any_of(kWords, [&](std::string_view word) { return has(begin, word); });
-}
 
 /// "{'loss': ..", "{\"loss\": ..": what a program logs at once, with a step or without.
 bool is_dictionary(const Line& line) {
@@ -306,7 +298,7 @@ void read_pairs(const Line& line, ConsoleLine& found) {
   if (has(line, "\"_step\"")) return;  // a row of Weights & Biases, which have a reader
   Said said(line);
   const bool of_bar = found.bar.has_value();
-  if (said.is_evaluation() || (of_bar && is_validation(line))) {
+  if (said.is_evaluation() || (of_bar && lines::tells_evaluation(found.bar->of))) {
     found.scalars.evaluation_loss = said.scalars.loss;
     return;
   }

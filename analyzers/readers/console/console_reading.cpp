@@ -80,7 +80,9 @@ class EpochSteps {
       return;
     }
     if (!in_epoch.epoch) return;
-    Counter& counter = counters_[counters_.size() < kMostForms ? periodic.form : 0];
+    Counter& counter =
+        counters_[counters_.size() < kMostForms || counters_.contains(periodic.form) ? periodic.form
+                                                                                     : 0];
     const std::int64_t begin = counter.begin_of(*in_epoch.epoch, periodic.steps);
     counter.printed = periodic.steps;
     counter.batches = in_epoch.batches;

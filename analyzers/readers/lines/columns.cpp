@@ -38,10 +38,6 @@ bool begins_with_figure(std::string_view text) {
   return !text.empty() && text.front() >= '0' && text.front() <= '9';
 }
 
-bool is_step(Meaning meaning) {
-  return meaning == Meaning::step || meaning == Meaning::global_step || meaning == Meaning::epoch;
-}
-
 /// Columns of YOLO's tables until 2022, which say of what a loss is and no more.
 bool is_yolo_loss(std::string_view name) { return name == "box" || name == "obj" || name == "cls"; }
 
@@ -61,7 +57,7 @@ bool Columns::remember(std::string_view line) {
   for (const std::string_view cell : cells) {
     if (begins_with_figure(cell)) return false;
     const Meaning meaning = meaning_of(cell).meaning;
-    step |= is_step(meaning);
+    step |= counts_steps(meaning);
     loss |= is_loss(meaning) || is_yolo_loss(cell);
   }
   if (cells.size() < 2 || !step || !loss) return false;
@@ -81,7 +77,7 @@ bool Columns::write(std::string_view line, std::string& pairs) const {
   pairs.clear();
   for (std::size_t i = 0; i < names_.size(); ++i) {
     const Meaning meaning = meaning_of(names_[i]).meaning;
-    if (is_step(meaning) && !begins_with_figure(cells[i])) return false;
+    if (counts_steps(meaning) && !begins_with_figure(cells[i])) return false;
     loss |= is_loss(meaning) && printed_number(cells[i]);
     pairs.append(names_[i]).append(": ").append(cells[i]).append(", ");
   }

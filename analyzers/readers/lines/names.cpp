@@ -303,6 +303,8 @@ Named meaning_of(std::string_view name) {
   // A log has a few names again and again.
   constexpr std::size_t kMost = 10'000;
   thread_local std::unordered_map<std::string, Named, Hash, std::equal_to<>> known;
+  constexpr std::size_t kLongest = 256;
+  if (name.size() > kLongest) return looked_up(name);
   if (const auto found = known.find(name); found != known.end()) return found->second;
   if (known.size() == kMost) known.clear();
   return known.emplace(name, looked_up(name)).first->second;

@@ -50,18 +50,21 @@ inline constexpr std::array<std::string_view, 17> kMeaningNames = {"",
                                                                    "skipped",
                                                                    "skipped_interval"};
 static_assert(kMeaningNames.size() == static_cast<std::size_t>(Meaning::skipped_interval) + 1);
+/// Returns true for counts of steps, updates and epochs.
+inline bool counts_steps(Meaning meaning) {
+  return meaning >= Meaning::global_step && meaning <= Meaning::epoch;
+}
 /// "{loss}"; "{}" for no meaning.
 std::string in_braces(Meaning meaning);
 /// "{step}, {epoch}, ..": all names that a pattern may have, for help and messages.
 std::string pattern_names();
 
-/// The rank of a name that has its meaning only if the value suits: a loss scale that is a power of
-/// two.
+/// The rank of a name that means a loss scale only if its value is a power of two.
 inline constexpr int kByValue = 9;
 
 struct Named {
   Meaning meaning = Meaning::none;
-  /// Of several values with one meaning in a line the lowest rank holds, then the first.
+  /// If several values of a line have one meaning, the lowest rank is used, then the first.
   int rank = 0;
 
   bool known() const { return meaning != Meaning::none; }
@@ -72,8 +75,8 @@ struct Named {
 /// evaluations before it makes a loss that of an evaluation.
 Named meaning_of(std::string_view name);
 
-/// The meaning of a scalar's tag in a table, a history or an event file: of all of the tag as a
-/// name, or else of its last parts. Slashes, dots and " - " (after the run, in what W&B exports)
+/// Returns the meaning of a scalar's tag in a table, a history or an event file: that of the whole
+/// tag, or else of its last parts. Slashes, dots and " - " (after the run, in what W&B exports)
 /// separate parts. A part for training or evaluation may stand anywhere before the name, or last:
 /// "Loss/val". Names of steps mean nothing here. Of several tags with one meaning in a log the
 /// lowest rank holds, then the first; fewer slashes make it lower.

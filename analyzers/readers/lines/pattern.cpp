@@ -115,8 +115,8 @@ Pattern::Pattern(std::string text) : text_(std::move(text)) {
 
 std::vector<NamedValue> Pattern::match(std::string_view line) const {
   std::vector<NamedValue> values;
-  // Pieces behind {} stand as far ahead as possible. They need not be tried again where pieces
-  // behind the next {} do not stand, since these have the most of the line then.
+  // The text behind {} matches at its first place. A later failure never moves it, because an
+  // earlier place leaves more of the line.
   std::size_t tried = 0, kept = 0, at = 0;
   auto first = pieces_.begin();
   for (auto piece = first; piece != pieces_.end();) {

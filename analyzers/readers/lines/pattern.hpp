@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --lines: a pattern that names the values of console lines which no grammar guesses.
+// The pattern of --lines, which names the values of lines that Halfscope does not read by itself.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@
 
 namespace halfscope::analyzers::readers::lines {
 
-/// Whether a value may stand for a meaning: counts are whole, True and False tell overflows alone.
+/// Returns true if a value fits a meaning: counts are whole numbers, and only an overflow may be
+/// True or False.
 bool suits(const Pair& pair, Meaning meaning);
 
 /// A value of a line, with the meaning that a pattern gives it.

@@ -25,8 +25,8 @@ std::optional<std::int64_t> whole_step(double value);
 /// The step that is all of a text.
 std::optional<std::int64_t> step_in(std::string_view text);
 
-/// The values of one scalar. Those of one that means nothing are kept only if --recorded-scale
-/// names it.
+/// The values of one scalar. Values without a meaning are kept only if --recorded-scale names the
+/// scalar.
 struct Series {
   std::string tag;    ///< its name in the log
   std::string alias;  ///< another name for --recorded-scale; may be empty
