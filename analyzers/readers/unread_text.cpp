@@ -169,8 +169,11 @@ SuggestedPattern pattern_of(std::string_view line, bool unnamed) {
 SuggestedPattern pattern_for(std::string_view line) {
   const std::size_t name = line.find_first_not_of(" 0123456789");
   const bool begins_with_numbers = name != 0 && name < line.size() && line[name - 1] == ' ';
-  SuggestedPattern found = pattern_of(line, begins_with_numbers);
-  return found.step || found.measure ? found : pattern_of(line, true);
+  SuggestedPattern found = pattern_of(line, false);
+  const bool braces = line.find_first_of("{}") != std::string_view::npos;
+  if (found.text.empty() || braces) return found;  // numbers without any name are no training's
+  const bool known = found.step || found.measure;
+  return known && !begins_with_numbers ? found : pattern_of(line, true);
 }
 
 void refuse_text(const log::OpenPath& file) {

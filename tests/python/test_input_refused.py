@@ -60,7 +60,7 @@ TEXTS = [
     ("it={}|objective 2.31|mult 65536\n", f"9 lines, 9 with a name and a number, such as 'it=1|objective 2.31|mult 65536', {KNOWS_NONE};",
      "'it={step}|objective {}|mult {}'", ", " + TO_CHOOSE),
     ("step {}  packet loss 0.5\n", f"such as 'step 1  packet loss 0.5', {KNOWS_NONE};", "'step {step} packet loss {}'", ", " + TO_CHOOSE),
-    ('{{"epoch": {}, "xy": 2}}\n', KNOWS_NONE, """'{{"epoch": {epoch}, "xy": {}'""", ", with {step} and {loss}, {grad_norm} or {loss_scale} in place of the {} that you mean"),
+    ('{{"epoch": {}, "xy": 2}}\n', KNOWS_NONE, """'epoch": {epoch}, "xy": {}'""", ", with {step} and {loss}, {grad_norm} or {loss_scale} in place of the {} that you mean"),
     ("round {} of 9: loss=2.5\n", "and no two with a step beside a loss, a gradient norm or a loss scale;",
      "'round {} of {}: loss={loss}'", ", with {step} in place of the {} that you mean"),
     ("2026-01-0{} 12:00:01 [worker's log] round {} cost 1e-5\n", "and no two with a step beside", "'round {} cost {loss}'", ", with {step} in place of the {} that you mean"),

@@ -48,17 +48,13 @@ std::size_t widest(const NextRow& next) {
   return most < kLeastColumns ? 0 : most;
 }
 
-/// How much a line says.
-std::ptrdiff_t facts_in(const ConsoleLine& line) {
+/// How much a line says. whole: its scalars count even if it has no step, since it may stand below
+/// a header.
+std::ptrdiff_t facts_in(const ConsoleLine& line, bool whole = false) {
   const auto& message = line.overflow;
-  const LineScalars& s = line.scalars;
-  const LineScalars& loose = line.loose;
+  const LineScalars& s = whole && line.loose.any() ? line.loose : line.scalars;
   const bool facts[] = {line.at_minimum,
                         line.header.has_value(),
-                        loose.loss.has_value(),
-                        loose.learning_rate.has_value(),
-                        loose.gradient_norm.has_value(),
-                        loose.loss_scale.has_value(),
                         line.iteration.has_value(),
                         message.has_value(),
                         message && message->attempted,
@@ -103,7 +99,7 @@ bool is_rest_of_number(std::string_view before, std::string_view row) {
 /// what it says ends in a number that goes on.
 bool say_more_together(std::span<const std::string> rows, const Wrapping& wrapping) {
   const ConsoleLine first = console_line(rows.front());
-  std::ptrdiff_t apart = facts_in(first);
+  std::ptrdiff_t apart = facts_in(first, true);
   if (apart > 0 && is_rest_of_number(rows[0], rows[1])) return true;
   std::string line = rows.front();
   for (std::size_t i = 1; i < std::min(rows.size(), kMostRows); ++i) {

@@ -63,7 +63,7 @@ bool may_begin_block(std::string_view line) {
   const std::size_t begin = line.find_first_not_of(" \t");
   if (begin == std::string_view::npos) return false;
   if (line[begin] == '|') return table_row(line).has_value();
-  constexpr std::string_view kSteps[] = {"tep", "TEP", "atch="};
+  constexpr std::string_view kSteps[] = {"tep", "TEP", "[batch="};
   return std::ranges::any_of(
       kSteps, [&](std::string_view step) { return line.find(step) != std::string_view::npos; });
 }

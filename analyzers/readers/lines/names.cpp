@@ -25,7 +25,7 @@ constexpr Names kNames[] = {
     {Meaning::global_step, 0, "global_batch_idx global_step_max_steps total_it"},
     {Meaning::updates, 0, "num_updates nupdates"},                     // fairseq, flashlight
     {Meaning::step, 0, "step steps iter iteration it itr update up"},  // Marian
-    {Meaning::step, 1, "batch iterations"},
+    {Meaning::step, 1, "batch"},
     {Meaning::global_step, 1, "total_timesteps"},  // Stable-Baselines
     {Meaning::epoch, 0, "epoch ep"},
     {Meaning::epoch, 1, "train"},  // timm's "Train: 3 [50/1251"

@@ -70,7 +70,8 @@ std::size_t end_of_thousands(std::string_view line, std::size_t at, std::size_t 
 
 /// Reads the number at the beginning of a text. Returns its length; 0 if there is none.
 std::size_t read_number(std::string_view text, double& number) {
-  if (const auto nonfinite = windows_nonfinite(text)) {
+  const bool windows = text.size() > 4 && (text[2] == '#' || text[3] == '#');
+  if (const auto nonfinite = windows ? windows_nonfinite(text) : std::nullopt) {
     number = *nonfinite;
     return std::min(text.find_first_not_of("+-.#0123456789QSNAIDF"), text.size());
   }
@@ -109,6 +110,9 @@ Value read_value(std::string_view line, std::size_t at) {
     return {at + end, end == 4 ? 1.0 : 0.0, true};
   }
   if (!begins_value(rest.front())) return {};
+  // Of words only "nan" and "inf" are numbers, and most words are others.
+  constexpr Set is_second("aAnN");
+  if (is_letter(rest.front()) && (rest.size() < 3 || !is_second(rest[1]))) return {};
   double number = 0;
   const std::size_t length = read_number(rest, number);
   if (length == 0) return {};
@@ -198,17 +202,28 @@ std::optional<std::int64_t> Pair::count() const {
   return found && *found <= kMostSteps ? found : std::nullopt;
 }
 
-std::optional<Pair> value_at(std::string_view line, std::size_t at) {
-  if (at >= line.size()) return std::nullopt;
+namespace {
+
+/// Sets the value of a pair by what begins at a place in the line. Returns false if nothing does.
+bool set_value(std::string_view line, std::size_t at, Pair& pair) {
   const Value value = read_value(line, at);
-  if (value.end == 0) return std::nullopt;
-  Pair pair{{}, line.substr(at, value.end - at), {}, value.number, value.is_truth};
+  if (value.end == 0) return false;
+  pair.text = line.substr(at, value.end - at);
+  pair.value = value.number;
+  pair.is_truth = value.is_truth;
   if (pair.text.find(',') != std::string_view::npos) {
     std::string figures(pair.text);
     std::erase(figures, ',');
     pair.value = common::number_in(figures).value_or(0);
   }
-  return pair;
+  return true;
+}
+
+}  // namespace
+
+std::optional<Pair> value_at(std::string_view line, std::size_t at) {
+  Pair pair;
+  return at < line.size() && set_value(line, at, pair) ? std::optional(pair) : std::nullopt;
 }
 
 std::vector<Pair> pairs_in(std::string_view line) {
@@ -223,23 +238,25 @@ std::vector<Pair> pairs_in(std::string_view line) {
       ++at;
       continue;
     }
-    std::optional<Pair> pair = value_at(line, at);
-    if (!pair) {  // a word, with what stands in it: "train.py", "optim0_lr0"
-      ++at;
+    const bool begins = begins_value(c) || begins_truth(c);
+    if (begins) pairs.emplace_back();
+    if (!begins || !set_value(line, at, pairs.back())) {
+      if (begins) pairs.pop_back();
+      ++at;  // a word, with what stands in it: "train.py", "optim0_lr0"
       while (at < line.size() && (is_name(line[at]) || (line[at] == '.' && at + 1 < line.size() &&
                                                         is_name(line[at + 1])))) {
         ++at;
       }
       continue;
     }
-    pair->name = name_before(line, floor, at);
-    at += pair->text.size();
+    Pair& pair = pairs.back();
+    pair.name = name_before(line, floor, at);
+    at += pair.text.size();
     const std::size_t unit = at;
     while (at < line.size() && (is_letter(line[at]) || line[at] == '%')) ++at;
-    pair->unit = line.substr(unit, at - unit);
-    if (pair->unit.empty()) pair->total = take_total(line, at);
+    pair.unit = line.substr(unit, at - unit);
+    if (pair.unit.empty()) pair.total = take_total(line, at);
     floor = at;
-    pairs.push_back(*pair);
   }
   return pairs;
 }
