@@ -183,9 +183,9 @@ TEST_CASE("of steps skipped around a restart of the scaler those after it are lo
   facts.changes = {{.after = 100, .by = 101, .from = 0x1p15, .to = 0x1p24},
                    {.after = 110, .by = 111, .from = 0x1p24, .to = 0x1p15}};
   facts.skips = {{.first = 95, .last = 104, .count = 4},   // 101 to 104 are after it
-                  {.first = 105, .last = 108, .count = 3},  // all are
-                  {.first = 109, .last = 118, .count = 8},  // 3 of 10 are, so one at the least
-                  {.first = 119, .last = 128, .count = 5}};
+                 {.first = 105, .last = 108, .count = 3},  // all are
+                 {.first = 109, .last = 118, .count = 8},  // 3 of 10 are, so one at the least
+                 {.first = 119, .last = 128, .count = 5}};
   scale_history::set_jump(facts);
   REQUIRE(facts.jump);
   CHECK(facts.jump->lost == Interval(4, 10));
