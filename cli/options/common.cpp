@@ -130,6 +130,28 @@ void add_logs(Command& command, LogOptions& options) {
   add_reading(command, options);
 }
 
+namespace {
+
+/// How lines of console logs are read.
+void add_console_lines(Command& command, LogOptions& options) {
+  command
+      .whole_number(
+          "--ranks", [&options](unsigned ranks) { options.ranks = ranks; },
+          "number of processes that print each message into a console log, if lines do not name "
+          "their process (default: estimated from equal lines)")
+      .type("N")
+      .within(1u, 1000000u);
+  command
+      .option("--lines", options.lines,
+              "a pattern for lines of a console log that are not read by themselves, such as 'iter "
+              "{step}: loss {loss}, scale {loss_scale}'. Names in braces stand for values: " +
+                  analyzers::readers::lines::pattern_names() +
+                  "; {} for any text; {{ and }} for braces of the line")
+      .type("PATTERN");
+}
+
+}  // namespace
+
 void add_reading(Command& command, LogOptions& options) {
   command
       .option("--recorded-scale", options.recorded_scale,
@@ -147,20 +169,7 @@ void add_reading(Command& command, LogOptions& options) {
               "integers (u2): bf16 (bfloat16) or f16 (float16, fp16)")
       .type("DTYPE")
       .one_of_any_case({"bf16", "bfloat16", "f16", "float16", "fp16"});
-  command
-      .whole_number(
-          "--ranks", [&options](unsigned ranks) { options.ranks = ranks; },
-          "number of processes that print each message into a console log, if lines do not name "
-          "their process (default: estimated from equal lines)")
-      .type("N")
-      .within(1u, 1000000u);
-  command
-      .option("--lines", options.lines,
-              "a pattern for lines of a console log that are not read by themselves, such as 'iter "
-              "{step}: loss {loss}, scale {loss_scale}'. Names in braces stand for values: " +
-                  analyzers::readers::lines::pattern_names() +
-                  "; {} for any text; {{ and }} for braces of the line")
-      .type("PATTERN");
+  add_console_lines(command, options);
   const auto limit = [&options](unsigned threads) {
     options.thread_limit = std::make_shared<tbb::global_control>(
         tbb::global_control::max_allowed_parallelism, threads);

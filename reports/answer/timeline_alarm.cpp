@@ -136,6 +136,19 @@ std::string in_vain_text(const TimelineFacts& facts) {
 
 constexpr std::string_view kNoCure = "hold NaN or infinities that no loss scale cures";
 
+/// Of NaN or infinities that last to the end of the log.
+std::string broken_action(const TimelineFacts& facts) {
+  auto last = facts.last_finite();
+  if (facts.numbered || last <= facts.first) last.reset();
+  return fmt::format(
+      "This lasts to the end of the log, and no loss scale cures it: {}look for the first NaN or "
+      "infinity in the model, the data or the learning rate.",
+      last ? fmt::format("go back to a checkpoint from before step {}, the last one whose loss and "
+                         "gradient norm are finite, and ",
+                         *last)
+           : "");
+}
+
 std::string action_of(const TimelineFacts& facts) {
   if (facts.in_vain || facts.ended_at_minimum) {
     const bool lower = facts.scale_last.value_or(1) > 1;
@@ -148,16 +161,7 @@ std::string action_of(const TimelineFacts& facts) {
         kNoCure);
   }
   if (facts.state == analyzers::scale_history::RunState::broken) {
-    auto last = facts.last_finite();
-    if (facts.numbered || last <= facts.first) last.reset();
-    return fmt::format(
-        "This lasts to the end of the log, and no loss scale cures it: {}look for the first NaN or "
-        "infinity in the model, the data or the learning rate.",
-        last ? fmt::format(
-                   "go back to a checkpoint from before step {}, the last one whose loss and "
-                   "gradient norm are finite, and ",
-                   *last)
-             : "");
+    return broken_action(facts);
   }
   if (std::ranges::all_of(facts.nonfinite,
                           [](const Nonfinite& found) { return found.at_skips == found.count; })) {

@@ -84,17 +84,8 @@ Json nonfinite_json(const TimelineFacts& facts) {
   return all;
 }
 
-/// How the run did, and since when.
-void put_state(Json& to, const TimelineFacts& facts) {
-  const Interval skipped = facts.skipped_bounds();
-  if (facts.skips_told) to["skipped"] = to_json(skipped);
-  if (facts.skips_told && facts.attempts && *facts.attempts > 0) {
-    const auto of = static_cast<double>(*facts.attempts);
-    const double low = static_cast<double>(skipped.low) / of;
-    const double high = std::min(1.0, static_cast<double>(skipped.high) / of);
-    to["skipped_share"] = low == high ? Json(low) : Json({low, high});
-  }
-  if (const auto since = facts.collapsed_since()) to["collapsed_since"] = *since;
+/// NaN and infinities of its scalars, and how its lines were read.
+void put_nonfinite(Json& to, const TimelineFacts& facts) {
   if (!facts.nonfinite.empty()) to["nonfinite"] = nonfinite_json(facts);
   if (const auto since = facts.nonfinite_since()) to["nonfinite_since"] = *since;
   if (const auto last = facts.last_finite()) to["last_finite"] = *last;
@@ -108,6 +99,20 @@ void put_state(Json& to, const TimelineFacts& facts) {
     to["bad_loss_part"] = {
         {"step", part->step}, {"name", part->name}, {"bad", part->bad}, {"of", part->of}};
   }
+}
+
+/// How the run did, and since when.
+void put_state(Json& to, const TimelineFacts& facts) {
+  const Interval skipped = facts.skipped_bounds();
+  if (facts.skips_told) to["skipped"] = to_json(skipped);
+  if (facts.skips_told && facts.attempts && *facts.attempts > 0) {
+    const auto of = static_cast<double>(*facts.attempts);
+    const double low = static_cast<double>(skipped.low) / of;
+    const double high = std::min(1.0, static_cast<double>(skipped.high) / of);
+    to["skipped_share"] = low == high ? Json(low) : Json({low, high});
+  }
+  if (const auto since = facts.collapsed_since()) to["collapsed_since"] = *since;
+  put_nonfinite(to, facts);
   if (facts.in_vain) {
     to["skipped_in_vain"] = {{"first", facts.in_vain->first},
                              {"skipped", to_json(facts.in_vain->skipped)}};

@@ -89,6 +89,14 @@ void ConsoleSteps::take_bar(const Bar& bar) {
   take(Periodic{*bar_done_, false, std::nullopt, false}, {});
 }
 
+/// Of several losses below one header, such as those of two networks, one that broke decides: a
+/// finite one after it is left out.
+LineScalars ConsoleSteps::without_hiding(const Periodic& printed, LineScalars scalars) const {
+  const bool below = printed.form <= kHeaderForm && !printed.alone;
+  if (below && broken_ && scalars.loss && std::isfinite(*scalars.loss)) scalars.loss.reset();
+  return scalars;
+}
+
 void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
   if (!any_step_ && !printed.applied && printed.steps == 0) done_ = -1;  // counted from 0
   Periodic done = printed;
@@ -107,13 +115,7 @@ void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
   if (done.steps > done_) {
     place_pending(done, scalars.loss_scale, static_cast<std::int64_t>(named));
   }
-  LineScalars of_step = scalars;
-  // Of several losses below one header, such as those of two networks, one that broke decides.
-  const bool below = printed.form <= kHeaderForm && !printed.alone;
-  if (below && again && broken_ && of_step.loss && std::isfinite(*of_step.loss)) {
-    of_step.loss.reset();
-  }
-  tell(done.steps, of_step);
+  tell(done.steps, again ? without_hiding(printed, scalars) : scalars);
   if (!again) forget_pending();
   if (scalars.loss_scale) {
     tell_scale();

@@ -59,6 +59,7 @@ class ConsoleSteps {
   void end_names();
   bool is_torn(std::int64_t iteration) const;
   std::uint64_t tell_named(std::int64_t end);
+  LineScalars without_hiding(const Periodic& printed, LineScalars scalars) const;
   bool is_between_counters(const ConsoleLine& line) const;
   void take_bar(const Bar& bar);
   void take(const Periodic& printed, const LineScalars& scalars);
