@@ -50,7 +50,11 @@ bool Columns::remember(std::string_view line) {
   const bool bars = bar != std::string_view::npos;
   const std::string_view table = bars ? line.substr(bar) : line;
   // Most lines have one of these soon, and names of columns have none.
-  if (line.size() > 4096 || table.find_first_of(":=[{") != std::string_view::npos) return false;
+  if (line.size() > 4096 || table.find(':') != std::string_view::npos ||
+      table.find('=') != std::string_view::npos ||
+      table.find_first_of("[{") != std::string_view::npos) {
+    return false;
+  }
   if (begins_with_figure(trimmed_cell(line)) && !bars) return false;
   const std::vector<std::string_view> cells = cells_of(line, bars);
   bool step = false, loss = false;

@@ -126,10 +126,12 @@ std::size_t end_of_name(std::string_view line, std::size_t floor, std::size_t en
     while (end > floor && set(line[end - 1])) --end;
   };
   back_over(opens_value);
-  for (const std::string_view made : {"tensor", "array"}) {  // "loss: tensor(nan, device=.."
-    if (line.substr(floor, end - floor).ends_with(made)) end -= made.size();
+  if (end < line.size() && line[end] == '(') {  // "loss: tensor(nan, device=.."
+    for (const std::string_view made : {"tensor", "array"}) {
+      if (line.substr(floor, end - floor).ends_with(made)) end -= made.size();
+    }
+    back_over(opens_value);
   }
-  back_over(opens_value);
   if (end > floor && is_assignment(line[end - 1])) {
     --end;
   } else if (end > floor + 1 && line[end - 1] == ',' && is_quote(line[end - 2])) {
