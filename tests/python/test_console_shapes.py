@@ -88,6 +88,17 @@ def test_the_first_nan_is_seen_at_its_step(tmp_path, shape):
         ("broken", since, finite)
 
 
+def test_lines_of_a_validation_are_no_training(tmp_path):
+    """They have the training's form, and are finite again."""
+    lines = []
+    for epoch in (1, 2):
+        lines += [f"batch count: {i}/308, iter: {i}, loss: {loss((epoch, i) >= (2, 100))}"
+                  for i in range(0, 308, 20)]
+        lines += [f"Validation at epoch {epoch}", "batch count: 0/309, iter: 0, loss: 1.5"]
+    log = recommend(tmp_path, joined(lines))["timeline"][0]
+    assert (log["state"], log["nonfinite_since"], log["last"]) == ("broken", 401, 601)
+
+
 def test_a_part_of_a_finite_loss_is_said(tmp_path):
     found = recommend(tmp_path, joined(
         f"step {i} loss 2.1 loss_ctc {loss(i >= 20)}" for i in range(1, 41)))

@@ -173,8 +173,10 @@ std::string without_training(std::string_view name) {
   return kept;
 }
 
-/// What a name means behind a word for evaluations: a loss or nothing.
+/// What a name means behind a word for evaluations: a loss, the epoch ("Validation at epoch 2"), or
+/// nothing.
 Named of_evaluation(Named named) {
+  if (named.meaning == Meaning::epoch) return named;
   const bool is_loss = named.meaning == Meaning::loss || named.meaning == Meaning::evaluation_loss;
   return {is_loss ? Meaning::evaluation_loss : Meaning::none, named.rank};
 }
