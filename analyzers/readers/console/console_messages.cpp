@@ -175,10 +175,10 @@ void ConsoleSteps::take_scalars(LineScalars scalars) {
   if (none && survey_.overflows) return;  // entries are numbered by these
   if (survey_.source == StepSource::lines && !scalars.step) {
     // Lines that tell steps have their own scalars: it tells what broke alone.
-    const auto broke = [](std::optional<double>& value) {
+    const auto reset_finite = [](std::optional<double>& value) {
       if (value && std::isfinite(*value)) value.reset();
     };
-    if (!of_trainer_ || scalars.loss != 0) broke(scalars.loss);
+    if (!of_trainer_ || scalars.loss != 0) reset_finite(scalars.loss);
     scalars.learning_rate.reset();
     scalars.loss_scale.reset();
   }

@@ -81,8 +81,7 @@ bool ConsoleSteps::is_between_counters(const ConsoleLine& line) const {
 }
 
 void ConsoleSteps::take_bar(const Bar& bar) {
-  constexpr std::int64_t kRanksApart = 2;  // each may print the bar
-  if (bar.done + kRanksApart < bar_last_) bar_before_ += bar.total;
+  if (begins_anew(bar, bar_last_)) bar_before_ += bar.total;
   bar_last_ = bar.done;
   bar_done_ = bar_before_ + bar.done;
   if (survey_.source != StepSource::bar || *bar_done_ <= done_) return;

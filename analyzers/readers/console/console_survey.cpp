@@ -19,16 +19,15 @@ typename Map::mapped_type* entry_of(Map& map, const typename Map::key_type& key)
   return map.size() < kMost || map.contains(key) ? &map[key] : nullptr;
 }
 
-/// Which progress bar counts the steps of training: the one that messages and scalars follow, if it
-/// goes through the log and is never started again, as those of an epoch each are.
+/// Which progress bar counts the steps of training: the one that messages and scalars follow. It
+/// may begin anew once it is done, in the next epoch, but not before.
 class BarSurvey {
  public:
   void take(const Bar& bar) {
     Seen* const seen = entry_of(bars_, bar_name(bar));
     if (seen == nullptr) return;
     now_ = seen;
-    // One that was done begins anew in the next epoch.
-    const bool back = bar.done + kRanksApart < now_->done;
+    const bool back = begins_anew(bar, now_->done);
     now_->again |= back && now_->done < bar.total;
     if (back) now_->done = bar.done;
     now_->stands &= now_->times == 0 || bar.done == now_->done;
@@ -50,11 +49,10 @@ class BarSurvey {
   }
 
  private:
-  static constexpr std::int64_t kRanksApart = 2;  // each may print the bar
   struct Seen {
     std::int64_t done = 0;
     std::uint64_t times = 0, followed = 0;  // by messages and scalars
-    bool again = false;                     // it was started again
+    bool again = false;                     // it began anew before it was done
     bool stands = true;  // it shows one count only, as that of each epoch when it is done
   };
   std::map<std::string, Seen> bars_;
@@ -160,6 +158,11 @@ class FileSurvey {
 };
 
 }  // namespace
+
+bool begins_anew(const Bar& bar, std::int64_t done) {
+  constexpr std::int64_t kRanksApart = 2;
+  return bar.done + kRanksApart < done;
+}
 
 std::string bar_name(const Bar& bar) {
   std::string name = std::to_string(bar.total) + " ";

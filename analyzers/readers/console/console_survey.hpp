@@ -33,6 +33,10 @@ struct ToldSteps {
 /// while others come and go.
 std::string bar_name(const Bar& bar);
 
+/// Whether a bar begins anew: it stands behind the `done` steps it had. Several ranks may print one
+/// bar up to two steps apart, which is no new beginning.
+bool begins_anew(const Bar& bar, std::int64_t done);
+
 struct Survey {
   StepSource source = StepSource::none;
   ToldSteps steps;
