@@ -149,7 +149,7 @@ SuggestedPattern pattern_of(std::string_view line, bool unnamed) {
     if (at == nullptr) at = pair.name.data();
     if (at == pair.text.data() && !pattern.empty()) break;  // nothing stands between two values
     add_text({at, static_cast<std::size_t>(pair.text.data() - at)}, pattern);
-    Meaning meaning = lines::meaning_of(pair.name).meaning;
+    Meaning meaning = pair.named.meaning;
     const bool again = std::ranges::find(named, meaning) != named.end();
     if (again || !lines::suits(pair, meaning) || !pair.unit.empty()) meaning = Meaning::none;
     if (meaning != Meaning::none) named.push_back(meaning);

@@ -46,33 +46,64 @@ constexpr std::pair<std::string_view, Tool> kMarks[] = {
 
 Tool tool_of(const Line& line) {
   for (const auto& [mark, tool] : kMarks) {
-    if (line.find(mark) != std::string_view::npos) return tool;
+    if (has(line, mark)) return tool;
   }
   return Tool::other;
 }
 
-}  // namespace
+bool is_dictionary(const Line& line) {
+  const std::size_t open = std::string_view(line).find('{');
+  if (open == std::string_view::npos || open + 1 == line.size()) return false;
+  const char quote = line[open + 1];
+  if (quote != '\'' && quote != '"') return false;
+  const auto has_name = [&](std::string_view name) {
+    const std::size_t at = line.find(name, open);
+    return at != std::string_view::npos && line[at - 1] == quote &&
+           at + name.size() < line.size() && line[at + name.size()] == quote;
+  };
+  return has_name("grad_norm") || (line.find("loss") == open + 2 && has_name("loss"));
+}
 
-ConsoleLine console_line(std::string_view text, const lines::Pattern* pattern) {
-  ConsoleLine found;
-  if (pattern != nullptr) read_values(text, pattern->match(text), found);
-  if (found.any()) {
-    check_scale(found.scalars.loss_scale, found.odd_scale);
-    return found;
-  }
-  const Line line(text);
+/// Sets what messages say of skipped steps.
+void read_messages(const Line& line, ConsoleLine& found) {
   found.overflow = overflow_of(line);
   found.iteration = iteration_of(line);
-  found.bar = bar_of(line);
-  if (pattern == nullptr) read_pairs(line, found);
   found.applied = applied_of(line);
   found.at_minimum = ends_at_minimum(line);
-  if (found.overflow) found.hysteresis = count_after(line, "hysteresis is ");
-  if (found.overflow) check_scale(found.overflow->next, found.odd_scale);
-  if (found.overflow) check_scale(found.overflow->attempted, found.odd_scale);
+  if (found.overflow) {
+    found.hysteresis = count_after(line, "hysteresis is ");
+    check_scale(found.overflow->next, found.odd_scale);
+    check_scale(found.overflow->attempted, found.odd_scale);
+  }
   if (found.applied) check_scale(found.applied->next, found.odd_scale);
+}
+
+}  // namespace
+
+LineWords::LineWords(const Line& line)
+    : tool(tool_of(line)),
+      message(has_message_words(line)),
+      bar(has(line, "%|")),
+      dictionary(is_dictionary(line)),
+      wandb(has(line, "\"_step\"")),
+      pipeline(has(line, " iter time (s):")),
+      run_ends(has(line, "train_runtime")),
+      fairseq2(has(line, "Train Metrics (step ")),
+      batches(has(line, "global_batch_idx")) {}
+
+ConsoleLine LineReader::read(std::string_view line) {
+  ConsoleLine found;
+  if (pattern_ != nullptr) read_values(line, pattern_->match(line), found);
+  if (!found.any()) {
+    forms_.read(line);
+    LineWords& words = words_[forms_.place()];
+    if (forms_.is_new()) words = LineWords(line);
+    if (words.message) read_messages(line, found);
+    if (words.bar) found.bar = bar_of(line);
+    if (pattern_ == nullptr) read_pairs(line, forms_.pairs(), words, found);
+    if (found.any()) found.tool = words.tool;
+  }
   check_scale(found.scalars.loss_scale, found.odd_scale);
-  if (found.any()) found.tool = tool_of(line);
   return found;
 }
 

@@ -2,6 +2,7 @@
 // What training programs print of loss scales and skipped steps, line by line.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "analyzers/frames/source.hpp"
 #include "analyzers/readers/console/console_words.hpp"
+#include "analyzers/readers/lines/forms.hpp"
 #include "analyzers/readers/lines/pattern.hpp"
 
 namespace halfscope::analyzers::readers::console {
@@ -123,9 +125,39 @@ struct ConsoleLine {
   }
 };
 
-/// What one line says; nothing for most. Without colours (console_words.hpp). pattern: --lines; a
-/// line that it matches is read by it alone, and others for messages; null where there is none.
-ConsoleLine console_line(std::string_view text, const lines::Pattern* pattern = nullptr);
+/// What the words of a line say, whatever its numbers are.
+struct LineWords {
+  LineWords() = default;
+  explicit LineWords(const Line& line);
+
+  frames::Tool tool = frames::Tool::other;  ///< that prints such lines
+  bool message = false;                     ///< perhaps one of a skipped step
+  bool bar = false;                         ///< perhaps one of progress
+  bool dictionary = false;  ///< of what a program logs at once: "{'loss': ..", "{\"grad_norm\": .."
+  bool wandb = false;       ///< a row of Weights & Biases, which have a reader
+  bool pipeline = false;    ///< of DeepSpeed's pipeline engine
+  bool run_ends = false;    ///< of a Trainer: the mean loss of the run
+  bool fairseq2 = false;
+  bool batches = false;                    ///< its step counts the batches of an epoch
+  std::optional<bool> of_evaluation = {};  ///< the loss is; set once the loss is found
+};
+
+/// Reads lines without colours (console_words.hpp), one after the other. It is fast where lines
+/// differ in their numbers alone.
+class LineReader {
+ public:
+  /// pattern: of --lines, may be null. A line that it matches is read by it alone; of other lines
+  /// only messages are read.
+  explicit LineReader(const lines::Pattern* pattern = nullptr) : pattern_(pattern) {}
+  /// Returns what a line says, which is nothing for most. Its texts are parts of the line.
+  ConsoleLine read(std::string_view line);
+
+ private:
+  const lines::Pattern* pattern_;
+  lines::Forms forms_;
+  std::array<LineWords, lines::Forms::kMost> words_;  ///< of the last forms
+};
+inline ConsoleLine console_line(std::string_view line) { return LineReader().read(line); }
 
 /// The parts of a line that have a message of an overflow each, as where several processes write
 /// into one log; the line itself where it has one or none.
@@ -140,10 +172,13 @@ std::optional<OverflowIteration> iteration_of(const Line& line);
 std::optional<AppliedOverflow> applied_of(const Line& line);
 /// The run ended since its loss scale could not be lowered any more.
 bool ends_at_minimum(const Line& line);
-std::optional<Bar> bar_of(const Line& line);
-/// Sets the progress and the scalars that a line's pairs tell: of a step, of a bar, or of values
+std::optional<Bar> bar_of(std::string_view line);
+/// Returns true if a line may be one of those.
+bool has_message_words(const Line& line);
+/// Sets the progress and the scalars that a line's pairs have: of a step, of a bar, or of values
 /// between braces, as Hugging Face's Trainer prints them.
-void read_pairs(const Line& line, ConsoleLine& found);
+void read_pairs(std::string_view line, const std::vector<lines::Pair>& pairs, LineWords& words,
+                ConsoleLine& found);
 /// Sets the same by the values that a pattern names in a line.
 void read_values(std::string_view line, const std::vector<lines::NamedValue>& values,
                  ConsoleLine& found);

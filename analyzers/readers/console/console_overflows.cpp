@@ -36,6 +36,11 @@ namespace halfscope::analyzers::readers::console {
 namespace {
 
 constexpr std::string_view kNamed = "Grad overflow on iteration";
+constexpr std::string_view kApplied = "overflow, still update";
+/// The scale cannot be lowered any more: of DeepSpeed, of fairseq2 twice, and of icefall.
+constexpr std::string_view kAtMinimum[] = {
+    "loss scale already at minimum", "loss scale is already at minimum",
+    "gradients are scaled down to minimum", "grad_scale is too small, exiting"};
 
 /// The rank of a label before the line: mpirun's "[1,3]<stdout>:", "[rank3]:" of torchrun,
 /// "[default3]:" of Slurm scripts around it, "3: " of srun --label.
@@ -152,8 +157,6 @@ std::vector<std::size_t> places_behind(std::string_view words, std::string_view 
 
 std::optional<Overflow> overflow_of(const Line& line) {
   if (has(line, "ncreasing loss scale")) return std::nullopt;  // it grows
-  const bool skip = tells_skip(line);
-  if (!skip && !has(line, "scale") && !has(line, "verflow")) return std::nullopt;
   Overflow found;
   for (const OverflowForm& form : kOverflowForms) {
     if (!has(line, form.mark)) continue;
@@ -166,7 +169,7 @@ std::optional<Overflow> overflow_of(const Line& line) {
     found.rank = rank_of(line);
     return found;
   }
-  if (!skip) return std::nullopt;
+  if (!tells_skip(line)) return std::nullopt;
   return Overflow{.rank = rank_of(line), .bare = true};
 }
 
@@ -184,17 +187,18 @@ std::optional<OverflowIteration> iteration_of(const Line& line) {
 }
 
 std::optional<AppliedOverflow> applied_of(const Line& line) {
-  if (!has(line, "overflow, still update")) return std::nullopt;
+  if (!has(line, kApplied)) return std::nullopt;
   return AppliedOverflow{number_after(line, "loss scale adjust to")};
 }
 
 bool ends_at_minimum(const Line& line) {
-  // Of DeepSpeed, of fairseq2 twice, and of icefall.
-  constexpr std::string_view kMarks[] = {
-      "loss scale already at minimum", "loss scale is already at minimum",
-      "gradients are scaled down to minimum", "grad_scale is too small, exiting"};
-  if (!has(line, "minimum") && !has(line, "too small")) return false;
-  return std::ranges::any_of(kMarks, [&](std::string_view mark) { return has(line, mark); });
+  return std::ranges::any_of(kAtMinimum, [&](std::string_view mark) { return has(line, mark); });
+}
+
+bool has_message_words(const Line& line) {
+  const auto is_form = [&](const OverflowForm& form) { return has(line, form.mark); };
+  return tells_skip(line) || has(line, kNamed) || has(line, kApplied) || ends_at_minimum(line) ||
+         std::ranges::any_of(kOverflowForms, is_form);
 }
 
 std::size_t messages_begun(std::string_view line) {

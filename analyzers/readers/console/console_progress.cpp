@@ -32,8 +32,8 @@ using lines::Pair;
 /// What the pairs of a line say together.
 class Said {
  public:
-  explicit Said(std::string_view line) : line_(line) {
-    for (const Pair& pair : lines::pairs_in(line)) take(pair);
+  Said(std::string_view line, const std::vector<Pair>& pairs) : line_(line) {
+    for (const Pair& pair : pairs) take(pair);
     // Where no total is printed, a part that is NaN makes it NaN.
     if (!scalars.loss) scalars.loss = bad_loss_ ? bad_loss_ : part_loss_;
     if (!scalars.gradient_norm) scalars.gradient_norm = bad_norm_ ? bad_norm_ : part_norm_;
@@ -55,7 +55,7 @@ class Said {
   /// Makes the bar's count the step, if the text before it has the epoch: "Epoch 2:  22%|## |
   /// 4/18".
   bool count_by(const Bar& bar) {
-    const Said before(bar.of);
+    const Said before(bar.of, lines::pairs_in(bar.of));
     if (!before.epoch) return false;
     step = bar.done;
     total = bar.total;
@@ -150,7 +150,7 @@ class Said {
   }
 
   void take(const Pair& pair) {
-    auto [meaning, rank] = lines::meaning_of(pair.name);
+    auto [meaning, rank] = pair.named;
     // "train:12" is a function and a line of its source.
     if (meaning == Meaning::epoch && rank > 0 && line_[at(pair) - 1] != ' ') return;
     if (meaning == Meaning::none) meaning = meaning_without_name(pair);
@@ -215,22 +215,8 @@ class Said {
   bool after_epoch_ = false;
 };
 
-/// "{'loss': ..", "{\"loss\": ..": what a program logs at once, with a step or without.
-bool is_dictionary(const Line& line) {
-  const std::size_t open = std::string_view(line).find('{');
-  if (open == std::string_view::npos || open + 1 == line.size()) return false;
-  const char quote = line[open + 1];
-  if (quote != '\'' && quote != '"') return false;
-  const auto has_name = [&](std::string_view name) {
-    const std::size_t at = line.find(name, open);
-    return at != std::string_view::npos && line[at - 1] == quote &&
-           at + name.size() < line.size() && line[at + name.size()] == quote;
-  };
-  return has_name("grad_norm") || (line.find("loss") == open + 2 && has_name("loss"));
-}
-
 /// "(0/4) " before "Epoch": the rank that prints.
-std::int64_t rank_of_epoch(const Line& line) {
+std::int64_t rank_of_epoch(std::string_view line) {
   const std::string_view before = line.substr(0, std::min(line.find("Epoch "), line.size()));
   const std::size_t open = before.rfind('(');
   if (open == std::string_view::npos || !before.ends_with(") ")) return 0;
@@ -243,9 +229,9 @@ bool lacks_loss(const Said& said) {
   return said.of_interval && said.skipped == 0 && s.learning_rate && s.loss_scale && !s.loss;
 }
 
-Periodic periodic_in(const Said& said, const Line& line) {
+Periodic periodic_in(const Said& said, const LineWords& words, std::string_view line) {
   Periodic found{*said.step, said.applied, said.skipped, said.of_interval};
-  if (has(line, "Train Metrics (step ")) {
+  if (words.fairseq2) {
     found.applied = true;
     found.counter = "fairseq2's step";
   }
@@ -253,7 +239,7 @@ Periodic periodic_in(const Said& said, const Line& line) {
   found.may_restart = !said.global && !said.skipped;
   if (said.epoch && found.may_restart) {
     found.in_epoch = InEpoch{said.epoch, rank_of_epoch(line), said.total};
-  } else if (has(line, "global_batch_idx")) {
+  } else if (words.batches) {
     found.in_epoch = InEpoch{std::nullopt, rank_of_epoch(line), std::nullopt};
   }
   const LineScalars& s = said.scalars;
@@ -278,7 +264,7 @@ void read_loose(const Said& said, std::string_view line, ConsoleLine& found) {
 
 }  // namespace
 
-std::optional<Bar> bar_of(const Line& line) {
+std::optional<Bar> bar_of(std::string_view line) {
   const std::size_t percent = line.find("%|");
   if (percent == std::string_view::npos) return std::nullopt;
   const std::size_t end = line.find(" [", percent);
@@ -294,28 +280,30 @@ std::optional<Bar> bar_of(const Line& line) {
   return Bar{*done, *total, line.substr(0, percent)};
 }
 
-void read_pairs(const Line& line, ConsoleLine& found) {
-  if (has(line, "\"_step\"")) return;  // a row of Weights & Biases, which have a reader
-  Said said(line);
+void read_pairs(std::string_view line, const std::vector<Pair>& pairs, LineWords& words,
+                ConsoleLine& found) {
+  if (words.wandb) return;
+  Said said(line, pairs);
   const bool of_bar = found.bar.has_value();
-  if (said.is_evaluation() || (of_bar && lines::tells_evaluation(found.bar->of))) {
+  if (!words.of_evaluation) words.of_evaluation = said.is_evaluation();
+  if (*words.of_evaluation || (of_bar && lines::tells_evaluation(found.bar->of))) {
     found.scalars.evaluation_loss = said.scalars.loss;
     return;
   }
-  const bool by_epoch = !said.step && said.epoch && said.any() && !of_bar && !is_dictionary(line) &&
-                        !has(line, "train_runtime");
+  const bool by_epoch =
+      !said.step && said.epoch && said.any() && !of_bar && !words.dictionary && !words.run_ends;
   if (by_epoch) said.count_epochs();
-  const bool of_pipeline = has(line, " iter time (s):");
   const bool bar_counts = of_bar && !said.step && said.scalars.any() && said.count_by(*found.bar);
   const bool of_step =
-      said.step && said.any() && !of_pipeline && (!of_bar || said.applied || bar_counts);
-  if (of_step) found.periodic = periodic_in(said, line);
+      said.step && said.any() && !words.pipeline && (!of_bar || said.applied || bar_counts);
+  if (of_step) found.periodic = periodic_in(said, words, line);
   if (by_epoch && found.periodic) {
     found.periodic->form = kEpochForm;
     found.periodic->alone = found.periodic->may_restart = false;
   }
-  if (!of_step && !of_bar && !of_pipeline && !is_dictionary(line))
+  if (!of_step && !of_bar && !words.pipeline && !words.dictionary) {
     return read_loose(said, line, found);
+  }
   if (lacks_loss(said)) said.scalars.loss = std::numeric_limits<double>::quiet_NaN();
   found.scalars = said.scalars;
   if (!of_step) {
@@ -330,7 +318,7 @@ void read_values(std::string_view line, const std::vector<lines::NamedValue>& va
   if (!said.step && said.epoch) said.count_epochs();
   found.scalars = said.scalars;
   if (!said.step) return;
-  found.periodic = periodic_in(said, Line(""));
+  found.periodic = periodic_in(said, LineWords(), line);
   found.periodic->alone = true;
 }
 

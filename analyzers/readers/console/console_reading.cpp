@@ -138,15 +138,15 @@ struct ReadPart {
   std::string plain = {};  ///< the text without colours, where it had some
   std::vector<ConsoleLine> lines = {};
 
-  void read(const lines::Pattern* pattern) {
+  void read(LineReader& reader) {
     const std::string_view shown = without_colours(text, plain);
-    lines.push_back(console_line(shown, pattern));
+    lines.push_back(reader.read(shown));
     if (!lines.front().overflow) return;
     lines.clear();
     bool glued = false;
     for (const std::string_view message : messages_in(shown)) {
       glued |= !lines.empty() && message.front() != ' ';
-      lines.push_back(console_line(message, pattern));
+      lines.push_back(reader.read(message));
     }
     const std::size_t begun = messages_begun(shown);
     if (begun <= lines.size() && !(glued && are_torn(lines))) return;
@@ -228,7 +228,8 @@ void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, 
     return batch;
   };
   const auto read = [pattern](const Shared& batch) {
-    for (ReadPart& part : batch->parts) part.read(pattern);
+    LineReader reader(pattern);
+    for (ReadPart& part : batch->parts) part.read(reader);
     return batch;
   };
   const auto see_all = [&](const Shared& batch) {

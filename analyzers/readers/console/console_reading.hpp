@@ -39,7 +39,7 @@ Wrapping wrapping_in(const log::OpenPath& file);
 /// the line; for a line without any, once with an empty ConsoleLine. `cut`: in the last line, which
 /// has no end. Where `see` returns false, reading ends soon. Rows that a terminal made of one line
 /// are joined. Lines are read by all threads while `see` is called by one. pattern: as for
-/// console_line(); rows are lines then.
+/// LineReader; rows are lines then.
 using SeeLine = std::function<bool(const ConsoleLine& line, std::uint64_t number, bool cut)>;
 void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, const SeeLine& see,
                            const frames::Progress& progress = {}, std::uint64_t before = 0,

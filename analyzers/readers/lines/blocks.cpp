@@ -42,7 +42,7 @@ std::optional<TableRow> table_row(std::string_view line) {
 bool is_header(std::string_view line) {
   bool step = false;
   for (const Pair& pair : pairs_in(line)) {
-    switch (meaning_of(pair.name).meaning) {
+    switch (pair.named.meaning) {
       case Meaning::step:
       case Meaning::global_step: step = step || pair.count(); break;
       case Meaning::epoch:

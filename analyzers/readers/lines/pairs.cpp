@@ -33,7 +33,7 @@ constexpr Set is_name("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234
 /// Within a name's word.
 constexpr Set is_word("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-%");
 constexpr Set is_sign("+-.");
-constexpr Set begins_value("0123456789+-.nNiI");
+constexpr Set begins_number("0123456789+-.nNiI");
 constexpr Set begins_truth("TtFf");
 constexpr Set is_assignment(":=");
 constexpr Set is_quote("\"'");
@@ -109,7 +109,7 @@ Value read_value(std::string_view line, std::size_t at) {
     if (end == 0 || (rest.size() > end && is_name(rest[end]))) return {};
     return {at + end, end == 4 ? 1.0 : 0.0, true};
   }
-  if (!begins_value(rest.front())) return {};
+  if (!begins_number(rest.front())) return {};
   // Of words only "nan" and "inf" are numbers, and most words are others.
   constexpr Set is_second("aAnN");
   if (is_letter(rest.front()) && (rest.size() < 3 || !is_second(rest[1]))) return {};
@@ -169,6 +169,15 @@ std::string_view name_before(std::string_view line, std::size_t floor, std::size
   return place ? std::string_view() : line.substr(begin, end - begin);
 }
 
+/// The end of the rest of a word, with the dots in it: "train.py", "optim0_lr0".
+std::size_t end_of_word(std::string_view line, std::size_t at) {
+  const auto goes_on = [&](std::size_t i) {
+    return is_name(line[i]) || (line[i] == '.' && i + 1 < line.size() && is_name(line[i + 1]));
+  };
+  while (at < line.size() && goes_on(at)) ++at;
+  return at;
+}
+
 /// Takes "/ 5000" behind a value.
 std::optional<std::int64_t> take_total(std::string_view line, std::size_t& at) {
   std::size_t next = at;
@@ -204,9 +213,13 @@ std::optional<std::int64_t> Pair::count() const {
   return found && *found <= kMostSteps ? found : std::nullopt;
 }
 
-namespace {
+bool begins_value(std::string_view line, std::size_t at) {
+  if (at >= line.size()) return false;
+  const char c = line[at];
+  if (!is_sign(c)) return begins_number(c) || begins_truth(c);
+  return at + 1 < line.size() && is_name(line[at + 1]) && (at == 0 || !is_word(line[at - 1]));
+}
 
-/// Sets the value of a pair by what begins at a place in the line. Returns false if nothing does.
 bool set_value(std::string_view line, std::size_t at, Pair& pair) {
   const Value value = read_value(line, at);
   if (value.end == 0) return false;
@@ -221,46 +234,29 @@ bool set_value(std::string_view line, std::size_t at, Pair& pair) {
   return true;
 }
 
-}  // namespace
-
-std::optional<Pair> value_at(std::string_view line, std::size_t at) {
-  Pair pair;
-  return at < line.size() && set_value(line, at, pair) ? std::optional(pair) : std::nullopt;
-}
-
-std::vector<Pair> pairs_in(std::string_view line) {
-  std::vector<Pair> pairs;
-  pairs.reserve(24);
+void find_pairs(std::string_view line, std::vector<Pair>& pairs) {
+  pairs.clear();
   std::size_t floor = 0;  // names begin behind the value before
   for (std::size_t at = 0; at < line.size();) {
-    const char c = line[at];
-    const bool sign = is_sign(c);
-    if (!is_name(c) && !(sign && at + 1 < line.size() && is_name(line[at + 1]) &&
-                         (at == 0 || !is_word(line[at - 1])))) {
-      ++at;
+    if (!begins_value(line, at)) {
+      at = is_name(line[at]) ? end_of_word(line, at + 1) : at + 1;
       continue;
     }
-    const bool begins = begins_value(c) || begins_truth(c);
-    if (begins) pairs.emplace_back();
-    if (!begins || !set_value(line, at, pairs.back())) {
-      if (begins) pairs.pop_back();
-      ++at;  // a word, with what stands in it: "train.py", "optim0_lr0"
-      while (at < line.size() && (is_name(line[at]) || (line[at] == '.' && at + 1 < line.size() &&
-                                                        is_name(line[at + 1])))) {
-        ++at;
-      }
+    Pair pair;
+    if (!set_value(line, at, pair)) {
+      at = end_of_word(line, at + 1);
       continue;
     }
-    Pair& pair = pairs.back();
     pair.name = name_before(line, floor, at);
+    pair.named = meaning_of(pair.name);
     at += pair.text.size();
     const std::size_t unit = at;
     while (at < line.size() && (is_letter(line[at]) || line[at] == '%')) ++at;
     pair.unit = line.substr(unit, at - unit);
     if (pair.unit.empty()) pair.total = take_total(line, at);
     floor = at;
+    pairs.push_back(pair);
   }
-  return pairs;
 }
 
 }  // namespace halfscope::analyzers::readers::lines

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "analyzers/readers/lines/names.hpp"
+
 namespace halfscope::analyzers::readers::lines {
 
 /// Largest number that counts as one of steps: two of five digits that were torn into one, as where
@@ -29,15 +31,24 @@ struct Pair {
   double value = 0;       ///< 1 and 0 for True and False
   bool is_truth = false;  ///< True or False
   std::optional<std::int64_t> total = {};  ///< of "3010/5000"
+  Named named = {};                        ///< what the name means
 
   /// The value as a count of steps; empty for all other numbers. "1,234" is 1234.
   std::optional<std::int64_t> count() const;
 };
 
-/// The value that begins at a place of a line, without a name; empty if none does.
-std::optional<Pair> value_at(std::string_view line, std::size_t at);
+/// Returns true if a value can begin at a place of a line; `at` may be the line's end.
+bool begins_value(std::string_view line, std::size_t at);
+/// Sets `text`, `value` and `is_truth` of a pair by the value that begins at a place of a line.
+/// Returns false and sets nothing if none does.
+bool set_value(std::string_view line, std::size_t at, Pair& pair);
 
-/// All pairs of a line without colours, in order. The console readers call it for each line.
-std::vector<Pair> pairs_in(std::string_view line);
+/// Puts all pairs of a line without colours into `pairs`, in order.
+void find_pairs(std::string_view line, std::vector<Pair>& pairs);
+inline std::vector<Pair> pairs_in(std::string_view line) {
+  std::vector<Pair> pairs;
+  find_pairs(line, pairs);
+  return pairs;
+}
 
 }  // namespace halfscope::analyzers::readers::lines

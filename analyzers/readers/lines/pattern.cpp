@@ -37,12 +37,12 @@ std::optional<Pair> value_before(std::string_view text, std::string_view line, s
   while (comma != kNowhere && end_of_text(line, comma, text) == kNowhere) {
     comma = value.find(',', comma + 1);
   }
-  const auto pair = value_at(line.substr(0, comma), at);
-  if (!pair) return pair;
-  const std::string_view rest = line.substr(at + pair->text.size());
+  Pair pair;
+  if (at >= line.size() || !set_value(line.substr(0, comma), at, pair)) return std::nullopt;
+  const std::string_view rest = line.substr(at + pair.text.size());
   const bool ends =
       rest.empty() || !is_alphanumeric(rest.front()) || text.starts_with(rest.front());
-  return ends ? pair : std::nullopt;
+  return ends ? std::optional(pair) : std::nullopt;
 }
 
 }  // namespace
