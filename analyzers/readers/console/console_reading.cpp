@@ -222,7 +222,7 @@ void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, 
   std::size_t parts = 16;  // of a batch: what is looked at alone is known by few lines
   std::atomic<bool> goes_on = true;
   const auto next = [&](tbb::flow_control& flow) {
-    parts = std::min<std::size_t>(1024, 2 * parts);
+    parts = std::min<std::size_t>(128, 2 * parts);
     auto batch = goes_on ? next_batch(lines, whole, columns, parts) : nullptr;
     if (!batch) flow.stop();
     return batch;
