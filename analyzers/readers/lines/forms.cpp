@@ -11,6 +11,17 @@ namespace {
 /// Returns true for finite numbers, which may be any other ones in the next line.
 bool is_number(const Pair& pair) { return std::isfinite(pair.value) && !pair.is_truth; }
 
+/// Returns true for a sign or a point.
+bool is_mark(char c) { return c == '-' || c == '+' || c == '.'; }
+
+/// Returns true for "1.0E-" of "1.0E-400", which is no number, since binary64 cannot hold it. With
+/// other figures behind the words it is one.
+bool ends_in_exponent(std::string_view words) {
+  if (!words.ends_with('-') && !words.ends_with('+')) return false;
+  words.remove_suffix(1);
+  return words.ends_with('e') || words.ends_with('E');
+}
+
 }  // namespace
 
 void Form::set(std::string_view line, const std::vector<Pair>& pairs) {
@@ -26,6 +37,7 @@ void Form::set(std::string_view line, const std::vector<Pair>& pairs) {
     Slot slot{pair, begin};
     slot.value = place(pair.text);
     slot.words = line.substr(begin, slot.value - begin).find_last_not_of(' ') + 1;
+    if (ends_in_exponent(line.substr(begin, slot.words))) return slots_.clear();
     slot.name = pair.name.empty() ? begin : place(pair.name);
     slot.is_number = is_number(pair);
     slots_.push_back(slot);
@@ -44,6 +56,7 @@ bool Form::read(std::string_view line, std::vector<Pair>& pairs) const {
     const bool blanks = slot.begin + slot.words < slot.value;
     const std::size_t value = std::min(line.find_first_not_of(' ', at), line.size());
     if ((at < value) != blanks || !begins_value(line, value)) return false;
+    if (is_mark(line[value]) != is_mark(known[slot.value])) return false;  // "/ 5" is a total
     Pair& pair = pairs.emplace_back(slot.pair);
     const std::string_view before = known.substr(slot.value, pair.text.size());
     if (!set_value(line, value, pair) || is_number(pair) != slot.is_number) return false;
