@@ -199,6 +199,18 @@ bool Findings::adam_divides_by_zero(const std::string& log) const {
   });
 }
 
+bool Findings::ends_broken() const {
+  const auto is_broken = [](const scale_history::TimelineFacts& facts) {
+    return facts.state == scale_history::RunState::broken && facts.alarming();
+  };
+  const auto run_is_broken = [&](const scale_history::TimelineFacts& facts) {
+    return is_broken(facts) || facts.collapse() != nullptr;
+  };
+  return !broken_ends.empty() || std::ranges::any_of(timelines, is_broken) ||
+         std::ranges::any_of(run_timelines, run_is_broken) ||
+         std::ranges::any_of(adam, &updates::AdamState::divides_by_zero);
+}
+
 const overflow::OverflowEvent* Study::lasting_first() const {
   const overflow::OverflowEvent* const end = overflow.lasting();
   const auto& model = advice.nan_in_model;

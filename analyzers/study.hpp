@@ -85,6 +85,9 @@ struct Findings {
   std::set<std::string> beyond_scales() const;
   /// Whether Adam divided by 0 in this log.
   bool adam_divides_by_zero(const std::string& log) const;
+  /// Returns true if some log ends in NaN or infinities that no loss scale cures, or skips steps in
+  /// vain: then what is finite is not the whole of it.
+  bool ends_broken() const;
 };
 
 /// Reads the logs: each value once, and once more where whole tensors are asked for. Where nobody

@@ -16,7 +16,7 @@ namespace {
 /// Whether a finding stands before the loss scale: no scale helps against it; or there is no scale
 /// to give, and it says what happened to the run.
 bool leads(const Study& study, const Finding& worst) {
-  if (study.advice.may_use && !ends_broken(study)) return false;  // that was asked
+  if (study.advice.may_use && !study.ends_broken()) return false;  // that was asked
   if (worst.severity == Severity::breaks) return true;
   // Statistics of FP8 are of a run in BF16, which needs no loss scale.
   if (worst.evidence == Evidence::quantised && worst.severity != Severity::note) return true;

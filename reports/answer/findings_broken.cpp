@@ -22,10 +22,8 @@ using analyzers::overflow::Cause;
 using analyzers::overflow::OverflowEvent;
 
 void carried(const Study& study, List& to) {
-  const std::string text = carried_text(study);
-  if (text.empty()) return;
-  const std::size_t end = text.find(". ") + 1;
-  to.push_back({Severity::breaks, text.substr(0, end), text.substr(end + 1), Evidence::scales});
+  const auto words = carried_words(study);
+  if (words) to.push_back({Severity::breaks, words->what, words->action, Evidence::scales});
 }
 
 void alarms(const Study& study, List& to) {
@@ -37,7 +35,7 @@ void alarms(const Study& study, List& to) {
 }
 
 void collapse(const Study& study, List& to) {
-  if (study.analysis.logs.size() == 1 && ends_broken(study)) return;  // then alarms say it
+  if (study.analysis.logs.size() == 1 && study.ends_broken()) return;  // then alarms say it
   for (const CollapseWords& words : collapse_words(study)) {
     if (words.broken) continue;
     to.push_back({Severity::breaks, words.what, words.rest(), Evidence::timeline});

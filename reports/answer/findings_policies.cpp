@@ -151,7 +151,7 @@ bool starts_slowly(const Study& study) {
 }  // namespace
 
 void policies(const Study& study, List& to) {
-  const bool ended = ends_broken(study);
+  const bool ended = study.ends_broken();
   const bool said = ended || starts_slowly(study);  // alarms say what was lost
   for (const PolicyStudy& replayed : study.policies) {
     const std::size_t before = to.size();

@@ -102,13 +102,9 @@ std::string first_text(const analyzers::Findings& found) {
   return out;
 }
 
-bool ends_broken(const analyzers::Findings& found) {
-  return std::ranges::any_of(first_words(found), &AlarmWords::lasts);
-}
-
 bool broken(const analyzers::Study& study) {
   const analyzers::recommend::Recommendation& r = study.advice;
-  return r.nan_in_model || !r.overflow_without_cure.empty() || ends_broken(study);
+  return r.nan_in_model || !r.overflow_without_cure.empty() || study.ends_broken();
 }
 
 }  // namespace halfscope::reports::answer

@@ -17,10 +17,6 @@ std::vector<AlarmWords> first_words(const analyzers::Findings& found);
 /// The same and collapse_words(), a line each. Plain text.
 std::string first_text(const analyzers::Findings& found);
 
-/// Whether what is finite is not the whole of it: some log ends in NaN or infinities, or skips
-/// steps in vain.
-bool ends_broken(const analyzers::Findings& found);
-
 /// Whether something is infinite or NaN, or overflows, whatever the loss scale.
 bool broken(const analyzers::Study& study);
 

@@ -58,7 +58,7 @@ std::string limit_detail(const Study& study, const Limit& limit) {
 
 std::string_view use_title(const Study& study) {
   if (default_fine(study)) return "Static loss scale, if you use one";
-  if (ends_broken(study)) return "Loss scale, by the finite gradients";
+  if (study.ends_broken()) return "Loss scale, by the finite gradients";
   return study.advice.none_needed ? "Loss scale, if you use one" : "Loss scale to use";
 }
 

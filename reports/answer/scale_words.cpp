@@ -100,7 +100,7 @@ std::string use_text(const Study& study) {
         power_text(*advice.static_log2),
         share_range_text(advice.lost_at_recommended->l2.low, advice.lost_at_recommended->l2.high));
   }
-  const bool failed = !study.beyond_scales().empty() || ends_broken(study);
+  const bool failed = !study.beyond_scales().empty() || study.ends_broken();
   if (failed && advice.limited_by->nan_at) {
     return fmt::format("If an overflow made the NaN, use a loss scale of at most {}.",
                        power_text(*advice.static_log2));

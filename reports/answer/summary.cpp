@@ -22,18 +22,20 @@ std::string lost_text(const analyzers::underflow::Share& share) {
   return share_range_text(share.low(), share.high());
 }
 
-std::string carried_text(const analyzers::Findings& found) {
+std::optional<CarriedWords> carried_words(const analyzers::Findings& found) {
   const auto& carried = found.carried_scale;
-  if (!carried) return "";
+  if (!carried) return std::nullopt;
   const std::string option = carried->tag.empty()
                                  ? "--recorded-scale S with the loss scale that they carry"
                                  : fmt::format("--recorded-scale '{}', the tag of the loss scale",
                                                log::printable(carried->tag));
-  return fmt::format(
-      "The gradients seem to carry the loss scale: multiplied by their step's scale, those of {} "
-      "of {} steps would overflow, and these steps were not skipped. Give {}. Without it every "
-      "magnitude here is too large by the loss scale, and every scale too small.",
-      count_text(carried->steps), count_text(carried->of), option);
+  return CarriedWords{
+      fmt::format("The gradients seem to carry the loss scale: multiplied by their step's scale, "
+                  "those of {} of {} steps would overflow, and these steps were not skipped.",
+                  count_text(carried->steps), count_text(carried->of)),
+      fmt::format("Give {}. Without it every magnitude here is too large by the loss scale, and "
+                  "every scale too small.",
+                  option)};
 }
 
 std::string skipped_limit_text(const analyzers::recommend::Limit& limit) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -40,9 +41,12 @@ std::string nan_limit_text(const analyzers::recommend::Limit& limit);
 /// Why the largest gradients are not known, where Recommendation::overflow_not_identifiable.
 std::string hidden_maximum(const analyzers::recommend::Recommendation& advice);
 
-/// That gradients seem to carry the loss scale although they are taken as unscaled, and what to do;
-/// empty where they do not.
-std::string carried_text(const analyzers::Findings& found);
+/// Gradients that seem to carry the loss scale although they count as unscaled, and what to do.
+struct CarriedWords {
+  std::string what, action;
+};
+/// Empty if no gradients seem to carry it.
+std::optional<CarriedWords> carried_words(const analyzers::Findings& found);
 
 /// "one of steps 11 to 20 was skipped at loss scale 65536 (2^16)", of a limit that has skipped_at.
 std::string skipped_limit_text(const analyzers::recommend::Limit& limit);

@@ -230,9 +230,11 @@ std::string facts_text(const TensorFindings& tensor) {
 std::vector<std::string> tensors_sentences(const analyzers::Findings& found) {
   const Analysis& analysis = found.analysis;
   std::vector<std::string> sentences;
-  const std::string carried = carried_text(found);  // then overflow means nothing
-  if (carried.empty()) add_broken(analysis, sentences);
-  if (!carried.empty()) sentences.push_back(carried);
+  if (const auto carried = carried_words(found)) {  // then overflow means nothing
+    sentences.push_back(carried->what + " " + carried->action);
+  } else {
+    add_broken(analysis, sentences);
+  }
   const bool gradients = has_gradients(analysis);
   const Tensors all = all_tensors(analysis);
   const Tensors tensors = gradients ? counted_of(all) : all;
