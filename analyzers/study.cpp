@@ -25,7 +25,7 @@ using underflow::Target;
 
 namespace {
 
-/// What is read at once: an analysis, and the series of its logs.
+/// Results of one reading of the logs.
 struct Read {
   Analysis analysis;
   LogSeries series;
@@ -35,7 +35,7 @@ struct Read {
   std::vector<reduction::Reduction> reductions;
 };
 
-/// What sees the logs beside the analysis.
+/// Collectors that read the logs together with the analysis.
 struct Beside {
   ranks::RankCollector ranks;
   std::optional<replay::SeriesCollector> series;
@@ -73,7 +73,7 @@ Read read(const std::vector<std::filesystem::path>& logs, const Target& target,
   return found;
 }
 
-/// All passes. The logs stay open from the first to the last, and no longer.
+/// Runs all passes. The log files stay open until the last pass ends.
 Read read_all(const std::vector<std::filesystem::path>& logs, const Target& target,
               const Selection& selection, const Passes& passes, const Phases& phase) {
   const readers::Logs opened(selection);
@@ -94,7 +94,7 @@ Read read_all(const std::vector<std::filesystem::path>& logs, const Target& targ
   return found;
 }
 
-/// The gradients' mass that is lost at the analysis' own loss scale.
+/// Adds the share of the gradients' mass that is lost at the analysis's own loss scale.
 void add_lost(Findings& found) {
   const std::optional<int> log2 = exact_log2(found.analysis.loss_scale);
   const auto counted = underflow::counted_tensors(found.analysis);
@@ -181,7 +181,7 @@ std::set<std::string> Findings::beyond_scales() const {
     if (broken(facts)) logs.insert(facts.log);
   }
   for (const auto& facts : run_timelines) {
-    // A smaller scale may help.
+    // A smaller scale may avoid the skips.
     const bool helps = facts.skips_at_static_scale() && facts.nonfinite.empty();
     if (broken(facts) && !helps) logs.insert(facts.log);
   }
@@ -219,7 +219,7 @@ const overflow::OverflowEvent* Study::lasting_first() const {
 
 namespace {
 
-/// Throws frames::OptionHelps where every magnitude is too large by the loss scale.
+/// Throws frames::OptionHelps if the gradients of the log seem to contain the loss scale.
 void refuse_carried(const replay::StepSeries& series, const Analysis& analysis) {
   const auto log = std::ranges::find(analysis.logs, series.log, &underflow::LogFindings::name);
   if (log == analysis.logs.end() || !scale_history::carried_scale(*log)) return;
@@ -230,7 +230,7 @@ void refuse_carried(const replay::StepSeries& series, const Analysis& analysis) 
       frames::Message(frames::Option::recorded_scale, "S"));
 }
 
-/// Leaves the runs that can be replayed: those without gaps, or with gaps closed.
+/// Keeps the runs that can be replayed: runs without gaps, and runs whose gaps were closed.
 void close_gaps(LogSeries& runs, const Analysis& analysis, bool assume_constant) {
   std::vector<replay::StepSeries> whole;
   for (replay::StepSeries& series : runs.series) {
@@ -245,7 +245,7 @@ void close_gaps(LogSeries& runs, const Analysis& analysis, bool assume_constant)
   runs.series = std::move(whole);
 }
 
-/// The other tools' logs that have scalars alone, with what these tell.
+/// Returns the logs of other tools that have only scalars, each with its timeline facts.
 std::vector<std::pair<const underflow::LogFindings*, const scale_history::TimelineFacts*>>
 scalars_alone(const Study& all) {
   std::vector<std::pair<const underflow::LogFindings*, const scale_history::TimelineFacts*>> found;
@@ -257,7 +257,7 @@ scalars_alone(const Study& all) {
   return found;
 }
 
-/// Of logs without gradients: their own scales and skipped steps.
+/// Adds series of the loss scale and skipped steps for logs without gradients.
 void add_scale_series(Study& all) {
   for (const auto& [log, told] : scalars_alone(all)) {
     const scale_history::TimelineFacts& facts = *told;
@@ -273,20 +273,20 @@ void add_scale_series(Study& all) {
   }
 }
 
-/// Whether there is a series of every log.
+/// Returns true if every log has a series.
 bool every_log(const std::vector<replay::StepSeries>& runs, const Analysis& analysis) {
   return std::ranges::all_of(analysis.logs, [&](const underflow::LogFindings& log) {
     return std::ranges::find(runs, log.name, &replay::StepSeries::log) != runs.end();
   });
 }
 
-/// The recommended static scale, and the series that can be replayed.
+/// Returns the recommended static scale, and the series that can be replayed.
 Study with_scales(Findings&& findings, const underflow::RecommendOptions& options,
                   bool assume_constant) {
   Study all{std::move(findings), {}, {}, {}};
   const recommend::Basis basis{all.analysis, all.overflow, options, all.reductions};
   all.advice = recommend::recommend(basis);
-  // An update divided by 0 made these infinities.
+  // Infinities of these tensors come from an update that was divided by 0, not from overflow.
   for (const updates::AdamState& state : all.adam) {
     if (!state.divides_by_zero()) continue;
     std::erase_if(all.advice.overflow_without_cure, [&](const std::string& name) {
@@ -300,7 +300,8 @@ Study with_scales(Findings&& findings, const underflow::RecommendOptions& option
   return all;
 }
 
-/// Whether what becomes zero at a scale does no harm. Refers to its arguments.
+/// Returns a function that is true for scales at which flushed values do no harm. It refers to the
+/// arguments, which must outlive it.
 replay::Harmless harmless(const Analysis& analysis, const underflow::RecommendOptions& options) {
   const auto counted = underflow::counted_tensors(analysis);
   return [counted, lost = underflow::LostMass(counted, analysis.target), &analysis,
@@ -311,7 +312,7 @@ replay::Harmless harmless(const Analysis& analysis, const underflow::RecommendOp
   };
 }
 
-/// Replays the series, and takes them.
+/// Replays the series and removes them from `all`.
 void add_replays(Study& all, replay::PolicyOptions policies) {
   if (all.series.series.empty()) return;
   const underflow::RecommendOptions targets = policies.targets;
@@ -319,7 +320,7 @@ void add_replays(Study& all, replay::PolicyOptions policies) {
   const std::set<std::string> beyond = all.beyond_scales();
   for (replay::StepSeries& run : std::exchange(all.series.series, {})) {
     const auto log = std::ranges::find(all.analysis.logs, run.log, &underflow::LogFindings::name);
-    // Of a run log without gradients' tensors all that is known are magnitudes.
+    // For a run log without gradient tensors only magnitudes are known.
     const bool magnitudes =
         log != all.analysis.logs.end() && log->kinds.empty() &&
         std::ranges::none_of(log->tensors, &underflow::TensorFindings::loss_scaled);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The analyzers together: what the command line, the report and Python ask for. All that they show
-// is computed here, once.
+// The entry points of the command line, the reports and Python; all that they show is computed
+// here.
 #pragma once
 
 #include <filesystem>
@@ -33,99 +33,99 @@
 
 namespace halfscope::analyzers {
 
-/// What is to be found beyond what the tables tell. The first four read whole tensors once more:
-/// together, by add_whole_steps().
+/// The analyses to run in addition to the histograms. `updates`, `formats`, `sums` and `reductions`
+/// read the whole tensors once more, all in one pass: add_whole_steps().
 struct Passes {
-  bool updates = false;            ///< what becomes of weight updates
-  bool what_if = false;            ///< and in other arithmetic, where there are tensors
-  bool needs_tensors = false;      ///< a log without them is an error
-  bool formats = false;            ///< every format
-  bool formats_if_8_bits = false;  ///< the same where the target has 8 bits
-  bool sums = false;               ///< lost mass alone
-  bool series = false;             ///< Findings::series
+  bool updates = false;            ///< counts lost weight updates
+  bool what_if = false;            ///< also in other arithmetic, if the log has whole tensors
+  bool needs_tensors = false;      ///< a log without whole tensors is an error
+  bool formats = false;            ///< compares every number format
+  bool formats_if_8_bits = false;  ///< sets `formats` if the target has 8 bits
+  bool sums = false;               ///< measures lost mass, without `formats`
+  bool series = false;             ///< fills Findings::series
   std::optional<reduction::Asked> reductions = {};
-  double enough_db = formats::kEnoughDb;  ///< of `formats`
-  bool scalars_suffice = false;  ///< a run log without tensors is no error: it can be replayed
+  double enough_db = formats::kEnoughDb;  ///< Findings::enough_db, an SNR
+  bool scalars_suffice = false;  ///< accepts run logs that have scalars only: they can be replayed
 };
 
-/// Told what is read next, gives whom to tell how far it has come. May be empty.
+/// Called before each pass with its name; returns its progress callback. Empty: reports nothing.
 using Phases = std::function<frames::Progress(const std::string& what)>;
 
-/// What is found in logs: what `halfscope analyze` shows. Each list by log, those alone that tell
-/// something.
+/// All results of `halfscope analyze`. Each vector has one entry per log that has such results, in
+/// the order of the logs.
 struct Findings {
   underflow::Analysis analysis;
   overflow::OverflowFindings overflow;
   std::vector<overflow::LayerShift> shifts;
-  std::vector<overflow::AttentionScores> scores;  ///< where whole tensors are read
-  std::vector<reduction::Reduction> reductions;   ///< with Passes::reductions
+  std::vector<overflow::AttentionScores> scores;  ///< filled if whole tensors are read
+  std::vector<reduction::Reduction> reductions;   ///< filled if Passes::reductions is set
   std::vector<updates::AdamState> adam;
   std::optional<recommend::SummedLoss> summed_loss;
-  std::vector<scale_history::TimelineFacts> timelines;      ///< of other tools' logs
-  std::vector<scale_history::TimelineFacts> run_timelines;  ///< of run logs: their scalars alone
-  /// Of logs whose loss scale did not collapse: a collapse says how those ended.
+  std::vector<scale_history::TimelineFacts> timelines;      ///< from logs of other tools
+  std::vector<scale_history::TimelineFacts> run_timelines;  ///< from the scalars of run logs
+  /// Logs without a collapse of the loss scale; a collapse already says how the run ended.
   std::vector<overflow::BrokenEnd> broken_ends;
-  frames::Tool tool = frames::Tool::other;  ///< that wrote the logs; of several the last one there
+  frames::Tool tool = frames::Tool::other;  ///< wrote the logs; of several tools the last in Tool
   std::vector<underflow::TensorPeaks> peaks;
-  std::vector<formats::QuantisedLog> quantised;  ///< what FP8 lost, as frameworks measured it
-  std::vector<ranks::RankStudy> ranks;           ///< of logs of several
-  std::optional<scale_history::CarriedScale> carried_scale;  ///< of the first log that has one
-  bool in_bfloat16 = false;  ///< gradients were computed in bfloat16; runs_in_bfloat16()
-  std::vector<formats::AmaxHistory> amax_histories;  ///< with Passes::formats
-  std::optional<formats::MxGradients> mx_gradients;  ///< with Passes::formats
+  std::vector<formats::QuantisedLog> quantised;  ///< FP8 losses that the framework measured
+  std::vector<ranks::RankStudy> ranks;           ///< logs of several ranks
+  std::optional<scale_history::CarriedScale> carried_scale;  ///< from the first log that has one
+  bool in_bfloat16 = false;  ///< runs_in_bfloat16(): gradients were computed in bfloat16
+  std::vector<formats::AmaxHistory> amax_histories;  ///< filled if Passes::formats is set
+  std::optional<formats::MxGradients> mx_gradients;  ///< filled if Passes::formats is set
   double enough_db = formats::kEnoughDb;             ///< Passes::enough_db
-  /// Of the gradients' mass at Analysis::loss_scale, where it is a power of two.
+  /// Lost share of the gradients' mass at Analysis::loss_scale; empty if that is no power of two.
   std::optional<MassShare> lost;
-  std::optional<underflow::WorstLoss> worst_lost;  ///< at the same scale
-  /// The steps of run logs, for a replay. Of binary16 alone, and where no tensors are selected by
-  /// name: a policy decides by all gradients, in binary16.
+  std::optional<underflow::WorstLoss> worst_lost;  ///< largest loss of one tensor at that scale
+  /// The steps of run logs, for replays. Filled only if the target is binary16 and no tensors are
+  /// selected by name, because a policy decides by all gradients in binary16.
   replay::LogSeries series;
 
-  /// Logs that end in what no loss scale helps against, so that there are no settings to give.
+  /// Returns the logs that end in a failure which no loss scale prevents; these get no settings.
   std::set<std::string> beyond_scales() const;
-  /// Whether Adam divided by 0 in this log.
+  /// Returns true if Adam divided by 0 in this log.
   bool adam_divides_by_zero(const std::string& log) const;
   /// Returns true if some log ends in NaN or infinities that no loss scale cures, or skips steps in
   /// vain: then what is finite is not the whole of it.
   bool ends_broken() const;
 };
 
-/// Reads the logs: each value once, and once more where whole tensors are asked for. Where nobody
-/// asked for a format (Target::by_default), a run in bfloat16 is judged in bfloat16. Throws
-/// log::BadInput.
+/// Reads the logs: each value once, and again if whole tensors are requested. If the target is the
+/// default (Target::by_default), a run in bfloat16 is judged in bfloat16. Throws log::BadInput.
 Findings analyze(const std::vector<std::filesystem::path>& logs, const underflow::Target& target,
                  const frames::Selection& selection, const Passes& passes, const Phases& phases);
 
-/// What follows from an analysis; without a series.
+/// Returns the findings of an existing analysis; `series` stays empty.
 Findings findings_of(underflow::Analysis&& analysis);
 
-/// Everything: what a report shows.
+/// All results that a report shows.
 struct Study : Findings {
-  recommend::Recommendation advice;           ///< complete
-  std::vector<replay::PolicyStudy> policies;  ///< of the logs that can be replayed
-  /// Log and reason of run logs that cannot be.
+  recommend::Recommendation advice;           ///< a complete recommendation
+  std::vector<replay::PolicyStudy> policies;  ///< one per log that can be replayed
+  /// Names of run logs that cannot be replayed, each with the reason.
   std::vector<std::pair<std::string, frames::Message>> not_replayed;
 
-  /// OverflowFindings::lasting(), where it is what is to be said first of a run: not where NaN in
-  /// the model, which is said anyway, is no later.
+  /// Returns OverflowFindings::lasting() if a report must name it first. Null if there is no such
+  /// event, or if NaN in the model, which is always reported, began at the same step or earlier.
   const overflow::OverflowEvent* lasting_first() const;
 };
 
-/// What follows from findings. The logs are read again where they are of several ranks. policies:
-/// which are replayed over the series, which they take. A log with gaps is not replayed. Throws
-/// log::BadInput.
+/// Returns everything that follows from the findings. Reads logs of several ranks again.
+/// `policies`: the policies to replay over the series; the replays consume the series. Without a
+/// value nothing is replayed. Logs with gaps are not replayed. Throws log::BadInput.
 Study study(Findings&& findings, const frames::Selection& selection,
             const underflow::RecommendOptions& options,
             const std::optional<replay::PolicyOptions>& policies = std::nullopt);
 
-/// What `recommend` shows: of policies the run's own and PyTorch's.
+/// Returns the passes that `recommend` shows.
 Passes recommend_passes();
-/// What `report` shows.
+/// Returns the passes that `report` shows.
 Passes report_passes();
 Study recommendation(Findings&& findings, const frames::Selection& selection,
                      const underflow::RecommendOptions& options);
 
-/// The same replays, alone. Throws log::BadInput where there are none.
+/// Returns only the replays, also of logs that have scalars but no gradients. Throws log::BadInput
+/// if no log can be replayed.
 std::vector<replay::PolicyStudy> study_policies(Findings&& findings,
                                                 const replay::PolicyOptions& policies);
 

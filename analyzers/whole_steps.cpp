@@ -21,7 +21,7 @@ using underflow::Analysis;
 
 namespace {
 
-/// How far one step is that two passes look at by turns: the bar never goes back.
+/// Progress of one step that two passes read in turns. The reported fraction never decreases.
 class ByTurns {
  public:
   ByTurns(const ProgressCallback& step, double first_share) : step_(step), shares_{first_share, 1} {
@@ -40,13 +40,13 @@ class ByTurns {
   double shares_[2], parts_[2] = {0, 0};
 };
 
-/// The part of the time that updates take, roughly.
+/// Returns the approximate share of the time that updates need.
 double share_of_updates(const Passes& passes) {
   if (passes.what_if == passes.formats) return 0.5;
   return passes.what_if ? 0.95 : 0.05;
 }
 
-/// The passes that are asked for.
+/// The requested passes over whole tensors.
 class WholePasses {
  public:
   WholePasses(Analysis& analysis, const frames::Selection& selection, const Passes& passes,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What whole tensors add to an analysis of tables.
+// Adds what only whole tensors show to an analysis of histograms.
 #pragma once
 
 #include <functional>
@@ -9,17 +9,18 @@
 
 namespace halfscope::analyzers {
 
-/// What stands beside the analysis.
+/// Results of whole tensors that are not part of underflow::Analysis.
 struct WholeFound {
-  std::vector<overflow::AttentionScores> scores;  ///< where anything else is asked of whole tensors
+  std::vector<overflow::AttentionScores> scores;  ///< filled if any pass reads whole tensors
   std::vector<reduction::Reduction> reductions;
 };
 
-/// Reads the logs' whole tensors, each once, for everything that is asked of them: updates
-/// (updates::UpdatePass), formats or sums (formats::WholePass), what 16-bit sums lose
-/// (reduction::ReductionPass), the bounds of attention scores. predicting: asked for where its
-/// predictions begin. Holds no more at a time than a weight and what its update is made of; of sums
-/// over ranks a part of each rank's tensor. Throws log::BadInput.
+/// Reads the logs' whole tensors, each once, for all requested passes: weight updates
+/// (updates::UpdatePass), formats or sums (formats::WholePass), 16-bit sums
+/// (reduction::ReductionPass) and bounds of attention scores. `predicting` is called before the
+/// predictions of reductions begin and returns their progress callback; an empty function reports
+/// nothing. Holds at most one weight and the tensors of its update in memory; for sums over ranks,
+/// a part of each rank's tensor. Throws log::BadInput.
 WholeFound add_whole_steps(underflow::Analysis& analysis, const frames::Selection& selection,
                            const Passes& passes, const formats::FitOptions& options = {},
                            const frames::Progress& progress = {}, const readers::Logs& opened = {},

@@ -30,14 +30,14 @@ std::int64_t difference(std::uint64_t b, std::uint64_t a) {
   return b >= a ? static_cast<std::int64_t>(b - a) : -static_cast<std::int64_t>(a - b);
 }
 
-/// Elements zero in B and not in A, of tensors of the same size: zB - zA at least, for the common
-/// zeros are no more than zA; and no more than either zB or A's nonzero elements.
+/// Returns bounds of the elements zero in B and not in A, for tensors of the same size: at least zB
+/// - zA, because at most zA zeros are common; at most zB, and at most A's nonzero elements.
 Interval new_zeros(const Counts& a, const Counts& b) {
   const std::uint64_t zero_a = a.zero.low, zero_b = b.zero.low;
   return {zero_b > zero_a ? zero_b - zero_a : 0, std::min(zero_b, a.total - zero_a)};
 }
 
-/// The steps of two tensors: pairs that both have, and what each has alone.
+/// The steps of two tensors: pairs of common steps, and the steps that only one has.
 struct Paired {
   std::vector<std::pair<StepFindings, StepFindings>> both;
   Both<std::vector<std::int64_t>> alone;
@@ -59,7 +59,7 @@ Paired pair_steps(const TensorFindings& a, const TensorFindings& b) {
   return out;
 }
 
-/// One run's side of a tensor over the common steps.
+/// One run's counts of a tensor over the common steps.
 struct SideOfCounts {
   Counts counts;
   std::optional<double> max_abs;
@@ -81,7 +81,7 @@ struct SideOfCounts {
   }
 };
 
-/// The binade of the lower median of the finite nonzero magnitudes.
+/// Returns the binade of the lower median of the finite nonzero magnitudes.
 std::optional<int> median_binade(const SideOfCounts& side) {
   const std::uint64_t n = side.counts.finite_nonzero.low;
   std::uint64_t up_to = 0;
@@ -92,7 +92,7 @@ std::optional<int> median_binade(const SideOfCounts& side) {
   return std::nullopt;
 }
 
-/// Kolmogorov-Smirnov distance of the magnitudes of finite values, at the powers of two.
+/// Returns the Kolmogorov-Smirnov distance of the finite magnitudes, at the powers of two.
 std::optional<double> share_difference(const SideOfCounts& a, const SideOfCounts& b) {
   const auto finite = [](const Counts& c) { return c.zero.low + c.finite_nonzero.low; };
   if (finite(a.counts) == 0 || finite(b.counts) == 0) return std::nullopt;
@@ -132,7 +132,7 @@ void set_shifts(ComparedTensor& t, const SideOfCounts& a, const SideOfCounts& b)
   t.largest_share_difference = share_difference(a, b);
 }
 
-/// Updates over the common steps, where both have them.
+/// Returns the updates over the common steps; empty if a run has none.
 std::optional<Both<UpdateCounts>> common_updates(const TensorFindings& a, const TensorFindings& b) {
   if (!a.updates || !b.updates) return std::nullopt;
   Both<UpdateCounts> sum;
@@ -218,7 +218,7 @@ std::string some_steps(const LogFindings& log) {
                       "; record both at the same steps, or give one file of each");
 }
 
-/// Matches tensors by name; a tensor whose steps all differ counts as matched, and is skipped.
+/// Matches tensors by name. A tensor without a common step counts as matched, but is skipped.
 void match(Comparison& c, const LogFindings& a, const LogFindings& b) {
   std::map<std::string, std::size_t> in_b;
   for (std::size_t i = 0; i < b.tensors.size(); ++i) {
@@ -253,14 +253,14 @@ void match(Comparison& c, const LogFindings& a, const LogFindings& b) {
   }
 }
 
-/// Whether the run keeps a weight whose updates are known in 16 bits alone.
+/// Returns true if the run keeps a weight that has updates in 16 bits.
 bool keeps_16_bits(const LogFindings& log) {
   return std::ranges::any_of(log.tensors, [&](const TensorFindings& t) {
     return t.updates && underflow::kept_in_16_bits(log, t);
   });
 }
 
-/// Whether the run computed gradients in the target format.
+/// Returns true if the run computed gradients in the target format.
 bool any_in_target(const LogFindings& log) {
   return std::ranges::any_of(log.tensors, [](const TensorFindings& t) {
     return t.loss_scaled && t.counts.total != 0 && t.zeros_may_be_flushed;
@@ -294,7 +294,7 @@ Comparison compare(const Analysis& a, const Analysis& b, const Both<Selection>& 
 
 namespace {
 
-/// Whether a run computed gradients in bfloat16, and neither some in binary16.
+/// Returns true if a run computed gradients in bfloat16, and neither run computed any in binary16.
 bool some_in_bfloat16(const Analysis& a, const Analysis& b) {
   underflow::Bfloat16Run both;
   for (const Analysis* run : {&a, &b}) {
@@ -303,7 +303,7 @@ bool some_in_bfloat16(const Analysis& a, const Analysis& b) {
   return both.is_one();
 }
 
-/// What is more or less in one of two runs is asked of counts, not of bounds.
+/// Throws log::BadInput if the log has only bounds: a comparison needs counts.
 void require_counts(const Analysis& analysis) {
   const LogFindings& log = analysis.logs.front();
   if (log.kinds.empty()) return;
@@ -317,7 +317,7 @@ void require_counts(const Analysis& analysis) {
 Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
                         const Target& target, const Both<Selection>& selections,
                         const std::optional<OrderAsked>& sums, const frames::Progress& progress) {
-  // First: what cannot be read is said before the logs are read.
+  // An unreadable file is reported before the logs are read.
   Both<std::optional<Operations>> operations = {read_operations(a), read_operations(b)};
   const readers::Logs opened(selections.a);
   const auto read = [&](const std::filesystem::path& log, const Selection& selection,

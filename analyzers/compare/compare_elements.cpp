@@ -24,17 +24,17 @@ using underflow::Analysis;
 
 namespace {
 
-/// A whole tensor of B, to be opened when A's turn comes.
+/// The location of a whole tensor of B, which is opened when A's tensor is read.
 struct Place {
   std::filesystem::path file;
   std::string name;
   double scale = 1.0;
 };
-/// Step, rank, name: several where a folder holds shards.
+/// Step, rank and name. A key has several places if a folder holds shards.
 using Key = std::tuple<std::int64_t, int, std::string>;
 using Places = std::map<Key, std::vector<Place>>;
 
-/// An NPY file has one tensor, whichever name its folder gives it.
+/// Returns the tensor of that name. An NPY file holds one tensor, whatever its folder calls it.
 std::shared_ptr<const log::NamedTensor> tensor_of(const log::TensorFile& file,
                                                   const std::string& name) {
   const auto tensor = file.tensor(name);
@@ -42,7 +42,7 @@ std::shared_ptr<const log::NamedTensor> tensor_of(const log::TensorFile& file,
   return names.size() == 1 ? file.tensor(names.front()) : tensor;
 }
 
-/// What of a replicated tensor the other ranks repeat is not looked at again.
+/// Returns true if this rank's tensor is compared: other ranks repeat a replicated tensor.
 bool is_taken(const WholeStep& step, log::Role role) {
   return step.rank == 0 || step.is_sharded(role);
 }
@@ -62,7 +62,7 @@ Places places_of(const readers::Log& log, const frames::Selection& selection, fr
   return places;
 }
 
-/// The format whose subnormals a tensor's values may be: that of what it was computed in.
+/// Returns the format whose subnormals the values may be: computed or stored, the narrower range.
 Format own_format(const underflow::TensorFindings& tensor) {
   if (tensor.suspected_fp16) return kBinary16;
   const Dtype source = tensor.source_dtype.value_or(Dtype::f32);  // whole tensors have one
@@ -71,7 +71,7 @@ Format own_format(const underflow::TensorFindings& tensor) {
   return computed.emin() > stored.emin() ? computed : stored;
 }
 
-/// The value of every encoding of an 8- or 16-bit dtype; made once.
+/// Returns the value of every encoding of an 8- or 16-bit dtype, from an array that is built once.
 const std::vector<double>& values_of(Dtype dtype) {
   static std::array<std::once_flag, kAllDtypes.size()> made;
   static std::array<std::vector<double>, kAllDtypes.size()> values;
@@ -85,7 +85,7 @@ const std::vector<double>& values_of(Dtype dtype) {
   return values[at];
 }
 
-/// Elements of a tensor as recorded, exactly, in binary64.
+/// Reads elements of a tensor as recorded, exactly, in binary64.
 class Reader {
  public:
   explicit Reader(const TensorView& view)
@@ -112,14 +112,14 @@ class Reader {
 
   TensorView view_;
   int width_;
-  const double* narrow_;  ///< by encoding
+  const double* narrow_;  ///< values by encoding; null for wider dtypes
 };
 
-/// One run's side of a pair.
+/// One run's tensor of a compared pair.
 struct SideOfElements {
   Reader values;
   double scale;
-  double smallest_normal;  ///< of what it was computed in
+  double smallest_normal;  ///< in the format that it was computed in
 
   bool is_subnormal(double recorded) const {
     return recorded != 0 && std::abs(recorded) < smallest_normal;
@@ -130,7 +130,7 @@ void keep_larger(std::optional<double>& largest, double value) {
   largest = std::max(largest.value_or(value), value);
 }
 
-/// The target's unit in the last place at x, subnormals included, exponents above emax too.
+/// Returns the target's unit in the last place at x, also for subnormals and exponents above emax.
 double ulp(Format target, double x) {
   const int exponent = x == 0 ? target.emin() : std::max(std::ilogb(x), target.emin());
   return std::ldexp(1.0, exponent - (target.precision - 1));
@@ -163,8 +163,8 @@ void compare_element(const SideOfElements& side_a, const SideOfElements& side_b,
   compare_finite(a, b, side_b.scale, target, to);
 }
 
-/// The sums are of whole numbers and the extremes are extremes: any split gives the same. Tells how
-/// far it is now and then.
+/// Compares all elements in parallel. Counts and extremes do not depend on the partition. Reports
+/// progress after each slice.
 ElementChanges compare_values(const SideOfElements& a, const SideOfElements& b, std::size_t count,
                               Format target, const frames::ProgressCallback& tell) {
   using Range = tbb::blocked_range<std::size_t>;
@@ -186,7 +186,7 @@ ElementChanges compare_values(const SideOfElements& a, const SideOfElements& b, 
   return all;
 }
 
-/// Which of the comparison's tensors has a name; and its findings in either analysis.
+/// A tensor of the comparison, and the formats of its values in either run.
 struct Meeting {
   ComparedTensor* tensor;
   Format own_a, own_b;
@@ -209,7 +209,7 @@ double smallest_normal(Format f) { return std::ldexp(1.0, f.emin()); }
 void compare_pair(const log::NamedTensor& a, double scale_a, const log::NamedTensor& b,
                   double scale_b, std::int64_t step, Meeting& at, Format target,
                   const frames::ProgressCallback& tell) {
-  if (a.view.count != b.view.count) return;  // the totals differ too, and show why
+  if (a.view.count != b.view.count) return;  // the totals show the different sizes
   const SideOfElements side_a{Reader(a.view), scale_a, smallest_normal(at.own_a)};
   const SideOfElements side_b{Reader(b.view), scale_b, smallest_normal(at.own_b)};
   ElementChanges found = compare_values(side_a, side_b, a.view.count, target, tell);
@@ -261,7 +261,7 @@ void add_elements(Comparison& comparison, const underflow::LogFindings& a,
   if (comparison.order_asked) orders.emplace(*comparison.order_asked);
   if (places.empty() && !orders) return;
   auto meeting = meetings(comparison, a, b);
-  std::map<Key, std::size_t> turn;  // which of several shards of B comes next
+  std::map<Key, std::size_t> turn;  // number of shards of B already read
   std::map<std::filesystem::path, std::unique_ptr<log::TensorFile>> open;
   const auto visit = [&](const WholeStep& step) {
     open.clear();

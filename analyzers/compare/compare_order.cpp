@@ -18,7 +18,8 @@ using reduction::Verdict;
 
 namespace {
 
-/// As binary32, which sums are computed in at most. Throws log::BadInput where it is too narrow.
+/// Returns the values in binary32, the widest format of sums. Throws log::BadInput if they exceed
+/// it.
 std::vector<float> values_of(const log::NamedTensor& tensor, double times) {
   std::vector<float> values;
   values.reserve(tensor.view.count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of sums that were added in different orders: rounding, or a bug. docs/compare.md.
+// Decides if tensors of sums differ by the order of addition only, or by a bug. docs/compare.md.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@
 
 namespace halfscope::analyzers::compare {
 
-/// The tensors' elements: sums of so many addends in a format.
+/// Description of the tensors' elements: sums of a number of addends in a format.
 struct OrderAsked {
   reduction::Sums sums;
   std::string format;
-  /// A tensor of A, of the sums of the addends' magnitudes; empty: they are not known.
+  /// Name of a tensor of A that holds the sums of the addends' magnitudes; empty: they are unknown.
   std::string magnitudes = {};
 };
 
 struct ComparedOrder {
   std::string name;                 ///< as ComparedTensor has it
-  std::vector<std::int64_t> steps;  ///< at which both have the whole tensor
-  reduction::OrderVerdict verdict;  ///< over these
-  std::int64_t worst_step = 0;      ///< the step of its `worst`
+  std::vector<std::int64_t> steps;  ///< steps at which both runs have the whole tensor
+  reduction::OrderVerdict verdict;  ///< over these steps
+  std::int64_t worst_step = 0;      ///< the step of verdict.worst
 };
 
-/// A tensor, and the loss scale that its values carry.
+/// A tensor and the loss scale that its values carry.
 struct Scaled {
   const log::NamedTensor& tensor;
   double scale;
@@ -39,12 +39,12 @@ class OrderJudge {
  public:
   explicit OrderJudge(const OrderAsked& asked) : asked_(asked), limit_(asked.sums) {}
 
-  /// One tensor of both, with the loss scales that they carry. step: of A. Throws log::BadInput
-  /// where the scales differ by another factor than a power of two: that rounds, too.
+  /// Judges one tensor of both runs; ignores tensors of different size. `step`: the step of A.
+  /// Throws log::BadInput if the ratio of the scales is no power of two: unscaling would round.
   void take(const frames::WholeStep& step, const std::string& name, const Scaled& a,
             const Scaled& b);
-  /// By name. Throws log::BadInput where nothing was judged, or no tensor is as large as that of
-  /// the magnitudes.
+  /// Returns the verdicts by name. Throws log::BadInput if nothing was judged, or if no judged
+  /// tensor is as large as the tensor of magnitudes.
   std::vector<ComparedOrder> finish(const std::string& logs) &&;
 
  private:

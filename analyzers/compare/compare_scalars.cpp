@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the scalars of two runs say: losses, loss scales, skipped steps, and where the runs part.
+// Compares the scalars of two runs: losses, loss scales, skipped steps, first differences.
 #include <algorithm>
 #include <cmath>
 #include <map>

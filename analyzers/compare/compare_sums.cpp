@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from the tensors of two runs: which values are lost, what is worse in B.
+// Totals of two compared runs: which values are lost, and what is worse in B.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -15,10 +15,10 @@ using underflow::TensorFindings;
 
 namespace {
 
-/// A share below which nothing is lost to speak of.
+/// Shares below this count as no loss.
 constexpr double kNothing = 1e-4;
 
-/// Whether the shares, whatever they are within their bounds, make no real difference.
+/// Returns true if the shares do not really differ, for any values within their bounds.
 bool are_similar(const Interval& a, std::uint64_t of_a, const Interval& b, std::uint64_t of_b) {
   constexpr double kLeast = 1e-3, kLeastOfLarger = 0.1;
   const double high_a = share(a.high, of_a), high_b = share(b.high, of_b);
@@ -28,8 +28,8 @@ bool are_similar(const Interval& a, std::uint64_t of_a, const Interval& b, std::
   return apart < kLeast && apart < kLeastOfLarger * std::max(low_a, low_b);
 }
 
-/// Sums a tensor's new zeros; and what each run lost: what is zero in B and not in A less what is
-/// zero in A and not in B is the difference of their zeros.
+/// Sums a tensor's new zeros and lost values. The zeros that only B has minus the zeros that only A
+/// has are the difference of their zeros.
 void sum_zeros(ComparedTensor& t, const TensorFindings& a, const TensorFindings& b) {
   t.new_zeros.reset();
   for (const StepZeros& at : t.zeros_at) {
@@ -78,13 +78,13 @@ void add_gradient(RunTotals& run, const TensorFindings& tensor, const Counts& co
   }
 }
 
-/// Values that are NaN or infinite, or overflowed in what they were computed in.
+/// Returns the number of values that are not finite or overflowed in their own format.
 Interval not_finite_of(const Counts& counts, bool untouched) {
   return untouched ? counts.nan + counts.inf : not_finite(counts);
 }
 
-/// How much worse B is, most important first, as shares: values newly not finite, values newly lost
-/// to zero, weight updates newly lost.
+/// Returns how much worse B is, as shares, most important first: values newly not finite, values
+/// newly lost to zero, weight updates newly lost.
 std::tuple<double, double, double> harm(const ComparedTensor& t) {
   const std::uint64_t of_a = std::max<std::uint64_t>(1, t.counts.a.total);
   const std::uint64_t of_b = std::max<std::uint64_t>(1, t.counts.b.total);
@@ -110,7 +110,7 @@ void rank(std::vector<ComparedTensor>& tensors) {
   });
 }
 
-/// New zeros of the gradients: over all steps, and where whole tensors tell them.
+/// Sums the new zeros of the gradients: over all steps, and over steps with whole tensors.
 void sum_new_zeros(Comparison& c) {
   Interval all;
   bool known = c.gradients != 0;
@@ -148,7 +148,8 @@ void set_changes(Comparison& c) {
       real_change_of(c.updates->a.zero, c.updates->a.pairs, c.updates->b.zero, c.updates->b.pairs);
 }
 
-/// Tensors and steps for which `of` gives a count; `of_target`: of tensors computed in it alone.
+/// Returns the tensors and steps with a nonzero count `of`; empty if there are none. `of_target`:
+/// only tensors computed in the target format.
 template <typename Of>
 std::optional<Trouble> trouble(const underflow::LogFindings& log, bool of_target, Of of) {
   Trouble out;
@@ -205,7 +206,7 @@ Change real_change_of(const Interval& a, std::uint64_t of_a, const Interval& b,
   if (of_a == 0 || of_b == 0 || change == Change::same) return change;
   if (are_similar(a, of_a, b, of_b)) return Change::similar;
   if (a.exact() && b.exact()) return change;
-  // Bounds that nearly touch show no difference: most of what they hold may be either run's.
+  // Bounds that nearly touch show no difference: their values may belong to either run.
   const double surely =
       std::max(share(b.low, of_b) - share(a.high, of_a), share(a.low, of_a) - share(b.high, of_b));
   return surely < kNothing ? Change::unknown : change;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which zeros may be underflow, and which are most likely none: docs/compare.md.
+// Decides which zeros may be underflow and which most likely are not: docs/compare.md.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,7 +14,8 @@ using underflow::TensorFindings;
 
 namespace {
 
-/// The binade of the smallest nonzero value at the common steps, at the scale that counts are for.
+/// Returns the binade of the smallest nonzero value at the common steps, at the scale of the
+/// counts; empty if there is none.
 std::optional<int> smallest_log2(const TensorFindings& tensor,
                                  const std::vector<std::int64_t>& steps) {
   std::optional<int> least;
@@ -39,7 +40,7 @@ bool is_far(const TensorFindings& tensor, std::optional<int> smallest) {
                              });
 }
 
-/// Zeros beyond the share that the other run has.
+/// Returns the number of zero updates beyond the share that the other run has.
 std::uint64_t zeros_beyond(const UpdateCounts& counts, const UpdateCounts& other) {
   using Wide = unsigned __int128;
   if (other.pairs == 0) return 0;
@@ -51,13 +52,13 @@ std::uint64_t lost_of(const UpdateCounts& counts, bool wide_weight) {
   return wide_weight ? 0 : counts.half.lost();
 }
 
-/// Whether a zero update may be one that underflowed, or whose gradient did.
+/// Returns true if a zero update, or its gradient, may have underflowed.
 bool hides_updates(const ComparedTensor& t, const TensorFindings& of, bool far) {
   const bool makes_updates = t.loss_scaled || t.role == log::Role::update;
   return makes_updates && of.zeros_may_be_flushed && !far;
 }
 
-/// The narrowest format that weights with updates are kept in.
+/// Returns the narrowest format that weights with updates are kept in; empty if none is known.
 std::optional<Dtype> narrowest_kept(const underflow::LogFindings& log) {
   std::optional<Dtype> least;
   for (const TensorFindings& weight : log.tensors) {

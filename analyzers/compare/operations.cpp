@@ -54,7 +54,7 @@ class Object {
   }
   std::int64_t step(const std::string& key) const {
     const json& value = at(key);
-    // Larger integers than a signed one holds are unsigned here.
+    // The JSON library stores integers above INT64_MAX as unsigned.
     const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() <= INT64_MAX;
     if (!fits) reject(key, "a step number");
     return value.get<std::int64_t>();
@@ -107,7 +107,7 @@ json parsed(const std::filesystem::path& file) {
   return found;
 }
 
-/// The name in two: what follows the last comma is the results' format.
+/// Splits the name: the text after the last comma is the format of the results.
 void set_name(Operation& to, const Object& from) {
   const std::string whole = from.text("operation");
   const std::size_t comma = whole.rfind(", ");
@@ -144,7 +144,7 @@ Operation operation_of(const Object& from) {
   return o;
 }
 
-/// Narrowest first: by bits, then by precision.
+/// Returns the sort key by format, narrowest first: bits, then precision.
 std::tuple<int, int> width(Dtype dtype) {
   return {dtype == Dtype::f32 ? 32 : 16, format_of(dtype).precision};
 }

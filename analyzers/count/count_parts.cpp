@@ -34,7 +34,7 @@ using readers::record::RecordWriter;
 
 namespace {
 
-/// The options that change what is counted, as the command line has them.
+/// Returns the options that change the counts, in the form of the command line.
 std::string settings_text(const Selection& s) {
   std::string text;
   const auto add = [&](const std::string& option) { text += (text.empty() ? "" : " ") + option; };
@@ -52,7 +52,7 @@ std::string in_words(const std::string& settings) {
   return settings.empty() ? "without options" : "with " + printable(settings);
 }
 
-/// Parts that a file has: of each log their options and numbers.
+/// The parts that a file has: for each log its options and part numbers.
 class Known {
  public:
   Known(const std::vector<PartPlace>& parts, const fs::path& file) : file_(file) {
@@ -62,7 +62,8 @@ class Known {
       log.indices.insert(part.header.index);
     }
   }
-  /// Throws log::BadInput where parts of the log were counted with other options.
+  /// Returns true if the file has the part. Throws log::BadInput if it has parts of the log that
+  /// were counted with other options.
   bool has(const Part& part, const std::string& settings) const {
     const auto log = logs_.find(part.log);
     if (log == logs_.end()) return false;
@@ -107,7 +108,7 @@ void count(const Origin& origin, const Part& part, const Selection& selection,
   writer.begin(header_of(part, settings));
   frames::Notes of_part;
   const auto add = [&](const auto& counted) { writer.add(readers::record::item_of(counted)); };
-  bool has_sums = false;  // who tells any beside the tables tells all
+  bool has_sums = false;  // a reader that visits sums beside the histograms visits all of them
   frames::Visitor visit = readers::record::items_of([&](const auto& item) { writer.add(item); });
   visit.run = [&, run = visit.run](const std::string& name) { run(named(origin, name)); };
   visit.sums = [&](const frames::CountedSums& counted) {
@@ -123,7 +124,7 @@ void count(const Origin& origin, const Part& part, const Selection& selection,
   writer.end(texts);
 }
 
-/// Without a slash at its end, and without "." as a step of it: a log has one name in a record.
+/// Returns the path without a trailing slash and "." steps, so that a log has one name.
 fs::path plain(const fs::path& path) {
   fs::path to;
   for (const fs::path& step : path) {
@@ -132,7 +133,7 @@ fs::path plain(const fs::path& path) {
   return to.empty() ? fs::path(".") : to;
 }
 
-/// The parts of logs, each once; what of records is damaged.
+/// Returns the parts of the logs, each once; adds a note for each damaged part of a record.
 frames::Parts parts_with_notes(const Origin& origin, const Selection& selection,
                                frames::Notes& notes) {
   const readers::Logs opened(origin.files, selection);
@@ -155,7 +156,8 @@ frames::Parts parts_with_notes(const Origin& origin, const Selection& selection,
 
 Counted count_parts(const Origin& origin, const Selection& selection, Shard shard,
                     const fs::path& file, frames::Notes& notes, const frames::Progress& progress) {
-  const frames::Parts parts = parts_with_notes(origin, selection, notes);  // before there is a file
+  // Reads the parts before it creates the file.
+  const frames::Parts parts = parts_with_notes(origin, selection, notes);
   RecordWriter writer(file);
   const Known known(writer.parts(), file);
   const std::string given = settings_text(selection);

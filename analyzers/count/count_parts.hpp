@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `halfscope count`: parts of logs, counted into a file that merges.
+// `halfscope count`: counts parts of logs into a record file; record files can be merged.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace halfscope::analyzers::count {
 
-/// Every `of`th part, from number `index` on, which begins at 1: what one job of `of` counts.
+/// The parts that one of `of` jobs counts: every `of`th from number `index` on, at least 1.
 struct Shard {
   std::uint64_t index = 1, of = 1;
 };
 
 /// Logs, and how their files are opened.
 struct Origin {
-  /// What paths begin with, and how they begin in records and notes: of files that are copies.
+  /// A path prefix of local copies, and the original prefix that records and notes show instead.
   struct Renamed {
     std::string from, to;
   };
@@ -29,26 +29,26 @@ struct Origin {
   log::OpenFiles files;
   std::vector<Renamed> renamed = {};
 };
-/// As they lie on this machine.
+/// Returns an origin whose files are opened on this machine.
 Origin local_logs(std::vector<std::filesystem::path> logs);
-/// What gives the bytes of a file.
+/// Returns the arriving bytes of a file.
 using Arrivals = std::function<std::shared_ptr<log::Arrival>(const std::filesystem::path&)>;
 Origin arriving_logs(std::vector<std::filesystem::path> logs, const Arrivals& arrivals,
                      std::vector<Origin::Renamed> renamed);
 
 struct Counted {
-  std::uint64_t parts = 0;  ///< of the shard
-  std::uint64_t kept = 0;   ///< that the file had already
+  std::uint64_t parts = 0;  ///< parts that belong to the shard
+  std::uint64_t kept = 0;   ///< parts of the shard that the file already had
 };
 
-/// Counts the parts of logs that a shard has, and appends each to the file as soon as it is
-/// counted. Those that the file has already are not counted again, so that a job that was stopped
-/// goes on. Throws log::BadInput; parts that were counted before stay.
+/// Counts the parts of a shard and appends each to the file as soon as it is counted. Skips parts
+/// that the file already has, so that a stopped job can continue. Throws log::BadInput; parts
+/// counted before the error stay in the file.
 Counted count_parts(const Origin& origin, const frames::Selection& selection, Shard shard,
                     const std::filesystem::path& file, frames::Notes& notes,
                     const frames::Progress& progress);
 
-/// The parts of logs, one log after the other.
+/// Returns the parts of the logs, one log after another.
 frames::Parts parts_of(const Origin& origin, const frames::Selection& selection);
 
 }  // namespace halfscope::analyzers::count

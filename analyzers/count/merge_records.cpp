@@ -25,7 +25,7 @@ std::vector<RecordFile> open_all(const std::vector<fs::path>& files,
                                  std::vector<std::string>& problems) {
   std::vector<RecordFile> opened;
   opened.reserve(files.size());
-  const log::OpenFiles shared;  // so that not all stay open
+  const log::OpenFiles shared;  // limits the number of open files
   for (const fs::path& file : files) {
     try {
       const RecordFile& one = opened.emplace_back(log::OpenPath(file, shared));
@@ -37,7 +37,7 @@ std::vector<RecordFile> open_all(const std::vector<fs::path>& files,
   return opened;
 }
 
-/// A file that is written over must be a record.
+/// Adds a problem if the output file exists, is not empty and is not a record file.
 void require_record_or_nothing(const fs::path& out, std::vector<std::string>& problems) {
   std::error_code unreadable;
   const bool taken = fs::is_regular_file(out, unreadable) && fs::file_size(out, unreadable) != 0;

@@ -15,25 +15,25 @@ namespace halfscope::analyzers::count {
 struct TensorRow {
   std::string name;
   std::string_view role;
-  std::string_view dtype;  ///< empty: not known
+  std::string_view dtype;  ///< empty if unknown
   std::int64_t step = 0;
   double scale = 1.0;  ///< unscaled value = recorded value / scale
   std::uint64_t total = 0;
   Interval zero, nan, inf;
 };
 
-/// Its values of one binade, or between two magnitudes where no more is known.
+/// The values of one tensor in one binade, or between two magnitudes if the binade is unknown.
 struct BinadeRow {
   static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::min();
-  std::int64_t exponent = kNone;  ///< magnitudes in [2^e, 2^(e+1))
-  double low = 0;                 ///< no magnitude is smaller
-  double high = 0;                ///< none is larger; infinity where nothing bounds it
+  std::int64_t exponent = kNone;  ///< magnitudes in [2^e, 2^(e+1)); kNone if unknown
+  double low = 0;                 ///< lower bound of the magnitudes
+  double high = 0;                ///< upper bound of the magnitudes; infinity if there is none
   std::uint64_t count = 0;
-  std::int64_t negative = kNone;  ///< how many are
-  std::size_t tensor = 0;         ///< whose row, from 0
+  std::int64_t negative = kNone;  ///< number of negative values; kNone if unknown
+  std::size_t tensor = 0;         ///< index of the tensor's row, from 0
 };
 
-/// One scalar at one step, by its name in the log: docs/run-log.md. found_inf: 0 or 1.
+/// One scalar at one step, with its name in the log: docs/run-log.md. found_inf is 0 or 1.
 struct ScalarRow {
   std::string name;
   std::int64_t step = 0;
@@ -46,7 +46,7 @@ struct PartRows {
   std::vector<ScalarRow> scalars;
 };
 
-/// The rows of a part, in its order. Throws log::BadInput.
+/// Returns the rows of a part, in its order. Throws log::BadInput.
 PartRows rows_of(const frames::Part& part, frames::Notes& notes, const frames::Progress& progress);
 
 }  // namespace halfscope::analyzers::count

@@ -16,7 +16,7 @@ using frames::WholeStep;
 
 namespace {
 
-/// The formats that a weight may be kept in.
+/// The 16-bit formats in which a run may keep its weights.
 constexpr std::array<std::pair<std::string_view, Format>, 2> kWeightFormats = {
     {{"binary16", kBinary16}, {"bfloat16", kBfloat16}}};
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What whole tensors tell beyond their tables: exact sums, what becomes of weight updates,
-// and how long the rows of queries and keys are.
+// Counts from whole tensors: exact sums, lost weight updates, row norms of queries and keys.
 #pragma once
 
 #include "analyzers/frames/part.hpp"
@@ -8,8 +7,8 @@
 
 namespace halfscope::analyzers::count {
 
-/// Counts the whole tensors of a part, step by step: without `visit.sums` no sums. Holds one
-/// pair of tensors at a time.
+/// Counts the whole tensors of a part, step by step. Counts no sums if `visit.sums` is empty. Holds
+/// one pair of tensors in memory at a time.
 void count_whole(const frames::Part& part, const frames::Selection& selection,
                  const frames::WholeCountsVisitor& visit, frames::Notes& notes,
                  const frames::Progress& progress);

@@ -34,7 +34,7 @@ enum class Base { none, total, nonzero, updates, itself };
 
 struct Field {
   std::string_view name;
-  Base base;  ///< what a percentage is of
+  Base base;  ///< the total that a percentage refers to
 };
 
 constexpr Field kTensorFields[] = {
@@ -100,7 +100,7 @@ const Field* find_field(std::span<const Field> fields, std::string_view name) {
   return found == fields.end() ? nullptr : &*found;
 }
 
-/// Whether the fields of a log are beside a subject's own.
+/// Returns true if the fields of a log are available in addition to the subject's own fields.
 bool has_logs(Subject subject) {
   return subject == Subject::tensor || subject == Subject::recommendation;
 }
@@ -119,7 +119,8 @@ std::string names_of(Subject subject) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// " (halfscope analyze has it)", where another command has a field of that name, or the recorder.
+/// Returns the command, or the recorder's method, that has this field: " (halfscope analyze has
+/// it)". Empty if none has it.
 std::string owner_text(std::string_view field) {
   constexpr std::pair<Subject, std::string_view> kCommands[] = {
       {Subject::tensor, "analyze"},
@@ -139,7 +140,7 @@ Relation relation_of(const std::string& text) {
   return text == "==" ? Relation::equal : Relation::not_equal;
 }
 
-/// The binary64 number nearest to a limit; empty where it is out of range.
+/// Returns the binary64 number nearest to a limit; empty if it is out of range.
 std::optional<double> nearest(std::string_view text) {
   if (text.starts_with("2^")) return std::ldexp(1.0, std::stoi(std::string(text.substr(2))));
   double value = 0;
@@ -154,7 +155,7 @@ Exact power(unsigned base, int exponent) {
   return exponent < 0 ? Exact(Whole(1), whole) : Exact(whole);
 }
 
-/// The limit as it is written, without rounding.
+/// Returns the limit as written, without rounding.
 Exact exact(std::string_view text) {
   if (text.starts_with("2^")) return power(2, std::stoi(std::string(text.substr(2))));
   const std::size_t e = std::min(text.find_first_of("eE"), text.size());
@@ -187,7 +188,7 @@ bool compare(Relation relation, const T& value, const T& limit) {
 template <typename T>
 Verdict decide(Relation relation, const T& low, const T& high, const T& limit) {
   const bool at_low = compare(relation, low, limit);
-  // (In)equality may change between two ends at which it is the same.
+  // With == and != both ends may agree although a value between them differs.
   const bool equality = relation == Relation::equal || relation == Relation::not_equal;
   const bool inside = equality && low != high && low <= limit && limit <= high;
   if (inside || at_low != compare(relation, high, limit)) return Verdict::undecided;
@@ -209,7 +210,8 @@ Interval count_of(const std::string& field, const underflow::Counts& counts) {
   return counts.classes.overflow;
 }
 
-/// Empty where no updates are known, and for `undetermined` where all of them are.
+/// Empty if the tensor has no updates; for `undetermined` also if another source than the
+/// difference of weights is used.
 std::optional<Measured> measure_updates(const Condition& c, const TensorFindings& tensor) {
   if (!tensor.updates) return std::nullopt;
   const underflow::UpdateFindings& found = *tensor.updates;
@@ -233,7 +235,7 @@ std::optional<Measured> as_power(std::optional<int> log2) {
   return log2 ? finite_number(std::ldexp(1.0, *log2)) : std::nullopt;
 }
 
-/// How many values are so, of which no more is known than whether there are some.
+/// Returns bounds of a count: at least `least`, without an upper bound if there are or may be some.
 Interval some(std::size_t least, bool perhaps) {
   return {least, least > 0 || perhaps ? std::numeric_limits<std::uint64_t>::max() : 0};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions on what an analysis found, as --fail-if takes them: 'FIELD OP NUMBER[%] [for WHAT]'.
+// Conditions on results, as --fail-if accepts them: 'FIELD OP NUMBER[%] [for ROLE-OR-GLOB]'.
 #pragma once
 
 #include <optional>
@@ -23,87 +23,89 @@ namespace halfscope::analyzers::gates {
 
 enum class Relation { less, less_equal, greater, greater_equal, equal, not_equal };
 
-/// What a condition is tested on: every tensor of an analysis, a recommendation, or every tensor of
-/// two runs compared, or the numbers of one step of a training loop, which the recorder has. Beside
-/// the first two the fields of a log, on every log.
+/// The objects that a condition is tested on: every tensor of an analysis, a recommendation, every
+/// tensor of two compared runs, or the numbers of one training step, which the recorder has. With
+/// `tensor` and `recommendation` it may also name a field of a log, tested on each log.
 enum class Subject { tensor, recommendation, comparison, step };
 
 struct Condition {
-  std::string text;  ///< as typed
+  std::string text;  ///< the text that the user wrote
   std::string field;
   Relation relation = Relation::greater;
-  /// A decimal, or 2^K, kept as text because it is compared exactly; of `state`, one of its names.
+  /// A decimal number or 2^K, kept as text to be compared exactly; for `state`, a state's name.
   std::string limit;
-  bool percent = false;  ///< the field is taken as a share of its base
-  std::string only;      ///< a role or a glob over tensor names; empty for all tensors
+  bool percent = false;  ///< compares the field as a percentage of its base
+  std::string only;      ///< a role or a glob over tensor names; empty: all tensors
 };
 
-/// Throws std::invalid_argument saying what was found and what is wanted.
+/// Throws std::invalid_argument with the text found and the text expected.
 Condition parse_condition(std::string_view text, Subject subject);
 
-/// Whether conditions on this subject may be about this field.
+/// Returns true if conditions on this subject may use this field.
 bool has_field(Subject subject, std::string_view name);
 
-/// Whether it is about a log's loss scale and skipped steps.
+/// Returns true if the condition is about a log's loss scale, skipped steps or state.
 bool is_of_timeline(const Condition& condition);
 
-/// Whether it is about the ranks of a log beside one another.
+/// Returns true if the condition compares the ranks of a log.
 bool is_of_ranks(const Condition& condition);
 
-/// Whether it is about weight updates, which only weights have.
+/// Returns true if the condition is about weight updates, which only weights have.
 bool is_of_updates(const Condition& condition);
 
-/// Whether it is about what FP8 or FP4 lost, as frameworks measured it.
+/// Returns true if the condition is about FP8 or FP4 losses that the framework measured.
 bool is_of_quantised(const Condition& condition);
 
-/// Whether it is about how a log's tensors end, too, so that one without a timeline has it.
+/// Returns true if a log's last tensors can decide the condition too, even without a timeline.
 bool is_of_end(const Condition& condition);
 
-/// What a printed share stands for.
+/// Bounds of a share that the framework printed in rounded form.
 struct ShareRange {
   double low = 0, high = 0;
 };
 
-/// What a field holds: a count, a share, or a number.
+/// The value of a field: a count, a share or a number.
 using Measured =
     std::variant<Interval, underflow::Share, ShareRange, double, scale_history::RunState>;
 
-/// `value` as a result; empty where it is absent or not finite.
+/// Returns `value` as a result; empty if it is absent or not finite.
 std::optional<Measured> finite_number(std::optional<double> value);
 
-/// Empty where the field has no value: no finite value, no scale, or a share of no values.
+/// Each measure() returns the value of the condition's field. Empty if there is none: no finite
+/// value, no recommended scale, or a share of zero values.
 std::optional<Measured> measure(const Condition& condition,
                                 const underflow::TensorFindings& tensor);
-/// Of magnitudes without counts: how many values are so is bounded from below alone.
+/// For tensors that have magnitudes but no counts: counts are bounded from below only.
 std::optional<Measured> measure(const Condition& condition, const underflow::TensorPeaks& tensor);
 std::optional<Measured> measure(const Condition& condition,
                                 const recommend::Recommendation& advice);
 std::optional<Measured> measure(const Condition& condition, const compare::ComparedTensor& tensor);
 std::optional<Measured> measure(const Condition& condition, const formats::QuantisedTensor& tensor);
-/// Empty where the ranks have too few values to be compared.
+/// Empty if the ranks have too few values to be compared.
 std::optional<Measured> measure(const Condition& condition, const ranks::RankStudy& study);
-/// Empty too where the log does not tell; NaN of a step since which something is so that is not.
+/// Also empty if the log does not show the field; NaN if the field is a step and there is none.
 std::optional<Measured> measure(const Condition& condition,
                                 const scale_history::TimelineFacts& facts);
-/// The same where tensors tell of the end, too. `facts`: null where the log has no such scalars.
-/// `broken_since`: the step from which on its tensors hold NaN or infinities.
+/// As above, with the evidence of the tensors at the end of the log. `facts`: null if the log has
+/// no such scalars. `broken_since`: first step of the final run of steps whose tensors hold NaN or
+/// infinities; empty if there is none.
 std::optional<Measured> measure(const Condition& condition,
                                 const scale_history::TimelineFacts* facts,
                                 std::optional<std::int64_t> broken_since);
 
-/// Whether the condition is meant for this tensor.
+/// Returns true if the condition covers this tensor.
 bool applies(const Condition& condition, const underflow::TensorFindings& tensor);
 bool applies(const Condition& condition, const underflow::TensorPeaks& tensor);
 bool applies(const Condition& condition, const compare::ComparedTensor& tensor);
 bool applies(const Condition& condition, const formats::QuantisedTensor& tensor);
 
-/// Whether its role or glob is of such a tensor.
+/// Returns true if the condition's role or glob covers tensors of this role and name.
 bool selects(const Condition& condition, log::Role role, const std::string& name);
 
 enum class Verdict { fails, holds, undecided };
 
-/// Counts and shares are compared with the limit as the exact rational it is, numbers with the
-/// binary64 number it parses to. Undecided where the ends of an interval disagree.
+/// Compares counts and shares with the limit as an exact rational, numbers with the limit rounded
+/// to binary64. Returns `undecided` if the bounds of an interval give different answers.
 Verdict test(const Condition& condition, const Measured& value);
 
 }  // namespace halfscope::analyzers::gates

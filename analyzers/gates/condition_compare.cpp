@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions on tensors of two runs.
+// Conditions on the tensors of two compared runs.
 #include <cmath>
 
 #include "analyzers/compare/compare.hpp"
@@ -8,7 +8,7 @@
 namespace halfscope::analyzers::gates {
 namespace {
 
-/// A count of elements, or its share of them.
+/// Returns a count of elements, or the share of `of` if the condition has a percentage.
 std::optional<Measured> count_of(const Condition& c, const Interval& count, std::uint64_t of) {
   if (!c.percent) return count;
   return of == 0 ? std::nullopt : std::optional<Measured>(underflow::Share{count, of});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions on what FP8 or FP4 lost, as frameworks measured it.
+// Conditions on FP8 or FP4 losses that the framework measured.
 #include "analyzers/gates/condition.hpp"
 
 namespace halfscope::analyzers::gates {
@@ -11,7 +11,7 @@ std::optional<Measured> measure(const Condition& condition,
   return ShareRange{largest.low, largest.high};
 }
 
-/// A recipe that the run did not use is a question of its own.
+/// Tensors of a recipe that the run did not use are not judged, so no condition applies to them.
 bool applies(const Condition& condition, const formats::QuantisedTensor& tensor) {
   return tensor.judged && selects(condition, tensor.role, tensor.name());
 }

@@ -36,7 +36,7 @@ void require_state(const Condition& c) {
 
 namespace {
 
-/// NaN: there is no such step.
+/// Returns the step as a number; NaN if there is no such step.
 Measured step_of(std::optional<std::int64_t> since) {
   return since ? static_cast<double>(*since) : std::numeric_limits<double>::quiet_NaN();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions on a log's state, which is a word.
+// Conditions on a log's state, whose limit is a name instead of a number.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace halfscope::analyzers::gates {
 
 std::optional<scale_history::RunState> state_named(std::string_view name);
 
-/// Throws std::invalid_argument where a condition on `state` compares it with what is no state.
+/// Throws std::invalid_argument unless a condition on `state` compares it by == or != with a state.
 void require_state(const Condition& condition);
 
 }  // namespace halfscope::analyzers::gates

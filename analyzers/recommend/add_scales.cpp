@@ -15,7 +15,7 @@ using underflow::Analysis;
 
 namespace {
 
-/// What static_scale itself does, out of the evidence for every scale.
+/// Copies the effects of static_scale from the evidence of every scale.
 void put_static(Recommendation& advice, const Analysis& analysis, const underflow::LostMass& lost,
                 const std::vector<LogMaxima>& maxima) {
   advice.lost_at_1 = lost.at(0);
@@ -28,7 +28,7 @@ void put_static(Recommendation& advice, const Analysis& analysis, const underflo
   }
 }
 
-/// The highest scale where FP16 holds the sums over microbatches too, where that is less.
+/// Returns the highest scale if FP16 also holds sums over microbatches; empty if it is not lower.
 std::optional<int> highest_if_half(const Recommendation& advice, const Basis& basis) {
   if (!advice.highest_log2) return std::nullopt;
   const Format format = basis.analysis.target.format;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a recommendation says beyond one static scale. Each part is found by a file of its own.
+// The parts of a recommendation beyond one static scale. Each is computed in a file of its own.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace halfscope::analyzers::recommend {
 struct LogMaxima;
 struct Recommendation;
 
-/// What a recommendation rests on.
+/// The inputs of a recommendation.
 struct Basis {
   const underflow::Analysis& analysis;
   const overflow::OverflowFindings& overflow;
@@ -34,71 +34,72 @@ struct Basis {
   std::span<const reduction::Reduction> reductions = {};
 };
 
-/// What one power-of-two scale would do: the evidence for the range of good scales.
+/// The effects of one power-of-two scale, as evidence for the range of good scales.
 struct ScaleEvidence {
   int log2_scale = 0;
-  Interval flushed, of;     ///< finite nonzero values of all counted tensors
-  MassShare lost;           ///< of their mass
-  Interval overflow_steps;  ///< recorded steps whose largest magnitude overflows, or perhaps does
+  Interval flushed, of;     ///< flushed values of all finite nonzero values of the counted tensors
+  MassShare lost;           ///< lost share of their mass
+  Interval overflow_steps;  ///< recorded steps that overflow: at least, and at most
   SkipBound skip;
 };
 
-/// Settings for dynamic loss scaling by one policy: of one run that can be replayed those that
-/// serve it best, else twice the static scale and the framework's interval; of a run without
-/// gradients where its own scale settled.
+/// Settings of one policy for dynamic loss scaling. For one run that can be replayed: the settings
+/// that serve it best; for several or none: twice the static scale and the framework's interval.
+/// For runs without gradients: the value at which their own scale settled.
 struct DynamicAdvice {
-  policy::Policy policy;  ///< with these settings
+  policy::Policy policy;  ///< the policy with these settings
   double init = 1;
   std::uint64_t growth_interval = 0;
-  /// The steps that they skip in a replay of the recorded runs, where every log can be replayed.
+  /// Steps that a replay of the recorded runs skips; empty if some log cannot be replayed.
   std::optional<SkipBound> replayed;
-  std::uint64_t tried = 0;    ///< settings; 0: twice the static scale
-  bool kept = false;          ///< no setting that was tried does better than those it had
-  bool of_own_scale = false;  ///< ScaleSettings: the run's own scale tells them
+  std::uint64_t tried = 0;    ///< number of settings tried; 0 if none were
+  bool kept = false;          ///< the policy keeps its settings: none that was tried is better
+  bool of_own_scale = false;  ///< derived from the run's own scale (ScaleSettings)
 };
 
-/// What a sum over data-parallel ranks does in the format. unknown where the log has one rank.
+/// The effect of summing weight gradients over data-parallel ranks in the target format.
 struct RankSum {
   int ranks = 1;
-  bool from_ranks = false;  ///< from the tables of each rank; else what-if for `ranks`
-  /// Dividing before the sum, by the smallest power of two >= ranks: more is flushed.
+  bool from_ranks = false;  ///< from each rank's histograms; false: estimated for `ranks` ranks
+  /// Values flushed if gradients are divided before the sum, by the smallest power of two >= ranks;
+  /// values flushed without a division; all finite nonzero values.
   Interval flushed_before, flushed_alone, of;
-  /// Dividing after: binades left between the largest possible sum and overflow at static_scale.
+  /// If divided after the sum: binades between the largest sum and overflow at static_scale.
   double headroom_after = 0;
-  std::optional<int> highest_after_log2;  ///< the largest scale at which no sum can overflow
+  std::optional<int> highest_after_log2;  ///< largest scale at which no sum can overflow
 };
 
-/// A layer that one scale does not serve.
+/// The scales of one layer. Computed if no single scale serves all layers.
 struct LayerScale {
   std::string layer;
   std::optional<int> lowest_log2, highest_log2;
   Interval flushed_at_static, flushed_at_own, of;
-  /// Whether some scale of its own keeps the target.
+  /// Returns true if some scale keeps the layer within the target without overflow.
   bool served() const { return lowest_log2 && highest_log2 && *lowest_log2 <= *highest_log2; }
-  std::optional<double> als;  ///< adaptive loss scaling's factor, where the log has its statistics
+  std::optional<double> als;  ///< factor of adaptive loss scaling; empty without its statistics
 };
 
 /// A tensor or a kind of operation to keep in FP32.
 struct KeepInFp32 {
   enum class Kind : std::uint8_t { tensor, softmax, normalization, loss, logits, reduction };
   enum class Why : std::uint8_t {
-    overflows,       ///< whatever the loss scale
+    overflows,       ///< at every loss scale
     limits_scale,    ///< its gradients allow `highest_log2`, all others `highest_log2_without`
-    exponential,     ///< e^found is beyond the limit
-    square,          ///< found^2 is
-    sum_of_squares,  ///< of its inputs: found
-    softmax_after,   ///< of the last activation, e^found is; autocast computes that in FP32
-    sum_overflows,   ///< of `addends`, one after the other
-    sum_stalls,      ///< the same: its error is `found`
-    half_loss,       ///< the loss, held in FP16, at the recommended scale
-    autocast_loss    ///< the same, where autocast keeps it in FP32
+    exponential,     ///< e^found exceeds `limit`
+    square,          ///< found^2 exceeds `limit`
+    sum_of_squares,  ///< `found`, the sum of its inputs' squares, exceeds `limit`
+    softmax_after,   ///< e^found of the last activation exceeds it; autocast uses FP32
+    sum_overflows,   ///< `found` sequential sums of `addends` values overflow
+    sum_stalls,      ///< a sequential sum of `addends` values has the relative error `found`
+    half_loss,       ///< the loss, held in FP16, overflows at the recommended scale
+    autocast_loss    ///< the same, but autocast keeps the loss in FP32
   };
-  std::string name;  ///< tensor, module or kind
+  std::string name;  ///< name of the tensor, the module or the kind of operation
   Kind kind = Kind::tensor;
   Why why = Why::overflows;
-  double found = 0, limit = 0;  ///< magnitudes; `limit` is the format's largest
+  double found = 0, limit = 0;  ///< magnitudes; `limit` is the format's largest finite value
   int highest_log2 = 0;
-  std::optional<int> highest_log2_without = {};  ///< the scale that the rest would allow
+  std::optional<int> highest_log2_without = {};  ///< highest_log2 of all other layers
   int binades_gained = 0;
   std::optional<reduction::Sum> sum = {};
   std::uint64_t addends = 0;
@@ -106,24 +107,24 @@ struct KeepInFp32 {
   bool by_autocast() const { return why == Why::softmax_after || why == Why::autocast_loss; }
 };
 
-/// Infinities or NaN that no rounding to 16 bits made: the first of them.
+/// The first infinities or NaN that no rounding to 16 bits made.
 struct NanInModel {
   std::string log, tensor;
   std::int64_t step = 0;
-  bool nan = false;  ///< else infinities alone
+  bool nan = false;  ///< false: infinities only
 };
 
-/// Memory, and dimensions that miss the fast kernels.
+/// Memory use, and weight dimensions for which Tensor Cores have no fast kernels.
 struct Footprint {
   std::uint64_t weights = 0, activations = 0;    ///< elements; activations of one microbatch
-  std::uint64_t microbatches = 1;                ///< the most in the steps that these are of
+  std::uint64_t microbatches = 1;                ///< largest number in these steps
   std::uint64_t bytes_fp32 = 0, bytes_fp16 = 0;  ///< weights and activations
   std::uint64_t bytes_mixed = 0;                 ///< FP16 with FP32 master weights
   enum class Extents : std::uint8_t { outputs, inputs, both };
   struct Odd {
     std::string name;
     std::vector<std::uint64_t> shape;
-    Extents extents = Extents::both;  ///< that are no multiple of 8
+    Extents extents = Extents::both;  ///< the extents that are not multiples of 8
   };
   std::vector<Odd> not_multiples_of_8;
 };

@@ -7,7 +7,7 @@ namespace halfscope::analyzers::recommend {
 
 namespace {
 
-/// Whether a log's last recorded step has infinities or NaN of the model.
+/// Returns true if the log's last recorded step has infinities or NaN that come from the model.
 bool ends_in_nan(const overflow::OverflowFindings& overflow, const std::string& log) {
   return std::ranges::any_of(overflow.events, [&](const overflow::OverflowEvent& event) {
     return event.log == log && !event.what_if && event.cause == overflow::Cause::nan_in_model &&

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs that diverge: the scale that their gradients ask for is no recommendation.
+// Withdraws the recommended scale of a run that diverges.
 #pragma once
 
 #include "analyzers/recommend/recommend.hpp"
 
 namespace halfscope::analyzers::recommend {
 
-/// Takes the scale back that gradients of a run that diverges ask for (underflow::diverges());
-/// `no_scale` is diverges then.
+/// Removes the static scale and sets `no_scale` to NoScale::diverges if the gradients are as large
+/// as in a run that diverges (underflow::diverges()).
 void refuse_divergence(Recommendation& advice, const overflow::OverflowFindings& overflow);
 
 }  // namespace halfscope::analyzers::recommend

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings for dynamic loss scaling, and how many of the recorded steps they skip.
+// Settings for dynamic loss scaling, and the recorded steps that they would skip.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -15,7 +15,7 @@
 namespace halfscope::analyzers::recommend {
 namespace {
 
-/// The policies of the frameworks that there are lines to paste for.
+/// Policies of the frameworks that configuration lines can be printed for.
 constexpr std::string_view kPolicies[] = {"torch",    "keras2",  "keras3", "deepspeed,hysteresis=1",
                                           "megatron", "fairseq", "apex",   "mxnet",
                                           "nnabla",   "flax",    "jmp"};
@@ -31,8 +31,8 @@ Unread unread_of(const underflow::Analysis& analysis) {
   return unread;
 }
 
-/// Adds what a policy skips of one run. Unread steps count apart, but for those that the run itself
-/// found clean.
+/// Adds the steps that a policy skips in one run. Unread steps are counted separately, except those
+/// that the run itself found clean.
 void add_skips(const replay::Trace& trace, const std::set<std::int64_t>& unread, SkipBound& to) {
   const auto unread_in = [&](const std::vector<std::int64_t>& steps) {
     return static_cast<std::uint64_t>(
@@ -46,7 +46,7 @@ void add_skips(const replay::Trace& trace, const std::set<std::int64_t>& unread,
   to.perhaps += trace.unknown.size() - unknown;
 }
 
-/// The settings of a policy that serve a run best.
+/// Returns the settings of a policy that serve a run best.
 DynamicAdvice best_of(const replay::TunedPolicy& tuned, const std::set<std::int64_t>& unread) {
   SkipBound skips;
   add_skips(tuned.trace, unread, skips);
@@ -62,8 +62,8 @@ bool makes_a_step(const DynamicAdvice& advice) {
   return found.overflowing().low < found.steps + found.unread;
 }
 
-/// Twice the static scale. Headroom costs nothing here: an overflow skips one step, and halves the
-/// scale.
+/// Returns settings that start at twice the static scale. A scale that is too large costs little
+/// here: an overflow skips one step and halves the scale.
 std::optional<DynamicAdvice> twice(const policy::Policy& policy, int static_log2,
                                    std::span<const replay::StepSeries> runs, Unread& unread) {
   const auto interval = policy::number_of(policy, policy::info_of(policy).interval);
@@ -83,7 +83,7 @@ std::optional<DynamicAdvice> twice(const policy::Policy& policy, int static_log2
 
 std::string_view name_of(const policy::Policy& policy) { return policy::info_of(policy).name; }
 
-/// The run's own policy or PyTorch's first, then the others that there are lines for.
+/// Returns the run's own policy or PyTorch's, then the others that have configuration lines.
 std::vector<policy::Policy> policies_for(std::span<const replay::StepSeries> runs) {
   std::vector<policy::Policy> all;
   if (runs.size() == 1) all.push_back(replay::own_or_torch(runs.front()));
@@ -100,8 +100,8 @@ std::vector<policy::Policy> policies_for(std::span<const replay::StepSeries> run
 using scale_history::ScaleSettings;
 using scale_history::TimelineFacts;
 
-/// What all logs allow: the smallest start, the longest window. Empty where one of them ended in
-/// what no scale helps, or tells of no settings.
+/// Returns settings that suit all logs: the smallest initial scale, the longest window. Empty if a
+/// log ends in a failure that no scale prevents, or has no settings.
 std::optional<ScaleSettings> common_settings(std::span<const TimelineFacts> logs) {
   std::optional<ScaleSettings> all;
   for (const TimelineFacts& log : logs) {
@@ -116,7 +116,7 @@ std::optional<ScaleSettings> common_settings(std::span<const TimelineFacts> logs
   return all;
 }
 
-/// The policy of the tool that wrote a log, at the settings that serve it.
+/// Returns the policy of the tool that wrote the log, as text for policy::make().
 std::string policy_of(frames::Tool tool, const ScaleSettings& settings) {
   switch (tool) {
     case frames::Tool::deepspeed:
@@ -136,7 +136,7 @@ std::string policy_of(frames::Tool tool, const ScaleSettings& settings) {
   return "torch";
 }
 
-/// A policy that starts where the run's scale settled.
+/// Returns a policy that starts at the value where the run's scale settled.
 std::optional<DynamicAdvice> settled(const policy::Policy& policy, const ScaleSettings& settings) {
   const auto usual = policy::number_of(policy, policy::info_of(policy).interval);
   if (!usual) return std::nullopt;
@@ -166,14 +166,15 @@ void add_own_scale(Recommendation& advice, frames::Tool tool, std::span<const Ti
 
 void add_dynamic(Recommendation& advice, const Basis& basis,
                  std::span<const replay::StepSeries> runs, const replay::Harmless& harmless) {
-  const bool served = basis.analysis.target.format == kBinary16;  // by the frameworks' scalers
+  // The frameworks' scalers support binary16 only.
+  const bool served = basis.analysis.target.format == kBinary16;
   if (!advice.static_log2 || advice.needs_no_scale() || !served) return;
   std::vector<DynamicAdvice> useless;
   Unread unread = unread_of(basis.analysis);
   for (const policy::Policy& policy : policies_for(runs)) {
     std::optional<DynamicAdvice> found;
     bool useful = true;
-    if (runs.size() != 1) {  // of several runs no setting is the best for all
+    if (runs.size() != 1) {  // no setting is the best for several runs
       found = twice(policy, *advice.static_log2, runs, unread);
       useful = found && makes_a_step(*found);
     } else if (const auto tuned = replay::tune(policy, runs.front(), basis.options, harmless)) {

@@ -20,20 +20,20 @@ using underflow::TensorFindings;
 
 namespace {
 
-/// Finite values that are neither zero nor flushed.
+/// Returns the number of finite values that are neither zero nor flushed.
 Interval kept_of(const underflow::Counts& counts, const Classes& classes) {
   const Interval kept = classes.subnormal + classes.normal + classes.overflow;
   const Interval rest = without(counts.finite_nonzero, classes.flushed_to_zero);
   return {std::max(kept.low, rest.low), std::min(kept.high, rest.high)};
 }
 
-/// Of some tensors together.
+/// Counts summed over several tensors.
 struct Sum {
   Interval count, of, kept;
   bool bounded = false;
 
   void add(const TensorFindings& tensor, const Classes& classes) {
-    // Zeros of values computed in binary16 may be flushed values: counted as perhaps.
+    // Zeros of values computed in binary16 may be flushed: they only raise the upper bounds.
     const std::uint64_t perhaps = tensor.underflow_identifiable ? 0 : tensor.counts.zero.low;
     const Interval flushed = classes.flushed_to_zero;
     *this += {Interval(flushed.low, flushed.high + perhaps),
@@ -49,13 +49,13 @@ struct Sum {
   }
   Share share() const { return {count, of, bounded ? std::optional(kept) : std::nullopt}; }
 };
-using Sums = std::vector<Sum>;  // one a scale
+using Sums = std::vector<Sum>;  // one entry per scale
 
 }  // namespace
 
 Share flushed_at(const Analysis& analysis, int k) { return flushed_at(analysis, k, k).front(); }
 
-/// Counts add up to the same in any order.
+/// The result is the same for any order in which threads add the counts.
 std::vector<Share> flushed_at(const Analysis& analysis, int first, int last) {
   using Range = tbb::blocked_range<std::size_t>;
   constexpr std::size_t kGrain = 256;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a loss scale flushes to zero of all gradients together.
+// The share of all gradient values that a loss scale flushes to zero.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace halfscope::analyzers::recommend {
 
-/// Of all counted tensors at loss scale 2^k.
+/// Returns the share over all counted tensors at loss scale 2^k.
 underflow::Share flushed_at(const underflow::Analysis& analysis, int k);
-/// The same at each of these scales.
+/// Returns the shares at the scales from 2^first to 2^last.
 std::vector<underflow::Share> flushed_at(const underflow::Analysis& analysis, int first, int last);
 
 }  // namespace halfscope::analyzers::recommend

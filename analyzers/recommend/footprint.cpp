@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that FP16 saves, and dimensions that miss the Tensor Cores.
+// Memory that FP16 saves, and dimensions for which Tensor Cores have no fast kernels.
 #include <algorithm>
 #include <map>
 
@@ -12,11 +12,11 @@ namespace {
 
 using log::Role;
 
-constexpr std::uint64_t kMultiple = 8;  // of FP16 matrix dimensions on Tensor Cores
-/// From this extent on padding saves time: the last tile of a product is a small part of it, and
-/// starting its kernel takes less time than the product.
+constexpr std::uint64_t kMultiple = 8;  // divides FP16 matrix dimensions on Tensor Cores
+/// Padding saves time for extents from this size on: the last tile of a product is a small part of
+/// it, and starting its kernel takes less time than the product.
 constexpr std::uint64_t kLarge = 1024;
-/// What a thread block computes at once. If the other extent is less, Tensor Cores are idle anyway.
+/// Extent that a thread block computes. If the other extent is less, Tensor Cores are idle anyway.
 constexpr std::uint64_t kTile = 128;
 
 /// Returns which extents of a weight are large and no multiple of 8; empty if there are none.
@@ -31,7 +31,7 @@ std::optional<Footprint::Extents> odd_extents(const std::vector<std::uint64_t>& 
                    : Footprint::Extents::inputs;
 }
 
-/// How many microbatches the step added up: their largest magnitudes are among its scalars.
+/// Returns the number of microbatches of the step; their largest magnitudes are among its scalars.
 std::uint64_t microbatches_of(const log::StepScalars& scalars) {
   std::uint64_t count = 1;
   for (const Role role : {Role::activation_grad, Role::weight_grad}) {
@@ -42,7 +42,7 @@ std::uint64_t microbatches_of(const log::StepScalars& scalars) {
   return count;
 }
 
-/// By step, of one log.
+/// Returns the number of microbatches of each step of a log.
 std::map<std::int64_t, std::uint64_t> microbatches_of(const underflow::LogFindings& log) {
   std::map<std::int64_t, std::uint64_t> counts;
   for (const log::StepScalars& scalars : log.scalars) {
@@ -55,12 +55,13 @@ std::map<std::int64_t, std::uint64_t> microbatches_of(const underflow::LogFindin
 
 std::optional<Footprint> footprint(const underflow::Analysis& analysis) {
   Footprint sum;
-  const underflow::LogFindings& log = analysis.logs.front();  // several are runs of one network
+  // Several logs are runs of one network.
+  const underflow::LogFindings& log = analysis.logs.front();
   const auto microbatches = microbatches_of(log);
   for (const underflow::TensorFindings& t : log.tensors) {
     const std::uint64_t elements = log::element_count(t.shape).value_or(0);
     if (t.role == Role::activation) {
-      // The tensor is that of all microbatches, of which one is held at a time.
+      // The tensor covers all microbatches, but memory holds one at a time.
       const auto of_step = microbatches.find(t.per_step.empty() ? -1 : t.per_step.back().step);
       const std::uint64_t together = of_step == microbatches.end() ? 1 : of_step->second;
       sum.activations += (elements + together - 1) / together;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to keep in FP32: tensors that overflow whatever the scale, operations whose inner values
-// would, and the layers that hold the scale of all others down.
+// Finds what to keep in FP32: tensors that overflow at every scale, operations whose inner values
+// would overflow, and layers that limit the scale of all others.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -30,7 +30,7 @@ using Why = KeepInFp32::Why;
 struct Range {
   explicit Range(const underflow::Target& target)
       : largest(to_double(target.format, target.format.largest_finite())) {}
-  /// Beyond it e^x overflows.
+  /// Returns the largest x for which e^x does not overflow.
   double largest_exponent() const { return std::log(largest); }
 
   double largest;
@@ -38,8 +38,8 @@ struct Range {
 
 double largest_of(const TensorFindings* t) { return t && t->max_abs ? *t->max_abs : 0; }
 
-/// Sum of the magnitudes' squares and of the values themselves is known only approximately; that
-/// is enough to tell what is far beyond the format.
+/// Returns the largest sum of squares over the steps, unscaled. It is approximate, which is enough
+/// to find values far beyond the format.
 double largest_sum_of_squares(const TensorFindings* t) {
   double most = 0;
   if (t == nullptr) return most;
@@ -50,9 +50,9 @@ double largest_sum_of_squares(const TensorFindings* t) {
 }
 
 /// A kind of operation that mixed-precision recipes keep in FP32 (NVIDIA, "Training with Mixed
-/// Precision"; the deny lists of AMP), and which module classes do it.
+/// Precision"; the deny lists of AMP), and the module classes that compute it.
 struct Classified {
-  std::string_view part;  ///< of the class name
+  std::string_view part;  ///< part of the class name
   Kind kind;
 };
 constexpr Classified kClasses[] = {
@@ -67,7 +67,7 @@ std::optional<Kind> kind_of(std::string_view type) {
   return std::nullopt;
 }
 
-/// The module, where its operation would leave the range on the recorded values.
+/// Returns an entry if the module's operation would overflow on the recorded values; else empty.
 std::optional<KeepInFp32> evidence(const std::string& module, Kind kind,
                                    const TensorFindings* input, const Range& range) {
   const double largest = largest_of(input);
@@ -84,8 +84,8 @@ std::optional<KeepInFp32> evidence(const std::string& module, Kind kind,
   return std::nullopt;
 }
 
-/// One entry a kind, of the modules that have evidence; modules of one kind without any are no
-/// entry: they are rules of thumb, and AMP follows them by itself.
+/// Adds the modules that have evidence. Modules without evidence are omitted: keeping them in FP32
+/// is a rule of thumb that AMP follows by itself.
 void find_operations(const LogFindings& log, const Range& range, std::vector<KeepInFp32>& found) {
   const Modules modules(log);
   const underflow::LayerInputs inputs(log, modules);
@@ -110,7 +110,7 @@ Kind kind_of(reduction::Sum sum) {
   return Kind::reduction;
 }
 
-/// Sums of layers that overflow or stall in 16 bits, one addend after the other.
+/// Adds sums of layers that overflow or stall if 16-bit addends are added one after another.
 void find_sums(const Basis& basis, const Range& range, std::vector<KeepInFp32>& found) {
   if (basis.analysis.target.format.width != 16) return;
   for (const reduction::Reduction& one : basis.reductions) {
@@ -128,7 +128,7 @@ void find_sums(const Basis& basis, const Range& range, std::vector<KeepInFp32>& 
   }
 }
 
-/// The last activation feeds the loss, whose softmax exponentiates it.
+/// Adds the last activation if its exponential overflows: the softmax of the loss exponentiates it.
 void find_logits(const LogFindings& log, const Range& range, std::vector<KeepInFp32>& found) {
   const Modules modules(log);
   const TensorFindings* const logits = underflow::LayerInputs(log, modules).last();
@@ -145,7 +145,7 @@ bool half_loss(const LogFindings& log) {
   return log.manifest && log.manifest->loss_dtype == Dtype::f16;
 }
 
-/// The loss itself is multiplied by the scale.
+/// Adds the loss if it overflows: the loss itself is multiplied by the scale.
 void find_loss(const LogFindings& log, const Range& range, int static_log2,
                std::vector<KeepInFp32>& found) {
   double largest = 0;
@@ -159,7 +159,7 @@ void find_loss(const LogFindings& log, const Range& range, int static_log2,
                    largest, range.largest});
 }
 
-/// Gradients by module, each with the highest scale it allows.
+/// The gradients of one module, and the highest scale that they allow.
 struct Group {
   std::string name;
   Tensors tensors;
@@ -167,7 +167,7 @@ struct Group {
 };
 
 std::vector<Group> groups_of(const AllPeaks& peaks) {
-  std::map<std::string, Tensors> by_name;  // a module of several logs is one: all must fit
+  std::map<std::string, Tensors> by_name;  // a module of several logs is one group: all must fit
   for (const LogFindings& log : peaks.basis().analysis.logs) {
     const Modules modules(log);
     for (const TensorFindings& t : log.tensors) {
@@ -184,19 +184,19 @@ std::vector<Group> groups_of(const AllPeaks& peaks) {
   return groups;
 }
 
-/// The layers that hold the scale down, until the rest has a scale that serves it; none where that
-/// takes more than kMost.
+/// Adds the layers that limit the scale, until a single scale serves the rest. Adds nothing if more
+/// than kMost layers would be needed.
 void find_limiting(const Basis& basis, const Recommendation& advice,
                    std::vector<KeepInFp32>& found) {
   constexpr std::size_t kMost = 4;
   if (!advice.static_log2 || advice.above_target.empty()) return;
-  if (advice.underflow_not_identifiable) return;  // whether the rest is served is unknown
+  if (advice.underflow_not_identifiable) return;  // unknown if a scale serves the rest
   if (advice.harmless()) return;                  // nothing is gained
   const AllPeaks peaks(basis);
   const std::vector<Group> groups = groups_of(peaks);
   if (groups.size() < 2) return;
   std::vector<KeepInFp32> removed;
-  std::string names;  // layers that allow the same scale go together
+  std::string names;  // layers that allow the same scale share one entry
   for (std::size_t i = 0; i + 1 < groups.size() && i < kMost; ++i) {
     const int next = groups[i + 1].highest_log2, gained = next - groups[0].highest_log2;
     names += (names.empty() ? "" : ", ") + groups[i].name;

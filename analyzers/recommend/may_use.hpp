@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a run in bfloat16 may use FP16.
+// Decides if a run in bfloat16 may use FP16.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace halfscope::analyzers::recommend {
 
-/// The answer for the analysis's format; empty where the run is none in bfloat16, or the format has
-/// its range.
+/// Returns the answer for the analysis's format. Empty if the run is not in bfloat16, or the format
+/// has bfloat16's exponent range.
 std::optional<MayUse> may_use(const underflow::Analysis& analysis, const Recommendation& advice);
 
 }  // namespace halfscope::analyzers::recommend

@@ -15,19 +15,20 @@ using underflow::TensorFindings;
 
 namespace {
 
-/// The largest finite magnitude of a step.
+/// Returns the peak of the largest finite magnitude of a step; empty if there is none.
 std::optional<Peak> finite_peak(const TensorFindings& tensor, const StepFindings& step) {
   const auto magnitude = underflow::finite_magnitude(step);
   if (!magnitude) return std::nullopt;
   Peak peak{*magnitude, {*tensor.log, tensor.name, step.step, *step.max_abs}};
-  // As of a bucket that holds zero, or is wide.
+  // A bucket that contains zero, or is wider than a factor of two, only bounds the magnitude.
   const bool nothing_sure = step.counts.finite_nonzero.low == 0;
   peak.limit.bounded =
       nothing_sure || step.max_abs_at_least.value_or(*step.max_abs) * 2 < *step.max_abs;
   return peak;
 }
 
-/// Of which microbatch's tensor a part is, the scalars do not say.
+/// Returns the peak that FP16 held: with microbatches, the largest part of the sum. The scalars do
+/// not name the part's tensor, so its limit names the role.
 Peak in_fp16(const Peak& peak, log::Role role, const LogScalars& scalars) {
   const double part = scalars.in_fp16(role, peak.limit.step, peak.limit.max_abs);
   if (part == peak.limit.max_abs) return peak;

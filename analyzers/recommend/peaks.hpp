@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The magnitudes that bound a loss scale: of tables, and of the scalars that a run log has for
-// every step.
+// The magnitudes that bound a loss scale, from histograms and every-step scalars.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@
 
 namespace halfscope::analyzers::recommend {
 
-/// A magnitude, and how it bounds the scale.
+/// A magnitude, and the limit that it sets for the scale.
 struct Peak {
   underflow::StepMagnitude magnitude;
   Limit limit;
@@ -22,20 +21,20 @@ struct Peak {
 
 struct PeakVisitor {
   std::function<void(const Peak&)> peak;
-  /// Infinities or NaN of a step that tell no magnitude: no rounding to binary16 made them (of NaN:
-  /// something else may explain it), or (scale_known false) the loss scale that they were computed
-  /// at is unknown.
+  /// Called for infinities or NaN of a step that show no magnitude. scale_known true: no rounding
+  /// to binary16 made them (or, for NaN, something else may explain it). scale_known false: the
+  /// loss scale that they were computed at is unknown.
   std::function<void(std::int64_t step, bool scale_known)> nonfinite;
 };
 
-/// The peaks of one log; it must outlive this.
+/// The peaks of one log. The log must outlive this object.
 class LogPeaks {
  public:
   LogPeaks(const Basis& basis, const underflow::LogFindings& log);
 
-  /// Of one of its tensors that a loss scale acts on, by step.
+  /// Visits the peaks of one of the log's tensors that a loss scale acts on, step by step.
   void of_tensor(const underflow::TensorFindings& tensor, const PeakVisitor& visit) const;
-  /// Of the scalars of every step, also of those without tables.
+  /// Visits the peaks of the every-step scalars, also for steps without histograms.
   void of_scalars(const PeakVisitor& visit) const;
 
   const underflow::LogFindings& log() const { return log_; }
@@ -45,10 +44,10 @@ class LogPeaks {
   const Basis& basis_;
   const underflow::LogFindings& log_;
   underflow::LogScalars scalars_;
-  std::set<log::Role> in_fp16_;  ///< roles of which some tensor was computed in binary16
+  std::set<log::Role> in_fp16_;  ///< roles that have a tensor computed in binary16
 };
 
-/// Those of every log, by its name.
+/// The peaks of every log, by the log's name.
 class AllPeaks {
  public:
   explicit AllPeaks(const Basis& basis);

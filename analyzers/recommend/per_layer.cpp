@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scales of each layer's own, for networks that no single scale serves.
+// A separate scale for each layer, for networks that no single scale serves.
 #include <algorithm>
 #include <boost/math/special_functions/erf.hpp>
 #include <cmath>
@@ -20,15 +20,15 @@ namespace {
 using log::Role;
 using Tensors = std::vector<const TensorFindings*>;
 
-/// What one layer has in the log.
+/// The tensors of one layer in the log.
 struct Layer {
   std::string log, name;
-  Tensors gradients;                       ///< counted
-  const TensorFindings* weight = nullptr;  ///< of two dimensions or more
+  Tensors gradients;                       ///< tensors that a loss scale acts on
+  const TensorFindings* weight = nullptr;  ///< with two dimensions or more
   const TensorFindings* activation_grad = nullptr;
 };
 
-/// Layers in the order of their first gradient.
+/// Returns the layers in the order of their first gradient.
 std::vector<Layer> layers_of(const underflow::Analysis& analysis) {
   std::vector<Layer> layers;
   for (const underflow::LogFindings& log : analysis.logs) {
@@ -50,7 +50,7 @@ std::vector<Layer> layers_of(const underflow::Analysis& analysis) {
   return layers;
 }
 
-/// Mean square and largest magnitude of a tensor's last step, unscaled; empty without statistics.
+/// Mean square and largest magnitude of a tensor's last step, unscaled.
 struct Statistics {
   double mean_square = 0, max_abs = 0;
 };
@@ -64,9 +64,9 @@ std::optional<Statistics> statistics_of(const TensorFindings* t) {
                     *last.max_abs};
 }
 
-/// Adaptive loss scaling's factor for the gradient that leaves a layer, from the statistics of the
-/// gradient that enters it and of its weight (Zhao et al., arXiv 1910.12385; the bounds and the
-/// target share are those of the authors' code). A power of two, at most 16.
+/// Returns the factor of adaptive loss scaling for the gradient that a layer passes on, from
+/// statistics of its weight and of the gradient it receives (Zhao et al., arXiv 1910.12385; bounds
+/// and target share as in the authors' code). A power of two, at most 16. Empty without statistics.
 std::optional<double> adaptive_factor(const Layer& layer) {
   constexpr double kSmallest = 6.0e-8, kLargest = 65504, kShare = 1e-3, kMost = 16;
   const auto gradient = statistics_of(layer.activation_grad), weight = statistics_of(layer.weight);
@@ -75,7 +75,7 @@ std::optional<double> adaptive_factor(const Layer& layer) {
   const double fan_in =
       std::accumulate(shape.begin() + 2, shape.end(), static_cast<double>(shape[0]),
                       [](double a, std::uint64_t b) { return a * static_cast<double>(b); });
-  // Of a product of independent values, summed over half of the fan: ReLU passes half.
+  // Deviation of a product of independent values, summed over half of the fan: ReLU passes half.
   const double deviation = std::sqrt(gradient->mean_square * weight->mean_square * 0.5 * fan_in);
   if (deviation == 0) return 1.0;
   const double z = std::sqrt(2.0) * boost::math::erf_inv(kShare);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sum of weight gradients over data-parallel ranks does in the target format.
+// The effect of a sum of weight gradients over data-parallel ranks in the target format.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -19,8 +19,7 @@ using underflow::TensorFindings;
 
 namespace {
 
-/// A number that tables share when they are equal, and hardly when not.
-/// Of the exact part: ranks are of run logs, whose tables have no other.
+/// Returns a hash of the histogram's exact part; the histograms of run logs have no other part.
 std::uint64_t digest(const BinadeTable& table) {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, 64 bits, over words
   for (const std::int64_t word : table.encode()) {
@@ -32,15 +31,15 @@ std::uint64_t digest(const BinadeTable& table) {
 /// One tensor at one step over the ranks.
 struct Summed {
   long double largest = 0;  ///< sum over ranks of the largest magnitudes, unscaled
-  std::uint64_t first = 0;  ///< rank 0's table
+  std::uint64_t first = 0;  ///< hash of rank 0's histogram
 };
 
-/// Whether a rank's zeros may be flushed values; those of the sum may have none.
+/// Returns true if the tensor's zeros on one rank may be flushed values.
 bool may_be_flushed(const TensorFindings& t) {
   return t.zeros_may_be_flushed || t.hidden_by_buckets;
 }
 
-/// What the ranks of one log hold before the sum.
+/// The gradients of one log's ranks before the sum.
 class Ranks {
  public:
   Ranks(const Analysis& analysis, const underflow::LogFindings& log, const Recommendation& advice,
@@ -64,7 +63,7 @@ class Ranks {
     at->second.largest += largest(frame, tensor == tensors_.end() ? nullptr : tensor->second);
   }
 
-  /// The largest sum possible, unscaled.
+  /// Returns the largest possible sum, unscaled.
   long double largest_sum() const {
     long double most = 0;
     for (const auto& [key, sum] : sums_) most = std::max(most, sum.largest);
@@ -85,7 +84,7 @@ class Ranks {
     const long double finite =
         table.largest() ? static_cast<long double>(to_double(*table.largest())) / frame.scale : 0;
     if (table.inf().high + table.nan().high == 0) return finite;
-    // An infinity in values computed in binary16 stands for at least 65520 over the scale.
+    // An infinity in values computed in binary16 is a value of at least 65520 / scale.
     const auto scale = frame.scale != 1.0 ? frame.scale : scalars_.loss_scale(frame.step);
     if (tensor == nullptr || !tensor->computed_in_fp16() || !scale) return finite;
     return std::max<long double>(finite, underflow::infinite_magnitude(*scale).unscaled());
@@ -98,8 +97,9 @@ class Ranks {
   std::map<std::tuple<std::int64_t, std::string>, Summed> sums_;
 };
 
-/// A bound of |sum| in the format, in any order of W - 1 additions of rounded terms: each rounding
-/// adds a factor of at most 1 + 2^-precision (N. J. Higham, SIAM J. Sci. Comput. 14, 1993).
+/// Returns an upper bound of |sum| in the format for any order of the ranks - 1 additions of
+/// rounded terms: each rounding adds a factor of at most 1 + 2^-precision (N. J. Higham, SIAM J.
+/// Sci. Comput. 14, 1993).
 double bound_of(long double sum, std::size_t ranks, Format format) {
   const long double unit = std::ldexp(1.0L, -format.precision);
   const long double roundings = static_cast<long double>(ranks - 1);
@@ -107,18 +107,18 @@ double bound_of(long double sum, std::size_t ranks, Format format) {
   return std::nextafter(static_cast<double>(bound), HUGE_VAL);
 }
 
-/// What one log says; empty where its ranks hold the same, so that the sum was taken before.
+/// Returns the result of one log; empty if its ranks hold equal values, which were summed before.
 std::optional<RankSum> of_log(const Analysis& analysis, const Recommendation& advice,
                               const Selection& selection, const underflow::LogFindings& log) {
   if (!log.manifest) return std::nullopt;
-  Selection exact = selection;  // the target's boundaries, on values
+  Selection exact = selection;  // the target's boundaries are exact on values
   exact.target = analysis.target.format;
   const frames::Parts parts = readers::ranks_of(readers::Log(log.source), exact);
   const std::size_t ranks = parts.size();
   if (ranks < 2) return std::nullopt;
   const int divide_log2 = static_cast<int>(std::bit_width(ranks - 1));  // ceil(log2 W)
   Ranks found(analysis, log, advice, divide_log2);
-  frames::Notes known;  // of an earlier reading
+  frames::Notes known;  // the notes of this reading are already known from an earlier one
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const auto take = [&](Frame&& frame) { found.add(rank, frame); };
     parts[rank].read({take, {}, {}, {}}, known, {});

@@ -24,17 +24,17 @@ using underflow::TensorFindings;
 
 namespace {
 
-constexpr int kHighestLog2 = underflow::kLastLog2Scale;  // 2^40: beyond it nothing is gained
+constexpr int kHighestLog2 = underflow::kLastLog2Scale;  // 2^40; a larger scale has no benefit
 
-/// log2 of the largest power-of-two scale at which a peak does not overflow, `headroom` binades
-/// spared; no more than is worth anything.
+/// Returns log2 of the largest power-of-two scale, at most kHighestLog2, at which a peak stays
+/// `headroom` binades below overflow.
 int highest_log2(const Peak& peak, Format format, int headroom) {
   return std::min(kHighestLog2, peak.magnitude.highest_safe_log2(format) - headroom);
 }
 
 using Tensors = std::vector<const TensorFindings*>;
 
-/// Whether the log has magnitudes of single gradients, without their counts.
+/// Returns true if the log has magnitudes of single gradients without their counts.
 bool has_gradient_peaks(const Analysis& analysis) {
   return std::ranges::any_of(analysis.logs, [](const LogFindings& log) {
     return std::ranges::any_of(log.peaks, [](const frames::StepPeak& peak) {
@@ -43,7 +43,7 @@ bool has_gradient_peaks(const Analysis& analysis) {
   });
 }
 
-/// Why no scale can be given; empty when one can.
+/// Returns the reason why no scale can be recommended; empty if one can.
 std::optional<NoScale> why_none(const Tensors& tensors, bool has_peak, bool peaks_alone) {
   if (tensors.empty() && !peaks_alone) return NoScale::no_gradients;
   if (has_peak) return std::nullopt;
@@ -66,12 +66,13 @@ void find_overflow_without_cure(const Analysis& analysis, Recommendation& r) {
   }
 }
 
-/// Keeps the peak that leaves the least room. Among equals the one that says more, else the first.
+/// Keeps the peak that allows the smallest scale. Among equal peaks keeps the one with more
+/// evidence, else the first.
 void limit_by(const Peak& peak, Format format, const RecommendOptions& options, Recommendation& r) {
   const int k = highest_log2(peak, format, options.headroom_bits);
   r.highest_log2 = std::min(r.highest_log2.value_or(k), k);
   r.overflow_not_identifiable |= peak.limit.censored;
-  // An infinity says more than NaN, a tensor more than its role does.
+  // An infinity is stronger evidence than NaN, and a tensor than only its role.
   const auto missing = [](const Limit& limit) {
     return std::pair(limit.nan_at.has_value(), limit.from_scalars);
   };
@@ -82,7 +83,7 @@ void limit_by(const Peak& peak, Format format, const RecommendOptions& options, 
   }
 }
 
-/// Sets limited_by and highest_log2 from the tables.
+/// Sets limited_by and highest_log2 from the histograms.
 void limit_by_tables(const AllPeaks& all, const Tensors& tensors, Recommendation& r) {
   const Basis& basis = all.basis();
   const Format format = basis.analysis.target.format;
@@ -90,7 +91,7 @@ void limit_by_tables(const AllPeaks& all, const Tensors& tensors, Recommendation
   visit.peak = [&](const Peak& peak) { limit_by(peak, format, basis.options, r); };
   for (const TensorFindings* t : tensors) {
     const LogPeaks& peaks = all.of(*t->log);
-    // Where infinities were left out, how large the gradients were that made them is unknown.
+    // If infinities were left out of the log, the size of the gradients behind them is unknown.
     if (!t->counts.nonfinite_known) r.overflow_not_identifiable = true;
     if (peaks.log().was_clipped(t->role)) r.overflow_not_identifiable = r.clipped = true;
     visit.nonfinite = [&](std::int64_t, bool scale_known) {
@@ -102,7 +103,7 @@ void limit_by_tables(const AllPeaks& all, const Tensors& tensors, Recommendation
   }
 }
 
-/// The same from the scalars of every step, also of those without tables.
+/// Sets the same fields from the every-step scalars, also for steps without histograms.
 void limit_by_scalars(const AllPeaks& all, const LogFindings& log, Recommendation& r) {
   const Basis& basis = all.basis();
   PeakVisitor visit;
@@ -118,8 +119,8 @@ void limit_by_scalars(const AllPeaks& all, const LogFindings& log, Recommendatio
   if (clipped) r.overflow_not_identifiable = r.clipped = true;
 }
 
-/// The same from skipped steps of logs that do not have their magnitudes. A scaler that skips steps
-/// is one of a run in binary16.
+/// Sets the same fields from skipped steps whose magnitudes are not in the log. Only runs in
+/// binary16 have a scaler that skips steps.
 void limit_by_skips(const Basis& basis, Recommendation& r) {
   const std::optional<Limit> limit = skip_limit(basis.analysis, largest_finite(basis.analysis));
   if (!limit || limit->max_abs <= r.limited_by->max_abs) return;
@@ -127,14 +128,14 @@ void limit_by_skips(const Basis& basis, Recommendation& r) {
            r);
 }
 
-/// Whether FP16 made some zeros before they were counted, as far as is known.
+/// Returns true if FP16 is known to have made some zeros before they were counted.
 bool is_blind(const Tensors& tensors) {
   return std::any_of(tensors.begin(), tensors.end(), [](const auto* t) {
     return !t->underflow_identifiable && !t->hidden_by_buckets && t->counts.total != 0;
   });
 }
 
-/// Of a log with bounds that leave open which scale is the lowest: what they tell.
+/// Bounds `lowest_log2` if the log's buckets do not determine it.
 void bound_lowest(const Tensors& tensors, const Target& target, double most_flushed,
                   Recommendation& r) {
   const bool hidden = std::any_of(tensors.begin(), tensors.end(),
@@ -162,7 +163,7 @@ void find_lowest(const Tensors& tensors, const Target& target, const RecommendOp
       underflow::names_above_target(tensors, target, *r.static_log2, options.target_underflow);
 }
 
-/// In a format of binary32's range no scale is wanted where none is needed.
+/// In a format with binary32's range the static scale is 1 if no scale is needed.
 void choose_none(const Tensors& tensors, const Target& target, const RecommendOptions& options,
                  Recommendation& r) {
   const bool kept =
@@ -171,7 +172,7 @@ void choose_none(const Tensors& tensors, const Target& target, const RecommendOp
     return t->underflow_identifiable || t->counts.total == 0;
   });
   const bool wide = wide_range(target.format);
-  // Below a scale that may have made NaN, how large gradients are is not known.
+  // Below a scale that may have made NaN, the size of gradients is unknown.
   const bool held = wide || !r.limited_by->nan_at;
   r.none_needed = kept && (known || wide) && held && *r.highest_log2 >= 0;
   if (r.none_needed && wide) r.static_log2 = 0;
@@ -198,7 +199,7 @@ std::vector<std::string> roles_found(const Analysis& analysis) {
   return {roles.begin(), roles.end()};
 }
 
-/// How large a scale may be, or why there is none.
+/// Sets the largest scale, or the reason why there is none.
 void find_highest(const AllPeaks& peaks, const Tensors& tensors, bool peaks_alone,
                   Recommendation& r) {
   const Basis& basis = peaks.basis();

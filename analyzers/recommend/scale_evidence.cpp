@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each power-of-two scale around the good ones would do.
+// The effects of each power-of-two scale around the good ones.
 #include <algorithm>
 #include <utility>
 
@@ -12,9 +12,9 @@ namespace halfscope::analyzers::recommend {
 namespace {
 
 constexpr int kMore = 4;   ///< scales beyond the range on either side
-constexpr int kMost = 16;  ///< binades shown below static_scale, where the range is wider
+constexpr int kMost = 16;  ///< binades shown below static_scale, if the range is wider
 
-/// First and last log2 of the scales shown.
+/// Returns log2 of the first and the last scale that are shown.
 std::pair<int, int> shown(const Recommendation& advice) {
   const int at = *advice.static_log2;
   const int lowest = std::clamp(advice.lowest_log2.value_or(at), at - kMost, at + kMost);
@@ -40,11 +40,11 @@ std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis& analysis,
     scale.lost = lost.at(k);
     scales.push_back(scale);
   }
-  // Of several logs the one that overflows most easily.
+  // Among several logs, the log that overflows most easily sets the bound.
   for (const LogMaxima& log : maxima) {
     for (ScaleEvidence& scale : scales) {
       const SkipBound bound = skip_bound(log.steps, scale.log2_scale);
-      // An infinity of binary16 hides how large a value was: such a step may overflow at any scale.
+      // An infinity in binary16 hides the value's size, so the step may overflow at any scale.
       scale.overflow_steps += bound.overflowing();
       if (scale.skip.steps == 0 || bound.high >= scale.skip.high) scale.skip = bound;
     }

@@ -19,7 +19,7 @@ Proportion proportion(std::uint64_t successes, std::uint64_t trials) {
 
 void estimate(SkipBound& bound) {
   const Proportion read = proportion(bound.exceedances, bound.steps);
-  // Steps that overflow by what was read of them count, too: no estimate is below their share.
+  // Unread steps that surely overflow count too: the estimate is not below their share.
   const Proportion all =
       proportion(bound.exceedances + bound.unread_exceedances, bound.steps + bound.unread);
   bound.probability = std::max(read.estimate, all.estimate);

@@ -13,9 +13,9 @@ using scale_history::SkipEpisode;
 
 namespace {
 
-/// Whether no scale made the gradients of these steps too large. As for infinities that are
-/// recorded (overflow_cause_gradients.cpp): far lower scales did not help, or a scale about 1 did
-/// not, while other gradients leave much room.
+/// Returns true if no scale made the gradients of these steps too large. The rule is that of
+/// recorded infinities (overflow_cause_gradients.cpp): far lower scales did not help, or a scale of
+/// about 1 did not, although other gradients are far below overflow.
 bool in_vain(const SkipEpisode& episode, std::optional<double> largest) {
   if (!largest || !(*largest > 0)) return false;
   const double room = std::log2(underflow::infinite_magnitude(episode.least).unscaled() / *largest);

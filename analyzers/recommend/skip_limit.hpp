@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a skipped step tells of how large gradients were, where no magnitude of it is recorded.
+// A lower bound of the gradients of skipped steps, for logs that do not have their magnitudes.
 #pragma once
 
 #include <optional>
@@ -8,14 +8,14 @@
 
 namespace halfscope::analyzers::recommend {
 
-/// Of the logs of other tools: a step that was skipped at scale S had a gradient of 65520 / S or
-/// more, unscaled. The one at the least scale; empty where there is none. Episodes are skipped in
-/// which the scale came down by far in vain, or to about 1, while recorded gradients, at most
-/// `largest` (unscaled), leave much room: then they were no values that a scale made too large
-/// (docs/numerics/statistics.md, "Infinities in gradients").
+/// Returns the limit from logs of other tools: a step that was skipped at scale S had an unscaled
+/// gradient of at least 65520 / S. Uses the skip at the smallest scale; empty if there is none.
+/// Ignores episodes in which lowering the scale by far, or to about 1, did not help, although
+/// recorded gradients, at most `largest` (unscaled), are far below overflow: no scale made those
+/// values too large (docs/numerics/statistics.md, "Infinities in gradients").
 std::optional<Limit> skip_limit(const underflow::Analysis& analysis, std::optional<double> largest);
 
-/// The largest gradient that is recorded, unscaled; infinities apart.
+/// Returns the largest recorded finite gradient, unscaled; empty if there is none.
 std::optional<double> largest_finite(const underflow::Analysis& analysis);
 
 }  // namespace halfscope::analyzers::recommend

@@ -14,16 +14,16 @@ namespace halfscope::analyzers::recommend {
 
 namespace {
 
-/// What is known of one step.
+/// The evidence about one step.
 struct Step {
-  std::optional<int> highest_log2;  ///< empty: no magnitude
-  bool censored = false;            ///< it may have been larger
-  bool bounded = false;             ///< an infinity tells one
-  bool broken = false;              ///< an infinity or NaN tells none
+  std::optional<int> highest_log2;  ///< empty: no magnitude is known
+  bool censored = false;            ///< the magnitude may have been larger
+  bool bounded = false;             ///< an infinity shows a lower bound of the magnitude
+  bool broken = false;              ///< an infinity or NaN shows no magnitude
 };
 using Steps = std::map<std::int64_t, Step>;
 
-/// Infinities that the log left out may have been there.
+/// Marks steps as censored at which infinities may be missing from the log.
 void censor_unrecorded(const underflow::TensorFindings& t, const underflow::LogScalars& scalars,
                        Steps& steps) {
   for (const underflow::StepFindings& found : t.per_step) {
@@ -56,7 +56,7 @@ Steps steps_of(const LogPeaks& peaks, Format format) {
   return steps;
 }
 
-/// Marks the steps of which not all gradients were read.
+/// Marks the steps whose gradients were not all read.
 void mark_unread(const underflow::LogFindings& log, std::span<const replay::StepSeries> runs,
                  std::vector<StepMaximum>& steps) {
   const std::set<std::int64_t> unread = unread_steps(log).steps;

@@ -8,7 +8,7 @@
 namespace halfscope::analyzers::recommend {
 
 std::optional<SummedLoss> summed_loss(std::span<const underflow::LogFindings> logs) {
-  constexpr std::size_t kFirst = 10;  // before training has changed it much
+  constexpr std::size_t kFirst = 10;  // before training has changed the loss much
   for (const underflow::LogFindings& log : logs) {
     std::vector<double> losses;
     for (const log::StepScalars& step : log.scalars) {

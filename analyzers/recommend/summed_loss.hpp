@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loss that is too large for a mean over tokens: where it is their sum, gradients are as many
-// times larger, and that much of FP16's range is lost.
+// Detects a loss that is a sum over tokens instead of their mean. Gradients are then larger by the
+// number of tokens, and FP16 loses that much of its range.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace halfscope::analyzers::recommend {
 
 struct SummedLoss {
   std::string log;
-  double loss = 0;          ///< the median of the first ones
-  std::uint64_t steps = 0;  ///< that it is of
-  /// A mean of cross-entropies over classes that are guessed evenly is the logarithm of their
-  /// number. As many times larger is the sum, at least.
+  double loss = 0;          ///< median of the log's first losses
+  std::uint64_t steps = 0;  ///< number of these losses
+  /// Returns how many times larger the loss is than a mean can be, at least. A mean cross-entropy
+  /// of evenly guessed classes is the logarithm of their number.
   double times() const { return loss / kLargestMean; }
   /// ln 2^24: no vocabulary has 2^24 classes.
   static constexpr double kLargestMean = 16.64;
 };
 
-/// Of the first log in which the loss begins at more than twice kLargestMean.
+/// Returns the first log whose loss begins above twice kLargestMean; empty if there is none.
 std::optional<SummedLoss> summed_loss(std::span<const underflow::LogFindings> logs);
 
 }  // namespace halfscope::analyzers::recommend

@@ -14,7 +14,7 @@ namespace {
 
 using StepSet = std::set<std::int64_t>;
 
-/// Steps at which the log has the largest magnitude of any gradient of the role.
+/// Returns the steps at which the log has a magnitude of any gradient of the role.
 StepSet steps_with(const underflow::LogFindings& log, log::Role role) {
   StepSet steps;
   for (const underflow::TensorFindings& t : log.tensors) {

@@ -16,20 +16,20 @@ constexpr std::size_t kModelElements = std::size_t{1} << 21;
 constexpr std::size_t kDonors = 4096;  // elements whose residuals are the noise
 constexpr std::uint64_t kRecordings = std::uint64_t{1} << 17;
 constexpr double kSignificant = 3;                     // standard errors
-constexpr double kFarFromZero = 10;                    // of each pool's spread
-constexpr double kFewestPools = 4, kSameScale = 0.05;  // to see how means grow with scales
+constexpr double kFarFromZero = 10;                    // least standard errors of a pool's spread
+constexpr double kFewestPools = 4, kSameScale = 0.05;  // limits for the growth of means with scales
 constexpr std::size_t kMostPools = 16, kFewestInPool = 64;
 
-/// One element's ranks, in two halves: those of even and of odd number. What the halves agree about
-/// is the element's own; the rest is noise.
+/// The values of one element in two halves of the ranks: even and odd ones. The halves agree on
+/// what is the element's own; the rest is noise.
 struct Halves {
   std::size_t index = 0;
   double mean[2] = {}, squares[2] = {};  ///< sum of squared distances from the half's mean
   double log2_scale = 0;
-  double scale = 0;  ///< with the noise of estimating taken out
-  double unit = 0;   ///< makes noise of distances; with the part of the scale that is not its own
+  double scale = 0;  ///< without the noise of estimation
+  double unit = 0;   ///< factor from distances to noise, with the scale's part that is noise
 
-  /// The recorded mean in units of the scale.
+  /// Returns the recorded mean in units of the scale.
   double ratio() const { return (mean[0] + mean[1]) / 2 / scale; }
   double log2_half(int h, std::size_t freedom) const {
     return 0.5 * steady_log2(squares[h] / static_cast<double>(freedom));
@@ -62,7 +62,7 @@ Kind read(Addends addends, std::size_t i, Halves& out) {
   return Kind::noisy;
 }
 
-/// Means, variances and the covariance of pairs.
+/// Accumulates means, variances and the covariance of pairs.
 struct Pairs {
   double n = 0, sum_a = 0, sum_b = 0, sum_aa = 0, sum_bb = 0, sum_ab = 0;
 
@@ -78,12 +78,12 @@ struct Pairs {
   double variance_a() const { return (sum_aa - sum_a * sum_a / n) / n; }
 };
 
-/// How log2 of the recorded scales divides: the share of its variance that is the elements' own.
+/// Parts of the variance of log2 of the recorded scales: the elements' own, and noise.
 struct Scales {
-  double centre = 0, own = 0;  ///< mean of log2; square root of that share
-  double noise = 1;            ///< square root of the rest's
+  double centre = 0, own = 0;  ///< mean of log2; square root of the elements' share
+  double noise = 1;            ///< square root of the noise's share
 
-  /// log2 of an element's scale in the model: varies as the true scales do.
+  /// Returns log2 of an element's scale in the model, which varies as the true scales do.
   double of_model(double log2_recorded) const { return centre + own * (log2_recorded - centre); }
 };
 
@@ -105,7 +105,7 @@ Scales divide_scales(const std::vector<Halves>& elements, std::size_t ranks) {
   return scales;
 }
 
-/// The second moment of true means that the halves agree on, in its own standard errors.
+/// Returns the second moment of the true means on which the halves agree, in its standard errors.
 double standard_errors(const std::vector<Halves>& elements) {
   double sum = 0, squares = 0;
   for (const Halves& e : elements) {
@@ -117,10 +117,10 @@ double standard_errors(const std::vector<Halves>& elements) {
 }
 
 /// Elements of similar scale, with their means in units of the scale. The part of the means'
-/// variance that both halves share is the true means'.
+/// variance that both halves share is the variance of the true means.
 struct Pool {
   std::span<Halves> elements;
-  double centre = 0, variance = 0, own = 0;  ///< of the means; of that, the true means' part
+  double centre = 0, variance = 0, own = 0;  ///< mean, variance of recorded means; true variance
 
   double share() const { return variance > 0 ? own / variance : 0; }
 };
@@ -137,7 +137,7 @@ Pool pool_of(std::span<Halves> elements, bool noise_alone) {
           std::clamp(halves.covariance(), 0.0, variance)};
 }
 
-/// As many as leave each one's spread well known.
+/// Returns the number of pools with which the spread of each pool is well known.
 std::size_t pools_for(double agreement, std::size_t elements) {
   const double known = agreement / kFarFromZero * (agreement / kFarFromZero);
   const double most = static_cast<double>(std::min(kMostPools, elements / kFewestInPool));
@@ -156,10 +156,10 @@ std::vector<Pool> pools_of(std::vector<Halves>& elements, double agreement) {
   return out;
 }
 
-/// Distances from the best guess of an element's mean, which lies between its pool's centre and its
-/// recorded mean, made as wide as the noise: for normal means and noise the guess takes the
-/// fraction share / R of the noise's variance with it. In units of the scale, and with the part of
-/// the scale's variance that is not the elements' own.
+/// Adds noise values: distances of an element's values from the best guess of its mean, in units of
+/// the scale. The guess lies between the pool's centre and the recorded mean. Distances are widened
+/// to the noise's width: for normal means and noise, the guess removes the fraction share / R of
+/// the noise's variance. They include the scale's variance that is not the elements' own.
 void add_noise(Addends addends, const Pool& pool, std::size_t step, std::vector<float>& noise) {
   const double share = pool.share();
   const double widen = 1 / std::sqrt(1 - share / static_cast<double>(addends.size()));
@@ -173,13 +173,13 @@ void add_noise(Addends addends, const Pool& pool, std::size_t step, std::vector<
   }
 }
 
-/// One recording of an element as it would be if its true mean were 0: the recorded scale, and
-/// its mean, and the true scale, both in units of the model's scale.
+/// A simulated recording of an element whose true mean is 0: the recorded scale; the recorded mean
+/// and the true scale in units of the model's scale.
 struct Recording {
   double log2_scale, mean, scale;
 };
 
-/// Elements as the model has them, recorded on as many ranks: noise drawn, scales estimated.
+/// Returns recordings of the model's elements on `ranks` ranks, with drawn noise, estimated scales.
 std::vector<Recording> recordings(const AddendModel& model, const std::vector<Halves>& elements,
                                   const Scales& scales, std::size_t ranks) {
   std::vector<Recording> out;
@@ -207,8 +207,8 @@ std::vector<Recording> recordings(const AddendModel& model, const std::vector<Ha
   return out;
 }
 
-/// How true means grow with true scales: as their power. Over pools, the slope of the means' spread
-/// against the scale, both as logarithms; 1 if too few pools show a spread.
+/// Returns the power of the true scales by which true means grow: the slope, over pools, of the
+/// means' spread against the scale, both as logarithms; 1 if too few pools show a spread.
 double growth(const std::vector<Pool>& pools) {
   Pairs points;
   for (const Pool& pool : pools) {
@@ -219,7 +219,7 @@ double growth(const std::vector<Pool>& pools) {
   return spread <= kSameScale ? 1 : std::clamp(points.covariance() / spread, 0.0, 1.0);
 }
 
-/// From recordings of a pool's scales, with errors as wide as the pool has them.
+/// Returns a pool's noise of means, from recordings of similar scale with errors of the same width.
 std::vector<NoiseDraw> noise_of(const Pool& pool, std::span<const Recording> recordings,
                                 double power) {
   std::vector<NoiseDraw> out;
@@ -239,8 +239,8 @@ double mean_square_factor(const std::vector<NoiseDraw>& noise) {
   return squares / static_cast<double>(noise.size());
 }
 
-/// The means' spread may be off by two standard errors, and so may their centre, which is known
-/// from `all` elements.
+/// Adds the elements of a pool. The low and high means differ by two standard errors in the spread
+/// of the means, and in their centre, which is known from `all` elements.
 void add_elements(const Pool& pool, double agreement, std::size_t all,
                   const std::vector<NoiseDraw>& noise, AddendModel& model) {
   std::vector<const Halves*> order;
@@ -270,8 +270,8 @@ void add_elements(const Pool& pool, double agreement, std::size_t all,
                    [](const ModelElement& a, const ModelElement& b) { return a.scale < b.scale; });
 }
 
-/// Means taken as zero, or with the spread that the data still allow: what the halves seem to agree
-/// on, either way, and two standard errors.
+/// Adds elements with means of zero. The high means have the largest spread that the data allow:
+/// the absolute value of what the halves agree on, plus two standard errors.
 void add_noise_alone(const Pool& pool, double agreement, AddendModel& model) {
   Pairs halves;
   for (const Halves& e : pool.elements) halves.add(e.mean[0] / e.scale, e.mean[1] / e.scale);
@@ -283,7 +283,7 @@ void add_noise_alone(const Pool& pool, double agreement, AddendModel& model) {
   }
 }
 
-/// Those with noise; the others become the model's.
+/// Returns the elements with noise, and adds constant ones to the model.
 std::vector<Halves> read_elements(Addends addends, AddendModel& model) {
   std::vector<Halves> noisy;
   const std::size_t n = addends[0].size(), step = (n + kModelElements - 1) / kModelElements;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model of gradients over ranks: each element has a mean of its own, a noise scale of its own,
-// and noise of a shape that all share. Estimated from the recorded ranks, with the noise of
-// estimating taken out (docs/numerics/reductions.md, prediction).
+// A model of gradients over ranks: each element has its own mean and its own noise scale; the shape
+// of the noise is common. It is estimated from the recorded ranks and corrected for the noise of
+// estimation (docs/numerics/reductions.md, prediction).
 #pragma once
 
 #include <cstddef>
@@ -14,34 +14,34 @@ namespace halfscope::analyzers::reduction {
 
 using Addends = std::span<const std::span<const float>>;
 
-/// How far the true means are from the recorded ones' centre: the estimate, and its ends.
+/// The spread of the true means around the recorded means' centre: the estimate and its bounds.
 enum class Spread { low, middle, high };
 
-/// An element as the model has it: a mean and a scale, by which standard noise is multiplied.
+/// One element of the model. Its addend on a rank is mean + scale * standard noise.
 struct ModelElement {
-  double mean[3];  ///< by Spread
+  double mean[3];  ///< indexed by Spread
   double scale;
-  double unit = 0;        ///< by it recorded values are multiplied, to be noise's
-  std::size_t index = 0;  ///< of the recorded element
-  std::size_t noise = 0;  ///< where in `noise` its own begins
+  double unit = 0;        ///< factor that converts recorded values to standard noise
+  std::size_t index = 0;  ///< index of the recorded element
+  std::size_t noise = 0;  ///< index of its own first value in AddendModel::noise
 };
 
-/// As noise: the addend is 0.
+/// A noise value that makes the addend 0.
 inline constexpr float kZeroAddend = std::numeric_limits<float>::quiet_NaN();
 
 struct AddendModel {
-  std::vector<ModelElement> elements;  ///< by recorded scale, ascending; constants come first
-  std::vector<float> noise;            ///< standard noise to draw from: first what all share
-  std::size_t shared = 0;              ///< so many of it
-  /// Noise that goes with the mean: each element has so much of its own. It is multiplied by the
-  /// scale with the sign of the mean. 0: elements share the noise.
+  std::vector<ModelElement> elements;  ///< ascending by recorded scale; constants come first
+  std::vector<float> noise;            ///< standard noise to draw from; a common part comes first
+  std::size_t shared = 0;              ///< number of common noise values
+  /// Number of noise values of each element's own, if the noise's shape depends on the mean; they
+  /// are multiplied by the scale with the mean's sign. 0: all elements share the noise.
   std::size_t drawn = 0;
-  double zero_share = 0;  ///< elements that are 0 on every rank, not in `elements`
+  double zero_share = 0;  ///< share of elements that are 0 on every rank; not in `elements`
   bool noise_alone = false;
 };
 
-/// addends: at least 4 ranks of n elements. Of more than 2^21 elements every k-th is used. Elements
-/// with a value that is not finite are left out.
+/// Returns the model. addends: at least 4 ranks of n elements each. If there are more than 2^21
+/// elements, uses every k-th. Ignores elements with a value that is not finite.
 AddendModel model_addends(Addends addends);
 
 }  // namespace halfscope::analyzers::reduction

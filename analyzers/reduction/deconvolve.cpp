@@ -10,10 +10,10 @@
 namespace halfscope::analyzers::reduction {
 namespace {
 
-constexpr double kStep = 1.0 / 12;  // between bins, in units of asinh
-constexpr double kLinear = 2;       // bins are linear up to so many deviations of the error
+constexpr double kStep = 1.0 / 12;  // distance of bins, in units of asinh
+constexpr double kLinear = 2;       // bins are linear up to this many deviations of the error
 constexpr int kDeconvolutionRounds = 30;
-constexpr double kFloor = 1e-4;  // of the start is the observed distribution: no bin begins at zero
+constexpr double kFloor = 1e-4;  // weight of the observed distribution in the start: no bin is zero
 
 using Shares = std::vector<double>;
 
@@ -30,7 +30,7 @@ Moments moments(std::span<const double> values) {
   return {mean, squares / n};
 }
 
-/// Linear: to another variance.
+/// Returns the values, moved to a mean and scaled linearly to a variance.
 std::vector<double> scaled(std::span<const double> values, double mean, double variance) {
   const Moments own = moments(values);
   const double factor = own.variance > 0 ? std::sqrt(variance / own.variance) : 0;
@@ -40,7 +40,7 @@ std::vector<double> scaled(std::span<const double> values, double mean, double v
   return out;
 }
 
-/// Bins of equal width near zero, of equal ratio far from it.
+/// A grid with bins of equal width near zero and of equal ratio far from it.
 class Grid {
  public:
   Grid(double unit, double low, double high)
@@ -54,7 +54,7 @@ class Grid {
         std::clamp(std::floor(place(x)) - first_, 0.0, static_cast<double>(bins_ - 1));
     return static_cast<std::size_t>(at);
   }
-  /// inside: 0 to 1, the place within the bin.
+  /// Returns a value within a bin. inside: the place, from 0 to 1.
   double value(std::size_t bin, double inside) const {
     const double power = steady_exp2((first_ + static_cast<double>(bin) + inside) * kStep / kLn2);
     return unit_ * (power - 1 / power) / 2;
@@ -75,7 +75,7 @@ class Grid {
   std::size_t bins_;
 };
 
-/// rows[b]: where true values of bin b are observed.
+/// Returns the distribution of observed values for true values of bin b: rows[b][observed].
 std::vector<Shares> kernel_of(const Grid& grid, std::span<const NoiseDraw> noise) {
   std::vector<Shares> rows(grid.bins(), Shares(grid.bins()));
   for (std::size_t b = 0; b < rows.size(); ++b) {
@@ -104,7 +104,7 @@ void improve(Shares& truth, const Shares& observed, const std::vector<Shares>& k
   for (double& share : truth) share /= sum;
 }
 
-/// n values at equal steps of probability.
+/// Returns n values at equal steps of probability.
 std::vector<double> quantiles(const Shares& shares, const Grid& grid, std::size_t n) {
   std::vector<double> out;
   out.reserve(n);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The distribution of true values behind observed ones, when the distribution of the noise is
-// known.
+// Estimates the distribution of true values from observed ones and the noise's distribution.
 #pragma once
 
 #include <span>
@@ -13,10 +12,10 @@ struct NoiseDraw {
   double error = 0, factor = 1;
 };
 
-/// observed: ascending. variance: of the true values, as known otherwise. Returns values of that
-/// variance and of the observed mean, ascending, one for each observed one: the quantiles of the
-/// distribution that Richardson's and Lucy's iteration (1972, 1974: maximum likelihood by EM) makes
-/// of the observed one, started from the observed values shrunk to the variance.
+/// Returns estimated true values, ascending, one per value of `observed` (ascending), with its mean
+/// and with `variance`, the known variance of the true values. They are the quantiles of the
+/// distribution that the iteration of Richardson and Lucy (1972, 1974: maximum likelihood by EM)
+/// makes of the observed one, started from the observed values shrunk to the variance.
 std::vector<double> deconvolve(std::span<const double> observed, std::span<const NoiseDraw> noise,
                                double variance);
 

@@ -13,21 +13,21 @@
 namespace halfscope::analyzers::reduction {
 namespace {
 
-/// Elements that are held at a time.
+/// Number of elements that are held in memory at a time.
 constexpr std::size_t kTile = std::size_t{1} << 18;
 
 }  // namespace
 
-/// Some addends of some sums.
+/// A block of addends of a range of sums.
 struct ElementSums::Tile {
-  std::size_t addend = 0, addends = 0;  ///< the first, and how many
+  std::size_t addend = 0, addends = 0;  ///< first addend, and number of addends
   std::size_t sum = 0, sums = 0;
 
   std::size_t size() const { return addends * sums; }
   bool holds(std::size_t a) const { return a >= addend && a - addend < addends; }
 };
 
-/// Reads addends of sums [first, first + sums): [addend][sum], in binary32.
+/// Reads addends of sums [first, first + sums) in binary32, in the order [addend][sum].
 class ElementSums::Reader {
  public:
   Reader(const ElementSums& of, std::size_t first, std::size_t sums, bool in_order) : of_(of) {
@@ -37,7 +37,7 @@ class ElementSums::Reader {
     step_ = all <= most || in_order ? std::min(all, most) : 1;
   }
 
-  /// From addend `a` on, as many as are held.
+  /// Returns the addends from `a` on, as many as are held.
   std::span<const float> from(std::size_t a) {
     if (!tile_.holds(a)) {
       Tile next = tile_;
@@ -50,7 +50,7 @@ class ElementSums::Reader {
   }
 
  private:
-  /// Equal elements of one sum are equal addends: files of zeros are long.
+  /// Returns true if the next tile has equal bytes and need not be read: zeros are frequent.
   bool same_bytes(const Tile& next) const {
     return of_.layout_.sums() == 1 && next.addends == tile_.addends &&
            frames::same_bytes(of_.tensor_.view, next.addend, tile_.addend, next.addends);
@@ -104,12 +104,12 @@ void ElementSums::for_each_tile(const Visit& visit) const {
   }
 }
 
-/// Elements of a tile in the order [addend][sum].
+/// Returns the elements of a tile in the order [addend][sum].
 std::vector<double> ElementSums::elements(const Tile& tile) const {
   const auto [outer, width, inner, by_width] = layout_;
   if (layout_.sums() == 1) return frames::elements(tensor_.view, tile.addend, tile.addends);
   std::vector<double> to(tile.size());
-  // Rows of memory: the sums' elements of one `outer`.
+  // A row of memory has the sums' elements of one index of `outer`.
   const std::size_t row = by_width ? tile.addend / inner : tile.sum;
   const std::size_t end =
       by_width ? (tile.addend + tile.addends - 1) / inner + 1 : tile.sum + tile.sums;
@@ -133,7 +133,7 @@ std::vector<double> ElementSums::elements(const Tile& tile) const {
   return to;
 }
 
-/// What is added for an element.
+/// Returns the addend for an element.
 double ElementSums::addend(double element, std::size_t sum) const {
   switch (sum_) {
     case Sum::variance: return (element - centres_[sum]) * (element - centres_[sum]);

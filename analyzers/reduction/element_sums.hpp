@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over the elements of one tensor, which are read piece by piece: what is held does not grow
-// with the tensor. Internal to reduction/.
+// Sums over the elements of one tensor. The tensor is read piece by piece, so that memory does not
+// grow with it. Internal to reduction/.
 #pragma once
 
 #include <cstddef>
@@ -13,36 +13,35 @@
 
 namespace halfscope::analyzers::reduction {
 
-/// Which elements of a tensor are added up: it is [outer][width][inner].
+/// Partition of a tensor of shape [outer][width][inner] into sums.
 struct Layout {
   std::size_t outer = 1, width = 1, inner = 1;
-  bool by_width = false;  ///< a sum for each of `width`; else one for each of `outer`: `inner` is 1
+  bool by_width = false;  ///< one sum per `width`; false: one per `outer`, and `inner` is 1
 
   std::size_t sums() const { return by_width ? width : outer; }
   std::size_t addends() const { return by_width ? outer * inner : width * inner; }
 };
 
-/// One kind of sum of one whole tensor. Reads the tensor's elements in the constructor, and again
-/// in each call.
+/// One kind of sum of one whole tensor. The constructor and each call read the tensor's elements.
 class ElementSums {
  public:
-  /// Refers to the tensor.
+  /// The tensor must outlive this object.
   ElementSums(const frames::WholeTensor& tensor, Sum sum, const Layout& layout);
 
   const std::string& name() const { return tensor_.name; }
   Sum sum() const { return sum_; }
   std::size_t addends() const { return layout_.addends(); }
 
-  /// The sum of the addends' magnitudes up to a largest one.
+  /// Returns the sum of the addends' magnitudes that are at most `largest`.
   double magnitudes(double largest) const;
-  /// A sum with a finite addend that binary32 does not hold counts as one that overflows.
+  /// Returns the losses of the sums. A sum with a finite addend beyond binary32's range overflows.
   Facts facts(Format format, Order order) const;
 
  private:
   struct Tile;
   class Reader;
 
-  /// Calls visit(tile, addends) with all of them in the order [addend][sum].
+  /// Calls visit(tile, addends) for all tiles; addends are in the order [addend][sum].
   template <class Visit>
   void for_each_tile(const Visit& visit) const;
   std::vector<double> elements(const Tile& tile) const;
@@ -53,11 +52,11 @@ class ElementSums {
   const frames::WholeTensor& tensor_;
   Sum sum_;
   Layout layout_;
-  /// Of each sum what is taken off its elements: the exact mean or the largest element; else empty.
+  /// The value subtracted from each sum's elements: exact mean or largest element; else empty.
   std::vector<double> centres_;
-  double all_ = 0;          ///< magnitudes of all finite addends
-  bool all_zero_ = true;    ///< every addend
-  std::size_t beyond_ = 0;  ///< sums with a finite addend that binary32 does not hold
+  double all_ = 0;          ///< sum of the magnitudes of all finite addends
+  bool all_zero_ = true;    ///< every addend is zero
+  std::size_t beyond_ = 0;  ///< sums with a finite addend beyond binary32's range
 };
 
 }  // namespace halfscope::analyzers::reduction

@@ -28,19 +28,19 @@ std::size_t product(Shape::const_iterator first, Shape::const_iterator last) {
   return std::accumulate(first, last, std::size_t{1}, std::multiplies<>());
 }
 
-/// A sum for each index of one axis.
+/// Returns a layout with one sum per index of an axis.
 Layout by_axis(const Shape& shape, std::size_t axis) {
   const auto at = shape.begin() + static_cast<std::ptrdiff_t>(axis);
   return {product(shape.begin(), at), *at, product(at + 1, shape.end()), true};
 }
 
-/// A sum over the last `dimensions`, for each index of the others.
+/// Returns a layout with one sum over the last `dimensions` per index of the others.
 Layout by_rows(const Shape& shape, std::size_t dimensions) {
   const auto at = shape.end() - static_cast<std::ptrdiff_t>(std::min(dimensions, shape.size()));
   return {product(shape.begin(), at), product(at, shape.end()), 1, false};
 }
 
-/// The first axis behind that of the batch that has so many channels.
+/// Returns a layout with one sum per channel; empty if no axis but the batch's has that size.
 std::optional<Layout> by_channels(const Shape& shape, std::size_t channels) {
   for (std::size_t axis = 1; axis < shape.size(); ++axis) {
     if (shape[axis] == channels) return by_axis(shape, axis);
@@ -52,7 +52,7 @@ bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-/// Shapes of parameters, by path: "conv1.weight".
+/// Shapes of parameters by path, such as "conv1.weight".
 class Parameters {
  public:
   explicit Parameters(const LogFindings& log) {
@@ -71,14 +71,14 @@ class Parameters {
   std::map<std::string, Shape, std::less<>> shapes_;
 };
 
-/// The gradient of a bias is the sum of the output's gradients of each channel. type: the module's
-/// class; empty where the log does not say it.
+/// Returns the layout of a bias's gradient, which sums the output's gradients of each channel.
+/// type: the module's class; empty if the log does not have it.
 std::optional<Layout> bias_layout(const Shape& gradient, const std::string& module,
                                   std::string_view type, const Parameters& parameters) {
   const Shape* const bias = parameters.find(module, "bias");
   const Shape* const weight = parameters.find(module, "weight");
   if (bias == nullptr || bias->size() != 1 || gradient.size() < 2) return std::nullopt;
-  // Without the weight the class tells a convolution, else the dimensions do.
+  // Without the weight, the class shows a convolution, or else the number of dimensions.
   const bool convolves = weight != nullptr
                              ? weight->size() > 2
                              : has(type, "Conv") || (gradient.size() > 3 && !has(type, "Linear"));
@@ -87,7 +87,7 @@ std::optional<Layout> bias_layout(const Shape& gradient, const std::string& modu
   return by_axis(gradient, gradient.size() - 1);
 }
 
-/// The whole number behind a part of a text; 0 if there is none.
+/// Returns the whole number after a part of a text; 0 if there is none.
 std::size_t number_after(std::string_view text, std::string_view part) {
   const std::size_t at = text.find(part);
   std::size_t number = 0;
@@ -96,14 +96,14 @@ std::size_t number_after(std::string_view text, std::string_view part) {
   return number;
 }
 
-/// A sum for each example and group of channels.
+/// Returns a layout with one sum per example and group of channels.
 std::optional<Layout> by_groups(const Shape& input, std::size_t groups) {
   if (groups == 0 || input[1] % groups != 0) return std::nullopt;
   const std::size_t all = product(input.begin() + 1, input.end());
   return Layout{input[0] * groups, all / groups, 1, false};
 }
 
-/// The means of a normalization of that class; empty if its text does not name one.
+/// Returns the layout of a normalization's means; empty if its text names no known class.
 std::optional<Layout> norm_layout(std::string_view text, const Shape& input, const Shape* weight) {
   const std::string_view type = text.substr(0, text.find('('));
   if (input.size() < 2) return std::nullopt;
@@ -116,14 +116,14 @@ std::optional<Layout> norm_layout(std::string_view text, const Shape& input, con
   return by_channels(input, weight->front());
 }
 
-/// Over the last dimension. Another one, which the module's text names, is not covered.
+/// Returns the layout of a softmax over the last dimension; empty if the text names another one.
 std::optional<Layout> softmax_layout(std::string_view text, const Shape& input) {
   const auto rank = static_cast<int>(input.size());
   const std::size_t at = text.find("dim=");
   if (at == std::string_view::npos) {
     return has(text, "Softmax2d") ? std::nullopt : std::optional(by_rows(input, 1));
   }
-  int dimension = rank == 2 ? 1 : rank;  // dim=None: of two the last
+  int dimension = rank == 2 ? 1 : rank;  // dim=None: the last of two dimensions
   std::from_chars(text.data() + at + 4, text.data() + text.size(), dimension);
   const bool last = dimension == -1 || dimension == rank - 1;
   return last ? std::optional(by_rows(input, 1)) : std::nullopt;
@@ -165,7 +165,7 @@ ElementTerms::ElementTerms(const LogFindings& log, bool gradient_norms) {
         norm_layout(modules.text_of(module), input->shape, parameters.find(module, "weight"));
     for (const Sum sum : norm_sums(type)) plan(*input, sum, layout);
   }
-  const TensorFindings* const logits = inputs.last();  // the loss has their softmax
+  const TensorFindings* const logits = inputs.last();  // the loss computes their softmax
   if (logits == nullptr || logits->shape.size() < 2) return;
   if (has(modules.class_of(modules.of(*logits)), "Softmax")) return;
   plan(*logits, Sum::softmax, by_rows(logits->shape, 1));

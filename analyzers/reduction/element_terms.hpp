@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elements of a tensor as addends of what a layer or the loop computes from it. Internal to
-// reduction/.
+// Sums that a layer or the loop computes from the elements of a tensor. Internal to reduction/.
 #pragma once
 
 #include <functional>
@@ -19,13 +18,14 @@ namespace halfscope::analyzers::reduction {
 
 using TakeElements = std::function<void(const ElementSums&)>;
 
-/// The sums of one log that its tensors are the input of: by the class of their modules, as the
-/// network's text has it, and by the shape of their weights.
+/// The sums of one log that have its tensors as input. They follow from the class of each module,
+/// in the network's text, and from the shapes of the weights.
 class ElementTerms {
  public:
   ElementTerms(const underflow::LogFindings& log, bool gradient_norms);
 
-  /// The selected tensors of one rank at one step.
+  /// Calls `take` for each sum of the selected tensors of one rank at one step, and `beside` with
+  /// each tensor that was loaded for them.
   void take(const frames::WholeStep& step, const frames::Selection& selection,
             const TakeElements& take, const frames::TakeLoaded& beside) const;
 
@@ -33,9 +33,9 @@ class ElementTerms {
   struct Plan {
     Sum sum = Sum::gradient;
     Layout layout;
-    std::vector<std::uint64_t> shape;  ///< of the tensor
+    std::vector<std::uint64_t> shape;  ///< shape of the tensor
   };
-  std::map<std::string, std::vector<Plan>, std::less<>> plans_;  ///< by tensor
+  std::map<std::string, std::vector<Plan>, std::less<>> plans_;  ///< by tensor name
 };
 
 }  // namespace halfscope::analyzers::reduction

@@ -15,15 +15,15 @@ using frames::WholeStep;
 
 namespace {
 
-/// Elements that are looked at together: of 512 ranks 512 MiB.
+/// Number of elements that are processed at once: 512 MiB for 512 ranks.
 constexpr std::size_t kPart = std::size_t{1} << 18;
 
-/// One rank's local gradient: `microbatches` of `elements` each.
+/// The local gradient of one rank: `microbatches` with `elements` each.
 struct Local {
   std::shared_ptr<const log::NamedTensor> tensor;
   std::size_t microbatches = 1, elements = 0;
 
-  /// The shape of the weight.
+  /// Returns the shape of the weight.
   std::vector<std::uint64_t> shape() const {
     return {tensor->shape.begin() + (microbatches > 1 ? 1 : 0), tensor->shape.end()};
   }
@@ -42,8 +42,8 @@ struct Local {
   }
 };
 
-/// The microbatches of a step are the first dimension where there are several, which the shape of
-/// the gradient or of the weight tells, or else the scalars.
+/// Returns the number of microbatches of a step. If there are several, they are the first
+/// dimension; the shape of the gradient or of the weight shows that, or else the scalars.
 std::size_t microbatches_of(const WholeStep& step, const log::NamedTensor& local) {
   const std::string path(underflow::path_of(std::string_view(local.name)));
   if (local.shape.empty()) return 1;
@@ -68,7 +68,7 @@ std::optional<Local> local_of(const WholeStep& step, const std::string& name) {
   return local;
 }
 
-/// Passes on part after part: addends(i, first, n) gives the i-th addend of `count`.
+/// Calls `take` for part after part; addends(i, first, n) returns the i-th of `count` addends.
 template <class Addends>
 void take_parts(Terms terms, std::size_t count, const Addends& addends, const TakeTerms& take) {
   for (std::size_t first = 0; first < terms.of; first += kPart) {
@@ -91,7 +91,7 @@ bool has(std::span<const Over> asked, Over over) {
   return std::ranges::find(asked, over) != asked.end();
 }
 
-/// False if its shape differs between ranks.
+/// Returns false if the tensor's shape differs between ranks.
 bool take_tensor(std::span<const WholeStep> ranks, const std::string& name,
                  std::span<const Over> asked, const TakeTerms& take) {
   std::vector<Local> locals;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local gradients as addends: of ranks, and of microbatches. Internal to reduction/.
+// Local gradients as addends of sums over ranks and over microbatches. Internal to reduction/.
 #pragma once
 
 #include <set>
@@ -11,9 +11,9 @@
 
 namespace halfscope::analyzers::reduction {
 
-/// Takes the ranks' tensors of one step, in parts of some million elements. A rank's addend is the
-/// sum of its microbatches, rounded to binary32 once. A tensor is summed over the ranks that have
-/// it. Returns those that have other shapes on other ranks: they are not summed.
+/// Calls `take` with the ranks' tensors of one step, in parts of 2^18 elements. A rank's addend is
+/// the sum of its microbatches, rounded to binary32 once. A tensor is summed over the ranks that
+/// have it. Returns the tensors whose shapes differ between ranks: they are not summed over ranks.
 std::set<std::string> take_gradients(std::span<const frames::WholeStep> ranks,
                                      const frames::Selection& selection,
                                      std::span<const Over> asked, const TakeTerms& take);

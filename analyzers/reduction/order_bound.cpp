@@ -18,18 +18,18 @@
 namespace halfscope::analyzers::reduction {
 namespace {
 
-// The limit's parts. An addition's error, with a partial sum P of magnitude 2^e or more, is within
-// u 2^e, and so of variance u^2 4^e / 3. Over partial sums that grow from 0, the mean of 4^e is at
-// most 0.605 of the mean of P^2: the variance is at most (u P)^2 / 5.
+// Constants of the limit. If a partial sum P has a magnitude of at least 2^e, the error of an
+// addition is at most u 2^e, so its variance is u^2 4^e / 3. Over partial sums that grow from 0,
+// the mean of 4^e is at most 0.605 of the mean of P^2: the variance is at most (u P)^2 / 5.
 constexpr double kVariance = 0.2;
 constexpr double kSquares = 3;      // sum of squares of addends, in S^2 / K
 constexpr double kNormal = 4.8916;  // P(|N(0, 1)| > x) = 1e-6
 constexpr double kLogistic =
-    4.6182;  // ln(2e6 - 1) / pi: the same of the logistic law of scale 1/pi
+    4.6182;  // ln(2e6 - 1) / pi: the same quantile of the logistic law of scale 1/pi
 constexpr std::size_t kOrders = 4096, kBatch = 1024;
 constexpr double kRanges = 2;
 
-/// A difference, and what it is held against.
+/// The limits of a difference, in random orders and in every order.
 struct Limits {
   double random = 0;  ///< NaN: unknown
   double every = 0;
@@ -40,14 +40,14 @@ double ulp_at(Format f, double x) {
   return std::ldexp(1.0, exponent - f.fraction_bits());
 }
 
-/// The largest change by storing a result.
+/// Returns the largest change of a result by rounding it to the stored format.
 double storing(const Sums& sums, Format stored, double x) {
   const bool holds =
       stored.precision >= sums.format.precision && stored.emin() <= sums.format.emin();
   return holds ? 0 : ulp_at(stored, x) / 2;
 }
 
-/// The least sum of magnitudes that a computed result can be made of.
+/// Returns the smallest sum of magnitudes from which a result can be computed.
 double least_magnitudes(const Sums& sums, double result) {
   return std::fabs(result) / (1 + static_cast<double>(sums.length - 1) * sums.unit());
 }
@@ -65,14 +65,14 @@ Limits limits_of(RandomLimit& random, double a, double b, const std::optional<do
 
 bool same(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-/// One element of both.
+/// One element of both results.
 struct Pair {
   float a, b;
-  double storing;  ///< what it may have changed of their difference
+  double storing;  ///< largest part of their difference that storing may have caused
   std::optional<double> magnitudes;
 };
 
-/// Empty where they are not known, or cannot be those of A's addends.
+/// Returns the magnitudes; empty if they are unknown or cannot be those of A's addends.
 std::optional<double> usable_magnitudes(const Sums& sums, const Pair& pair) {
   if (!pair.magnitudes || !std::isfinite(*pair.magnitudes)) return std::nullopt;
   const double result = std::max(0.0, std::fabs(static_cast<double>(pair.a)) - pair.storing);
@@ -100,7 +100,7 @@ void judge_element(RandomLimit& random, const Pair& pair, std::size_t i, OrderVe
     out.worst_ratio = difference / limit;
     out.worst = i;
   }
-  if (difference <= limits.random) {  // false if it is unknown
+  if (difference <= limits.random) {  // false if the limit is unknown
     ++out.within;
   } else if (difference > limits.every) {
     ++out.above;
@@ -111,7 +111,8 @@ void judge_element(RandomLimit& random, const Pair& pair, std::size_t i, OrderVe
   }
 }
 
-/// order[i]: the addend that order `k` has at place i (R. A. Fisher, F. Yates; Durstenfeld 1964).
+/// Sets order[i] to the addend at place i of random order `k` (R. A. Fisher, F. Yates; Durstenfeld
+/// 1964).
 void shuffle(std::vector<std::size_t>& order, std::uint64_t seed, std::uint64_t k) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   for (std::size_t i = order.size(); i > 1; --i) {
@@ -120,7 +121,7 @@ void shuffle(std::vector<std::size_t>& order, std::uint64_t seed, std::uint64_t 
   }
 }
 
-/// The sums of kOrders random orders.
+/// Returns the sums in kOrders random orders.
 std::vector<float> random_orders(Format f, std::span<const float> addends, std::uint64_t seed) {
   std::vector<std::vector<float>> places(addends.size(), std::vector<float>(kBatch));
   const std::vector<std::span<const float>> spans(places.begin(), places.end());
@@ -144,12 +145,12 @@ double bound_of_every_order(const Sums& sums, double magnitudes) {
   return 2 * static_cast<double>(sums.length - 1) * sums.unit() * magnitudes;
 }
 
-// Partial sums in a random order: k / K of the result, and a Brownian bridge B of variance
-// sum of squares. The differences of two orders' errors are normal, given the partial sums, with
-// variance kVariance u^2 times the sum of their squares, of both orders. What the result adds to
-// that is 2 K s^2 / 3. Of the bridges it is (integral of B1^2 + integral of B2^2) K times the sum
-// of squares; a normal variable of the variance in brackets has the characteristic function t /
-// sinh t, the logistic law of scale 1 / pi. The two parts are added as they stand (Minkowski).
+// In a random order, the partial sums are k / K of the result s plus a Brownian bridge B, whose
+// variance is the sum of squares. Given these, the difference of two orders' errors is normal; its
+// variance is kVariance u^2 times the sum of the squared partial sums of both orders. s adds 2 K
+// s^2 / 3 to that sum. The bridges add (integral of B1^2 + integral of B2^2) K times the sum of
+// squares; a normal variable with the variance in brackets has the characteristic function t / sinh
+// t, the logistic law of scale 1 / pi. The two parts are added (Minkowski).
 std::optional<double> random_limit(const Sums& sums, double magnitudes, double result) {
   if (!sums.few()) return std::nullopt;
   const auto k = static_cast<double>(sums.length);
@@ -173,7 +174,7 @@ std::optional<double> RandomLimit::operator()(double magnitudes, double result) 
   if (sums_.few()) return random_limit(sums_, magnitudes, result);
   if (!sums_.has_random_limit()) return std::nullopt;
   const double ratio = magnitudes > 0 ? std::min(1.0, result / magnitudes) : 0;
-  // Steps are finer near 0, where values cancel.
+  // Places are denser near 0, where values cancel.
   const double place = static_cast<double>(simulated_.size() - 1) * std::sqrt(ratio);
   const double most = std::max(simulated(static_cast<std::size_t>(std::floor(place))),
                                simulated(static_cast<std::size_t>(std::ceil(place))));
@@ -188,7 +189,7 @@ double RandomLimit::simulated(std::size_t ratio) {
   const auto uniform = [](std::uint64_t seed, std::uint64_t i) {
     return (random_word(seed, i) + 0.5) * 0x1p-32;
   };
-  // Few addends are not all alike: the largest limit of several draws.
+  // A few addends differ much between draws, so the largest limit of several draws is used.
   const std::size_t draws = std::clamp<std::size_t>(1024 / sums_.length, 1, 64);
   known = 0;
   for (std::size_t draw = 0; draw < draws; ++draw) {

@@ -20,27 +20,27 @@ namespace {
 
 using halfscope::reduction::Facts;
 
-constexpr std::size_t kAddends = std::size_t{1} << 25;  // simulated, about
+constexpr std::size_t kAddends = std::size_t{1} << 25;  // number of simulated addends, about
 constexpr std::size_t kMostElements = std::size_t{1} << 16, kFewestElements = 2048;
-constexpr std::size_t kTensors = 256;  // simulated of a small tensor, at most
-// The model is off by at least the first, and by the second over the ranks: its tests show it.
+constexpr std::size_t kTensors = 256;  // simulated copies of a small tensor, at most
+// Least relative errors of the model, as tests show; the second is divided by the number of ranks.
 constexpr double kModelError = 0.05, kFewRanksError = 0.3;
-// Ranks less 2, in which all of the difference that skewed noise makes may be missing.
+// kShapeError / (ranks - 2) is the part of the effect of skewed noise that may be missing.
 constexpr double kShapeError = 2;
-constexpr double kTail = 0.025;  // part of single tensors beyond each end of their spread
-// Elements of a tensor from which on the model's error covers a part of that spread.
+constexpr double kTail = 0.025;  // share of single tensors beyond each end of their spread
+// From this number of elements on, the model's error covers a part of that spread.
 constexpr double kLargeTensor = 1024;
-constexpr std::size_t kBlockAddends = std::size_t{1} << 20;  // held at a time by a thread
+constexpr std::size_t kBlockAddends = std::size_t{1} << 20;  // held by a thread at a time
 
-/// One simulated reduction. Block b has every `blocks`-th element from b on, of elements ordered by
-/// scale: each block is a sample of all. The blocks of a small tensor have its own size.
+/// One simulated reduction. Elements are ordered by scale, and block b has every `blocks`-th one
+/// from b on, so that each block is a sample of all. Blocks of a small tensor have its size.
 struct Simulation {
   Format format;
   const AddendModel& model;
-  Format recorded;           ///< of the recorded addends, to which simulated ones are rounded
-  std::size_t count, ranks;  ///< to simulate, and recorded ones
+  Format recorded;           ///< format of the recorded addends; simulated ones are rounded to it
+  std::size_t count, ranks;  ///< number of ranks to simulate, and of recorded ranks
   const PredictOptions& options;
-  bool shared_noise = false;  ///< of all elements, whatever their means
+  bool shared_noise = false;  ///< all elements share the noise, whatever their means
 
   std::size_t elements() const {
     const std::size_t most = std::min(kMostElements, kTensors * model.elements.size());
@@ -51,8 +51,8 @@ struct Simulation {
     return std::min(most, model.elements.size());
   }
   std::size_t blocks() const { return elements() / block(); }
-  /// The model's element behind simulated element k. A block of a small tensor draws its elements:
-  /// which values they have beside the recorded ones is a matter of chance, too.
+  /// Returns the model's element of simulated element k. Blocks of a small tensor draw their
+  /// elements at random, because the recorded values are random too.
   const ModelElement& element(std::size_t k) const {
     const std::size_t n = model.elements.size();
     if (block() < n) return model.elements[k * n / (blocks() * block())];
@@ -60,7 +60,7 @@ struct Simulation {
   }
 };
 
-/// The addends of simulated element k, one a rank: `values` from its place in the block on.
+/// Writes the addends of simulated element k, one per rank, to every block()-th of `values`.
 void draw(const Simulation& s, std::size_t k, Spread spread, float* values) {
   const AddendModel& model = s.model;
   const ModelElement& element = s.element(k);
@@ -106,7 +106,7 @@ std::vector<Facts> simulate(const Simulation& s, Spread spread) {
   return blocks;
 }
 
-/// Two numbers whose ratio, or its square root, is asked for.
+/// Two numbers whose ratio, or its square root, is a result.
 struct Parts {
   double part = 0, whole = 0;
 
@@ -118,15 +118,15 @@ Parts lost_of(const Facts& f) {
 }
 Parts error_of(const Facts& f) { return {f.squared_error.value(), f.squared_exact.value()}; }
 
-/// A ratio over blocks and its standard error, by leaving out one block at a time (Quenouille 1956,
-/// Tukey 1958). A single tensor of the recorded size differs from it: 95 of 100 tensors lie between
-/// `below` less and `above` more.
+/// A ratio over all blocks, and its standard error by leaving out one block at a time (Quenouille
+/// 1956, Tukey 1958). 95 % of single tensors of that size are between value - below and value +
+/// above.
 struct Measured {
   double value = 0, error = 0, below = 0, above = 0;
 };
 
-/// Sets below and above from the values of single blocks. `part` is the tensor's variance divided
-/// by the variance of the blocks.
+/// Sets below and above from the values of single blocks. `part` is the variance of tensors divided
+/// by the variance of blocks.
 void set_spread(std::vector<double> of_blocks, double part, Measured& out) {
   std::ranges::sort(of_blocks);
   const double last = static_cast<double>(of_blocks.size() - 1);
@@ -136,7 +136,7 @@ void set_spread(std::vector<double> of_blocks, double part, Measured& out) {
   out.above = scale * std::max(0.0, at(std::ceil((1 - kTail) * last)) - out.value);
 }
 
-/// `part` is passed to set_spread().
+/// `part`: see set_spread().
 template <class PartsOf, class Value>
 Measured jackknife(const std::vector<Facts>& blocks, double part, PartsOf parts_of, Value value) {
   Parts all;
@@ -164,12 +164,12 @@ Parts overflow_of(const Facts& f) {
   return {static_cast<double>(f.overflow), static_cast<double>(f.elements)};
 }
 
-/// How far the model is off where the truth is known: the recorded ranks' own sum.
+/// Returns the model's relative error for the recorded ranks' own sum, whose true value is known.
 double miss(double predicted, double truth) {
   return predicted == 0 || truth == 0 ? 0 : std::fabs(predicted / truth - 1);
 }
 
-/// The result of a simulation.
+/// The results of one simulation.
 struct Shown {
   Measured lost, error, overflow;
 };
@@ -184,15 +184,16 @@ Shown shown(const Simulation& s, Spread spread) {
           jackknife(blocks, part, overflow_of, of_all)};
 }
 
-/// The simulations of a prediction: by Spread, and with noise that all elements share.
+/// The simulations of a prediction: for each Spread, and with noise that all elements share.
 struct Runs {
   Shown by_spread[3], shared;
-  double model;  ///< the model's error, relative, at least
+  double model;  ///< lower bound of the model's relative error
   double shape;  ///< part of the difference between own and shared noise that may be missing
 
-  /// Two standard errors of the simulation around all spreads, and the miss. To one side as far as
-  /// noise that is shared leads, to the other that part of it. The spread of single tensors, which
-  /// is independent of these, is added in squares.
+  /// Returns the estimate. Its interval has two standard errors of the simulation around all
+  /// spreads, and the model's error. It extends to the result with shared noise on one side, and by
+  /// `shape` times that distance on the other. The independent spread of single tensors is added in
+  /// squares.
   Estimate estimate(Measured Shown::*of, double missed) const {
     const double middle = (by_spread[1].*of).value;
     Estimate out = {middle, middle, middle};
@@ -226,7 +227,7 @@ Runs run(Simulation s) {
   return out;
 }
 
-/// The narrowest format that holds every recorded value.
+/// Returns the narrowest format that holds every recorded value.
 Format format_of(Addends addends) {
   for (const Format f : {kBfloat16, kBinary16}) {
     const auto holds = [&](std::span<const float> rank) {

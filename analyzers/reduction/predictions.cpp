@@ -17,7 +17,7 @@ bool is_one_of(std::uint64_t place, std::uint64_t of) {
   return of == 1 || random_word(0, place) % of == 0;
 }
 
-/// Empty where no element is finite in all addends: there is nothing to predict from.
+/// Returns a prediction; empty if no element is finite in all addends.
 std::optional<Prediction> predict_from(const Sample& sample, std::string_view format,
                                        std::uint64_t count, Order order) {
   try {

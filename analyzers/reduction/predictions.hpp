@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of more ranks or microbatches than a log has. Internal to reduction/.
+// Predicts sums over more ranks or microbatches than a log has. Internal to reduction/.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@
 
 namespace halfscope::analyzers::reduction {
 
-/// The addends of some elements of all gradients together, as a step has them: [addend][element].
-/// Which ones is a matter of chance, so that no row or column of a matrix is preferred.
+/// A random sample of the elements of all gradients at one step, with their addends:
+/// [addend][element]. It is random so that no row or column of a matrix is preferred.
 class Sample {
  public:
-  /// A later step replaces the one before.
+  /// Adds the elements of a tensor. A later step replaces the sample.
   void take(std::int64_t step, const Terms& terms);
 
   std::uint64_t elements() const { return elements_; }
@@ -30,24 +30,25 @@ class Sample {
   void halve();
 
   std::int64_t step_ = -1;
-  std::uint64_t elements_ = 0;  ///< of the step
-  std::uint64_t one_of_ = 1;    ///< a power of two
+  std::uint64_t elements_ = 0;  ///< number of elements of the step
+  std::uint64_t one_of_ = 1;    ///< one of this many elements is sampled; a power of two
   std::vector<std::uint64_t> places_;
   std::vector<std::vector<float>> addends_;
 };
 
-/// Predicts from the last step of each log. In its model ranks are alike, so a ring is a chain.
+/// Predicts from the last step of each log. Its ranks are alike, so a ring is a sequential sum.
 class Predictions {
  public:
   explicit Predictions(const Asked& asked) : asked_(asked) {}
 
-  /// The gradients of a step as addends: of ranks or of microbatches.
+  /// Adds the gradients of a step as addends, over ranks or over microbatches.
   void take(const std::string& log, std::int64_t step, const Terms& terms);
   bool empty() const { return samples_.empty(); }
   std::vector<Reduction> finish(const frames::Progress& progress) const;
 
  private:
-  using Key = std::tuple<std::string, Over, std::uint64_t>;  ///< log; how many addends
+  /// Log, kind of addends, number of addends.
+  using Key = std::tuple<std::string, Over, std::uint64_t>;
 
   void predict_orders(const Key& key, std::uint64_t count, std::string_view format,
                       std::vector<Reduction>& to) const;

@@ -59,11 +59,11 @@ bool Reduction::stalls() const {
 
 namespace {
 
-/// The formats and orders that are asked for.
+/// The requested formats and orders.
 struct Ways {
   std::vector<std::pair<std::string_view, Order>> all;
 
-  /// A ring is of ranks.
+  /// The order `ring` applies to ranks only.
   Ways(const Asked& asked, Over over) {
     for (const std::string_view format : asked.formats) {
       for (const Order order : asked.orders) {
@@ -92,7 +92,7 @@ Facts facts_of(const Terms& terms, Format format, Order order) {
   return facts;
 }
 
-/// The sum of the addends' magnitudes up to a largest one.
+/// Returns the sum of the addends' magnitudes that are at most `largest`.
 double magnitudes_of(const Terms& terms, double largest) {
   double sum = 0;
   for (const float x : terms.values) {
@@ -102,12 +102,12 @@ double magnitudes_of(const Terms& terms, double largest) {
   return sum;
 }
 
-/// Up to here magnitudes round to zero, ties to even: half the smallest subnormal number.
+/// Returns the largest magnitude that rounds to zero, ties to even: half the least subnormal.
 double largest_flushed(Format f) { return std::ldexp(1.0, f.emin() - f.precision); }
 
 struct Kept {
   Facts facts;
-  double flushed = 0, all = 0;  ///< magnitudes of addends
+  double flushed = 0, all = 0;  ///< sums of the addends' magnitudes
 
   Kept& operator+=(const Kept& other) {
     facts += other.facts;
@@ -117,7 +117,7 @@ struct Kept {
   }
 };
 
-/// The sums of one log.
+/// Collects the sums of one log.
 class Collector {
  public:
   explicit Collector(const Asked& asked) : asked_(asked) {}
@@ -135,7 +135,7 @@ class Collector {
         [&](Format format, Order order) { return sums.facts(format, order); });
   }
 
-  /// The sums of all gradients together first, then one by one.
+  /// Appends the sums over all gradients together, then the sums of single tensors.
   void finish(const std::string& log, std::vector<Reduction>& to) {
     std::map<Key, std::vector<Kept>> together;
     for (const auto& [key, kept] : kept_) {
@@ -184,7 +184,7 @@ class Collector {
   std::map<Key, std::vector<Kept>> kept_;
 };
 
-/// As it was asked, in the format that the analysis is about where none was named.
+/// Returns the request, with the target format if no format is named.
 Asked with_formats(Asked asked, const underflow::Target& target) {
   if (asked.formats.empty() && halfscope::reduction::can_accumulate(target.format)) {
     asked.formats = {target.name};
@@ -198,7 +198,7 @@ struct ReductionPass::OfLog {
   std::string name;
   ElementTerms elements;
   Collector collector;
-  std::set<std::string> differ;  ///< gradients of other shapes on other ranks
+  std::set<std::string> differ;  ///< gradients whose shapes differ between ranks
 
   OfLog(const underflow::LogFindings& log, const Asked& asked)
       : name(log.name), elements(log, asked.gradient_norms), collector(asked) {}

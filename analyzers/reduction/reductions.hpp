@@ -32,16 +32,16 @@ enum class Over : std::uint8_t { ranks, microbatches, elements };
 inline constexpr std::array kOver = {Over::ranks, Over::microbatches, Over::elements};
 std::string_view name_of(Over over);
 
-/// Which sum: of gradients over ranks or microbatches, or one that a layer or the loop computes
-/// from the elements of one tensor.
+/// The kind of sum: of gradients over ranks or microbatches, or computed by a layer or the training
+/// loop from the elements of one tensor.
 enum class Sum : std::uint8_t {
   gradient,
-  bias_gradient,  ///< of the gradients of a layer's output, for each channel
-  mean,           ///< of a normalization's input: its elements
-  variance,       ///< the squares of their distances from the exact mean
-  mean_square,    ///< of RMSNorm's input: the squares of its elements
-  softmax,        ///< the denominator: exponentials of the distances from the largest
-  gradient_norm   ///< the squares of a gradient's elements
+  bias_gradient,  ///< over the gradients of a layer's output, for each channel
+  mean,           ///< over the elements of a normalization's input
+  variance,       ///< over the squares of their distances from the exact mean
+  mean_square,    ///< over the squares of the elements of RMSNorm's input
+  softmax,        ///< the denominator: over exponentials of the distances from the largest
+  gradient_norm   ///< over the squares of a gradient's elements
 };
 std::string_view name_of(Sum sum);
 
@@ -49,18 +49,18 @@ std::string_view name_of(Sum sum);
 inline constexpr std::array<std::string_view, 3> kAccumulators = {"binary16", "bfloat16",
                                                                   "binary32"};
 
-/// From this relative L2 error on a sum needs FP32: 1 %, some five roundings of a bfloat16 value.
+/// Relative L2 error from which on a sum needs FP32: 1 %, about five roundings of a bfloat16 value.
 inline constexpr double kHarmfulError = 0.01;
-/// A sum stalls if a tenth of it and of its additions is lost.
+/// A sum stalls if this share of its value and this share of its additions is lost.
 inline constexpr double kTenth = 0.1;
 
 struct Asked {
   std::vector<Over> over = {kOver.begin(), kOver.end()};
-  /// Empty: the format that is asked about, if sums can be computed in it.
+  /// Formats of the accumulator. Empty: the target format, if sums can be computed in it.
   std::vector<std::string_view> formats = {kAccumulators.begin(), kAccumulators.end()};
   std::vector<Order> orders = {Order::sequential, Order::ring, Order::tree, Order::pairwise};
-  bool gradient_norms = true;  ///< long sums, which take long
-  /// Numbers of ranks or microbatches to predict, of several formats in the narrow ones.
+  bool gradient_norms = true;  ///< also long sums over whole gradients, which are slow
+  /// Numbers of ranks or microbatches to predict; in binary32 only if it is the sole format.
   std::vector<std::uint64_t> counts = {};
 };
 
@@ -70,29 +70,29 @@ struct Reduction {
   std::string name;  ///< the tensor whose elements are added; empty: all tensors of the log
   Sum sum = Sum::gradient;
   Over over = Over::ranks;
-  std::uint64_t count = 0;  ///< addends of each sum
+  std::uint64_t count = 0;  ///< number of addends of each sum
   std::string_view format;
   Order order = Order::sequential;
   Facts facts = {};
-  /// The part of the addends' magnitudes that becomes zero when they are rounded to the format.
+  /// Share of the addends' magnitudes that becomes zero when addends are rounded to the format.
   double flushed_share = 0;
-  /// A sum of more addends than were recorded, for the elements of the last step. Then `facts` has
-  /// elements and additions alone.
+  /// The prediction for more addends than were recorded, from the elements of the last step. If it
+  /// is set, `facts` has only elements and additions.
   std::optional<Prediction> predicted = {};
 
-  /// Results that are infinite, errors from kHarmfulError on, or a flushed share as large; of a
-  /// prediction the upper ends.
+  /// Returns true if a result is infinite, or if the error or the flushed share is at least
+  /// kHarmfulError. For a prediction its upper ends decide.
   bool is_harmful() const;
-  /// By the lower ends of a prediction, too.
+  /// As is_harmful(), but for a prediction its lower ends decide.
   bool is_surely_harmful() const;
-  /// A tenth is missing, since a tenth of the additions change nothing.
+  /// Returns true if a tenth of the sum is missing because a tenth of the additions change nothing.
   bool stalls() const;
 };
 
-/// Adds up what whole tensors hold, while whole steps are read: log after log, step after step.
+/// Computes sums from whole tensors while whole steps are read, log after log and step after step.
 class ReductionPass {
  public:
-  /// Refers to the first two.
+  /// The analysis and the selection must outlive this object.
   ReductionPass(underflow::Analysis& analysis, const frames::Selection& selection,
                 const Asked& asked);
   ~ReductionPass();
@@ -100,12 +100,12 @@ class ReductionPass {
   ReductionPass& operator=(const ReductionPass&) = delete;
 
   void begin(const underflow::LogFindings& log);
-  /// The ranks' local gradients at one step.
+  /// Adds the ranks' local gradients at one step.
   void take(std::span<const frames::WholeStep> ranks);
-  /// One rank's tensors whose elements are summed. Each is passed on, for others that need it.
+  /// Adds one rank's tensors whose elements are summed. Calls `beside` with each loaded tensor.
   void take(const frames::WholeStep& step, const frames::TakeLoaded& beside);
   void finish_log();
-  /// After the last one: makes the predictions, too. Called once.
+  /// Makes the predictions and returns all sums. Must be called once, after the last log.
   std::vector<Reduction> finish(const frames::Progress& predicting);
 
  private:

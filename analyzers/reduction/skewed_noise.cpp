@@ -11,19 +11,19 @@
 namespace halfscope::analyzers::reduction {
 namespace {
 
-constexpr std::size_t kTested = std::size_t{1} << 16;  // elements
-constexpr std::size_t kDrawn = std::size_t{1} << 20;   // noise of all elements, about
-constexpr std::size_t kWindow = std::size_t{1} << 15;  // of it, an element's own
-constexpr std::size_t kFewestDraws = 16;               // of one element's values
+constexpr std::size_t kTested = std::size_t{1} << 16;  // elements tested, at most
+constexpr std::size_t kDrawn = std::size_t{1} << 20;   // noise values of all elements, about
+constexpr std::size_t kWindow = std::size_t{1} << 15;  // noise values that one element draws from
+constexpr std::size_t kFewestDraws = 16;               // noise values made of one element, at least
 constexpr double kSignificantSkew = 3;                 // standard errors
-constexpr std::size_t kGroups = 4;  // of ranks: one has a mean's sign, the others the skewness
-constexpr double kInside = 0.05;    // of the range of values: a mean is so far from its ends
+constexpr std::size_t kGroups = 4;  // groups of ranks: one for the sign, others for skewness
+constexpr double kInside = 0.05;    // a mean's least distance from the range's ends, as a part
 constexpr int kLikelihoodRounds = 40;
 constexpr double kExact = 1e-6;
 
-/// Sign of the mean of every fourth rank, times the skewness of the other ranks. The two are
-/// independent. So the expected value is 0 if noise is symmetric, or its skewness does not go with
-/// the mean.
+/// Returns the sign of the mean of every fourth rank, times the skewness of the other ranks. The
+/// two are independent, so the expected value is 0 if the noise is symmetric or its skewness does
+/// not depend on the mean.
 double skewness_with_mean(Addends addends, std::size_t i, std::size_t group) {
   double mine = 0, others = 0, count = 0, squares = 0, cubes = 0;
   for (std::size_t r = 0; r < addends.size(); ++r) {
@@ -57,9 +57,9 @@ bool is_skewed(Addends addends, const std::vector<ModelElement>& elements) {
   return sum > kSignificantSkew * std::sqrt(squares);
 }
 
-/// The multiplier of empirical likelihood (Owen 1988): weights 1 / (1 + multiplier * distance) have
-/// mean 0. distances: with values on both sides of 0, from `low` to `high`. Newton's steps, halved
-/// where they leave the interval that is known.
+/// Returns the multiplier of empirical likelihood (Owen 1988), with which the weights 1 / (1 +
+/// multiplier * distance) make the mean distance 0. distances: values on both sides of 0, from
+/// `low` to `high`. Uses Newton's steps, and bisection if they leave the known interval.
 double multiplier(std::span<const double> distances, double low, double high) {
   double from = -1 / high, to = -1 / low, at = 0;
   for (int round = 0; round < kLikelihoodRounds; ++round) {
@@ -79,8 +79,8 @@ double multiplier(std::span<const double> distances, double low, double high) {
   return at;
 }
 
-/// Values, with the most likely weights that make their mean 0. If nearly all have one sign, they
-/// are first moved.
+/// Values with the most likely weights that make their mean 0. If nearly all values have one sign,
+/// they are shifted first.
 struct Weighted {
   std::vector<double> values, weights;
 
@@ -97,7 +97,7 @@ struct Weighted {
   }
 };
 
-/// An element's mean in units of its scale, made positive.
+/// An element, its mean in units of its scale, made positive, and the mean's sign.
 struct Place {
   ModelElement* element;
   double mean, sign;
@@ -115,7 +115,7 @@ std::vector<Place> places_of(AddendModel& model) {
   return out;
 }
 
-/// Distances of an element's values from its mean: `draws` of them, by their weights.
+/// Adds `draws` noise values of an element: weighted distances of its values from its mean.
 void add_draws(Addends addends, const Place& place, double offset, std::size_t draws, Weighted& of,
                std::vector<float>& noise) {
   const std::size_t ranks = addends.size(), i = place.element->index;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logarithm and power to base 2 from additions, products and quotients alone: the same bits with
+// log2 and exp2, computed with additions, products and quotients only: the bits are the same with
 // every C library. Accurate to about 1e-13.
 #pragma once
 
@@ -9,7 +9,7 @@ namespace halfscope::analyzers::reduction {
 
 inline constexpr double kLn2 = 0.6931471805599453;
 
-/// x: positive and finite.
+/// Returns log2(x). x must be positive and finite.
 inline double steady_log2(double x) {
   int exponent = 0;
   double fraction = std::frexp(x, &exponent);
@@ -18,7 +18,7 @@ inline double steady_log2(double x) {
     --exponent;
   }
   const double t = (fraction - 1) / (fraction + 1), square = t * t;
-  double sum = 0;  // of the series of artanh
+  double sum = 0;  // series of artanh
   for (int k = 17; k >= 1; k -= 2) sum = sum * square + 1.0 / k;
   return exponent + 2 * t * sum / kLn2;
 }

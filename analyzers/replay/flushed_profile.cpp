@@ -10,7 +10,7 @@ using underflow::ScaledTable;
 
 namespace {
 
-/// Entry k of a profile, any k: it is flat at both ends.
+/// Returns the count at scale 2^k for any k: the profile is constant beyond both ends.
 Interval entry(const FlushedProfile& profile, long long k) {
   const long long last = static_cast<long long>(profile.flushed.size()) - 1;
   return profile
@@ -35,7 +35,7 @@ void add_to(FlushedProfile& sum, const FlushedProfile& more) {
   sum.of += more.of;
 }
 
-/// The binades of a table's values, as far as these have bounds.
+/// The range of binades of a histogram's values, as far as they have bounds.
 struct Reach {
   std::optional<int> first, last;
 };
@@ -52,13 +52,13 @@ Reach reach_of(const BoundedTable& table) {
   return reach;
 }
 
-/// From the largest power of two at which everything is flushed to the smallest at which nothing
-/// is: of values without a bound, to where nothing changes any more.
+/// Returns the profile from the largest power of two at which everything is flushed to the smallest
+/// at which nothing is; for values without bounds, to the scale from which on nothing changes.
 FlushedProfile profile_of(const ScaledTable& scaled, const underflow::Target& target) {
   FlushedProfile profile;
   profile.of = scaled.table.finite_nonzero();
   const Interval zero = scaled.table.zero();
-  // What may be zero may be flushed, or kept: the least and the largest share are of all of it.
+  // Values that may be zero may be flushed or kept, so the total includes them for both bounds.
   if (!zero.exact()) profile.of = Interval(profile.of.low + zero.high - zero.low);
   const auto [smallest, largest] = reach_of(scaled.table);
   if (!largest) return profile;
@@ -93,7 +93,7 @@ void FlushedSum::add(const frames::Frame& frame) {
   const BoundedTable& shifted =
       exponent == 0 ? frame.table : moved.emplace(frame.table.scaled_by_power_of_two(-exponent));
   for (ScaledTable& sum : tables_) {
-    // Other cuts are kept apart: of a merged table only the common ones would be left.
+    // Histograms with other cuts are kept separately: merging keeps only common cuts.
     if (sum.scale == significand && sum.table.exact().cuts() == shifted.exact().cuts()) {
       sum.table.merge(shifted);
       return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is flushed at every loss scale, summed over the tensors of a step as they come.
+// Counts the values that each loss scale flushes, summed over the tensors of a step.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,13 @@
 
 namespace halfscope::analyzers::replay {
 
-/// Sums tables of one step after the other: tables of a step that come together are added before
-/// they are classified.
+/// Sums histograms step by step; consecutive ones of a step are added before they are classified.
 class FlushedSum {
  public:
   explicit FlushedSum(const underflow::Target& target) : target_(target) {}
 
   void add(const frames::Frame& frame);
-  /// Zeros of values computed in binary16 may be flushed values: counted as perhaps.
+  /// Adds zeros that may be flushed values, as they were computed in binary16, to upper bounds.
   void add_perhaps(std::int64_t step, std::uint64_t zeros);
   std::vector<FlushedProfile> finish();
 
@@ -27,7 +26,7 @@ class FlushedSum {
 
   underflow::Target target_;
   bool open_ = false;
-  std::int64_t step_ = 0;  ///< of `tables_`
+  std::int64_t step_ = 0;  ///< step of `tables_`
   std::vector<underflow::ScaledTable> tables_;
   std::map<std::int64_t, FlushedProfile> steps_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a replay teaches: settings that would have skipped least, and pitfalls that were stepped in.
+// Advice from replays: settings that would have skipped the fewest steps, and pitfalls.
 #pragma once
 
 #include <cstdint>
@@ -14,48 +14,48 @@
 
 namespace halfscope::analyzers::replay {
 
-/// Whether what becomes zero at a loss scale of 2^k surely does no harm.
+/// Returns true if the values that become zero at loss scale 2^k surely do no harm.
 using Harmless = std::function<bool(int log2)>;
 
-/// Dynamic settings found by replaying a grid of them over the recorded run.
+/// Dynamic settings, found by replaying a grid of settings over the recorded run.
 struct TunedPolicy {
-  std::string name;  ///< policy
-  std::string text;  ///< with the settings that differ from the defaults, as --policy takes them
+  std::string name;  ///< name of the policy
+  std::string text;  ///< name and settings that differ from the defaults, as --policy accepts them
   Trace trace;
-  double initial = 1;          ///< scale
-  std::uint64_t interval = 0;  ///< clean steps before it grows
-  bool kept = false;  ///< those it had: none that was tried does better, or they do no harm
+  double initial = 1;          ///< initial scale
+  std::uint64_t interval = 0;  ///< clean steps before the scale grows
+  bool kept = false;  ///< the policy keeps its settings: none tried is better, or they do no harm
   bool within_target = false;  ///< mean flushed share at most the target
-  /// What the settings it had do, where they keep the target and these do not: they lose more, or
-  /// start at a scale that leaves too little room.
+  /// Trace of the policy's own settings if they keep the target and these do not. They were not
+  /// chosen: they lose more steps, or start at a scale with too little headroom.
   std::optional<Trace> own_within_target;
-  std::uint64_t tried = 0;  ///< combinations
-  std::string stopped_by;   ///< what_stops()
+  std::uint64_t tried = 0;  ///< number of combinations tried
+  std::string stopped_by;   ///< result of what_stops()
 };
 
-/// Whether a policy has an initial scale and a growth interval to tune, and is not set to be
-/// static.
+/// Returns true if a policy has an initial scale and a growth interval, and is not static.
 bool tunable(const policy::Policy& policy);
 
-/// Of one policy, with all other settings as it has them: initial scale, growth interval and, where
-/// it has one, floor, within what its framework takes (policy::limits_of). Settings with which
-/// training goes on are better than those with which it ends. Of these: fewest lost steps (skipped,
-/// unknown; further attempts of a step count too) among those whose mean flushed share is surely
-/// within the target; where none is known to be, the smallest share of all gradient values lost, to
-/// skipped steps or flushed, at most; among those that differ by less than 1 % in that, the
-/// smallest that is surely lost. Without tables a step at which even the largest gradient is
-/// flushed is lost, and others count by how near they are to it. The settings it has are kept where
-/// none does better, or where they do no harm: they skip a step in a hundred at most, or
-/// three and no serious share of them, and what they flush is negligible. Else the smallest flushed
-/// share, the growth interval nearest to its own, the smallest initial scale, or where what is
-/// flushed is not known, the largest. For long series the grid is thinned, so that it takes no more
-/// than 2e8 steps. Empty where nothing can be tuned, or no step tells a scale.
+/// Tunes the initial scale, the growth interval and, if the policy has one, the floor, within the
+/// framework's limits (policy::limits_of); other settings stay. Empty if nothing can be tuned, or
+/// if no step shows a scale. For long series the grid is thinned to at most 2e8 replayed steps.
+/// Order of preference:
+/// 1. training does not end early;
+/// 2. the mean flushed share is surely within the target, and the fewest steps are lost (skipped,
+///   unknown, and extra attempts). If no setting keeps the target: the smallest upper bound of the
+///   share of gradient values that are skipped or flushed. Without histograms, steps that flush
+///   even the largest gradient are lost, and others count by how near they are to that;
+/// 3. among settings within 1 % of the best: the smallest sure loss, the smallest flushed share,
+///   the growth interval nearest to the policy's own, the smallest initial scale (the largest if
+///   flushing is unknown).
+/// The policy's own settings are kept if none is better, or if they do no harm: they skip at most
+/// one step in a hundred, or at most three that are no serious share, and flush a negligible share.
 std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& series,
                                 const underflow::RecommendOptions& targets,
                                 const Harmless& harmless = {});
 
-/// Why the best settings still skip steps or flush more than the target: the limits that no
-/// setting gets around, in whole sentences. Empty where they do neither.
+/// Returns sentences on the limits that no setting avoids, if the best settings still skip steps or
+/// flush more than the target. Empty if they do neither.
 std::string what_stops(const TunedPolicy& tuned, const StepSeries& series, double target_underflow);
 
 enum class PitfallKind : std::uint8_t {
@@ -71,15 +71,15 @@ enum class PitfallKind : std::uint8_t {
   applied,
   retries
 };
-std::string_view name_of(PitfallKind kind);  ///< as JSON has it
+std::string_view name_of(PitfallKind kind);  ///< the name in JSON
 
-/// A known pitfall that applies to this run.
+/// A known pitfall of loss scaling that affects this run.
 struct Pitfall {
   PitfallKind kind = PitfallKind::floor;
-  std::string policy;  ///< whose; "recorded" of the run itself
+  std::string policy;  ///< name of the policy; "recorded" for the run itself
   std::optional<std::int64_t> step;
-  std::string what;  ///< happens: a sentence
-  std::string rest;  ///< why, and the way out: whole sentences
+  std::string what;  ///< the event: one sentence
+  std::string rest;  ///< the cause and the way out: whole sentences
   std::string text() const { return what + " " + rest; }
 };
 

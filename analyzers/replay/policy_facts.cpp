@@ -22,7 +22,7 @@ std::string steps_words(std::size_t count) {
 }
 
 std::string setting_words(const policy::Policy& policy, std::string_view setting) {
-  const bool file = policy::limits_of(policy).whole_numbers;  // DeepSpeed's
+  const bool file = policy::limits_of(policy).whole_numbers;  // true for DeepSpeed
   if (file && setting == "min_scale") return "min_scale (min_loss_scale in the configuration file)";
   if (file && setting == "delayed_shift") {
     return "delayed_shift (hysteresis in the configuration file)";
@@ -62,7 +62,7 @@ Holds holds(const StepSeries& series, std::int64_t step) {
 double least_by_overflow(const Trace& trace, const StepSeries& series) {
   double least = trace.scale.empty() ? 0 : trace.scale.front().second;
   for (const std::int64_t step : trace.skipped) {
-    // At most one backoff below what it needs: with the factors in use no more than 16.
+    // At most one backoff below the scale that it needs; the known backoff factors are at most 16.
     if (by_scale(series, step)) least = std::min(least, holds(series, step).power / 16);
   }
   return least;

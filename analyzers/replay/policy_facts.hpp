@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step of a series asks of the scale, and how advice words it.
+// The scale that a step of a series needs, and the wording of advice.
 #pragma once
 
 #include <cmath>
@@ -12,38 +12,38 @@
 
 namespace halfscope::analyzers::replay {
 
-/// A scale in a sentence: "65536", "2^-4", "0.3".
+/// Returns a scale as text: "65536", "2^-4", "0.3".
 std::string scale_words(double scale);
-/// "1 step", "12 steps"
+/// Returns a number of steps as text: "1 step", "12 steps".
 std::string steps_words(std::size_t count);
 
-/// A setting by the names its framework has for it: "hysteresis"; "delayed_shift (hysteresis in the
+/// Returns a setting by its framework's names, such as "delayed_shift (hysteresis in the
 /// configuration file)".
 std::string setting_words(const policy::Policy& policy, std::string_view setting);
 
-/// The smallest normal number of the arithmetic that a policy's framework keeps its scale in; of
-/// smaller ones 1/S, by which gradients are multiplied again, is no finite number.
+/// Returns the smallest normal number of the arithmetic in which a policy's framework keeps its
+/// scale. For smaller scales 1 / scale, which gradients are multiplied by, is not finite.
 double smallest_scale(const policy::Policy& policy);
 
 std::size_t index_of(const StepSeries& series, std::int64_t step);
 
-/// Whether a smaller scale would have helped at a step: its gradients are finite, or may be.
+/// Returns true if a smaller scale might have helped at a step: its gradients may be finite.
 bool by_scale(const StepSeries& series, std::int64_t step);
 
-/// The largest power of two that may have held a step's gradients, and whether it surely would
-/// have: an infinity tells no more than that half its scale is not above what it needed, and a
-/// magnitude that is the least that it can be (Seen::partial) bounds it as well.
+/// The largest power of two that may avoid overflow at a step. If not `sure`, it is an upper bound:
+/// an infinity shows only that its scale was too large, and a partly recorded magnitude
+/// (Seen::partial) is a lower bound.
 struct Holds {
   double power = INFINITY;
   bool sure = true;
-  bool at_least = false;  ///< not sure, of a finite magnitude that may have been larger
+  bool at_least = false;  ///< not sure, because a finite magnitude may have been larger
 
   std::string text() const;
 };
 Holds holds(const StepSeries& series, std::int64_t step);
 
-/// What overflow by the scale lowers a trace's scale to, at least: smaller ones come of steps that
-/// have infinities or NaN at every scale.
+/// Returns a lower bound of the scales that overflows alone can cause in a trace. Smaller scales
+/// are caused by infinities or NaN at every scale.
 double least_by_overflow(const Trace& trace, const StepSeries& series);
 
 }  // namespace halfscope::analyzers::replay

@@ -21,9 +21,9 @@
 namespace halfscope::analyzers::replay {
 namespace {
 
-constexpr std::size_t kEnoughSteps = 100;  ///< fewer say little of larger gradients to come
+constexpr std::size_t kEnoughSteps = 100;  ///< fewer steps say little of later gradients
 
-/// "key=value" of a policy's text, the name first.
+/// Splits a policy's text into its name and "key=value" pieces.
 std::vector<std::string> pieces_of(const std::string& text) {
   std::vector<std::string> pieces;
   for (std::size_t at = 0; at <= text.size();) {
@@ -40,7 +40,7 @@ std::string joined(const std::vector<std::string>& pieces) {
 
 std::string key_of(const std::string& piece) { return piece.substr(0, piece.find('=')); }
 
-/// The policy with some settings replaced; empty where these do not go together.
+/// Returns the policy with some settings replaced; empty if the framework rejects the combination.
 std::optional<policy::Policy> with(const std::vector<std::string>& pieces,
                                    const std::vector<std::pair<std::string_view, double>>& values) {
   std::vector<std::string> changed = pieces;
@@ -59,7 +59,7 @@ std::optional<policy::Policy> with(const std::vector<std::string>& pieces,
 /// The axes of the grid.
 struct Grid {
   std::vector<double> initial, interval;
-  std::vector<std::optional<double>> floor;  ///< empty: as it is
+  std::vector<std::optional<double>> floor;  ///< empty: the policy's own floor
 
   std::size_t size() const { return initial.size() * interval.size() * floor.size(); }
 };
@@ -70,7 +70,7 @@ void keep_every_second(std::vector<double>& axis) {
   axis = std::move(kept);
 }
 
-/// log2 of the least and the largest scale that a policy can be told to start at.
+/// Returns log2 of the smallest and of the largest initial scale that a policy accepts.
 std::pair<int, int> startable(const policy::Limits& limits, double smallest) {
   int least = std::ilogb(smallest), most = std::numeric_limits<float>::max_exponent - 1;
   if (limits.floor_is_fixed && limits.floor > 0) {
@@ -94,8 +94,8 @@ std::vector<double> initial_scales(const Knobs& knobs, const Safe& safe) {
   return scales;
 }
 
-/// The usual ones, "never", that of the policy first, and such short ones as a short run needs to
-/// grow at all, or any to come back from where infinities of the model drag the scale.
+/// Returns the growth intervals to try: the policy's own first, the usual ones, "never"; and short
+/// ones if the run is too short for longer ones, or if infinities of the model drag the scale down.
 std::vector<double> intervals(std::optional<double> now, std::size_t steps, bool dragged) {
   constexpr double kNever = std::numeric_limits<std::int32_t>::max();
   std::vector<double> all = {2000, 1000, kNever, 500, 200, 100, 5000};
@@ -106,7 +106,7 @@ std::vector<double> intervals(std::optional<double> now, std::size_t steps, bool
   return all;
 }
 
-/// A floor that is in the way is lowered to the least scale that is needed.
+/// Returns the floors to try: the policy's own, and the smallest scale needed if its own is higher.
 std::vector<std::optional<double>> floors(const Knobs& knobs, const Safe& safe) {
   std::vector<std::optional<double>> all = {std::nullopt};
   const double needed =
@@ -118,8 +118,8 @@ std::vector<std::optional<double>> floors(const Knobs& knobs, const Safe& safe) 
   return all;
 }
 
-/// Initial scales around the safe ones. For long runs every second value is skipped until all of
-/// the grid takes no more than kMostReplayed steps, so that time is bounded.
+/// Returns initial scales around the safe ones, intervals and floors. For long runs drops every
+/// second value until the grid needs at most kMostReplayed steps, so that time is bounded.
 Grid grid_for(const policy::Policy& policy, const Knobs& knobs, const StepSeries& series,
               const Safe& safe) {
   constexpr double kMostReplayed = 2e8;
@@ -153,7 +153,7 @@ std::optional<Safe> safe_scales(const StepSeries& series) {
   const int half = log2_of(*middle);
   const int all = log2_of(*std::max_element(largest.begin(), largest.end()));
   int most = half + 1;
-  // What a run that diverges ends with says nothing of gradients to come.
+  // The end of a run that diverges is no evidence of gradients to come.
   const bool diverges = underflow::diverges(all, in_model(series.seen.back()));
   if (series.seen.size() < kEnoughSteps && !diverges) most = std::min(most, all - 1);
   return Safe{all, most};
@@ -163,7 +163,7 @@ Knobs knobs_of(const policy::Policy& policy) {
   const policy::Info& info = policy::info_of(policy);
   Knobs knobs{info.initial, info.interval, info.floor, policy::limits_of(policy),
               smallest_scale(policy)};
-  // OpenSeq2Seq has no setting for the start: that is its ceiling.
+  // OpenSeq2Seq has no setting for the initial scale; its ceiling is the initial scale.
   const auto* backoff = policy::get_if<policy::Os2sBackoff>(policy);
   if (backoff != nullptr && !backoff->initial_scale) knobs.initial = info.ceiling;
   return knobs;
@@ -171,7 +171,8 @@ Knobs knobs_of(const policy::Policy& policy) {
 
 namespace {
 
-/// Empty where the framework takes no such settings. floor: empty where it stays as it is.
+/// Returns the policy with these settings; empty if the framework rejects them. An empty `floor`
+/// keeps the policy's own.
 std::optional<policy::Policy> set(const std::vector<std::string>& pieces, const Knobs& knobs,
                                   double initial, double interval, std::optional<double> floor) {
   std::vector<std::pair<std::string_view, double>> values = {{knobs.initial, initial},

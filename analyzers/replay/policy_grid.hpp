@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings that tuning tries.
+// The grid of settings that tuning tries.
 #pragma once
 
 #include <optional>
@@ -11,37 +11,38 @@
 
 namespace halfscope::analyzers::replay {
 
-/// log2 of the largest scales that hold the largest gradient of all steps, and of the largest to
-/// begin with: a binade above what holds half of the steps, and for short series with a binade to
-/// spare, as the static scale has.
+/// log2 of two scales. `all`: the largest scale without overflow at any step. `most`: the largest
+/// initial scale to try, one binade above the largest without overflow at half of the steps; for
+/// short series at most one binade below `all`, like the static scale.
 struct Safe {
   int all = 0, most = 0;
 };
 
-/// Empty where no step tells a scale: all are zero, or have what no scale cures.
+/// Returns the safe scales; empty if no step shows one: all are zero or not cured by any scale.
 std::optional<Safe> safe_scales(const StepSeries& series);
 
-/// The names of what is varied, and what the framework takes.
+/// The names of the settings that are varied, and the framework's limits.
 struct Knobs {
   std::string_view initial, interval, floor;
   policy::Limits limits;
-  double smallest = 0;  ///< smallest_scale(): none below is tried
+  double smallest = 0;  ///< smallest_scale(); no smaller scale is tried
 };
 
 Knobs knobs_of(const policy::Policy& policy);
 
-/// A policy with settings that are tried.
+/// A policy with one combination of settings.
 struct Combination {
   policy::Policy policy;
   double initial = 0, interval = 0;
 };
 
-/// The policy with another initial scale, 2^initial_log2 or the largest that its framework takes,
-/// and growth interval; a floor above it is lowered. Empty where the framework takes no such scale.
+/// Returns the policy with this growth interval and the initial scale 2^initial_log2, or the
+/// framework's largest if less; lowers a floor above it. Empty if the framework rejects the scale.
 std::optional<policy::Policy> with_settings(const policy::Policy& policy, int initial_log2,
                                             double interval);
 
-/// Of initial scales around the safe ones, growth intervals, and floors where one is in the way.
+/// Returns combinations of initial scales around the safe ones, growth intervals, and lower floors
+/// if the policy's own is too high.
 std::vector<Combination> combinations(const policy::Policy& policy, const StepSeries& series,
                                       const Safe& safe);
 

@@ -17,8 +17,8 @@ namespace {
 
 constexpr double kSmallestNormal = 0x1p-14;
 
-/// Steps of a trace that surely overflow at its last scale, from which it did not come down, and
-/// would not at a smaller one.
+/// Returns the steps that surely overflow at the trace's last scale, which did not fall, although a
+/// smaller scale might have held them.
 std::vector<std::int64_t> stuck_steps(const Trace& trace, const StepSeries& series) {
   std::vector<std::int64_t> steps;
   const std::size_t from = trace.scale.empty() ? 0 : trace.scale.back().first;
@@ -122,7 +122,7 @@ class Finder {
                     way));
   }
 
-  /// Why training ended at a step, and what to do.
+  /// Returns the reason why training ended at a step, and the way out.
   std::string way_out(const Trace& trace) const {
     const std::int64_t step = trace.error->step;
     const policy::Info& info = policy::info_of(trace.policy);
@@ -159,7 +159,7 @@ class Finder {
         way_out(trace));
   }
 
-  /// Overflows at a scale that had overflowed one step before, and was let be.
+  /// Finds overflows at a scale that had overflowed one step before and was not lowered.
   void hysteresis(const Trace& trace) {
     const bool refills_at_growth =
         trace.name == "megatron" || trace.name == "colossalai" || trace.name == "deepspeed";
@@ -195,12 +195,12 @@ class Finder {
                     way));
   }
 
-  /// What infinities of the model made of the scale: steps after them at which gradients are below
-  /// FP16's smallest normal number, and would not be had the scale been let be.
+  /// Effects of the model's infinities on the scale: later steps whose gradients are below FP16's
+  /// smallest normal number, and would not be if the scale had not been lowered.
   struct Dragged {
-    std::int64_t first = 0;  ///< step with such infinities
+    std::int64_t first = 0;  ///< first step with such infinities
     double lowest = INFINITY;
-    double least_magnitude = INFINITY;  ///< largest gradient of a step
+    double least_magnitude = INFINITY;  ///< smallest value of a step's largest gradient
     std::size_t subnormal = 0, zero = 0;
   };
 

@@ -16,11 +16,11 @@
 namespace halfscope::analyzers::replay {
 namespace {
 
-/// Two neighbouring steps among those whose scale is recorded.
+/// Two neighbouring steps with recorded, different scales.
 struct Change {
   std::size_t before = 0, at = 0;  ///< indices
   double was = 0, now = 0;
-  double steps = 0;  ///< from one to the other
+  double steps = 0;  ///< number of steps from one to the other
 
   double ratio() const { return now / was; }
 };
@@ -40,8 +40,8 @@ std::vector<Change> changes_of(const StepSeries& series) {
   return changes;
 }
 
-/// The largest factor by which a policy lets the scale grow in one step; infinite where a statistic
-/// sets the scale.
+/// Returns the largest factor by which a policy raises the scale in one step; infinity if a
+/// statistic sets the scale.
 double growth_of(const policy::Policy& policy) {
   if (policy::info_of(policy).needs != policy::Needs::nonfinite) return INFINITY;
   double factor = 1;
@@ -55,8 +55,8 @@ double growth_of(const policy::Policy& policy) {
   return factor > 1 ? factor : 2;
 }
 
-/// The same of a rule that is not known, as the log shows it: a factor by which the scale grows
-/// three times in a row after as many steps each. Else the largest of the policies known.
+/// As growth_of(), for an unknown policy: the largest factor of the known policies, or a larger
+/// one by which the scale rose three times in a row at equal distances.
 double growth_in(const StepSeries& series, const std::vector<Change>& changes) {
   constexpr double kOfAll = 16;
   std::vector<Change> rises;
@@ -74,17 +74,17 @@ double growth_in(const StepSeries& series, const std::vector<Change>& changes) {
   return factor;
 }
 
-/// Whether no factor brings a scale back from there.
+/// Returns true if no factor can restore the scale from this value.
 bool is_lost(double scale) { return scale == 0 || !std::isfinite(scale); }
 
-/// Steps without a scale are looked across: each may have grown.
+/// Returns true if the scale rises by more than growth allows; it may grow at unrecorded steps.
 bool rises_too_far(const Change& change, double factor) {
   if (is_lost(change.was)) return true;
   return change.now > change.was * std::pow(factor, change.steps) * 1.000001;
 }
 
-/// Whether the scale falls although neither of the two steps before overflowed. (MXNet's falls one
-/// step late.)
+/// Returns true if the scale falls although neither of the two steps before overflowed. Two,
+/// because MXNet's scale falls one step late.
 bool falls_unasked(const Change& change, const StepSeries& series) {
   if (!(change.now < change.was) || change.at < 2) return false;
   for (const std::size_t i : {change.at - 2, change.at - 1}) {
@@ -97,7 +97,7 @@ bool falls_unasked(const Change& change, const StepSeries& series) {
   return true;
 }
 
-/// Where the run's scale starts; empty where it is unknown.
+/// Returns the run's initial scale; empty if unknown.
 std::optional<double> start_of(const StepSeries& series,
                                const std::optional<policy::Policy>& policy) {
   if (policy) return policy::scale_of(*policy);
@@ -134,11 +134,11 @@ Pitfall fallen(const Change& change, const StepSeries& series) {
       "Save and load the scaler's state too (scaler.state_dict() in PyTorch)."};
 }
 
-/// The first fall to where the scale starts; null where some fall without an overflow ends
-/// elsewhere, as then another rule than overflow lowers it.
+/// Returns the first fall to the initial scale. Null if there is none, or if some fall without an
+/// overflow ends at another value: then another rule than overflow lowers the scale.
 const Change* first_fall(const std::vector<Change>& changes, const StepSeries& series,
                          const std::optional<policy::Policy>& policy) {
-  // NNabla's falls within a step, at attempts that need not be recorded.
+  // NNabla's scale falls within a step, at attempts that may not be recorded.
   if (policy && policy::info_of(*policy).name == "nnabla") return nullptr;
   const std::optional<double> start = start_of(series, policy);
   const Change* first = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run's own loss scale that begins anew on the way.
+// Detects that a run's own loss scale was reset.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 namespace halfscope::analyzers::replay {
 
-/// The first step at which the recorded scale begins anew, as one does that was not in the
-/// checkpoint: it rises by more than the run's policy lets it grow, or falls to where it starts
-/// although nothing overflowed.
+/// Returns the first step at which the recorded scale is reset, as if it was missing in the
+/// checkpoint: it rises by more than the run's policy allows, or falls to its initial value without
+/// an overflow. Empty if there is none.
 std::optional<Pitfall> scale_reset(const StepSeries& series);
 
 }  // namespace halfscope::analyzers::replay

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no setting of a policy gets around on a run.
+// The limits that no setting of a policy avoids on a run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace halfscope::analyzers::replay {
 namespace {
 
-/// Mean share that is surely flushed at a scale that never changes.
+/// Returns the mean share that is surely flushed at a constant scale.
 double flushed_at(const StepSeries& series, double scale) {
   double sum = 0;
   for (const FlushedProfile& profile : series.flushed) {
@@ -24,7 +24,7 @@ double flushed_at(const StepSeries& series, double scale) {
   return sum / static_cast<double>(series.flushed.size());
 }
 
-/// log2 of the least scale that may keep the target; empty where none does.
+/// Returns log2 of the smallest scale that may keep the target; empty if none does.
 std::optional<int> least_for(const StepSeries& series, double target) {
   for (int k = underflow::kFirstLog2Scale; k <= underflow::kLastLog2Scale; ++k) {
     if (flushed_at(series, std::ldexp(1.0, k)) <= target) return k;
@@ -67,7 +67,7 @@ class Stops {
                     trace_.error->step, trace_.error->message));
   }
 
-  /// Steps of which it is not known whether they overflow.
+  /// Reports steps whose overflow is unknown.
   void unknown() {
     std::size_t partial = 0, without_scale = 0, larger = 0;
     for (const std::int64_t step : trace_.unknown) {
@@ -93,7 +93,7 @@ class Stops {
     }
   }
 
-  /// Skipped steps that a smaller scale would have held.
+  /// Reports skipped steps that a smaller scale would have held.
   void too_large() {
     double needed = INFINITY;
     std::size_t count = 0, below_floor = 0, below_all = 0;
@@ -142,7 +142,7 @@ class Stops {
                     scale_words(smallest_scale(trace_.policy))));
   }
 
-  /// The run is over before the scale is where it has to be.
+  /// Reports a run that ends before its scale has come down far enough.
   void still_coming_down(double needed) {
     if (trace_.skipped.empty() || trace_.skipped.back() != series_.steps.back()) return;
     if (!(trace_.final_scale > needed)) return;
@@ -152,7 +152,7 @@ class Stops {
                     scale_words(trace_.final_scale), steps_words(trace_.length)));
   }
 
-  /// Steps at which a scale surely overflows, and those of which it is unknown.
+  /// Returns the number of steps at which a scale surely overflows, and at which it may.
   std::pair<std::size_t, std::size_t> overflowing(double scale) const {
     std::size_t sure = 0, perhaps = 0;
     for (const Seen& seen : series_.seen) {
@@ -172,7 +172,7 @@ class Stops {
         series_.flushed.empty() ? " For other steps flushing is unknown without histograms." : ""));
   }
 
-  /// Whether zeros were recorded that may stand for values.
+  /// Returns true if recorded zeros may be flushed values.
   bool zeros_unsure() const {
     return std::ranges::any_of(series_.flushed, [](const FlushedProfile& profile) {
       const Interval most = profile.at(INFINITY);
@@ -180,7 +180,7 @@ class Stops {
     });
   }
 
-  /// The scale is below what the target takes at times.
+  /// Reports that the scale is at times below the one that the target needs.
   void below(const std::string& takes) {
     double lowest = INFINITY;
     for (const auto& [index, scale] : trace_.scale) lowest = std::min(lowest, scale);
@@ -196,7 +196,8 @@ class Stops {
                     takes, scale_words(lowest), has_floor ? "" : ", as it has no floor"));
   }
 
-  /// A share that is above the target for sure: one that may be below it is stopped by nothing.
+  /// Reports a flushed share that is surely above the target. One that may be below it is not
+  /// reported, except for zeros that may be flushed values.
   void flushed() {
     if (!trace_.mean_flushed) return;
     const auto [low, high] = *trace_.mean_flushed;

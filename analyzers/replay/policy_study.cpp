@@ -13,7 +13,8 @@
 namespace halfscope::analyzers::replay {
 namespace {
 
-/// Of a run seen from its first step: inside it the policy's state is not known.
+/// Compares the run with its replayed policy. Empty if the series does not begin at the run's first
+/// step, because the policy's state is then unknown.
 std::optional<RunCheck> check_run(const StepSeries& series) {
   const auto own = recorded_policy(series);
   if (!own || series.steps.empty() || series.steps.front() != 0) return std::nullopt;
@@ -22,7 +23,7 @@ std::optional<RunCheck> check_run(const StepSeries& series) {
   return RunCheck{policy::text_of(*own), difference, steps};
 }
 
-/// The policy whose settings are searched, with those settings that stay as they are.
+/// Returns the policy to tune, with the settings that stay as they are.
 policy::Policy to_tune(const PolicyOptions& options, const StepSeries& series) {
   std::vector<policy::Policy> candidates = options.policies;
   if (const auto own = recorded_policy(series)) {
@@ -49,7 +50,7 @@ bool same(const Trace& a, const Trace& b) {
          a.parts == b.parts;
 }
 
-/// Traces that did the same at every step, best first; within a group in the order asked for.
+/// Groups traces that did the same at every step, best first; in a group, in the requested order.
 std::vector<std::vector<std::size_t>> alike(const std::vector<Trace>& traces) {
   std::vector<std::vector<std::size_t>> groups;
   for (const std::size_t i : ranked(traces)) {
@@ -65,7 +66,7 @@ std::vector<std::vector<std::size_t>> alike(const std::vector<Trace>& traces) {
   return groups;
 }
 
-/// As recommend.cpp has it for a log.
+/// Returns the static scale of a series, by the rules of recommend.cpp.
 StaticAdvice static_advice(const StepSeries& series, int headroom_bits) {
   double largest = 0;
   for (const Seen& seen : series.seen) largest = std::max(largest, at_least(seen));
@@ -101,7 +102,7 @@ PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options,
     const std::string fixed = "static,scale=2^" + std::to_string(*advised.log2);
     study.fixed = replay(policy::make(fixed), study.series);
   }
-  if (!study.series.from_scale) {  // what is not known of gradients would decide
+  if (!study.series.from_scale) {  // unknown gradients would decide
     study.tuned =
         tune(to_tune(options, study.series), study.series, options.targets, options.harmless);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything a replay tells of one log: what `halfscope policies` and the report show.
+// All results of replays over one log, for `halfscope policies` and the report.
 #pragma once
 
 #include <cstdint>
@@ -16,44 +16,44 @@ namespace halfscope::analyzers::replay {
 
 struct PolicyOptions {
   std::vector<policy::Policy> policies;  ///< empty: every policy at its framework's defaults
-  bool assume_constant = false;          ///< --assume-constant-between; study() closes gaps
+  bool assume_constant = false;          ///< --assume-constant-between: study() fills gaps
   underflow::RecommendOptions targets;
-  Harmless harmless;  ///< study() knows it
-  /// The policy whose settings are tuned. At its defaults it stands for one of its name that was
-  /// asked for, else that of the run, with their settings. Empty: that of the run, else the first
-  /// asked for that can be tuned, else torch.
+  Harmless harmless;  ///< set by study()
+  /// The policy whose settings are tuned. If it has default settings, a requested policy of its
+  /// name, or the run's own, is tuned instead. Empty: the run's own policy, else the first
+  /// requested one that can be tuned, else torch.
   std::optional<policy::Policy> tuned;
 };
 
-/// The policy that drove the run, replayed with its settings.
+/// The run's own policy, replayed with its settings and compared with the run.
 struct RunCheck {
-  std::string text;  ///< policy and settings
+  std::string text;  ///< name and settings of the policy
   std::optional<Difference> first_difference;
-  std::uint64_t steps = 0;  ///< compared
+  std::uint64_t steps = 0;  ///< number of steps compared
 };
 
 struct PolicyStudy {
   StepSeries series;
-  std::vector<Trace> traces;  ///< in the order asked for
-  /// Indices into `traces`, best first, those that did the same at every step together.
+  std::vector<Trace> traces;  ///< in the requested order
+  /// Indices into `traces`, best first; traces that did the same at every step share a group.
   std::vector<std::vector<std::size_t>> groups;
-  std::optional<Trace> recorded;  ///< what the run did
+  std::optional<Trace> recorded;  ///< the run itself
   std::optional<RunCheck> check;
   StaticAdvice advised;
-  std::optional<Trace> fixed;  ///< the recommended static scale, where there is one
+  std::optional<Trace> fixed;  ///< replay of the recommended static scale; empty if there is none
   std::optional<TunedPolicy> tuned;
-  double target_underflow = 0;  ///< that `tuned` was to keep
+  double target_underflow = 0;  ///< the target of `tuned`
   std::vector<Pitfall> pitfalls;
 };
 
-/// The run's own policy, with its settings; else PyTorch's.
+/// Returns the run's own policy with its settings, if it can be tuned; else PyTorch's.
 policy::Policy own_or_torch(const StepSeries& series);
 
-/// Of a series without gaps.
+/// Replays the policies over a series without gaps.
 PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options,
                            const StaticAdvice& advised);
 
-/// Of a series of magnitudes, which is all that is known of a run: the static scale is found here.
+/// As study_policies(), for a run with magnitudes only: computes the static scale itself.
 PolicyStudy study_magnitudes(StepSeries&& series, const PolicyOptions& options);
 
 }  // namespace halfscope::analyzers::replay

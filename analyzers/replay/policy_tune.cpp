@@ -17,29 +17,29 @@
 namespace halfscope::analyzers::replay {
 namespace {
 
-/// What a combination of settings loses.
+/// The losses of one combination of settings.
 struct Candidate {
   Combination settings;
 
-  bool counted = false;           ///< false where it was given up: another is better
-  bool ends = false;              ///< training, by an error or by an infinity in the weights
-  std::uint64_t lost = 0;         ///< steps, at most
-  std::uint64_t surely = 0;       ///< of these
-  std::uint64_t all_flushed = 0;  ///< others of which surely nothing is left
-  double thin = 0;                ///< of the others, thinness() summed
+  bool counted = false;           ///< false if counting stopped early: another candidate is better
+  bool ends = false;              ///< training ends, by an error or by an infinity in the weights
+  std::uint64_t lost = 0;         ///< lost steps: upper bound
+  std::uint64_t surely = 0;       ///< lost steps: lower bound
+  std::uint64_t all_flushed = 0;  ///< further steps whose gradients are surely all flushed
+  double thin = 0;                ///< thinness() summed over the other steps
   std::optional<std::pair<double, double>> flushed;  ///< mean share: [low, high]
 };
 
-/// How near a step is to losing every gradient: 0 where the largest is 1 or more at the scale, so
-/// that what is flushed is below 2^-25 of it; 1 where that itself is flushed. A guess at what is
-/// flushed where it is unknown.
+/// Returns how near a step is to losing every gradient: 0 if the largest scaled gradient is 1 or
+/// more, so that flushed gradients are below 2^-25 of it; 1 if the largest is flushed itself.
+/// Replaces the flushed share if that is unknown.
 double thinness(const Seen& seen, double scale) {
   const double largest = seen.max_abs * scale;
   if (!(largest < 1) || seen.max_abs == 0) return 0;
   return std::min(1.0, std::log2(largest) / std::log2(kVanishes));
 }
 
-/// Indices of the steps that have tables, and what is flushed there.
+/// Indices of the steps that have histograms, and their flushed profiles.
 using Profiles = std::vector<std::pair<std::size_t, const FlushedProfile*>>;
 
 Profiles profiles_of(const StepSeries& series) {
@@ -52,7 +52,7 @@ Profiles profiles_of(const StepSeries& series) {
   return profiles;
 }
 
-/// Counts what one candidate loses, step by step.
+/// Counts the losses of one candidate step by step.
 class Counter {
  public:
   Counter(Candidate& candidate, const StepSeries& series, const Profiles& profiles)
@@ -60,7 +60,7 @@ class Counter {
 
   void add(std::size_t i, const Stepped& step) {
     if (!step.decision.error.empty() || step.applied_nonfinite()) return end(i);
-    // Attempts at what no setting cures are no reason to prefer one.
+    // Extra attempts at a step that no setting saves are no reason to prefer a setting.
     const std::uint64_t lost =
         (step.skipped() ? 1 : 0) + (step.model_nan ? 0 : std::uint64_t{step.attempts} - 1);
     to_.surely += lost;
@@ -90,7 +90,7 @@ class Counter {
   }
 
  private:
-  /// All steps from there on are lost.
+  /// Counts all steps from index i on as lost.
   void end(std::size_t i) {
     to_.ends = true;
     to_.surely += series_.seen.size() - i;
@@ -105,14 +105,14 @@ class Counter {
   std::size_t seen_ = 0;  ///< steps with histograms
 };
 
-/// What is to be as small as can be, the first first.
+/// The sort key of settings: smaller is better, and earlier fields decide first.
 struct Loss {
-  int ends = 0;          ///< 1 where training ends early: whatever goes on is better
-  int above_target = 0;  ///< 1 where the flushed share may be
-  /// Steps, at most; without tables those count as well of which nothing is left, and others by
-  /// how near they are to that; above the target the share of all values.
+  int ends = 0;          ///< 1 if training ends early
+  int above_target = 0;  ///< 1 if the flushed share may be above the target
+  /// Lost steps: upper bound. Without histograms also steps whose gradients are all flushed, and
+  /// the thinness of others. Above the target instead: the lost share of all values.
   double most = 0;
-  double least = 0;  ///< the same, surely
+  double least = 0;  ///< lower bound of the same number
 };
 
 Loss loss_of(const Candidate& c, const StepSeries& series, double target) {
@@ -131,10 +131,10 @@ Loss loss_of(const Candidate& c, const StepSeries& series, double target) {
   return {ends, 1, share(most, high), share(least, low > target ? low : 0)};
 }
 
-/// Whether it is known to keep the target.
+/// Returns true if the candidate is known to keep the target.
 bool keeps(const Candidate& c, double target) { return c.flushed && c.flushed->second <= target; }
 
-/// Counts, and gives up what has lost more than `best`.
+/// Counts the losses of a candidate; stops when it has lost more than `best`.
 void count(Candidate& candidate, const StepSeries& series, const Profiles& profiles,
            const std::atomic<double>& best) {
   Counter counter(candidate, series, profiles);
@@ -150,11 +150,11 @@ void count(Candidate& candidate, const StepSeries& series, const Profiles& profi
   candidate.counted = !given_up;
 }
 
-/// More than this part of what is lost in any case is a difference.
+/// Losses that differ by less than this factor count as equal.
 constexpr double kHardly = 1.01;
 
-/// Counts all, in any order: a candidate is given up only where another that is within the target
-/// loses less.
+/// Counts all candidates in parallel. A candidate is given up only if another one within the target
+/// loses less, so their order does not matter.
 void count_all(std::vector<Candidate>& all, const StepSeries& series, const Profiles& profiles,
                double target) {
   std::atomic<double> best = std::numeric_limits<double>::infinity();
@@ -186,7 +186,7 @@ const Candidate* best_of(const std::vector<Candidate>& all, const StepSeries& se
   const auto key = [&](const Candidate& c) {
     const bool known = keeps(c, target);
     const double far = std::abs(std::log2(c.settings.interval) - std::log2(interval));
-    // Of what may not be flushed, a larger scale flushes no more.
+    // If flushing is unknown: a larger scale flushes no more.
     const double size = known ? c.settings.initial : -c.settings.initial;
     return std::tuple(loss_of(c, series, target).least, c.flushed ? c.flushed->second : 0,
                       known ? 0 : c.thin, far, size);
@@ -199,8 +199,8 @@ const Candidate* best_of(const std::vector<Candidate>& all, const StepSeries& se
   return best;
 }
 
-/// Whether the policy, as it is, does no worse than another and starts at no scale that is too
-/// large.
+/// Returns true if the policy's own settings are no worse than another candidate, and do not start
+/// at a scale that is too large.
 bool as_good(const Candidate& own, const Candidate& other, const StepSeries& series,
              const Safe& safe, double target) {
   const policy::Policy& policy = own.settings.policy;
@@ -215,8 +215,8 @@ bool as_good(const Candidate& own, const Candidate& other, const StepSeries& ser
   return known || own.thin <= other.thin + (kHardly - 1) * static_cast<double>(series.seen.size());
 }
 
-/// Whether settings lose so little that none are worth a change. Fewer steps than these are what
-/// finding the scale costs.
+/// Returns true if settings lose so little that a change is not worth it. Up to kFewSteps steps are
+/// the cost of finding the scale.
 bool loses_little(const policy::Policy& policy, const StepSeries& series,
                   const underflow::RecommendOptions& targets, const Harmless& harmless) {
   constexpr double kFewSteps = 3, kFewShare = 0.01;
@@ -260,7 +260,7 @@ std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& 
   count_all(all, series, profiles, target_underflow);
   const double interval = policy::number_of(policy, knobs_of(policy).interval).value_or(2000);
   const Candidate* best = best_of(all, series, target_underflow, interval);
-  if (best == nullptr) return std::nullopt;  // the framework takes no setting that was to be tried
+  if (best == nullptr) return std::nullopt;  // the framework rejects all settings of the grid
   Candidate own;
   own.settings.policy = policy;
   count(own, series, profiles, std::numeric_limits<double>::infinity());

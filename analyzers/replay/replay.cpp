@@ -29,7 +29,7 @@ std::string_view name_of(TraceOutcome outcome) {
 }
 
 void add_scale(ScaleRuns& runs, std::size_t index, double scale) {
-  // By bits: NaN is no change from NaN.
+  // Compares bits, so that NaN after NaN is no change.
   if (!runs.empty() &&
       std::bit_cast<std::uint64_t>(runs.back().second) == std::bit_cast<std::uint64_t>(scale)) {
     return;
@@ -46,10 +46,10 @@ double Trace::scale_at(std::size_t index) const {
 
 namespace {
 
-/// Whether a policy skips at a scale that no overflow lowers. One that applies what overflows has
-/// no floor: a static scale is that on purpose.
+/// Returns true if a policy skips at a scale that no overflow lowers. False for a policy that
+/// applies overflows: a static scale does that on purpose.
 bool at_floor(policy::Policy policy) {
-  constexpr int kEnough = 4096;  // hysteresis is used up, and retries are over
+  constexpr int kEnough = 4096;  // more steps than hysteresis and retries use
   const double scale = policy::scale_of(policy);
   for (int i = 0; i < kEnough; ++i) {
     const policy::Decision decision =
@@ -60,7 +60,7 @@ bool at_floor(policy::Policy policy) {
   return policy::scale_of(policy) == scale;
 }
 
-/// Whether a step is among the last: a tenth of them, ten at least.
+/// Returns true if a step is among the last tenth of the steps, or the last ten.
 bool near_end(std::size_t index, std::size_t steps) {
   return index + std::max<std::size_t>(10, steps / 10) >= steps;
 }
@@ -75,8 +75,8 @@ TraceOutcome outcome_of(const policy::Policy& policy, const Trace& trace, bool o
 }
 
 void replay_one(policy::Policy policy, const StepSeries& series, Trace& trace) {
-  bool overflow_at_end = false;  // at the scale of the last steps
-  std::size_t overflowed = 0;    // the last to
+  bool overflow_at_end = false;  // some step overflows at the final scale
+  std::size_t overflowed = 0;    // index of the last such step
   step_through(policy, series, [&](std::size_t i, const Stepped& step) {
     const std::int64_t number = series.steps[i];
     const std::size_t changes = trace.scale.size();
@@ -164,7 +164,7 @@ std::vector<Trace> replay(const std::vector<policy::Policy>& policies, const Ste
 std::pair<double, double> Trace::lost() const {
   const std::size_t steps = length + untaken;
   if (steps == 0) return {0, 0};
-  std::int64_t end = first_step + static_cast<std::int64_t>(steps);  // nothing is learnt from it on
+  std::int64_t end = first_step + static_cast<std::int64_t>(steps);  // steps from here on are lost
   if (error) end = std::min(end, error->step);
   if (!applied_nonfinite.empty()) end = std::min(end, applied_nonfinite.front());
   const auto before = [end](const std::vector<std::int64_t>& list) {
@@ -172,7 +172,7 @@ std::pair<double, double> Trace::lost() const {
   };
   const auto all = static_cast<double>(steps);
   const double surely = before(skipped) + all - static_cast<double>(end - first_step);
-  const double perhaps = surely + before(unknown);  // no step is in two of these
+  const double perhaps = surely + before(unknown);  // no step is in both lists
   const auto share = [&](double lost, double flushed) {
     if (lost >= all) return 1.0;
     const double certain = before(all_flushed) / (all - lost);
@@ -184,7 +184,7 @@ std::pair<double, double> Trace::lost() const {
 
 namespace {
 
-/// To the digits that are shown: what differs by less is no reason to prefer one.
+/// Rounds to the three digits that are shown: smaller differences are no reason to prefer a policy.
 double as_shown(double share) {
   if (!(share > 0)) return 0;
   const double unit = std::pow(10.0, std::floor(std::log10(share)) - 2);

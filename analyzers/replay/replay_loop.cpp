@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop, once for each policy's type: with calls through a table at each step it had half the
-// speed.
+// The replay loop, compiled for each policy type: virtual calls at each step would halve its speed.
 #include "analyzers/replay/replay_loop.hpp"
 
 #include "halfscope/policy/variant.hpp"
@@ -8,9 +7,8 @@
 namespace halfscope::analyzers::replay {
 namespace {
 
-/// Of an attempt that nobody can judge the policy is told nothing: its state stays, and the step
-/// ends there. Whatever followed from a guess would be a guess, at every later step too. `follows`:
-/// it goes by magnitudes.
+/// Replays one step. If the outcome of an attempt is unknown, the policy is not called and the step
+/// ends: a guess would affect every later step. `follows`: the policy follows magnitudes.
 template <class P>
 Stepped step_once(P& policy, bool follows, const Seen& first, const std::vector<Seen>* attempts) {
   Stepped step;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One policy stepped through a series; what is kept of each step is the caller's.
+// Runs one policy through a series. The caller decides what to keep of each step.
 #pragma once
 
 #include <algorithm>
@@ -18,51 +18,50 @@ namespace halfscope::analyzers::replay {
 /// The smallest magnitude that rounds to infinity in binary16 (IEEE 754-2019, 4.3.1).
 inline constexpr double kOverflow = 65520;
 
-/// The largest magnitude that rounds to zero in binary16: half its smallest number, to even.
+/// The largest magnitude that rounds to zero in binary16: half its smallest number (ties to even).
 inline constexpr double kVanishes = 0x1p-25;
 
 enum class OverflowVerdict : std::uint8_t { clean, overflow, unknown };
 
-/// Whether magnitude * scale is at or above a limit. Exact: no rounded product decides.
+/// Returns true if magnitude * scale >= limit. Exact: the rounded product does not decide.
 inline bool reaches(double magnitude, double scale, double limit) {
   const double product = magnitude * scale;
   if (product != limit) return product > limit;
   return std::fma(magnitude, scale, -product) >= 0;
 }
 
-/// Whether magnitude * scale is at or below a limit. Exact.
+/// Returns true if magnitude * scale <= limit. Exact.
 inline bool stays_at(double magnitude, double scale, double limit) {
   const double product = magnitude * scale;
   if (product != limit) return product < limit;
   return std::fma(magnitude, scale, -product) <= 0;
 }
 
-/// Whether every gradient of a step is zero once it is rounded at a scale: the largest is, and is
-/// known.
+/// Returns true if every gradient of a step surely rounds to zero at a scale: the largest one does.
 inline bool all_vanish(const Seen& seen, double scale) {
   if (!std::isfinite(seen.max_abs) || seen.partial || !(seen.max_abs > 0)) return false;
   return stays_at(seen.max_abs, scale, kVanishes);
 }
 
-/// Whether zeros that rounding made at `zero_to` may be gradients that overflow at a scale.
+/// Returns true if gradients that rounding made zero at scale `zero_to` may overflow at `scale`.
 inline bool zeros_may_overflow(const Seen& seen, double scale) {
   constexpr double kRange = kOverflow / kVanishes;
   return seen.max_abs == 0 && scale > 0 && stays_at(seen.zero_to, kRange, scale);
 }
 
-/// The least that the largest magnitude can be that a scale multiplies; 0 where it is unknown.
+/// Returns a lower bound of the largest magnitude that the scale multiplies; 0 if unknown.
 inline double at_least(const Seen& seen) {
   const double least = std::isfinite(seen.max_abs) ? seen.max_abs : kOverflow / seen.overflow_from;
   return std::max(seen.loss, std::isfinite(least) ? least : 0);
 }
 
-/// Whether no scale helps a step: it has infinities or NaN that no rounding made.
+/// Returns true if no scale helps a step: it has infinities or NaN that no rounding made.
 inline bool in_model(const Seen& seen) {
   return !std::isfinite(seen.max_abs) && seen.overflow_from == 0;
 }
 
-/// Whether the gradients of an attempt, computed in binary16, overflow at a scale. Of gradients
-/// that are partly recorded it is known only that they do, unless the run itself tested.
+/// Returns the verdict on the gradients of an attempt, computed in binary16 at a scale. If they are
+/// partly recorded, only an overflow is certain, unless the run tested them (Seen::clean_to).
 inline OverflowVerdict judge(const Seen& seen, double scale) {
   if (!(scale < INFINITY)) return OverflowVerdict::overflow;  // 0 times infinity is NaN
   if (reaches(seen.loss, scale, kOverflow)) return OverflowVerdict::overflow;
@@ -74,28 +73,28 @@ inline OverflowVerdict judge(const Seen& seen, double scale) {
   }
   if (scale >= seen.overflow_from) return OverflowVerdict::overflow;
   return scale > 0 ? OverflowVerdict::unknown
-                   : OverflowVerdict::clean;  // what rounding made is 0 at scale 0
+                   : OverflowVerdict::clean;  // infinities from rounding are 0 at scale 0
 }
 
-/// What a policy that follows magnitudes is told of an attempt that is clean at a scale; empty
-/// where it is unknown. Zeros that rounding made are zeros again at no larger scale.
+/// Returns the magnitude of an attempt, clean at a scale, for a policy that follows magnitudes;
+/// empty if unknown. A magnitude that rounding made zero is zero again at smaller scales.
 inline std::optional<double> followed(const Seen& seen, double scale) {
   if (seen.weights ? seen.weights_partial : seen.partial) return std::nullopt;
   const double largest = seen.weights.value_or(seen.max_abs);
   return largest == 0 && scale > seen.zero_to ? std::nullopt : std::optional(largest);
 }
 
-/// What a policy made of one step.
+/// The result of one step with a policy.
 struct Stepped {
   double scale = 0;       ///< at the first attempt
-  double last_scale = 0;  ///< at the last one: the update is made at it
+  double last_scale = 0;  ///< at the last attempt, whose gradients make the update
   std::uint32_t attempts = 0;
-  bool overflow = false;      ///< some attempt's
-  bool unknown = false;       ///< the last attempt's: no decision followed
-  bool nonfinite = false;     ///< the last attempt's, surely
-  bool model_nan = false;     ///< and no scale would have helped
-  bool all_flushed = false;   ///< the last attempt's gradients, surely: the update has none
-  policy::Decision decision;  ///< the last; of an unknown attempt none: apply
+  bool overflow = false;      ///< some attempt overflowed
+  bool unknown = false;       ///< the last attempt's outcome is unknown; no decision followed
+  bool nonfinite = false;     ///< the last attempt surely overflowed
+  bool model_nan = false;     ///< no scale would have helped the last attempt
+  bool all_flushed = false;   ///< the last attempt surely flushes all gradients
+  policy::Decision decision;  ///< the last decision; `apply` if the last attempt is unknown
 
   bool applied() const {
     return decision.action == policy::Action::apply && decision.error.empty();
@@ -104,11 +103,10 @@ struct Stepped {
   bool applied_nonfinite() const { return nonfinite && decision.action == policy::Action::apply; }
 };
 
-/// Is called with the index of each step and what the policy made of it; false: no more.
+/// Called with the index of each step and its result; returns false to stop.
 using SeeStep = std::function<bool(std::size_t, const Stepped&)>;
 
-/// One step after the other until `see` says false or the policy ends training. The policy has been
-/// started.
+/// Replays the steps until `see` returns false or training ends. Call policy::start() first.
 void step_through(policy::Policy& policy, const StepSeries& series, const SeeStep& see);
 
 }  // namespace halfscope::analyzers::replay

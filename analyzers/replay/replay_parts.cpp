@@ -15,13 +15,13 @@ namespace {
 
 using log::Role;
 
-/// Largest unscaled magnitudes of one tensor, one a step.
+/// The largest unscaled magnitudes of one tensor, one per step.
 struct Magnitudes {
   std::string name;
   std::vector<double> values;
 };
 
-/// Whether all ranks that may have other values have the tensor; else what is not recorded.
+/// Returns the missing record; empty if all ranks that may hold different values have the tensor.
 std::string missing_rank(const TensorSeries& tensor, const TensorFacts& facts) {
   if (facts.ranks >= tensor.ranks) return {};
   return fmt::format(
@@ -30,8 +30,8 @@ std::string missing_rank(const TensorSeries& tensor, const TensorFacts& facts) {
       log::printable(tensor.name), facts.ranks, tensor.ranks, facts.step);
 }
 
-/// Of the gradients that FP8 training casts: those of activations, or else of weights. `missing`
-/// says what is not recorded.
+/// Returns the magnitudes of the gradients that FP8 training casts: activation gradients, or else
+/// weight gradients. Sets `missing` if a record is missing.
 std::vector<Magnitudes> magnitudes_of(const StepSeries& series, std::string& missing) {
   std::vector<Magnitudes> all;
   if (series.from_magnitudes) {
@@ -66,14 +66,14 @@ std::vector<Magnitudes> magnitudes_of(const StepSeries& series, std::string& mis
   return all;
 }
 
-/// Adds what is sorted by step and has no step twice.
+/// Merges two sorted lists without duplicates.
 void merge(std::vector<std::int64_t>& sum, const std::vector<std::int64_t>& more) {
   std::vector<std::int64_t> both;
   std::set_union(sum.begin(), sum.end(), more.begin(), more.end(), std::back_inserter(both));
   sum = std::move(both);
 }
 
-/// The smallest of all scales at every step.
+/// Returns the smallest of all scales at every step.
 ScaleRuns smallest(const std::vector<std::pair<std::string, ScaleRuns>>& parts,
                    std::size_t length) {
   std::vector<std::size_t> next(parts.size(), 0);
@@ -127,13 +127,13 @@ namespace {
 struct Layer {
   const TensorSeries* gradient = nullptr;
   const TensorSeries* weight = nullptr;
-  std::size_t at_gradient = 0, at_weight = 0;  ///< the recorded step that holds
+  std::size_t at_gradient = 0, at_weight = 0;  ///< indices of the recorded steps in use
   policy::Als policy;
-  ScaleRuns scale;  ///< accumulated
+  ScaleRuns scale;  ///< accumulated scale
 };
 
-/// Moves on to the last recorded step up to `step`; the first one holds before it. Infinities and
-/// NaN are of their own step alone.
+/// Advances `at` to the last recorded step up to `step`, or to the first one, and returns its
+/// facts. Infinities and NaN apply to their own step only.
 const TensorFacts& facts_at(const TensorSeries& tensor, std::size_t& at, std::int64_t step) {
   const auto holds = [&](const TensorFacts& facts) {
     return facts.step == step || std::isfinite(facts.max_abs);
@@ -145,14 +145,15 @@ const TensorFacts& facts_at(const TensorSeries& tensor, std::size_t& at, std::in
   return tensor.steps[at];
 }
 
-/// Products summed for one element of the input's gradient: outputs, times the kernel's size.
+/// Returns the number of products per element of the input's gradient: outputs times kernel size.
 std::uint64_t fan_in_of(const std::vector<std::uint64_t>& shape) {
   std::uint64_t fan_in = shape.empty() ? 1 : shape[0];
   for (std::size_t i = 2; i < shape.size(); ++i) fan_in *= shape[i];
   return std::max<std::uint64_t>(1, fan_in);
 }
 
-/// The weight of the module whose output a gradient is of: a matrix or a kernel, no bias.
+/// Returns the weight of the module whose output has this gradient: a matrix or a kernel, not a
+/// bias. Null if there is none.
 const TensorSeries* weight_of(const StepSeries& series, std::string_view module) {
   for (const TensorSeries& tensor : series.tensors) {
     if (tensor.role != Role::weight || tensor.shape.size() < 2 || tensor.steps.empty()) continue;
@@ -163,10 +164,10 @@ const TensorSeries* weight_of(const StepSeries& series, std::string_view module)
   return nullptr;
 }
 
-/// In the order of the backward pass.
+/// Returns the layers in the order of the backward pass.
 std::vector<Layer> layers_of(const policy::Als& policy, const StepSeries& series,
                              std::string& missing) {
-  underflow::LogFindings names;  // all that the order looks at
+  underflow::LogFindings names;  // the order depends on names and roles only
   for (const TensorSeries& tensor : series.tensors) {
     names.tensors.emplace_back();
     names.tensors.back().name = tensor.name;
@@ -221,16 +222,16 @@ policy::LayerFacts facts_of(Layer& layer, std::int64_t step, double previous) {
 
 namespace {
 
-/// Whether every layer's gradient has a table of this step.
+/// Returns true if every layer's gradient has a histogram of this step.
 bool has_tables(std::vector<Layer>& layers, std::int64_t step) {
   return std::all_of(layers.begin(), layers.end(), [&](Layer& layer) {
     return facts_at(*layer.gradient, layer.at_gradient, step).step == step;
   });
 }
 
-/// What is known of a step at the scales the layers have, of which a gradient has any. Larger
-/// finite gradients than tables showed would have had other scales: whether they overflow nobody
-/// knows.
+/// Returns the verdict on a step at the layers' present scales; a gradient may have any of them.
+/// Larger finite gradients than in histograms would have had other scales; their overflow is
+/// unknown.
 OverflowVerdict of_step(const std::vector<Layer>& layers, const Seen& seen) {
   double accumulated = 1, smallest = INFINITY, largest = 1;
   for (const Layer& layer : layers) {
@@ -263,7 +264,7 @@ void replay_layers(const policy::Als& policy, const StepSeries& series, Trace& t
     const Seen& seen = series.seen[i];
     if (!std::isfinite(seen.max_abs) || seen.partial || !has_tables(layers, step)) {
       const OverflowVerdict verdict = of_step(layers, seen);
-      if (verdict == OverflowVerdict::unknown) {  // the layers are told nothing: step_once()
+      if (verdict == OverflowVerdict::unknown) {  // the layers receive nothing: see step_once()
         trace.unknown.push_back(step);
         trace.length = i + 1;
         keep_scales(layers, i, trace);

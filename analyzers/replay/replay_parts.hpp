@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replay of policies that keep a scale for every tensor or layer, and what all replays end with.
+// Replays policies with one scale per tensor or layer, and completes traces.
 #pragma once
 
 #include "analyzers/replay/replay.hpp"
@@ -8,19 +8,19 @@
 
 namespace halfscope::analyzers::replay {
 
-/// Delayed scaling of FP8, one object a tensor. `trace` has its policy, name and text. Its
-/// `overflow` are steps where a value is beyond the format's largest finite number: saturated.
+/// Replays FP8 delayed scaling, with one policy object per tensor. `trace` has its policy and name.
+/// Its `overflow` has the steps with a value beyond the format's range, which saturates.
 void replay_tensors(const policy::TeDelayed& policy, const StepSeries& series, Trace& trace);
 
-/// Adaptive loss scaling, one object a layer, in backward order; what a layer's tensors were at
-/// steps without tables is what they were at the recorded step before. Its `overflow` are steps
-/// where a gradient reaches a layer at a scale that is too large for it.
+/// Replays adaptive loss scaling, with one policy object per layer, in backward order. For steps
+/// without histograms uses a layer's last recorded step before them. The trace's `overflow` has the
+/// steps at which a gradient reaches a layer at a scale that is too large for it.
 void replay_layers(const policy::Als& policy, const StepSeries& series, Trace& trace);
 
-/// Appends where the scale changes.
+/// Appends (index, scale) if the scale differs from the last one.
 void add_scale(ScaleRuns& runs, std::size_t index, double scale);
 
-/// Sets the flushed shares of a trace whose scales are known.
+/// Sets the flushed shares of a trace from its scales.
 void add_flushed(Trace& trace, const StepSeries& series);
 
 }  // namespace halfscope::analyzers::replay

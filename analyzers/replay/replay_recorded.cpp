@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the run itself did: its policy, its trace, and whether the replay agrees.
+// The run's own policy and trace, and the comparison of a replay with the run.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -14,7 +14,7 @@
 namespace halfscope::analyzers::replay {
 namespace {
 
-/// A setting as make() takes it; empty where a value is of no such kind.
+/// Returns a setting as text for policy::make(); empty if its type is not supported.
 std::string text_of(const nlohmann::json& value) {
   if (value.is_null()) return "None";
   if (value.is_boolean()) return value.get<bool>() ? "true" : "false";
@@ -24,8 +24,8 @@ std::string text_of(const nlohmann::json& value) {
   return {};
 }
 
-/// The policy's own name of a key of the manifest; empty where it has none. "scale" is what
-/// recorders call the scale at the start.
+/// Returns the policy's own name for a key of the manifest; empty if it has none. Recorders call
+/// the initial scale "scale".
 std::string_view setting_of(const policy::Policy& policy, const std::string& key) {
   const policy::Info& info = policy::info_of(policy);
   for (const auto& [name, value] : policy::settings_of(policy)) {
@@ -64,7 +64,7 @@ std::optional<policy::Policy> recorded_policy(const StepSeries& series) {
 
 namespace {
 
-/// What the run did at one step, as far as it says; its scale too, without which it is unknown
+/// Adds the run's own step. Empty `scale` or `skip`: not recorded. Without a scale it is unknown
 /// whether finite gradients overflowed.
 void add_recorded(Trace& trace, const StepSeries& series, std::size_t i,
                   std::optional<double> scale, std::optional<bool> skip) {
@@ -76,11 +76,11 @@ void add_recorded(Trace& trace, const StepSeries& series, std::size_t i,
   const Seen& last = once ? series.seen[i] : retried->second.back();
   if (!once) trace.attempts[i] = static_cast<std::uint32_t>(retried->second.size());
   const OverflowVerdict verdict = scale ? judge(series.seen[i], *scale) : OverflowVerdict::unknown;
-  // A finite step that was applied did not overflow, whatever it would have done in FP16.
+  // A finite step that was applied did not overflow, even if it would have in FP16.
   const bool fine = once && says && !skipped && std::isfinite(last.max_abs);
   if (verdict == OverflowVerdict::overflow && !fine) trace.overflow.push_back(step);
   if (!says) {
-    // An overflow was skipped or spoiled the weights: which of them it does not say.
+    // An overflow was skipped or went into the weights; the log does not say which.
     if (verdict != OverflowVerdict::clean) trace.unknown.push_back(step);
   } else if (skipped) {
     trace.skipped.push_back(step);
@@ -108,7 +108,7 @@ std::optional<Trace> recorded_trace(const StepSeries& series) {
   for (std::size_t i = 0; i < series.steps.size(); ++i) {
     scale = series.recorded_scale[i].value_or(scale);
     add_scale(trace.scale, i, scale);
-    if (series.filled.empty() || !series.filled[i]) {  // others are like the one before
+    if (series.filled.empty() || !series.filled[i]) {  // inserted steps repeat the step before
       told_scale = series.recorded_scale[i];
       told_skip = series.recorded_skip.empty() ? std::nullopt : series.recorded_skip[i];
     }
@@ -129,7 +129,7 @@ std::pair<std::optional<Difference>, std::uint64_t> compare_with_run(const Trace
   auto run = trace.scale.begin();
   auto skip = trace.skipped.begin();
   for (std::size_t i = 0; i < std::min(series.steps.size(), trace.length); ++i) {
-    // What a policy does after a step that nobody can judge is not known.
+    // After a step with unknown outcome the policy's decisions are unknown.
     if (!trace.unknown.empty() && series.steps[i] >= trace.unknown.front()) break;
     while (run != trace.scale.end() && run + 1 != trace.scale.end() && (run + 1)->first <= i) ++run;
     while (skip != trace.skipped.end() && *skip < series.steps[i]) ++skip;

@@ -20,8 +20,7 @@ namespace {
 constexpr std::uint64_t kMostAttempts = std::uint64_t{1} << 24;
 using ScaleAt = std::map<std::int64_t, double>;
 
-/// The scales that the log tells, by step: those of its scalars, and before and after skipped
-/// steps.
+/// Returns the recorded scales by step: from scalars, and from before and after skipped steps.
 ScaleAt told_scales(const underflow::LogFindings& log, const TimelineFacts& facts) {
   ScaleAt told;
   for (const SkippedSteps& range : facts.ranges) {
@@ -34,8 +33,8 @@ ScaleAt told_scales(const underflow::LogFindings& log, const TimelineFacts& fact
   return told;
 }
 
-/// The least that the scale of a step was, where no step around it is skipped: between two that are
-/// told it does not fall.
+/// Returns a lower bound of a step's scale if no step around it is skipped: between two recorded
+/// scales it does not fall. Empty before the first recorded scale.
 std::optional<double> least_scale(const ScaleAt& told, std::int64_t step) {
   const auto after = told.lower_bound(step);
   if (after != told.end() && after->first == step) return after->second;
@@ -51,12 +50,12 @@ Seen clean_at(std::optional<double> scale) {
   return seen;
 }
 
-/// Without a scale it is unknown at which the step overflowed.
+/// Returns gradients that overflow from a scale up; unknown gradients if there is no scale.
 Seen overflowing_at(std::optional<double> scale) {
   return scale ? Seen{kInfinity, *scale} : clean_at(std::nullopt);
 }
 
-/// The scale that the nth of these skipped steps was tried at.
+/// Returns the scale at which the nth of these skipped steps was tried; empty if unknown.
 std::optional<double> tried_at(const SkippedSteps& range, std::uint64_t nth) {
   if (range.scales.size() == 2 * range.count.high) return range.scales[2 * nth];
   if (!range.scale_from) return std::nullopt;
@@ -107,7 +106,7 @@ class Builder {
     }
   }
 
-  /// A loss that is NaN or infinite is the model's: no scale helps.
+  /// Marks a step whose loss is NaN or infinite: no scale helps.
   void broken_loss(std::int64_t step) {
     const std::size_t i = index_of(step);
     if (i < series_.seen.size()) series_.seen[i] = Seen{kInfinity, 0};

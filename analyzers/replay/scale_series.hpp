@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run whose log has its loss scale and its skipped steps, and no gradients, as a series to
-// replay.
+// A series to replay, for a run whose log has its loss scale and skipped steps but no gradients.
 #pragma once
 
 #include <optional>
@@ -10,9 +9,9 @@
 
 namespace halfscope::analyzers::replay {
 
-/// A step that was applied is clean at its scale and at all below; one that was skipped overflows
-/// at its scale and at all above. All else is unknown. Of steps of which some were skipped the
-/// first ones count as these. Empty where the log does not tell steps, or no scale of any.
+/// Returns the series. An applied step is clean at its scale and below; a skipped step overflows at
+/// its scale and above; nothing else is known. If a range has a number of skipped steps, its first
+/// ones count as skipped. Empty if the log has no step numbers, no scale, or no data on skips.
 std::optional<StepSeries> scale_series(const underflow::LogFindings& log,
                                        const scale_history::TimelineFacts& facts);
 

@@ -55,8 +55,8 @@ TensorFacts facts_of(const Frame& frame) {
       frames::Option::step);
 }
 
-/// The last attempt of a step: by its own tags, and by all else that is recorded of the step, which
-/// tells whether anything is missing.
+/// Returns the last attempt of a step, from its own tags and from everything else recorded of the
+/// step, which shows if gradients are missing.
 Seen last_attempt(const Seen& tags, const Seen& step) {
   if (std::isfinite(tags.max_abs)) {
     Seen all = step;
@@ -90,9 +90,9 @@ struct SeriesBuilder::Found {
   std::optional<double> recorded_scale;
   std::optional<log::Manifest> manifest;
   std::map<std::int64_t, SeriesStep> steps;
-  /// Whose weights, activations or loss hold infinity or NaN; also steps that `steps` has not.
+  /// Steps whose weights, activations or loss hold infinity or NaN; some are not in `steps`.
   std::set<std::int64_t> broken_forward;
-  std::map<std::int64_t, double> losses;  ///< finite ones that a scale multiplies in FP16, by step
+  std::map<std::int64_t, double> losses;  ///< finite losses scaled in FP16, by step
   std::map<std::string, std::size_t> index;
   std::deque<Tensor> tensors;
   bool any_scalars = false, any_bounds = false;
@@ -100,7 +100,7 @@ struct SeriesBuilder::Found {
   unsigned ranks = 1;
   Recorded recorded;
   underflow::Bfloat16Run bfloat16;
-  underflow::ComputedFormats formats;  ///< told by the tensors once all are read
+  underflow::ComputedFormats formats;  ///< set from the tensors after all are read
   frames::SumFormat sums;
   std::optional<double> untested;  ///< untested_to()
 
@@ -203,9 +203,9 @@ void SeriesBuilder::add_rank(const std::vector<log::StepScalars>& scalars) {
   for (const log::StepScalars& step : scalars) found_->add_scalars(step);
 }
 
-/// Microbatches are recorded as they were: with the loss scale where gradients carry one.
+/// Microbatches are recorded unchanged: with the loss scale if gradients carry one.
 void SeriesBuilder::Found::add_scalars(const log::StepScalars& scalars) {
-  if (scalars_alone()) return;  // all else of such a log comes before
+  if (scalars_alone()) return;  // a log's tensors and peaks come before its scalars
   std::optional<double> scale = 1.0;
   if (carries_scale()) scale = scalars.loss_scale ? scalars.loss_scale : recorded_scale;
   if (!frames::usable_scale(scale.value_or(0))) scale.reset();
@@ -227,21 +227,22 @@ void SeriesBuilder::Found::tell_formats() {
   }
 }
 
-/// Of gradients that carry one, what the user says where the scalars say nothing.
+/// Returns the loss scale of a step: the recorded one; else the user's, if gradients carry a scale;
+/// else that of the histograms or the manifest.
 std::optional<double> SeriesBuilder::Found::scale_of(const SeriesStep& step) const {
   if (step.loss_scale) return step.loss_scale;
   if (carries_scale() && recorded_scale) return recorded_scale;
   return step.table_scale ? step.table_scale : manifest_scale(manifest);
 }
 
-/// Whether the run found the weight gradients of the step finite, by a test of its own.
+/// Returns true if the run itself tested the step's weight gradients and found them finite.
 bool SeriesBuilder::Found::tested(const SeriesStep& step, std::optional<double> scale) const {
   return untested && step.found_inf == false && step.told_found_inf == recorded.ranks.weights &&
          scale && *scale > *untested;
 }
 
-/// An infinity that rounding to 16 bits made at a scale is one at every larger scale. None is where
-/// the forward pass holds one.
+/// Returns an infinite or NaN magnitude that rounding to 16 bits made at a scale: larger scales
+/// make it too. If the forward pass holds infinity or NaN, every scale does.
 Seen SeriesBuilder::Found::rounded(std::int64_t number, double max_abs,
                                    std::optional<double> scale) const {
   if (broken_forward.count(number) != 0) return {max_abs, 0};
@@ -249,7 +250,7 @@ Seen SeriesBuilder::Found::rounded(std::int64_t number, double max_abs,
   return {max_abs, scale && *scale > 0 ? *scale : kInfinity};
 }
 
-/// A magnitude of 0 that was made in 16 bits may hide gradients that larger scales show.
+/// Returns an attempt's gradients. A magnitude that 16-bit rounding made 0 may hide larger ones.
 Seen SeriesBuilder::Found::seen(std::int64_t number, const LargestMagnitudes& largest,
                                 std::optional<double> scale) const {
   const double max_abs = largest.all.value_or(0);
@@ -263,8 +264,8 @@ Seen SeriesBuilder::Found::seen(std::int64_t number, const LargestMagnitudes& la
   return seen;
 }
 
-/// All attempts of a step that was tried more than once. What else is recorded of the step is the
-/// last one's. How many attempts are missing is unknown: they are one.
+/// Adds all attempts of a step that was tried more than once. Other records of the step are the
+/// last attempt's. Missing attempts count as one, because their number is unknown.
 void SeriesBuilder::Found::add_attempts(StepSeries& series, std::int64_t number,
                                         const SeriesStep& step) const {
   if (step.attempts.empty()) return;
@@ -296,7 +297,7 @@ void SeriesBuilder::Found::add_step(StepSeries& series, std::int64_t number,
   step.take_sums(sums.is_fp32(), recorded.ranks.activations);
   step.take_wide(formats.any_narrow_gradient());
   const bool skipped = step.found_inf.value_or(false);
-  // Where the scales of ranks differ, an infinity may be that of the largest, a zero of the least.
+  // Ranks may have different scales: an infinity may be from the largest, a zero from the smallest.
   const auto computed = step.infinite_unscaled ? scale.value_or(1.0) : scale;
   const auto sure = step.loss_scale ? std::optional(step.most_scale) : computed;
   const auto least = step.loss_scale ? std::optional(step.least_scale) : scale;
@@ -309,7 +310,7 @@ void SeriesBuilder::Found::add_step(StepSeries& series, std::int64_t number,
   const bool part = recorded.partial(step) || (blind && !skipped);
   if (skipped && std::isfinite(now.max_abs) &&
       !(sure && judge(now, *sure) == OverflowVerdict::overflow)) {
-    const bool known = !part && sure && *sure > 0;  // else it may just have overflowed
+    const bool known = !part && sure && *sure > 0;  // otherwise the step may simply have overflowed
     if (known) series.unexplained.emplace_back(series.steps.size(), now.max_abs);
     now = rounded(number, kInfinity, sure);
   }

@@ -11,10 +11,10 @@
 namespace halfscope::analyzers::replay {
 namespace {
 
-/// The steps [first, end) of a series, none of which had finite gradients.
+/// The steps [first, end) of a series, all without finite gradients.
 struct Streak {
   std::size_t first = 0, end = 0;
-  double least = kInfinity, most = 0;  ///< scales
+  double least = kInfinity, most = 0;  ///< their loss scales
 };
 
 bool failed(const StepSeries& series, std::size_t at, Streak& streak) {
@@ -25,21 +25,21 @@ bool failed(const StepSeries& series, std::size_t at, Streak& streak) {
     if (std::isfinite(seen.max_abs) || seen.overflow_from == 0) return false;
   }
   const Seen& last = retried == series.retried.end() ? series.seen[at] : retried->second.back();
-  // At a scale that is not known, or 0, a failure tells nothing.
+  // A failure at an unknown scale, or at scale 0, is no evidence.
   if (std::isfinite(last.overflow_from)) streak.least = std::min(streak.least, last.overflow_from);
   const double first = series.seen[at].overflow_from;
   if (std::isfinite(first)) streak.most = std::max(streak.most, first);
   return true;
 }
 
-/// Steps this far away tell nothing of gradients here.
+/// Steps farther away than this are no evidence of the gradients here.
 constexpr std::size_t kFarthest = 1000;
 
-/// The largest magnitude of up to three finite steps on either side; 0 where there is none.
+/// Returns the largest magnitude of up to three finite steps on each side; 0 if there are none.
 double near(const StepSeries& series, const Streak& streak) {
   double largest = 0;
   const auto take = [&](std::size_t at, int& left) {
-    // Of gradients that are partly recorded the largest is not known.
+    // The largest gradient is unknown if gradients are partly recorded.
     if (!std::isfinite(series.seen[at].max_abs) || series.seen[at].partial) return;
     largest = std::max(largest, series.seen[at].max_abs);
     --left;

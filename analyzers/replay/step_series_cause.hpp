@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which infinities of a series a loss scale may have made.
+// Decides which infinities of a series a loss scale may have made.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 
 namespace halfscope::analyzers::replay {
 
-/// Infinities of a run that says it computed in wide formats, with the scale of their step: those
-/// that a cast to FP16 by hand may have made. By index, ascending.
+/// Infinities that an explicit cast to FP16 may have made in a run that computed in wide formats:
+/// (index of the step, its scale), ascending.
 using MaybeCast = std::vector<std::pair<std::size_t, double>>;
 
-/// Where finite gradients nearby come close to what FP16 holds at that scale, an infinity is taken
-/// as one of FP16: a wide format would have had no reason to overflow just there.
+/// Attributes an infinity to FP16 if finite gradients of nearby steps come close to FP16's limit at
+/// that scale: a wide format has no reason to overflow just there.
 void find_casts(StepSeries& series, const MaybeCast& maybe);
 
-/// Where lowering the scale by far did not help although gradients nearby leave much room, no scale
-/// is to blame: overflow_cause.hpp.
+/// Marks infinities as independent of the scale if lowering it by far did not help, although
+/// gradients of nearby steps are far below overflow: overflow_cause.hpp.
 void find_no_cure(StepSeries& series);
 
 }  // namespace halfscope::analyzers::replay

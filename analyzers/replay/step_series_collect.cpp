@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The series of logs that are read one after another, and what these logs cannot tell.
+// The series of logs that are read one after another, and notes about missing data.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,21 +18,22 @@ using underflow::LogFindings;
 
 namespace {
 
-/// Of a folder of one rank alone; reading several ranks says itself which are missing.
+/// Returns true if the log is one rank's folder of a run with several ranks. If several ranks are
+/// read, the reader reports those that are missing.
 bool lacks_ranks(const StepSeries& series) {
   if (!series.manifest || series.manifest->world_size <= 1) return false;
   if (log::rank_folders(series.log).size() > 1) return false;
   return std::ranges::any_of(series.seen, &Seen::partial);
 }
 
-/// "2 steps", "1 to 3 steps"
+/// Returns a number of steps as text: "2 steps", "1 to 3 steps".
 std::string steps_text(const Interval& count) {
   const std::string steps = count.high == 1 ? "step" : "steps";
   return count.exact() ? fmt::format("{} {}", count.low, steps)
                        : fmt::format("{} to {} {}", count.low, count.high, steps);
 }
 
-/// What no replay of the log can know.
+/// Returns notes on facts that no replay of the log can know.
 Notes notes_of(const StepSeries& series, const LogFindings& log) {
   Notes notes;
   const std::string shown = printable(series.log);

@@ -18,7 +18,7 @@ OfGradients<unsigned> ranks_wanted(unsigned folders, const std::optional<log::Ma
   const unsigned all = std::max(folders, static_cast<unsigned>(std::max(1, manifest->world_size)));
   const auto& sharded = manifest->sharded;
   const bool parts = std::find(sharded.begin(), sharded.end(), Role::weight_grad) != sharded.end();
-  // Where several ranks tell, each may have recorded its own, before the sum.
+  // If several ranks have records, each may have recorded its own gradients before the sum.
   return {folders > 1 || parts ? all : 1, all};
 }
 
@@ -44,9 +44,9 @@ bool Recorded::partial(const SeriesAttempt& attempt) const {
 
 namespace {
 
-constexpr int kEnough = 4096;  // backoffs from any scale to the least
+constexpr int kEnough = 4096;  // more backoffs than any scale needs to reach the smallest
 
-/// Infinity: it tests nothing.
+/// Returns the largest scale at which the policy applies infinities; -1: none; infinity: all.
 double untested_to(policy::Policy policy) {
   const policy::Needs needs = policy::info_of(policy).needs;
   constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -64,7 +64,7 @@ double untested_to(policy::Policy policy) {
   return most;
 }
 
-/// A static scale of a training loop of the user's own may be tested or not.
+/// Returns false for a static scale in the user's own training loop, which may be tested or not.
 bool says_enough(const nlohmann::json& loss_scaling) {
   const auto name = loss_scaling.find("policy");
   return name == loss_scaling.end() || *name != "static" || loss_scaling.contains("skip");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much a log tells of a step's gradients.
+// How completely a log records a step's gradients.
 #pragma once
 
 #include <cstdint>
@@ -10,28 +10,30 @@
 
 namespace halfscope::analyzers::replay {
 
-/// Ranks that have to tell, of each role. Weights' gradients are the same on every rank once they
-/// are added up, unless the manifest says that each rank has a part; activations' never are.
+/// Returns the number of ranks that must have recorded each role. Summed weight gradients are equal
+/// on all ranks, unless the manifest says that each rank has a part; activation gradients never
+/// are.
 OfGradients<unsigned> ranks_wanted(unsigned folders, const std::optional<log::Manifest>& manifest);
 
-/// What of a log is known where.
+/// The gradients that a log records at any step.
 struct Recorded {
   RecordedScalars scalars;
-  OfGradients<unsigned> tables;          ///< tensors that have any
-  OfGradients<unsigned> ranks = {1, 1};  ///< that have to tell
+  OfGradients<unsigned> tables;          ///< number of tensors that have histograms
+  OfGradients<unsigned> ranks = {1, 1};  ///< number of ranks that must have recorded
 
-  /// Whether gradients of weights are told apart anywhere.
+  /// Returns true if the log records weight gradients separately at some step.
   bool has_weights() const { return scalars.max_abs.weights || tables.weights != 0; }
-  /// Whether all weight gradients of a step are known: by the scalars of every rank, or by tables
-  /// of all tensors. Of several ranks tables tell only what rank 0 had.
+  /// Returns true if all weight gradients of a step are known: from the scalars of every rank, or
+  /// from histograms of all tensors. With several ranks the histograms cover only rank 0.
   bool all_weights(const SeriesStep& step) const;
-  /// Whether some gradient of a step is not known.
+  /// Returns true if some gradient of a step, or of an attempt, is unknown.
   bool partial(const SeriesStep& step) const;
   bool partial(const SeriesAttempt& attempt) const;
 };
 
-/// The largest scale at which the run may have applied infinities: above it, a step that it did not
-/// skip had finite weight gradients. -1: at every scale. Empty: it is not known to test anything.
+/// Returns the largest scale at which the run may have applied infinities; above it, steps that
+/// were not skipped had finite weight gradients. -1: at every scale. Empty: the run is not known to
+/// test.
 std::optional<double> untested_to(const std::optional<log::Manifest>& manifest,
                                   const std::map<std::int64_t, SeriesStep>& steps);
 

@@ -31,7 +31,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-/// A magnitude; anything else is refused, naming the line.
+/// Returns the magnitude in a text. Throws log::BadInput with the line if it has none.
 double magnitude_in(std::string_view text, const std::string& where) {
   std::string_view digits = text;
   if (digits.starts_with('+')) digits.remove_prefix(1);
@@ -65,14 +65,14 @@ StepSeries read_magnitudes(const std::filesystem::path& file) {
   StepSeries series;
   series.log = file.string();
   series.from_magnitudes = true;
-  std::array<char, 256> line{};  // no number that is told apart is longer
+  std::array<char, 256> line{};  // no valid number is longer
   std::uint64_t number = 0, blank = 0;
   while (in.getline(line.data(), line.size()) || in.gcount() > 0) {
     const std::string where = fmt::format("{}: line {}", shown, ++number);
     if (in.fail()) {
       throw BadInput(where + ": is longer than a number can be, " + std::string(kWanted));
     }
-    const std::size_t end = in.eof() ? 0 : 1;  // the line break is counted
+    const std::size_t end = in.eof() ? 0 : 1;  // gcount() includes the line break
     const auto text = trimmed({line.data(), static_cast<std::size_t>(in.gcount()) - end});
     if (text.starts_with('#')) continue;
     if (text.empty()) {
@@ -91,7 +91,7 @@ StepSeries read_magnitudes(const std::filesystem::path& file) {
 
 namespace {
 
-/// More steps than this are not assumed: a replay of so many would tell of the assumption alone.
+/// Largest number of inserted steps: beyond it, a replay shows little but the assumption.
 constexpr std::uint64_t kMostFilled = 1'000'000;
 
 [[noreturn]] void refuse_gap(const StepSeries& series, std::size_t before) {
@@ -104,7 +104,7 @@ constexpr std::uint64_t kMostFilled = 1'000'000;
                     fmt::format(" to treat them as equal to step {}", series.steps[before]));
 }
 
-/// Names the widest gap.
+/// Throws frames::OptionHelps with the widest gap.
 [[noreturn]] void refuse_to_fill(const StepSeries& series, std::uint64_t missing) {
   const auto gap = [&](std::size_t at) {
     return static_cast<std::uint64_t>(series.steps[at + 1]) -

@@ -15,7 +15,7 @@ namespace {
 using log::Role;
 using log::StepScalars;
 
-/// The number of the attempt that a tag is of: as it is written, from 0.
+/// Returns the attempt's number, from 0, of a tag that ends in "/attempt-N"; else empty.
 std::optional<unsigned> attempt_of(std::string_view tag) {
   constexpr std::string_view kMark = "/attempt-";
   const std::size_t at = tag.rfind(kMark);
@@ -27,7 +27,7 @@ std::optional<unsigned> attempt_of(std::string_view tag) {
   return whole ? std::optional(number) : std::nullopt;
 }
 
-/// A scale that the scalars may say: what is below 0 is none.
+/// Returns the scale; empty if it is negative, because that is no scale.
 std::optional<double> scale_in(std::optional<double> scale) {
   return scale.value_or(-1) >= 0 ? scale : std::nullopt;
 }
@@ -54,7 +54,7 @@ void SeriesStep::take_sums(bool in_fp32, unsigned ranks) {
   const bool parts_count = in_fp32 && microbatches.weights == ranks && !scaled_microbatches;
   largest.take_sums(parts_count);
   wide.take_sums(parts_count);
-  // The scalars of microbatches are of the last attempt alone.
+  // The scalars of microbatches are recorded for the last attempt only.
   for (auto& [number, attempt] : attempts) attempt.largest.take_sums(false);
 }
 
