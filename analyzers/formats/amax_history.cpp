@@ -33,25 +33,25 @@ struct Parts {
   StepList::Iterator end() const { return last; }
 };
 
-/// One tensor at one step, without infinities and NaN. Transformer Engine updates a scale once a
+/// One tensor at one step, without infinities and NaN. Transformer Engine updates a scale once per
 /// step, however many casts the step has.
 struct Moment {
   Parts parts;
   double amax = 0;               ///< unscaled
-  std::int64_t preceded_by = 0;  ///< steps before with a magnitude, which the history may hold
+  std::int64_t preceded_by = 0;  ///< earlier steps with a magnitude, for the history
 };
 
 bool has_nonfinite(const StepFindings& step) {
   return step.counts.nan.high > 0 || step.counts.inf.high > 0;
 }
 
-/// Whether the largest magnitude is known, and not only between bounds.
+/// Returns true if the largest magnitude is exactly known.
 bool knows_largest(const StepFindings& step) {
   if (step.counts.finite_nonzero.high == 0) return true;
   return step.max_abs && !step.max_abs_at_least && step.counts.finite_nonzero.low > 0;
 }
 
-/// One tensor, as far as it can be replayed.
+/// The steps of one tensor that can be replayed.
 struct Track {
   const TensorFindings* tensor = nullptr;
   Format format = kFloat8E4M3;
@@ -59,7 +59,7 @@ struct Track {
   std::uint64_t left_out = 0;
 };
 
-/// Empty of a tensor with steps missing in between, or without a history of one step.
+/// Returns the steps; empty for a tensor with missing steps, or without a history of one step.
 std::optional<Track> track_of(const TensorFindings& tensor, Format format) {
   Track track{&tensor, format, {}, 0};
   const StepList& all = tensor.per_step;
@@ -85,7 +85,7 @@ std::optional<Track> track_of(const TensorFindings& tensor, Format format) {
   return any ? std::optional(std::move(track)) : std::nullopt;
 }
 
-/// Values at or above a limit, by their binades: those of its own binade may be on either side.
+/// Returns the number of values at or above a limit; in the limit's own binade they may be below.
 Interval at_or_above(const BinadeCounts& binades, Magnitude limit) {
   Interval count;
   for (const BinadeCount& binade : binades) {
@@ -105,7 +105,7 @@ Interval below(const BinadeCounts& binades, Magnitude limit) {
   return without(all, at_or_above(binades, limit));
 }
 
-/// Adds what one cast at this scale does; whether it clips the largest magnitude.
+/// Adds the losses of one cast at this scale. Returns true if it clips the largest magnitude.
 bool add_cast(const StepFindings& part, Format format, double scale, HistoryChoice& to) {
   const Boundaries unscaled = boundaries(format, scale);
   to.flushed += below(part.binades, unscaled.nonzero);
@@ -118,7 +118,7 @@ bool add_cast(const StepFindings& part, Format format, double scale, HistoryChoi
   return true;
 }
 
-/// Adds one tensor; the steps in which its largest magnitude is clipped.
+/// Adds one tensor. Returns the number of steps in which its largest magnitude is clipped.
 std::uint64_t replay(const Track& track, TeDelayed policy, HistoryChoice& to) {
   policy.fp8_format = track.format == kFloat8E4M3 ? "E4M3" : "E5M2";
   policy.start();
@@ -154,14 +154,14 @@ HistoryChoice replay(std::span<const Track> tracks, std::int64_t length, std::in
   return choice;
 }
 
-/// The gradients that are cast: those of activations, or else of weights.
+/// Returns the role of the gradients that are cast: activation gradients, else weight gradients.
 Role cast_gradients(const LogFindings& log) {
   const bool arriving = std::ranges::any_of(
       log.tensors, [](Role role) { return role == Role::activation_grad; }, &TensorFindings::role);
   return arriving ? Role::activation_grad : Role::weight_grad;
 }
 
-/// What the recipe casts a tensor to; empty of one that it does not cast, as a bias.
+/// Returns the format that the recipe casts a tensor to; empty if it casts none, as for a bias.
 std::optional<Format> cast_format(const TensorFindings& tensor, Role gradients) {
   if (tensor.shape.size() == 1) return std::nullopt;
   if (tensor.role == gradients) return kFloat8E5M2;
@@ -194,7 +194,7 @@ AmaxHistory history_of(const LogFindings& log, std::span<const Track> tracks) {
       longest = std::max(longest, moment.preceded_by);
     }
   }
-  for (const std::int64_t length : kLengths) {  // one that holds the whole log is the default then
+  for (const std::int64_t length : kLengths) {  // if it covers the whole log, it equals the default
     if (length != kDefaultLength && length >= longest) continue;
     history.choices.push_back(replay(tracks, length, 0));
   }
@@ -211,7 +211,7 @@ const HistoryChoice* AmaxHistory::better() const {
   for (const HistoryChoice& choice : choices) {
     const std::uint64_t most = choice.lost().high;
     if (most >= lost || static_cast<double>(lost - most) < matters) continue;
-    if (best == nullptr || most <= best->lost().high) best = &choice;  // of equals the longer one
+    if (best == nullptr || most <= best->lost().high) best = &choice;  // the longer of equal ones
   }
   return best;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FP8 with delayed scaling, replayed: what Transformer Engine's scales, which follow the largest
-// magnitudes of the steps before, clip and flush, by the length of their history.
+// Replays FP8 with delayed scaling. Transformer Engine's scales follow the largest magnitudes of
+// previous steps; this counts the values that they clip and flush, by the length of the history.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace halfscope::analyzers::formats {
 
 /// One length of the history, over all tensors that can be replayed.
 struct HistoryChoice {
-  std::int64_t length = 1;          ///< steps; 1: the step before
+  std::int64_t length = 1;          ///< number of previous steps
   Interval clipped;                 ///< finite nonzero values beyond the format's largest number
-  Interval flushed;                 ///< that become zero
-  std::uint64_t clipped_steps = 0;  ///< steps of tensors in which the largest magnitude is clipped
-  std::string most_clipped;         ///< the tensor with most of these steps; empty if none
-  /// Of these steps so many at most if magnitudes went neither up nor down: of n and one more the
-  /// last is the largest with probability 1 / (n + 1).
+  Interval flushed;                 ///< finite nonzero values that become zero
+  std::uint64_t clipped_steps = 0;  ///< (tensor, step) pairs with a clipped largest magnitude
+  std::string most_clipped;         ///< tensor with most of these pairs; empty: none
+  /// Expected number of these pairs, at most, if magnitudes neither rose nor fell: the last of n +
+  /// 1 is the largest with probability 1 / (n + 1).
   double by_chance = 0;
 
   Interval lost() const { return clipped + flushed; }
@@ -27,27 +27,26 @@ struct HistoryChoice {
 
 struct AmaxHistory {
   std::string log;
-  std::uint64_t tensors = 0;   ///< recorded at each step from their first to their last
-  std::uint64_t steps = 0;     ///< of tensors, without those that no magnitude precedes
-  std::uint64_t left_out = 0;  ///< steps of tensors with infinities or NaN, which no format cures
-  Interval values;             ///< finite and nonzero, at these steps
-  std::vector<HistoryChoice> choices;  ///< by length, ascending; the last has the default length
-  HistoryChoice
-      with_margin;  ///< the default length at margin=1: clipped by more than a factor of 2
+  std::uint64_t tensors = 0;   ///< number of tensors, each recorded at every step of its range
+  std::uint64_t steps = 0;     ///< (tensor, step) pairs after the tensor's first magnitude
+  std::uint64_t left_out = 0;  ///< (tensor, step) pairs with infinities or NaN; no format helps
+  Interval values;             ///< finite nonzero values in `steps`
+  std::vector<HistoryChoice> choices;  ///< by length, ascending; the last one is the default
+  HistoryChoice with_margin;  ///< default length at margin=1: clipped by more than a factor of 2
 
   const HistoryChoice& at_default() const { return choices.back(); }
-  /// The length that loses fewest values, where the default surely loses so many more that it
-  /// matters (kKeepLimit); else null.
+  /// Returns the length that loses the fewest values, if the default surely loses so many more that
+  /// it matters (kKeepLimit); else null.
   const HistoryChoice* better() const;
-  /// Whether largest magnitudes are clipped in many steps by more than a factor of 2, and more
-  /// often than by chance: they grow faster than any history follows. A training that begins well
-  /// has magnitudes that grow, too, but not so fast.
+  /// Returns true if largest magnitudes are clipped by more than a factor of 2 in many steps, and
+  /// more often than by chance: they grow faster than any history can follow. In a run that begins
+  /// well magnitudes also grow, but not so fast.
   bool clips() const;
 };
 
-/// Activations and weights in E4M3, gradients of activations, or else of weights, in E5M2: the
-/// recipe's HYBRID. Of tensors of two dimensions or more, which matrix products take, with exact
-/// largest magnitudes at every step.
+/// Returns the histories of logs by the recipe's HYBRID: activations and weights in E4M3, gradients
+/// of activations (else of weights) in E5M2. Uses tensors of two or more dimensions, the operands
+/// of matrix products, whose largest magnitudes are exact at every step.
 std::vector<AmaxHistory> amax_histories(const underflow::Analysis& analysis);
 
 }  // namespace halfscope::analyzers::formats

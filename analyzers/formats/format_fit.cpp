@@ -17,8 +17,8 @@ namespace {
 
 bool is_narrow(const Format& f) { return f.width <= 8; }
 
-/// The largest k at which no value overflows: multiplying by 2^k moves exponents alone, so one
-/// comparison of fractions decides.
+/// Returns the largest k at which no value overflows. Multiplying by 2^k changes only exponents, so
+/// one comparison of fractions decides.
 std::optional<int> best_log2(const TensorFindings& tensor, const Format& f) {
   std::optional<int> best;
   for (const underflow::ScaledTable& t : tensor.tables) {
@@ -33,8 +33,8 @@ std::optional<int> best_log2(const TensorFindings& tensor, const Format& f) {
   return best && *best >= kFirstOwnLog2 ? best : std::nullopt;
 }
 
-/// Whether a cast that saturates clamps and flushes few values: what clamping does to the sum of
-/// squares no table tells.
+/// Returns true if a saturating cast clamps and flushes few values. A histogram does not show the
+/// effect of clamping on the sum of squares.
 bool clamps_few(const Classes& c, std::uint64_t n) {
   constexpr long double kFew = 0.001L;
   return n != 0 && static_cast<long double>(c.flushed_to_zero.high + c.overflow.high) <=
@@ -45,13 +45,13 @@ bool enough(const std::optional<underflow::NoiseRatio>& noise, double enough_db)
   return noise && noise->db >= enough_db;
 }
 
-/// Whether infinities stand for values of unknown size; not those that the loss scale made.
+/// Returns true if infinities, other than those of skipped steps, hide the values' size.
 bool hides_its_largest(const TensorFindings& t) {
   return t.counts.inf.high > t.whole->skipped_inf && t.computed_in_fp16();
 }
 
-/// Whether binary32 holds the tensor's values: its boundaries are no cuts of the table, so a source
-/// as wide is asked for its extremes.
+/// Returns true if binary32 holds the tensor's values. Its boundaries are no cuts of the histogram,
+/// so the extremes decide.
 bool fits_binary32(const TensorFindings& t) {
   return std::all_of(t.tables.begin(), t.tables.end(), [](const underflow::ScaledTable& scaled) {
     if (scaled.table.finite_nonzero().high == 0) return true;
@@ -100,7 +100,7 @@ std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, Subnormals
                                         double enough_db) {
   std::vector<FormatFit> all;
   if (underflow::is_bounded(tensor)) {
-    return all;  // what may be zero may as well be too small for a format
+    return all;  // possible zeros may as well be too small for a format
   }
   for (const std::string_view name : kFitFormats) {
     const NamedFormat& row = *find_format(name);

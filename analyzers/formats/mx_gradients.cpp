@@ -19,7 +19,7 @@ std::optional<double> noise_in(const TensorFindings& tensor, std::string_view el
   return std::nullopt;
 }
 
-/// Of an even number the mean of the middle two.
+/// Returns the median; for an even number, the mean of the middle two.
 double median(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t middle = values.size() / 2;
@@ -27,7 +27,7 @@ double median(std::vector<double> values) {
   return (values[middle - 1] + values[middle]) / 2;
 }
 
-/// What is added up over gradients.
+/// Results collected over gradients.
 struct Sums {
   MxGradients found;
   std::vector<double> e4m3_db, e5m2_db;

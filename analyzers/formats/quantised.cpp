@@ -21,7 +21,7 @@ AtStep share_of(const QuantisedValue& value) {
 }
 AtStep as_is(const QuantisedValue& value) { return {value.step, value.low, value.high}; }
 
-/// The first of the largest.
+/// Returns the first of the largest values.
 AtStep largest_of(std::span<const QuantisedValue> values, AtStep (*of)(const QuantisedValue&)) {
   const auto smaller = [](const QuantisedValue& a, const QuantisedValue& b) {
     return a.high < b.high;
@@ -36,7 +36,7 @@ AtStep least_of(const QuantisedSeries& series) {
   return as_is(*std::min_element(series.values.begin(), series.values.end(), smaller));
 }
 
-/// Of an even number the mean of both in the middle.
+/// Returns the median; for an even number, the mean of the middle two.
 double median_of(std::vector<double> values) {
   const auto half = static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), values.begin() + half, values.end());
@@ -45,10 +45,10 @@ double median_of(std::vector<double> values) {
   return (*std::max_element(values.begin(), values.begin() + half) + upper) / 2;
 }
 
-/// Whether a printed share is at the limit or above, by the upper end of what it stands for.
+/// Returns true if a printed share may be at the limit or above, by its upper bound.
 bool reaches(const QuantisedValue& value, double limit) { return value.high * kPercent >= limit; }
 
-/// So many of the first steps are at the limit and do not count.
+/// Returns the number of first steps that are at the limit and do not count.
 std::size_t first_steps(std::span<const QuantisedValue> values, double limit) {
   const auto below = [limit](const QuantisedValue& value) { return !reaches(value, limit); };
   const auto first = std::ranges::find_if(values, below);
@@ -72,7 +72,7 @@ void add_limits(QuantisedUnderflow& to, const QuantisedSeries& series) {
   }
 }
 
-/// The largest share of the steps that count, and of the first where these do not.
+/// Sets the largest share of the steps that count, and of the first steps if these do not.
 void add_largest(QuantisedUnderflow& to, std::span<const QuantisedValue> values, double limit) {
   to.first_steps = first_steps(values, limit);
   to.largest = largest_of(values.subspan(to.first_steps), share_of);
@@ -111,7 +111,7 @@ QuantisedUnderflow shares_of(const QuantisedSeries& series,
   return found;
 }
 
-/// Steps in runs of one length, the last perhaps shorter.
+/// Returns columns of equal numbers of steps; the last may be shorter.
 std::vector<QuantisedColumn> columns_of(std::span<const std::int64_t> steps) {
   const std::size_t run = (steps.size() + kMostColumns - 1) / kMostColumns;
   std::vector<QuantisedColumn> columns;
@@ -121,15 +121,15 @@ std::vector<QuantisedColumn> columns_of(std::span<const std::int64_t> steps) {
   return columns;
 }
 
-/// What a run surely trained with: a recipe is named for what would be, too, but these two are
-/// measured where they are used alone.
+/// Returns true for recipes that a run surely used. A framework may also measure other recipes as a
+/// what-if, but these are measured only if they are used.
 bool surely_used(Recipe recipe) {
   return recipe == Recipe::own || recipe == Recipe::nvfp4 || recipe == Recipe::fp8_delayed_scaling;
 }
 
 bool has_share(const QuantisedTensor& tensor) { return tensor.underflow || tensor.overflow; }
 
-/// Where no recipe is surely the run's, the one of most tensors is taken as it.
+/// If no recipe was surely used, the one with the most tensors is judged.
 void mark_judged(std::vector<QuantisedTensor>& tensors) {
   std::map<Recipe, std::size_t> counts;
   for (const QuantisedTensor& tensor : tensors) {
@@ -144,7 +144,7 @@ void mark_judged(std::vector<QuantisedTensor>& tensors) {
   }
 }
 
-/// Of the tensors that are wanted.
+/// Returns the layers with tensors for which wanted(tensor) is true.
 template <typename Wanted>
 std::vector<LayerLoss> layers_of(const std::vector<QuantisedTensor>& tensors,
                                  const Wanted& wanted) {

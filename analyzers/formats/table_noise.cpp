@@ -13,22 +13,22 @@ using underflow::Target;
 
 namespace {
 
-/// A sum of squares, or a mean of them: at least, likely, at most.
+/// A sum of squares, or a mean of them: lower bound, estimate, upper bound.
 struct SquaresEstimate {
   double low = 0, likely = 0, high = 0;
 };
 
-/// Values between two magnitudes, all in one binade once they are scaled.
+/// Values between two magnitudes, all in one binade after scaling.
 struct Piece {
   double low = 0, high = 0;
-  double quantum = 0;  ///< distance of representable numbers there
+  double quantum = 0;  ///< distance between representable numbers there
 };
 
 SquaresEstimate squares_between(double low, double high) {
   return {low * low, (low * low + low * high + high * high) / 3, high * high};
 }
 
-/// The integral of the squared distance to the nearest integer, from 0 to t.
+/// Returns the integral of the squared distance to the nearest integer, from 0 to t.
 double distance_integral(double t) {
   const double whole = std::floor(t), rest = t - whole;
   const double part =
@@ -38,7 +38,7 @@ double distance_integral(double t) {
 
 double distance(double t) { return std::abs(t - std::nearbyint(t)); }
 
-/// Squared distances to the nearest multiple of the quantum: least, mean, largest.
+/// Returns squared distances to the nearest multiple of the quantum: least, mean, largest.
 SquaresEstimate rounding_error(const Piece& p) {
   const double t0 = p.low / p.quantum, t1 = p.high / p.quantum;
   const bool has_multiple = std::floor(t1) > std::floor(t0) || std::floor(t0) == t0;
@@ -48,7 +48,7 @@ SquaresEstimate rounding_error(const Piece& p) {
   const double mean = t1 > t0 ? (distance_integral(t1) - distance_integral(t0)) / (t1 - t0)
                               : distance(t0) * distance(t0);
   const double unit = p.quantum * p.quantum;
-  // Differences of integrals cancel where a segment is narrow.
+  // Differences of integrals cancel if a segment is narrow.
   return {least * least * unit, std::clamp(mean, least * least, most * most) * unit,
           most * most * unit};
 }
@@ -59,7 +59,7 @@ double decibels(double signal, double noise) {
 }
 
 NoiseRatio noise_ratio(const SquaresEstimate& signal, const SquaresEstimate& noise) {
-  // What rounding the sums' terms and the logarithm can come to: some 10^4 roundings of 2^-53.
+  // Bound of the rounding of the sums and the logarithm: about 10^4 roundings of 2^-53.
   constexpr double kSlack = 1e-9;
   NoiseRatio ratio;
   ratio.db = decibels(signal.likely, noise.likely);
@@ -68,10 +68,10 @@ NoiseRatio noise_ratio(const SquaresEstimate& signal, const SquaresEstimate& noi
   return ratio;
 }
 
-/// Adds the squares of a table's values, and of their errors.
+/// Sums the squares of a histogram's values, and of their errors.
 class TableNoise {
  public:
-  /// Everything is in units of 2^unit, so that no square leaves binary64's range.
+  /// All sums are in units of 2^unit, so that no square leaves binary64's range.
   TableNoise(const Target& target, int k, int unit)
       : target_(target), k_(k), unit_(unit), flushed_below_(flush_limit()) {}
 
@@ -81,7 +81,7 @@ class TableNoise {
       for (std::size_t i = 0; i < row.segments.size(); ++i) {
         if (row.segments[i] == 0) continue;
         const auto [first, last] = table.ends_of(row, i);
-        // The largest value is known by itself, and may weigh more than all others.
+        // The largest value is known exactly, and may weigh more than all others.
         const Magnitude largest = *table.largest();
         const bool has_largest = first <= largest && largest <= last;
         const std::uint64_t others = row.segments[i] - (has_largest ? 1 : 0);
@@ -100,7 +100,7 @@ class TableNoise {
     if (target_.subnormals == Subnormals::keep) return 0;
     return in_units(target_.boundaries(1.0, 1.0).nonzero, 0);
   }
-  /// A magnitude times 2^k in units.
+  /// Returns a magnitude times 2^k, in units of 2^unit.
   double in_units(const Magnitude& m, int k) const {
     return to_double(Magnitude{m.exponent + k - unit_, m.fraction});
   }
@@ -109,7 +109,7 @@ class TableNoise {
     const double low = in_units(first, k_) / t.scale, high = in_units(last, k_) / t.scale;
     add(signal_, squares_between(low, high), n);
     SquaresEstimate sum{std::numeric_limits<double>::infinity(), 0, 0};
-    // Cut where the quantum changes: at most once, and only for scales that are no powers of two.
+    // Split where the quantum changes: at most once, and only if the scale is no power of two.
     for (double start = low;;) {
       int binade = 0;
       std::frexp(start, &binade);  // start is in [2^(binade - 1), 2^binade)
@@ -126,7 +126,7 @@ class TableNoise {
     add(noise_, sum, n);
   }
 
-  /// binade: of the scaled values; row: of the table's, where they come from.
+  /// `binade`: exponent of the scaled values; `row`: exponent of their row in the histogram.
   SquaresEstimate error_in(const ScaledTable& t, double low, double high, int binade,
                            int row) const {
     const Format& f = target_.format;
@@ -138,7 +138,7 @@ class TableNoise {
     }
     const double step = std::ldexp(1.0, quantum - unit_);
     SquaresEstimate error = rounding_error({low, high, step});
-    if (t.scale != 1) {  // the ends were rounded: take them as anywhere
+    if (t.scale != 1) {  // the ends were rounded, so values may be anywhere
       error.low = 0;
       error.high = step * step / 4;
     }
@@ -146,7 +146,7 @@ class TableNoise {
     return error;
   }
 
-  /// e such that every value of a row is a multiple of 2^e.
+  /// Returns the largest known e such that every value of a row is a multiple of 2^e.
   static int multiples_of(const BinadeTable& table, int row) {
     const int by_length = row - table.significant_bits() + 1;
     return std::max(by_length, table.lowest_bit().value_or(by_length));
@@ -170,7 +170,7 @@ std::optional<NoiseRatio> estimate_noise(const underflow::TensorFindings& tensor
                                          const Target& target, int k) {
   std::optional<int> unit;
   for (const ScaledTable& t : tensor.tables) {
-    if (!t.table.is_exact()) return std::nullopt;  // where values lie in a bucket is not known
+    if (!t.table.is_exact()) return std::nullopt;  // positions in a bucket are unknown
     if (t.table.largest()) unit = std::max(unit.value_or(-5000), t.table.largest()->exponent + k);
   }
   if (!unit) return std::nullopt;

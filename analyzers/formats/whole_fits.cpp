@@ -31,28 +31,28 @@ using underflow::WholeFindings;
 
 namespace {
 
-/// Scales beyond this are no loss scales of this world; sums could leave binary64's range.
+/// Larger exponents do not occur in practice, and sums could leave binary64's range.
 constexpr int kMostLog2 = 128;
 
-/// log2 of a scale that is a power of two of usable size.
+/// Returns log2 of a scale that is a power of two of usable size.
 std::optional<int> usable_log2(double scale) {
   const std::optional<int> k = exact_log2(scale);
   return k && std::abs(*k) <= kMostLog2 ? k : std::nullopt;
 }
 
-/// The exponent that brings the tensor's largest value near 1, so that squares stay in range.
+/// Returns the exponent that moves the largest value near 1, to keep squares in range.
 int reference_of(const TensorFindings& t) {
   const int top = t.max_abs ? std::ilogb(*t.max_abs) : 0;
   return std::clamp(-top, -700, 700);
 }
 
-/// Tells of a part that goes from `first` to `last` of the whole.
+/// Returns a callback for a part that covers `first` to `last` of the whole.
 ProgressCallback part_of(const ProgressCallback& whole, double first, double last) {
   if (!whole) return {};
   return [&whole, first, last](double part) { whole(first + part * (last - first)); };
 }
 
-/// What rounding whole tensors of one name to every format leaves.
+/// Errors of rounding the whole tensors of one name to every format.
 class FitCollector {
  public:
   FitCollector(const TensorFindings& tensor, double enough_db) : enough_db_(enough_db) {
@@ -62,7 +62,7 @@ class FitCollector {
 
   void take(const WholeTensor& whole, int log2_recorded, const TensorFindings& tensor,
             Subnormals subnormals, int threads, const ProgressCallback& tell) {
-    constexpr double kRounded = 0.4;  // of the time, roughly
+    constexpr double kRounded = 0.4;  // fraction of the time, roughly
     if (jobs_.empty()) plan(tensor, subnormals);
     add_rounding(rounding_, jobs_, whole, log2_recorded, threads, part_of(tell, 0, kRounded));
     add_blocks(blocks_, whole, log2_recorded, threads, part_of(tell, kRounded, 1));
@@ -81,7 +81,7 @@ class FitCollector {
   }
 
  private:
-  /// At its best scale, and at 1 where nothing overflows there.
+  /// Plans one job at each fit's best scale, and one at scale 1 if nothing overflows there.
   void plan(const TensorFindings& tensor, Subnormals subnormals) {
     for (const FormatFit& fit : tensor.whole->fits) {
       if (fit.saturating || !fit.best_log2) continue;
@@ -98,7 +98,7 @@ class FitCollector {
       if (job.format != format) continue;
       const auto noise = noise_of(rounding_, i);
       if (job.log2_scale == fit.best_log2) fit.noise_at_best = noise;
-      // Without: the whole tensors hold no finite nonzero value, and the estimate stays.
+      // If empty, the whole tensors have no finite nonzero value, and the estimate is kept.
       if (job.log2_scale == 0 && noise) {
         judge_at_1(fit, tensor, job.subnormals, noise, enough_db_);
       }
@@ -112,21 +112,21 @@ class FitCollector {
   std::array<BlockSums, kMxElements.size()> blocks_;
 };
 
-/// Collects the whole tensors of one name. Of a million there is one each: what they share and
-/// what they collect stands elsewhere.
+/// Collects the whole tensors of one name. There may be a million collectors, so shared data are
+/// stored elsewhere.
 class Collector {
  public:
-  /// What is asked of all tensors.
+  /// Settings shared by all tensors.
   struct Asked {
-    MagnitudeSums none;              ///< sums of nothing
-    Subnormals subnormals;           ///< of the analysis' target
-    std::optional<FitOptions> fits;  ///< without, sums alone
+    MagnitudeSums none;              ///< empty sums
+    Subnormals subnormals;           ///< rule of the analysis' target
+    std::optional<FitOptions> fits;  ///< empty: only sums are needed
   };
 
   void take(const WholeTensor& whole, const Asked& asked, TensorFindings& tensor) {
     const bool known = tensor.per_step.contains(whole.step);
     const std::optional<int> recorded = usable_log2(whole.scale);
-    if (!known || !recorded) {  // the best scale is the tables', which do not cover this step
+    if (!known || !recorded) {  // the best scale is from histograms, which lack this step
       complete_ = false;
       return;
     }
@@ -134,7 +134,7 @@ class Collector {
       fits_ = std::make_unique<FitCollector>(tensor, asked.fits->enough_db);
     }
     const int threads = asked.fits ? asked.fits->threads : 0;
-    const double summed = fits_ ? 0.05 : 1.0;  // of the time, roughly
+    const double summed = fits_ ? 0.05 : 1.0;  // fraction of the time, roughly
     count(whole.step, whole.view.count);
     add_sums(sums_of(whole, asked.none, threads, part_of(whole.tell, 0, summed)), *recorded,
              asked.none, tensor);
@@ -167,7 +167,7 @@ class Collector {
   }
 
  private:
-  using Elements = std::map<std::int64_t, std::uint64_t>;  // by step, over ranks
+  using Elements = std::map<std::int64_t, std::uint64_t>;  // number by step, over ranks
   void count(std::int64_t step, std::uint64_t more) {
     if (any_ && step != step_) others_.set()[step_] += std::exchange(count_, 0);
     any_ = true;
@@ -202,13 +202,13 @@ class Collector {
   }
 
   bool complete_ = true, any_ = false;
-  std::int64_t step_ = 0;    // the last one
-  std::uint64_t count_ = 0;  // of its elements
+  std::int64_t step_ = 0;    // step of the last tensor
+  std::uint64_t count_ = 0;  // number of its elements
   Rare<Elements> others_;
   std::unique_ptr<FitCollector> fits_;
 };
 
-/// In parallel.
+/// Visits all tensors in parallel.
 template <class Visit>
 void for_each_tensor(Analysis& analysis, const Visit& visit) {
   for (underflow::LogFindings& log : analysis.logs) {
@@ -216,11 +216,11 @@ void for_each_tensor(Analysis& analysis, const Visit& visit) {
   }
 }
 
-/// What the tables tell, before whole tensors do.
+/// Sets the fits that histograms show, before whole tensors are read.
 void set_fits(Analysis& analysis, double enough_db) {
   set_skipped_nonfinite(analysis);
   for_each_tensor(analysis, [&](TensorFindings& t) {
-    if (t.counts.total == 0) return;  // a file may have a million without elements
+    if (t.counts.total == 0) return;  // a file may have a million empty tensors
     WholeFindings& whole = t.whole.set();
     whole.fits = fits_from_tables(t, analysis.target.subnormals, enough_db);
     whole.block_fits.clear();
@@ -251,7 +251,7 @@ struct WholePass::OfLog {
   Collector::Asked asked;
   std::vector<Collector> collectors = std::vector<Collector>(log.tensors.size());
   log::NameIndex<std::vector<TensorFindings>> places{log.tensors};
-  std::size_t next = 0;  // tensors mostly come in their order
+  std::size_t next = 0;  // tensors usually arrive in order
   std::optional<frames::TensorsOfSteps> tensors = {};
 
   std::optional<std::size_t> place_of(const std::string& name) {

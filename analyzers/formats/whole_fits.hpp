@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What whole tensors add to an analysis: exact sums of magnitudes; where every format is asked
-// about, exact noise and MX formats.
+// Adds results from whole tensors to an analysis: exact sums of magnitudes and, for questions about
+// formats, exact noise and MX formats.
 #pragma once
 
 #include <memory>
@@ -16,11 +16,11 @@ struct LogFindings;
 
 namespace halfscope::analyzers::formats {
 
-/// Sets `sums` and `whole_steps` of every tensor, while whole steps are read: log after log, step
+/// Sets `sums` and `whole_steps` of every tensor while whole steps are read: log after log, step
 /// after step. With options also `fits`, `narrowest`, `block_fits`, `lost` and `lost_at_1`.
 class WholePass {
  public:
-  /// options: empty where sums alone are asked for.
+  /// `options`: empty if only sums are needed.
   WholePass(underflow::Analysis& analysis, const frames::Selection& selection,
             const std::optional<FitOptions>& options);
   ~WholePass();
@@ -28,16 +28,16 @@ class WholePass {
   WholePass& operator=(const WholePass&) = delete;
 
   void begin(underflow::LogFindings& log);
-  /// One of the step's tensors that somebody has loaded. tell: of this step.
+  /// Adds a tensor of the step that is already loaded. `tell`: the step's progress callback.
   void take(const frames::WholeStep& step, const log::NamedTensor& tensor,
             const frames::ProgressCallback& tell);
-  /// All that are left of the step. Loads one at a time.
+  /// Adds the step's remaining tensors. Loads one at a time.
   void take(const frames::WholeStep& step, const frames::ProgressCallback& tell);
-  /// Sums that were counted before.
+  /// Adds sums that were counted earlier.
   void take(const frames::CountedSums& counted);
-  /// Ends the log that was begun.
+  /// Ends the log that begin() started.
   void finish_log();
-  /// After the last one.
+  /// Call it after the last log.
   void finish();
 
  private:
@@ -47,7 +47,7 @@ class WholePass {
   const frames::Selection& selection_;
   std::optional<FitOptions> options_;
   std::unique_ptr<OfLog> log_;
-  frames::Notes notes_;  ///< after all that others have to say
+  frames::Notes notes_;  ///< added to the analysis' notes at the end
 };
 
 }  // namespace halfscope::analyzers::formats

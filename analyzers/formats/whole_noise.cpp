@@ -17,8 +17,8 @@ using underflow::NoiseRatio;
 
 namespace {
 
-/// Binary64 to binary32, rounded to odd: rounding the result once more to a format that is shorter
-/// by two bits or more rounds the original (docs/numerics/emulator.md, section 6).
+/// Rounds binary64 to binary32 to odd. Rounding the result again to a format that is at least two
+/// bits shorter is the same as rounding the original (docs/numerics/emulator.md, section 6).
 float to_odd(double x) {
   const float nearest = static_cast<float>(x);
   if (static_cast<double>(nearest) == x) return nearest;
@@ -27,7 +27,7 @@ float to_odd(double x) {
   return std::bit_cast<float>(bits | 1);
 }
 
-/// The sum of value(i)^2 over i < n, in lanes: at memory's speed, and always in the same order.
+/// Returns the sum of value(i)^2 over i < n, in lanes: as fast as memory, always in the same order.
 template <class Value>
 double sum_of_squares(std::size_t n, const Value& value) {
   std::array<double, kSumLanes> lanes{};
@@ -47,14 +47,14 @@ double sum_of_squares(std::size_t n, const Value& value) {
   return total;
 }
 
-/// 2^k; k is far inside binary64's range.
+/// Returns 2^k; k must be well inside binary64's range.
 double power_of_two(int k) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(k + kBinary64.emax)
                                << kBinary64.fraction_bits());
 }
 
-/// Values times `factor` are rounded; errors are squared times `unit`, so that squares stay in
-/// range.
+/// Returns the squared errors of rounding values times `factor`. Errors are multiplied by `unit`
+/// first, so that squares stay in range.
 double noise_of_part(const std::vector<double>& x, const RoundingJob& job, double factor,
                      double unit) {
   std::vector<float> rounded(x.size());
@@ -69,7 +69,7 @@ double noise_of_part(const std::vector<double>& x, const RoundingJob& job, doubl
   });
 }
 
-/// Tells of parts that are joined, some thousand at a time.
+/// Reports progress every 1024 joined parts.
 class PartsProgress {
  public:
   PartsProgress(std::size_t all, const ProgressCallback& tell) : all_(all), tell_(tell) {}
@@ -85,7 +85,7 @@ class PartsProgress {
   const ProgressCallback& tell_;
 };
 
-/// The sums' relative error, as a ratio: the header says why.
+/// Relative error of the sums in decibels; the header explains it.
 constexpr double kSlackDb = 1e-11;
 
 std::optional<NoiseRatio> exact_ratio(double signal, double noise) {
@@ -111,7 +111,7 @@ void add_rounding(RoundingSums& sums, const std::vector<RoundingJob>& jobs,
                   const WholeTensor& tensor, int log2_recorded, int threads,
                   const ProgressCallback& tell) {
   sums.noise.resize(jobs.size());
-  using Part = std::vector<double>;  // signal, then the jobs' noise
+  using Part = std::vector<double>;  // signal, then the noise of each job
   const auto work = [&](std::size_t part) {
     const std::size_t first = part * kPartElements;
     std::vector<double> x =
@@ -142,11 +142,11 @@ void add_rounding(RoundingSums& sums, const std::vector<RoundingJob>& jobs,
 
 namespace {
 
-/// The blocks of a tensor: so many in a row, none across rows.
+/// The blocks of a tensor: a fixed number per row, none across rows.
 struct BlockGrid {
-  std::size_t row = 1;       ///< elements
-  std::size_t per_row = 1;   ///< blocks
-  std::size_t per_part = 1;  ///< blocks
+  std::size_t row = 1;       ///< elements per row
+  std::size_t per_row = 1;   ///< blocks per row
+  std::size_t per_part = 1;  ///< blocks per part
   std::size_t blocks = 0, parts = 0;
 
   explicit BlockGrid(const WholeTensor& tensor) {
@@ -160,12 +160,12 @@ struct BlockGrid {
   std::size_t start(std::size_t block) const {
     return block / per_row * row + block % per_row * kMxBlockSize;
   }
-  /// The first block of a part; of the last part's end all blocks.
+  /// Returns the first block of a part; for the end of the last part, the number of blocks.
   std::size_t block(std::size_t part) const { return std::min(part * per_part, blocks); }
   std::size_t end(std::size_t block, std::size_t elements) const {
     return block == blocks ? elements : start(block);
   }
-  /// True if a part has the blocks and the elements of the part before.
+  /// Returns true if a part has the same blocks and elements as the part before.
   bool same(std::size_t part, const TensorView& view) const {
     const std::size_t before = block(part - 1), at = block(part), next = block(part + 1);
     const std::size_t n = start(at) - start(before);
@@ -177,21 +177,21 @@ struct BlockGrid {
   }
 };
 
-/// What one part comes to in one format.
+/// Sums over one part in one format.
 struct BlockPart {
   std::uint64_t values = 0, flushed = 0, saturated = 0, in_nan = 0;
   double signal = 0, noise = 0;
 };
 
-/// Elements of a part, and for each the exponent of its block's scale.
+/// Elements of a part, each with the exponent of its block's scale.
 struct ScaledPart {
   std::vector<double> x;
-  std::vector<int> log2_block;  ///< of the block's largest magnitude; kNoBlock: not finite
+  std::vector<int> log2_block;  ///< exponent of the block's largest magnitude, or kNoBlock
   std::uint64_t in_nan = 0, values = 0;
   static constexpr int kNoBlock = std::numeric_limits<int>::max();
 };
 
-/// Finds each block's largest magnitude; elements of blocks with an infinity or NaN become zeros.
+/// Finds a block's largest magnitude. Sets the elements of a block with infinity or NaN to zero.
 void scan_block(ScaledPart& part, std::size_t first, std::size_t end) {
   double largest = 0;
   bool finite = true;

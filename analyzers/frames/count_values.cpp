@@ -9,9 +9,10 @@
 namespace halfscope::analyzers::frames {
 namespace {
 
-/// A moment's work, and enough for all threads.
+/// Elements per slice and progress report: short work, but enough for all threads.
 constexpr std::size_t kSlice = std::size_t{1} << 24;
-/// What caches may still hold when it is looked at again, and enough for a table of its own.
+/// Elements per slice if moments are computed too: small enough to be still in the cache in the
+/// second pass, and large enough to be worth a table of its own.
 constexpr std::size_t kCachedSlice = std::size_t{1} << 20;
 static_assert(kCachedSlice % MomentSums::kBlock == 0);
 
@@ -20,7 +21,7 @@ TensorView slice_of(const TensorView& view, std::size_t first, std::size_t most)
   return {view.dtype, view.data + before.bytes(), std::min(most, view.count - first)};
 }
 
-/// Tables add, so that a slice at a time gives the same.
+/// Counts `view` in slices of at most `most` elements. The sum of their tables is the table of all.
 template <typename Take>
 BinadeTable sum_of_slices(const TensorView& view, std::size_t most, const Take& take) {
   BinadeTable sum = take(slice_of(view, 0, most));
@@ -30,7 +31,7 @@ BinadeTable sum_of_slices(const TensorView& view, std::size_t most, const Take& 
   return sum;
 }
 
-/// With the moments, where they are asked for.
+/// Counts `view`, and adds its moments to `moments` unless that is null.
 template <typename Count>
 BinadeTable table_of(const TensorView& view, MomentSums* moments, const Count& count) {
   if (moments == nullptr) return count(view);
@@ -41,7 +42,7 @@ BinadeTable table_of(const TensorView& view, MomentSums* moments, const Count& c
   });
 }
 
-/// Exact sums take most of the time: threads add them up while another one counts.
+/// Counts `view`. Exact magnitude sums take most of the time, so they run parallel to the counting.
 template <typename Count>
 BinadeTable count_all(const TensorView& view, const Read& read, const Beside& beside,
                       const Count& count) {
@@ -60,7 +61,7 @@ BinadeTable count_all(const TensorView& view, const Read& read, const Beside& be
 
 }  // namespace
 
-/// With standard cuts where these are exact, and one element at a time where they are not.
+/// Uses the standard cuts if these are exact for the selection; else counts one element at a time.
 BinadeTable count_values(const TensorView& view, const Selection& s, double scale, const Read& read,
                          const Beside& beside) {
   const std::vector<std::uint64_t>& standard = standard_cuts();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of a whole tensor's values.
+// Counts the values of a whole tensor into a table (histogram).
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,17 @@
 
 namespace halfscope::analyzers::frames {
 
-/// Told of so many bytes more that are read; by one thread.
+/// Progress callback: receives the number of bytes just read. Always called on the calling thread.
 using Read = std::function<void(std::uint64_t)>;
 
-/// What the pass over values adds to; null where nobody asks.
+/// Collectors filled in the pass over a tensor's values. A null pointer collects nothing.
 struct Beside {
   MomentSums* moments = nullptr;
   MagnitudeSums* magnitudes = nullptr;
 };
 
-/// The table of values that carry `scale`: exact for every question of the selection.
+/// Returns the table of values that are multiplied by `scale`, exact at every boundary that
+/// `selection` needs. `beside` receives the same values.
 BinadeTable count_values(const TensorView& view, const Selection& selection, double scale,
                          const Read& read, const Beside& beside = {});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of a whole tensor.
+// Access to the values of a whole tensor.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace halfscope::analyzers::frames {
 
-/// Elements [first, first + n) as binary64, exactly.
+/// Returns elements [first, first + n) as binary64, which represents them exactly.
 std::vector<double> elements(const TensorView& view, std::size_t first, std::size_t n);
 
-/// True if elements [first, first + n) have the bytes of elements [other, other + n).
+/// Returns true if elements [first, first + n) have the same bytes as elements [other, other + n).
 bool same_bytes(const TensorView& view, std::size_t first, std::size_t other, std::size_t n);
 
 }  // namespace halfscope::analyzers::frames

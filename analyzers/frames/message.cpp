@@ -11,7 +11,7 @@ namespace {
 struct Spelling {
   Option option;
   std::string_view flag, argument;
-  std::string_view alone;  ///< the argument's value where a message gives none
+  std::string_view alone;  ///< Python value used if a message has no value
 };
 constexpr Spelling kSpellings[] = {
     {Option::amax, "--amax", "amax", ""},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages that name an option: the command line shows its flag, Python its argument.
+// Messages that name options: the command line shows an option's flag, Python its argument.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace halfscope::analyzers::frames {
 
-/// What a user can give with a log. message.cpp spells each.
+/// Options that a user can pass with a log. message.cpp has their spellings.
 enum class Option : std::uint8_t {
   amax,
   as,
@@ -28,19 +28,19 @@ enum class Option : std::uint8_t {
   tensor
 };
 
-/// One line of text that knows where it names options. Made of pieces: text + Option::step + text.
+/// One line of text that can be shown in Python's spelling. Composed as text + Option::step + text.
 class Message {
  public:
   Message() = default;
-  // Text and options are messages by themselves, so that `+` joins them.
+  // Implicit conversions, so that `+` joins text and options.
   Message(std::string text) : text_(std::move(text)) {}  // NOLINT(google-explicit-constructor)
   Message(const char* text) : text_(text) {}             // NOLINT(google-explicit-constructor)
   Message(Option option);                                // NOLINT(google-explicit-constructor)
-  /// An option with its value, which Python writes as `argument`: "--amax FILE", "amax=[...]".
+  /// An option with its value. `argument` is the value in Python: "--amax FILE", "amax=[...]".
   Message(Option option, std::string_view value, std::string_view argument);
   Message(Option option, std::string_view value) : Message(option, value, value) {}
 
-  /// As the command line shows it.
+  /// The text as the command line shows it.
   const std::string& text() const { return text_; }
   operator const std::string&() const { return text_; }  // NOLINT(google-explicit-constructor)
   std::string in_python() const;
@@ -50,9 +50,9 @@ class Message {
 
  private:
   struct Mention {
-    std::size_t at, length;  ///< of the flag in the text
+    std::size_t at, length;  ///< the option's position and length in text_
     Option option;
-    std::string argument;  ///< the value in Python
+    std::string argument;  ///< the option's value in Python
     bool operator==(const Mention&) const = default;
   };
   std::string text_;
@@ -61,15 +61,15 @@ class Message {
 
 inline Message operator+(Message message, const Message& more) { return message += more; }
 
-/// "--role GLOB=ROLE", "roles={GLOB: ROLE}"
+/// "--role GLOB=ROLE"; in Python "roles={GLOB: ROLE}".
 Message role_option();
-/// "--role '*=weight'", "roles={'*': 'weight'}"
+/// "--role '*=weight'"; in Python "roles={'*': 'weight'}".
 Message role_option(std::string_view glob, std::string_view role);
 
-/// "--as bf16", "read_as='bf16'"
+/// "--as bf16"; in Python "read_as='bf16'".
 Message as_bf16();
 
-/// Input that cannot be used as it is; the option that helps is in the message.
+/// Error for input that cannot be used without an option. The message names the option.
 class OptionHelps : public log::BadInput {
  public:
   explicit OptionHelps(Message message)
@@ -77,17 +77,17 @@ class OptionHelps : public log::BadInput {
   const Message& message() const { return *message_; }
 
  private:
-  std::shared_ptr<const Message> message_;  // an exception's copy must not throw
+  std::shared_ptr<const Message> message_;  // shared, since copying an exception must not throw
 };
 
-/// An option that cannot mean anything, or nothing in the log that it is given with: the command
-/// line ends as for words that it does not know.
+/// Error for an option that is invalid, or that matches nothing in the log. The command line exits
+/// as for an unknown argument.
 class BadOption : public OptionHelps {
  public:
   using OptionHelps::OptionHelps;
 };
 
-/// The message of any bad input, with the options that it names.
+/// Returns the message of any bad input. It names options if `error` is an OptionHelps.
 Message message_of(const log::BadInput& error);
 
 }  // namespace halfscope::analyzers::frames

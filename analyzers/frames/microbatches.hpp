@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weight gradients that a step adds up over its microbatches: what FP16 holds of them. Parameters
-// in FP32 have sums in FP32, also under autocast: FP16 holds the parts.
-// docs/numerics/statistics.md.
+// Weight gradients that a step adds up over its microbatches, and which of these values FP16 holds.
+// Gradients of FP32 parameters are added up in FP32, also under autocast: then FP16 holds only the
+// gradients of single microbatches. docs/numerics/statistics.md.
 #pragma once
 
 #include <map>
@@ -13,20 +13,20 @@
 
 namespace halfscope::analyzers::frames {
 
-/// Whether a scalar is the largest magnitude of one microbatch, before it is added to others.
+/// Returns true if a scalar is the largest magnitude of one microbatch, before accumulation.
 bool is_microbatch(std::string_view tag, log::Role role);
 
-/// What the values of microbatches carry, where the manifest says whether gradients are scaled; 0
-/// where the step does not tell its scale.
+/// Returns the loss scale in the gradients of microbatches: 1 if `scaled` (the manifest's statement
+/// about gradients) is false, 0 if the step's scale is unknown.
 inline double microbatch_scale(const log::StepScalars& scalars, bool scaled) {
   return scaled ? scalars.loss_scale.value_or(0) : 1;
 }
 
-/// The largest over the weight gradients of a step's microbatches, as recorded; empty where the
-/// scalars tell none. Infinity and NaN are themselves.
+/// Returns the largest recorded magnitude of weight gradients in any single microbatch of a step;
+/// empty if the scalars have none. Infinity and NaN are returned unchanged.
 std::optional<double> largest_part(const log::StepScalars& scalars);
 
-/// What a log's weight gradients are added up in, by the type that holds them.
+/// Finds the type in which a log's weight gradients are accumulated.
 class SumFormat {
  public:
   void add(std::optional<Dtype> source) { (source == Dtype::f32 ? fp32_ : other_) = true; }

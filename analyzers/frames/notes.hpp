@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What reading a log had to say.
+// Notes from reading a log.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace halfscope::analyzers::frames {
 
-/// Skipped tensors, assumed roles, cut tails: one line each, in the order they came, none twice.
+/// Notes such as skipped tensors, assumed roles and cut tails: in order of arrival, none twice.
 class Notes {
  public:
   Notes() = default;
@@ -21,7 +21,7 @@ class Notes {
   void add(Message note) {
     if (known_.insert(note.text()).second) all_.push_back(std::move(note));
   }
-  /// more: a range of messages or strings
+  /// `more`: a range of messages or strings.
   void add_all(const auto& more) {
     for (const auto& note : more) add(note);
   }

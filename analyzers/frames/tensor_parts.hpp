@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tensor part by part, on several threads, joined in order: the same result for any number.
+// Computes a tensor's parts on several threads; the result does not depend on their number.
 #pragma once
 
 #include <tbb/parallel_for.h>
@@ -14,8 +14,8 @@
 
 namespace halfscope::analyzers::frames {
 
-/// join(work(i)) for every part i in order. Where same(i) says that part i holds what part i - 1
-/// does, the result before is joined once more. Holds few results at a time.
+/// Calls join(work(i)) for every part i in order. If same(i) is true, part i equals part i - 1, and
+/// the previous result is joined again. Keeps few results in memory at a time.
 template <class Result, class Work, class Join, class Same>
 void in_order(std::size_t parts, int threads, const Work& work, const Join& join,
               const Same& same) {
@@ -42,7 +42,7 @@ void in_order(std::size_t parts, int threads, const Work& work, const Join& join
   }
 }
 
-/// The same of parts that all differ.
+/// The same for parts that all differ.
 template <class Result, class Work, class Join>
 void in_order(std::size_t parts, int threads, const Work& work, const Join& join) {
   in_order<Result>(parts, threads, work, join, [](std::size_t) { return false; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What whole tensors tell beyond their tables, counted once for whoever asks later.
+// Facts about whole tensors that their histograms lack, counted once for later analyses.
 #pragma once
 
 #include <cstdint>
@@ -20,28 +20,28 @@ struct CountedSums {
   std::int64_t step = 0;
   double scale = 1.0;  ///< unscaled value = recorded value / scale
   std::uint64_t elements = 0;
-  MagnitudeSums sums;  ///< of the recorded values, with the standard cuts
+  MagnitudeSums sums;  ///< recorded values, split at the standard cuts
 };
 
-/// What becomes of one weight's updates at one step.
+/// Outcome of one weight's updates at one step.
 struct CountedUpdates {
   std::string weight;
   std::int64_t step = 0;
   std::string source;                                          ///< name_of(UpdateSource)
-  std::vector<std::pair<std::string, UpdateTable>> by_format;  ///< by name: those of 16 bits
+  std::vector<std::pair<std::string, UpdateTable>> by_format;  ///< by name, for each 16-bit format
 };
 
-/// The longest row of a query or key of an attention at one step: overflow/attention_scores.hpp.
+/// Longest row of an attention's query or key at one step: overflow/attention_scores.hpp.
 struct CountedRows {
   struct Longest {
-    double norm = 0;  ///< unscaled, no less than it is; infinity where a value is no number
+    double norm = 0;  ///< upper bound, unscaled; infinity if a value is not finite
     std::uint64_t width = 0;
-    bool whole = true;  ///< of the whole row, not of a part that may be one head
+    bool whole = true;  ///< the whole row was measured, not a part that may be one head
   };
   std::string name;
   std::int64_t step = 0;
   Longest features_last;
-  std::optional<Longest> channels_second;  ///< as convolutions have them
+  std::optional<Longest> channels_second;  ///< rows along dimension 1, as in convolutions
 };
 
 struct WholeCountsVisitor {

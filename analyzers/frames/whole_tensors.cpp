@@ -28,7 +28,7 @@ bool WholeStep::says_scaled(Role role) const {
 
 namespace {
 
-/// Whether a sampled tensor of a run carries a scale that cannot be undone, as after a collapse.
+/// Returns true if a sampled tensor's scale cannot be undone, for example after its collapse to 0.
 bool scale_collapsed(const WholeStep& step, const Selection& selection, Role role) {
   if (step.run == nullptr || step.scalars == nullptr || selection.recorded_scale) return false;
   const std::optional<double> scale = step.scalars->loss_scale;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an analyzer sees of a log's whole tensors: sampled steps of a run log, or tensor files.
+// Access to a log's whole tensors: those of a run log's sampled steps, or of tensor files.
 #pragma once
 
 #include <filesystem>
@@ -14,8 +14,8 @@
 
 namespace halfscope::analyzers::frames {
 
-/// Told how much of what is being looked at is done, 0 to 1; by any thread, one at a time. May be
-/// empty.
+/// Progress callback: receives the fraction done, 0 to 1. Calls may come from any thread but never
+/// overlap. An empty function reports nothing.
 using ProgressCallback = std::function<void(double)>;
 
 /// One whole tensor at one step, as recorded.
@@ -26,56 +26,56 @@ struct WholeTensor {
   double scale = 1.0;  ///< unscaled value = recorded value / scale
   std::vector<std::uint64_t> shape;
   TensorView view;        ///< valid during the call
-  ProgressCallback tell;  ///< for visitors that take long over one tensor
+  ProgressCallback tell;  ///< for visitors that need long for one tensor
 };
 using WholeVisitor = std::function<void(const WholeTensor&)>;
-/// Receives a step's tensor that somebody has loaded, so that it is not loaded again.
+/// Receives a step's tensor that another reader has loaded, so that it is not loaded again.
 using TakeLoaded = std::function<void(const log::NamedTensor&)>;
 
-/// One step's whole tensors, of one rank: for analyzers that take several at once.
+/// The whole tensors of one step and one rank, for analyzers that need several at once.
 struct WholeStep {
   std::filesystem::path log;   ///< the tensor file or folder, or the folder of the run or its rank
-  std::filesystem::path file;  ///< the step's file; where it has several, their folder
+  std::filesystem::path file;  ///< the step's file, or the folder of its files
   std::int64_t step = 0;
   int rank = 0;
-  std::vector<log::Role> sharded;  ///< roles of which each rank has a part
+  std::vector<log::Role> sharded;  ///< roles whose tensors are split over the ranks
   const log::TensorFile* tensors = nullptr;
-  std::map<std::string, std::string> metadata;  ///< of a sampled step's file
+  std::map<std::string, std::string> metadata;  ///< metadata of a sampled step's file
   const log::RunLog* run = nullptr;             ///< null for a tensor file
-  const log::StepScalars* scalars = nullptr;    ///< null where the log has none of this step
-  std::uint64_t bytes = 0;                      ///< of its files
-  ProgressCallback tell;                        ///< for visitors that take long over one step
+  const log::StepScalars* scalars = nullptr;    ///< null if the log has none for this step
+  std::uint64_t bytes = 0;                      ///< total size of its files
+  ProgressCallback tell;                        ///< for visitors that need long for one step
 
-  /// How the step's tensor records say they are scaled, by name; without their tables.
+  /// The step's tensor records by name: how values are scaled. Histograms are not loaded.
   std::map<std::string, log::TensorRecord> records;
 
-  /// Of tensor files: where each tensor lies. Empty of a run: in `file`.
+  /// Returns the file of a tensor. An empty function for a run log, whose tensors are in `file`.
   std::function<std::filesystem::path(const std::string& name)> file_of;
   std::function<log::Role(const Selection&, const std::string& name)> role_of;
-  /// The loss scale a tensor carries: as its record says, else the sampled file's metadata, else
-  /// the manifest. Throws log::BadInput where it carries an unknown one.
+  /// Returns the loss scale in a tensor's values: from its record, else the sampled file's
+  /// metadata, else the manifest. Throws log::BadInput if the scale is unknown.
   std::function<double(const Selection&, const std::string& name)> scale_of;
 
   bool is_sharded(log::Role role) const;
-  /// Of a run: whether the tensors of a role carry the loss scale, as the sampled file or the
-  /// manifest says.
+  /// Returns true if tensors of a role contain the loss scale, according to the sampled file, else
+  /// to the manifest. Requires a run log.
   bool says_scaled(log::Role role) const;
 };
 using WholeStepVisitor = std::function<void(const WholeStep&)>;
-/// The ranks' tensors at one step; valid during the call.
+/// Receives the tensors of all ranks at one step; they are valid only during the call.
 using WholeRanksVisitor = std::function<void(std::span<const WholeStep>)>;
 
-/// Visits steps' selected tensors one by one, each once: of several ranks every rank's where the
-/// role is sharded, rank 0's where not.
+/// Visits the selected tensors of steps one by one, each once. In a log of several ranks it visits
+/// every rank's tensors of sharded roles, and rank 0's of other roles.
 class TensorsOfSteps {
  public:
   TensorsOfSteps(const Selection& selection, WholeVisitor visit)
       : selection_(selection), visit_(std::move(visit)) {}
-  /// One of the step's tensors that somebody has loaded, before the others.
+  /// Visits a tensor of the step that is already loaded. Call this before the other overload.
   void take(const WholeStep& step, const log::NamedTensor& tensor, const ProgressCallback& tell);
-  /// All that are left of the step. Loads one at a time.
+  /// Visits the step's remaining tensors. Loads one at a time.
   void take(const WholeStep& step, const ProgressCallback& tell);
-  /// Notes from which step on gradients were left out, as after a collapse of their scale.
+  /// Adds a note with the first step whose gradients were skipped, as after a scale's collapse.
   void finish(const std::filesystem::path& log, Notes& notes) const;
 
  private:
@@ -84,12 +84,13 @@ class TensorsOfSteps {
 
   const Selection& selection_;
   WholeVisitor visit_;
-  std::optional<std::int64_t> left_out_;  // the first step
-  std::set<std::string> taken_;           // of the current step
-  std::uint64_t done_ = 0;                // bytes of it
+  std::optional<std::int64_t> left_out_;  // first step whose gradients were skipped
+  std::set<std::string> taken_;           // tensors of the current step
+  std::uint64_t done_ = 0;                // bytes of the current step
 };
 
-/// Tells the whole's progress of one step's, which begins at `done` bytes.
+/// Returns a callback that converts the fraction done of one step to progress over all steps.
+/// `done`: bytes before this step; `step`: bytes of it; `all`: bytes of all steps.
 ProgressCallback within(const Progress& progress, std::uint64_t done, std::uint64_t step,
                         std::uint64_t all);
 

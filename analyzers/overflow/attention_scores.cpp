@@ -24,7 +24,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double up(double x) { return std::nextafter(x, kInfinity); }
 
-/// What a query is called, and its key beside it.
+/// Words for a query in names, each with its word for a key.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kWords = {
     {{"q", "k"}, {"query", "key"}, {"queries", "keys"}, {"wq", "wk"}}};
 
@@ -42,7 +42,7 @@ void for_each_word(std::string_view text, std::string_view between, const Visit&
   }
 }
 
-/// The last word of a path that is no index of an output: where it begins, and the word.
+/// Returns position and text of a path's last word, without an output's index.
 std::pair<std::size_t, std::string_view> last_word(std::string_view path) {
   std::pair<std::size_t, std::string_view> last;
   for_each_word(path, "./", [&](std::size_t first, std::string_view word) {
@@ -51,13 +51,13 @@ std::pair<std::size_t, std::string_view> last_word(std::string_view path) {
   return last;
 }
 
-/// A q or a k: which, and the name that the q has.
+/// A q or a k, and the name of the q that belongs to it.
 struct Named {
   bool is_key = false;
   std::string query;
 };
 
-/// By the one word of its name that says so: "q_proj" and "k_proj", not "query_key_value".
+/// Returns the q or k if the name has exactly one such word: "q_proj", not "query_key_value".
 std::optional<Named> named(std::string_view path) {
   const auto [begins, name] = last_word(path);
   std::vector<Named> found;
@@ -76,8 +76,8 @@ bool is_normalised(std::string_view query) {
   return last_word(query).second.find("norm") != std::string_view::npos;
 }
 
-/// No less than the largest sum of squares of `run` neighbouring elements, or of all. Sums from the
-/// first element on never fall, so each has a relative error of at most its number of operations in
+/// Returns an upper bound of the sum of squares of any `run` neighbouring elements (at most all).
+/// Prefix sums never fall, so each has a relative error of at most its number of operations in
 /// units of 2^-53.
 double largest_square(const std::vector<double>& row, std::size_t run) {
   std::vector<double> sums(row.size() + 1, 0.0);
@@ -90,7 +90,7 @@ double largest_square(const std::vector<double>& row, std::size_t run) {
   return largest + sums.back() * static_cast<double>(row.size() + 4) * 0x1p-51;
 }
 
-/// Where a tensor's rows lie: elements [outer][width][inner]; `run` of a row may be one head.
+/// Position of a tensor's rows: elements [outer][width][inner]; `run` elements may be one head.
 struct Layout {
   std::size_t outer = 1, width = 1, inner = 1, run = kLargestHead;
 };
@@ -106,7 +106,7 @@ Layout layout_of(const std::vector<std::uint64_t>& shape, bool channels_second) 
   return rows;
 }
 
-/// Of the longest head; empty where a value is no number, which no bound is of.
+/// Returns the norm of the longest head; empty if a value is not finite, so that no bound exists.
 std::optional<double> longest_norm(const TensorView& view, const Layout& rows) {
   double largest = 0;
   std::vector<double> row(rows.width);
@@ -128,7 +128,7 @@ frames::CountedRows::Longest longest_of(const WholeTensor& tensor, const Layout&
   return {norm > 0 ? up(norm / tensor.scale) : 0.0, rows.width, rows.run >= rows.width};
 }
 
-/// Whether a module's weight says that it is a convolution: out, in, and the kernel's extents.
+/// Returns true if a weight's shape is that of a convolution: out, in, and the kernel's extents.
 bool is_of_convolution(const underflow::TensorFindings& tensor) {
   return tensor.role == Role::weight && tensor.shape.size() > 2;
 }
@@ -214,7 +214,7 @@ std::vector<AttentionScores> ScoreBounds::finish(Format target) && {
       all.back() = std::move(found);
     }
   }
-  // Scores are of what is normalised last.
+  // If q or k is also normalised, only the normalised one is used for scores.
   std::erase_if(all, [&](const AttentionScores& s) {
     return !is_normalised(s.query) && normalised.contains(attention(s.log, s.query));
   });

@@ -19,16 +19,16 @@ using underflow::TensorFindings;
 
 namespace {
 
-/// What one tensor holds at a step that nothing explains.
+/// Unexplained values of one tensor at a step.
 struct Unexplained {
   const std::string* tensor;
   log::Role role;
   bool nan, inf;
 };
-/// Every step that the log has of its tensors, most with nothing unexplained.
+/// Every recorded step of the log's tensors; most have nothing unexplained.
 using Steps = std::map<std::int64_t, std::vector<Unexplained>>;
 
-/// What comes first within a step may have broken the rest.
+/// Returns a role's position within a step. The first broken tensor may have broken the rest.
 int place_in_step(log::Role role) {
   using log::Role;
   constexpr std::array kOrder = {Role::weight,     Role::master_weight,   Role::activation,
@@ -37,10 +37,10 @@ int place_in_step(log::Role role) {
   return static_cast<int>(std::ranges::find(kOrder, role) - kOrder.begin());
 }
 
-/// Of a step: whether a loss scale may have made infinities, and NaN of these.
+/// A step's loss scale: it may explain infinities, and NaN that results from them.
 struct Scale {
-  bool skipped = false;         ///< the log says so of the step
-  std::optional<double> value;  ///< empty: not known
+  bool skipped = false;         ///< the log marks the step as skipped
+  std::optional<double> value;  ///< empty: unknown
 
   bool explains_nan() const { return skipped || value.value_or(1) > 1; }
 };
@@ -55,7 +55,7 @@ Scale scale_of(const LogScalars& scalars, std::int64_t step, double carried) {
   return scale;
 }
 
-/// FP16, or unknown, with a scale that is not told.
+/// Returns true for FP16 or an unknown type, in which an unknown scale may cause infinities.
 bool scale_may_reach(const TensorFindings& tensor) {
   return tensor.computed_in_fp16() || (!tensor.source_dtype && !tensor.computed_dtype);
 }
@@ -74,7 +74,7 @@ Unexplained unexplained_of(const TensorFindings& tensor, const underflow::StepFi
   const bool at_one = scale.value && *scale.value <= 1;
   const bool explained = scale.explains_nan();
   const bool reached = explained || (!at_one && scale_may_reach(tensor));
-  // Infinities less infinities are NaN.
+  // The difference of infinities is NaN.
   if (explained || (found.inf && reached)) found.nan = false;
   if (reached) found.inf = false;
   return found;
@@ -90,7 +90,7 @@ void add_tensors(const LogFindings& log, const LogScalars& scalars, Steps& steps
   }
 }
 
-/// Magnitudes without counts do not tell which format they are of.
+/// Peaks without counts do not show the type of their values.
 void add_peaks(const LogFindings& log, const LogScalars& scalars, Steps& steps) {
   for (const frames::StepPeak& peak : log.peaks) {
     if (peak.tensor.empty()) continue;
@@ -103,14 +103,15 @@ void add_peaks(const LogFindings& log, const LogScalars& scalars, Steps& steps) 
   }
 }
 
-/// "Module.fc.Linear.forward.0" or "Functional.relu.0.backward", as msprobe names what it dumps.
+/// Returns true for names like "Module.fc.Linear.forward.0" and "Functional.relu.0.backward"
+/// (msprobe).
 bool is_node(std::string_view name) {
   name = name.substr(0, name.find_last_not_of("0123456789.") + 1);
   return name.ends_with(".forward") || name.ends_with(".backward");
 }
 
-/// Whose output the tensor is, "Module.fc.Linear.forward.0.output.0", where all its inputs are
-/// finite.
+/// Returns the name of the operation whose output the tensor is
+/// ("Module.fc.Linear.forward.0.output.0"), if all its inputs are finite.
 std::string source_of(const LogFindings& log, const BrokenEnd& end) {
   const std::string node = end.tensor.substr(0, end.tensor.rfind(".output."));
   if (!is_node(node)) return "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Headroom per tensor, and its trend over the steps.
+// Headroom of each tensor, and its trend over the steps.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -21,8 +21,8 @@ struct Point {
   double step, log2_max;
 };
 
-/// A least-squares line. `uncertainty` is the slope's standard error, enlarged where neighbouring
-/// residuals are alike: then the steps say less than so many independent ones would.
+/// A least-squares line. `uncertainty` is the slope's standard error. It is larger if neighbouring
+/// residuals are alike, since the steps then say less than as many independent ones.
 struct Line {
   double slope = 0, uncertainty = 0, at_last = 0;
 };
@@ -51,8 +51,9 @@ Line fit(const std::vector<Point>& points) {
   return line;
 }
 
-/// A trend is clear with eight steps or more, a rise of half a binade over them, and a slope of
-/// four times its uncertainty; and it is not carried on for longer than it was seen.
+/// Returns the step at which a clear trend reaches overflow. Clear: at least eight steps, a rise of
+/// half a binade, a slope of four times its uncertainty; not extrapolated for longer than it was
+/// seen.
 std::optional<std::int64_t> expected_overflow(const std::vector<Point>& points, const Line& line,
                                               double limit) {
   constexpr std::size_t kFewest = 8;
@@ -66,22 +67,23 @@ std::optional<std::int64_t> expected_overflow(const std::vector<Point>& points, 
   return static_cast<std::int64_t>(points.back().step + ahead);
 }
 
-/// A log, and what is known of its steps beside its tensors.
+/// A log, its scalars, and the findings that decide which infinities count.
 struct Known {
   const Analysis& analysis;
   const underflow::LogFindings& log;
   const underflow::LogScalars& scalars;
-  const OverflowFindings& overflow;  ///< which infinities say something of magnitudes
+  const OverflowFindings& overflow;  ///< decides which infinities are bounds
 };
 
-/// A step's room: log2 of the largest unscaled magnitude that would not fit, less the one there is.
+/// `limit`: log2 of the smallest unscaled magnitude that overflows. `room`: its distance from log2
+/// of the largest magnitude present.
 struct Room {
   double limit, room;
   bool censored;
-  double at_1;  ///< the room at loss scale 1
+  double at_1;  ///< headroom at loss scale 1
 };
 
-/// log2 of what FP16 holds of a finite magnitude: parts of a sum that FP32 adds up.
+/// Returns log2 of the part of a finite magnitude that FP16 holds: FP32 may add up parts of it.
 double log2_in_fp16(const TensorFindings& tensor, const StepFindings& step,
                     const underflow::StepMagnitude& finite, const underflow::LogScalars& scalars) {
   const double whole = finite.unscaled();

@@ -8,14 +8,14 @@
 namespace halfscope::analyzers::overflow {
 namespace {
 
-/// "Conv" of "Conv2d"; what has no number of dimensions is left as it is.
+/// Returns "Conv" for "Conv2d"; other names are returned unchanged.
 std::string_view without_dimensions(std::string_view type) {
   const bool has = type.size() > 2 && type.back() == 'd' && type[type.size() - 2] >= '1' &&
                    type[type.size() - 2] <= '3';
   return has ? type.substr(0, type.size() - 2) : type;
 }
 
-/// Whether a class is one of these words.
+/// Returns true if a class is one of these words.
 bool is_one_of(std::string_view words, std::string_view type) {
   const std::string word = " " + std::string(without_dimensions(type)) + " ";
   return !type.empty() && words.find(word) != std::string_view::npos;
@@ -32,7 +32,7 @@ std::string_view parent(std::string_view module) {
   return dot == std::string_view::npos ? std::string_view() : module.substr(0, dot);
 }
 
-/// Whether every container of a module below `top` is a Sequential, and that one too.
+/// Returns true if every container of a module up to and including `top` is a Sequential.
 bool in_sequentials(const underflow::Modules& modules, std::string_view module,
                     std::string_view top) {
   while (module != top) {
@@ -54,7 +54,7 @@ bool commutes(std::string_view type) {
 }
 
 bool is_linear(std::string_view type) {
-  // Conv1D is Hugging Face's linear layer of GPT-2; without_dimensions() leaves its capital.
+  // Conv1D is Hugging Face's linear layer of GPT-2; without_dimensions() does not shorten it.
   return is_one_of(" Linear Conv ConvTranspose Conv1D ", type);
 }
 

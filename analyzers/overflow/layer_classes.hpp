@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What classes of torch.nn do with a positive factor of their input, or of their weights. Internal
-// to layer_shift.cpp.
+// Effects of a positive factor in the input or the weights of torch.nn's classes. Internal to
+// layer_shift.cpp.
 #pragma once
 
 #include <string>
@@ -10,20 +10,20 @@
 
 namespace halfscope::analyzers::overflow {
 
-/// f(a x) = a f(x) for every a > 0: ReLU, pooling, dropout...
+/// Returns true if f(a x) = a f(x) for every a > 0: ReLU, pooling, dropout...
 bool commutes(std::string_view type);
-/// W x + b: a factor of x can be one of W.
+/// Returns true for W x + b: a factor of x can be moved into W.
 bool is_linear(std::string_view type);
-/// The output is linear in weight and bias: is_linear(), and normalisations.
+/// Returns true if the output is linear in weight and bias: is_linear(), and normalisations.
 bool scales_output(std::string_view type);
 
-/// Two layers by their places in the network's text.
+/// Two layers by their positions in the network's text.
 class Sequence {
  public:
   Sequence(const underflow::Modules& modules, std::string_view layer, std::string_view next);
-  /// Both are parts of one torch.nn.Sequential, in that order, maybe with others in between.
+  /// Returns true if both are in one torch.nn.Sequential, in this order, adjacent or not.
   bool is_one() const { return is_one_; }
-  /// Of these others all.
+  /// Returns true if all layers between the two commute.
   bool commutes_between() const { return commutes_between_; }
 
  private:

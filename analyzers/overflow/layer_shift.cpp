@@ -24,14 +24,14 @@ using underflow::TensorFindings;
 
 namespace {
 
-/// A module: what it computes, and by what.
+/// A module with its activation and its weights.
 struct Layer {
   std::string path;
-  std::string_view type;  ///< its class; empty where the log does not tell
+  std::string_view type;  ///< its class; empty if the log lacks it
   const TensorFindings* activation = nullptr;
-  std::vector<const TensorFindings*> weights;  ///< and biases
+  std::vector<const TensorFindings*> weights;  ///< weights and biases
 
-  /// PReLU's weight is a slope: it commutes.
+  /// Returns true if weights scale the output. PReLU's weight is a slope: it commutes.
   bool has_factor() const { return !weights.empty() && !commutes(type); }
 };
 
@@ -39,11 +39,11 @@ std::string_view parameter_of(const TensorFindings& weight) {
   return std::string_view(weight.name).substr(weight.name.find_last_of("./") + 1);
 }
 
-/// The modules of one log in the order of computation.
+/// Returns the modules of one log in the order of computation.
 std::vector<Layer> layers_of(const LogFindings& log, const underflow::Modules& modules) {
   const underflow::ComputationOrder order(log);
   std::map<std::size_t, Layer> layers;
-  std::set<std::string_view> with_weight;  // paths: masters of these are left out
+  std::set<std::string_view> with_weight;  // paths whose master weights are ignored
   for (const std::size_t i : order.tensors()) {
     const TensorFindings& t = log.tensors[i];
     const bool weight = t.role == Role::weight || t.role == Role::master_weight;
@@ -73,13 +73,13 @@ bool finite_at(const Layer& layer, std::int64_t step) {
   });
 }
 
-/// What overflows of what one layer computes, up to the next one.
+/// An overflow in what one layer computes, up to the next layer with weights.
 struct Overflow {
   const TensorFindings* activation = nullptr;
   StepMagnitude largest;
 };
 
-/// Walks through a log's layers.
+/// Finds the shifts between a log's layers.
 class Walk {
  public:
   explicit Walk(const LogFindings& log)
@@ -94,10 +94,10 @@ class Walk {
   }
 
  private:
-  /// By the index of the layer with weights.
+  /// Returns the overflows by the index of the layer with weights.
   std::map<std::size_t, Overflow> overflows() const {
     std::map<std::size_t, Overflow> found;
-    std::set<std::int64_t> broken;  // what comes after an infinity of a step is its consequence
+    std::set<std::int64_t> broken;  // later values of such a step are a consequence
     std::optional<std::size_t> owner;
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       if (layers_[i].has_factor()) owner = i;
@@ -115,7 +115,7 @@ class Walk {
     return found;
   }
 
-  /// The largest magnitude of an activation at a step, where it overflows by its size alone.
+  /// Returns an activation's largest magnitude at a step if it overflows at loss scale 1.
   std::optional<StepMagnitude> overflow_of(std::size_t at, std::optional<std::size_t> owner,
                                            const StepFindings& step) const {
     if (!owner || step.counts.nan.high > 0 || !finite_at(layers_[*owner], step.step)) {
@@ -128,14 +128,14 @@ class Walk {
     return step.overflow_at_1.low > 0 ? underflow::finite_magnitude(step) : std::nullopt;
   }
 
-  /// What a layer reads next, where that is a layer that a factor can be moved to.
+  /// Returns the layer that reads this layer's output, if a factor can be moved into it.
   std::optional<std::size_t> next_of(std::size_t layer) const {
     for (std::size_t i = layer + 1; i < layers_.size(); ++i) {
       if (!layers_[i].has_factor()) {
         if (!layers_[i].type.empty() && !commutes(layers_[i].type)) return std::nullopt;
         continue;
       }
-      const bool known = layers_[i].activation != nullptr;  // else its place is a guess
+      const bool known = layers_[i].activation != nullptr;  // else its position is a guess
       return known && takes_factor(layers_[i]) ? std::optional(i) : std::nullopt;
     }
     return std::nullopt;
@@ -151,10 +151,10 @@ class Walk {
                                          [](const TensorFindings* w) { return parameter_of(*w); });
     return found == layer.weights.end() ? nullptr : *found;
   }
-  /// Queries, keys and values read the same; a query is multiplied by a key, and is not read by the
-  /// layer that comes next.
+  /// Queries, keys and values read the same input. A query is multiplied by a key, so the next
+  /// layer in the order does not read it.
   static bool is_of_scores(const Layer& layer) { return is_query_or_key(layer.path); }
-  /// Without a class: a matrix, or a convolution's kernel.
+  /// For layers without a class: a matrix, or a convolution's kernel.
   static bool is_matrix(const Layer& layer) {
     const TensorFindings* const weight = weight_of(layer);
     return weight != nullptr && weight->shape.size() >= 2;
@@ -193,7 +193,7 @@ class Walk {
     return shift;
   }
 
-  /// Whether the next layer's weights hold the shift.
+  /// Fills in the shift's counts. Returns false if the next layer's weights would overflow.
   bool add_weights(std::size_t at, std::size_t next, const underflow::Target& target,
                    LayerShift& shift) const {
     const TensorFindings& taking = *weight_of(layers_[next]);
@@ -216,7 +216,7 @@ class Walk {
   const LogFindings& log_;
 };
 
-/// Most logs have none: the order of computation is not needed then.
+/// Most logs have no overflow, so the order of computation is not needed for them.
 bool any_overflow(const LogFindings& log) {
   return std::ranges::any_of(log.tensors, [](const TensorFindings& t) {
     return t.role == Role::activation && std::ranges::any_of(t.per_step, [](const auto& step) {

@@ -49,7 +49,7 @@ OverflowEvent event_of(const LogView& view, const Run& run) {
   return event;
 }
 
-/// Of which a log has tensors or scalars, ascending.
+/// Returns the steps for which a log has tensors or scalars, ascending.
 std::vector<std::int64_t> recorded_steps(const underflow::LogFindings& log) {
   std::vector<std::int64_t> steps;
   for (const underflow::TensorFindings& t : log.tensors) {
@@ -86,7 +86,7 @@ void add_explained(const LogView& view, const Run& run, const OverflowEvent& eve
   }
 }
 
-/// Steps whose forward pass holds infinities or NaN.
+/// Adds the steps whose forward pass has infinities or NaN.
 void add_broken_forward(const underflow::LogFindings& log, LogSteps& steps) {
   for (const underflow::TensorFindings& t : log.tensors) {
     for (const underflow::StepFindings& step : t.per_step) {

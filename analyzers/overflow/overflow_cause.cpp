@@ -16,7 +16,7 @@ namespace {
 
 using log::Role;
 
-/// A sentence: a capital first, a full stop last.
+/// Turns `why` into a sentence: with a capital and a full stop.
 Judgement as_sentence(Judgement judgement) {
   std::string& why = judgement.why;
   if (why.empty()) return judgement;
@@ -27,14 +27,14 @@ Judgement as_sentence(Judgement judgement) {
   return judgement;
 }
 
-/// What a role was computed in, where only scalars show it. A loss comes from activations.
+/// Returns LogView::narrow() of a role that only scalars show; for a loss also of activations.
 std::optional<bool> narrow_role(const LogView& view, Role role) {
   if (const auto known = view.narrow(role)) return known;
   if (role == Role::loss) return view.narrow(Role::activation);
   return view.narrow(role == Role::weight_grad ? Role::activation_grad : Role::weight_grad);
 }
 
-/// The loss's own format, by its table or the manifest.
+/// The same for the loss itself, from its histogram or the manifest.
 std::optional<bool> narrow_loss(const LogView& view) {
   if (const auto known = view.narrow(Role::loss)) return known;
   const auto& manifest = view.log.manifest;
@@ -73,7 +73,7 @@ First first_of(const LogView& view, const Run& run) {
   first.inf = counts.inf.low != 0;
   first.held = held_text(counts);
   const bool known = first.tensor->source_dtype || first.tensor->computed_dtype;
-  // Of gradients the scales that the run went through tell, whatever they were computed in.
+  // For gradients of unknown type, the scales of the run decide.
   if (known || is_gradient(first.role)) first.narrow = underflow::computed_narrow(*first.tensor);
   return first;
 }
@@ -94,7 +94,7 @@ Judgement judge_weights(const First& first) {
                       first.held, first.at)};
 }
 
-/// A loss that only a scalar shows: the activations tell whether an infinity came in.
+/// Judges a loss that only a scalar shows. The activations show if an infinity came in.
 Judgement judge_loss_scalar(const LogView& view, const First& first) {
   const std::string_view is = first.nan ? "NaN" : "infinite";
   if (*first.narrow && !has_role(view, Role::activation, first.at)) {

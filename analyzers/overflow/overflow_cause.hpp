@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a run of steps overflows: by the loss scale, without one, or because of NaN in the model.
-// The judgements are private to the overflow analyzer.
+// Judges why a run of steps overflows: because of the loss scale, without one, or because of NaN in
+// the model. Private to the overflow analyzer.
 #pragma once
 
 #include <optional>
@@ -12,13 +12,13 @@
 namespace halfscope::analyzers::overflow {
 
 // Thresholds in binades; docs/numerics/statistics.md, "Infinities in gradients", has the reasons.
-inline constexpr double kFar = 8;  ///< neighbours leave this much room: their kind did not overflow
-inline constexpr double kOutOfReach = 16;  ///< room neighbours leave: no spike of gradients
-inline constexpr double kLowered = 8;  ///< the scale came down by this much, and it did not help
-/// Gradients this near to overflow may have been cast to FP16, whatever the record says.
+inline constexpr double kFar = 8;  ///< headroom of nearby finite steps: overflow is unlikely
+inline constexpr double kOutOfReach = 16;  ///< the same: no spike of gradients reaches so far
+inline constexpr double kLowered = 8;      ///< fall of the scale that must have helped
+/// Gradients this near to overflow may have been cast to FP16, whatever type is recorded.
 inline constexpr double kNearLimit = 4;
 
-/// An answer, and what it rests on.
+/// A cause and the evidence for it.
 struct Judgement {
   Cause cause = Cause::undetermined;
   std::string why;
@@ -28,14 +28,14 @@ struct Judgement {
   bool maybe_rounded = false;      ///< OverflowEvent::maybe_rounded
 };
 
-/// Of recorded infinities and NaN.
+/// Judges recorded infinities and NaN.
 Judgement judge_recorded(const LogView& view, const Run& run);
 
-/// Of finite values that would overflow.
+/// Judges finite values that would overflow.
 Judgement judge_what_if(const LogView& view, const Run& run);
 
-/// The loss scale at which the first marked values were computed, where it acts on them and is
-/// known; of a what-if, the scale that was asked about.
+/// Returns the loss scale at which the first marked values were computed; empty if none acts on
+/// them or it is unknown. For a what-if, the requested scale.
 std::optional<double> scale_of(const LogView& view, const Run& run);
 
 }  // namespace halfscope::analyzers::overflow

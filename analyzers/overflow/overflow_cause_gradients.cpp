@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why gradients are infinite or NaN: docs/numerics/statistics.md, "Infinities in gradients".
+// Judges why gradients are infinite or NaN: docs/numerics/statistics.md, "Infinities in gradients".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,20 +15,20 @@ std::string steps_text(const std::vector<std::int64_t>& steps) {
   return fmt::format("{} {}", steps.size() == 1 ? "step" : "steps", fmt::join(steps, ", "));
 }
 
-// Thresholds in binades; docs/numerics/statistics.md, "Infinities in gradients", has the reasons.
-/// Room at a scale: below what finite steps reach, or what FP16 can hold.
+/// Returns the binades between the largest finite gradient nearby (else 65520) and overflow at a
+/// scale.
 double room_at(double scale, const Neighbours& near) {
   const double limit = std::log2(to_double(boundaries(kBinary16).overflow));
   return limit - (near.largest ? std::log2(*near.largest) : limit) - std::log2(scale);
 }
 
-/// Whether the scale came down by far in vain, while finite steps leave much room.
+/// Returns true if the scale fell far in vain, while finite steps nearby have much headroom.
 bool cured_by_none(const ScaleSpan& span, const Neighbours& near) {
   return room_at(span.least, near) >= kOutOfReach &&
          std::log2(span.most) - std::log2(span.least) >= kLowered;
 }
 
-/// A power of two that is written in many digits as such.
+/// Writes powers of two with many digits as 2^k.
 std::string written(double scale) {
   const std::optional<int> log2 = exact_log2(scale);
   return log2 && std::abs(*log2) > 20 ? fmt::format("2^{}", *log2) : fmt::format("{}", scale);
@@ -53,7 +53,7 @@ std::string far_text(const First& first, const ScaleSpan& span, const Neighbours
                                     underflow::infinite_magnitude(span.least).unscaled());
 }
 
-/// Infinities far above what gradients reach elsewhere; empty where they are not.
+/// Judges infinities far above the gradients of other steps; empty if they are not far above.
 std::optional<Judgement> judge_far(const LogView& view, const First& first, const ScaleSpan& span,
                                    const Neighbours& near) {
   if (!(room_at(span.least, near) >= kFar)) return std::nullopt;
@@ -79,8 +79,8 @@ std::optional<Judgement> judge_far(const LogView& view, const First& first, cons
   return judgement;
 }
 
-/// Gradients recorded as wide that come close to what FP16 holds at the run's scale, and infinities
-/// next to them: then a cast to FP16 by hand may have made these.
+/// For gradients in a recorded format wider than FP16 that come close to FP16's limit at the run's
+/// scale: a cast to FP16 in the training code may have made the infinities.
 Judgement may_be_cast(const First& first, const ScaleSpan& span, const Neighbours& near) {
   return {Cause::undetermined,
           fmt::format(
@@ -91,8 +91,8 @@ Judgement may_be_cast(const First& first, const ScaleSpan& span, const Neighbour
               first.held, first.at, steps_text(near.steps), *near.largest * span.most, span.most)};
 }
 
-/// Whether no gradient of FP16 can have come into a wide one: none is in the run, or the one that
-/// came in is recorded. It is finite, since it is computed first.
+/// Returns true if no FP16 gradient can have been an input of a wide one: the run has none, or the
+/// incoming gradient is recorded. That one is finite, since it is computed earlier.
 bool isolated(const LogView& view, const Run& run, std::int64_t step) {
   if (view.formats.all_wide()) return true;
   if (!run.first().tensor) return false;
@@ -100,8 +100,8 @@ bool isolated(const LogView& view, const Run& run, std::int64_t step) {
   return incoming && view.tensor(*incoming).per_step.contains(step);
 }
 
-/// Infinities in wide gradients come from the model, unless a narrow gradient that is not recorded
-/// or a cast may have brought them.
+/// Infinities in wide gradients come from the model, unless a cast or an FP16 gradient that is not
+/// recorded may have caused them.
 Judgement judge_wide_gradient(const LogView& view, const Run& run, const First& first) {
   const std::optional<ScaleSpan> span = scale_span(view, run);
   const Neighbours near = neighbours(view, run);
@@ -127,7 +127,7 @@ Judgement judge_wide_gradient(const LogView& view, const Run& run, const First& 
   return unknown;
 }
 
-/// Infinities at scale 1 or less are not the scale's doing. NaN alone may be an overflow too,
+/// The scale does not cause infinities at scale 1 or less. NaN alone may also be an overflow,
 /// unless it lasts.
 Judgement judge_unscaled(const First& first, std::int64_t step, double scale, bool lasts) {
   if (first.inf) {
@@ -142,7 +142,7 @@ Judgement judge_unscaled(const First& first, std::int64_t step, double scale, bo
                       step, scale)};
 }
 
-/// Gradients computed in FP16 at a scale above 1, the forward pass finite: what do other steps say?
+/// Judges FP16 gradients at a scale above 1, after a finite forward pass, by the other steps.
 Judgement judge_scaled(const LogView& view, const First& first, const ScaleSpan& span,
                        const Neighbours& near) {
   const std::string at = fmt::format("at loss scale {} the gradients of step {} hold {}",

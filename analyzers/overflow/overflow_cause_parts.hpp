@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the judgements of causes share.
+// Declarations shared by the files that judge causes.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace halfscope::analyzers::overflow {
 
-/// The first marked values: what they are and hold.
+/// The first marked values of a run.
 struct First {
-  const underflow::TensorFindings* tensor = nullptr;  ///< null: known by scalars alone
+  const underflow::TensorFindings* tensor = nullptr;  ///< null: only scalars show the values
   log::Role role = log::Role::unknown;
   std::int64_t at = 0;
   bool nan = false, inf = false;
   std::string held;            ///< "3 infinities and 1 NaN"
-  std::optional<bool> narrow;  ///< computed in a format of binary16's range; empty: not known
+  std::optional<bool> narrow;  ///< computed in binary16's range or less; empty: unknown
 };
 
-/// Of values whose format is not recorded.
+/// Returns the judgement of values whose type is not recorded.
 Judgement not_recorded_dtype(const First& first);
 
-/// Of gradients that are the first to fail; overflow_cause_gradients.cpp.
+/// Judges gradients that became non-finite first; overflow_cause_gradients.cpp.
 Judgement judge_gradient(const LogView& view, const Run& run, const First& first);
 
 }  // namespace halfscope::analyzers::overflow

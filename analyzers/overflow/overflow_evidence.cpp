@@ -17,13 +17,13 @@ namespace {
 using log::Role;
 using log::StepScalars;
 
-/// The step's largest gradient by its scalars.
+/// Returns the step's largest gradient by its scalars; empty if they have none.
 std::optional<double> scalar_peak(const LogView& view, const StepScalars& s) {
   if (!s.max_abs_weight_grad && !s.max_abs_activation_grad) return std::nullopt;
   const double a =
       view.scalars.in_fp16(Role::weight_grad, s.step, s.max_abs_weight_grad.value_or(0.0));
   const double b = s.max_abs_activation_grad.value_or(0.0);
-  // std::max would lose a NaN in its second place.
+  // std::max would ignore a NaN in its second argument.
   return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
 }
 
@@ -32,11 +32,11 @@ std::optional<double> loss_of(const LogView& view, std::int64_t step) {
   return scalars == nullptr ? std::nullopt : scalars->loss;
 }
 
-/// The largest unscaled magnitude of a step over its finite gradients and its scalars.
+/// Returns a step's largest unscaled magnitude over its finite gradients and its scalars.
 std::optional<double> step_peak(const LogView& view, std::int64_t at) {
   double peak = 0;
   for (const TensorFindings& tensor : view.log.tensors) {
-    // What a 16-bit run keeps in FP32 does not overflow where its other gradients do.
+    // Gradients that a 16-bit run keeps in FP32 do not overflow when others do.
     const bool bounds = underflow::computed_narrow(tensor) || !view.formats.any_narrow_gradient();
     if (underflow::phase_of(tensor.role) != Phase::backward || !bounds) continue;
     const auto step = tensor.per_step.find(at);

@@ -21,7 +21,7 @@ Lead lead_of(const underflow::TensorFindings& tensor, std::string_view relation,
   return lead;
 }
 
-/// The same of a role that only scalars show: its largest magnitude.
+/// Returns the lead of a role that only scalars show: its largest magnitudes.
 Lead lead_of_scalars(const LogView& view, const Mark& mark, std::int64_t step) {
   Lead lead{std::string(log::name_of(mark.role)), "itself", {}};
   const auto end = std::upper_bound(view.scalar_steps.begin(), view.scalar_steps.end(), step);
@@ -32,7 +32,7 @@ Lead lead_of_scalars(const LogView& view, const Mark& mark, std::int64_t step) {
                                         : mark.role == log::Role::activation_grad
                                             ? s.max_abs_activation_grad
                                             : s.max_abs_weight_grad;
-    if (!value) continue;  // the step tells no magnitude
+    if (!value) continue;  // the step has no magnitude
     Glimpse glimpse;
     glimpse.step = *at;
     if (value && std::isfinite(*value)) glimpse.max_abs = std::abs(*value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frames that lead to an overflow.
+// Finds the tensors and steps that lead to an overflow.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace halfscope::analyzers::overflow {
 
-/// Of one tensor at one step; `overflow` is what its kind of tensor would overflow.
+/// Returns one tensor's state at one step. `overflow` is counted at its loss scale, or at 1.
 Glimpse glimpse_of(const underflow::TensorFindings& tensor, const underflow::StepFindings& step);
 
-/// The tensor where a run first shows, what it is computed from, and their last recorded steps up
-/// to it. A few of each.
+/// Returns the tensor in which a run first appears and those it is computed from, each with its
+/// last recorded steps up to the run. Limited to a few tensors and steps.
 std::vector<Lead> find_leads(const LogView& view, const Run& run);
 
 }  // namespace halfscope::analyzers::overflow

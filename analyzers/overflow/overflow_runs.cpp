@@ -20,7 +20,7 @@ namespace {
 using log::Role;
 using log::StepScalars;
 
-/// Of a million tensors, each thread looks at some; what they find is joined in the tensors' order.
+/// Calls look(i, found) for all tensors in parallel; joins the results in the tensors' order.
 template <typename Found, typename Look>
 Found over_tensors(const std::vector<TensorFindings>& tensors, const Look& look) {
   using Range = tbb::blocked_range<std::size_t>;
@@ -36,7 +36,7 @@ Found over_tensors(const std::vector<TensorFindings>& tensors, const Look& look)
   return tbb::parallel_reduce(Range(0, tensors.size(), kGrain), Found(), add, join);
 }
 
-/// Numbers of steps, each mostly once: to be sorted.
+/// Collects step numbers, with few duplicates, to be sorted.
 class StepNumbers {
  public:
   void add(std::int64_t step) {
@@ -55,11 +55,11 @@ class StepNumbers {
   std::vector<std::int64_t> steps_;
 };
 
-/// Steps where something could have been seen, and what was.
+/// Steps with data of a kind, and the marks found in them.
 struct Glance {
   StepNumbers steps;
   std::map<std::int64_t, Mark> marks;
-  std::set<std::int64_t> without_gradients;  ///< of them: a finite loss is all that is recorded
+  std::set<std::int64_t> without_gradients;  ///< steps for which only a finite loss is recorded
 };
 
 bool concerns(Kind kind, const TensorFindings& tensor) {
@@ -80,7 +80,7 @@ bool shows(Kind kind, const LogView& view, const TensorFindings& tensor, const S
   return held == *step.max_abs || magnitude_of(held) >= boundaries(format, scale).overflow;
 }
 
-/// What the scalars show of infinities and NaN: the loss, else the gradients, backward.
+/// Returns the mark of infinities or NaN in scalars: of the loss, else of gradients, backward.
 std::optional<Mark> nonfinite_mark(const StepScalars& s) {
   const auto is_bad = [](std::optional<double> x) { return x && !std::isfinite(*x); };
   if (is_bad(s.loss)) return Mark{{}, Role::loss, *s.loss};
@@ -92,7 +92,7 @@ std::optional<Mark> nonfinite_mark(const StepScalars& s) {
   return std::nullopt;
 }
 
-/// What they show of gradients that would overflow.
+/// Returns the mark of gradients in the scalars that would overflow.
 std::optional<Mark> overflow_mark(const LogView& view, const StepScalars& s) {
   const Magnitude limit = boundaries(view.analysis.target.format, view.scale_seen(s.step)).overflow;
   const auto reaches = [&](std::optional<double> x) {
@@ -123,9 +123,8 @@ bool tells_skips_alone(const LogView& view) {
                               [](const StepScalars* step) { return has_gradients(*step); });
 }
 
-/// A table shows more than a scalar; a scalar goes first only where it is of an earlier phase. Of a
-/// log that has no magnitudes at all, that steps were skipped is told elsewhere:
-/// timeline_facts.hpp.
+/// Adds marks from scalars. A tensor's mark is kept unless the scalar is of an earlier phase. For a
+/// log without any magnitudes, timeline_facts.hpp reports the skipped steps.
 void add_scalars(Kind kind, const LogView& view, Glance& seen) {
   const bool skips_alone = tells_skips_alone(view);
   const std::vector<std::int64_t> with_tables = StepNumbers(seen.steps).sorted();
@@ -147,10 +146,10 @@ void add_scalars(Kind kind, const LogView& view, Glance& seen) {
   }
 }
 
-/// What tensors show of one kind.
+/// Steps of tensors with values of one kind.
 struct Shown {
   StepNumbers steps;
-  std::map<std::size_t, std::vector<std::int64_t>> by_tensor;  ///< steps; mostly nothing
+  std::map<std::size_t, std::vector<std::int64_t>> by_tensor;  ///< steps by tensor; usually empty
 
   void append(const Shown& more) {
     steps.append(more.steps);
@@ -158,7 +157,7 @@ struct Shown {
   }
 };
 
-/// A step's mark is of the tensor that shows something and is computed first.
+/// Marks each step with the first tensor, in the order of computation, with values of the kind.
 void add_tensors(Kind kind, const LogView& view, Glance& seen) {
   auto shown = over_tensors<Shown>(view.log.tensors, [&](std::size_t i, Shown& found) {
     const TensorFindings& tensor = view.tensor(i);
@@ -186,7 +185,7 @@ Glance look(const LogView& view, Kind kind) {
   return seen;
 }
 
-/// What the steps of all tensors tell of a log.
+/// Facts from the steps of all of a log's tensors.
 struct TensorSteps {
   StepNumbers with_gradients, bad;
   std::int64_t last = std::numeric_limits<std::int64_t>::min();
@@ -264,7 +263,7 @@ std::vector<Run> find_runs(const LogView& view, Kind kind) {
     const bool marked = mark != seen.marks.end();
     if (marked && !going_on) runs.push_back({kind, {}});
     if (marked) runs.back().steps.emplace_back(step, mark->second);
-    // A step that tells nothing of gradients does not end their run.
+    // A step without data on gradients does not end their run.
     const bool untold =
         going_on && seen.without_gradients.count(step) != 0 &&
         underflow::phase_of(runs.back().steps.back().second.role) == underflow::Phase::backward;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of consecutive recorded steps that hold infinities, NaN or overflow, and where each first
-// appears.
+// Finds runs of consecutive recorded steps with infinities, NaN or overflow, and the tensor in
+// which each first appears.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace halfscope::analyzers::overflow {
 
-/// One log as the overflow analyzer looks at it.
+/// One log with the facts that the overflow analyzer needs.
 struct LogView {
   LogView(const underflow::Analysis& analysis, const underflow::LogFindings& log);
 
@@ -22,24 +22,24 @@ struct LogView {
   const underflow::LogFindings& log;
   underflow::LogScalars scalars;
   bool half_loss = false;   ///< the manifest says that the loss is held in FP16
-  bool any_narrow = false;  ///< some tensor was computed in a format of binary16's range or less
+  bool any_narrow = false;  ///< some tensor was computed in binary16's range or less
   underflow::ComputedFormats formats;
-  /// Steps with gradients, all of them finite, and everything else that is recorded of the step.
+  /// Steps that have gradients, and no infinity or NaN in any recorded value.
   std::vector<std::int64_t> clean_steps;
   std::vector<std::int64_t> scalar_steps;  ///< ascending
-  std::int64_t last_step = 0;              ///< with tables or scalars
-  bool at_run_scale = false;               ///< gradients are seen at each step's own loss scale
+  std::int64_t last_step = 0;              ///< last step with histograms or scalars
+  bool at_run_scale = false;               ///< gradients are counted at each step's own loss scale
 
-  /// The loss scale that gradients of a step without tables are seen at.
+  /// Returns the loss scale for gradients of a step without histograms.
   double scale_seen(std::int64_t step) const;
-  /// The loss of a step by its scalars, where a loss scale acts on it: held in FP16.
+  /// Returns a step's loss from its scalars if it is held in FP16, so that a loss scale acts on it.
   std::optional<double> counted_loss(const log::StepScalars& step) const {
     return half_loss ? step.loss : std::nullopt;
   }
-  /// Whether what has this role was computed in such a format; empty where the log does not tell.
+  /// Returns true if tensors of this role had binary16's range or less; empty if there are none.
   std::optional<bool> narrow(log::Role role) const;
   const underflow::TensorFindings& tensor(std::size_t index) const { return log.tensors[index]; }
-  /// Made when it is asked for first: for one thread.
+  /// Computed at the first call; not thread-safe.
   const underflow::ComputationOrder& order() const {
     return order_ ? *order_ : order_.emplace(log);
   }
@@ -48,15 +48,15 @@ struct LogView {
   mutable std::optional<underflow::ComputationOrder> order_;
 };
 
-/// What is looked for. Recorded infinities and NaN are one matter; what would overflow is another,
-/// and the two kinds of it have different cures.
+/// The kind of values to find: recorded infinities and NaN, or values that would overflow. The
+/// latter have different cures in the forward pass and in gradients.
 enum class Kind : std::uint8_t { recorded, what_if_forward, what_if_gradient };
 
-/// Where something first appears in a step's order of computation.
+/// The first tensor, in a step's order of computation, with values of the run's kind.
 struct Mark {
-  std::optional<std::size_t> tensor;  ///< empty: only the step's scalars show it, of `role`
+  std::optional<std::size_t> tensor;  ///< empty: only a scalar of the step, of `role`, shows them
   log::Role role = log::Role::unknown;
-  double scalar = 0;  ///< what they show; 0 where they say found_inf alone
+  double scalar = 0;  ///< that scalar; 0 if only found_inf is set
 };
 
 /// Consecutive recorded steps with a mark, ascending.

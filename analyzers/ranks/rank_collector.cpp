@@ -24,7 +24,7 @@ bool is_compared(Role role) {
          role == Role::activation_grad || role == Role::activation;
 }
 
-/// Whether gradients of a step at this loss scale may have overflowed in FP16.
+/// Returns true if gradients of a step at this loss scale may have overflowed in FP16.
 bool may_overflow(double scale) { return scale != 1 && frames::usable_scale(scale); }
 
 bool may_overflow(const Frame& frame) {
@@ -42,7 +42,7 @@ std::int64_t column_of(std::int64_t step, std::int64_t stride) {
   return step / stride - (step % stride < 0 ? 1 : 0);
 }
 
-/// With so many times as many steps a column.
+/// Joins every `factor` columns into one.
 void join_columns(RankRow& row, std::int64_t factor) {
   ColumnKeys keys;
   std::vector<float> log2;
@@ -59,7 +59,7 @@ void join_columns(RankRow& row, std::int64_t factor) {
   row.log2 = std::move(log2);
 }
 
-/// The keys of the rank before, where they are the same: held once.
+/// Shares the keys of the rank before if they are the same, to save memory.
 void share_keys(std::vector<RankRow>& rows, std::size_t i) {
   if (i != 0 && *rows[i].keys == *rows[i - 1].keys) rows[i].keys = rows[i - 1].keys;
 }
@@ -148,7 +148,7 @@ void RankCollector::Rows::add(const Reading& reading, std::uint64_t rank) {
   for (const std::string& name : reading.names) row.names += std::hash<std::string>()(name) | 1;
   ColumnKeys steps;
   for (const auto& [step, log2] : reading.steps) {
-    if (reading.overflowed.contains(step)) continue;  // how large the values were is unknown
+    if (reading.overflowed.contains(step)) continue;  // the values' magnitude is unknown
     steps.push_back(step);
     row.log2.push_back(log2);
   }

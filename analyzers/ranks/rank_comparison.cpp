@@ -19,10 +19,10 @@ namespace {
 constexpr double kDoubleInfinity = std::numeric_limits<double>::infinity();
 constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
 
-/// How often the median over few ranks is lower than it is taken for.
+/// Probability that the median over few ranks is lower than assumed.
 constexpr double kLowMedian = 0.01;
 
-/// The lower one of two in the middle; takes their order.
+/// Returns the lower median, or nothing if there are no values. Reorders `values`.
 template <class T>
 std::optional<T> median(std::vector<T>& values) {
   if (values.empty()) return std::nullopt;
@@ -31,14 +31,14 @@ std::optional<T> median(std::vector<T>& values) {
   return *middle;
 }
 
-/// How many binades above the median; none where that is no measure.
+/// Returns the binades above the median, or kNone if the median is zero or a value is missing.
 float above(float value, float median) {
   if (std::isnan(value) || median == -std::numeric_limits<float>::infinity()) return kNone;
   return std::isfinite(median) ? value - median : 0.0F;
 }
 
-/// Ranks that hold the same tensors: a stage of a pipeline is compared with itself. A rank that
-/// names none is among the first.
+/// Groups ranks that hold the same tensors, so that each stage of a pipeline is compared only with
+/// itself. A rank without names joins the first group.
 std::vector<std::vector<std::size_t>> groups_of(const std::vector<RankRow>& rows) {
   std::map<std::uint64_t, std::vector<std::size_t>> groups;
   const auto named = std::ranges::find_if(rows, [](const RankRow& row) { return row.names != 0; });
@@ -51,7 +51,7 @@ std::vector<std::vector<std::size_t>> groups_of(const std::vector<RankRow>& rows
   return all;
 }
 
-/// Ranks by columns: the log2 of the largest magnitudes.
+/// Returns log2 of the largest magnitudes, as a matrix of ranks by columns.
 Matrix matrix_of(const std::vector<RankRow>& rows) {
   Matrix all;
   for (const RankRow& row : rows) {
@@ -71,7 +71,7 @@ Matrix matrix_of(const std::vector<RankRow>& rows) {
   return all;
 }
 
-/// To binades above the median of a group, in each column.
+/// Converts each column to binades above the median of a group.
 void take_medians(Matrix& all, const std::vector<std::size_t>& group) {
   std::vector<float> there;
   for (std::size_t column = 0; column < all.keys.size(); ++column) {
@@ -88,7 +88,7 @@ void take_medians(Matrix& all, const std::vector<std::size_t>& group) {
   }
 }
 
-/// The rank's place beside the others; gives its largest finite distance at one step.
+/// Sets the rank's peak and median. Returns its largest finite distance at one step.
 std::optional<double> place(RankValues& rank, const Matrix& all, const std::vector<float>& cells) {
   std::vector<float> there;
   std::optional<double> farthest;
@@ -105,13 +105,13 @@ std::optional<double> place(RankValues& rank, const Matrix& all, const std::vect
   return farthest;
 }
 
-/// What a rank may differ by in a number of which each has one.
+/// Returns the distance from which on a rank's number differs from those of the others.
 double spread_limit(std::vector<double>& distances) {
   return std::max(kLeastBinades, kSpreads * median(distances).value_or(0));
 }
 
-/// The first column from which on half of the cells or more are beyond the limit; else the first
-/// that is.
+/// Returns the first column from which on at least half of the cells are beyond the limit; else the
+/// first column that is.
 std::optional<std::int64_t> since(const Matrix& all, const std::vector<float>& cells,
                                   const std::function<bool(float)>& is_beyond) {
   std::optional<std::int64_t> first, lasting;
@@ -154,7 +154,7 @@ void judge_magnitudes(RankComparison& all, const Matrix& matrix) {
   if (farthest.size() < 2 || (farthest.size() - 1) * draws < kLeastValues) return;
   all.peak_limit =
       std::max(kLeastBinades, chance_limit(*median(farthest), all.ranks.size(), draws));
-  // The median of n steps varies by chance too, even where few ranks show no spread of it.
+  // The median of n steps varies by chance too, even if few ranks show no spread of it.
   all.middle_limit =
       std::max(spread_limit(middles), all.peak_limit / std::sqrt(static_cast<double>(draws)));
   for (RankValues& rank : all.ranks) {
@@ -184,8 +184,8 @@ void judge_underflow(RankComparison& all) {
   }
 }
 
-/// The ranks that are first with infinity or NaN, where most ranks have none then; and those that
-/// have some where the median rank has none.
+/// Marks the ranks that are first with an infinity or NaN, if most ranks have none at that step,
+/// and ranks that have some where the median rank has none.
 void judge_nonfinite(RankComparison& all) {
   std::optional<std::int64_t> first;
   for (const RankValues& rank : all.ranks) {
@@ -204,7 +204,7 @@ void judge_nonfinite(RankComparison& all) {
   }
 }
 
-/// The ranks with infinities or NaN at many more steps than the median rank.
+/// Marks the ranks with infinities or NaN at many more steps than the median rank.
 void judge_overflows(RankComparison& all) {
   std::vector<std::uint64_t> steps;
   for (const RankValues& rank : all.ranks) steps.push_back(rank.nonfinite_steps);
@@ -228,7 +228,7 @@ void add_skew(RankComparison& all) {
   }
 }
 
-/// How far beyond the limits a rank is, in binades.
+/// Returns how far beyond its limits a rank is, in binades.
 double excess(const RankComparison& all, const RankValues& rank) {
   double most = 0;
   if (rank.peaks) most = std::max(most, *rank.peak - all.peak_limit);
@@ -256,9 +256,9 @@ void sort_worst(RankComparison& all) {
 
 double chance_limit(double typical, std::size_t ranks, std::size_t draws) {
   const auto n = static_cast<double>(draws), w = static_cast<double>(ranks);
-  // Of values with the tail exp(-x): what the largest of n exceeds in half of the ranks, or in more
-  // where few ranks may have a low median by chance; and what the largest of all exceeds in
-  // kFalseAlarms of the runs.
+  // For values with the tail exp(-x): of_one is exceeded by the largest of n in half of the ranks,
+  // or in more, since few ranks may have a low median by chance; of_all is exceeded by the largest
+  // of all in kFalseAlarms of the runs.
   const double below = 0.5 * std::pow(kLowMedian, 2 / w);
   const double of_one = -std::log(-std::expm1(std::log(below) / n));
   const double of_all = std::log(w * n / kFalseAlarms);

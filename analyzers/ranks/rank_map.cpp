@@ -8,7 +8,7 @@
 namespace halfscope::analyzers::ranks {
 namespace {
 
-/// In how many equal parts things are taken so that no more than `most` remain.
+/// Returns the number of items per group such that there are at most `most` groups.
 std::size_t share_of(std::size_t count, std::size_t most) { return (count + most - 1) / most; }
 
 void take_farther(float& cell, float value) {

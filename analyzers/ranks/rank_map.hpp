@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks by steps, made small enough to be seen.
+// Reduces a matrix of ranks by steps to a size that can be displayed.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace halfscope::analyzers::ranks {
 /// Most rows and columns of a map.
 inline constexpr std::size_t kMapRows = 64, kMapColumns = 100;
 
-/// Ranks by columns of steps: binades above the median rank, NaN where there is no value.
+/// Binades above the median rank: ranks by columns of steps; NaN if there is no value.
 struct Matrix {
   ColumnKeys keys;
   std::vector<std::vector<float>> rows;
 };
 
-/// Each cell has the value that is farthest from the median rank of several.
+/// Returns the map. A cell for several values has the one farthest from the median rank.
 RankMap map_of(const RankComparison& all, const Matrix& matrix);
 
 }  // namespace halfscope::analyzers::ranks

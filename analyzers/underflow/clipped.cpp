@@ -13,14 +13,14 @@
 namespace halfscope::analyzers::underflow {
 namespace {
 
-/// Of one recorded step, over all weight gradients.
+/// One recorded step: sums over all weight gradients.
 struct Step {
   double squares = 0, largest = 0;
   std::uint64_t values = 0;
   bool known = true;
 };
 
-/// The squares of a step that has all of the log's weight gradients, all of them finite.
+/// Returns the steps that have all of the log's weight gradients, all finite.
 std::vector<Step> whole_steps(const LogFindings& log) {
   std::map<std::int64_t, Step> steps;
   for (const TensorFindings& t : log.tensors) {
@@ -43,16 +43,16 @@ std::vector<Step> whole_steps(const LogFindings& log) {
   return whole;
 }
 
-/// Whether the log has a step whose gradients the recorder read at the optimizer's step: those that
-/// no backward pass left.
+/// Returns true if at some step the recorder read gradients when the optimizer's step was
+/// attempted, as it does for gradients that no backward pass put in place.
 bool read_at_step(const LogFindings& log) {
   return std::ranges::any_of(log.scalars, [](const log::StepScalars& step) {
     return step.more.contains("gradients_read_at_step");
   });
 }
 
-/// Whether a recorder that read gradients at the step was told that the loop clips them. In the
-/// words of earlier recorders, which read all of them there.
+/// Returns true if the recorder knew that the loop clips gradients and read them after clipping.
+/// Earlier recorders read all gradients there and say so in the words of kEarlier.
 bool says_clipped(const LogFindings& log) {
   constexpr const char* kEarlier =
       "read when the optimizer's step is attempted, before a skip is decided";
@@ -64,16 +64,16 @@ bool says_clipped(const LogFindings& log) {
   return recorder->value("gradients", nlohmann::json()) == kEarlier || read_at_step(log);
 }
 
-constexpr std::uint64_t kLeast = 3, kOneOf = 4;  // steps that have the bound, and their share
+constexpr std::uint64_t kLeast = 3, kOneOf = 4;  // at least 3 steps, and 1 of 4, reach the bound
 
-/// Whether numbers differ by more than this part of the largest. Of steps that are all alike
-/// nothing can be told.
+/// Returns true if the numbers differ by more than `part` of the largest. Steps that are all alike
+/// prove nothing.
 bool differ(const std::vector<double>& numbers, double part) {
   const auto [low, high] = std::minmax_element(numbers.begin(), numbers.end());
   return low != numbers.end() && *low < *high * (1 - part);
 }
 
-/// Whether many steps have the largest `bound` of all, within so much of it, and `other` differs.
+/// Returns true if many steps reach the maximum of `bound` (up to `within`) and `other` differs.
 bool is_bounded(const std::vector<Step>& steps, double Step::*bound, double within,
                 double Step::*other, double apart) {
   double largest = 0;
@@ -86,9 +86,9 @@ bool is_bounded(const std::vector<Step>& steps, double Step::*bound, double with
   return largest > 0 && many && differ(at_bound, apart);
 }
 
-/// clip_grad_norm_ divides by the norm plus 1e-6, and rounds: equal norms are so within 0.1 %,
-/// their squares within 0.2 %. clip_grad_value_ leaves one number, and nearly the same squares
-/// where nearly all values were clipped: these need not differ by more than rounding.
+/// clip_grad_norm_ divides by the norm plus 1e-6 and rounds, so clipped norms are equal within 0.1
+/// % and their squares within 0.2 %. clip_grad_value_ results in one largest number; if it clips
+/// nearly all values, the squares are nearly equal too, so more than rounding must differ.
 bool by_values(const std::vector<Step>& steps) {
   return is_bounded(steps, &Step::squares, 0.002, &Step::largest, 0.01) ||
          is_bounded(steps, &Step::largest, 0, &Step::squares, 1e-6);

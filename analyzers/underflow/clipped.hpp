@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weight gradients that were recorded after the training loop had clipped them: what backward made
-// was as large, or larger.
+// Detects weight gradients that were clipped before they were recorded. The gradients that the
+// backward pass computed were as large, or larger.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,17 @@ namespace halfscope::analyzers::underflow {
 struct Analysis;
 struct LogFindings;
 
-/// Whether the log shows it: run.json says so; or the norm over all its weight gradients (the
-/// square root of their sum of squares, unscaled) is never above one value and has it at many
-/// steps, as torch.nn.utils.clip_grad_norm_ leaves it; or their largest magnitude is and does, as
-/// clip_grad_value_ leaves it.
+/// Returns true if run.json says that gradients were clipped; or if the norm over all weight
+/// gradients (the square root of their sum of squares, unscaled) reaches its maximum at many steps,
+/// as after torch.nn.utils.clip_grad_norm_; or if their largest magnitude does so, as after
+/// clip_grad_value_.
 bool is_clipped(const LogFindings& log);
 
-/// Whether the step's optimizer used gradients that the recorder could not read
+/// Returns true if the step's optimizer used gradients that the recorder could not read
 /// (`gradients_missing`, docs/run-log.md).
 bool misses_gradients(const log::StepScalars& step);
 
-/// Such steps, over all logs.
+/// Returns how many steps of all logs have missing gradients.
 std::size_t incomplete_steps(const Analysis& analysis);
 
 }  // namespace halfscope::analyzers::underflow

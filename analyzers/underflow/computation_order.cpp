@@ -10,11 +10,11 @@ namespace {
 
 using log::Role;
 
-/// Modules that have no place of their own follow another at this distance: far more of them fit
-/// between two activations than networks have.
+/// Modules without a position of their own follow another module at this distance. It is so small
+/// that far more of them fit between two activations than networks have.
 constexpr double kBeside = 1e-6;
 
-/// "conv1" of "conv1.weight"; a path without a part is its own module.
+/// Returns "conv1" for "conv1.weight", and all of a path that has no separator.
 std::string_view module_of_parameter(std::string_view path) {
   return path.substr(0, path.find_last_of("./"));
 }
@@ -76,7 +76,7 @@ ComputationOrder::ComputationOrder(const LogFindings& log)
   sort_tensors();
 }
 
-/// The module of that path, made where there is none.
+/// Returns the module of a path; adds it at `position` if it is new.
 std::size_t ComputationOrder::module_at(std::string_view path, double position) {
   const auto [at, is_new] = paths_.try_emplace(path, modules_.size());
   if (is_new) {
@@ -93,7 +93,7 @@ void ComputationOrder::add_activations(const std::vector<std::size_t>& tensors) 
     modules_[module].activation = i;
     module_[i] = module;
   }
-  // "lstm.0" may be an output of "lstm", whose weights stand under that name.
+  // "lstm.0" may be an output of "lstm", which is the name of the weights' module.
   for (const std::size_t i : tensors) {
     const std::string_view path = path_of(log_.tensors[i]);
     const std::size_t dot = path.rfind('.');
@@ -114,7 +114,7 @@ void ComputationOrder::add_weights(const std::vector<std::size_t>& tensors) {
   }
 }
 
-/// Gradients are recorded as they come, backward.
+/// Gradients are recorded in the order in which the backward pass computes them.
 void ComputationOrder::add_gradients(const std::vector<std::size_t>& tensors) {
   double position = 0;
   for (const Module& module : modules_) position = std::max(position, module.position);
@@ -150,8 +150,8 @@ void ComputationOrder::sort_tensors() {
     const Role role = log_.tensors[i].role;
     const auto at = module_[i] == kNone ? 0 : static_cast<std::ptrdiff_t>(module_[i]);
     const bool backward = phase_of(role) == Phase::backward;
-    // The optimizer makes the update and its state before the next weight; a weight's gradient is
-    // the sum of local ones.
+    // The update and the optimizer's state come before the next weight; local gradients come before
+    // their sum, the weight's gradient.
     const int last = role == Role::weight_grad                                ? 2
                      : gradient_of_weight(role) || role == Role::weight_after ? 1
                                                                               : 0;
@@ -218,7 +218,7 @@ std::vector<Origin> ComputationOrder::origins(std::size_t tensor) const {
     case Phase::backward:
       add(incoming_gradient(tensor), "output gradient");
       if (gradient_of_weight(t.role)) add(activation_before(module), "input");
-      // A gradient comes back through the weights of the module that follows.
+      // A gradient flows back through the weights of the module that follows.
       add_weights_of(gradient_of_weight(t.role) ? module : module + 1);
       break;
     case Phase::optimizer:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which a training step computes its tensors, as far as a log tells, and what each is
-// computed from.
+// The order in which a training step computes its tensors, as far as a log shows it, and the
+// tensors that each is computed from.
 #pragma once
 
 #include <cstddef>
@@ -15,42 +15,42 @@
 
 namespace halfscope::analyzers::underflow {
 
-/// The part of a tensor's name after its role: "conv1.weight" of "weight_grad/conv1.weight"; of an
-/// optimizer's state also without the kind of state.
+/// Returns the part of a tensor's name after its role: "conv1.weight" for
+/// "weight_grad/conv1.weight". For an optimizer's state, the kind of state is removed too.
 std::string_view path_of(const TensorFindings& tensor);
 
-/// Parts of a step: weights are there first, then the forward pass, the loss, the gradients
-/// backward, and what the optimizer makes.
+/// Phases of a step in their order. Weights exist at the start; the gradients are computed
+/// backward; `optimizer` has the optimizer's results.
 enum class Phase : std::uint8_t { weights, forward, loss, backward, optimizer, unknown };
 Phase phase_of(log::Role role);
 
-/// A tensor's source, by what it is to the tensor.
+/// A tensor that another is computed from.
 struct Origin {
   std::size_t tensor;  ///< index into LogFindings::tensors
   std::string_view relation;
 };
 
 /// The tensors of one log in the order of computation. The forward order is that of the activation
-/// records; gradients run backward through it, an output's gradient before the weight gradients it
-/// makes. A weight whose module has no activation keeps its place among the weights.
+/// records. Gradients run backward through it, an output's gradient before the weight gradients
+/// computed from it. A weight whose module has no activation keeps its position among the weights.
 class ComputationOrder {
  public:
-  /// Refers to the log.
+  /// Keeps a reference to the log.
   explicit ComputationOrder(const LogFindings& log);
 
-  /// Indices into LogFindings::tensors, what is computed first first.
+  /// Indices into LogFindings::tensors in the order of computation.
   const std::vector<std::size_t>& tensors() const { return tensors_; }
-  /// The place of the module of a weight, an activation or their gradients in the forward order.
+  /// Returns the forward position of the module of a weight, an activation or their gradients.
   std::optional<std::size_t> place_of(std::size_t tensor) const {
     return module_[tensor] == kNone ? std::nullopt : std::optional(module_[tensor]);
   }
-  /// What a tensor is computed from, as far as it is recorded.
+  /// Returns the recorded tensors that a tensor is computed from.
   std::vector<Origin> origins(std::size_t tensor) const;
-  /// The gradient that flowed into a gradient, where it is recorded.
+  /// Returns the gradient that a gradient is computed from; empty if it is not recorded.
   std::optional<std::size_t> incoming_gradient(std::size_t tensor) const;
 
  private:
-  /// A module of the network: what it holds, and where it stands in the forward order.
+  /// A module of the network: its tensors and its position in the forward order.
   struct Module {
     double position = 0;
     std::optional<std::size_t> activation, activation_grad;
@@ -70,11 +70,11 @@ class ComputationOrder {
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
   std::vector<std::size_t> tensors_;
   std::vector<Module> modules_;  ///< in the forward order
-  // By parts of the names in log_.
+  // Keys are parts of the names in log_.
   std::unordered_map<std::string_view, std::size_t> paths_;  ///< module path -> module
-  /// Tensor's name -> tensor; made when it is asked for first.
+  /// Tensor name -> index; filled at the first look-up.
   mutable std::unordered_map<std::string_view, std::size_t> names_;
-  std::vector<std::size_t> module_;  ///< of each tensor, or kNone
+  std::vector<std::size_t> module_;  ///< module of each tensor, or kNone
 };
 
 }  // namespace halfscope::analyzers::underflow

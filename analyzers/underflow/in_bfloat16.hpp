@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an analysis would be in bfloat16. That a run is in bfloat16 is known when all of it has been
-// read: what is needed to judge it so is kept meanwhile, and it is not read again.
+// Converts an analysis into one for bfloat16. A run is known to be in bfloat16 only after all of it
+// is read. The facts needed are therefore kept while reading, and the log is not read again.
 #pragma once
 
 #include <optional>
@@ -9,21 +9,21 @@
 
 namespace halfscope::analyzers::underflow {
 
-/// Where one step's values of a tensor go in a format.
+/// Returns the classes of one step's values of a tensor in a format.
 StepClasses classes_of(const frames::Frame& frame, const Target& target, double loss_scale);
 
-/// The same in bfloat16, with the target's subnormals; empty where all finite nonzero values are
-/// normal numbers in it, as nearly always.
+/// Returns the classes in bfloat16, with the target's subnormals; empty in the usual case that all
+/// finite nonzero values are normal numbers there.
 std::optional<StepClasses> unusual_in_bfloat16(const frames::Frame& frame, const Target& target,
                                                double loss_scale);
 
-/// Whether a tensor's frame can be judged in bfloat16 without its values. A gradient in binary16
-/// need not be; where a scale is no power of two, tables counted for another format are not exact
-/// for this one.
+/// Returns true if a tensor's frame can be judged in bfloat16 without its values. False for a
+/// gradient in binary16, which is never judged so, and if a scale is no power of two: histograms
+/// counted for another format are then not exact in bfloat16.
 bool may_judge_in_bfloat16(const frames::Frame& frame, double loss_scale);
 
-/// Makes the analysis what analyze() would find in bfloat16. False, and nothing done, where the
-/// logs must be read again: Analysis::known_in_bfloat16.
+/// Converts the analysis into the result that analyze() would have in bfloat16. Returns false and
+/// changes nothing if the logs must be read again (Analysis::known_in_bfloat16 is false).
 bool judge_in_bfloat16(Analysis& analysis);
 
 }  // namespace halfscope::analyzers::underflow

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The format in which a run keeps its weights: what updates are added in, and may be lost in.
+// The format in which a run keeps its weights. Updates are added, and may be lost, in this format.
 #pragma once
 
 #include <optional>
@@ -9,17 +9,17 @@
 
 namespace halfscope::analyzers::underflow {
 
-/// A tensor's name without its role: "fc.weight" of "weight/fc.weight".
+/// Returns a tensor's name without its role: "fc.weight" for "weight/fc.weight".
 std::string path_in(const std::string& name);
 
-/// The narrower of what a tensor is stored and was computed in, as far as the log or the values
-/// tell.
+/// Returns the narrower of the types that a tensor is stored in and was computed in, as far as the
+/// log or the values show; empty if unknown.
 std::optional<Dtype> narrowest_dtype(const TensorFindings& tensor);
 
-/// What a weight is kept in: narrowest_dtype() of its master where the log has one, else its own.
+/// Returns narrowest_dtype() of the weight's master copy if the log has one, else of the weight.
 std::optional<Dtype> kept_in(const LogFindings& log, const TensorFindings& weight);
 
-/// kept_in() where that is a format of 16 bits: updates are rounded to it.
+/// Returns kept_in() if it is a 16-bit format, which updates are then rounded to; else empty.
 std::optional<Dtype> kept_in_16_bits(const LogFindings& log, const TensorFindings& weight);
 
 }  // namespace halfscope::analyzers::underflow

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The activations of a log beside each other: which one a module reads.
+// Finds the activation that a module reads, from the order of the activations in a log.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@ namespace halfscope::analyzers::underflow {
 
 class LayerInputs {
  public:
-  /// Refers to both.
+  /// Keeps references to both arguments.
   LayerInputs(const LogFindings& log, const Modules& modules);
 
-  /// The activation before a module's own, which is its input where modules follow each other; the
-  /// log does not tell the graph. Null for the first, and where the module has no activation.
+  /// Returns the activation before the module's own, its input if modules follow one another (the
+  /// log has no graph). Null for the first one, and if the module has no activation.
   const TensorFindings* of(const std::string& module) const;
-  /// The last activation, which feeds the loss. Null where there is none.
+  /// Returns the last activation, which is the loss's input; null if there is none.
   const TensorFindings* last() const { return all_.empty() ? nullptr : all_.back(); }
 
  private:

@@ -17,17 +17,17 @@ namespace {
 
 using Tensors = std::vector<const TensorFindings*>;
 
-/// Where values start that are kept at loss scale 2^k, among values that carry `scale`.
+/// Returns the smallest magnitude that is kept at loss scale 2^k, among values times `scale`.
 Magnitude kept_from(const Target& target, double scale, int k) {
   return before_scaling(target.boundaries(1.0, scale), k).nonzero;
 }
 
-/// Whether values of unknown size hide behind zeros or infinities.
+/// Returns true if zeros or infinities stand for values of unknown size.
 bool is_censored(const TensorFindings& t) {
   return t.computed_in_fp16() && t.counts.zero.high + t.counts.inf.high != 0;
 }
 
-/// Masses that are flushed and that are kept, l1 in units of 2^unit, l2 of 2^(2 unit).
+/// Flushed and kept masses: l1 in units of 2^unit, l2 in units of 2^(2 unit).
 class Masses {
  public:
   Masses(const Target& target, int k, int unit) : target_(target), k_(k), unit_(unit) {}
@@ -57,13 +57,13 @@ class Masses {
     add(split_.above.l1, s.above.l1);
     add(split_.above.l2, s.above.l2);
   }
-  /// From `fewest` values of at least `low` to `most` of at most `high`.
+  /// Adds at least `fewest` values of at least `low`, and at most `most` values of at most `high`.
   static void add(MassShare& to, double fewest, double low, double most, double high) {
     add(to.l1, fewest * low, most * high);
     add(to.l2, fewest * low * low, most * high * high);
   }
 
-  /// Empty `unbounded`.
+  /// Returns `unbounded` if `m` is empty.
   double in_units(const std::optional<Magnitude>& m, double scale, double unbounded) const {
     return m ? in_units(*m, scale) : unbounded;
   }
@@ -82,15 +82,15 @@ class Masses {
         add(split_.below, fewest, low, most, high);
       } else if (first && *first >= limit) {
         add(split_.above, fewest, low, most, high);
-      } else {  // each value on one side or the other
+      } else {  // each value may be on either side
         add(split_.below, 0, low, most, between);
         add(split_.above, 0, between, most, high);
       }
     });
   }
 
-  /// Zeros and infinities of values computed in binary16 at a scale S: a zero stands for at most
-  /// 2^-25 / S, an infinity for 65520 / S or more.
+  /// Adds zeros and infinities of values computed in binary16 at a scale S. A zero stands for at
+  /// most 2^-25 / S, an infinity for at least 65520 / S.
   void add_censored(const TensorFindings& t) {
     const double limit = in_units(kept_from(target_, 1.0, k_), 1.0);
     for (const StepFindings& step : t.per_step) {
@@ -106,16 +106,16 @@ class Masses {
     }
   }
 
-  /// What a zero stands for at most, unscaled. Where S is not known, some value of the step is at
-  /// least its smallest nonzero one, 2^-24 / S.
+  /// Returns the largest unscaled magnitude that a zero stands for. If S is unknown, the step's
+  /// smallest nonzero value is at least 2^-24 / S, so that half of it is a bound.
   static Magnitude largest_flushed(const StepFindings& step) {
     if (!as_computed(step)) return {step.binades.front().exponent, 0};
     return magnitude_of(to_double(boundaries(kBinary16).nonzero) / step.scale);
   }
 
-  /// Of what is flushed in what there is: least where all that may be kept is.
+  /// Returns the flushed share of all mass. It is least if all that may be kept is kept.
   static Bounds share(const Bounds& lost, const Bounds& kept) {
-    constexpr double kSlack = 1e-9;  // some 10^5 roundings of 2^-53
+    constexpr double kSlack = 1e-9;  // about 10^5 roundings of 2^-53
     const auto part = [](double of, double beside) {
       return of == 0 ? 0 : std::isinf(beside) ? 0 : of / (of + beside);
     };
@@ -128,7 +128,7 @@ class Masses {
   MassSplit split_;
 };
 
-/// A binade that holds the largest values, so that no square leaves binary64's range.
+/// Returns the exponent of the largest values; in units of it no square exceeds binary64's range.
 int top_exponent(const Tensors& tensors) {
   int top = std::numeric_limits<int>::min();
   for (const TensorFindings* t : tensors) {
@@ -142,7 +142,7 @@ int top_exponent(const Tensors& tensors) {
 
 bool has_exact_sums(const TensorFindings& t) { return t.sums->has_value() && !is_censored(t); }
 
-// Of a million tensors those of each range are looked at by one thread.
+// There may be a million tensors, so each thread processes a range of them.
 using Range = tbb::blocked_range<std::size_t>;
 constexpr std::size_t kGrain = 256;
 
@@ -200,7 +200,7 @@ MassShare lost_mass(const TensorFindings& tensor, const Target& target, int k) {
 
 std::optional<WorstLoss> worst_loss(const Tensors& tensors, const Target& target, int k) {
   using Worst = std::pair<const TensorFindings*, Bounds>;
-  const auto worse = [](const Worst& a, const Worst& b) {  // of equal ones the first
+  const auto worse = [](const Worst& a, const Worst& b) {  // the first of equal ones
     return a.first == nullptr || (b.first != nullptr && b.second.low > a.second.low) ? b : a;
   };
   const auto find = [&](const Range& range, Worst worst) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of the gradients' L1 and L2 mass is flushed, beside how many values are: small values
-// may be many and not matter.
+// The share of the gradients' L1 and L2 mass that is flushed, in addition to the number of values:
+// small values may be many and still not matter.
 #pragma once
 
 #include <optional>
@@ -13,19 +13,19 @@
 
 namespace halfscope::analyzers::underflow {
 
-/// The tensors of all logs that a loss scale acts on.
+/// Returns the tensors of all logs that a loss scale acts on.
 std::vector<const TensorFindings*> counted_tensors(const Analysis& analysis);
 
-/// Sums of nothing, exact wherever the target may flush: a binade needs one cut for it, not those
-/// of all formats.
+/// Returns empty sums that are exact at the magnitude below which the target flushes. A binade
+/// needs one cut for this, not the cuts of all formats.
 MagnitudeSums sums_for(const Target& target);
 
-/// The share of a tensor's mass that is flushed at loss scale 2^k: exact from whole tensors
-/// (TensorFindings::sums), bounds from the table otherwise.
+/// Returns the share of a tensor's mass that is flushed at loss scale 2^k: exact if whole tensors
+/// were summed (TensorFindings::sums), else bounds from the histogram.
 MassShare lost_mass(const TensorFindings& tensor, const Target& target, int k);
 
-/// The same over several tensors together, at any scale: exact sums are added up once. Refers to
-/// the target and the tensors.
+/// The same share for several tensors together, at any scale; exact sums are added up once. Keeps
+/// references to the target and the tensors.
 class LostMass {
  public:
   LostMass(std::vector<const TensorFindings*> tensors, const Target& target);
@@ -35,7 +35,7 @@ class LostMass {
  private:
   std::vector<const TensorFindings*> tensors_;
   const Target& target_;
-  std::optional<MagnitudeSums> exact_;  ///< of all of them; empty where some have bounds alone
+  std::optional<MagnitudeSums> exact_;  ///< sum over all tensors; empty if some have only bounds
 };
 
 /// The tensor that surely loses the largest share of its own sum of squares.
@@ -46,7 +46,7 @@ struct WorstLoss {
 std::optional<WorstLoss> worst_loss(const std::vector<const TensorFindings*>& tensors,
                                     const Target& target, int k);
 
-/// Whether a loss does no harm: neither of all gradients together nor of one tensor alone.
+/// Returns true if the loss is harmless, in all gradients together and in each tensor alone.
 bool is_negligible(const MassShare& all, const std::optional<WorstLoss>& worst,
                    const RecommendOptions& options);
 

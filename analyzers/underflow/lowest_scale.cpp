@@ -11,7 +11,7 @@ bool within_target(std::uint64_t flushed, std::uint64_t n, double most_flushed) 
          static_cast<long double>(most_flushed) * static_cast<long double>(n);
 }
 
-/// Whether more than the target share of a tensor is flushed at loss scale 2^k.
+/// Returns true if more than the target share of a tensor is flushed at loss scale 2^k.
 bool above_target(const TensorFindings& t, const Target& target, int k, double most_flushed,
                   Take take) {
   const Interval flushed = t.without_noise(t.classes_at(target, k).flushed_to_zero);
@@ -40,7 +40,7 @@ std::vector<std::string> names_above_target(const std::vector<const TensorFindin
 std::optional<int> lowest_log2(const std::vector<const TensorFindings*>& tensors,
                                const Target& target, double most_flushed, Take take) {
   int k = kFirstLog2Scale;
-  for (const TensorFindings* t : tensors) {  // larger scales flush no more
+  for (const TensorFindings* t : tensors) {  // a larger scale never flushes more
     while (above_target(*t, target, k, most_flushed, take)) {
       if (++k > kLastLog2Scale) return std::nullopt;
     }

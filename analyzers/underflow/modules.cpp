@@ -11,7 +11,7 @@ namespace {
 
 using log::Role;
 
-/// Roles whose tensors are parameters, named module.parameter.
+/// Returns true if a role's tensors are parameters, named module.parameter.
 bool of_parameter(Role role) {
   return role == Role::weight || role == Role::weight_grad || role == Role::local_weight_grad ||
          role == Role::master_weight || role == Role::update || role == Role::weight_after;
@@ -22,7 +22,7 @@ bool is_index(std::string_view word) {
          std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// "a.b" of "a.b.c"; empty where there is no dot.
+/// Returns "a.b" for "a.b.c", and an empty path if there is no dot.
 std::string_view parent(std::string_view path) {
   const std::size_t dot = path.rfind('.');
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
@@ -30,7 +30,7 @@ std::string_view parent(std::string_view path) {
 
 std::string_view last_word(std::string_view path) { return path.substr(path.rfind('.') + 1); }
 
-/// "(conv1): Conv2d(3, 8, ...)" behind its indentation; false for other lines.
+/// Parses "(conv1): Conv2d(3, 8, ...)" after its indentation. Returns false for other lines.
 bool read_line(std::string_view line, std::size_t& depth, std::string& name, std::string& text) {
   const std::size_t indent = line.find_first_not_of(' ');
   if (indent == std::string_view::npos || indent == 0 || line[indent] != '(') return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which module of a network a tensor belongs to, and what that module does.
+// The module of a network that a tensor belongs to, and that module's class.
 #pragma once
 
 #include <map>
@@ -11,25 +11,25 @@
 
 namespace halfscope::analyzers::underflow {
 
-/// A tensor's name without its role: "conv1.weight" of "weight_grad/conv1.weight".
+/// Returns a tensor's name without its role: "conv1.weight" for "weight_grad/conv1.weight".
 std::string_view path_of(std::string_view tensor_name);
 
-/// The modules of one log, known by the weights they hold and by the network's text in the manifest
+/// The modules of one log, known from its weights and from the network's text in the manifest
 /// (about.network.text, as PyTorch prints a module).
 class Modules {
  public:
   explicit Modules(const LogFindings& log);
 
-  /// The module a tensor belongs to: the longest known one that its path begins with; where none is
-  /// known, the path without the parameter's name or the output's index.
+  /// Returns the module a tensor belongs to: the longest known module path that its own path begins
+  /// with. If none is known, its path without the parameter's name or the output's index.
   std::string of(const TensorFindings& tensor) const;
 
-  /// The module's class ("BatchNorm2d"), of "" the network's; empty where the log does not tell.
+  /// Returns the module's class ("BatchNorm2d"), for "" the network's; empty if the log lacks it.
   std::string_view class_of(const std::string& module) const;
-  /// With what it was made of, as far as it is on one line: "Softmax(dim=1)".
+  /// Returns the class with its arguments, as far as they are on one line: "Softmax(dim=1)".
   std::string_view text_of(const std::string& module) const;
 
-  /// Every module whose class the log tells, in the order of the text.
+  /// Every module whose class the log has, in the order of the network's text.
   const std::vector<std::string>& with_class() const { return order_; }
 
  private:

@@ -22,7 +22,7 @@ namespace {
 
 using log::printable;
 
-/// "it has 12 steps from 0 to 180, the nearest are 0 and 16"
+/// Returns a text like "it has 12 steps from 0 to 180, the nearest are 0 and 16".
 std::string steps_text(const std::set<std::int64_t>& steps, const Selection& selection) {
   std::string text = "it has " + std::to_string(steps.size()) +
                      (steps.size() == 1 ? " step, " : " steps from ") +
@@ -62,7 +62,7 @@ void refuse_empty(const readers::Log& log, const Selection& selection) {
   everything.tensor_glob.reset();
   everything.first_step = std::numeric_limits<std::int64_t>::min();
   everything.end_step = std::numeric_limits<std::int64_t>::max();
-  // Which scale no values carry is no question: said here, it is asked of no tensor file.
+  // Tensor files have no scales; 1 avoids an error about that, since no value is used here.
   const bool tells_scales = readers::common::is_run_log(log.path()) ||
                             !log::rank_folders(log.path()).empty() ||
                             readers::record::is_record(log.opened());

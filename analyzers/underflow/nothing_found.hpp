@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said where a selection leaves nothing of a log, or a part of it applies to nothing.
+// Errors and notes for selections that match nothing in a log.
 #pragma once
 
 #include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers::underflow {
 
-/// Reads the log once more, with nothing left out, and throws log::BadInput saying why nothing was
-/// found.
+/// Reads the log once more without a selection and throws log::BadInput with the reason why nothing
+/// was found.
 [[noreturn]] void refuse_empty(const readers::Log& log, const frames::Selection& selection);
 
-/// Adds a note for each --role that no tensor has a name for.
+/// Adds a note for each --role whose pattern matches no tensor.
 void note_unmatched_roles(const frames::Selection& selection, Analysis& analysis);
 
 }  // namespace halfscope::analyzers::underflow

@@ -12,12 +12,12 @@ using frames::Frame;
 
 namespace {
 
-/// Whether a's smallest magnitude is larger than b's.
+/// Returns true if a's smallest magnitude is larger than b's.
 bool coarser(Dtype a, Dtype b) {
   return format_of(a).min_quantum_exponent() > format_of(b).min_quantum_exponent();
 }
 
-/// Keeps the coarsest dtype that is known.
+/// Keeps the coarser of the two types; an empty one is unknown.
 void keep(std::optional<Dtype>& kept, const std::optional<Dtype>& dtype) {
   if (dtype && (!kept || coarser(*dtype, *kept))) kept = dtype;
 }
@@ -34,7 +34,7 @@ bool hides_flushed(const Frame& frame, Format target) {
 }
 
 void judge_zeros(TensorFindings& t, bool zeros, Format target) {
-  if (t.source_dtype || t.computed_dtype) {  // else what made its zeros is unknown
+  if (t.source_dtype || t.computed_dtype) {  // else the source of its zeros is unknown
     const Dtype stored = t.source_dtype ? *t.source_dtype : *t.computed_dtype;
     const Format computed =
         t.suspected_fp16 ? kBinary16 : format_of(t.computed_dtype.value_or(stored));
@@ -63,7 +63,7 @@ bool runs_in_bfloat16(const Analysis& analysis) {
 }
 
 void Provenance::add(const Frame& frame, Format target) {
-  // Of steps that differ the coarsest holds: what it lost cannot be told for the sum.
+  // If steps differ, the coarsest type is kept: its losses cannot be separated from the sum.
   keep(source_, frame.source_dtype);
   keep(computed_, frame.computed_dtype);
   zeros_ = zeros_ || frame.table.zero().high != 0;
@@ -72,7 +72,7 @@ void Provenance::add(const Frame& frame, Format target) {
 }
 
 void Provenance::look_for_binary16(const Frame& frame) {
-  if (!frame.table.is_exact()) all_fit_ = false;  // not known
+  if (!frame.table.is_exact()) all_fit_ = false;  // unknown
   if (!all_fit_ || !frame.table.exact().largest()) return;
   const BinadeTable& table = frame.table.exact();
   all_fit_ = table.fits(kBinary16);
@@ -80,9 +80,9 @@ void Provenance::look_for_binary16(const Frame& frame) {
   no_bfloat16_ = no_bfloat16_ || table.significant_bits() > kBfloat16.precision;
   no_grid_ = no_grid_ || table.largest()->exponent - *table.lowest_bit() >= kBinary16.precision;
   for (const BinadeTable::Row& row : table.rows()) {
-    // A constant under a loss scale that changes is one value.
+    // A constant under a changing loss scale is one value.
     const int unscaled = row.exponent - std::ilogb(frame.scale);
-    // Powers of two are in the first segment.
+    // Segment 0 contains the powers of two.
     for (std::uint32_t i = 1; i < row.segments.size(); ++i) {
       if (differ_ == kDifferentValues) return;
       if (row.segments[i] == 0) continue;

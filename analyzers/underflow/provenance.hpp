@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tensor's values were computed in, told by its frames one after the other.
+// The type that computed a tensor's values, inferred from its frames one after another.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace halfscope::analyzers::underflow {
 
-/// Whether gradients of one log were computed in bfloat16, and none in binary16.
+/// Finds out if gradients of one log were computed in bfloat16, and none in binary16.
 class Bfloat16Run {
  public:
   void add(const TensorFindings& tensor);
@@ -22,24 +22,24 @@ class Bfloat16Run {
   bool half_ = false, bfloat16_ = false;
 };
 
-/// Whether every log that has gradients is one.
+/// Returns true if some log has gradients, and every such log is a Bfloat16Run.
 bool runs_in_bfloat16(const Analysis& analysis);
 
-/// Whether a bucket reaches from zero to values that are kept without a loss scale.
+/// Returns true if a bucket contains zero and values that `target` keeps at loss scale 1.
 bool hides_flushed(const frames::Frame& frame, Format target);
 
-/// Sets zeros_may_be_flushed and underflow_identifiable, by what else is known of the tensor.
-/// Underflow shows where values were computed in a format with smaller magnitudes than the
-/// target's. In binary16 data what underflowed is already zero; where there is no zero, nothing
-/// was. zeros: some value is zero, or may be.
+/// Sets zeros_may_be_flushed and underflow_identifiable from the tensor's other fields. Underflow
+/// shows if values were computed in a format with smaller magnitudes than the target's. In binary16
+/// data, values that underflowed are already zero; if there is no zero, none did. `zeros`: some
+/// value is, or may be, zero.
 void judge_zeros(TensorFindings& tensor, bool zeros, Format target);
 
 class Provenance {
  public:
   void add(const frames::Frame& frame, Format target);
 
-  /// Sets source_dtype, computed_dtype, suspected_fp16, hidden_by_buckets and what judge_zeros()
-  /// sets.
+  /// Sets source_dtype, computed_dtype, suspected_fp16, hidden_by_buckets and the fields that
+  /// judge_zeros() sets.
   void tell(TensorFindings& tensor, Format target) const;
 
  private:
@@ -48,18 +48,18 @@ class Provenance {
 
   std::optional<Dtype> source_;
   std::optional<Dtype> computed_;
-  bool zeros_ = false;        ///< some value is zero, or may be
-  bool hidden_ = false;       ///< a bucket holds zeros and values that the target keeps
-  bool all_fit_ = true;       ///< every step's values are a power of two from binary16 values
-  bool no_bfloat16_ = false;  ///< some need more bits than bfloat16 has
-  bool no_grid_ = false;      ///< some step's are no multiples, below 2^11, of one number
-  /// So many different values that FP16 holds are no accident: of random FP32 values each does with
-  /// a chance of 2^-13, three do with one of 2^-39. docs/numerics/statistics.md.
+  bool zeros_ = false;        ///< some value is, or may be, zero
+  bool hidden_ = false;       ///< a bucket contains zeros and values that the target keeps
+  bool all_fit_ = true;       ///< values of every step are a power of two times binary16 values
+  bool no_bfloat16_ = false;  ///< some values need more bits than bfloat16 has
+  bool no_grid_ = false;      ///< some step's values are not multiples, below 2^11, of one number
+  /// Number of different FP16 values that rules out chance: a random FP32 value is one with a
+  /// probability of 2^-13, three values with one of 2^-39. docs/numerics/statistics.md.
   static constexpr std::size_t kDifferentValues = 3;
-  /// Binade and segment of values that are no powers of two: as many are different for sure. In
-  /// place, since a log may have a million tensors.
+  /// Binade and segment of values that are not powers of two; different entries are surely
+  /// different values. A fixed array, since a log may have a million tensors.
   std::array<std::pair<int, std::uint32_t>, kDifferentValues> different_ = {};
-  std::uint8_t differ_ = 0;  ///< how many there are
+  std::uint8_t differ_ = 0;  ///< number of entries in different_
 };
 
 }  // namespace halfscope::analyzers::underflow

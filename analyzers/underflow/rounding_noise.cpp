@@ -13,14 +13,14 @@
 namespace halfscope::analyzers::underflow {
 namespace {
 
-/// Less of a tensor is the small values that any gradient has, not a slice of it.
+/// A smaller share of a tensor is not reported: any gradient has some small values.
 constexpr double kLeastShare = 0.02;
-/// The noise of a sum is no more than this part of what a sum of independent terms would be.
+/// Rounding noise is at most this fraction of what a sum of independent terms would be.
 constexpr double kMostOfSum = 0x1p-6;
 
 using ByPath = std::unordered_map<std::string_view, const TensorFindings*>;
 
-/// What one rounding of a term changes it by, at the most and relative to it.
+/// Returns the largest relative change that one rounding of a term makes.
 double unit_roundoff(const TensorFindings& tensor) {
   int precision = kBinary64.precision;
   for (const auto& dtype : {tensor.source_dtype, tensor.computed_dtype}) {
@@ -29,27 +29,26 @@ double unit_roundoff(const TensorFindings& tensor) {
   return std::ldexp(1.0, -precision);
 }
 
-/// The root mean square of a step's values, without the loss scale.
+/// Returns the root mean square of a step's values, without the loss scale; empty if unknown.
 std::optional<double> root_mean_square(const StepFindings& step) {
   const auto all = static_cast<double>(step.counts.zero.low + step.counts.finite_nonzero.low);
   if (!step.moments || all == 0) return std::nullopt;
   return std::sqrt(step.moments->sum_squares / all) / step.scale;
 }
 
-/// The gradient of a bias, whose values are sums over the terms of a module.
+/// The gradient of a bias. Its values are sums over the terms of a module.
 struct Sums {
   std::string_view module;  ///< "attention.qkv" of "weight_grad/attention.qkv.bias"
-  std::uint64_t count = 0;  ///< sums over one step's terms
-  /// The log has the terms' number and their format, and no values of theirs.
+  std::uint64_t count = 0;  ///< number of sums at one step
+  /// The log has the number and the format of the terms, but not their values.
   bool unseen_terms = false;
 };
 
-/// The rounding error that a sum over a step's terms may have. n terms x added one after the other
-/// have an error of sqrt(n) u sum |x| at the most, but for rare cases (Higham and Mary, SIAM J.
-/// Sci. Comput. 41, 2019), and sum |x| is at most n times their root mean square. 16-bit terms are
-/// added up in FP32, and bring their own rounding errors along. Terms that the log does not have
-/// are taken for independent: then the sums' own root mean square is sqrt(n) times that of the
-/// terms.
+/// Returns the rounding error that a sum over a step's terms may have. Adding n terms x one after
+/// another has an error of at most sqrt(n) u sum |x|, except in rare cases (Higham and Mary, SIAM
+/// J. Sci. Comput. 41, 2019), and sum |x| is at most n times their root mean square. 16-bit terms
+/// are added up in FP32 and have rounding errors of their own. Terms that the log lacks are assumed
+/// to be independent: then the root mean square of the sums is sqrt(n) times that of the terms.
 std::optional<double> noise_of_sums(const Sums& sums, const StepFindings& sum,
                                     const TensorFindings& terms, const StepFindings& term) {
   const auto magnitude = root_mean_square(sums.unseen_terms ? sum : term);
@@ -62,9 +61,9 @@ std::optional<double> noise_of_sums(const Sums& sums, const StepFindings& sum,
   return independent * std::min(of_sum * n + of_terms, kMostOfSum);
 }
 
-/// Nonzero values of a step that are surely no larger: all but those that may be. A value that may
-/// be in several binades is in two or more beside each other: in two of the larger ones, or in the
-/// last of the others and the first of the larger.
+/// Returns the number of nonzero values of a step that are surely no larger than `magnitude`: all
+/// but those that may be larger. A value of uncertain binade is counted in two or more neighbouring
+/// ones: in two of the larger binades, or in the last of the others and the first of the larger.
 std::uint64_t count_up_to(const StepFindings& step, double magnitude) {
   std::uint64_t larger = 0, perhaps = 0, below = 0, across = 0;
   bool first = true;
@@ -95,10 +94,10 @@ std::uint64_t noise_in(const TensorFindings& bias, const Sums& sums, const Tenso
   return static_cast<double>(noise) >= kLeastShare * of ? noise : 0;
 }
 
-/// Empty for other tensors. in_proj_bias is that of torch.nn.MultiheadAttention and of modules made
-/// like it: the queries', keys' and values' parts behind one another, whose terms no module
-/// returns. The keys' third alone can be noise, and the module's output has as many terms as a
-/// third.
+/// Returns the sums of a bias's gradient; empty for other tensors. in_proj_bias belongs to
+/// torch.nn.MultiheadAttention and similar modules. It has the queries', keys' and values' parts
+/// one after another; no module returns their terms. Only the keys' third can be noise, and the
+/// module's output has as many terms as a third.
 std::optional<Sums> sums_of(const TensorFindings& tensor) {
   constexpr std::string_view kBias = ".bias", kPacked = ".in_proj_bias";
   const std::string_view path = path_of(tensor.name);
@@ -112,7 +111,7 @@ std::optional<Sums> sums_of(const TensorFindings& tensor) {
   return Sums{module(kPacked), size / 3, true};
 }
 
-/// The activation gradient that a bias sums up, or, of attention, the one of its output.
+/// Returns the activation gradient that a bias sums up; for attention, that of its output.
 const TensorFindings* terms_of(const Sums& sums, const ByPath& all) {
   for (const std::string_view output : {"", ".0", ".out_proj"}) {
     if (!output.empty() && !sums.unseen_terms) break;

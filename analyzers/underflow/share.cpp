@@ -3,8 +3,8 @@
 
 namespace halfscope::analyzers::underflow {
 
-// Each value that is perhaps flushed counts in both numbers or in neither, and (c + x) / (n + x)
-// grows with x.
+// Each value that may be flushed counts in both numbers or in neither, and (c + x) / (n + x) grows
+// with x.
 Share::Quotient Share::least() const {
   return kept ? Quotient{count.low, count.low + kept->high} : Quotient{count.low, of.low};
 }

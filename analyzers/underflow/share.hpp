@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A share of values, where counts may be known between bounds alone.
+// A share of values whose counts may be known only as bounds.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace halfscope::analyzers::underflow {
 
-/// count of `of` finite nonzero values; intervals where zeros may be flushed values.
+/// The share `count` / `of` of finite nonzero values. Intervals, if zeros may be flushed values.
 struct Share {
   Interval count, of;
-  /// Where a log's buckets leave open whether values are zero, flushed or kept: how many are kept.
-  /// Without, values that are perhaps flushed count in both numbers above or in neither.
+  /// Number of kept values, if buckets hide whether values are zero, flushed or kept. If empty,
+  /// each value that may be flushed counts in both numbers above or in neither.
   std::optional<Interval> kept = {};
-  /// A share, exactly; of no values 0 of 0.
+  /// An exact share; 0 of 0 has the value 0.
   struct Quotient {
     std::uint64_t part = 0, of = 0;
     double value() const {

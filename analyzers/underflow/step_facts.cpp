@@ -28,7 +28,7 @@ LogScalars::LogScalars(const LogFindings& log) : of_manifest_(manifest_scale(log
   const auto is_out_of_order = [](const auto* a, const auto* b) { return a->step >= b->step; };
   if (std::ranges::adjacent_find(steps_, is_out_of_order) != steps_.end()) {
     std::ranges::stable_sort(steps_, {}, &log::StepScalars::step);
-    // Of a step that is told again the last one holds.
+    // If a step is recorded more than once, the last record is used.
     std::ranges::reverse(steps_);
     const auto is_again = [](const auto* a, const auto* b) { return a->step == b->step; };
     steps_.erase(std::unique(steps_.begin(), steps_.end(), is_again), steps_.end());
@@ -42,7 +42,7 @@ void LogScalars::find_parts(const LogFindings& log) {
   for (const TensorFindings& t : log.tensors) {
     if (t.role == Role::weight_grad) sums.add(t.source_dtype);
   }
-  // Without peaks, as where tensors are selected by name, nothing but the sums is looked at.
+  // Without peaks, for example if tensors are selected by name, only the sums are used.
   if (!sums.is_fp32() || log.peaks.empty()) return;
   const bool scaled = log.manifest && log.manifest->gradients == log::ScaleState::scaled;
   for (const log::StepScalars* const scalars : steps_) {
@@ -75,7 +75,7 @@ std::optional<double> LogScalars::loss_scale(std::int64_t step) const {
 }
 
 bool computed_narrow(const TensorFindings& tensor) {
-  if (!tensor.source_dtype && !tensor.computed_dtype) return true;  // it may be
+  if (!tensor.source_dtype && !tensor.computed_dtype) return true;  // the log does not say
   return tensor.computed_in_fp16() ||
          (tensor.source_dtype && format_of(*tensor.source_dtype).emax <= kBinary16.emax) ||
          (tensor.computed_dtype && format_of(*tensor.computed_dtype).emax <= kBinary16.emax);
@@ -108,12 +108,12 @@ bool overflows(const StepFindings& step, Format format, double loss_scale) {
   return step.largest && *step.largest >= boundaries(format, loss_scale, step.scale).overflow;
 }
 
-// Binary64 need not hold the magnitude.
+// Binary64 need not hold the magnitude itself.
 double StepMagnitude::log2() const {
   return recorded.exponent + std::log2(to_double({0, recorded.fraction})) - std::log2(scale);
 }
 
-// Powers of two move exponents only, so one comparison of fractions decides.
+// A power of two changes only the exponent, so one comparison of fractions decides.
 int StepMagnitude::highest_safe_log2(Format format) const {
   const Magnitude overflow = boundaries(format, 1.0, scale).overflow;
   const int reaches = recorded.fraction >= overflow.fraction ? 1 : 0;

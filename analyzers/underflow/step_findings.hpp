@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is found of one tensor at one step.
+// Findings about one tensor at one step.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace halfscope::analyzers::underflow {
 
-/// Every value of a tensor in one of seven classes; they sum to `total`. The last four classify the
-/// finite nonzero values after multiplication by the loss scale.
+/// Counts of a tensor's values in seven classes, which add up to `total`. The last four, in
+/// `classes`, are those of the finite nonzero values after multiplication by the loss scale.
 struct Counts {
   std::uint64_t total = 0;
   Interval zero;  ///< both signs
@@ -30,13 +30,13 @@ struct Counts {
   Counts& operator+=(const Counts& other);
 };
 
-/// Finite nonzero unscaled values in [2^exponent, 2^(exponent+1)).
+/// Number of finite nonzero unscaled values in [2^exponent, 2^(exponent+1)).
 struct BinadeCount {
   int exponent = 0;
   Interval count;
 };
 
-/// Those of the occupied binades, ascending, in a few bytes each.
+/// The counts of the occupied binades, ascending, packed into a few bytes each.
 class BinadeCounts {
  public:
   class Iterator {
@@ -79,7 +79,7 @@ class BinadeCounts {
   }
   explicit BinadeCounts(std::vector<std::byte> packed) : bytes_(std::move(packed)) {}
 
-  /// Above all others.
+  /// Appends a binade; it must be above all others.
   void push_back(const BinadeCount& binade) {
     Packer to(bytes_);
     to.integer(binade.exponent);
@@ -101,7 +101,7 @@ class BinadeCounts {
   std::vector<std::byte> bytes_;
 };
 
-/// What would be of a step's values in another format.
+/// Classes of a step's values in another format.
 struct StepClasses {
   Classes classes;
   Interval overflow_at_1;  ///< StepFindings::overflow_at_1
@@ -111,17 +111,17 @@ struct StepClasses {
 
 struct StepFindings {
   std::int64_t step = 0;
-  double scale = 1.0;       ///< the scale the recorded bits carry
-  double loss_scale = 1.0;  ///< the scale `counts` are for
+  double scale = 1.0;       ///< loss scale in the recorded values
+  double loss_scale = 1.0;  ///< loss scale that `counts` are for
   Counts counts;
   BinadeCounts binades;
-  std::optional<double> max_abs;  ///< unscaled, finite values, the most it can be; empty if none
-  std::optional<double> max_abs_at_least;  ///< where only bounds are known: the least
+  std::optional<double> max_abs;  ///< upper bound, unscaled, of finite values; empty if none
+  std::optional<double> max_abs_at_least;  ///< lower bound of the largest value, if less
   std::optional<Magnitude> largest;        ///< max_abs exactly, as recorded (times scale)
   bool fits_as_is = false;                 ///< the recorded values are binary16 values
-  Interval overflow_at_1;                  ///< finite values that overflow without a loss scale
-  std::optional<Moments> moments;          ///< of the recorded values; approximate
-  /// What bfloat16 would make of them, where not all are normal numbers in it; in_bfloat16.hpp.
+  Interval overflow_at_1;          ///< number of finite values that overflow at loss scale 1
+  std::optional<Moments> moments;  ///< approximate moments of the recorded values
+  /// Classes in bfloat16; empty if all values are normal numbers there. in_bfloat16.hpp.
   std::optional<StepClasses> in_bfloat16;
 };
 

@@ -7,21 +7,21 @@
 namespace halfscope::analyzers::underflow {
 namespace {
 
-/// What of a step is there, or other than mostly; a bit each.
+/// Bits for the fields of a step that are present, or differ from their usual value.
 enum Flag : unsigned {
   kScale = 1,
   kLossScale = 2,
   kNonfiniteUnknown = 4,
   kFitsAsIs = 8,
   kLargest = 16,
-  kMaxAbs = 32,  // is not what `largest` and the scale make
+  kMaxAbs = 32,  // differs from `largest` over the scale
   kHasMaxAbs = 64,
   kAtLeast = 128,
   kMoments = 256,
   kInBfloat16 = 512
 };
 
-/// What max_abs is wherever values are known exactly.
+/// Returns the value of max_abs if values are known exactly.
 std::optional<double> unscaled(const StepFindings& step) {
   if (!step.largest) return std::nullopt;
   return to_double(*step.largest) / step.scale;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The findings of a tensor's steps in few bytes. A log may have a million tensors, or ten thousand
-// steps of each.
+// The findings of a tensor's steps, packed into few bytes: a log may have a million tensors, or ten
+// thousand steps of each.
 #pragma once
 
 #include <compare>
@@ -16,7 +16,7 @@
 
 namespace halfscope::analyzers::underflow {
 
-/// Gives its steps by value: a step is unpacked when it is looked at.
+/// Elements are returned by value: each is unpacked when it is read.
 class StepList {
  public:
   class Iterator {
@@ -25,9 +25,9 @@ class StepList {
     using reference = StepFindings;
     using difference_type = std::ptrdiff_t;
     using iterator_concept = std::random_access_iterator_tag;
-    using iterator_category = std::input_iterator_tag;  // no references, as C++17 asks for
+    using iterator_category = std::input_iterator_tag;  // C++17 would require references
 
-    /// Keeps the step that `->` looks into.
+    /// Keeps the step that `->` points into.
     struct Arrow {
       StepFindings step;
       const StepFindings* operator->() const { return &step; }
@@ -63,19 +63,19 @@ class StepList {
 
   bool empty() const { return bytes_.empty(); }
   std::size_t size() const { return empty() ? 0 : later_->size() + 1; }
-  std::size_t bytes() const { return bytes_.size(); }  ///< that it takes
+  std::size_t bytes() const { return bytes_.size(); }  ///< size in memory
   StepFindings operator[](std::size_t i) const;
   bool contains(std::int64_t step) const { return place_of(step).has_value(); }
-  /// The step of that number, or none.
+  /// Returns the step with this number; empty if there is none.
   std::optional<StepFindings> find(std::int64_t step) const;
   StepFindings back() const { return (*this)[size() - 1]; }
   Iterator begin() const { return {this, 0}; }
   Iterator end() const { return {this, static_cast<std::ptrdiff_t>(size())}; }
 
   void push_back(const StepFindings& step);
-  /// In the order of steps; those of one step stay in theirs. Then no more are added.
+  /// Sorts by step; entries of the same step keep their order. No more may be added afterwards.
   void finish();
-  /// Each step as `change(step)` leaves it.
+  /// Calls change(step) for each step, which may modify it.
   void change(const auto& change) {
     StepList changed;
     for (StepFindings step : *this) {
@@ -95,7 +95,7 @@ class StepList {
   void shrink_to_fit();
 
   std::vector<std::byte> bytes_;
-  Rare<std::vector<std::size_t>> later_;  // where each step but the first begins
+  Rare<std::vector<std::size_t>> later_;  // offset of each step but the first
 };
 
 }  // namespace halfscope::analyzers::underflow

@@ -22,15 +22,15 @@ using frames::Frame;
 
 namespace {
 
-/// scale = significand * 2^exponent, significand in [1, 2).
+/// Splits scale = significand * 2^exponent, with the significand in [1, 2).
 std::pair<double, int> normalised(double scale) {
   int exponent = 0;
   const double half = std::frexp(scale, &exponent);
   return {2 * half, exponent - 1};
 }
 
-/// The first and the last binade that values may lie in. A bucket with zero has no lowest one: it
-/// is followed down to where its smallest values matter to nobody.
+/// Returns the first and the last binade that values may lie in. A bucket that contains zero has no
+/// lowest binade: it is extended down to kLowest, below which values do not matter.
 std::pair<int, int> binades_of(const BoundedTable& table) {
   constexpr int kLowest = -40;
   int first = std::numeric_limits<int>::max(), last = std::numeric_limits<int>::min();
@@ -42,14 +42,14 @@ std::pair<int, int> binades_of(const BoundedTable& table) {
     if (!from && !to) return;
     const int high = to ? to->exponent : from->exponent;
     const int low = from ? from->exponent : std::min(kLowest, high);
-    // Of a bucket beside zero, too, which begins at the least number there is.
+    // Also limits a bucket next to zero that begins at the smallest positive number.
     reach(low == high ? low : std::max(low, std::min(kLowest, high)), high);
   };
   table.for_each_part(see);
   return {first, last};
 }
 
-/// Unscaled binades of a table whose values carry `scale` in [1, 2).
+/// Returns the unscaled binades of a histogram of values times `scale`, which is in [1, 2).
 BinadeCounts unscaled_binades(const BoundedTable& table, double scale) {
   BinadeCounts binades;
   if (table.is_exact() && scale == 1.0) {
@@ -70,7 +70,7 @@ BinadeCounts unscaled_binades(const BoundedTable& table, double scale) {
   return binades;
 }
 
-/// Of all steps together.
+/// Returns the sum over all steps.
 BinadeCounts sum_of_binades(const StepList& steps) {
   BinadeCounts binades;
   if (steps.size() == 1) {
@@ -86,24 +86,24 @@ BinadeCounts sum_of_binades(const StepList& steps) {
   return binades;
 }
 
-/// All but the classes.
+/// Returns all counts except the classes.
 Counts counts_of(const BoundedTable& table) {
   return {
       table.total(),          table.zero(), table.nan(), table.inf(), table.finite_nonzero(), {},
       table.nonfinite_known()};
 }
 
-/// Whether the table has the cuts that unscaling by this scale asks for.
+/// Returns true if the histogram has the cut that unscaling by this scale needs.
 bool unscales_exactly(const BoundedTable& bounded, double scale) {
   const BinadeTable& table = bounded.exact();
   const std::uint64_t fraction = unscaled_binade(0, scale).fraction;
   return fraction == 0 || std::binary_search(table.cuts().begin(), table.cuts().end(), fraction);
 }
 
-/// A frame's table after taking out the power of two of its scale, and what is left of the scale.
+/// A frame's histogram without the power of two of its scale, and the rest of the scale.
 struct Normalised {
   double scale;
-  std::optional<BoundedTable> moved;  ///< empty where there is nothing to take out
+  std::optional<BoundedTable> moved;  ///< empty if the power of two is 1
   const BoundedTable& table;
 
   explicit Normalised(const Frame& frame) : Normalised(frame, normalised(frame.scale)) {}
@@ -169,7 +169,7 @@ TensorFindings begun(const log::SharedText& log, const Frame& first) {
   return tensor;
 }
 
-/// Of tables that carry scales. An empty magnitude of a table with values is one without a bound.
+/// Extreme magnitudes of histograms. In a histogram with values, an empty extreme is unbounded.
 class Extremes {
  public:
   void add(const BoundedTable& table, double scale) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The findings of one log's tensors, from its frames.
+// Computes the findings of one log's tensors from its frames.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace halfscope::analyzers::underflow {
 
-/// Takes the frames of one log. May hold a million tensors: a name stands in its tensor alone.
+/// Collects the frames of one log. A log may have a million tensors, so names are stored only once.
 class TensorCollector {
  public:
-  /// Refers to the target.
+  /// Keeps a reference to the target.
   TensorCollector(std::string log, const Target& target)
       : log_(std::move(log)), target_(target), known_in_bfloat16_(target.by_default) {}
   TensorCollector(const TensorCollector&) = delete;
@@ -25,15 +25,15 @@ class TensorCollector {
   ~TensorCollector() = default;
 
   bool empty() const { return tensors_.empty(); }
-  /// loss_scale: the one that the counts are for.
+  /// Adds a frame. `loss_scale`: the scale that the counts are for.
   void add(const frames::Frame& frame, double loss_scale);
-  /// Analysis::known_in_bfloat16, of this log.
+  /// Analysis::known_in_bfloat16 for this log.
   bool known_in_bfloat16() const { return known_in_bfloat16_; }
-  /// By role, then first appearance.
+  /// Returns the findings by role, then by first appearance.
   std::vector<TensorFindings> finish() &&;
 
  private:
-  /// What is known of a tensor so far, beside its findings.
+  /// State of a tensor while frames are added, in addition to its findings.
   struct Beside {
     std::int64_t last_step = 0;
     Provenance provenance = {};

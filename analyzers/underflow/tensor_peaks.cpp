@@ -12,7 +12,7 @@ using frames::StepPeak;
 
 namespace {
 
-/// Whether a magnitude between `low` and `high` is at or above a boundary.
+/// Answers whether a magnitude between `low` and `high` is at or above a boundary.
 Answer reaches(double low, double high, const Magnitude& boundary) {
   const auto is_at_least = [&](double x) { return x > 0 && magnitude_of(x) >= boundary; };
   return is_at_least(low) ? Answer::yes : is_at_least(high) ? Answer::perhaps : Answer::no;
@@ -31,13 +31,13 @@ void add_finite(TensorPeaks& t, const StepPeak& peak, const Boundaries& limits) 
   }
   t.max_abs_at_least = std::max(t.max_abs_at_least.value_or(0.0), least);
   t.overflows = worse(t.overflows, reaches(least, peak.max_abs, limits.overflow));
-  // A tensor of nothing but zeros has nothing to flush.
+  // A tensor with only zeros has nothing to flush.
   const Answer kept = reaches(least, peak.max_abs, limits.nonzero);
   const Answer flushed = least > 0 ? opposite(kept) : std::min(opposite(kept), Answer::perhaps);
   if (peak.max_abs > 0) t.all_flushed = worse(t.all_flushed, flushed);
 }
 
-/// Whether some nonzero values become zero: not where none is that small.
+/// Answers whether some nonzero values become zero.
 Answer flushes(const TensorPeaks& t, const Boundaries& limits) {
   if (t.all_flushed == Answer::yes) return Answer::yes;
   const bool all_kept =

@@ -108,7 +108,7 @@ Classes TensorFindings::classes_at(const Target& target, int k) const {
 
 namespace {
 
-/// What a log tells beside its frames, into the last of `runs`, which begins with the log itself.
+/// Returns a visitor that adds all data but frames to the last of `runs`, at first the log itself.
 Visitor notes_into(std::vector<LogFindings>& runs, const Visitor& companion) {
   Visitor visit;
   visit.peak = [&](const frames::StepPeak& peak) {
@@ -145,7 +145,7 @@ Visitor notes_into(std::vector<LogFindings>& runs, const Visitor& companion) {
   return visit;
 }
 
-/// Makes a visitor refuse counts of skipped steps that are too large to be added.
+/// Makes a visitor throw on numbers of skipped steps that are too large to be added.
 void limit_skipped(Visitor& visit, frames::ValueTotal& values, const std::string& log) {
   visit.skipped = [&, skipped = visit.skipped](const frames::SkippedSteps& steps) {
     values.add_skipped(steps.count.high, log);
@@ -157,14 +157,14 @@ void limit_skipped(Visitor& visit, frames::ValueTotal& values, const std::string
   };
 }
 
-/// Whether another tool's log tells something beside tensors.
+/// Returns true if another tool's log has other data than tensors.
 bool tells_something(const LogFindings& run) {
   const bool ended = std::ranges::any_of(run.kinds, &frames::LogKind::ended_at_minimum);
   return !run.kinds.empty() &&
          (ended || !(run.peaks.empty() && run.scalars.empty() && run.skips.empty()));
 }
 
-/// The findings of one log: of several runs in it, one each.
+/// Returns the findings of one log, or of each run in it.
 std::vector<LogFindings> analyze_log(const readers::Log& opened, const std::string& log,
                                      const Selection& selection, Analysis& analysis,
                                      frames::ValueTotal& values, const frames::Progress& progress,
@@ -180,7 +180,7 @@ std::vector<LogFindings> analyze_log(const readers::Log& opened, const std::stri
   };
   limit_skipped(visit, values, log);
   readers::for_each_frame(opened, selection, visit, analysis.notes, progress);
-  // Of another tool's log scalars alone are something; a run log's have a command of their own.
+  // Scalars alone suffice in another tool's log. For a run log's scalars there are other commands.
   const bool something = !selection.tensor_glob && std::ranges::any_of(runs, tells_something);
   const bool scalars = selection.scalars_suffice && !runs.back().scalars.empty();
   const bool quantised = std::ranges::any_of(runs, &LogFindings::quantised);

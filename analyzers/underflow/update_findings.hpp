@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of one weight's updates; updates.hpp finds it.
+// The outcome of one weight's updates; updates.hpp computes it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace halfscope::analyzers::underflow {
 
-/// Where updates come from, in the order of preference.
+/// Origin of updates, in the order of preference.
 enum class UpdateSource : std::uint8_t {
   update,           ///< recorded
   optimizer_state,  ///< momentum, Adam, AdamW: recomputed from recorded state
@@ -27,9 +27,9 @@ std::optional<UpdateSource> find_update_source(std::string_view name);
 /// One weight over the sampled steps.
 struct UpdateFindings {
   UpdateSource source = UpdateSource::update;
-  std::optional<Dtype> kept_in;  ///< the weight's own, as kept_weights.hpp finds it
-  UpdateTable table;  ///< of all steps, in the arithmetic of the format that AddedTo says
-  /// Zero differences, of which it cannot be told whether an update was lost. Not in table.counts.
+  std::optional<Dtype> kept_in;  ///< type that the weight itself is kept in; kept_weights.hpp
+  UpdateTable table;             ///< sum over all steps, in the format chosen by AddedTo
+  /// Zero differences: an update may have been lost or was zero. Not in table.counts.
   std::uint64_t undetermined = 0;
   std::vector<std::pair<std::int64_t, UpdateCounts>> per_step;  ///< ascending
   std::optional<UpdateWhatIf> what_if;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What formats::WholePass finds of one tensor.
+// Results of formats::WholePass for one tensor.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 namespace halfscope::analyzers::underflow {
 
 struct WholeFindings {
-  /// NaN and infinities of a gradient at steps that the log says were skipped: the scale made them,
-  /// no format is judged by them.
+  /// NaN and infinities of a gradient at steps that the log marks as skipped. The scale caused
+  /// them, so they do not count against any format.
   std::uint64_t skipped_nan = 0, skipped_inf = 0;
-  /// The same questions for every format.
+  /// Fits to each of formats::kFitFormats.
   std::vector<FormatFit> fits;
   std::optional<Narrowest> narrowest;
-  /// Of its mass, without a loss scale, and at Analysis::loss_scale where that is a power of two.
+  /// Flushed mass without a loss scale, and at Analysis::loss_scale if that is a power of two.
   std::optional<MassShare> lost_at_1, lost;
-  std::vector<BlockFit> block_fits;       ///< MX formats, where whole tensors are in the log
-  std::vector<std::int64_t> whole_steps;  ///< whose whole tensors the exact noise is of; ascending
+  std::vector<BlockFit> block_fits;       ///< MX formats, if the log has whole tensors
+  std::vector<std::int64_t> whole_steps;  ///< steps with exact noise from whole tensors; ascending
 };
 
 }  // namespace halfscope::analyzers::underflow

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::string_view kSecondMoment = "exp_avg_sq", kFirstMoment = "exp_avg";
 
-/// Where a name has the second moment as a whole word: not that of "max_exp_avg_sq".
+/// Returns the position of "exp_avg_sq" in a name, as a whole word; empty for "max_exp_avg_sq".
 std::optional<std::size_t> second_moment_in(std::string_view name) {
   const std::size_t at = name.rfind(kSecondMoment);
   if (at == std::string_view::npos) return std::nullopt;
@@ -35,7 +35,7 @@ std::optional<std::size_t> second_moment_in(std::string_view name) {
   return at;
 }
 
-/// The tensors of one log by name and, of one role, by the part after it.
+/// The tensors of one log by name and, for some roles, by the part of the name after the role.
 class Named {
  public:
   explicit Named(const LogFindings& log) {
@@ -66,7 +66,7 @@ class Named {
   Map by_name_, gradients_, moments_, weights_;
 };
 
-/// Second moments that are 0 although first moments of the same step are not, by their numbers.
+/// Returns the number of second moments that are 0 although first moments of the step are not.
 Interval lost_of(const TensorFindings& second, const TensorFindings* first) {
   Interval lost;
   for (const underflow::StepFindings& step : second.per_step) {
@@ -81,8 +81,8 @@ Interval lost_of(const TensorFindings& second, const TensorFindings* first) {
   return lost;
 }
 
-/// Finite nonzero values of at most this magnitude. The format's rounding meets it between two
-/// numbers, so that one table's segment leaves open on which side its values are.
+/// Returns the number of finite nonzero values of at most this magnitude. Since the format's
+/// rounding boundary is between two numbers, a histogram's segment may leave its values uncertain.
 Interval up_to(const TensorFindings& tensor, double magnitude) {
   Interval count;
   for (const underflow::ScaledTable& part : tensor.tables) {
@@ -92,15 +92,15 @@ Interval up_to(const TensorFindings& tensor, double magnitude) {
   return count;
 }
 
-/// Half the smallest number of a format: the largest magnitude that is rounded to 0 (IEEE 754-2019,
-/// 4.3.1, ties to even).
+/// Returns half the smallest number of a format: the largest magnitude that is rounded to 0 (IEEE
+/// 754-2019, 4.3.1, ties to even).
 double flushed_up_to(Format format) { return std::ldexp(1.0, format.min_quantum_exponent() - 1); }
 
 bool is_finite(const underflow::StepFindings& step) {
   return step.counts.nan.high == 0 && step.counts.inf.high == 0;
 }
 
-/// The first step that was not skipped at which a tensor of the log holds NaN or infinities.
+/// Returns the first step that was not skipped at which a tensor has NaN or infinities.
 std::optional<std::int64_t> first_broken_step(const LogFindings& log) {
   const underflow::LogScalars scalars(log);
   std::optional<std::int64_t> first;
@@ -114,12 +114,12 @@ std::optional<std::int64_t> first_broken_step(const LogFindings& log) {
   return first;
 }
 
-/// Of Optimizer::assumed: what the state depends on.
+/// Returns true if a setting in Optimizer::assumed matters to the state.
 bool is_used(const std::string& setting) {
   return setting.starts_with("eps ") || setting.starts_with("betas ");
 }
 
-/// States of one log, by what they are held in.
+/// The states of one log, by the type that they are held in.
 class States {
  public:
   explicit States(const LogFindings& log)
@@ -143,7 +143,7 @@ class States {
     const auto [at, is_new] = states_.try_emplace(held_in);
     AdamState& state = at->second;
     if (!is_new) return state;
-    const Optimizer settings = optimizer.value_or(Optimizer());  // PyTorch's
+    const Optimizer settings = optimizer.value_or(Optimizer());  // PyTorch's defaults
     state.log = log_.name;
     state.held_in = held_in;
     state.assumed_settings = !optimizer || std::ranges::any_of(optimizer->assumed, is_used);
@@ -180,8 +180,8 @@ class States {
     if (const TensorFindings* const weight = named_.weight_of(path)) add_broken(*weight, state);
   }
 
-  /// PyTorch makes the state like the parameter that is given to the optimizer: torch.optim.Adam,
-  /// _init_group.
+  /// PyTorch creates the state with the type of the parameter that the optimizer has:
+  /// torch.optim.Adam, _init_group.
   void take_weight(const TensorFindings& weight) {
     const std::string_view path = underflow::path_of(weight);
     if (named_.has_second_moment(path)) return;
@@ -216,7 +216,7 @@ class States {
   const Named named_;
   const std::optional<std::int64_t> broken_from_;
   std::map<Dtype, AdamState> states_;
-  std::map<Dtype, double> most_lost_;  // by share
+  std::map<Dtype, double> most_lost_;  // largest lost share
 };
 
 }  // namespace

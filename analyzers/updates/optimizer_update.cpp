@@ -23,7 +23,7 @@ using Kind = Optimizer::Kind;
 
 constexpr std::size_t kBlock = 4096;
 
-/// One of PyTorch's own; subclasses and optimizers of other makers may do anything.
+/// Returns one of PyTorch's own kinds; empty for other optimizers, which may compute anything.
 std::optional<Kind> kind_of(std::string_view name) {
   const std::size_t dot = name.rfind('.');
   if (dot != std::string_view::npos && !name.starts_with("torch.optim.")) return std::nullopt;
@@ -34,7 +34,7 @@ std::optional<Kind> kind_of(std::string_view name) {
   return std::nullopt;
 }
 
-/// A key of a JSON object, or null.
+/// Returns the value of a key, or null if `object` is no object or lacks the key.
 const json& at(const json& object, const char* key) {
   static const json null;
   if (!object.is_object()) return null;
@@ -52,12 +52,12 @@ void take(const json& group, const char* key, bool& to) {
   if (const json& value = at(group, key); value.is_boolean()) to = value.get<bool>();
 }
 
-/// The run's parameter groups; null where it has none.
+/// Returns the run's parameter groups; null if it has none.
 const json& groups_of(const log::Manifest& manifest) {
   return at(at(*manifest.about, "optimizer"), "param_groups");
 }
 
-/// The sampled step's, else the run's.
+/// Returns the sampled step's parameter groups, else the run's.
 json groups_of(const WholeStep& step) {
   const auto found = step.metadata.find("hyperparameters");
   if (found != step.metadata.end()) {
@@ -67,8 +67,8 @@ json groups_of(const WholeStep& step) {
   return groups_of(step.run->manifest());
 }
 
-/// The group that has the parameter; its index counts learning rates. An only group that does not
-/// list its parameters has them all.
+/// Returns the index of the group with the parameter. A single group that does not list its
+/// parameters has all of them.
 std::optional<std::size_t> group_with(const json& groups, const std::string& parameter) {
   if (!groups.is_array()) return std::nullopt;
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -81,7 +81,7 @@ std::optional<std::size_t> group_with(const json& groups, const std::string& par
   return std::nullopt;
 }
 
-/// The numbers that every group of torch.optim has; where the log lacks one, what PyTorch takes.
+/// Reads the numbers that torch.optim's groups have; assumes PyTorch's defaults for missing ones.
 void take_numbers(const json& group, Optimizer& o) {
   const auto take_or_assume = [&](const char* key, double& to) {
     if (!take(group, key, to)) o.assumed.push_back(fmt::format("{} {}", key, to));
@@ -102,7 +102,7 @@ void take_numbers(const json& group, Optimizer& o) {
   }
 }
 
-/// Of this very step: the run's first learning rate may have been changed by a scheduler.
+/// Returns this step's rate; a scheduler may have changed the run's initial one.
 std::optional<double> learning_rate(const WholeStep& step, const json& group, std::size_t index) {
   if (step.metadata.contains("hyperparameters") && at(group, "lr").is_number()) {
     return at(group, "lr").get<double>();
@@ -113,7 +113,7 @@ std::optional<double> learning_rate(const WholeStep& step, const json& group, st
   return found == step.scalars->more.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// Elements [first, first + n) of a tensor; exact for a T as wide as its type.
+/// Loads elements [first, first + n) of a tensor; exact if T is at least as wide as its type.
 template <typename T>
 void load(const TensorView& view, std::size_t first, std::size_t n, T* to) {
   const Format format = format_of(view.dtype);
@@ -130,7 +130,7 @@ void load(const TensorView& view, std::size_t first, std::size_t n, T* to) {
   }
 }
 
-/// Blocks of what an update is computed from.
+/// Blocks of the inputs of an update.
 template <typename T>
 struct Blocks {
   using Block = std::array<T, kBlock>;
@@ -148,7 +148,7 @@ struct Blocks {
   }
 };
 
-/// torch.add(a, b, alpha): a fused multiply-add in PyTorch's vector kernels.
+/// Returns what torch.add(a, b, alpha) does: a fused multiply-add in PyTorch's vector kernels.
 template <typename T>
 T add(T a, T b, T alpha) {
   return std::fma(alpha, b, a);
@@ -221,7 +221,7 @@ ComputedUpdate compute(const Optimizer& optimizer, const OptimizerInputs& in, st
 
 namespace {
 
-/// The optimizer of the manifest with the settings of one of its groups.
+/// Returns the manifest's optimizer with the settings of one of its groups.
 std::optional<Optimizer> described(const log::Manifest& manifest, const json& group) {
   const json& name = at(at(*manifest.about, "optimizer"), "class");
   const auto kind = name.is_string() ? kind_of(name.get<std::string>()) : std::nullopt;

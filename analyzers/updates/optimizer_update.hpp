@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates recomputed from what a log has of the optimizer: the formulas of torch.optim's SGD, Adam
-// (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019), by the operations and in the
-// arithmetic PyTorch applies on a CPU (python/halfscope/torch/updates.py).
+// Updates recomputed from the optimizer's data in a log: the formulas of torch.optim's SGD, Adam
+// (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019), with the operations and the
+// arithmetic that PyTorch uses on a CPU (python/halfscope/torch/updates.py).
 #pragma once
 
 #include <optional>
@@ -13,59 +13,59 @@
 
 namespace halfscope::analyzers::updates {
 
-/// One parameter's optimizer at one step, as the log tells it.
+/// One parameter's optimizer at one step, as recorded in the log.
 struct Optimizer {
   enum class Kind : std::uint8_t { sgd, adam, adamw };
   Kind kind = Kind::sgd;
-  std::optional<double> lr;  ///< empty where the log does not say
+  std::optional<double> lr;  ///< empty if the log does not say
   double momentum = 0;
   double weight_decay = 0;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   bool nesterov = false, maximize = false, amsgrad = false;
-  bool decoupled = false;  ///< decay acts on the weight, not on the gradient
-  /// What the log does not say, so that torch.optim's default is taken: "betas 0.9 and 0.999".
+  bool decoupled = false;  ///< weight decay acts on the weight, not on the gradient
+  /// Settings that the log lacks, so that torch.optim's defaults are used: "betas 0.9 and 0.999".
   std::vector<std::string> assumed;
 
   bool has_buffer() const { return kind == Kind::sgd && momentum != 0; }
-  /// -lr times the gradient is all there is to it.
+  /// Returns true if the update is -lr times the gradient.
   bool is_plain_sgd() const {
     return kind == Kind::sgd && momentum == 0 && weight_decay == 0 && !maximize;
   }
 };
 
-/// The optimizer of the parameter called `parameter` (the name after the role): hyperparameters of
-/// the sampled step, else the manifest's; the learning rate of the sampled step, else the step's
-/// scalars. Empty where the log does not say, or names an optimizer that is not one of the three.
+/// Returns the optimizer of the parameter called `parameter` (the name after the role). Settings
+/// are from the sampled step, else the manifest; the learning rate is from the sampled step, else
+/// the step's scalars. Empty if the log names no optimizer, or none of these three.
 std::optional<Optimizer> optimizer_of(const frames::WholeStep& step, const std::string& parameter);
 
-/// The same as the manifest alone tells, without a learning rate.
+/// The same from the manifest alone, without a learning rate.
 std::optional<Optimizer> optimizer_of(const log::Manifest& manifest, const std::string& parameter);
 
-/// What an update is recomputed from; empty views where the optimizer does not need them.
+/// Inputs for recomputing an update. Views that the optimizer does not need are empty.
 struct OptimizerInputs {
   TensorView weight;
   TensorView gradient;
   double gradient_scale = 1.0;
-  TensorView momentum_buffer;      ///< after the step, as all state
-  TensorView exp_avg, exp_avg_sq;  ///< exp_avg_sq: max_exp_avg_sq where amsgrad
-  double steps = 1;                ///< taken so far, this one included
+  TensorView momentum_buffer;      ///< after the step, as for all state
+  TensorView exp_avg, exp_avg_sq;  ///< exp_avg_sq: max_exp_avg_sq if amsgrad
+  double steps = 1;                ///< number of steps so far, with this one
 };
 
-/// In binary32, or in binary64 where a tensor has it: as the optimizer computed.
+/// An update, in binary64 if some input is, else in binary32: as the optimizer computed it.
 struct ComputedUpdate {
   std::variant<std::vector<float>, std::vector<double>> values;
   TensorView view() const;
 };
 
-/// u, so that w_next = w + u. The optimizer's lr must be known, and all views that it needs be of
-/// one length. What the optimizer does by several roundings is done by the same ones; on a GPU,
-/// and in its fused kernels, the last bits may differ.
+/// Returns u such that w_next = w + u. Requires a known lr, and equal lengths of all views that the
+/// optimizer needs. Rounds after each operation as the optimizer does; on a GPU, and in PyTorch's
+/// fused kernels, the last bits may differ.
 ComputedUpdate compute_update(const Optimizer& optimizer, const OptimizerInputs& inputs);
 
-/// after - before, in binary64, of tensors of one length.
+/// Returns after - before in binary64. Both tensors must have the same length.
 ComputedUpdate subtract(const TensorView& after, const TensorView& before);
 
-/// The first element of a tensor that has one.
+/// Returns the first element of a tensor, which must not be empty.
 double first_element(const TensorView& tensor);
 
 }  // namespace halfscope::analyzers::updates

@@ -26,8 +26,8 @@ using log::printable;
 using log::Role;
 using Kind = Optimizer::Kind;
 
-/// What two tensors of a pair share: the name after the role. Where --role names the role, it is
-/// what the wildcards of its glob stand for, so that --role '*_w=weight' --role '*_u=update' pairs.
+/// Returns what two tensors of a pair share: the name after the role. If --role sets the role: the
+/// part that its wildcards match, so that --role '*_w=weight' --role '*_u=update' pairs them.
 std::string key_of(const Selection& selection, const std::string& name) {
   if (log::role_in_name(name)) return name.substr(name.find('/') + 1);
   for (const auto& [glob, role] : selection.roles) {
@@ -52,7 +52,7 @@ class Names {
     }
   }
 
-  /// The one tensor of this role and key; of several none can be told to be meant.
+  /// Returns the tensor of this role and key; "" if there is none, or several.
   std::string find(Role role, const std::string& key) const {
     const auto found = names_.find({role, key});
     if (found == names_.end() || ambiguous_.contains(found->first)) return "";
@@ -66,7 +66,7 @@ class Names {
   std::set<std::pair<Role, std::string>> ambiguous_;
 };
 
-/// A step the loss scaler skipped made no update.
+/// Returns true if the loss scaler skipped the step: such a step made no update.
 bool was_skipped(const WholeStep& step) {
   const auto found = step.metadata.find("found_inf");
   if (found != step.metadata.end()) return found->second == "1";
@@ -82,8 +82,8 @@ std::optional<std::vector<std::uint64_t>> shape_of(const WholeStep& step, const 
   return known ? std::optional(std::move(known->shape)) : std::nullopt;
 }
 
-/// What else the step has of one weight. A tensor of another shape says nothing of it, and is kept
-/// for the note that tells so.
+/// Finds the other tensors of one weight in a step. Tensors of another shape are not used; they are
+/// collected for a note.
 class Partners {
  public:
   Partners(const WholeStep& step, const Names& names, Role weight, const std::string& key)
@@ -91,13 +91,14 @@ class Partners {
     if (const auto shape = shape_of(step, names.find(weight, key))) shape_ = *shape;
   }
 
-  /// Each rank's part goes with each rank's part. Empty where there is none of the weight's shape.
+  /// Returns the tensor's name; "" if there is none of the weight's shape. Sharded tensors belong
+  /// only to sharded weights, since each rank has a part of both.
   std::string find(Role role) { return of_same_shape(named(role, key_)); }
   std::string state(const char* name) { return of_same_shape(named_state(name)); }
-  /// How often the optimizer has stepped: a number, whatever the weight's shape.
+  /// Returns the name of the optimizer's step counter: one number, whatever the weight's shape.
   std::string counter() const { return named_state("step"); }
 
-  /// Says what was of another shape and is done without; `instead` is what is done.
+  /// Adds a note about tensors of another shape; `instead` says what is done without them.
   void note_others(const std::string& instead, Notes& notes) const {
     if (others_.empty()) return;
     std::string found;
@@ -138,8 +139,8 @@ class Partners {
 
 bool is_rate(double lr) { return std::isfinite(lr) && std::isfinite(static_cast<float>(lr)); }
 
-/// What is known of the optimizer, with its learning rate; plain SGD where a log names none and the
-/// user gives --lr. Empty where the update cannot be recomputed.
+/// Returns the optimizer with a learning rate; plain SGD if the log names none and the user sets
+/// --lr. Empty if the update cannot be recomputed.
 std::optional<Optimizer> usable_optimizer(const WholeStep& step, const Selection& selection,
                                           const std::string& key, Notes& notes) {
   std::optional<Optimizer> optimizer = optimizer_of(step, key);
@@ -156,12 +157,13 @@ std::optional<Optimizer> usable_optimizer(const WholeStep& step, const Selection
   return std::nullopt;
 }
 
-/// PyTorch rounds Adam's every operation to 16-bit state, which is not done again here.
+/// Returns true for types narrower than 32 bits. Adam's state in these cannot be used, since
+/// PyTorch rounds it after every operation, which is not emulated here.
 bool is_narrow(const WholeStep& step, const std::string& name) {
   return format_of(step.tensors->outline(name)->view.dtype).width < 32;
 }
 
-/// Fills in the state that the optimizer needs; false where it is not there.
+/// Fills in the names of the state that the optimizer needs; returns false if some is missing.
 bool take_state(const WholeStep& step, Partners& partners, PairNames& pair, Notes& notes) {
   const Optimizer& o = *pair.optimizer;
   const bool needs_gradient = o.kind == Kind::sgd && (o.momentum == 0 || o.nesterov);
@@ -225,7 +227,7 @@ std::optional<PairNames> pair_of(const WholeStep& step, const Selection& selecti
   return pair;
 }
 
-/// Pairs between two words of progress: a moment's work, and enough for all threads.
+/// Pairs per progress report: short work, but enough for all threads.
 constexpr std::size_t kCountSlice = std::size_t{1} << 24, kWhatIfSlice = std::size_t{1} << 20;
 
 TensorView slice_of(const TensorView& view, std::size_t first, std::size_t count) {
@@ -233,7 +235,7 @@ TensorView slice_of(const TensorView& view, std::size_t first, std::size_t count
   return {view.dtype, view.data + before.bytes(), std::min(count, view.count - first)};
 }
 
-/// What is counted of pairs adds up, however they are cut.
+/// Counts pairs in slices. The sum does not depend on the slices.
 template <typename Sum, typename Count>
 Sum sum_of_slices(const TensorView& weights, const TensorView& partners, std::size_t slice,
                   const ProgressCallback& tell, const Count& count) {
@@ -249,7 +251,7 @@ Sum sum_of_slices(const TensorView& weights, const TensorView& partners, std::si
   return sum;
 }
 
-/// Steps an optimizer has taken up to this one: those that were skipped it did not take.
+/// Returns the number of steps an optimizer has taken up to this one. Skipped steps do not count.
 double steps_taken(const WholeStep& step) {
   double taken = static_cast<double>(step.step) + 1;
   for (const log::StepScalars& scalars : step.run->scalars()) {

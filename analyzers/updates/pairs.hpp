@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensors of a step are a weight and its update. Rules: docs/run-log.md and docs/json.md.
+// Finds each weight of a step and its update. Rules: docs/run-log.md and docs/json.md.
 #pragma once
 
 #include <functional>
@@ -15,32 +15,32 @@ namespace halfscope::analyzers::updates {
 
 using TensorPointer = std::shared_ptr<const log::NamedTensor>;
 
-/// A weight and what its update is made of, by the names the step's file has.
+/// Names, in the step's file, of a weight and of the tensors that its update is computed from.
 struct PairNames {
   std::string weight;
   underflow::UpdateSource source = underflow::UpdateSource::update;
-  std::string partner;  ///< update, gradient or weight_after; empty where only state is needed
-  /// `optimizer_state` and `gradient`: its lr is known.
+  std::string partner;  ///< update, gradient or weight_after; empty if only state is needed
+  /// Set for the sources `optimizer_state` and `gradient`; its lr is known.
   std::optional<Optimizer> optimizer;
-  std::string momentum_buffer, exp_avg, exp_avg_sq, step;  ///< state; empty where not needed
+  std::string momentum_buffer, exp_avg, exp_avg_sq, step;  ///< state; empty if not needed
 };
 
-/// Pairs of the selected weights, or master weights where there is no weight, by the best source
-/// each has. A tensor of another shape than its weight's is skipped, with a note. Of a rank other
-/// than 0 only what is sharded.
+/// Returns the pairs of the selected weights, or of master weights that have no weight, each by its
+/// best source. A tensor with another shape than its weight is skipped, with a note. For ranks
+/// other than 0, only sharded weights have pairs.
 std::vector<PairNames> pairs_of(const frames::WholeStep& step, const frames::Selection& selection,
                                 frames::Notes& notes);
 
-/// A pair's tensors: as few at once as the source needs.
+/// A pair's tensors. Loads only those that the source needs.
 class Pair {
  public:
-  /// The names are of pairs_of(). Throws std::invalid_argument where two tensors differ in size.
+  /// `names` must be from pairs_of(). Throws std::invalid_argument if two tensors differ in size.
   Pair(const frames::WholeStep& step, const frames::Selection& selection, PairNames names);
 
-  /// All that are loaded.
+  /// Visits the tensors that are loaded.
   void for_each_tensor(const std::function<void(const log::NamedTensor&)>& visit) const;
-  /// The tensor that updates are not counted of, since its elements are narrower than 16 bits; null
-  /// where there is none.
+  /// Returns the tensor whose elements are narrower than 16 bits, so that updates are not counted;
+  /// null if there is none.
   const log::NamedTensor* too_narrow() const;
 
   UpdateTable count(const UpdateOptions& options, const frames::ProgressCallback& tell) const;
@@ -50,13 +50,13 @@ class Pair {
   OptimizerInputs inputs() const;
   TensorPointer load(const std::string& name) const;
   bool is_plain() const;
-  /// The update, element by element, where it is not recorded.
+  /// Returns the update, element by element, if it is not recorded.
   ComputedUpdate computed() const;
 
   const frames::WholeStep& step_;
   PairNames names_;
-  double scale_ = 1.0;  ///< the gradient's
-  double steps_ = 1;    ///< taken by the optimizer
+  double scale_ = 1.0;  ///< loss scale of the gradient
+  double steps_ = 1;    ///< steps that the optimizer has taken
   TensorPointer weight_, partner_, momentum_buffer_, exp_avg_, exp_avg_sq_, counter_;
 };
 

@@ -27,10 +27,10 @@ namespace {
 
 using log::printable;
 
-/// How much of a pair's time goes into counting where what-if is asked for too.
+/// Fraction of a pair's time that counting needs if what-if is computed too.
 constexpr double kCountedPart = 0.03;
 
-/// The format of one weight.
+/// Returns the format that one weight's updates are added in.
 Format format_of_weight(const Analysis& analysis, const LogFindings& log,
                         const TensorFindings& weight, AddedTo added_to) {
   const std::optional<Dtype> kept =
@@ -45,7 +45,7 @@ void add_table(UpdateFindings& found, UpdateSource source, std::int64_t step, Up
     table.counts.pairs -= table.counts.zero;
     table.counts.zero = 0;
   }
-  // A record has the steps of one rank after those of another.
+  // A record may have the steps of one rank after those of another.
   auto at =
       std::ranges::lower_bound(found.per_step, step, {}, [](const auto& of) { return of.first; });
   if (at == found.per_step.end() || at->first != step) {
@@ -57,7 +57,7 @@ void add_table(UpdateFindings& found, UpdateSource source, std::int64_t step, Up
 
 void add_pair(UpdateFindings& found, UpdateSource source, std::int64_t step, const Pair& pair,
               Format format, bool with_what_if, const frames::ProgressCallback& tell) {
-  // What-if takes all the time where it is asked for.
+  // Nearly all of the time is spent on what-if if it is computed.
   const double counted = with_what_if ? kCountedPart : 1.0;
   UpdateOptions counting;
   counting.format = format;
@@ -70,7 +70,7 @@ void add_pair(UpdateFindings& found, UpdateSource source, std::int64_t step, con
       pair.what_if(options, [&](double part) { tell(counted + part * (1 - counted)); });
 }
 
-/// Tells a step's progress of its pairs', which take as long as they are large.
+/// Converts progress of pairs to that of a step; a pair's time is proportional to its size.
 class StepProgress {
  public:
   StepProgress(const frames::ProgressCallback& tell, const std::vector<PairNames>& pairs,
@@ -106,7 +106,7 @@ void note_narrow(const WholeStep& step, const log::NamedTensor& tensor, frames::
                         halfscope::name_of(tensor.view.dtype)));
 }
 
-/// The most preferred source; steps that have only others are skipped, and a note says so.
+/// Returns the most preferred source; skips steps that have only other sources, with a note.
 UpdateFindings preferred(const std::string& weight,
                          std::map<UpdateSource, UpdateFindings>&& by_source, frames::Notes& notes) {
   UpdateFindings best = std::move(by_source.begin()->second);
@@ -133,7 +133,7 @@ UpdatePass::UpdatePass(Analysis& analysis, const frames::Selection& selection,
 
 bool UpdatePass::needs_steps() const {
   if (analysis_.target.format.width != 16) return false;
-  // A run log may have whole tensors without a histogram. Of any other log all tensors are known.
+  // A run log may have whole tensors without a histogram. In any other log all tensors are known.
   return analysis_.has_run_log() ||
          std::ranges::any_of(analysis_.tensors(), [](const TensorFindings& tensor) {
            return tensor.role == log::Role::weight || tensor.role == log::Role::master_weight;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weight updates that FP16 loses: pairs of whole tensors, element by element.
+// Weight updates that FP16 loses, counted element by element in pairs of whole tensors.
 #pragma once
 
 #include <functional>
@@ -20,20 +20,20 @@ struct TensorFindings;
 
 namespace halfscope::analyzers::updates {
 
-/// The format that weights have to which updates are added.
+/// The format of the weights to which updates are added.
 enum class AddedTo : std::uint8_t {
-  target,  ///< the target's: what it would make of them
-  kept     ///< the one of 16 bits that the run keeps the weight in; the target's where it is wider
+  target,  ///< the target format, whatever the run used
+  kept     ///< the run's own 16-bit format of the weight; the target format if that is wider
 };
 
 struct UpdatesAsked {
-  bool what_if = false;  ///< in other arithmetic, too
+  bool what_if = false;  ///< also count updates in other arithmetic
   AddedTo added_to = AddedTo::target;
 };
 
-/// Sets TensorFindings::updates of the weights (or master weights, where there is no weight) that
-/// have pairs in the logs' whole tensors, while these are read: log after log, step after step.
-/// Targets of other width than 16 have none.
+/// Sets TensorFindings::updates of the weights (or of master weights that have no weight) that have
+/// pairs in the logs' whole tensors, while these are read: log after log, step after step. Does
+/// nothing for targets whose width is not 16 bits.
 class UpdatePass {
  public:
   /// Called with each tensor of a pair while it is loaded.
@@ -41,21 +41,21 @@ class UpdatePass {
 
   UpdatePass(underflow::Analysis& analysis, const frames::Selection& selection,
              const UpdatesAsked& asked);
-  /// Whether steps are to be read at all.
+  /// Returns true if the pass needs the logs' whole tensors at all.
   bool needs_steps() const;
   void begin(underflow::LogFindings& log);
-  /// Holds one pair at a time. tell: of this step.
+  /// Counts the pairs of a step; loads one pair at a time. `tell`: the step's progress callback.
   void take(const frames::WholeStep& step, const frames::ProgressCallback& tell,
             const Beside& beside = {});
-  /// What was counted of a pair before, in the format that is asked about.
+  /// Adds updates that were counted earlier, in the format of this pass.
   void take(const frames::CountedUpdates& counted);
-  /// Ends the log that was begun.
+  /// Ends the log that begin() started.
   void finish_log();
-  /// After the last one.
+  /// Call it after the last log.
   void finish();
 
  private:
-  /// Findings of one weight by source: what is preferred at one step may be missing at another.
+  /// Findings of one weight by source, since steps may have different sources.
   using BySource = std::map<underflow::UpdateSource, underflow::UpdateFindings>;
 
   bool has_table(const std::string& weight);
@@ -64,11 +64,11 @@ class UpdatePass {
   const frames::Selection& selection_;
   UpdatesAsked asked_;
   underflow::LogFindings* log_ = nullptr;
-  std::map<std::string, underflow::TensorFindings*> tensors_;  ///< of the log
+  std::map<std::string, underflow::TensorFindings*> tensors_;  ///< tensors of the log by name
   std::map<std::string, BySource> found_;
 };
 
-/// Reads the whole tensors for their updates alone. Throws log::BadInput.
+/// Reads the logs' whole tensors only for their updates. Throws log::BadInput.
 void add_updates(underflow::Analysis& analysis, const frames::Selection& selection,
                  const UpdatesAsked& asked, const frames::Progress& progress = {},
                  const readers::Logs& opened = {});
