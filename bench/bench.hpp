@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the benchmarks share: their arguments, the best of several runs, what reading memory costs,
-// and the figures as a table and as JSON, with the processor and the vector target. These machines
-// are noisy, so only ratios to reading the same memory in the same run mean something.
+// Shared by the benchmarks: arguments, the best of several runs, the cost of reading memory, and
+// the output of results as a table and as JSON with the processor and the vector target. Times vary
+// from run to run; only ratios to reading the same memory in the same run are meaningful.
 #pragma once
 
 #include <fmt/format.h>
@@ -30,13 +30,14 @@ namespace bench {
 
 using Json = nlohmann::ordered_json;
 
-/// --json FILE, and one option with a number. The vector target: of the environment.
+/// Arguments of a benchmark: --json FILE, and one option with a number.
 struct Arguments {
   std::string json;
   std::size_t number;
 };
 
-/// With --targets alone the program prints this machine's vector targets, the best first, and ends.
+/// Parses the arguments, and sets the vector target that the environment requests. With --targets
+/// alone, prints this machine's vector targets, the best first, and exits.
 inline Arguments arguments(int argc, char** argv, std::string_view option, std::size_t number) {
   if (argc == 2 && std::string_view(argv[1]) == "--targets") {
     for (const std::string& name : halfscope::vector_targets()) fmt::print("{}\n", name);
@@ -51,7 +52,7 @@ inline Arguments arguments(int argc, char** argv, std::string_view option, std::
   return given;
 }
 
-/// One figure. ratio_to_read: absent where it makes no sense.
+/// One result. ratio_to_read is 0 if it is not meaningful.
 struct Result {
   std::string name;
   int threads;
@@ -60,12 +61,12 @@ struct Result {
   double ratio_to_read = 0;
 };
 
-/// As Linux names it: "AMD EPYC, family 25, model 17". Many names of virtual machines need the
-/// numbers to tell a kind of processor.
+/// Returns the processor's name: "AMD EPYC, family 25, model 17". The numbers are needed because
+/// many virtual machines report a name without the kind of processor.
 inline std::string processor() {
   std::ifstream info("/proc/cpuinfo");
   std::string name, family, model;
-  for (std::string line; std::getline(info, line) && !line.empty();) {  // of the first core
+  for (std::string line; std::getline(info, line) && !line.empty();) {  // the first core only
     const std::size_t colon = line.find(':');
     if (colon == std::string::npos || colon + 2 > line.size()) continue;
     const std::string value = line.substr(colon + 2);
@@ -88,7 +89,7 @@ inline Json to_json(const std::vector<Result>& results) {
   return list;
 }
 
-/// Prints the figures, and writes them where --json says.
+/// Prints the results, and writes them to the file of --json.
 inline void report(const std::vector<Result>& results, const std::string& json) {
   fmt::print("{}; vector target {}\n", processor(), halfscope::vector_target());
   fmt::print("{:<58} {:>7} {:>15} {:>14}\n", "", "threads", "", "ratio to read");
@@ -99,8 +100,8 @@ inline void report(const std::vector<Result>& results, const std::string& json) 
   if (!json.empty()) std::ofstream(json) << to_json(results).dump(1) << "\n";
 }
 
-/// Of this thread's time on the processor: what else runs on the machine takes none of it. For work
-/// on one thread.
+/// Returns the seconds of CPU time of this thread, independent of other load on the machine. `work`
+/// must run on this thread only.
 inline double thread_seconds(const std::function<void()>& work) {
   const auto now = [] {
     timespec t = {};
@@ -112,7 +113,7 @@ inline double thread_seconds(const std::function<void()>& work) {
   return now() - start;
 }
 
-/// By the clock on the wall.
+/// Returns the seconds of elapsed time.
 inline double wall_seconds(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
@@ -120,7 +121,7 @@ inline double wall_seconds(const std::function<void()>& work) {
   return taken.count();
 }
 
-/// One way to do one thing. bytes: what it reads.
+/// One implementation to measure. `bytes` is the number of bytes that it reads.
 struct Way {
   std::string name;
   double bytes;
@@ -128,8 +129,8 @@ struct Way {
   double best = 1e9;  ///< seconds
 };
 
-/// The best of several rounds. The ways take turns, so that what disturbs one disturbs all; the
-/// first is reading.
+/// Adds the best speed of each implementation. They run in turns, so that a disturbance affects all
+/// of them. The first must be read_all().
 inline void race(std::vector<Way>& ways, int threads, std::vector<Result>& results,
                  int rounds = 5) {
   for (int round = 0; round < rounds; ++round) {
@@ -145,7 +146,7 @@ inline void race(std::vector<Way>& ways, int threads, std::vector<Result>& resul
   }
 }
 
-/// What reading costs: the sum of the memory as 64-bit words.
+/// Reads memory for comparison: returns the sum of its 64-bit words.
 inline std::uint64_t read_all(std::span<const std::byte> memory, int threads = 1) {
   using Range = tbb::blocked_range<std::size_t>;
   const auto sum_range = [&](const Range& range, std::uint64_t sum) {

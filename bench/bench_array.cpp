@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of the array operations on one thread, as ratios to reading the same memory in the same
-// run, beside hand-written F16C loops and Imath. The ways take turns, and the best of several
-// rounds counts: these machines are noisy, so only ratios mean something.
+// Speed of the array operations on one thread, compared with hand-written F16C loops and Imath.
+// Speeds are ratios to reading the same memory in the same run: absolute times vary too much. The
+// implementations run in turns; each has its best of several rounds.
 //
-//   bench_array [--json FILE] [--elements N]      64 Mi elements by default
+//   bench_array [--json FILE] [--elements N]      default: 64 Mi elements
 #include <cmath>
 #include <random>
 
@@ -20,17 +20,17 @@ using Words = std::vector<std::uint16_t>;
 
 constexpr int kRounds = 9;
 
-/// One way to do one thing. `input`: bytes it reads.
+/// One implementation to measure. `input` is the number of bytes that it reads.
 struct Way {
   std::string name;
   double input;
   std::function<void()> work;
-  bool in_place = false;  ///< works on Data::in_place, which is made anew before
+  bool in_place = false;  ///< works on Data::in_place, which is restored before each run
   double best = 1e9;      ///< seconds
 };
 
-/// log2 of the magnitudes is normal, -10 on average with deviation 10, cut to [-40, 20]: about 65 %
-/// binary16 normals, 28 % subnormals, 7 % that become zero, 0.3 % that overflow.
+/// Returns values whose log2 magnitude is normal (mean -10, deviation 10), clipped to [-40, 20]. In
+/// binary16 about 65 % are normal, 28 % subnormal, 7 % become zero, 0.3 % overflow.
 std::vector<float> mixed_values(std::size_t n, unsigned seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> log2_magnitude(-10, 10);
@@ -44,7 +44,7 @@ std::vector<float> mixed_values(std::size_t n, unsigned seed) {
   return values;
 }
 
-/// Everything the ways work on.
+/// The data of all implementations.
 struct Data {
   explicit Data(std::size_t n)
       : values(mixed_values(n, 1)), in_place(values), a(n), b(n), c(n), out(n) {

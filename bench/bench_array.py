@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users of NumPy and PyTorch do today, on data as bench_array's: ratios to reading the same memory.
+"""Speed of NumPy and PyTorch on the data of bench_array, as ratios to reading memory.
 
     bench_array.py [--json FILE] [--elements N]
 """
@@ -13,7 +13,7 @@ import torch
 
 
 def mixed_values(n, seed):
-    """log2 of the magnitudes is normal, -10 on average with deviation 10, cut to [-40, 20]."""
+    """Values whose log2 magnitude is normal (mean -10, deviation 10), clipped to [-40, 20]."""
     random = np.random.default_rng(seed)
     log2 = random.normal(-10, 10, 1 << 21)
     log2 = log2[(log2 >= -40) & (log2 <= 20)][: 1 << 20]
@@ -22,7 +22,7 @@ def mixed_values(n, seed):
 
 
 def ways(n):
-    """(name, bytes read, work) of each, all on one thread."""
+    """(name, bytes read, function) of each implementation, all on one thread."""
     values = mixed_values(n, 1)
     with np.errstate(over="ignore", under="ignore"):
         a, b, c = (mixed_values(n, seed).astype(np.float16) for seed in (2, 3, 4))
@@ -40,7 +40,7 @@ def ways(n):
     yield "quantise: PyTorch copy_ there and back", values.nbytes, quantise
     yield "add: PyTorch", 2 * a.nbytes, lambda: torch.add(ta, tb, out=half_out)
     yield "multiply: PyTorch", 2 * a.nbytes, lambda: torch.mul(ta, tb, out=half_out)
-    # PyTorch 1.13 has no addcmul of halves on the CPU: two operations, each rounded.
+    # PyTorch 1.13 has no addcmul of halves on the CPU: use two operations, each rounded.
     yield (
         "multiply, then add: PyTorch",
         3 * a.nbytes,
@@ -52,7 +52,7 @@ def ways(n):
 
 
 def best_time(work, runs):
-    """Of this thread's time on the processor: what else runs on the machine takes none of it."""
+    """The best CPU time of this thread, independent of other load on the machine."""
     times = []
     for _ in range(runs):
         start = time.thread_time()

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of the array operations and tables on a CUDA device, as ratios to reading device memory in
-// the same run. Built with the other benchmarks where nvcc is found, but not run by ./run bench:
+// Speed of the array operations and histograms on a CUDA device, as ratios to reading device memory
+// in the same run. Built with the other benchmarks if nvcc is found, but not run by ./run bench:
 //
 //   cmake -S . -B build -DHALFSCOPE_BENCH=ON && cmake --build build --target bench_cuda
 //   build/bin/bench_cuda [--json FILE] [--elements N]
 //
-// N, of the array operations, is 2^28 by default: 2.5 GiB on the device. Tables are of 1 GiB.
+// The array operations have N elements, by default 2^28 (2.5 GiB on the device); histograms, 1 GiB.
 //
-// Ratio: bytes an operation reads and writes by its time, over bytes a plain sum reads by its time.
-// Each time is the median of 11 calls by CUDA's events and holds all a call does on its stream.
+// The ratio is an operation's speed (bytes read and written per second) divided by that of a plain
+// sum. Times are medians of 11 calls, measured by CUDA events, and include all work on the stream.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -27,7 +27,7 @@ namespace {
 using namespace halfscope;
 using namespace bench;
 
-/// What reading costs: every word is loaded, and the sum keeps the loads from being dropped.
+/// Reads every word, for comparison. The sum prevents the loads from being optimised away.
 __global__ void read_kernel(const uint4* in, std::int64_t count, unsigned* sink) {
   unsigned sum = 0;
   const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
@@ -40,7 +40,7 @@ __global__ void read_kernel(const uint4* in, std::int64_t count, unsigned* sink)
   if (sum == 0x12345678) *sink = sum;
 }
 
-/// The device gives what the CPU gives, before anything is timed.
+/// Checks, before the measurement, that the device's results equal the CPU's.
 void compare(const std::vector<float>& pattern, const std::uint16_t* halves) {
   std::vector<std::uint16_t> want(pattern.size()), got(pattern.size());
   convert(kBinary16, pattern, want);
@@ -56,7 +56,7 @@ std::vector<Result> measure(std::int64_t n) {
   auto* const c = allocate<std::uint16_t>(n);
   cuda::convert(kBinary16, x, a, n);
   compare(pattern, a);
-  for (std::uint16_t* const copy : {b, c}) {  // operands that are not equal: shifted by one
+  for (std::uint16_t* const copy : {b, c}) {  // shifted by one, so that the operands differ
     check(cudaMemcpy(copy, a + 1, static_cast<std::size_t>(n - 1) * 2, cudaMemcpyDeviceToDevice));
     check(cudaMemcpy(copy + n - 1, a, 2, cudaMemcpyDeviceToDevice));
   }
@@ -94,7 +94,7 @@ std::vector<Result> measure(std::int64_t n) {
   return results;
 }
 
-/// Memory that is freed on a stream stays the process's, or every wait gives it back.
+/// Keeps freed memory in the process: otherwise every synchronisation would return it.
 void keep_memory() {
   cudaMemPool_t pool = nullptr;
   std::uint64_t threshold = ~std::uint64_t{0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the benchmarks on a CUDA device share.
+// Shared by the benchmarks on a CUDA device.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,7 +21,7 @@ inline void check(cudaError_t status) {
   if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
 }
 
-/// Device memory, never freed: the program ends.
+/// Returns device memory. It is never freed.
 template <typename T>
 T* allocate(std::int64_t count) {
   void* p = nullptr;
@@ -29,8 +29,8 @@ T* allocate(std::int64_t count) {
   return static_cast<T*>(p);
 }
 
-/// Mixed as gradients are: two thirds normal in binary16, a quarter subnormal, the rest becomes
-/// zero or overflows.
+/// Returns values distributed as gradients: in binary16, two thirds are normal, a quarter
+/// subnormal, and the rest becomes zero or overflows.
 inline std::vector<float> mixed_values() {
   std::mt19937_64 random(12345);
   std::normal_distribution<double> log2_magnitude(-10, 10);
@@ -42,7 +42,7 @@ inline std::vector<float> mixed_values() {
   return out;
 }
 
-/// The pattern over and over.
+/// Returns device memory filled with repetitions of the pattern.
 inline float* fill(const std::vector<float>& pattern, std::int64_t count) {
   float* const values = allocate<float>(count);
   for (std::int64_t i = 0; i < count; i += kPattern) {
@@ -52,7 +52,7 @@ inline float* fill(const std::vector<float>& pattern, std::int64_t count) {
   return values;
 }
 
-/// Median seconds of a call.
+/// Returns the median time of a call in seconds.
 inline double time_of(const std::function<void()>& call) {
   cudaEvent_t start, stop;
   check(cudaEventCreate(&start));
@@ -65,7 +65,7 @@ inline double time_of(const std::function<void()>& call) {
     check(cudaEventSynchronize(stop));
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, start, stop));
-    if (run > 0) seconds.push_back(milliseconds / 1e3);  // the first one warms up
+    if (run > 0) seconds.push_back(milliseconds / 1e3);  // the first run is a warm-up
   }
   check(cudaEventDestroy(start));
   check(cudaEventDestroy(stop));
@@ -78,12 +78,12 @@ struct Result {
   double microseconds, gigabytes_per_second, ratio_to_read;
 };
 
-/// `read`: bytes a second that a plain sum reads.
+/// Returns the result of a call. `read` is the speed of a plain sum in bytes per second.
 inline Result result_of(std::string name, double bytes, double seconds, double read) {
   return {std::move(name), seconds * 1e6, bytes / seconds / 1e9, bytes / seconds / read};
 }
 
-/// Tables, facts and updates. cuda_table.cpp.
+/// Measures tables, facts and updates (cuda_table.cpp).
 std::vector<Result> measure_tables(double read);
 
 }  // namespace bench

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How counting logs of many ranks grows with data and with workers, and how much memory workers hold.
+"""Time and workers' memory to count the log of many ranks, by its size and the number of workers.
 
     bench_distributed.py [--json FILE] [--plot FILE.svg] [--ranks N] [--steps N] [--gigabytes N]
 
-A run log of N ranks is made in a temporary folder: one simulated rank, copied. `halfscope.distributed`
-counts parts of it with 1 to 4 workers. Then an fsspec file system that makes the bytes of gradients
-when they are read (no disk, no network) is counted, and a folder of the same files.
+Creates a run log of N ranks in a temporary folder: copies of one simulated rank. Counts parts
+of it with `halfscope.distributed` and 1 to 4 workers. Then counts an fsspec file system that
+generates the bytes of gradients when they are read (no disk, no network), and a folder with the
+same files.
 """
 
 import argparse
@@ -33,7 +34,7 @@ def simulate(folder, steps):
 
 
 def make_ranks(first, folder, ranks):
-    """A run of so many ranks: copies of one under their numbers. Its bytes."""
+    """Makes a run with `ranks` copies of one rank. Returns its size in bytes."""
     manifest = json.loads((first / "run.json").read_text())
     manifest.update(world_size=ranks, sharded=["weight_grad"])
     for rank in range(ranks):
@@ -44,13 +45,13 @@ def make_ranks(first, folder, ranks):
 
 
 def resident():
-    """The most bytes that this process held. (ru_maxrss would begin with its parent's.)"""
+    """The largest memory of this process in bytes. (ru_maxrss would start at the parent's.)"""
     (line,) = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]
     return int(line.split()[1]) * 1024
 
 
 def count(log, workers):
-    """(seconds, the most bytes that a worker held, counts)"""
+    """(seconds, largest memory of a worker in bytes, counts)"""
     import distributed
 
     with distributed.LocalCluster(n_workers=workers, threads_per_worker=1,

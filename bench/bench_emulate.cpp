@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines per second of `halfscope emulate`, one thread: from a file to /dev/null, so parsing, the
-// operation and formatting are what takes the time. Operands are random encodings of every class.
+// Lines per second of `halfscope emulate` on one thread, from a file to /dev/null: the time is
+// spent in parsing, the operation and formatting. Operands are random encodings of every class.
 //
 //   bench_emulate [--json FILE] [--lines N]
 #include <fcntl.h>
@@ -19,7 +19,7 @@ using namespace halfscope;
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-/// A file without a name, gone with the program.
+/// Returns a temporary file without a name, which is deleted at exit.
 File file_of(const std::string& text) {
   File file(std::tmpfile(), std::fclose);
   if (file == nullptr || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() ||
@@ -42,7 +42,7 @@ std::string random_lines(const Operation& operation, std::size_t lines) {
   return text;
 }
 
-/// Best of five, in lines a second.
+/// Returns the best of five runs, in lines per second.
 double speed(const Operation& operation, std::size_t lines, int out) {
   const File file = file_of(random_lines(operation, lines));
   const int in = fileno(file.get());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of reading TensorBoard event files, on one thread and from the page cache, as ratios to
-// reading the same memory: short records (a scalar each) and long ones (histograms of torch's
-// buckets). bench_event_file.py has what tensorboard's own reader does with the same files.
+// Speed of reading TensorBoard event files from the page cache, on one thread, as ratios to reading
+// the same memory: short records (one scalar) and long records (histograms with torch's buckets).
+// bench_event_file.py measures tensorboard's own reader on the same files.
 //
 //   bench_event_file [--json FILE] [--records N] [--keep FOLDER]
-//     N scalars, 10^6 by default, and N / 50 histograms; --keep leaves the files there
+//     N scalars (default 10^6) and N / 50 histograms; --keep writes the files to FOLDER
 #include <cmath>
 #include <filesystem>
 #include <iterator>
@@ -28,7 +28,7 @@ log::proto::Event event_at(std::size_t step, const std::string& tag) {
   return event;
 }
 
-/// Ten scalars in turn, as a run logs them.
+/// Writes ten scalars per step, as a training run does.
 void write_scalars(const fs::path& file, std::size_t records) {
   log::EventWriter writer(file);
   const std::string tags[] = {
@@ -41,7 +41,7 @@ void write_scalars(const fs::path& file, std::size_t records) {
   }
 }
 
-/// 220 occupied buckets: gradients over seven decades, of both signs.
+/// Writes histograms with 220 nonempty buckets: gradients over seven decades, of both signs.
 void write_histograms(const fs::path& file, std::size_t records) {
   log::EventWriter writer(file);
   std::vector<double> limits = {0};

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tensorboard's own Python reader does with the files that bench_event_file reads.
+"""Speed of tensorboard's own Python reader on the files of bench_event_file.
 
     bench_event_file.py [--json FILE] [--records N]
 """

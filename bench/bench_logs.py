@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What large logs cost the program: seconds and the most memory it holds, its mapped files included.
+"""Time and largest memory (including mapped files) of the program on large logs.
 
     bench_logs.py [--json FILE] [--tensors N] [--lines N] [--statistics N]
 """
@@ -20,7 +20,8 @@ PROGRAM = Path(__file__).parent.parent / "build" / "halfscope"
 
 
 def write_tensors(path, tensors, values=16):
-    """A safetensors file of so many small tensors, from well kept to flushed."""
+    """Writes a safetensors file of many small tensors, from tensors without losses to flushed
+    ones."""
     random = np.random.default_rng(3)
     means = -8 - 20 * np.arange(tensors)[:, None] / tensors
     data = np.exp2(means + random.normal(0, 2, (tensors, values))).astype(np.float32)
@@ -33,12 +34,12 @@ def write_tensors(path, tensors, values=16):
         }
         for i in range(tensors)
     }
-    text = json.dumps(header, separators=(",", ":")).encode()  # at most 100 MB are read
+    text = json.dumps(header, separators=(",", ":")).encode()  # the reader's limit is 100 MB
     path.write_bytes(struct.pack("<Q", len(text)) + text + data.tobytes())
 
 
 def write_lines(path, lines):
-    """A log as Megatron-LM prints it, a line an iteration."""
+    """Writes a log as Megatron-LM prints it, one line per iteration."""
     scale = 65536.0
     with open(path, "w") as out:
         for i in range(1, lines + 1):
@@ -54,7 +55,7 @@ def write_lines(path, lines):
 
 
 def measured(arguments):
-    """(seconds, MiB) of the program; the better of two runs, the file being in the page cache."""
+    """(seconds, MiB) of the program: the better of two runs, with the file in the page cache."""
     best = (float("inf"), float("inf"))
     for _ in range(2):
         start = time.perf_counter()

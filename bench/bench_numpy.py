@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users of NumPy and PyTorch do today, on data as bench_table's: ratios to reading the same memory.
+"""Speed of counting in NumPy and PyTorch, on the data of bench_table, as ratios to reading memory.
 
     bench_numpy.py [--json FILE] [--elements N]
 """
@@ -13,7 +13,7 @@ import torch
 
 
 def gradients(n, deviation):
-    """Log-normal magnitudes of either sign, 1 % zeros; as bench_table makes them."""
+    """Log-normal magnitudes of both signs with 1 % zeros, as in bench_table."""
     random = np.random.default_rng(1)
     some = np.exp2(random.normal(-18, deviation, 1 << 20)) * random.choice([-1.0, 1.0], 1 << 20)
     some[random.random(1 << 20) < 0.01] = 0
@@ -21,7 +21,8 @@ def gradients(n, deviation):
 
 
 def ways(x):
-    """(name, bytes read, work) of each, all on one thread, none with a table's side counts."""
+    """(name, bytes read, function) of each implementation, on one thread; none has a table's extra
+    counts."""
     with np.errstate(under="ignore"):
         half = x.astype(np.float16)
     tensor = torch.from_numpy(x)
@@ -55,7 +56,7 @@ def ways(x):
 
 
 def best_time(work):
-    """Of this thread's time on the processor: what else runs on the machine takes none of it."""
+    """The best CPU time of this thread, independent of other load on the machine."""
     times = []
     for _ in range(3):
         start = time.thread_time()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps a second of replayed loss-scaling policies: each alone on one thread, and all of them
-// together on all cores. Magnitudes are log-normal with a trend, rare spikes and a few NaN steps.
+// Steps per second of replayed loss-scaling policies: each alone on one thread, then all together
+// on all cores. Magnitudes are log-normal with a trend, rare spikes and a few NaN steps.
 //
 //   bench_policies [--json FILE] [--steps N]
 #include <tbb/info.h>
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   for (const char* const name :
        {"torch", "deepspeed", "fairseq", "nnabla", "chainer", "os2s-logmax", "te-delayed"}) {
     const policy::Policy policy = policy::make(name);
-    std::size_t steps = 0;  // fewer where an error ends the trace
+    std::size_t steps = 0;  // fewer if an error ends the trace
     const double taken =
         best_of_three([&] { steps = analyzers::replay::replay(policy, series).length; });
     results.push_back({fmt::format("replay of {}", name), 1,

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What halfscope.torch.Recorder adds to a training step, in wall time and in CPU time of all threads.
+"""Overhead of halfscope.torch.Recorder in a training step: wall time, and CPU time of all threads.
 
     bench_recording.py [--json FILE] [--pairs N] [--networks NAME ...] [--ways NAME ...]
                        [--threads N] [--device cpu|cuda] [--amp]
 
-Two copies of a network train in turns, one of them recorded. A pair of turns gives a ratio of times,
-so that what else the machine does is in both. Printed are the medians of the pairs with their 95 %
-intervals (of order statistics, by the binomial distribution).
+Two copies of a network train in turns; one of them is recorded. Each pair of turns gives a
+ratio of times, so that other load on the machine affects both. Prints the medians over pairs
+with 95 % intervals (order statistics, by the binomial distribution).
 
-With --device cuda they train on an NVIDIA GPU. A turn ends when the GPU has done all its work, and
-wall time is the measure: the CPU is busy while it waits. --amp: FP16 autocast and a GradScaler.
+With --device cuda, training runs on an NVIDIA GPU. A turn ends when the GPU has finished all
+its work. Wall time is the measure: the CPU is busy while it waits. --amp uses FP16 autocast and
+a GradScaler.
 """
 
 import argparse
@@ -31,9 +32,9 @@ from halfscope.torch import Recorder
 
 
 def keep_memory():
-    """Memory that large activations leave is not given back to the system: page faults of taking it
-    again would fall on either copy by chance. glibc's mallopt."""
-    trim_threshold, mmap_threshold, most = -1, -3, 32 << 20  # glibc takes no larger mmap threshold
+    """Makes glibc keep the memory that large activations free. Otherwise the page faults of
+    allocating it again would affect one of the copies at random."""
+    trim_threshold, mmap_threshold, most = -1, -3, 32 << 20  # glibc's largest mmap threshold
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt:
         mallopt(trim_threshold, 2**31 - 1)
@@ -57,17 +58,17 @@ def tensorboard(training, folder):
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """What is done at a step. context: a function of a training and a folder; it returns a context
-    manager, or None where the way cannot be used."""
+    """One recording method. context(training, folder) returns a context manager, or None if the
+    method is not available."""
 
     context: typing.Callable
-    steps: int = 1      # of a turn
-    gpu_steps: int = 1  # of a turn on a GPU
+    steps: int = 1      # steps of a turn
+    gpu_steps: int = 1  # steps of a turn on a GPU
 
 
 WAYS = {
-    # Ten steps on a GPU: the CPU queues work ahead of the GPU, until something waits for it. A wait
-    # at the end of each step would hide that.
+    # Ten steps on a GPU, because the CPU queues work ahead of the GPU until something waits for it.
+    # Waiting at the end of each step would hide this.
     "not recorded": Way(recorder(every=[-1]), 1, 10),
     "not recorded, magnitudes_every=None": Way(recorder(every=[-1], magnitudes_every=None), 1, 10),
     "recorded": Way(recorder(every=1)),
@@ -91,14 +92,15 @@ def interval(values):
 
 
 def forget_samples(folder):
-    """More than the disk takes in would wait in memory, and Linux then lets the writer do its work:
-    of 60 files of 45 MiB in a row the first took 14 ms of CPU time each, the last 120."""
+    """Deletes the samples. If more data wait in memory than the disk can write, Linux makes the
+    writer wait: of 60 files of 45 MiB, the first took 14 ms of CPU time each, the last 120."""
     for sample in pathlib.Path(folder).glob("run/tensors/*"):
         sample.unlink()
 
 
 def warm_up(device, plain, watched, steps, folder):
-    """Memory is allocated, kernels are chosen; a GradScaler finds a scale that it keeps."""
+    """Runs some turns, in which memory is allocated, kernels are chosen, and a GradScaler finds
+    its scale."""
     for _ in range(3 if device.is_gpu else 1):
         device.times_of(plain.step, 2)
         device.times_of(watched.step, steps)
@@ -106,8 +108,9 @@ def warm_up(device, plain, watched, steps, folder):
 
 
 def measure(device, make, way, pairs, steps):
-    """Of each pair: how much longer a turn took, (wall, CPU) in percent, wall milliseconds a step,
-    and those of a plain step. None where the way cannot be used."""
+    """For each pair of turns: increase in wall and CPU time in percent, increase in wall
+    milliseconds per step, and wall milliseconds of a plain step. None if the method is not
+    available."""
     watched, plain = device.training(make), device.training(make)
     found = []
     with tempfile.TemporaryDirectory() as folder:
@@ -127,7 +130,7 @@ def measure(device, make, way, pairs, steps):
 
 
 def turns_of(pairs, steps):
-    """A turn of several steps needs fewer; 20 give an interval."""
+    """The number of pairs: fewer if a turn has several steps, but at least 20 if possible."""
     return max(pairs // steps, min(pairs, 20))
 
 

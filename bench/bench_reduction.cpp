@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of reductions, in additions a second, beside the arrays' add.
+// Speed of reductions in additions per second, compared with the array operation add.
 //
-//   bench_reduction [--json FILE] [--elements N]     N elements a rank, 2^21 by default; 8 ranks
+//   bench_reduction [--json FILE] [--elements N]     N elements per rank (default 2^21); 8 ranks
 #include <random>
 
 #include "bench/bench.hpp"
@@ -12,13 +12,13 @@ namespace {
 
 using namespace halfscope;
 
-volatile std::uint64_t sink = 0;  // keeps the work from being left out
+volatile std::uint64_t sink = 0;  // prevents optimising the work away
 
 constexpr std::size_t kRanks = 8;
 
 using Ranks = std::vector<std::vector<float>>;
 
-/// Each element has a mean; normal noise as large as the means.
+/// Returns each rank's gradients: every element has a mean, with normal noise of the same size.
 Ranks gradients(std::size_t n) {
   std::mt19937_64 random(1);
   std::normal_distribution<float> normal;
@@ -31,7 +31,7 @@ Ranks gradients(std::size_t n) {
   return ranks;
 }
 
-/// The best of five, in millions of additions a second.
+/// Adds the best of five runs, in millions of additions per second.
 void measure(const std::string& name, double additions, int threads,
              const std::function<void()>& work, std::vector<bench::Result>& results) {
   double best = 1e9;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps a second of the simulator's networks in every mode of precision: forward, backward and SGD,
-// without scaling and without a run log. bench_sim.py measures the same networks in PyTorch.
+// Steps per second of the simulator's networks in every precision mode: forward, backward and SGD,
+// without loss scaling and run log. bench_sim.py measures the same networks in PyTorch.
 //
 //   bench_sim [--json FILE] [--rounds N]
 #include <tbb/info.h>
@@ -30,7 +30,7 @@ std::vector<Mode> modes() {
   return all;
 }
 
-/// One network in one mode, which learns one batch by heart.
+/// Training of one network in one precision mode, always with the same batch.
 class Training {
  public:
   Training(const Network& network, const Data& data, const Mode& mode, int threads)
@@ -62,7 +62,7 @@ class Training {
   Parameters parameters_;
 };
 
-/// The best of several rounds of some tenths of a second, after a step that makes the parameters.
+/// Returns the best of several rounds of some tenths of a second, after a step for warming up.
 double steps_a_second(Training& training, int threads, std::size_t rounds) {
   training.step();
   const double one = bench::wall_seconds([&] { training.step(); });
@@ -85,9 +85,9 @@ int main(int argc, char** argv) {
   std::vector<int> counts = {1};
   if (tbb::info::default_concurrency() > 1) counts.push_back(tbb::info::default_concurrency());
   for (const Network& network : networks()) {
-    if (network.name == "tinyssd-all-anchors") continue;  // tinyssd with another divisor
-    if (network.name == "resnet50") continue;             // to time a GPU with: minutes a step here
-    // Lenet on generated images: scikit-learn, which has the digits, may not be installed.
+    if (network.name == "tinyssd-all-anchors") continue;  // equals tinyssd except for a divisor
+    if (network.name == "resnet50") continue;  // for GPUs; on a CPU, a step needs minutes
+    // Lenet uses generated images: its default data need scikit-learn, which may not be installed.
     const auto data = open_data(network.name == "lenet" ? "images" : std::string(network.data), 1);
     for (const int threads : counts) {
       for (const Mode& mode : modes()) {

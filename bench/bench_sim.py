@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps a second of the simulator's networks in PyTorch: forward, backward and SGD, binary32.
+"""Steps per second of the simulator's networks in PyTorch: forward, backward and SGD in binary32.
 
     bench_sim.py [--json FILE] [--rounds N]
 
-The shapes are those of bench_sim.cpp. Labels are drawn: tinyssd here does not match anchors to
-boxes.
+The shapes are those of bench_sim.cpp. Labels are random: tinyssd does not match anchors to
+boxes here.
 """
 
 import argparse
@@ -16,7 +16,8 @@ BATCH = {"mlp": 32, "lenet": 32, "resnet20": 32, "tinyssd": 16, "charlstm": 32}
 
 
 def networks(torch):
-    """Names with functions that return a module, and a function of it that gives a loss."""
+    """Functions by network name: each returns a module, and a function of the module that computes
+    a loss."""
     nn, functional = torch.nn, torch.nn.functional
 
     class Block(nn.Module):
@@ -142,7 +143,7 @@ def measured(rounds):
     for name, make in networks(torch).items():
         for threads in sorted({1, len(os.sched_getaffinity(0))}):
             torch.set_num_threads(threads)
-            # On one thread the processor's time, as in bench_sim: other work on the machine takes none.
+            # On one thread, CPU time is measured as in bench_sim: it is independent of other load.
             now = time.process_time if threads == 1 else time.perf_counter
             speed = steps_a_second(torch, make, BATCH[name], rounds, now)
             version = torch.__version__

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of the binade table, alone and with 65 scales answered from it, and of `analyze` on a file,
-// as ratios to reading the same memory in the same run. Beside it a plain loop that counts
-// exponents alone; bench_numpy.py has what NumPy and PyTorch do.
+// Speed of the binade table, alone and with a classification at 65 scales, and of `analyze` on a
+// file, as ratios to reading the same memory in the same run. For comparison, a plain loop counts
+// only exponents; bench_numpy.py measures NumPy and PyTorch.
 //
-//   bench_table [--json FILE] [--elements N]      N values of each kind, 2^26 by default
+//   bench_table [--json FILE] [--elements N]      N values of each kind (default 2^26)
 #include <cmath>
 #include <filesystem>
 #include <random>
@@ -21,7 +21,8 @@ using namespace halfscope;
 
 constexpr std::size_t kDistinct = std::size_t{1} << 20;
 
-/// Log-normal magnitudes of either sign: standard deviation of log2 in binades, 1 % zeros.
+/// Returns log-normal magnitudes of both signs, with 1 % zeros. `deviation` is the standard
+/// deviation of log2, in binades.
 std::vector<float> gradients(double deviation) {
   std::mt19937_64 random(1);
   std::normal_distribution<double> log2_magnitude(-18, deviation);
@@ -42,7 +43,7 @@ std::vector<std::uint16_t> narrowed(const std::vector<float>& values, Format for
   return narrow;
 }
 
-/// n values drawn from some, all over the place.
+/// Returns n values drawn from `some` in random order.
 template <typename T>
 std::vector<T> drawn(const std::vector<T>& some, std::size_t n) {
   std::vector<T> values(n);
@@ -55,7 +56,7 @@ TensorView view_as(Dtype dtype, const std::vector<T>& values) {
   return {dtype, std::as_bytes(std::span(values)).data(), values.size()};
 }
 
-/// What rounding to binary16 would make of the values at the scales 2^-32 to 2^32.
+/// Returns the number of values that binary16 loses, summed over the scales 2^-32 to 2^32.
 std::uint64_t what_if(const TensorView& t, int threads) {
   const BinadeTable table = count_binades(t, threads);
   const Boundaries limits = boundaries(kBinary16);
@@ -69,7 +70,7 @@ std::uint64_t what_if(const TensorView& t, int threads) {
 
 std::uint64_t plain_loop(const TensorView& t) {
   std::uint64_t counts[256] = {};
-  const void* const data = t.data;  // of vectors of these types: aligned
+  const void* const data = t.data;  // aligned: it is the data of a vector of this type
   switch (t.dtype) {
     case Dtype::f16:
       histogram_loops::binary16(static_cast<const std::uint16_t*>(data), t.count, counts);
@@ -102,7 +103,7 @@ void bench_view(const std::string& name, const TensorView& t, std::vector<bench:
   }
 }
 
-/// 65 scales answered from a table that is there.
+/// Measures the classification at 65 scales from an existing table.
 void bench_classify(const TensorView& t, std::vector<bench::Result>& results) {
   const BinadeTable table = count_binades(t);
   const Boundaries limits = boundaries(kBinary16);
@@ -125,7 +126,7 @@ long anonymous_kib() {
   return -1;
 }
 
-/// The whole of `analyze`, file to findings, mapped.
+/// Measures `analyze` as a whole, from a mapped file to the findings.
 void bench_file(const TensorView& t, std::vector<bench::Result>& results) {
   const auto path = std::filesystem::temp_directory_path() / "halfscope_bench.safetensors";
   log::write_safetensors(path, {{"weight_grad/bench", {t.count}, t}});

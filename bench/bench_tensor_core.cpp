@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor Core steps a second and the time of a whole product, beside the simulator's product in
-// binary32 by Eigen. One step is 4 to 32 products of one output.
+// Emulated Tensor Core steps per second and the time of a matrix product, compared with the
+// simulator's binary32 product by Eigen. One step adds 4 to 32 products to one output.
 //
-//   bench_tensor_core [--json FILE] [--size N]      products of N x N x N; 1024 by default
+//   bench_tensor_core [--json FILE] [--size N]      products of N x N x N (default 1024)
 #include <tbb/info.h>
 
 #include <random>
@@ -20,7 +20,7 @@ using namespace halfscope::tensor_core;
 
 constexpr int kRounds = 5;
 
-/// Square matrices of binary16's normal numbers about 1, of both signs.
+/// Square matrices of normal binary16 numbers around 1, of both signs.
 struct Data {
   explicit Data(std::int64_t size)
       : n(size), a(elements(1)), b(elements(2)), d(static_cast<std::size_t>(n * n)) {}
@@ -72,7 +72,7 @@ void add_units(std::size_t size, std::vector<bench::Result>& results) {
   }
 }
 
-/// chain(), one output after the other.
+/// Measures chain(), one output at a time.
 void add_scalar(std::vector<bench::Result>& results) {
   constexpr std::size_t kSteps = 1 << 16;
   std::mt19937_64 random(3);

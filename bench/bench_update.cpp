@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Speed of the pass over weights and updates, as ratios to reading both, and of the what-ifs.
 //
-//   bench_update [--json FILE] [--elements N]      N pairs of binary32, 2^26 (512 MiB) by default
+//   bench_update [--json FILE] [--elements N]      N pairs of binary32, default 2^26 (512 MiB)
 //
-// The updates lie behind the weights. At the default they are 2^28 bytes apart, the worst for AMD's
-// first cache (update_pass.hpp); rows "odd distance" are of the same memory with updates taken from
-// 4,352 bytes further on.
+// The updates follow the weights in memory. With the default N their distance is 2^28 bytes, the
+// worst case for AMD's first-level cache (update_pass.hpp). The rows "odd distance" use the same
+// memory with updates 4,352 bytes further.
 #include <cmath>
 #include <random>
 
@@ -18,10 +18,10 @@ namespace {
 
 using namespace halfscope;
 
-volatile std::uint64_t sink = 0;  // keeps the work from being left out
+volatile std::uint64_t sink = 0;  // prevents optimising the work away
 
 struct Pairs {
-  std::vector<float> memory;  // the weights, then as many updates
+  std::vector<float> memory;  // the weights, followed by the same number of updates
   std::size_t count;
 
   const float* weights() const { return memory.data(); }
@@ -32,8 +32,8 @@ struct Pairs {
   }
 };
 
-/// Normal weights; log-normal updates of either sign, of log2 -15 with a standard deviation of 3
-/// binades, 1 % zeros.
+/// Returns normal weights, and log-normal updates of both signs: log2 has mean -15 and standard
+/// deviation 3; 1 % are zeros.
 Pairs pairs(std::size_t n) {
   std::mt19937_64 random(1);
   std::normal_distribution<double> weight(0, 0.05), log2_update(-15, 3);
@@ -79,7 +79,7 @@ void bench_pass(const Pairs& p, int threads, std::vector<bench::Result>& results
   bench::race(ways, threads, results);
 }
 
-/// Slower than memory: in nanoseconds.
+/// Measures the passes that are slower than memory, in nanoseconds per pair.
 void bench_slow(const Pairs& p, std::vector<bench::Result>& results) {
   const std::size_t n = std::min(p.count, std::size_t{1} << 18);
   const auto nanoseconds = [&](const std::string& name, const std::function<void()>& work) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users do today to count lost updates, on the data of bench_update: ratios to reading both arrays.
+"""Speed of NumPy and PyTorch in counting lost updates of bench_update, as ratios to reading.
 
     bench_update.py [--json FILE] [--elements N]
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def pairs(n):
-    """Normal weights, log-normal updates of either sign with 1 % zeros; as bench_update makes them."""
+    """Normal weights, and log-normal updates of both signs with 1 % zeros, as in bench_update."""
     random = np.random.default_rng(1)
     weights = random.normal(0, 0.05, 1 << 20).astype(np.float32)
     updates = np.exp2(random.normal(-15, 3, 1 << 20)) * random.choice([-1.0, 1.0], 1 << 20)

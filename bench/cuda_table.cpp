@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables, facts and updates of 1 GiB, and of many small tensors. What is timed is the work on the
-// stream, copies of results included.
+// Measures tables, facts and updates of 1 GiB, and of many small tensors. The time includes the
+// work on the stream and the copies of results.
 #include <cstring>
 #include <map>
 #include <optional>
@@ -19,7 +19,7 @@ using cuda::DeviceTensor;
 
 constexpr std::int64_t kBytes = std::int64_t{1} << 30;
 
-/// The pattern in the dtype's own bytes.
+/// Returns the pattern in the dtype's encoding.
 std::vector<std::byte> encoded(Dtype dtype, const std::vector<float>& values) {
   std::vector<std::byte> bytes(values.size() * (dtype == Dtype::f32 ? 4 : 2));
   if (dtype == Dtype::f32) {
@@ -32,7 +32,7 @@ std::vector<std::byte> encoded(Dtype dtype, const std::vector<float>& values) {
   return bytes;
 }
 
-/// The pattern over and over, in `size` bytes of device memory.
+/// Fills `size` bytes of device memory with repetitions of the pattern.
 void write(const std::vector<std::byte>& pattern, std::byte* to, std::int64_t size) {
   const auto length = static_cast<std::int64_t>(pattern.size());
   for (std::int64_t i = 0; i < size; i += length) {
@@ -41,7 +41,7 @@ void write(const std::vector<std::byte>& pattern, std::byte* to, std::int64_t si
   }
 }
 
-/// The device counts what the CPU counts, before anything is timed.
+/// Checks, before the measurement, that the device's counts equal the CPU's.
 void compare(const DeviceTensor& all, const std::vector<std::byte>& pattern, std::int64_t from) {
   const DeviceTensor part = {all.dtype, all.data, kPattern};
   const auto got = cuda::TableCount(std::span(&part, 1), nullptr, from).get();
@@ -49,7 +49,8 @@ void compare(const DeviceTensor& all, const std::vector<std::byte>& pattern, std
   throw std::runtime_error("the device's table differs from the CPU's");
 }
 
-/// Median seconds of `Count(arguments...)`; what the last one queued is done when its event is.
+/// Returns the median seconds of constructing `Count(arguments...)`. Its work is complete at the
+/// event that is recorded after it.
 template <class Count, class... Arguments>
 double time_of_count(const Arguments&... arguments) {
   std::optional<Count> count;
@@ -76,7 +77,7 @@ void measure_one(Dtype dtype, std::byte* memory, double read, std::vector<Result
   add("largest and sum of squares", time_of_count<cuda::FactsCount>(one, stream));
 }
 
-/// 300 tensors of 1000 to 100,000 elements: a step's gradients of a network.
+/// Measures 300 tensors of 1000 to 100,000 elements, as the gradients of one step.
 void measure_small(Dtype dtype, std::byte* memory, double read, std::vector<Result>& out) {
   const std::int64_t width = dtype == Dtype::f32 ? 4 : 2;
   std::vector<DeviceTensor> tensors;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled with -mavx2 -mfma -mf16c. Four vectors a round, n a multiple of 32.
+// Compiled with -mavx2 -mfma -mf16c. An iteration processes four vectors: n is a multiple of 32.
 #include "bench/f16c_loops.hpp"
 
 #include <immintrin.h>
@@ -17,7 +17,7 @@ inline void store(std::uint16_t* p, __m256 x) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), narrow(x));
 }
 
-/// one(k) does the vector at element k.
+/// Calls one(k) for the vector that begins at element k.
 template <class One>
 inline void unrolled(std::size_t n, const One& one) {
   for (std::size_t i = 0; i < n; i += kRound) {

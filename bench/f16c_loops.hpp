@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops one writes by hand for a processor with F16C: no flags, no choice of direction, NaNs as
-// they come, and a fused_multiply_add that rounds twice. What bench_array measures itself against.
+// Hand-written loops for a processor with F16C, as a comparison for bench_array. They have no
+// flags, no rounding modes and no NaN handling; fma_rounded_twice() rounds twice.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled with -O3. n a multiple of 4.
+// Compiled with -O3. n must be a multiple of 4.
 #include "bench/histogram_loops.hpp"
 
 namespace histogram_loops {

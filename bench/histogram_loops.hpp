@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops one writes by hand for a histogram of exponents, as plain C: what bench_table measures
-// itself against. No signs, no cuts, no extremes: less than a binade table holds.
+// Hand-written loops in plain C for a histogram of exponents, as a comparison for bench_table. They
+// count less than a binade table: no signs, no position within a binade, no extremes.
 #pragma once
 
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 namespace histogram_loops {
 
-/// Counts by exponent field; four sub-tables, so that equal neighbours do not wait for each other.
+/// Counts values by exponent field. Four partial histograms avoid waiting for equal neighbours.
 void binary32(const uint32_t* values, size_t n, uint64_t counts[256]);
 void bfloat16(const uint16_t* values, size_t n, uint64_t counts[256]);
 void binary16(const uint16_t* values, size_t n, uint64_t counts[32]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled with -mavx2 -mfma -mf16c, with which Imath converts by the processor.
+// Compiled with -mavx2 -mfma -mf16c, so that Imath uses the processor's conversions.
 #include "bench/imath_loops.hpp"
 
 namespace imath_loops {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same with Imath's half (OpenEXR's), as its users write it.
+// The loops of f16c_loops.hpp with the half type of Imath (OpenEXR), as its users write them.
 #pragma once
 
 #include <Imath/half.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file system of gradients that are made when they are read: no disk, no network."""
+"""A file system of gradients that are generated when they are read: no disk, no network."""
 
 import json
 
@@ -10,7 +10,7 @@ MIB = 1 << 20
 
 
 class Made(fsspec.AbstractFileSystem):
-    """made://GB: safetensors files of 256 MiB, a step each. The values repeat after 32 MiB."""
+    """made://GB: safetensors files of 256 MiB, one per step. The values repeat after 32 MiB."""
 
     protocol = "made"
     size = 256 * MIB

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks of bench_recording.py: each gives a model, its input and what it should answer."""
+"""The networks of bench_recording.py. Each function returns a model, its input and its target."""
 
 import torch
 from torch import nn
@@ -15,7 +15,7 @@ def convolutions():
 
 
 class Gpt(nn.Module):
-    """Predicts each next token from those before it."""
+    """Predicts each next token from the tokens before it."""
 
     def __init__(self, tokens, width, heads, layers, length):
         super().__init__()
@@ -42,9 +42,9 @@ def gpt():
 
 
 class Gpt2(Gpt):
-    """With GPT-2's first weights, and one embedding for input and output."""
+    """GPT-2 with its initial weights, and one embedding for input and output."""
 
-    # Else PyTorch 2 looks at every call whether the mask is causal, and waits for the GPU.
+    # Without it, PyTorch 2 tests at every call whether the mask is causal, and waits for the GPU.
     causal = {"is_causal": True} if torch.__version__ >= "2" else {}
 
     def __init__(self, *shape):
@@ -83,12 +83,12 @@ def wide_block():
 
 
 def perceptron():
-    """Three small layers, one example: mostly the calls, hardly any arithmetic."""
+    """Three small layers and one example: calls dominate, with little arithmetic."""
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(),
                           nn.Linear(64, 10))
     return model, torch.randn(1, 64), torch.zeros(1, dtype=torch.long)
 
 
 NETWORKS = (convolutions, gpt, wide_block, perceptron)
-LARGE = (gpt2_small,)  # on a CPU only where it is asked for
+LARGE = (gpt2_small,)  # on a CPU only by request
 OPTIMIZERS = {gpt2_small: lambda parameters: torch.optim.AdamW(parameters, lr=3e-4)}  # others: SGD

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What others do with the tensors of a step, for bench_recording.py: written after what their
-documentation says they compute, on the same tensors as the recorder's at a recorded step (weights,
-their gradients, activations and theirs)."""
+"""Other tools' recording, for bench_recording.py. The functions compute what the tools'
+documentation says, on the tensors that the recorder sees at a recorded step: weights,
+activations and their gradients."""
 
 import contextlib
 import math
@@ -10,24 +10,24 @@ import torch
 
 
 def histc(tensor, name):
-    """64 bins from the least to the largest value, as wandb.watch keeps them."""
+    """64 bins from the smallest to the largest value, as wandb.watch records them."""
     flat = tensor.detach().flatten().float()
     low, high = flat.min().item(), flat.max().item()
-    if not math.isfinite(high - low):  # of a step that a GradScaler skips: it has no bins
+    if not math.isfinite(high - low):  # a step that a GradScaler skips has no bins
         return None
     return torch.histc(flat, bins=64, min=low, max=high).tolist()
 
 
 def statistics(tensor, name):
-    """The statistics of Transformer Engine's LogTensorStats, of values in high precision."""
+    """The statistics of Transformer Engine's LogTensorStats for values in high precision."""
     x = tensor.detach().float()
     return torch.stack([x.min(), x.max(), x.mean(), x.std(), x.abs().mean(), x.norm(1),
                         x.norm(2), x.abs().max()]).tolist()
 
 
 def add_histogram(folder):
-    """TensorBoard's, with its default bins; None where it is not installed, or not with a NumPy
-    that PyTorch 1.13 works with."""
+    """TensorBoard's add_histogram with its default bins. None if it is not installed, or if its
+    NumPy does not work with PyTorch 1.13."""
     try:
         from torch.utils.tensorboard import SummaryWriter
         writer = SummaryWriter(folder)
@@ -39,7 +39,8 @@ def add_histogram(folder):
 
 @contextlib.contextmanager
 def looking_at(model, optimizer, look):
-    """`look(tensor, name)` at every tensor that the recorder records of a step, but the updates."""
+    """Calls `look(tensor, name)` for every tensor that the recorder records at a step, except
+    updates."""
     handles = []
 
     def see_output(name):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the networks of bench_recording.py train: on a CPU or an NVIDIA GPU, with or without FP16."""
+"""Training of the networks of bench_recording.py on a CPU or GPU, with or without FP16."""
 
 import contextlib
 import dataclasses
@@ -33,7 +33,7 @@ class Device:
         return self.kind == "cuda"
 
     def missing(self):
-        """One line that says why networks cannot train so here; None if they can."""
+        """One line that says why networks cannot be trained here; None if they can."""
         if self.is_gpu and not torch.cuda.is_available():
             return "--device cuda: PyTorch finds no GPU"
         if self.amp and not self.is_gpu and not hasattr(torch.amp, "GradScaler"):
@@ -41,7 +41,7 @@ class Device:
         return None
 
     def name(self):
-        """The processor's; Linux has it in a file."""
+        """The processor's name, which Linux has in a file."""
         if self.is_gpu:
             return torch.cuda.get_device_name()
         with contextlib.suppress(OSError, StopIteration):
@@ -51,7 +51,7 @@ class Device:
         return platform.machine()
 
     def training(self, make):
-        """The same weights, input and answers every time."""
+        """A training whose weights, input and target are the same at each call."""
         torch.manual_seed(1)
         model, x, y = make()
         model, x, y = model.to(self.kind), x.to(self.kind), y.to(self.kind)
@@ -64,10 +64,10 @@ class Device:
     def _scaler(self):
         if hasattr(torch.amp, "GradScaler"):
             return torch.amp.GradScaler(self.kind)
-        return torch.cuda.amp.GradScaler()  # before 2.3
+        return torch.cuda.amp.GradScaler()  # PyTorch before 2.3
 
     def times_of(self, step, steps):
-        """(wall, CPU) seconds of a turn, which ends when the GPU has done all its work."""
+        """(wall, CPU) seconds of a turn, which ends when the GPU has finished all its work."""
         wall, cpu = time.perf_counter(), time.process_time()
         for _ in range(steps):
             step()
@@ -76,7 +76,7 @@ class Device:
         return time.perf_counter() - wall, time.process_time() - cpu
 
     def free_memory(self):
-        """A recorder and an optimizer refer to each other: Python's collector must find them."""
+        """Runs Python's collector: a recorder and an optimizer refer to each other."""
         if self.is_gpu:
             gc.collect()
             torch.cuda.empty_cache()

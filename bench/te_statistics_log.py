@@ -15,13 +15,14 @@ PARTS = ("self_attention.layernorm_qkv", "self_attention.proj", "layernorm_mlp.f
 
 
 def names():
-    """LAYER_TENSOR, as a transformer's layers are called."""
+    """LAYER_TENSOR, with the names of a transformer's layers."""
     layers = [f"model.encoder.layers.{i // 4}.{PARTS[i % 4]}" for i in range(LAYERS)]
     return [f"{layer}_{kind}" for layer in layers for kind in KINDS]
 
 
 def shares(step, random):
-    """Percent that underflow, a tensor each: the first and the last layers lose more as the run goes on."""
+    """Each tensor's underflow in percent. The first and the last layers lose more and more during
+    the run."""
     depth = np.arange(LAYERS) / (LAYERS - 1)
     edge = np.abs(2 * depth - 1) ** 12
     gradient = 0.02 + 6 * edge * step / LAST_STEP
@@ -30,7 +31,8 @@ def shares(step, random):
 
 
 def write_te_statistics(path, lines=6_013_920):
-    """So many lines: at steps from 0 to LAST_STEP, as a run that ended in the middle of the last one."""
+    """Writes `lines` lines, at steps from 0 to LAST_STEP, as a run that was stopped within its
+    last step."""
     random = np.random.default_rng(11)
     tensors = names()
     a_step = len(tensors) * len(STATISTICS)

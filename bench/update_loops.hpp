@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop one writes by hand for lost updates on a processor with F16C: one count, by the sum in
-// binary16. What bench_update measures itself against.
+// A hand-written loop for lost updates on a processor with F16C, as a comparison for bench_update.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +7,8 @@
 
 namespace update_loops {
 
-/// Pairs with u != 0 whose sum in binary16 is the weight. n: a multiple of 8.
+/// Returns the number of pairs with u != 0 whose sum in binary16 equals the weight. n must be a
+/// multiple of 8.
 std::uint64_t lost(const float* weights, const float* updates, std::size_t n);
 
 }  // namespace update_loops

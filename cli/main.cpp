@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// halfscope: what 16-bit floating point does to a training run, and what to do about it.
+// halfscope: shows the effects of 16-bit floating point on a training run, and how to avoid them.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -28,8 +28,8 @@ int ended(int code, std::string_view why) {
   return code;
 }
 
-/// Where stdin, stdout or stderr is closed, the next file that is opened would take its number, and
-/// get what is printed. /dev/null takes it, so that reading ends and writing fails.
+/// Opens /dev/null for each of stdin, stdout and stderr that is closed. Otherwise the next file to
+/// be opened would get its number, and the program's output. Reads then end, and writes fail.
 void hold_standard_files() {
   for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file) {
     if (::fcntl(file, F_GETFD) == -1) [[maybe_unused]]
@@ -66,8 +66,8 @@ int parse_and_run(int argc, char** argv) {
 
 }  // namespace
 
-/// What was printed must have arrived: a full disk behind stdout is an error too, which a network
-/// file system may report when it is closed. One that was closed before is none: nothing was lost.
+/// Flushes and closes stdout. A failure (full disk, network file system) is an error of the
+/// program, unless stdout was closed at the start.
 int check_stdout(int code) {
   const bool flushed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   const bool written = flushed && (::close(STDOUT_FILENO) == 0 || errno == EBADF);

@@ -38,7 +38,7 @@ struct AnalyzeOptions : options::LogOptions {
   std::vector<std::string> fail_if;
 };
 
-/// Told with --what-if, or where weights are there and only their updates are missing.
+/// Returns why there are no weight updates, with --what-if or if the log has weights; else nothing.
 std::string no_updates_text(const Analysis& analysis, bool what_if) {
   const std::string why = text::missing_updates_text(analysis);
   if (what_if) return fmt::format("--what-if: {}.\n", why);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subcommands: each adds itself to the parser, with what to run.
+// The subcommands. Each function adds one to the parser, with its options and the function to run.
 #pragma once
 
 #include "cli/options/parser.hpp"
 
 namespace halfscope::cli::commands {
 
-// To add a subcommand: one file, a declaration here, a line in main.cpp.
+// A new subcommand needs a source file, a declaration here, and a line in main.cpp.
 void add_analyze(options::Parser& parser);
 void add_recommend(options::Parser& parser);
 void add_report(options::Parser& parser);

@@ -44,7 +44,7 @@ std::optional<analyzers::compare::OrderAsked> sums_of(const std::optional<std::s
   }
 }
 
-/// "S" for both runs, or "S,T": S for the first, T for the second.
+/// Parses "S" for both runs, or "S,T": S for the first run, T for the second.
 Both<std::string> recorded_scales(const std::string& text) {
   const std::size_t comma = text.find(',');
   if (comma == std::string::npos) return {text, text};
@@ -77,10 +77,10 @@ Comparison run_comparison(const CompareOptions& options) {
 
 int run(const CompareOptions& options) {
   options::require_own_files({options.json, options.out, options.junit}, options);
-  sums_of(options.sums);  // before the logs are read
+  sums_of(options.sums);  // fails before the logs are read
   gates::require_junit_sense(options.junit, options.fail_if);
   options::require_ending(options.out, {".html", ".htm"});
-  if (!options.out.empty()) reports::page::require_charts();  // before the logs are read
+  if (!options.out.empty()) reports::page::require_charts();  // fails before the logs are read
   const auto conditions =
       gates::parse_conditions(options.fail_if, analyzers::gates::Subject::comparison);
   const Comparison comparison = run_comparison(options);

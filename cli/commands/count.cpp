@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `halfscope count` and `halfscope merge`: logs as records that merge.
+// `halfscope count` and `halfscope merge`: convert logs to count records, and merge these.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -34,7 +34,7 @@ struct MergeOptions {
   bool require_complete = false;
 };
 
-/// "3/8"
+/// Parses a shard such as "3/8".
 counting::Shard parse_shard(const std::string& text) {
   counting::Shard shard{0, 0};
   const char* const end = text.data() + text.size();
@@ -57,7 +57,7 @@ std::string parts_text(std::uint64_t parts) {
   return fmt::format("{} part{}", parts, parts == 1 ? "" : "s");
 }
 
-/// A record is a file.
+/// Throws BadUsage for stdout: a count record must be a file.
 void require_file(const std::string& out) {
   if (out == "-") throw options::BadUsage("--out: found '-', expected the path of a file");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `halfscope emulate`: one operation on lines of operands, in TestFloat's words and format.
+// `halfscope emulate`: one operation on lines of operands, with TestFloat's names and format.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ struct EmulateOptions {
   std::optional<Subnormals> rule;  ///< --subnormals
 };
 
-/// The words an option takes, as its help shows them.
+/// The values of an option, with the words for them in the help.
 template <typename T>
 using Words = std::vector<std::pair<std::string, T>>;
 
@@ -39,7 +39,7 @@ const Words<Tininess> kTininess = {{"after", Tininess::after_rounding},
                                    {"before", Tininess::before_rounding}};
 const Words<NanPolicy> kNanPolicies(kNanNames.begin(), kNanNames.end());
 
-/// An option that takes one of some words; the first is the default.
+/// Adds an option whose value is one of `words`; the first is the default.
 template <typename T>
 void add_choice(Command& command, const std::string& name, T& value, const Words<T>& words,
                 const std::string& what) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `halfscope info`: versions, and what this machine and this program have.
+// `halfscope info`: versions, and the features of this machine and this build.
 #include <fmt/format.h>
 #include <tbb/info.h>
 
@@ -21,7 +21,7 @@ std::string joined(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// "AVX2 of AVX3, AVX2, SSE4 (limited by HALFSCOPE_TARGET)"
+/// Returns the instruction sets: "AVX2 of AVX3, AVX2, SSE4 (limited by HALFSCOPE_TARGET)".
 std::string vector_line() {
   const std::vector<std::string> all = vector_targets();
   const std::string used = vector_target();

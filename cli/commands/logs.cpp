@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `halfscope logs`: what can be read.
+// `halfscope logs`: lists the readable log formats.
 #include <fmt/format.h>
 
 #include <memory>

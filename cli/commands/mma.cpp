@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `halfscope mma`: dot products as a Tensor Core adds them, a line each.
+// `halfscope mma`: dot products as a Tensor Core computes them, one per line.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ struct MmaOptions {
   Inputs inputs = kInputs[0];
 };
 
-/// "fp16 (sums of fp32 or fp16), bf16 (sums of fp32)".
+/// Returns an architecture's units: "fp16 (sums of fp32 or fp16), bf16 (sums of fp32)".
 std::string what_it_has(const Architecture& of) {
   std::string out;
   for (const Inputs& inputs : kInputs) {
@@ -66,7 +66,7 @@ int run(const MmaOptions& options) {
   return options::kFine;
 }
 
-/// The words of a table's rows.
+/// Returns word(row) for each row.
 template <class Rows, class Word>
 std::vector<std::string> words_of(const Rows& rows, Word word) {
   std::vector<std::string> out;

@@ -66,11 +66,11 @@ void require_sense(const PoliciesOptions& options) {
 
 struct Replays {
   std::vector<PolicyStudy> studies;
-  /// By PolicyStudy::series.log, of logs that no loss scale helps: what is said before.
+  /// By PolicyStudy::series.log: the text before the replays, if no loss scale helps the log.
   std::map<std::string, std::string> first;
 };
 
-/// Of one log alone: several stay apart.
+/// Replays the policies on one log. Several logs are studied separately.
 void study_log(const std::string& log, const PoliciesOptions& options, Replays& to) {
   options::LogOptions one = options;
   one.logs = {log};
@@ -98,7 +98,7 @@ Replays replays_of(const PoliciesOptions& options) {
   return replays;
 }
 
-/// What the text says where nothing could be searched; JSON has no place for it.
+/// Writes to stderr why a policy could not be tuned: the JSON output does not say so.
 void say_what_is_missing(const PoliciesOptions& options, const std::vector<PolicyStudy>& studies) {
   if (options.framework.empty()) return;
   for (const PolicyStudy& study : studies) {

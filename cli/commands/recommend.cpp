@@ -41,7 +41,7 @@ struct RecommendOptions : options::LogOptions {
   bool details = false;
 };
 
-/// Where the rest is. A log's name is given where it can be typed as it is.
+/// Returns how to see more. The command contains the log's name if a shell needs no quotes for it.
 std::string more_text(const std::vector<std::string>& logs, bool has_values) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=,:@%";
@@ -64,7 +64,7 @@ void print(const analyzers::Study& study, const RecommendOptions& options) {
   }
   const text::Table headroom = text::headroom_table(study);
   std::vector<text::Section> quantised = text::quantised_sections(study);
-  for (text::Section& section : quantised) section.pastes.clear();  // the answer has them
+  for (text::Section& section : quantised) section.pastes.clear();  // already in the answer
   std::string out = terminal::long_text(answer, study, options.framework, columns);
   for (const std::string& part :
        {terminal::sections_text(text::event_sections(study)),

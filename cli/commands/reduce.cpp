@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `halfscope reduce`: what sums lose where their accumulator has few bits.
+// `halfscope reduce`: the losses of sums whose accumulator has few bits.
 #include <fmt/format.h>
 
 #include <charconv>

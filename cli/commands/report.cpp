@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `halfscope report`: everything on one page that works from disk, or the answer as Markdown.
+// `halfscope report`: all results as one HTML page that works offline, or the answer as Markdown.
 #include <fmt/format.h>
 
 #include <memory>
@@ -20,7 +20,7 @@ struct ReportOptions : options::LogOptions {
   std::vector<std::string> policies;
 };
 
-/// The last two parts of each log's path: the last alone is often just "log".
+/// Returns the last two parts of each log's path; the last part alone is often just "log".
 std::string title_of(const std::vector<std::string>& logs) {
   std::string title;
   for (const std::string& log : logs) {
@@ -36,7 +36,7 @@ int run(ReportOptions options) {
   options::require_own_files({options.out}, options);
   const bool markdown =
       options::require_ending(options.out, {".html", ".htm", ".md", ".markdown"}) >= 2;
-  if (!markdown) reports::page::require_charts();  // before the log is read
+  if (!markdown) reports::page::require_charts();  // fails before the log is read
   const double enough_db = options.passes.enough_db;
   options.passes = analyzers::report_passes();
   options.passes.enough_db = enough_db;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `halfscope simulate`: trains a network under emulated precision, writing a run log.
+// `halfscope simulate`: trains a network with emulated precision and writes a run log.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -32,7 +32,7 @@ namespace {
 using sim::backend::UpdateRule;
 using sim::training::Settings;
 
-/// As typed; what was not is the network's default, or with --resume the run's.
+/// Options as typed. The default of an optional is the network's or, with --resume, the run's.
 struct SimulateOptions {
   std::string network, out, times;
   std::optional<std::string> backend, data, precision, accumulate, loss_scale, optimizer;
@@ -56,7 +56,7 @@ const Network& network_of(const std::string& name) {
       fmt::format("simulate: unknown network '{}'; use one of {}", log::printable(name), names));
 }
 
-/// Whether a text is meant as a number, be it one that is no loss scale.
+/// Returns true if the text looks like a number, even one that is not a valid loss scale.
 bool is_number(std::string_view text) {
   if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
   if (text.empty()) return false;
@@ -126,7 +126,7 @@ void take_given(const SimulateOptions& options, Settings& settings) {
   settings.threads = options.threads;
 }
 
-/// A Tensor Core that takes the tensors, and no GPU that adds by itself.
+/// Throws BadUsage if the Tensor Core does not support the tensors' type or the backend is a GPU.
 void require_tensor_core(const Settings& settings) {
   if (settings.accumulation.architecture == nullptr) return;
   const std::string found = "simulate: --accumulate " + text_of(settings.accumulation);
@@ -174,7 +174,7 @@ Settings settings_of(const SimulateOptions& options) {
 
 volatile std::sig_atomic_t interrupted = 0;
 
-/// Ctrl-C ends the run after the step it is in; a second one at once.
+/// Handler of Ctrl-C: the first ends the run after the current step, the second immediately.
 class Interrupt {
  public:
   Interrupt()
@@ -203,7 +203,7 @@ void require_usage(const SimulateOptions& options) {
   }
 }
 
-/// Throws BadUsage where two settings do not go together.
+/// Throws BadUsage if two settings contradict each other.
 void require_fit(const Settings& settings) {
   if (settings.check_operations && !settings.cudnn) {
     throw BadUsage(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a training run is, while it runs.
+// Progress display of a training run.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 
 namespace halfscope::cli::commands {
 
-/// One line on stderr, where it is a terminal.
+/// A status line on stderr: step, loss, scale, time left. Not shown if stderr is no terminal.
 class StepLine {
  public:
   explicit StepLine(std::int64_t steps) : steps_(steps), terminal_(isatty(STDERR_FILENO) != 0) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the steps of a run take, for `halfscope simulate --times FILE`.
+// Durations of a run's steps, for `halfscope simulate --times FILE`.
 #pragma once
 
 #include <chrono>
@@ -13,9 +13,9 @@ class StepTimes {
   /// Called at the end of every step; the first call begins the first interval.
   void tick() { at_.push_back(std::chrono::steady_clock::now()); }
 
-  /// Seconds from one step's end to the next: `steps` of them, after the first ones (10, or half of
-  /// few) have been left out, in which libraries load and choose. Fields without a value are
-  /// absent.
+  /// Returns statistics of the seconds between the ends of consecutive steps. `steps` counts the
+  /// measured intervals. The first 10 (at most half of all) are excluded, because libraries load
+  /// and choose algorithms in them. Fields without a value are absent.
   nlohmann::json to_json() const;
 
  private:

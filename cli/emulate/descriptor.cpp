@@ -13,7 +13,7 @@
 namespace halfscope::cli::emulate {
 namespace {
 
-/// Whether a call that failed is worth another try; waits where the descriptor does not block.
+/// Returns true if a failed call should be repeated. Waits if the descriptor is non-blocking.
 bool try_again(int descriptor, short event) {
   if (errno == EINTR) return true;
   if (errno != EAGAIN && errno != EWOULDBLOCK) return false;
@@ -59,8 +59,8 @@ bool LineReader::next(Line& line) {
   return true;
 }
 
-/// No newline is in sight: the rest of the input, the beginning of a line longer than the buffer,
-/// or nothing yet.
+/// Handles a buffer without a newline: it is the last line, the beginning of a line longer than the
+/// buffer, or an incomplete line.
 bool LineReader::next_long(Line& line) {
   std::string_view rest(buffer_.data() + begin_, end_ - begin_);
   const bool full = rest.size() == buffer_.size();
@@ -71,7 +71,7 @@ bool LineReader::next_long(Line& line) {
     skipping_ = true;
     std::size_t whole = rest.size();
     while (whole > 0 && !is_space(rest[whole - 1])) --whole;
-    if (whole > 0) rest = rest.substr(0, whole);  // one endless word is given out as it is
+    if (whole > 0) rest = rest.substr(0, whole);  // a line without spaces is not shortened
   }
   line = {rest, full && !ended_};
   return true;

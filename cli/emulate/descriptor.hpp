@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines from a descriptor as they arrive, and blocks to one: what stdio buffers, pipes can wait
-// for.
+// Line input from a file descriptor, as soon as data arrive, and buffered output to one. stdio
+// would wait for full buffers, which blocks programs that communicate by pipes.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 namespace halfscope::cli::emulate {
 
 struct Line {
-  std::string_view text;  ///< without the newline; good until the next read_block()
-  bool cut = false;       ///< longer than the buffer: only whole words of its beginning
+  std::string_view text;  ///< without the newline; valid until the next read_block()
+  bool cut = false;  ///< true: longer than the buffer; `text` has only whole words of its beginning
 };
 
 /// Reads lines in bounded memory.
@@ -28,11 +28,11 @@ class LineReader {
 
   LineReader(int descriptor, std::string name) : descriptor_(descriptor), name_(std::move(name)) {}
 
-  /// Waits for input, and takes what there is. False when all has been given out.
-  /// Throws log::BadInput when the descriptor cannot be read.
+  /// Waits for input and reads the available bytes. Returns false at the end of input. Throws
+  /// log::BadInput if the descriptor cannot be read.
   bool read_block();
 
-  /// The next line that has arrived whole, or at the end of input the rest.
+  /// Gets the next complete line, or the rest at the end of input. Returns false if there is none.
   bool next(Line& line);
 
  private:
@@ -41,9 +41,9 @@ class LineReader {
   int descriptor_;
   std::string name_;
   std::vector<char> buffer_ = std::vector<char>(kLongestLine + 1);
-  std::size_t begin_ = 0, end_ = 0;  ///< of what has not been given out
+  std::size_t begin_ = 0, end_ = 0;  ///< range of buffer_ that next() has not returned yet
   bool ended_ = false;
-  bool skipping_ = false;  ///< inside a line whose beginning was given out
+  bool skipping_ = false;  ///< true: the beginning of the current line was already returned
 };
 
 /// Collects output and writes it in large blocks.
@@ -51,11 +51,11 @@ class BlockWriter {
  public:
   BlockWriter(int descriptor, std::string name) : descriptor_(descriptor), name_(std::move(name)) {}
 
-  /// Where `bytes` more may be put; writes first when they do not fit.
+  /// Returns a pointer to space for `bytes` bytes. Writes the buffer first if it has not enough.
   char* room(std::size_t bytes);
-  /// `end`: behind the last byte put there.
+  /// Marks the bytes before `end` as output.
   void advance(const char* end) { used_ = static_cast<std::size_t>(end - buffer_.data()); }
-  /// Throws log::BadInput when the descriptor cannot be written.
+  /// Writes the buffer. Throws log::BadInput if the descriptor cannot be written.
   void flush();
 
  private:
@@ -65,8 +65,9 @@ class BlockWriter {
   std::size_t used_ = 0;
 };
 
-/// Answers line after line of standard input as they arrive. answerer.answer(line, at) writes at
-/// most `longest` bytes and returns their end. Throws log::BadInput, after the answers before.
+/// Answers each line of descriptor `in` on `out`, as soon as it arrives. answerer.answer(line, at)
+/// writes at most `longest` bytes to `at` and returns their end. If it throws log::BadInput, the
+/// earlier answers are written before the exception is passed on.
 template <class Answerer>
 void answer_each(Answerer& answerer, std::size_t longest, int in, int out) {
   LineReader reader(in, "stdin");

@@ -34,7 +34,7 @@ class DotAnswerer {
         sums_(tensor_core::format_of(product.accumulator)),
         chain_(tensor_core::chain_of(product.elements, product.elements)) {}
 
-  /// The answer to one line, written at `at`; nothing for a blank one. Returns its end.
+  /// Writes the answer to one line to `at`, or nothing for a blank line. Returns its end.
   char* answer(const Line& line, char* at) {
     ++number_;
     std::string_view rest = line.text;
@@ -69,7 +69,7 @@ class DotAnswerer {
     return value;
   }
 
-  /// The values of a word, between commas.
+  /// Parses the comma-separated values of a word.
   void read(std::string_view word, std::string_view name, std::vector<std::uint16_t>& out) const {
     out.clear();
     for (std::size_t first = 0; first <= word.size();) {
@@ -110,7 +110,7 @@ class DotAnswerer {
   Format sums_;
   tensor_core::Chain chain_;
   std::vector<std::uint16_t> a_, b_;
-  std::uint64_t number_ = 0;  ///< of the line being answered, from 1
+  std::uint64_t number_ = 0;  ///< number of the current line, from 1
 };
 
 }  // namespace

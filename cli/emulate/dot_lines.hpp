@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of dot products in, results out.
+// Computes dot products for lines of input.
 #pragma once
 
 #include "halfscope/tensor_core/mma.hpp"
 
 namespace halfscope::cli::emulate {
 
-/// A Tensor Core's dot product: elements of one format, C and D of another.
+/// A Tensor Core's dot product: the format of A and B, and the accumulator of C and D.
 struct DotProduct {
   tensor_core::Unit unit;
   tensor_core::Accumulator accumulator;
   Format elements;
 };
 
-/// Answers each line "a,a,... b,b,... c" on descriptor `in` by the hexadecimal D of chain() on
-/// `out`. Whatever follows c is passed over, and so are blank lines. All that has arrived is
-/// answered before more is waited for.
+/// For each line "a,a,... b,b,... c" on descriptor `in`, writes the hexadecimal D of chain() to
+/// `out`. Text after c and blank lines are ignored. All lines that have arrived are answered before
+/// the function waits for more.
 ///
-/// Throws log::BadInput naming the line when it cannot be used, after the answers to those before
-/// it are written; and when a descriptor cannot be read or written.
+/// Throws log::BadInput if a descriptor cannot be read or written, or if a line is invalid. The
+/// message names the line; the answers to earlier lines are written first.
 void answer_dots(const DotProduct& product, int in, int out);
 
 }  // namespace halfscope::cli::emulate

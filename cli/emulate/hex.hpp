@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hexadecimal digits on lines of input and output.
+// Parsing and writing of hexadecimal digits.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace halfscope::cli::emulate {
 
 inline constexpr std::uint8_t kSpace = 16, kOther = 17;
 
-/// What a byte is: a digit's value, kSpace or kOther. A carriage return is a space.
+/// Maps a byte to a hexadecimal digit's value, kSpace or kOther. A carriage return counts as space.
 inline constexpr std::array<std::uint8_t, 256> kMeaning = [] {
   std::array<std::uint8_t, 256> meaning{};
   meaning.fill(kOther);
@@ -33,7 +33,7 @@ inline bool all_digits(std::string_view word) {
   return std::all_of(word.begin(), word.end(), [](char c) { return meaning(c) < 16; });
 }
 
-/// Up to the next space.
+/// Returns the text before the first space.
 inline std::string_view first_word(std::string_view text) {
   const auto end =
       std::find_if(text.begin(), text.end(), [](char c) { return meaning(c) == kSpace; });
@@ -45,7 +45,7 @@ inline char* put_hex(char* at, std::uint64_t value, int digits) {
   return at + digits;
 }
 
-/// A word of the input, short and safe to print.
+/// Returns a word of the input in quotes, shortened and safe to print.
 inline std::string shown(std::string_view word) {
   constexpr std::size_t kShown = 40;
   const std::string text = log::printable(word.substr(0, kShown));

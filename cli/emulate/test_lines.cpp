@@ -17,7 +17,7 @@ class LineAnswerer {
   LineAnswerer(const Operation& operation, const Modes& modes, bool exact)
       : operation_(operation), modes_(modes), exact_(exact) {}
 
-  /// The answer to one line, written at `at`; nothing for a blank one. Returns its end.
+  /// Writes the answer to one line to `at`, or nothing for a blank line. Returns its end.
   char* answer(const Line& line, char* at) {
     ++number_;
     Operands operands{};
@@ -37,7 +37,7 @@ class LineAnswerer {
   }
 
  private:
-  /// Reads as many operands as the operation takes; returns how many there are.
+  /// Parses the operands, at most as many as the operation has. Returns their number.
   std::size_t read(std::string_view text, Operands& operands) const {
     const char* at = text.data();
     const char* const end = at + text.size();
@@ -86,7 +86,7 @@ class LineAnswerer {
   const Operation& operation_;
   Modes modes_;
   bool exact_;
-  std::uint64_t number_ = 0;  ///< of the line being answered, from 1
+  std::uint64_t number_ = 0;  ///< number of the current line, from 1
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TestFloat's lines: operands in, operands with result and flags out.
+// Computes operations for lines in TestFloat's format.
 #pragma once
 
 #include "halfscope/number/modes.hpp"
@@ -7,12 +7,12 @@
 
 namespace halfscope::cli::emulate {
 
-/// Answers each line of hexadecimal operands on descriptor `in` by one on `out`: the operands, the
-/// result and the flags. Whatever follows the operands on a line is passed over, and so are blank
-/// lines. All that has arrived is answered before more is waited for.
+/// For each line of hexadecimal operands on descriptor `in`, writes the operands, the result and
+/// the flags to `out`. Text after the operands and blank lines are ignored. All lines that have
+/// arrived are answered before the function waits for more.
 ///
-/// Throws log::BadInput naming the line when it cannot be used, after the answers to those before
-/// it are written; and when a descriptor cannot be read or written.
+/// Throws log::BadInput if a descriptor cannot be read or written, or if a line is invalid. The
+/// message names the line; the answers to earlier lines are written first.
 void answer_lines(const Operation& operation, const Modes& modes, bool exact, int in, int out);
 
 }  // namespace halfscope::cli::emulate

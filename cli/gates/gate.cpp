@@ -22,7 +22,7 @@ using analyzers::scale_history::TimelineFacts;
 using log::printable;
 using reports::answer::violation_text;
 
-/// A condition says when to stop: it is kept where it fails.
+/// A condition describes a failure, so it is kept if it is false.
 Outcome outcome_of(Verdict verdict) {
   switch (verdict) {
     case Verdict::fails: return Outcome::kept;
@@ -32,7 +32,8 @@ Outcome outcome_of(Verdict verdict) {
   return Outcome::undecided;
 }
 
-/// Tensors that a condition is meant for, those of them that are weights and that have the field.
+/// Numbers of tensors: all, those the condition is meant for, and among these the weights and those
+/// that have the field.
 struct Counts {
   std::size_t tensors = 0, meant = 0, weights = 0, tested = 0;
 };
@@ -41,7 +42,7 @@ struct Counts {
   throw options::BadUsage(fmt::format("--fail-if '{}': {}", printable(c.text), why));
 }
 
-/// Why nothing could be tested on tensors.
+/// Returns why the condition could be tested on no tensor.
 std::string nothing_tested(const Condition& c, const Counts& counts) {
   if (counts.meant == 0) {
     return c.only.empty()
@@ -55,7 +56,7 @@ std::string nothing_tested(const Condition& c, const Counts& counts) {
                      c.percent ? " as a share" : "");
 }
 
-/// What logs without tensors have instead.
+/// Returns why logs without tensors cannot be tested, and which fields can be used instead.
 std::string no_tensors(const analyzers::Findings& found) {
   std::string text = "the log has no values of tensors, which this condition is tested on; ";
   if (!found.timelines.empty() || !found.run_timelines.empty()) {
@@ -67,7 +68,7 @@ std::string no_tensors(const analyzers::Findings& found) {
   return text + "use underflow_share, a field of its statistics of FP8 or FP4";
 }
 
-/// Of magnitudes without counts.
+/// Returns why logs with magnitudes but without counts cannot be tested.
 std::string no_counts(const Condition& c) {
   return fmt::format(
       "{}{} needs counts of values, and the log has largest magnitudes only; use nan, inf, "
@@ -82,7 +83,7 @@ bool is_weight(log::Role role) {
 const std::string& name_in(const auto& tensor) { return tensor.name; }
 std::string name_in(const analyzers::formats::QuantisedTensor& tensor) { return tensor.name(); }
 
-/// `log_of`: the log that a tensor is of.
+/// Tests a condition on each tensor. log_of(tensor) returns the name of the tensor's log.
 template <typename Tensors, typename LogOf>
 void test_tensors(const Condition& c, std::size_t number, const Tensors& tensors,
                   const LogOf& log_of, Counts& counts, GateLines& lines) {
@@ -117,7 +118,7 @@ void test_condition(const Condition& c, std::size_t number, const analyzers::Fin
   refuse(c, nothing_tested(c, counted.meant > 0 ? counted : bounded));
 }
 
-/// Of the statistics that frameworks measure as they round to FP8 or FP4.
+/// Tests a condition on the FP8 and FP4 statistics that frameworks measured.
 void test_quantised(const Condition& c, std::size_t number, const analyzers::Findings& found,
                     GateLines& lines) {
   Counts counts;
@@ -136,11 +137,11 @@ void test_condition(const Condition& c, std::size_t number,
   Counts counts;
   test_tensors(
       c, number, comparison.tensors, [&](const auto&) { return logs; }, counts, lines);
-  counts.weights = counts.meant;  // asked of no weight in particular
+  counts.weights = counts.meant;  // skips the explanation about weights
   if (counts.tested == 0) refuse(c, nothing_tested(c, counts));
 }
 
-/// A condition on a log, or on all of them: a value that is not known leaves it undecided.
+/// Tests a condition on one log, or on all logs. It is undecided if the value is unknown.
 GateTest tested(const Condition& c, std::size_t number, const std::string& log,
                 const std::optional<Measured>& value) {
   const Verdict verdict = value ? analyzers::gates::test(c, *value) : Verdict::undecided;
@@ -153,14 +154,15 @@ GateTest tested(const Condition& c, std::size_t number, const std::string& log,
   return result;
 }
 
-/// What a log's scalars tell, and since when its tensors hold NaN or infinities to the end.
+/// A log's scalars, and the step from which its tensors contain NaN or infinity until the end.
 struct LogState {
   std::string log;
   const TimelineFacts* facts = nullptr;
   std::optional<std::int64_t> broken_since = {};
 };
 
-/// Of a log without scalars what its tensors tell, where the condition is about that.
+/// Returns the states of all logs with scalars. For a condition about the end of the run, also
+/// those of logs that have only tensors.
 std::vector<LogState> states_of(const Condition& c, const analyzers::Findings& found) {
   std::vector<LogState> all;
   for (const auto* timelines : {&found.timelines, &found.run_timelines}) {
@@ -180,7 +182,7 @@ std::vector<LogState> states_of(const Condition& c, const analyzers::Findings& f
   return all;
 }
 
-/// Of the fields that every log has which tells its loss scale or its skipped steps.
+/// Tests a condition on the timelines of loss scale and skipped steps.
 void test_timelines(const Condition& c, std::size_t number, const analyzers::Findings& found,
                     GateLines& lines) {
   const std::size_t before = lines.tests.size();
@@ -196,7 +198,7 @@ void test_timelines(const Condition& c, std::size_t number, const analyzers::Fin
                                 : "no field of a log can be tested"));
 }
 
-/// Of every log of several ranks.
+/// Tests a condition on each log that has several ranks.
 void test_ranks(const Condition& c, std::size_t number, const analyzers::Findings& found,
                 GateLines& lines) {
   for (const auto& study : found.ranks) {
@@ -206,7 +208,7 @@ void test_ranks(const Condition& c, std::size_t number, const analyzers::Finding
   if (found.ranks.empty()) refuse(c, "ranks_differ needs a log of several ranks");
 }
 
-/// Whether the condition is on a log; then it is tested.
+/// Tests a condition if it is about logs. Returns false if it is not.
 bool test_log(const Condition& c, std::size_t number, const analyzers::Findings& found,
               GateLines& lines) {
   if (analyzers::gates::is_of_timeline(c)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --fail-if: conditions at which a pipeline is to stop.
+// --fail-if: conditions under which a CI pipeline should stop.
 #pragma once
 
 #include <string>
@@ -12,35 +12,36 @@
 
 namespace halfscope::cli::gates {
 
-/// --fail-if, repeatable.
+/// Adds the option --fail-if, which may be repeated.
 void add_fail_if(options::Command& command, std::vector<std::string>& conditions);
 
-/// Throws BadUsage naming the option.
+/// Parses the conditions. Throws BadUsage, whose message names the option.
 std::vector<analyzers::gates::Condition> parse_conditions(const std::vector<std::string>& texts,
                                                           analyzers::gates::Subject subject);
 
+/// Result of one condition: `kept` if it is false, `violated` if it is true.
 enum class Outcome { kept, violated, undecided, not_tested };
 
-/// What became of one condition on one tensor, on a log, or on a recommendation.
+/// The test of one condition on one tensor, one log, or one recommendation.
 struct GateTest {
-  std::size_t condition = 0;  ///< which --fail-if, from 0
+  std::size_t condition = 0;  ///< index of the --fail-if option
   std::string condition_text;
-  std::string log, name;  ///< as recorded; what is tested on all logs has no name
+  std::string log, name;  ///< as recorded; `name` is empty unless a tensor is tested
   Outcome outcome = Outcome::kept;
-  bool of_log = false;  ///< of the log's timeline, not of a recommendation
-  std::string text;  ///< "flushed_to_zero 12 of 72 (16.7 %) > 0.1 %"; printable, empty where kept
+  bool of_log = false;  ///< true: a log's field is tested
+  std::string text;     ///< "flushed_to_zero 12 of 72 (16.7 %) > 0.1 %"; empty if kept
 
-  /// With the place before it, as stderr has it.
+  /// Returns the log, the tensor and `text` as one line for stderr.
   std::string line() const;
 };
 
-/// What the tests of all conditions had to say: in the order of the conditions, and of the tensors.
+/// Tests of all conditions, in the order of the conditions and, for each, of the tensors.
 struct GateLines {
   std::vector<GateTest> tests;
 };
 
-/// Throws BadUsage where a condition is for no tensor, or no tensor has its field; where it is of
-/// the timeline, and no log has one.
+/// Tests the conditions. Throws BadUsage if a condition applies to no tensor, if no such tensor has
+/// its field, or if it needs a timeline and no log has one.
 GateLines test_conditions(const std::vector<analyzers::gates::Condition>& conditions,
                           const analyzers::Findings& found);
 GateLines test_conditions(const std::vector<analyzers::gates::Condition>& conditions,
@@ -48,7 +49,7 @@ GateLines test_conditions(const std::vector<analyzers::gates::Condition>& condit
 GateLines test_conditions(const std::vector<analyzers::gates::Condition>& conditions,
                           const analyzers::Study& study);
 
-/// Writes the lines to stderr; the exit code.
+/// Writes the lines of conditions that are not kept to stderr. Returns the exit code.
 int close_gate(const GateLines& lines);
 
 }  // namespace halfscope::cli::gates

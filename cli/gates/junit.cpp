@@ -14,8 +14,8 @@
 namespace halfscope::cli::gates {
 namespace {
 
-/// Text that XML 1.0 can hold: no control characters, valid UTF-8, and none of U+FFFE and U+FFFF,
-/// which no escape of XML's own can name (XML 1.0, 2.2). Escaping of markup is pugixml's.
+/// Returns text that XML 1.0 can contain: valid UTF-8 without control characters, U+FFFE and
+/// U+FFFF, which cannot be escaped (XML 1.0, 2.2). pugixml escapes the markup.
 std::string xml_text(std::string_view text) {
   std::string safe = log::printable(text);
   for (const auto& [bytes, shown] :
@@ -85,7 +85,7 @@ std::string junit_text(std::string_view command, const GateLines& lines) {
   std::vector<const GateTest*> all;
   for (const GateTest& test : lines.tests) all.push_back(&test);
   set_counts(root, all);
-  // Tests of one condition follow each other.
+  // Tests of the same condition are adjacent.
   for (auto begin = all.begin(); begin != all.end();) {
     const auto end = std::find_if(
         begin, all.end(), [&](const GateTest* t) { return t->condition != (*begin)->condition; });

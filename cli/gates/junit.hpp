@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --junit: what became of every condition, as CI systems read test results.
+// --junit: the results of all conditions in the format that CI systems read.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@
 
 namespace halfscope::cli::gates {
 
-/// --junit FILE.
+/// Adds the option --junit FILE.
 void add_junit(options::Command& command, std::string& file);
 
-/// Refuses stdout, and a file without conditions to fill it. Throws BadUsage.
+/// Throws BadUsage if `file` is stdout, or if it is not empty and there are no conditions.
 void require_junit_sense(const std::string& file, const std::vector<std::string>& conditions);
 
-/// A JUnit XML document: a test suite a condition, a test case each tensor it was tested on.
-/// Undecided is a failure, as for the exit code; not tested is skipped.
+/// Returns a JUnit XML document: one test suite per condition, one test case per test. `undecided`
+/// is a failure, as in the exit code; `not_tested` is skipped.
 std::string junit_text(std::string_view command, const GateLines& lines);
 
-/// Writes it where `file` is not empty. Throws log::BadInput naming the file.
+/// Writes the document unless `file` is empty. Throws log::BadInput, which names the file.
 void write_junit(const std::string& file, std::string_view command, const GateLines& lines);
 
 }  // namespace halfscope::cli::gates

@@ -43,7 +43,7 @@ std::int64_t parse_step(std::string_view text, std::int64_t if_missing) {
   return step;
 }
 
-/// "N", "A:B", "A:", ":B"; half-open.
+/// Parses "N", "A:B", "A:" or ":B"; half-open.
 void parse_steps(const std::string& text, Selection& selection) {
   if (text.empty()) return;
   const std::size_t colon = text.find(':');
@@ -83,7 +83,7 @@ std::string lower_case(std::string_view text) {
 
 namespace {
 
-/// Replaces a format's other name by its own; what is wrong, or nothing.
+/// Replaces a format's alias by its name. Returns an error message, or an empty string.
 std::string to_format_name(std::string& name) {
   if (const NamedFormat* const format = format_called(name)) {
     name = format->name;
@@ -92,7 +92,7 @@ std::string to_format_name(std::string& name) {
   return fmt::format("format '{}' is {}", log::printable(name), why_no_format(name));
 }
 
-/// "0.1%" is the decimal 0.1e-2.
+/// Converts "0.1%" to the decimal "0.1e-2".
 std::string percent_to_share(std::string& text) {
   if (!text.ends_with('%') || text.find_first_of("eE") != std::string::npos) return "";
   text.pop_back();
@@ -105,7 +105,7 @@ std::string percent_to_share(std::string& text) {
 std::function<std::string(std::string&)> standard_input_once() {
   const auto typed = std::make_shared<bool>(false);
   return [typed](std::string& log) -> std::string {
-    if (log == kStandardInput) log = "./" + log;  // a file of that name
+    if (log == kStandardInput) log = "./" + log;  // a file with this name
     if (log != "-") return "";
     if (std::exchange(*typed, true)) return "'-' (standard input) can be given only once";
     log = kStandardInput;
@@ -132,7 +132,7 @@ void add_logs(Command& command, LogOptions& options) {
 
 namespace {
 
-/// How lines of console logs are read.
+/// Adds --lines, the pattern for lines of console logs.
 void add_console_lines(Command& command, LogOptions& options) {
   command
       .whole_number(
@@ -317,7 +317,7 @@ double parse_scale(std::string_view option, const std::string& text) {
 
 namespace {
 
-/// Whether a text means a number, good or bad; else it is a name.
+/// Returns true if the text is meant as a number, valid or not; otherwise it is a name.
 bool is_number(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   double value = 0;
@@ -369,9 +369,9 @@ analyzers::underflow::Target target_of(const LogOptions& options) {
 analyzers::Findings run_analysis(const LogOptions& options) {
   open_standard_input(options.logs);
   const std::vector<std::filesystem::path> logs(options.logs.begin(), options.logs.end());
-  std::optional<Progress> bar;  // one a phase
+  std::optional<Progress> bar;  // one for each phase
   const auto phases = [&bar](const std::string& what) {
-    bar.reset();  // gone from the screen before the next one appears
+    bar.reset();  // removes the old bar before the new one appears
     bar.emplace(what);
     return [&bar](std::uint64_t done, std::uint64_t all) { bar->show(done, all); };
   };

@@ -15,71 +15,72 @@
 
 namespace halfscope::cli::options {
 
-/// What the user selects of which logs, as typed.
+/// The selected logs and parts of logs, as typed by the user.
 struct LogOptions {
   std::vector<std::string> logs;
   std::string recorded_scale, loss_scale = "1", format = "binary16", subnormals = "keep";
   std::string steps, tensor, read_as;
   std::vector<std::string> roles;
-  analyzers::Passes passes;  ///< what a command finds beyond the tables
+  analyzers::Passes passes;  ///< additional analyses that the command runs
   std::string learning_rate;
   std::optional<std::uint64_t> ranks;
   std::optional<std::string> lines;
-  std::shared_ptr<void> thread_limit;  ///< --threads: holds for as long as the options live
+  std::shared_ptr<void> thread_limit;  ///< limit of --threads; ends with this object
 };
 
-/// What --subnormals takes.
+/// Returns the values of --subnormals.
 std::vector<std::string> subnormals_names();
 
-/// A log's path as typed, as the readers know it: "-" is standard input. For Option::rewrite, with
-/// a state that remembers that it was typed.
+/// Returns a function for Option::rewrite that replaces "-" by the readers' name for standard
+/// input. The function reports an error if it is called with "-" again.
 std::function<std::string(std::string&)> standard_input_once();
-/// Takes standard input where it is among the logs. Throws log::BadInput.
+/// Opens standard input if it is among the logs. Throws log::BadInput.
 void open_standard_input(const std::vector<std::string>& logs);
 
-/// LOG..., --recorded-scale, --role, --as, --ranks, --lines and --threads: what every subcommand
-/// that reads logs takes.
+/// Adds the options of all subcommands that read logs: LOG..., --recorded-scale, --role, --as,
+/// --ranks, --lines and --threads.
 void add_logs(Command& command, LogOptions& options);
-/// The same without LOG.
+/// Adds the options of add_logs() without LOG.
 void add_reading(Command& command, LogOptions& options);
-/// --lr.
+/// Adds --lr.
 void add_learning_rate(Command& command, LogOptions& options);
-/// --step and --tensor.
+/// Adds --step and --tensor.
 void add_steps_and_tensors(Command& command, LogOptions& options);
-/// What --format is by default: FP16, or the format that the run computed in, FP16 or BF16.
+/// Default of --format: FP16, or the format that the run computed in (FP16 or BF16).
 enum class FormatDefault : std::uint8_t { binary16, of_run };
 void add_format(Command& command, LogOptions& options, FormatDefault without);
-/// The selections of `analyze`: scale, format, subnormals, steps, tensors.
+/// Adds the selection options of `analyze`: scale, format, subnormals, steps, tensors.
 void add_selections(Command& command, LogOptions& options,
                     FormatDefault without = FormatDefault::binary16);
 
-/// What the options select, and the format they ask for. Throws BadUsage.
+/// Return the selection and the target format that the options describe. Throw BadUsage.
 analyzers::frames::Selection selection_of(const LogOptions& options);
 analyzers::underflow::Target target_of(const LogOptions& options);
 
-/// Reads and analyses the logs, with a progress bar on a terminal. print_notes() prints the notes.
-/// Throws BadUsage and log::BadInput.
+/// Reads and analyses the logs, with a progress bar on a terminal. Stores the notes for
+/// print_notes(). Throws BadUsage and log::BadInput.
 analyzers::Findings run_analysis(const LogOptions& options);
 
-/// The text with A to Z as a to z.
+/// Returns the text with A to Z converted to a to z.
 std::string lower_case(std::string_view text);
 
-/// A positive finite number, or 2^K. Throws BadUsage naming the option.
+/// Parses a positive finite number, or 2^K. Throws BadUsage, whose message names the option.
 double parse_scale(std::string_view option, const std::string& text);
-/// The same of a scale that a run carries: a positive normal binary32 number.
+/// Parses a scale for training: as parse_scale(), but it must be a normal binary32 number.
 double parse_training_scale(std::string_view option, const std::string& text);
 
-/// --policy, which may be given again.
+/// Adds --policy, which may be repeated.
 void add_policy_choice(Command& command, std::vector<std::string>& policies);
-/// A policy and its settings, as typed. Throws BadUsage naming the option.
+/// Parses a policy with settings. Throws BadUsage, whose message names the option.
 policy::Policy parse_policy(const std::string& text, std::string_view option = "--policy");
 
-/// --headroom, --target-underflow and what loss is negligible or serious; the parser checks each.
+/// Adds --headroom, --target-underflow and the limits of negligible and serious loss. The parser
+/// checks the range of each.
 void add_targets(Command& command, analyzers::underflow::RecommendOptions& options);
-/// Throws BadUsage where a serious loss would be less than a negligible one.
+/// Throws BadUsage if the limit of serious loss is below that of negligible loss.
 void require_sense(const analyzers::underflow::RecommendOptions& options);
 
-/// --enough-snr, of formats that fit.
+/// Adds --enough-snr, the noise limit for formats that fit a tensor.
 void add_enough_snr(Command& command, analyzers::Passes& passes);
 
 }  // namespace halfscope::cli::options

@@ -16,7 +16,7 @@ analyzers::frames::Notes& kept_notes() {
 
 }  // namespace
 
-// Not fmt::print, which throws where the stream cannot be written.
+// fmt::print() would throw if the stream cannot be written.
 void write_error(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
 void say_some(const analyzers::frames::Notes& lines, std::string_view way_out) {
@@ -30,7 +30,7 @@ void say_some(const analyzers::frames::Notes& lines, std::string_view way_out) {
 void note_later(const analyzers::frames::Notes& notes) { kept_notes().add_all(notes); }
 
 void print_notes() {
-  std::fflush(stdout);  // main() reports what could not be written
+  std::fflush(stdout);  // main() reports write errors
   say_some(kept_notes(), "'halfscope analyze LOG --json -' prints them all");
   kept_notes().clear();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands on stderr: errors, and behind the answer on stdout the notes on the logs.
+// Output to stderr: errors, and notes on the logs, which follow the output on stdout.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,25 +12,24 @@
 
 namespace halfscope::cli::options {
 
-/// Writes text to stderr. Where stderr is closed or full the text is lost, and nothing else: the
-/// output and the exit code stay.
+/// Writes text to stderr. If stderr is closed or full, the text is lost without an error.
 void write_error(std::string_view text);
 
-/// Writes the line "halfscope: ..." to stderr, as write_error does.
+/// Writes the line "halfscope: ..." to stderr with write_error().
 template <typename... Values>
 void say(fmt::format_string<Values...> text, Values&&... values) {
   write_error("halfscope: " + fmt::format(text, std::forward<Values>(values)...) + "\n");
 }
 
-/// Says the first ten lines, then "and N more notes". way_out says where all of them are; it
-/// may be empty.
+/// Writes the first ten lines, then "and N more notes". `way_out` says how to see all of them; if
+/// it is empty, it is omitted.
 void say_some(const analyzers::frames::Notes& lines, std::string_view way_out = {});
 
-/// Keeps notes for print_notes(), each text once.
+/// Stores notes for print_notes(). Equal texts are stored once.
 void note_later(const analyzers::frames::Notes& notes);
 
-/// Writes what was printed to stdout, then the notes that were kept to stderr, each once. main()
-/// calls it when the command has ended; whoever prints an error calls it before.
+/// Flushes stdout, then writes the stored notes to stderr. Called by main() at the end of a
+/// command, and before an error message is printed.
 void print_notes();
 
 }  // namespace halfscope::cli::options

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where results are written to.
+// Output files.
 #pragma once
 
 #include <cstddef>
@@ -14,18 +14,18 @@
 
 namespace halfscope::cli::options {
 
-/// Refuses an output that is one of the logs or lies inside one, and two outputs to one file, "-"
-/// too; those that nobody asked for are empty. Throws BadUsage naming both.
+/// Throws BadUsage if an output is a log or inside one, or if two outputs are the same file or both
+/// "-". The message names both. Empty outputs are ignored.
 void require_own_files(const std::vector<std::string>& outputs, const LogOptions& options);
 
-/// log::require_ending() of --out. Throws BadUsage.
+/// Calls log::require_ending() for --out. Throws BadUsage.
 std::size_t require_ending(const std::string& path, std::initializer_list<std::string_view> known);
 
-/// Writes text to a file, or to stdout for "-", through a temporary file beside it.
-/// Throws log::BadInput naming the path.
+/// Writes text to a file, or to stdout for "-". A file is written under a temporary name in the
+/// same folder and then renamed. Throws log::BadInput, which names the path.
 void write_output(const std::string& path, std::string_view text);
 using reports::exports::WriteText;
-/// The same of text that comes piece by piece.
+/// Calls `pieces` with a function that appends text to the output; otherwise as write_output().
 void write_pieces(const std::string& path, const std::function<void(const WriteText&)>& pieces);
 
 }  // namespace halfscope::cli::options

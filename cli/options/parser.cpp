@@ -21,8 +21,7 @@
 namespace halfscope::cli::options {
 namespace {
 
-/// Refuses what is not a number of type T, is not finite, or lies outside; `wanted` says the
-/// bounds.
+/// Rejects text that is not a finite number of type T in [least, most]. `wanted` names the bounds.
 template <class T>
 CLI::Validator number_within(T least, T most, const std::string& wanted) {
   const std::string kind = std::is_integral_v<T> ? "whole" : "finite";
@@ -30,7 +29,7 @@ CLI::Validator number_within(T least, T most, const std::string& wanted) {
     T value{};
     bool fine = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
     if constexpr (std::is_unsigned_v<T>)
-      fine = fine && !text.starts_with('-');  // else taken modulo
+      fine = fine && !text.starts_with('-');  // else it would wrap around
     if (fine) return {};
     return fmt::format("found '{}', expected a {} number, {}", log::printable(text), kind, wanted);
   };
@@ -83,7 +82,7 @@ Option& Option::show_default() {
 }
 Option& Option::required() {
   option_->required();
-  option_->default_str("");  // there is no default then
+  option_->default_str("");  // a required option has no default
   return *this;
 }
 Option& Option::values(int count) {
@@ -197,14 +196,14 @@ Command Parser::add(const std::string& name, const std::string& what) {
 int Parser::run(int argc, char** argv) {
   std::vector<char*> words(argv, argv + argc);
   std::string help = "--help";
-  if (argc > 1 && argv[1] == std::string_view("help")) {  // "help", "help recommend"
+  if (argc > 1 && argv[1] == std::string_view("help")) {  // "help" or "help recommend"
     words.erase(words.begin() + 1);
     words.push_back(help.data());
   }
   try {
     app_->parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app_->exit(error);  // --help, --version
+    if (error.get_exit_code() == 0) return app_->exit(error);  // --help or --version
     return refuse(*app_, error, argc, argv);
   }
   return chosen_();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line: commands, their options, and how what is wrong is said. By CLI11, which
-// parser.cpp alone includes: it takes the compiler several seconds.
+// The command line: commands, options and error messages. Uses CLI11, which only parser.cpp
+// includes because it is slow to compile.
 #pragma once
 
 #include <cstddef>
@@ -17,23 +17,23 @@ class Option;
 
 namespace halfscope::cli::options {
 
-/// An option of a command, as it is being described.
+/// Builder for an option of a command.
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
 
-  Option& type(const std::string& name);  ///< what the help calls its value
-  Option& help(const std::string& text);  ///< in place of what it has
+  Option& type(const std::string& name);  ///< name of the value in the help
+  Option& help(const std::string& text);  ///< replaces the help text
   Option& show_default();
   Option& required();
-  Option& values(int count);  ///< so many, no fewer
-  Option& repeatable();       ///< one value each time
+  Option& values(int count);  ///< requires exactly `count` values
+  Option& repeatable();       ///< may be repeated, with one value each time
 
   Option& one_of(const std::vector<std::string>& words);
   Option& one_of_any_case(const std::vector<std::string>& words);
-  /// `wrong` says what is wrong with the text, or nothing; it may rewrite the text.
+  /// Calls `wrong` with the value's text, which it may change. It returns an error message or "".
   Option& rewrite(const std::function<std::string(std::string&)>& wrong);
-  /// Numbers of the option's own type: at least, finite; or within.
+  /// Require a finite number, of the type of the option's value, in the range.
   template <class Number>
   Option& at_least(Number least);
   template <class Number>
@@ -43,26 +43,26 @@ class Option {
   CLI::Option* option_;
 };
 
-/// A subcommand. Values must outlive the parser.
+/// Builder for a subcommand. The variables that options write to must outlive the parser.
 class Command {
  public:
   explicit Command(CLI::App* app, std::function<int()>* chosen) : app_(app), chosen_(chosen) {}
 
   Option flag(const std::string& name, bool& value, const std::string& what);
-  /// T: a string, a number, an optional of these, a list of strings. Without dashes the name is
-  /// that of a place.
+  /// Adds an option. T is a string, a number, an optional of these, or a list of strings. A name
+  /// without dashes is a positional argument.
   template <class T>
   Option option(const std::string& name, T& value, const std::string& what);
   Option whole_number(const std::string& name, const std::function<void(unsigned)>& take,
                       const std::string& what);
-  /// One of some words, of which the first is the default; `take` gets its index.
+  /// Adds an option whose value is one of `words` (default: the first). `take` receives its index.
   Option words(const std::string& name, const std::vector<std::string>& words,
                const std::function<void(std::size_t)>& take, const std::string& what);
-  /// One that is there already.
+  /// Returns an option that was added before.
   Option known(const std::string& name);
 
   void footer(const std::string& text);
-  /// What it does; returns the exit code.
+  /// Sets the function that runs the command and returns the exit code.
   void runs(std::function<int()> run);
 
  private:
@@ -76,8 +76,8 @@ class Parser {
   ~Parser();
 
   Command add(const std::string& name, const std::string& what);
-  /// Runs the command that the words ask for; the exit code. What is wrong with them goes to
-  /// stderr, in a line.
+  /// Parses the arguments and runs the command. Returns the exit code. An error in the arguments is
+  /// written to stderr as one line.
   int run(int argc, char** argv);
 
  private:

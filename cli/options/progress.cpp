@@ -25,7 +25,7 @@ Progress::Progress(std::string what)
 void Progress::show(std::uint64_t done, std::uint64_t all) {
   using std::chrono::duration;
   const Clock::time_point now = Clock::now();
-  // Another file, or another pass; the first began with the bar.
+  // Another file or pass starts here. The first phase started with the bar.
   if (all_ != 0 && (all != all_ || done < done_)) phase_ = now;
   all_ = all;
   done_ = done;

@@ -7,9 +7,9 @@
 
 namespace halfscope::cli::options {
 
-/// A bar on stderr with time left, and the rate where it is of bytes. Shown from the second second
-/// on, and only where stderr is a terminal. One bar serves several passes: it starts anew where the
-/// bytes do.
+/// A progress bar on stderr with the time left and, for bytes, the rate. It is shown after one
+/// second, and only if stderr is a terminal. It can show several passes: it restarts when `all`
+/// changes or `done` decreases.
 class Progress {
  public:
   explicit Progress(std::string what);
@@ -17,7 +17,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Bytes, or less than a million of something else.
+  /// Updates the bar. The numbers are bytes, or other units if `all` is below a million.
   void show(std::uint64_t done, std::uint64_t all);
   void clear();
 

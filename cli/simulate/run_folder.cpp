@@ -18,13 +18,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Deletes the run log in a folder, and nothing else; its manifest last, so that what is left of an
-/// interrupted deletion is still known for what it is.
+/// Deletes the run log in a folder, and nothing else. The manifest is deleted last, so that an
+/// interrupted deletion can still be recognised as a run.
 void remove_run(const fs::path& folder) {
   for (const fs::path& rank : log::rank_folders(folder)) {
     remove_run(rank);
     std::error_code none;
-    fs::remove(rank, none);  // where nothing else is in it
+    fs::remove(rank, none);  // succeeds only if it is empty
   }
   const auto remove = [](const fs::path& path) {
     std::error_code error;
@@ -41,7 +41,7 @@ void remove_run(const fs::path& folder) {
       if (name.find("step-") != std::string::npos) files.push_back(entry.path());
     }
     for (const fs::path& file : files) remove(file);
-    fs::remove(folder / part, none);  // where nothing else is in it
+    fs::remove(folder / part, none);  // succeeds only if it is empty
   }
   std::vector<fs::path> events;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -81,7 +81,7 @@ void make_room(const std::string& out, bool force, const sim::training::Settings
                     "or choose another folder",
                     log::printable(out)));
   }
-  sim::training::require_trainable(settings);  // else the old run would be gone for nothing
+  sim::training::require_trainable(settings);  // else the old run would be deleted in vain
   remove_run(folder);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Room for a run in a folder.
+// Preparation of the output folder of a run.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace halfscope::cli::simulate {
 
-/// Refuses a folder that holds something else; deletes the run that it holds if `force`, where
-/// these settings can be trained. Throws log::BadInput or options::BadUsage.
+/// Ensures that `out` can receive a run. If it has a run and `force` is true, deletes that run,
+/// after checking that these settings can be trained. Throws log::BadInput or options::BadUsage if
+/// the folder is not usable.
 void make_room(const std::string& out, bool force, const sim::training::Settings& settings);
 
 }  // namespace halfscope::cli::simulate

@@ -58,7 +58,8 @@ std::string scaling_text(const policy::Policy& policy, const RunSummary& summary
   return out + ".";
 }
 
-/// Where gradients were computed in binary16 what is lost is lost: it is among the zeros.
+/// Returns the share of gradients that FP16 flushes. If the run computed in FP16, its lost
+/// gradients cannot be distinguished from other zeros, so all zeros are reported.
 std::string flushed_text(const Settings& settings, const Analysis& analysis, Role role,
                          std::string_view what) {
   const answer::Series sum = answer::sum(answer::of_role(answer::all_tensors(analysis), role));
@@ -72,7 +73,8 @@ std::string flushed_text(const Settings& settings, const Analysis& analysis, Rol
                      share_text(counts.classes.flushed_to_zero, counts.finite_nonzero.low), what);
 }
 
-/// Where a run's weights are 16-bit, an update that was too small for the format is zero already.
+/// Returns the share of lost weight updates. If the weights are 16-bit, updates too small for the
+/// format are already zero.
 std::string update_text(const Settings& settings, const Analysis& analysis) {
   const UpdateCounts counts = answer::all_updates(analysis).table.counts;
   if (counts.updates() == 0) return "";
@@ -108,7 +110,7 @@ Section lost_section(const Settings& settings, const RunSummary& summary) {
   return out;
 }
 
-/// For a command line: a folder's name as it is where the shell takes it so.
+/// Returns a word quoted for a shell, if it needs quotes.
 std::string quoted(const std::string& word) {
   const bool plain = !word.empty() && word.find_first_not_of(
                                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of a simulated run, as data. Text has marks (reports/answer/marks.hpp).
+// The texts about a simulated run, as data. They contain marks (reports/answer/marks.hpp).
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@
 namespace halfscope::cli::simulate {
 
 struct Simulation {
-  std::vector<std::string> first;                  ///< what ran, and how it ended
-  std::vector<reports::answer::Section> sections;  ///< what its values lost
-  std::string next;                                ///< the command to type next
+  std::vector<std::string> first;                  ///< settings and result of the run
+  std::vector<reports::answer::Section> sections;  ///< losses in its values
+  std::string next;                                ///< suggested next command
 };
 
-/// Reads the run's log.
+/// Reads the run's log and returns its texts.
 Simulation simulation_of(const sim::training::Settings& settings,
                          const sim::training::RunSummary& summary);
 
-/// The networks, and the data to train them on.
+/// Returns tables of the networks and of the data sets.
 std::vector<reports::answer::Table> choices();
 
 }  // namespace halfscope::cli::simulate

@@ -20,10 +20,10 @@ using answer::Cell;
 using sim::training::GradientError;
 using sim::training::StepError;
 
-/// One role's gradients against the true ones, all recorded steps together.
+/// Differences from the true gradients of one role, over all recorded steps.
 struct Deviation {
   std::uint64_t lost = 0, underflowed = 0, sign_changed = 0, nonfinite = 0, true_nonzero = 0;
-  std::vector<double> errors;  ///< relative, a tensor and step each
+  std::vector<double> errors;  ///< relative errors, one per tensor and step
 
   void add(const GradientError& error) {
     lost += error.lost;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run's gradients against those in binary64.
+// Comparison of a run's gradients with the true ones, computed in binary64.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,8 @@
 
 namespace halfscope::cli::simulate {
 
-/// A row for weight gradients and one for activation gradients; empty where no step was compared.
+/// Returns a section with one row for weight gradients and one for activation gradients; an empty
+/// section if no step was compared.
 reports::answer::Section true_gradients_section(const sim::training::Settings& settings,
                                                 const std::filesystem::path& run);
 

@@ -42,14 +42,14 @@ std::string first_text(const Answer& answer, std::size_t columns) {
   return out;
 }
 
-/// Those that are of no loss scale.
+/// Returns the lines to paste that do not set a loss scale.
 std::string other_pastes(const Answer& answer) {
   std::string out;
   for (const reports::answer::PasteLines& paste : answer.pastes) out += paste_text(paste);
   return out;
 }
 
-/// The lines of one framework, indented, between empty lines; empty where there are none.
+/// Returns one framework's lines, indented, between empty lines; an empty string if there are none.
 std::string paste_text(const Answer& answer, const Study& study, std::string_view framework) {
   const Snippet* const snippet = first_snippet(answer, study, framework);
   if (snippet == nullptr) return other_pastes(answer);
@@ -61,7 +61,7 @@ std::string paste_text(const Answer& answer, const Study& study, std::string_vie
   return fmt::format("\n{}\n{}\n", out, other_pastes(answer));
 }
 
-/// The findings that fit into so many lines, kFindingsShown at the most.
+/// Returns as many findings as fit into `room` lines, at most kFindingsShown.
 std::string some_findings(const Answer& answer, std::size_t room, std::size_t columns) {
   std::string out;
   std::size_t shown = 0;
@@ -76,7 +76,7 @@ std::string some_findings(const Answer& answer, std::size_t room, std::size_t co
                    : out + fmt::format("  and {}\n", reports::answer::plural(left, "more finding"));
 }
 
-/// History of the loss scale, where that is all a log has.
+/// Returns the loss scale's history if the log has no tensors.
 std::string history_text(const Study& study, std::size_t room) {
   if (!study.analysis.tensors().empty()) return "";
   const std::string text = sections_text(reports::answer::timeline_sections(study));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an answer is laid out in a terminal.
+// Layout of an answer in a terminal.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,20 @@
 
 namespace halfscope::cli::terminal {
 
-/// Lines of text as wide as they are, where stdout is no terminal.
+/// Column count that means no line breaks; used if stdout is not a terminal.
 inline constexpr std::size_t kUnwrapped = std::numeric_limits<std::size_t>::max();
 
-/// How wide text is on stdout: the terminal's columns, 100 at the most; else kUnwrapped.
+/// Returns the terminal's columns, from 40 to 100, or kUnwrapped if stdout is not a terminal.
 std::size_t columns_of_stdout();
 
-/// What `recommend` prints: the headline, the lines to paste, the findings that harm most, in at
-/// most kMostLines lines. framework: whose lines; empty is as the answer has it. more: where the
-/// rest is, a sentence.
+/// Returns the text of `recommend`: the headline, the lines to paste, and the worst findings, in at
+/// most kMostLines lines. `framework` selects the lines to paste; empty means the answer's default.
+/// `more` is a last sentence that says where the rest is.
 inline constexpr std::size_t kMostLines = 20;
 std::string short_text(const reports::answer::Answer& answer, const analyzers::Study& study,
                        std::string_view framework, std::string_view more, std::size_t columns);
 
-/// The same with all findings, and what the scale rests on.
+/// Returns the text of `recommend --details`: as short_text(), with all findings and the evidence.
 std::string long_text(const reports::answer::Answer& answer, const analyzers::Study& study,
                       std::string_view framework, std::size_t columns);
 

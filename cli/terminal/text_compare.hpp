@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `halfscope compare` prints.
+// Output of `halfscope compare`.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace halfscope::cli::terminal {
 
-/// The verdict, both runs side by side, and the tensors that changed most.
+/// Returns the verdict, both runs side by side, and the tensors that changed most.
 std::string comparison_text(const analyzers::compare::Comparison& comparison);
 
 }  // namespace halfscope::cli::terminal

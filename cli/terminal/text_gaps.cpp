@@ -16,7 +16,7 @@ namespace {
 
 namespace text = reports::answer;
 
-/// Gaps said in a sentence; the others by name.
+/// Number of gaps shown as sentences; the others are listed by name.
 constexpr std::size_t kGapsShown = 3;
 
 text::Section section_of(const text::LogGaps& gaps, bool several_logs) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the log of another tool could not tell, for the terminal.
+// Facts that the log of another tool does not contain, for the terminal.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace halfscope::cli::terminal {
 
-/// The gaps that matter most in a sentence each, the others by name, and the lines that record
-/// them; begins with an empty line. Empty where nothing is missing.
+/// Returns the most important gaps as sentences, the names of the others, and the lines of code
+/// that record them. Begins with an empty line. Returns an empty string if nothing is missing.
 std::string gaps_text(const analyzers::underflow::Analysis& analysis);
 
 }  // namespace halfscope::cli::terminal

@@ -25,22 +25,22 @@ using log::Role;
 constexpr int kMostRows = 32;
 constexpr std::size_t kColumns = 80;
 
-/// Finite nonzero values with an unscaled magnitude in [2^first, 2^end).
+/// Counts of finite nonzero values whose unscaled magnitude is in [2^first, 2^end).
 struct HistogramRow {
   int first = 0, end = 0;
-  bool all_below = false, all_above = false;  ///< a tail: everything below 2^end, from 2^first on
+  bool all_below = false, all_above = false;  ///< a tail: all below 2^end, or from 2^first up
   Interval count;
-  bool overflow = false, subnormal = false, zero = false;  ///< what some of its magnitudes become
+  bool overflow = false, subnormal = false, zero = false;  ///< classes of some of its values
 };
 
 struct Histogram {
-  Tensors tensors;  ///< that are in it
+  Tensors tensors;  ///< tensors that are counted
   answer::Series sum;
-  int binades_a_row = 1;           ///< but of the tails
+  int binades_a_row = 1;           ///< except in the tails
   std::vector<HistogramRow> rows;  ///< largest first
 };
 
-/// Weight and activation gradients; where there are none, all tensors.
+/// Returns the weight and activation gradients or, if there are none, all tensors.
 Tensors tensors_of(const Analysis& analysis) {
   const Tensors all = answer::all_tensors(analysis);
   Tensors gradients;
@@ -49,10 +49,10 @@ Tensors tensors_of(const Analysis& analysis) {
   return gradients.empty() ? all : gradients;
 }
 
-/// The rows between two tails: `per_row` binades each.
+/// The rows between the two tails, with `per_row` binades each.
 struct Layout {
   int first = 0, end = 0, per_row = 1;
-  bool below = false, above = false;  ///< whether there is a tail
+  bool below = false, above = false;  ///< true if there is a tail on this side
 
   int rows() const {
     return (end - first + per_row - 1) / per_row + static_cast<int>(below) +
@@ -60,8 +60,8 @@ struct Layout {
   }
 };
 
-/// As few binades a row as fit: first one, then with the smallest thousandth of the values in a
-/// tail, then the largest, too.
+/// Returns the layout with the fewest binades per row. For each number, it first tries no tails,
+/// then a tail with the smallest thousandth of the values, then also one with the largest.
 Layout layout_of(const std::vector<BinadeCount>& binades) {
   std::uint64_t all = 0, up_to = 0;
   for (const BinadeCount& b : binades) all += b.count.high;
@@ -77,7 +77,7 @@ Layout layout_of(const std::vector<BinadeCount>& binades) {
          {Layout{first, end, per_row}, Layout{first_common, end, per_row, first_common > first},
           Layout{first_common, end_common, per_row, first_common > first, end_common < end}}) {
       if (layout.rows() > kMostRows) continue;
-      Layout wider = layout;  // rows that are left take from the tail
+      Layout wider = layout;  // unused rows are taken from the tail
       wider.first = std::max(first, layout.first - (kMostRows - layout.rows()) * per_row);
       wider.below = wider.first > first;
       return wider;
@@ -106,7 +106,7 @@ std::vector<HistogramRow> rows_of(const std::vector<BinadeCount>& binades, const
   std::vector<HistogramRow> rows;
   const auto add = [&](int first, int end, bool below, bool above) {
     HistogramRow row = {first, end, below, above, count_between(binades, first, end)};
-    // A value whose binade is not known may be in several.
+    // A value whose binade is unknown may be counted in several.
     row.count.high = std::min(row.count.high, of.high);
     classify_row(row, limits);
     rows.push_back(row);
@@ -119,19 +119,19 @@ std::vector<HistogramRow> rows_of(const std::vector<BinadeCount>& binades, const
   return rows;
 }
 
-/// A class of values, and how its limit is written.
+/// A class of values, and the text of its limit.
 struct Mark {
   bool HistogramRow::*in;
   const char* name;
   std::string limit;
 };
 
-/// "2^-24", "2^-33.97".
+/// Returns a power of two as text: "2^-24", "2^-33.97".
 std::string power_text(double log2) {
   return log2 == std::floor(log2) ? fmt::format("2^{:.0f}", log2) : fmt::format("2^{:.2f}", log2);
 }
 
-/// "65520", "63.984", "2^38".
+/// Returns a magnitude as text: "65520", "63.984", "2^38".
 std::string magnitude_text(double log2) {
   const double magnitude = std::exp2(log2);
   return magnitude >= 1e-3 && magnitude < 99999.5 ? fmt::format("{:.5g}", magnitude)
@@ -148,7 +148,7 @@ std::array<Mark, 3> marks_of(const Analysis& analysis) {
        {&HistogramRow::zero, "zero", (kept ? " <= " : " < ") + power_text(limits.zero.position)}}};
 }
 
-/// What becomes of a row's values; the limit beside the row that it lies in, or the nearest.
+/// Returns each row's classes. A limit's text is in the row that contains it, or the nearest.
 std::vector<std::string> mark_texts(const Histogram& histogram, const Analysis& analysis) {
   const std::array<Mark, 3> marks = marks_of(analysis);
   std::vector<std::string> texts;
@@ -156,7 +156,7 @@ std::vector<std::string> mark_texts(const Histogram& histogram, const Analysis& 
     std::vector<std::string> words, limits;
     for (const Mark& mark : marks) {
       if (!(histogram.rows[i].*mark.in)) continue;
-      // Overflow reaches from its limit upward, the others downward.
+      // Overflow is everything above its limit; the other classes are below theirs.
       const bool last = i + 1 == histogram.rows.size(), first = i == 0;
       const bool at_limit = mark.in == &HistogramRow::overflow
                                 ? last || !(histogram.rows[i + 1].*mark.in)
@@ -164,7 +164,7 @@ std::vector<std::string> mark_texts(const Histogram& histogram, const Analysis& 
       words.emplace_back(mark.name);
       limits.push_back(at_limit ? mark.name + mark.limit : mark.name);
     }
-    // A row of many binades may hold all limits: no room for the numbers.
+    // A row of many binades can contain all limits: too long with the numbers.
     texts.push_back(fmt::format("{}", fmt::join(words.size() > 2 ? words : limits, ", ")));
   }
   return texts;
@@ -186,8 +186,8 @@ std::string share_of(const HistogramRow& row, const Interval& of) {
                                    part(row.count.high, std::max(of.low, row.count.high)));
 }
 
-/// Lengths of bars: linear where every one is a character or more, else logarithmic over three
-/// decades, with a character for less.
+/// Lengths of bars: linear if every bar has at least one character, else logarithmic over three
+/// decades; smaller counts get one character.
 class Bars {
  public:
   Bars(const std::vector<HistogramRow>& rows, std::size_t width)
@@ -208,7 +208,7 @@ class Bars {
     const std::size_t surely = length(count.low);
     return std::string(surely, '#') + std::string(length(count.high) - surely, '-');
   }
-  /// What a character is; 0 where bars are linear.
+  /// Returns the count that one character stands for; 0 if bars are linear.
   std::uint64_t least() const { return linear_ ? 0 : least_; }
 
  private:
@@ -221,7 +221,7 @@ class Bars {
   }
 
   double width_, most_ = 0;
-  std::uint64_t least_ = 0;  ///< what a character is
+  std::uint64_t least_ = 0;  ///< count of one character
   bool linear_ = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The magnitudes of the gradients as a histogram of few rows, with the limits of the format.
+// Histogram of the gradients' magnitudes with few rows, and the limits of the format.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace halfscope::cli::terminal {
 
-/// Of all gradients; where there are none, of all tensors. At most 80 columns wide, ASCII; empty
-/// where no value is finite and nonzero. The limits are those of the analysis' format at its loss
-/// scale.
+/// Returns the histogram of all gradients or, if there are none, of all tensors: ASCII, at most 80
+/// columns. Returns an empty string if no value is finite and nonzero. The limits belong to the
+/// analysis's format at its loss scale.
 std::string histogram_text(const analyzers::underflow::Analysis& analysis);
 
 }  // namespace halfscope::cli::terminal

@@ -18,7 +18,7 @@ namespace {
 namespace text = reports::answer;
 using analyzers::replay::PolicyStudy;
 
-/// Lines that are too long are broken, those to paste left as they are.
+/// Wraps long lines, except lines to paste.
 std::string paragraphs(std::vector<text::AnswerLine> lines) {
   while (!lines.empty() && lines.back().text.empty()) lines.pop_back();
   std::string out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays of loss-scaling policies in the terminal.
+// Output of `halfscope policies`.
 #pragma once
 
 #include <string>
@@ -8,12 +8,13 @@
 
 namespace halfscope::cli::terminal {
 
-/// What the run did and what to paste, the ranked table, and what to beware of: of all policies
-/// where they were `asked` for by name. `framework`: --framework as typed.
+/// Returns the run's own policy, the lines to paste, the ranking and the warnings. `framework` is
+/// --framework as typed. `asked` is true if policies were named on the command line; then the
+/// warnings are about all of them.
 std::string policies_text(const analyzers::replay::PolicyStudy& study, const std::string& framework,
                           bool asked);
 
-/// Every policy with defaults and source.
+/// Returns all policies with their defaults and sources.
 std::string catalogue_text();
 
 }  // namespace halfscope::cli::terminal

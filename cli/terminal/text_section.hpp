@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sections of an answer in a terminal.
+// Layout of an answer's sections in a terminal.
 #pragma once
 
 #include <span>
@@ -9,11 +9,12 @@
 
 namespace halfscope::cli::terminal {
 
-/// Lines to paste below where they belong, after an empty line.
+/// Returns an empty line, where the lines belong, and the lines to paste.
 std::string paste_text(const reports::answer::PasteLines& paste);
-/// Title, the sentences as a list, lines to paste, tables; empty where the section is.
+/// Returns the title, the sentences as a list, the lines to paste and the tables; an empty string
+/// for an empty section.
 std::string section_text(const reports::answer::Section& section);
-/// One below the other.
+/// Returns the texts of all sections.
 std::string sections_text(std::span<const reports::answer::Section> sections);
 
 }  // namespace halfscope::cli::terminal

@@ -7,10 +7,10 @@
 
 namespace halfscope::cli::terminal {
 
-/// What `halfscope simulate --list` prints.
+/// Returns the output of `halfscope simulate --list`.
 std::string choices_text();
 
-/// What a run prints at its end.
+/// Returns the output at the end of a run.
 std::string simulation_text(const simulate::Simulation& said);
 
 }  // namespace halfscope::cli::terminal

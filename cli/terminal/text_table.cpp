@@ -17,18 +17,18 @@ using reports::answer::plain;
 using reports::answer::Row;
 using reports::answer::Table;
 
-constexpr std::size_t kRowsShown = 20;  // the JSON has all
+constexpr std::size_t kRowsShown = 20;  // the JSON has all rows
 constexpr std::size_t kWidestCell = 48, kNarrowestHeading = 9;
 constexpr std::string_view kBetween = "  ";
 
 bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80; }
 
-/// Characters of a text in UTF-8.
+/// Returns the number of characters of UTF-8 text.
 std::size_t length(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, begins_character));
 }
 
-/// The end of a name tells more than its beginning.
+/// Shortens a name at its beginning: its end is more specific.
 std::string shortened(const std::string& text) {
   constexpr std::string_view kCut = "...";
   const std::size_t all = length(text);
@@ -54,7 +54,7 @@ std::size_t shown_rows(const Table& table) {
 
 struct Column {
   Lines heading;
-  std::vector<Lines> cells;  ///< a list of names may take several lines
+  std::vector<Lines> cells;  ///< a list of names may need several lines
   bool number = false;
 
   std::size_t width() const { return std::max(widest(heading), widest_cell()); }
@@ -70,7 +70,7 @@ struct Column {
   }
 };
 
-/// What is too wide is broken at blanks, and one name is shortened.
+/// Breaks a wide cell at spaces and shortens a single long name.
 Lines cell_of(const std::string& text) {
   if (length(text) <= kWidestCell) return {text};
   return text.find(' ') == text.npos ? Lines{shortened(text)} : wrapped(text, kWidestCell);
@@ -88,7 +88,7 @@ Column column_of(const Table& table, std::size_t index, bool last) {
   return out;
 }
 
-/// Headings break at blanks where the table is too wide else.
+/// Breaks headings at spaces if the table is too wide.
 void fold_headings(std::vector<Column>& columns) {
   std::size_t width = 0;
   for (const Column& column : columns) width += kBetween.size() + column.width();
@@ -107,7 +107,7 @@ std::vector<Column> columns_of(const Table& table) {
   return out;
 }
 
-/// text(column): what stands in a line.
+/// Returns a line of the table. text(column) returns a cell.
 template <typename Text>
 std::string line_of(const std::vector<Column>& columns, const Text& text) {
   std::string line;
@@ -124,7 +124,7 @@ std::string headings_text(const std::vector<Column>& columns) {
   std::size_t lines = 0;
   for (const Column& column : columns) lines = std::max(lines, column.heading.size());
   std::string out;
-  for (std::size_t left = lines; left > 0; --left) {  // they end in the same line
+  for (std::size_t left = lines; left > 0; --left) {  // bottom-aligned
     out += line_of(columns, [&](const Column& column) {
       const std::size_t own = column.heading.size();
       return left > own ? std::string() : column.heading[own - left];

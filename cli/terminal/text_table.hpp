@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of an answer in a terminal.
+// Layout of an answer's tables in a terminal.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace halfscope::cli::terminal {
 
-/// Text is broken into lines of at most so many characters where no terminal tells its own width.
+/// Line length if the terminal's width is unknown.
 inline constexpr std::size_t kTextColumns = 100;
 
-/// Title, note and columns, numbers on the right; the first rows, and how many more there are.
+/// Returns title, note, the first rows, and how many are not shown. Numbers are right-aligned.
 std::string table_text(const reports::answer::Table& table);
 
 }  // namespace halfscope::cli::terminal

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `analyze` says of every tensor: what is broken first, a summary, a histogram, a table.
+// Output of `analyze` about tensors: the most serious failures, a summary, a histogram and a table.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace halfscope::cli::terminal {
 
-/// A screenful; more of it is in the JSON.
+/// Returns about one screen of text. The JSON output is complete.
 std::string tensors_text(const analyzers::Findings& found);
 
 }  // namespace halfscope::cli::terminal

@@ -24,13 +24,13 @@ using analyzers::underflow::TensorFindings;
 
 namespace {
 
-/// What a window shows besides the limits.
+/// Returns true for tensors whose magnitudes a window must show.
 using Wanted = std::function<bool(const TensorFindings&)>;
 
 using Counts = std::map<int, std::uint64_t>;  ///< by exponent
 
-/// [first, end) of all but the outermost values on both sides, one in `part` of them; [0, 0) of
-/// none.
+/// Returns the exponents [first, end) of all values but the smallest and the largest 1/`part` of
+/// them; [0, 0) if there are no values.
 std::pair<int, int> extent(const Counts& counts, std::uint64_t part) {
   std::uint64_t all = 0, up_to = 0;
   for (const auto& [exponent, count] : counts) all += count;
@@ -44,7 +44,7 @@ std::pair<int, int> extent(const Counts& counts, std::uint64_t part) {
   return {first.value_or(0), end};
 }
 
-/// The exponents between which all but the lowest and the highest hundredth of each role lie.
+/// Returns for each role the exponents of all values but the smallest and the largest hundredth.
 std::vector<std::pair<int, int>> role_extents(const Analysis& analysis, const Wanted& wanted) {
   std::map<log::Role, Counts> roles;
   for (const TensorFindings& tensor : analysis.tensors()) {
@@ -63,7 +63,7 @@ Window window_around(const Analysis& analysis, const Recommendation& advice, con
                 .recommended_as = answer::advised_word(advice),
                 .lowest = advice.lowest_log2,
                 .highest = advice.highest_log2};
-  constexpr int kMargin = 4;  // binades of zero and overflow shown beyond the limits
+  constexpr int kMargin = 4;  // binades beyond the limits of zero and overflow
   double first = 0, last = 0;
   for (const Scale& scale : scales_of(window)) {
     const Limits limits = limits_of(window.target, scale.scale);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the charts of a page show: which magnitudes, and the parameters of their specifications.
+// The range of magnitudes that a page's charts show, and the parameters of their specifications.
 // The specifications are files: reports/assets/charts/README.md.
 #pragma once
 
@@ -16,60 +16,60 @@
 
 namespace halfscope::reports::charts {
 
-/// What all charts of a page share, so that they compare by eye.
+/// Settings common to all charts of a page, so that the charts can be compared.
 struct Window {
   analyzers::underflow::Target target;
-  double loss_scale = 1.0;                          ///< the scale the findings are for: "now"
-  std::optional<int> recommended;                   ///< log2
+  double loss_scale = 1.0;         ///< the scale of the findings, drawn as "now"
+  std::optional<int> recommended;  ///< log2 of the recommended scale; nullopt if there is none
   std::string_view recommended_as = "recommended";  ///< answer::advised_word()
   std::optional<int> lowest, highest;
-  int first_exponent = 0;  ///< magnitudes shown: 2^first_exponent to 2^last_exponent
+  int first_exponent = 0;  ///< the charts show 2^first_exponent to 2^last_exponent
   int last_exponent = 0;
 };
 
-/// A window that shows all limits of the format at both scales and all but the outermost hundredths
-/// of every role: a few values far out would press the rest into a line.
+/// Returns a window with all limits of the format at both scales, and with all values but the
+/// smallest and the largest hundredth of each role: a few extreme values would compress the rest.
 Window window_of(const analyzers::underflow::Analysis& analysis,
                  const analyzers::recommend::Recommendation& advice);
-/// The same for gradients alone.
+/// Returns a window by the tensors that a loss scale acts on.
 Window gradient_window(const analyzers::underflow::Analysis& analysis,
                        const analyzers::recommend::Recommendation& advice);
-/// The same without what a loss scale changes.
+/// Returns the window without the scales, for tensors that no loss scale acts on.
 Window unscaled(Window window);
 
-/// What a window leaves out, as a sentence that begins with a space; empty when it shows all.
+/// Returns which values are outside a window, as a sentence that begins with a space; an empty
+/// string if there are none.
 std::string left_out(const Window& window,
                      const std::vector<analyzers::underflow::BinadeCount>& binades);
 
-/// A scale whose limits are drawn.
+/// A scale at which limits are drawn.
 struct Scale {
   double scale;
   bool advised;
 };
-/// One scale, or two when the recommended one differs from the one the findings are for.
+/// Returns the scale of the findings and, if it is different, the recommended scale.
 std::vector<Scale> scales_of(const Window& window);
 
-/// The binades that the map of updates shows: all but the outermost thousandths of both, and of the
-/// updates that are zero in the format only the largest.
+/// The binades that the map of updates shows: all but the smallest and largest thousandth of the
+/// weights and of the updates, and only the largest of the updates that become zero in the format.
 struct UpdateWindow {
   int first_weight = 0, end_weight = 0;
   int first_update = 0, end_update = 0;
-  std::uint64_t left_out = 0;  ///< updates outside, those of zero weights included
+  std::uint64_t left_out = 0;  ///< number of updates outside, including those of zero weights
 };
 UpdateWindow update_window(const UpdateTable& table, const analyzers::underflow::Target& target);
-/// The smallest ratio of update to weight drawn, as an exponent: far below it all are lost.
+/// Returns the exponent of the smallest drawn ratio of update to weight; all smaller ones are lost.
 int first_ratio(const analyzers::underflow::Target& target);
 
-// Parameters, by name; parameters.cpp.
-/// Of the histogram and the heat map of magnitudes and of the curves by scale.
+// Parameters of specifications, by name (parameters.cpp).
 nlohmann::ordered_json series_parameters(const Window& window);
-/// Of the histogram of all gradients.
+/// For the histogram of all gradients.
 nlohmann::ordered_json gradient_parameters(const Window& window);
 nlohmann::ordered_json update_map_parameters(const UpdateWindow& window,
                                              const analyzers::underflow::Target& target);
 nlohmann::ordered_json ratio_parameters(const analyzers::underflow::Target& target);
 
-/// Most weights, tensors and lines drawn: more cannot be told apart.
+/// Limits on the number of weights, tensors and lines drawn, so that they can be distinguished.
 inline constexpr std::size_t kWeightsDrawn = 40, kBarsDrawn = 24, kRoomsDrawn = 12, kLinesDrawn = 6,
                              kPolicyRowsDrawn = 16;
 

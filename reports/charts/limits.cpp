@@ -12,7 +12,7 @@ namespace halfscope::reports::charts {
 
 namespace {
 
-/// A power of two divided by the scale; one power of two where the scale is one itself.
+/// Returns a power of two divided by the scale; the text is a single power if the scale is one.
 Limit power(int exponent, double scale) {
   if (const std::optional<int> log2 = exact_log2(scale)) {
     const int shifted = exponent - *log2;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the limits of a format lie among unscaled magnitudes, once values are multiplied by a
-// scale.
+// The limits of a format on the axis of unscaled magnitudes, for values multiplied by a scale.
 #pragma once
 
 #include <array>
@@ -10,20 +9,19 @@
 
 namespace halfscope::reports::charts {
 
-/// One limit: its place on a log2 axis of unscaled magnitudes, and how it is written ("2^-25",
-/// "65520/2^10").
+/// One limit: its position on a log2 axis of unscaled magnitudes, and its text, as "65520/2^10".
 struct Limit {
   double position = 0;
   std::string label;
 };
 
 struct Limits {
-  Limit zero;       ///< at and below it a value becomes zero
-  Limit subnormal;  ///< below it subnormal
-  Limit overflow;   ///< from here on a value overflows: half an ulp above the largest finite one
+  Limit zero;       ///< values at or below it become zero
+  Limit subnormal;  ///< values below it become subnormal
+  Limit overflow;   ///< values from here on overflow: the largest finite value plus half an ulp
 };
 
-/// Where subnormals are flushed, zero reaches up to the smallest normal.
+/// Returns the limits. If subnormals are flushed, `zero` is at the smallest normal number.
 Limits limits_of(const analyzers::underflow::Target& target, double scale);
 
 }  // namespace halfscope::reports::charts

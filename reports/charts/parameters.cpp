@@ -16,13 +16,13 @@ using json = nlohmann::ordered_json;
 
 namespace {
 
-/// "scale 1", "scale 2^10"
+/// Returns a scale as text: "scale 1", "scale 2^10".
 std::string short_name(double scale) {
   const std::optional<int> log2 = exact_log2(scale);
   return log2.value_or(0) == 0 ? fmt::format("scale {}", scale) : fmt::format("scale 2^{}", *log2);
 }
 
-/// Adds what the format makes of each magnitude at one scale: its limits, and the bands between.
+/// Adds the limits of the format at one scale, and the bands of magnitudes between them.
 void add_limits(const Window& window, const Limits& limits, const char* place, json& to) {
   for (const Limit* limit : {&limits.zero, &limits.subnormal, &limits.overflow}) {
     to["limits"].push_back({{"place", place}, {"at", limit->position}, {"label", limit->label}});
@@ -38,7 +38,8 @@ void add_limits(const Window& window, const Limits& limits, const char* place, j
   add("overflow", overflow.position, window.last_exponent, overflow.label + " and above");
 }
 
-/// Where on a chart a scale is drawn: "now", "advised", or "alone" where there is no other.
+/// Returns the window, and each scale with its limits. A scale's place is "now" or "advised", or
+/// "alone" if it is the only one.
 json limit_parameters(const Window& window) {
   json out = {{"window", {window.first_exponent, window.last_exponent}}};
   const std::vector<Scale> scales = scales_of(window);
@@ -55,7 +56,7 @@ json limit_parameters(const Window& window) {
   return out;
 }
 
-/// Where values become zero, subnormal, infinite.
+/// Returns the magnitudes at which values become zero, subnormal or infinite.
 json positions(const Window& window, const Scale& scale) {
   const Limits limits = limits_of(window.target, scale.scale);
   return {limits.zero.position, limits.subnormal.position, limits.overflow.position};

@@ -23,7 +23,7 @@ std::string counted_text(const Interval& count, double low, double high) {
   return fmt::format("{} ({})", answer::count_text(count), answer::share_range_text(low, high));
 }
 
-/// Of a number of finite nonzero values, those of one binade.
+/// Returns a binade's count, and its share of the `of` finite nonzero values.
 json binade_row(const analyzers::underflow::BinadeCount& binade, const Interval& of) {
   const auto share = [](std::uint64_t part, std::uint64_t all) {
     return all == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(all);

@@ -11,7 +11,7 @@ namespace {
 
 using namespace analyzers;
 
-/// A field in quotes, as RFC 4180 wants it.
+/// Returns a quoted field (RFC 4180).
 std::string csv_text(std::string_view text) {
   std::string field = "\"";
   for (const char c : csv_name(text)) {
@@ -30,7 +30,7 @@ std::string count_field(const Interval& count) {
 
 std::string csv_name(std::string_view name) {
   std::string text = log::printable(name);
-  // In ASCII and full width; a tab or CR, which would do too, is not printable.
+  // Formula signs in ASCII and full width. A tab or CR also starts a formula, but is not printable.
   constexpr std::string_view kFormula[] = {"=", "+", "-", "@", "＝", "＋", "－", "＠"};
   const auto begins = [&](std::string_view sign) { return text.starts_with(sign); };
   return std::ranges::any_of(kFormula, begins) ? "'" + text : text;

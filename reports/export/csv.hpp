@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings as CSV (RFC 4180): one line a tensor and step.
+// Findings as CSV (RFC 4180): one line per tensor and step.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace halfscope::reports::exports {
 
-/// Columns: log, name, role, source_dtype, step, the counts of `analyze --json`, max_abs. A count
-/// known only by bounds is written as low..high.
+/// Returns columns log, name, role, source_dtype, step, the counts of `analyze --json`, and
+/// max_abs. If only bounds of a count are known, it is written as low..high.
 std::string to_csv(const analyzers::underflow::Analysis& analysis);
 
-/// A name from a log as a field holds it, before its quotes: printable (log/error.hpp), and behind
-/// an apostrophe where a spreadsheet would take it for a formula.
+/// Returns a log's name as the content of a field, before quoting: printable (log/error.hpp), and
+/// with an apostrophe before it if a spreadsheet would read it as a formula.
 std::string csv_name(std::string_view name);
 
 }  // namespace halfscope::reports::exports

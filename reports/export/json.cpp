@@ -59,7 +59,7 @@ Json power_json(std::optional<int> log2) {
 
 namespace {
 
-/// A code point as JSON escapes it: above U+FFFF by its two surrogates.
+/// Returns the JSON escape of a code point; above U+FFFF, two surrogates.
 std::string escape_of(char32_t c) {
   const auto unit = [](std::uint32_t value) { return fmt::format("\\u{:04x}", value); };
   if (c < 0x10000) return unit(c);
@@ -88,7 +88,7 @@ std::string json_text(const Json& value) {
 
 namespace {
 
-/// The scale, and what it rests on.
+/// Adds the scale and the limits that decide it.
 void put_scale(Json& to, const recommend::Recommendation& r) {
   to["schema"] = kJsonSchema;
   to["halfscope"] = kVersion;
@@ -106,7 +106,7 @@ void put_scale(Json& to, const recommend::Recommendation& r) {
   if (r.limited_by) to["limited_by"] = limit_json(*r.limited_by, r.logs.size() > 1);
 }
 
-/// What becomes zero at it.
+/// Adds the values that become zero at the scale.
 void put_underflow(Json& to, const recommend::Recommendation& r) {
   if (r.static_log2 || r.underflow_not_identifiable) {
     to["underflow_not_identifiable"] = r.underflow_not_identifiable;
@@ -120,7 +120,8 @@ void put_underflow(Json& to, const recommend::Recommendation& r) {
   to["flushed_at_recommended"] = share_json(r.flushed_at_recommended);
 }
 
-/// Of a target of 8 bits; what one loss scale loses there is `flushed_at_recommended`.
+/// Adds the values lost if each tensor has its own scale; only for a target of 8 bits. The values
+/// lost with a single scale are in `flushed_at_recommended`.
 void put_own_scales(Json& to, const underflow::Analysis& analysis) {
   const auto each = answer::each_scaled(analysis);
   if (!each) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings as JSON. Fields: docs/json.md; schemas: docs/schema/.
+// Findings as JSON. The fields are in docs/json.md, the schemas in docs/schema/.
 #pragma once
 
 #include <functional>
@@ -16,30 +16,33 @@ namespace halfscope::reports::exports {
 /// Version of the JSON's fields.
 inline constexpr int kJsonSchema = 1;
 
-/// An integer, or [low, high] where only bounds are known.
+/// Returns an integer, or [low, high] if only bounds are known.
 nlohmann::ordered_json to_json(const Interval& count);
 
 using WriteText = std::function<void(std::string_view)>;
 using TakeJson = std::function<void(nlohmann::ordered_json&&)>;
 
-/// `analyze --json`: handed on piece by piece, a log may have a million tensors.
+/// Writes the output of `analyze --json` in pieces: a log may have a million tensors.
 void write_findings(const analyzers::Findings& found, const WriteText& write);
-/// The same as values, Python's analyze(): `tensors` is empty, and they are handed on one by one.
+/// Returns the same as values, for Python's analyze(), but with an empty `tensors`. `tensor` is
+/// called with each tensor's JSON, in order.
 nlohmann::ordered_json to_json(const analyzers::Findings& found, const TakeJson& tensor);
 
-/// Some of what was found, where all would be too much.
+/// The tensors that a page contains if a log has too many.
 struct Part {
-  std::vector<const analyzers::underflow::TensorFindings*> tensors;  ///< as the analysis has them
+  std::vector<const analyzers::underflow::TensorFindings*> tensors;  ///< in the analysis's order
   std::vector<analyzers::underflow::TensorPeaks> peaks;
 };
-/// The same of a part: `tensors_left_out` and `peaks_left_out` say how many are not there.
+/// Returns the findings with only some tensors. `tensors_left_out` and `peaks_left_out` are the
+/// numbers of tensors that are omitted.
 nlohmann::ordered_json to_json(const analyzers::Findings& found, const Part& part);
-/// The recommendation and its evidence: `recommend --json`, Python's recommend().
+/// Returns the recommendation and its evidence: `recommend --json`, and Python's recommend().
 nlohmann::ordered_json to_json(const analyzers::Study& study);
 nlohmann::ordered_json to_json(
     const analyzers::compare::Comparison& comparison);  // json_compare.cpp
 
-/// On one line. Names that are not UTF-8 do not stop the numbers: damaged bytes are replaced.
+/// Returns the JSON on one line. Bytes that are not valid UTF-8 are replaced, so that a damaged
+/// name is no error.
 std::string json_text(const nlohmann::ordered_json& value);
 
 }  // namespace halfscope::reports::exports

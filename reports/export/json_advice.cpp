@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The statistics of a recommendation: evidence by scale, skipped steps, lost mass, ranks.
+// Statistics of a recommendation: evidence by scale, skipped steps, lost mass, ranks.
 #include "reports/answer/skip_words.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 using namespace analyzers;
 
-/// A number, or [low, high] where only bounds are known.
+/// Returns a number, or [low, high] if only bounds are known.
 Json bounds_json(const Bounds& b) {
   return b.low == b.high ? number_json(b.low)
                          : Json::array({number_json(b.low), number_json(b.high)});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two runs side by side, as JSON. Fields: docs/compare.md; schema: docs/schema/compare.schema.json.
+// A comparison of two runs as JSON. Fields: docs/compare.md; schema:
+// docs/schema/compare.schema.json.
 #include "halfscope/version.hpp"
 #include "reports/answer/order_words.hpp"
 #include "reports/export/json.hpp"

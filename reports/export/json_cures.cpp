@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to do beyond one scale: layers' own scales, what to keep in FP32, memory, lines to paste.
+// Advice beyond a single scale: scales per layer, tensors to keep in FP32, memory, lines to paste.
 #include "reports/answer/cure_words.hpp"
 #include "reports/answer/snippets.hpp"
 #include "reports/export/json.hpp"

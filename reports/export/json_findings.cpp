@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was found in every tensor, as JSON.
+// The findings about every tensor as JSON.
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ Json steps_json(const underflow::StepList& steps) {
   return list;
 }
 
-/// The least and the most that a number can be; null where it has no bound.
+/// Returns [low, high] of a number; null stands for an unknown bound.
 Json pair_json(std::optional<double> low, std::optional<double> high) {
   return Json::array({number_json(low), number_json(high)});
 }
@@ -83,14 +83,14 @@ Json tensor_json(const underflow::TensorFindings& t, const underflow::Target& ta
   return to;
 }
 
-/// Of each tensor of the analysis, or none.
+/// Returns each tensor's headroom; null for a tensor without it.
 std::vector<const overflow::Headroom*> headroom_by_tensor(const Findings& found) {
   std::vector<const overflow::Headroom*> all(found.analysis.tensors().size());
   for (const overflow::Headroom& h : found.overflow.headroom) all[h.tensor] = &h;
   return all;
 }
 
-/// What comes before the tensors.
+/// Returns the fields before the tensors.
 Json head_json(const underflow::Analysis& analysis) {
   Json to;
   to["schema"] = kJsonSchema;
@@ -104,7 +104,7 @@ Json head_json(const underflow::Analysis& analysis) {
   return to;
 }
 
-/// What comes behind them.
+/// Adds the fields after the tensors.
 void put_rest(Json& to, const Findings& found, const std::vector<underflow::TensorPeaks>& peaks,
               bool whole) {
   put_peaks(to, peaks);
@@ -118,10 +118,10 @@ void put_rest(Json& to, const Findings& found, const std::vector<underflow::Tens
   put_gaps(to, found);
 }
 
-/// Of each tensor what `make` makes of its JSON, on all cores, to `take`, in order.
+/// Calls make(JSON) for each tensor, on all cores, and take(result) for each result, in order.
 template <class Make, class Take>
 void each_tensor(const Findings& found, const Make& make, const Take& take) {
-  constexpr std::size_t kBatch = 256;  // tensors that are held at once
+  constexpr std::size_t kBatch = 256;  // tensors in memory at once
   const underflow::Target& target = found.analysis.target;
   const std::vector<const overflow::Headroom*> headroom = headroom_by_tensor(found);
   std::vector<const underflow::TensorFindings*> tensors;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which formats a tensor fits, and how much of its mass is lost; what 8 bits would do to a run.
+// The formats that fit a tensor, the mass it loses in them, and the effects of 8-bit formats.
 #include <cmath>
 
 #include "reports/export/json.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 using namespace analyzers;
 
-/// `snr_db`, `snr`, and the bounds of an estimate.
+/// Adds `snr_db`, `snr`, and the bounds if these are estimates.
 void put_noise(Json& to, const std::optional<underflow::NoiseRatio>& noise) {
   if (!noise) return;
   to["snr"] = noise->exact ? "exact" : "estimate";
@@ -19,7 +19,7 @@ void put_noise(Json& to, const std::optional<underflow::NoiseRatio>& noise) {
   to["snr_db_bounds"] = Json::array({number_json(noise->low_db), number_json(noise->high_db)});
 }
 
-/// Where no value is finite and nonzero, nothing is known to fit.
+/// Returns the fit of one format. If no value is finite and nonzero, the fit is unknown.
 Json fit_json(const underflow::FormatFit& fit, const underflow::TensorFindings& tensor,
               Subnormals subnormals) {
   const bool any = tensor.counts.finite_nonzero.high > 0;
@@ -38,7 +38,7 @@ Json fit_json(const underflow::FormatFit& fit, const underflow::TensorFindings& 
   return to;
 }
 
-/// "mxfp8", "mxfp6" or "mxfp4", by the elements' width.
+/// Returns the fit of a block format, which is "mxfp8", "mxfp6" or "mxfp4" by the elements' width.
 Json block_fit_json(const underflow::BlockFit& fit) {
   const int width = find_format(fit.element)->format.width;
   Json to = {{"format", "mxfp" + std::to_string(width)},

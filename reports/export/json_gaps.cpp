@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The notes on reading the logs and what these could not tell, as JSON.
+// The notes on reading the logs, and the facts that these do not contain, as JSON.
 #include "analyzers/scale_history/carried_scale.hpp"
 #include "reports/answer/gaps.hpp"
 #include "reports/export/json_parts.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Factors that can be moved between layers, and bounds of attention scores, as JSON: docs/json.md.
+// Factors that can be moved between layers, and bounds of attention scores, as JSON (docs/json.md).
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations against their emulation, as JSON. Fields: docs/compare.md.
+// Comparison of operations with their emulation, as JSON. The fields are in docs/compare.md.
 #include "reports/export/json_parts.hpp"
 
 namespace halfscope::reports::exports {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of the JSON, one file a part; for the files that write JSON.
+// Parts of the JSON output, each defined in the file that its comment names. Included by the files
+// that write JSON. Each put_ function adds fields to an object.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,72 +16,72 @@ namespace halfscope::reports::exports {
 
 using Json = nlohmann::ordered_json;
 
-/// A double, or null when there is none or it is not finite.
+/// Returns a number; null if there is none or it is not finite.
 Json number_json(std::optional<double> x);
-/// 2^log2, or null.
+/// Returns 2^log2; null if there is no value.
 Json power_json(std::optional<int> log2);
-/// {l1, l2}, each a number, or [low, high] where only bounds are known; json_advice.cpp.
+/// Returns {l1, l2}, each a number or, if only bounds are known, [low, high]; json_advice.cpp.
 Json mass_json(const MassShare& lost);
 
-/// `flushed_to_zero`, `subnormal`, `normal`, `overflow`; json_findings.cpp.
+/// Adds `flushed_to_zero`, `subnormal`, `normal`, `overflow`; json_findings.cpp.
 void put_classes(Json& to, const Classes& classes);
-/// `total`, `zero`, `nan`, `inf`, `flushed_to_zero`, `subnormal`, `normal`, `overflow`;
+/// Adds `total`, `zero`, `nan`, `inf`, `flushed_to_zero`, `subnormal`, `normal`, `overflow`;
 /// json_findings.cpp.
 void put_counts(Json& to, const analyzers::underflow::Counts& counts);
-/// [e, count], ascending; json_findings.cpp.
+/// Returns pairs [exponent, count] in ascending order; json_findings.cpp.
 Json binades_json(const std::vector<analyzers::underflow::BinadeCount>& binades);
 
-/// `lost_mass`, `scales`, `skip`, `dynamic`, `ranks`; json_advice.cpp.
+/// Adds `lost_mass`, `scales`, `skip`, `dynamic`, `ranks`; json_advice.cpp.
 void put_advice(Json& to, const analyzers::recommend::Recommendation& advice);
 
-/// A run's operations against their emulation; json_operations.cpp.
+/// Returns the comparison of a run's operations with their emulation; json_operations.cpp.
 Json operations_json(const analyzers::compare::Operations& operations);
 
-/// `per_layer`, `keep_in_fp32`, `footprint`, `snippets`, `dynamic_snippets`; json_cures.cpp.
+/// Adds `per_layer`, `keep_in_fp32`, `footprint`, `snippets`, `dynamic_snippets`; json_cures.cpp.
 void put_cures(Json& to, const analyzers::Study& study);
 
-/// `formats`, `narrowest`, `mx_formats`, `lost_mass`, where fits are known; json_formats.cpp.
+/// Adds `formats`, `narrowest`, `mx_formats`, `lost_mass` if fits were computed; json_formats.cpp.
 void put_formats(Json& to, const analyzers::underflow::TensorFindings& tensor,
                  Subnormals subnormals);
 
-/// `delayed_scaling`, an object a log, and `mx_gradients`; json_formats.cpp.
+/// Adds `delayed_scaling`, one object per log, and `mx_gradients`; json_formats.cpp.
 void put_eight_bits(Json& to, const analyzers::Findings& found);
 
-/// `updates`, `swamped` and what else is known of a weight's updates; json_updates.cpp.
+/// Adds `updates`, `swamped` and the other results on a weight's updates; json_updates.cpp.
 void put_updates(Json& to, const analyzers::underflow::UpdateFindings& found);
 
-/// `adam_state`, an object for each log whose state is in 16 bits; json_updates.cpp.
+/// Adds `adam_state`, one object for each log with 16-bit optimizer state; json_updates.cpp.
 void put_adam(Json& to, const analyzers::Findings& found);
-/// Shifts between layers, and attention scores; json_layers.cpp.
+/// Adds factors to move between layers, and bounds of attention scores; json_layers.cpp.
 void put_layers(Json& to, const analyzers::Findings& found);
 
-/// A tensor's `headroom`; json_overflow.cpp.
+/// Returns a tensor's `headroom`; json_overflow.cpp.
 Json headroom_json(const analyzers::overflow::Headroom& headroom);
-/// `headroom` and `overflow_events` of a recommendation; json_overflow.cpp.
+/// Adds a recommendation's `headroom` and `overflow_events`; json_overflow.cpp.
 void put_overflow(Json& to, const analyzers::underflow::Analysis& analysis,
                   const analyzers::overflow::OverflowFindings& found);
 
-/// `ranks_compared`, an object a log and role; json_ranks.cpp. whole: with the ranks that agree.
+/// Adds `ranks_compared`, one object per log and role. If `whole` is true, it includes the ranks
+/// that do not differ; json_ranks.cpp.
 void put_ranks(Json& to, const analyzers::Findings& found, bool whole);
 
-/// `peaks`, of tensors that have largest magnitudes and no counts; json_peaks.cpp.
+/// Adds `peaks`, the tensors with largest magnitudes but without counts; json_peaks.cpp.
 void put_peaks(Json& to, const std::vector<analyzers::underflow::TensorPeaks>& peaks);
 
-/// `fp8`, of logs with statistics of quantised tensors; json_quantised.cpp. whole: with the shares
-/// by column.
+/// Adds `fp8` for logs with statistics of quantised tensors. If `whole` is true, it includes the
+/// shares of each column of steps; json_quantised.cpp.
 void put_quantised(Json& to, const analyzers::Findings& found, bool whole);
 
-/// `notes`, every note on reading the logs; absent if there is none; json_gaps.cpp.
+/// Adds `notes`, the notes on reading the logs, if there are any; json_gaps.cpp.
 void put_notes(Json& to, const analyzers::frames::Notes& notes);
 
-/// `notes`; and `could_not_tell`, of logs that other tools wrote; json_gaps.cpp.
+/// Adds `notes`, and `could_not_tell` for logs of other tools; json_gaps.cpp.
 void put_gaps(Json& to, const analyzers::Findings& found);
 
-/// `answer`: the headline and the findings, as sentences; json_answer.cpp.
+/// Adds `answer`: the headline and the findings as sentences; json_answer.cpp.
 void put_answer(Json& to, const analyzers::Study& study);
 
-/// Adds "timeline": where a log of another tool tells loss scales or skipped steps, an object a
-/// log.
+/// Adds `timeline`, one object for each log of another tool that has loss scales or skipped steps.
 void put_timeline(Json& to, const analyzers::Findings& found);
 
 }  // namespace halfscope::reports::exports

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays of loss-scaling policies, as JSON. Fields: docs/json.md; schema:
+// Replays of loss-scaling policies as JSON. Fields: docs/json.md; schema:
 // docs/schema/policies.schema.json.
 #include <cmath>
 #include <string>
@@ -39,7 +39,7 @@ Json settings_json(const policy::Policy& policy) {
   return to;
 }
 
-/// One number a step. Out, here and below: Pieces for text, Tree for values.
+/// Adds one scale per step. Out, here and below, is Pieces for text or Tree for values.
 template <class Out>
 void add_scales(Out& to, const replay::ScaleRuns& runs, std::size_t length) {
   for (std::size_t r = 0; r < runs.size(); ++r) {
@@ -90,7 +90,7 @@ void put_flushed(Json& to, const Trace& trace) {
   to["worst_flushed_step"] = trace.worst_step;
 }
 
-/// What policies that run away leave: infinity has no JSON number.
+/// Adds the last scale; null if it is infinite (a policy that diverges): JSON has no infinity.
 void put_final(Json& to, double scale) {
   to["final"] = number_json(scale);
   if (std::isinf(scale)) to["final_text"] = "inf";
@@ -179,7 +179,7 @@ void add_trace(Out& to, const Trace& trace, const PolicyStudy& study, std::strin
   to.close();
 }
 
-/// Each trace, in the order of the array.
+/// Calls entry(trace, study) for each trace, in the order of the array.
 template <class Entry>
 void for_each_trace(const std::vector<PolicyStudy>& studies, const TracesOptions& options,
                     const Entry& entry) {

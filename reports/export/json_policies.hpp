@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays of loss-scaling policies, as JSON. Fields: docs/json.md.
+// Replays of loss-scaling policies as JSON. The fields are in docs/json.md.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,20 +12,19 @@
 namespace halfscope::reports::exports {
 
 struct TracesOptions {
-  bool with_recorded = false;  ///< also what the runs themselves did, where that is known
-  std::string framework = {};  ///< whose lines to paste, as --framework has it; may be empty
+  bool with_recorded = false;  ///< adds the runs' own scales, if they are known
+  std::string framework = {};  ///< --framework as typed; empty: no choice
 };
 
-/// The array of `policies --json`, handed on piece by piece: as many numbers a policy as there
-/// are steps.
+/// Writes the array of `policies --json` in pieces: each policy has one number per step.
 void write_traces(const std::vector<analyzers::replay::PolicyStudy>& studies,
                   const TracesOptions& options, const WriteText& write);
 
-/// The same as values, one by one: Python's policies().
+/// Calls `take` with each element of the same array, for Python's policies().
 void each_trace(const std::vector<analyzers::replay::PolicyStudy>& studies,
                 const TracesOptions& options, const TakeJson& take);
 
-/// Every policy with defaults and source: `policies --list --json`.
+/// Returns all policies with their defaults and sources: `policies --list --json`.
 nlohmann::ordered_json catalogue_json();
 
 }  // namespace halfscope::reports::exports

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was lost in FP8 or FP4, as JSON.
+// Losses in FP8 or FP4 as JSON.
 #include <fmt/format.h>
 
 #include "analyzers/formats/quantised.hpp"
@@ -20,7 +20,7 @@ using analyzers::formats::UnderflowCell;
 Json bounds_json(double low, double high) { return Json::array({low, high}); }
 Json bounds_json(const AtStep& value) { return bounds_json(value.low, value.high); }
 
-/// An object by the limits: "0.005", "0.01", ...
+/// Returns an object with a field for each limit: "0.005", "0.01", ...
 template <typename Value>
 Json by_limit(const Value& value_at) {
   Json to = Json::object();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of a run side by side, as JSON: docs/json.md.
+// Comparison of a run's ranks as JSON (docs/json.md).
 #include <cmath>
 
 #include "reports/export/json.hpp"

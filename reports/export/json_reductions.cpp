@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sums in few bits lose, as JSON: docs/json.md.
+// Losses of sums in few bits as JSON (docs/json.md).
 #include "reports/export/json_reductions.hpp"
 
 #include <cmath>
@@ -13,14 +13,14 @@ namespace {
 using analyzers::reduction::Estimate;
 using analyzers::reduction::Reduction;
 
-/// Of all tensors.
+/// The name that stands for all tensors together.
 constexpr const char* kTogether = "*";
 
 Json range_json(const Estimate& estimate) {
   return Json::array({number_json(estimate.low), number_json(estimate.high)});
 }
 
-/// A share as whole numbers, rounded outward.
+/// Returns the bounds of a share as counts, rounded outwards.
 Json counts_json(const Estimate& share, std::uint64_t of) {
   const auto all = static_cast<double>(of);
   return Json::array({static_cast<std::uint64_t>(std::floor(share.low * all)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sums in few bits lose, as JSON. Fields: docs/json.md.
+// Losses of sums in few bits as JSON. The fields are in docs/json.md.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,7 +9,7 @@
 
 namespace halfscope::reports::exports {
 
-/// `reduce --json`: an object for each sum, format and order.
+/// Returns the output of `reduce --json`: one object for each sum, format and order.
 nlohmann::ordered_json reductions_json(const std::vector<analyzers::reduction::Reduction>& found);
 
 }  // namespace halfscope::reports::exports

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loss scale's way through another tool's log, as JSON.
+// The history of the loss scale in another tool's log, as JSON.
 #include <algorithm>
 
 #include "analyzers/scale_history/timeline_facts.hpp"
@@ -84,7 +84,7 @@ Json nonfinite_json(const TimelineFacts& facts) {
   return all;
 }
 
-/// NaN and infinities of its scalars, and how its lines were read.
+/// Adds the NaN and infinities of its scalars, and the way its lines were read.
 void put_nonfinite(Json& to, const TimelineFacts& facts) {
   if (!facts.nonfinite.empty()) to["nonfinite"] = nonfinite_json(facts);
   if (const auto since = facts.nonfinite_since()) to["nonfinite_since"] = *since;
@@ -101,7 +101,7 @@ void put_nonfinite(Json& to, const TimelineFacts& facts) {
   }
 }
 
-/// How the run did, and since when.
+/// Adds the state of the run, and the step since when it has it.
 void put_state(Json& to, const TimelineFacts& facts) {
   const Interval skipped = facts.skipped_bounds();
   if (facts.skips_told) to["skipped"] = to_json(skipped);

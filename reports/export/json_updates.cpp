@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a weight's updates, as JSON.
+// The outcome of a weight's updates as JSON.
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
 
@@ -16,7 +16,7 @@ Json outcomes_json(const UpdateOutcomes& o) {
           {"overflow", o.overflow}};
 }
 
-/// The fields of design's table: `half` arithmetic, and the two it is compared with.
+/// Adds the counts of the update table: with 16-bit arithmetic, and with the two alternatives.
 void put_lost(Json& to, const UpdateCounts& c) {
   to["updates"] = c.updates();
   to["update_underflow"] = c.half.underflow;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON as a stream; for the files that write it.
+// Streaming of JSON text. Included by the files that write JSON.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,9 +14,9 @@
 
 namespace halfscope::reports::exports {
 
-/// Appends to a text and hands it on in pieces: long arrays are never held whole, nor as JSON
-/// values. An object that is opened has a field already, so that arrays and fields begin with a
-/// comma. flush() ends the text.
+/// Collects text and passes it on in pieces, so that long arrays are never in memory as a whole. An
+/// opened object must have a field: further arrays and fields begin with a comma. flush() must be
+/// called at the end.
 class Pieces {
  public:
   explicit Pieces(const WriteText& write) : write_(write) {}
@@ -33,7 +33,7 @@ class Pieces {
     write_(text_);
     text_.clear();
   }
-  /// `"name":[...]`, `fill` adding its elements with add_element().
+  /// Adds the field `"name":[...]`. `fill` adds the elements with add_element().
   template <class Fill>
   void array(std::string_view name, const Fill& fill) {
     add(fmt::format(",\"{}\":[", name));
@@ -47,25 +47,25 @@ class Pieces {
     first_ = false;
     add(text);
   }
-  /// Equal elements.
+  /// Adds the same element `times` times.
   void repeat(const nlohmann::ordered_json& value, std::size_t times) {
     const std::string text = json_text(value);
     for (std::size_t i = 0; i < times; ++i) add_element(text);
   }
   void element(std::int64_t value) { add_element(fmt::format_int(value).c_str()); }
-  /// An element that is an object and goes on.
+  /// Adds an object as an element and keeps it open for further fields.
   void open_element(const nlohmann::ordered_json& object) {
     if (!std::exchange(first_, false)) text_ += ',';
     open(object);
   }
   void close() { add("}"); }
-  /// An object that goes on.
+  /// Adds an object and keeps it open for further fields.
   void open(const nlohmann::ordered_json& object) {
     std::string text = json_text(object);
     text.pop_back();
     add(text);
   }
-  /// Further fields of it.
+  /// Adds further fields to the open object.
   void fields(const nlohmann::ordered_json& object) {
     const std::string text = json_text(object);
     if (!object.empty()) add("," + text.substr(1, text.size() - 2));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Pieces (pieces.hpp) writes as text, as values: one function fills either.
+// The interface of Pieces (pieces.hpp), building JSON values instead of text: a template function
+// can write to both.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace halfscope::reports::exports {
 
-/// Objects that were opened go on until they are closed; take() gives those of the top.
+/// Builds values. An object is open until close(). take() returns the top level's closed objects.
 class Tree {
  public:
   template <class Fill>
@@ -36,8 +37,8 @@ class Tree {
 
  private:
   using Json = nlohmann::ordered_json;
-  std::vector<Json> objects_;                  ///< open, the outermost first
-  std::vector<Json> lists_ = {Json::array()};  ///< likewise; the first is of the top
+  std::vector<Json> objects_;                  ///< open objects, the outermost first
+  std::vector<Json> lists_ = {Json::array()};  ///< open lists; the first is the top level
 };
 
 }  // namespace halfscope::reports::exports

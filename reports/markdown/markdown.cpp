@@ -22,9 +22,10 @@ using answer::Finding;
 using answer::Row;
 using answer::Table;
 
-constexpr std::size_t kRows = 20;  // of a table; the JSON has all
+constexpr std::size_t kRows = 20;  // shown of a table; the JSON has all
 
-/// Code between more backticks than it holds in a row, as CommonMark 0.31.2, 6.1, has it.
+/// Returns a code span whose delimiter is longer than any run of backticks in it (CommonMark
+/// 0.31.2, 6.1).
 std::string code_span(std::string_view code) {
   std::size_t longest = 0, run = 0;
   for (const char c : code) {
@@ -42,7 +43,7 @@ bool is_linked(std::string_view word) {
   return std::ranges::any_of(kSigns, [&](auto sign) { return word.find(sign) != word.npos; });
 }
 
-/// Text that Markdown would read as markup, quoted; words that it would link, as code.
+/// Returns text with Markdown's markup escaped; words that GitHub would link become code.
 std::string escaped(std::string_view text) {
   constexpr std::string_view kMarkup = "\\`*_[]<>|#~&", kBlank = " \n";
   std::string out;
@@ -71,7 +72,8 @@ std::string sentence(std::string_view marked) {
   return out;
 }
 
-/// A bar would end a cell, in code too (GitHub Flavored Markdown 0.29, 4.10).
+/// Returns a table row. A bar in a cell is escaped, also in code: it would end the cell (GitHub
+/// Flavored Markdown 0.29, 4.10).
 std::string row_text(const std::vector<std::string>& cells) {
   std::string out = "|";
   for (const std::string& cell : cells) {

@@ -9,7 +9,7 @@
 
 namespace halfscope::reports::markdown {
 
-/// GitHub-flavoured: tables, code. Names from logs are code, or escaped.
+/// Returns GitHub-flavoured Markdown with tables and code. Names from logs are code or escaped.
 std::string report_markdown(const analyzers::Study& study, std::string_view title);
 
 }  // namespace halfscope::reports::markdown

@@ -24,7 +24,7 @@ using json = nlohmann::ordered_json;
 
 namespace {
 
-/// What all charts of series are drawn with, by the kind of series.
+/// Parameters of the charts of series, by kind of series.
 struct Parameters {
   json scaled, unscaled, gradients;
 
@@ -36,12 +36,12 @@ struct Parameters {
   }
 };
 
-/// A sum over tensors of one log, and what its charts are called by.
+/// A sum over tensors of one log, with the names for its charts.
 struct Drawn {
   const Study& study;
   const answer::Tensors& tensors;
   std::string log, name;
-  bool scaled = false;  ///< a loss scale acts on it
+  bool scaled = false;  ///< true if a loss scale acts on it
   answer::Series series = answer::sum(tensors);
 
   bool empty() const { return series.counts.finite_nonzero.high == 0; }
@@ -92,7 +92,7 @@ void add_log(json& to, const Study& study, const analyzers::underflow::LogFindin
   }
 }
 
-/// Captions of the charts that have rows of their own, by the specification's name.
+/// Returns the captions of the charts with rows of their own, by the specification's name.
 std::map<std::string, answer::Caption, std::less<>> captions(const Study& study) {
   const analyzers::underflow::Target& target = study.analysis.target;
   return {{"update-map", answer::update_map_caption(target, false)},
@@ -119,7 +119,7 @@ json named(const json& fields, const json& rows) {
   return out;
 }
 
-/// Charts that bring their rows, of one log. Those of single weights are not among them.
+/// Adds the charts of one log with rows of their own, except those of single weights.
 void add_own(json& to, const Study& study, const json& own, std::size_t log) {
   const auto titles = captions(study);
   const std::string at = std::to_string(log);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The charts of a page, each with its rows and parameters: who fills its specification
-// (assets/charts) draws it.
+// Charts for notebooks: rows and parameters to insert in the specifications (assets/charts).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,12 +9,12 @@
 
 namespace halfscope::reports::notebook {
 
-/// A list of {name, chart, log, title, note, parameters, rows}: `chart` is the specification's
-/// name, `name` that and what is drawn ("histogram/weight_grad"), `title` and `note` its caption
-/// where it has one, `rows` objects. The charts of all gradients first. None is without rows.
+/// Returns a list of {name, chart, log, title, note, parameters, rows}. `chart` is the name of the
+/// specification, `name` adds what is drawn ("histogram/weight_grad"), `title` and `note` are the
+/// caption if there is one, `rows` are objects, at least one. Charts of all gradients come first.
 nlohmann::ordered_json charts_of(const analyzers::Study& study);
 
-/// The same of one tensor, of the first log that has it; empty where none has.
+/// Returns the charts of one tensor, in the first log that has it; an empty list if none has.
 nlohmann::ordered_json charts_of_tensor(const analyzers::Study& study, const std::string& tensor);
 
 }  // namespace halfscope::reports::notebook

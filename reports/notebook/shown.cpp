@@ -64,7 +64,7 @@ json empty() {
           {"findings", json::array()}, {"sections", json::array()}};
 }
 
-/// What the answer says of its scale, as a section before the evidence.
+/// Returns the answer's explanation of the scale, as a section before the evidence.
 Section details(const answer::Answer& answer) {
   Section section{std::string(answer::kDetailsTitle), answer.details};
   section.tables = answer.tables;

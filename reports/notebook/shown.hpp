@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a notebook shows, as values; text has marks (answer/marks.hpp). Python lays it out.
+// The content of a notebook's output, for layout in Python. Text has marks (answer/marks.hpp).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,14 +11,14 @@
 
 namespace halfscope::reports::notebook {
 
-/// {first: sentences, the first is the headline; paste: {label, lines, note} or none;
+/// Returns {first: sentences, the headline first; paste: {label, lines, note} or null;
 ///  numbers: [{kind, title, value, detail}]; clear; findings: [{severity, title, action}];
-///  sections: [{title, sentences, pastes, tables: [{title, note, headings, numbers: which columns
-///  hold numbers, rows: texts, marked: which rows, left_out, all_by}]}]}
+///  sections: [{title, sentences, pastes, tables: [{title, note, headings, numbers: indices of
+///  columns with numbers, rows: texts, marked: indices of rows, left_out, all_by}]}]}.
 nlohmann::ordered_json shown(const analyzers::Study& study);
-/// Of findings without a recommendation.
+/// Returns the same fields for findings without a recommendation.
 nlohmann::ordered_json shown_findings(const analyzers::Findings& found);
-/// asked, chosen: as answer::replay_sections() has them.
+/// `asked` and `chosen` are the arguments of answer::replay_sections().
 nlohmann::ordered_json shown(const std::vector<analyzers::replay::PolicyStudy>& studies,
                              std::string_view asked, bool chosen);
 nlohmann::ordered_json shown(const analyzers::compare::Comparison& comparison);

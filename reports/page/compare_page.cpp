@@ -41,12 +41,12 @@ std::string list_html(const std::vector<std::string>& sentences, std::string_vie
   return out + "</ul>\n";
 }
 
-/// A's value and B's, of a row of the facts.
+/// Returns the values of A and B in a row of the facts.
 std::string values_html(const answer::Row& row) {
   return marked_html(row.cells[1].text) + " \u2192 " + marked_html(row.cells[2].text);
 }
 
-/// A tile for each fact, with its parts.
+/// Returns a tile for each fact, with its parts.
 std::string tiles(const answer::Table& table) {
   std::string out = "<div class=\"tiles even\">\n";
   for (std::size_t i = 0; i < table.rows.size();) {
@@ -88,7 +88,7 @@ std::string operations(const ComparisonAnswer& said) {
   return out + "</section>\n";
 }
 
-/// Whether there was a loss scale to be seen.
+/// Returns true if the run has a loss scale other than 1.
 bool has_scaling(const RunTotals& run) {
   return std::any_of(run.scales.begin(), run.scales.end(),
                      [](const auto& at) { return at.second != 1; });
@@ -140,7 +140,7 @@ std::string notes(const Comparison& c) {
   return out + "</ul></details>\n";
 }
 
-/// The tensor whose magnitudes moved most.
+/// Returns the index of the tensor whose magnitudes changed most.
 std::size_t most_moved(const Comparison& c) {
   const auto moved = [](const ComparedTensor& t) { return t.largest_share_difference.value_or(0); };
   const auto most = std::max_element(
@@ -155,7 +155,7 @@ json charts(const Comparison& c) {
   return out;
 }
 
-/// What goes where in the template: <!--halfscope:NAME-->.
+/// Returns the contents of the template's markers <!--halfscope:NAME-->.
 Parts parts(const Comparison& c, std::string_view title) {
   const ComparisonAnswer said = answer::comparison_answer(c);
   return {{"title", answer::html_name(title)},

@@ -46,7 +46,7 @@ std::string sort_key(double value) {
 std::string breakable_name(std::string_view name) {
   constexpr std::string_view kBreak = "<wbr>";
   std::string out;
-  for (const char c : answer::html_name(name)) {  // escapes hold none of the separators
+  for (const char c : answer::html_name(name)) {  // escapes contain no separators
     out += c;
     if (c == '/' || c == '.' || c == '_' || c == ':') out += kBreak;
   }
@@ -59,7 +59,7 @@ std::string bare_table(const std::vector<std::string>& headings, std::span<const
   if (!id.empty()) out += fmt::format(" id=\"{}\"", id);
   out += "><thead><tr>";
   for (std::size_t i = 0; i < headings.size(); ++i) {
-    const bool number =  // words stand on the left
+    const bool number =  // columns of words are left-aligned
         std::ranges::any_of(rows, [&](const Row& row) { return row.cells.at(i).key.has_value(); });
     out += fmt::format("<th scope=\"col\"{}><button>{}</button></th>",
                        number ? "" : " class=\"left\"", answer::html_escape(headings[i]));

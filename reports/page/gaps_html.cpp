@@ -15,7 +15,7 @@ using answer::LogGaps;
 
 namespace {
 
-/// Sentences shown; the rest is folded.
+/// Number of sentences that are visible; the others are collapsed.
 constexpr std::size_t kShown = 3;
 
 std::string items_html(const LogGaps& gaps, std::size_t first, std::size_t end) {
@@ -26,7 +26,7 @@ std::string items_html(const LogGaps& gaps, std::size_t first, std::size_t end) 
   return out + "</ul>\n";
 }
 
-/// Of several logs each has a heading.
+/// Returns one log's gaps, with a heading if there are several logs.
 std::string log_html(const LogGaps& gaps, bool several_logs) {
   const std::size_t all = gaps.unknown.size(), shown = std::min(kShown, all);
   std::string out =

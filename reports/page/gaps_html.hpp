@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a log could not tell. HTML.
+// HTML about the facts that a log does not contain.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace halfscope::reports::page {
 
-/// The block; empty where nothing is missing.
+/// Returns the block; an empty string if nothing is missing.
 std::string gaps_html(const analyzers::underflow::Analysis& analysis);
 
 }  // namespace halfscope::reports::page

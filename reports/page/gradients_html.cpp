@@ -18,11 +18,11 @@ using analyzers::underflow::TensorFindings;
 
 namespace {
 
-/// What a scale does to all gradients of a log, and how its losses are drawn.
+/// Outcome of all gradients of a log at one scale.
 struct AtScale {
   Classes classes;
   std::string words;            ///< "without loss scaling", "at the recommended 1024 (2^10)"
-  bool saved_by_other = false;  ///< another scale may keep some of it: those are paler
+  bool saved_by_other = false;  ///< true: drawn paler, because another scale may avoid it
 };
 
 std::string swatches(const AtScale& at, std::string_view kind) {
@@ -60,7 +60,7 @@ std::vector<AtScale> scales_of(const Analysis& analysis, const Recommendation& a
   return out;
 }
 
-/// What no bar stands for.
+/// Returns a text about the values that no bar shows.
 std::string not_drawn(const Analysis& analysis, const Recommendation& advice,
                       const answer::Tensors& gradients, const answer::Series& series) {
   const std::string hidden = answer::hidden_zeros_text(gradients, series);
@@ -68,7 +68,7 @@ std::string not_drawn(const Analysis& analysis, const Recommendation& advice,
          (hidden.empty() ? "" : " " + hidden);
 }
 
-/// One line of one log; empty where it has nothing to draw.
+/// Returns one log's caption; an empty string if it has no values to draw.
 std::string caption(const Analysis& analysis, const Recommendation& advice,
                     const answer::Tensors& gradients) {
   const answer::Series series = answer::sum(gradients);

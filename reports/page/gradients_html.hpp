@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The picture at the top of the page: all gradients by magnitude. HTML.
+// HTML of the figure at the top of the page: all gradients by magnitude.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace halfscope::reports::page {
 
-/// The figure and, for each log that has gradients, what it shows in one line: also the chart's
-/// text alternative. Empty where no log has finite nonzero gradients.
+/// Returns the figure and a caption for each log that has gradients, which is also the chart's text
+/// alternative. Returns an empty string if no log has finite nonzero gradients.
 std::string gradients_html(const analyzers::underflow::Analysis& analysis,
                            const analyzers::recommend::Recommendation& advice);
 

@@ -22,12 +22,12 @@ namespace {
 
 std::string gzip(std::string_view bytes) {
   z_stream stream{};
-  constexpr int kGzip = 16;  // added to the window bits: a gzip header in place of zlib's
+  constexpr int kGzip = 16;  // added to the window bits: selects gzip's header
   if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, MAX_WBITS + kGzip, 8,
                    Z_DEFAULT_STRATEGY) != Z_OK) {
     throw std::runtime_error("zlib: deflateInit2 failed");
   }
-  // zlib counts input in unsigned int: fed in parts, for islands above 4 GiB too.
+  // zlib counts input bytes in unsigned int; passing parts allows more than 4 GiB.
   constexpr std::size_t kPart = std::size_t{1} << 24;
   std::string out;
   std::string buffer(std::size_t{1} << 16, '\0');
@@ -36,7 +36,7 @@ std::string gzip(std::string_view bytes) {
     const std::size_t part = std::min(kPart, bytes.size());
     last = part == bytes.size();
     stream.next_in =
-        reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // zlib never writes
+        reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // zlib does not write to it
     stream.avail_in = static_cast<uInt>(part);
     do {
       stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
@@ -54,12 +54,12 @@ std::string base64(std::string bytes) {
   using namespace boost::archive::iterators;
   using Encoder = base64_from_binary<transform_width<std::string::const_iterator, 6, 8>>;
   const std::size_t missing = (3 - bytes.size() % 3) % 3;
-  bytes.append(missing, '\0');  // whole groups: the iterators would read beyond the end
+  bytes.append(missing, '\0');  // full groups: the iterators would read beyond the end
   std::string out(Encoder(bytes.cbegin()), Encoder(bytes.cend()));
   return out.replace(out.size() - missing, missing, missing, '=');
 }
 
-/// Whether all are objects with the fields of the first, in its order.
+/// Returns true if all elements are objects with the fields of the first, in the same order.
 bool are_rows(const json& list) {
   if (list.size() < 2 || !list.front().is_object() || list.front().empty()) return false;
   const auto same_field = [](const auto& a, const auto& b) { return a.key() == b.key(); };

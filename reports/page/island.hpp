@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data inside a page: islands of text that scripts read and browsers never run.
+// Data inside a page, in script elements that browsers do not run and the page's scripts read.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,17 +8,16 @@
 
 namespace halfscope::reports::page {
 
-/// <script type="application/json" id=ID data-encoding="gzip+base64">...</script>, which
-/// assets/loader.js unpacks. No text in the data can end the element: base64 has no "<". Bytes of
-/// strings that are no UTF-8 become U+FFFD. Rows are packed as columns(), and assets/data.js makes
-/// them rows again.
+/// Returns <script type="application/json" id=ID data-encoding="gzip+base64">...</script>, which
+/// assets/loader.js unpacks. The data cannot end the element: base64 has no "<". Bytes that are not
+/// valid UTF-8 become U+FFFD. Rows are packed by columns(); assets/data.js restores them.
 std::string json_island(std::string_view id, const nlohmann::ordered_json& value);
 
-/// Every list of objects that have the same fields as {"@columns": {field: list}}: equal values
-/// come to lie beside one another, and gzip makes a third less of it.
+/// Replaces every list of objects with the same fields by {"@columns": {field: list}}. Equal values
+/// become adjacent, so that gzip's result is a third smaller.
 nlohmann::ordered_json columns(const nlohmann::ordered_json& value);
 
-/// gzip (RFC 1952) in base64 (RFC 4648).
+/// Returns gzip (RFC 1952) data as base64 (RFC 4648).
 std::string gzip_base64(std::string_view bytes);
 
 }  // namespace halfscope::reports::page

@@ -39,7 +39,7 @@ nlohmann::ordered_json kept_recommendation(const analyzers::Study& study) {
   for (auto field = out.begin(); field != out.end(); ++field) {
     if (!field.value().is_array() || field.value().size() <= kMostTensors) continue;
     auto& list = field.value().get_ref<nlohmann::ordered_json::array_t&>();
-    if (field.key() == "headroom") {  // null, of what is unknown, is less than any number
+    if (field.key() == "headroom") {  // null (unknown) sorts before any number
       std::ranges::stable_sort(list, {}, [](const auto& entry) { return entry.at("bits"); });
     }
     left_out.emplace_back(field.key() + "_left_out", list.size() - kMostTensors);

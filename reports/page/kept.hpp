@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a log with very many tensors a page holds: the worst of them. Sums are over all.
+// Selection of the worst tensors for the page of a log with very many. Sums are over all tensors.
 #pragma once
 
 #include <cstddef>
@@ -14,24 +14,24 @@
 
 namespace halfscope::reports::page {
 
-/// Most tensors in a page's data. A page of this many is two to three megabytes.
+/// Largest number of tensors in a page's data; such a page has two to three megabytes.
 inline constexpr std::size_t kMostTensors = answer::kMostRows;
 
-/// All tensors, or the worst of them, in the order of the analysis.
+/// Returns all tensors, or the worst kMostTensors, in the order of the analysis.
 answer::Tensors kept_tensors(const analyzers::underflow::Analysis& analysis);
 
-/// The same of the JSON that a page holds.
+/// Returns the same selection for the JSON in a page.
 exports::Part kept_part(const analyzers::Findings& found);
 
-/// `recommend --json` with at most kMostTensors entries a list, of `headroom` those with the least;
-/// FIELD_left_out: how many are not there.
+/// Returns `recommend --json` with at most kMostTensors entries per list; for `headroom`, those
+/// with the least. FIELD_left_out is the number of omitted entries.
 nlohmann::ordered_json kept_recommendation(const analyzers::Study& study);
 
-/// " (1,000 of 100,000 tensors)"; empty where a page holds all.
+/// Returns " (worst 1,000 of 100,000 tensors)"; an empty string if the page has all tensors.
 std::string kept_text(const analyzers::underflow::Analysis& analysis);
 
-/// A note below a table that `left_out` rows are not in it, and which command writes all: its part
-/// after "halfscope". Empty where none is left out.
+/// Returns the note below a table with `left_out` omitted rows; an empty string for 0. `command` is
+/// the command that prints all rows, without "halfscope".
 std::string left_out_note(std::size_t left_out, std::string_view command);
 
 }  // namespace halfscope::reports::page

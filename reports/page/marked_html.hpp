@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sentence of the answer in HTML.
+// Conversion of the answer's sentences to HTML.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace halfscope::reports::page {
 
-/// Escaped; names are set as code, and may be broken at their separators.
+/// Returns the escaped sentence. Names are code elements that can be broken at separators.
 std::string marked_html(std::string_view sentence);
 
 }  // namespace halfscope::reports::page

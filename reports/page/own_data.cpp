@@ -100,7 +100,7 @@ void put_updates(const Analysis& analysis, json& to) {
   }
 }
 
-/// Headroom below overflow at every step, at the scale of answer::headroom_to_use().
+/// Returns the headroom below overflow at each step, at the scale of answer::headroom_to_use().
 json trend_rows(const Study& study, const TensorFindings& tensor) {
   json out = json::array();
   const double overflow = std::log2(to_double(study.analysis.target.boundaries(1, 1).overflow));
@@ -139,7 +139,7 @@ void put_rooms(const Study& study, json& to) {
   }
 }
 
-/// [role, format, order, as it is, with a scale], for the roles and formats that occur.
+/// Returns [role, format, order, as it is, with a scale] for each role and format that occur.
 json fit_rows(const analyzers::underflow::LogFindings& log) {
   std::map<std::pair<log::Role, std::pair<int, std::string>>, std::array<std::uint64_t, 2>> sums;
   for (const TensorFindings* tensor : answer::of_log(log)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of the charts that are no series: updates, room below overflow, formats.
+// Rows of the charts that are not series: updates, headroom below overflow, formats.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,8 +8,8 @@
 
 namespace halfscope::reports::page {
 
-/// Chart -> {fields: names of a row's values, parameters: of its specification, rows: log -> key ->
-/// rows}. The key is "all", or a tensor's index as text.
+/// Returns an object by chart: {fields: names of a row's values, parameters: of the specification,
+/// rows: by log, then by key}. The key is "all", or a tensor's index as text.
 nlohmann::ordered_json own_charts_json(const analyzers::Study& study);
 
 }  // namespace halfscope::reports::page

@@ -43,7 +43,7 @@ std::string logs_html(const Analysis& analysis) {
   return out + "</select></label>";
 }
 
-/// How much of a role each log has, of which the page shows the chosen one's.
+/// Returns the size of a role in each log. The page shows the text of the selected log.
 std::string role_counts(const Analysis& analysis, const charts::Window& window, log::Role role) {
   std::string out;
   for (std::size_t i = 0; i < analysis.logs.size(); ++i) {
@@ -69,7 +69,7 @@ std::string roles_html(const Analysis& analysis, const charts::Window& window) {
   return out;
 }
 
-/// What logs without tensors are: "console log".
+/// Returns the kinds of the logs without tensors, such as "console log".
 std::string kinds_text(const Analysis& analysis) {
   std::set<std::string> names;
   for (const auto& log : analysis.logs) {
@@ -99,12 +99,12 @@ std::string notes_html(const Analysis& analysis) {
   return out + "</ul></details>\n";
 }
 
-/// What the scale rests on: sentences, then the scales around it.
+/// Returns the evidence for the scale: sentences, then a table of neighbouring scales.
 std::string scale_evidence_html(const answer::Answer& answer) {
   return sentences_html(answer.details) + tables_html(answer, answer::Evidence::scales);
 }
 
-/// What goes where in the template: <!--halfscope:NAME-->.
+/// Returns the contents of the template's markers <!--halfscope:NAME-->.
 Parts parts(const Study& study, std::string_view title) {
   const Analysis& analysis = study.analysis;
   const Recommendation& advice = study.advice;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One self-contained HTML page: summary, findings in order of harm, evidence, and the same numbers
-// as JSON and CSV.
+// The report as one self-contained HTML page: summary, findings by severity, evidence, and the same
+// numbers as JSON and CSV.
 #pragma once
 
 #include <filesystem>
@@ -12,23 +12,23 @@
 
 namespace halfscope::reports::page {
 
-/// The program was built without a part that is asked of it. The command line exits with 3.
+/// Thrown if the program was built without a part that is needed. The exit code is then 3.
 class MissingPart : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Whether the script that draws charts was there when the program was built.
+/// Returns true if the program was built with the script that draws charts.
 bool has_charts();
-/// Throws MissingPart, with the way out, when it was not.
+/// Throws MissingPart if has_charts() is false. The message says how to get the part.
 void require_charts();
 
-/// The page. It works from disk: no request leaves it, and its content security policy allows no
-/// script but its own. Names in the findings are shown as text. Throws MissingPart.
+/// Returns the page. It works offline and sends no requests; its content security policy allows
+/// only its own script. Names from logs are escaped. Throws MissingPart.
 std::string page_html(const analyzers::Study& study, std::string_view title);
 
-/// Writes the page beside `out` and renames it into place: an existing report stays whole until the
-/// new one is. Throws log::BadInput when it cannot be written, MissingPart.
+/// Writes the page to a temporary file and renames it to `out`, so that an existing report is
+/// replaced only by a complete one. Throws MissingPart, or log::BadInput for a failed write.
 void write_report(const analyzers::Study& study, std::string_view title,
                   const std::filesystem::path& out);
 

@@ -36,8 +36,7 @@ json pairs(const std::vector<analyzers::underflow::BinadeCount>& binades) {
   return out;
 }
 
-/// A sum over tensors with the fields of a tensor in `analyze --json`, so that one script draws
-/// both.
+/// Returns a sum over tensors with a tensor's fields in `analyze --json`: one script draws both.
 json series_json(const answer::Tensors& tensors, const analyzers::underflow::Target& target) {
   const answer::Series series = answer::sum(tensors);
   const analyzers::underflow::Counts& counts = series.counts;
@@ -62,7 +61,7 @@ json series_json(const answer::Tensors& tensors, const analyzers::underflow::Tar
   return out;
 }
 
-/// By the log's position, then "gradients" (all of them) or a role's name.
+/// Returns the series by the log's index, then by "gradients" (all gradients) or a role's name.
 json all_series(const Analysis& analysis) {
   json out = json::object();
   for (std::size_t i = 0; i < analysis.logs.size(); ++i) {
@@ -77,15 +76,16 @@ json all_series(const Analysis& analysis) {
   return out;
 }
 
-/// Of charts of what a loss scale acts on, of the rest, and of the picture of all gradients.
+/// Returns parameters for charts of tensors that a loss scale acts on, of the other tensors, and of
+/// all gradients together.
 json parameters_json(const Window& scaled, const Window& gradients) {
   return {{"scaled", charts::series_parameters(scaled)},
           {"unscaled", charts::series_parameters(charts::unscaled(scaled))},
           {"gradients", charts::gradient_parameters(gradients)}};
 }
 
-/// What the columns of exports::to_csv() hold that is not in `analyze --json`, by tensor: its
-/// step's largest magnitude in the digits of the file, and names that are printed otherwise.
+/// Returns by tensor the data of exports::to_csv() that `analyze --json` lacks: the step's largest
+/// magnitude with the file's digits, and names whose printed form differs.
 json csv_json(const answer::Tensors& tensors) {
   json out = {{"max_abs", json::array()}, {"printable", json::array()}};
   const auto put_name = [&](const std::string& name) {

@@ -19,7 +19,7 @@ using analyzers::replay::PolicyStudy;
 
 namespace {
 
-/// Code or a policy with its settings, which a narrow column may break between them.
+/// Returns a policy with its settings (or code) as HTML that can be broken between the settings.
 std::string breakable_policy(std::string_view name) {
   std::string out;
   for (const char c : answer::html_name(name)) {
@@ -29,7 +29,7 @@ std::string breakable_policy(std::string_view name) {
   return out;
 }
 
-/// A sentence with policies in it: "1,000" stays whole.
+/// Returns a sentence with policies in it; "1,000" is not broken.
 std::string sentence_html(std::string_view text) {
   std::string out;
   const std::string html = answer::html_name(text);
@@ -41,7 +41,7 @@ std::string sentence_html(std::string_view text) {
   return out;
 }
 
-/// A paragraph a line; lines to paste are together.
+/// Returns one paragraph per line; lines to paste form one block.
 std::string paragraphs(const std::vector<answer::AnswerLine>& lines) {
   std::string out, code;
   const auto close = [&] {
@@ -88,7 +88,7 @@ std::string replayed_html(const PolicyStudy& study) {
   return section_html(section) + pitfalls_html(study);
 }
 
-/// Of each log that was replayed; of the others why not.
+/// Returns html(study) for each replayed log and, if `refusals` is true, the others' reasons.
 std::string by_log(const Study& study, const std::function<std::string(const PolicyStudy&)>& html,
                    bool refusals) {
   return per_log(study.analysis, [&](std::size_t log) -> std::string {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The section on loss-scaling policies, but for its charts.
+// HTML of the section on loss-scaling policies, without its charts.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace halfscope::reports::page {
 
-/// What each log's run did and what to paste, or why it was not replayed.
+/// Returns each log's own policy and the lines to paste, or why the log was not replayed.
 std::string policies_answer_html(const analyzers::Study& study);
-/// All policies of each log, what is not drawn, pitfalls.
+/// Returns each log's table of all policies, the policies that are not drawn, and pitfalls.
 std::string policies_html(const analyzers::Study& study);
 
 }  // namespace halfscope::reports::page

@@ -30,7 +30,7 @@ using json = nlohmann::ordered_json;
 
 namespace {
 
-/// What every row tells of its line.
+/// Returns the values with which every row of a line begins.
 json line_row(const char* kind, const PolicyLine& line, std::size_t order) {
   return json::array({kind, log::printable(line.name), order, line.fixed ? 1 : 0});
 }
@@ -39,7 +39,7 @@ void add(json& row, std::initializer_list<json> more) {
   for (const json& value : more) row.push_back(value);
 }
 
-/// Why a line ends before the run; empty where it does not.
+/// Returns why a line ends before the run; an empty string if it does not.
 std::string end_of(const replay::Trace& trace) {
   if (trace.error) return "ends training";
   if (trace.scale.empty()) return "";
@@ -48,7 +48,7 @@ std::string end_of(const replay::Trace& trace) {
   return std::isfinite(scale) ? "" : "infinity";
 }
 
-/// Of every line where the first step begins and the last one ends, whatever there is to draw.
+/// Adds a row at the beginning and the end of the run for every line, so that the axis is complete.
 void add_frame(json& rows, const std::vector<PolicyLine>& lines, const replay::StepSeries& series) {
   if (series.steps.empty()) return;
   for (std::size_t order = 0; order < lines.size(); ++order) {
@@ -59,7 +59,7 @@ void add_frame(json& rows, const std::vector<PolicyLine>& lines, const replay::S
   }
 }
 
-/// kind, name, order, fixed, step, until, last, log2, scale, what, count
+/// Rows of [kind, name, order, fixed, step, until, last, log2, scale, what, count].
 json scale_rows(const PolicyStudy& study) {
   json out = json::array();
   const std::vector<std::int64_t>& steps = study.series.steps;
@@ -96,14 +96,14 @@ json scale_rows(const PolicyStudy& study) {
   return out;
 }
 
-/// A row of the chart of flushed shares: a trace, or several that did the same.
+/// A row of the chart of flushed shares: one trace, or several with equal results.
 struct FlushedRow {
   std::string name;
   const replay::Trace* trace;
 };
 
-/// What the run did and what is advised, then the best of the others, until the chart is full; in
-/// it those that flush least come first.
+/// Returns the run's own policy, the recommended one, and the best of the others, as many as the
+/// chart can show; ordered by flushed share, smallest first.
 std::vector<FlushedRow> flushed_traces(const PolicyStudy& study) {
   std::vector<FlushedRow> out, others;
   const auto add = [](std::vector<FlushedRow>& to, const std::string& name, const Trace& trace) {
@@ -124,7 +124,7 @@ std::vector<FlushedRow> flushed_traces(const PolicyStudy& study) {
   return out;
 }
 
-/// name, low, high, worst, mean_text, worst_text
+/// Rows of [name, low, high, worst, mean_text, worst_text].
 json flushed_rows(const PolicyStudy& study) {
   json out = json::array();
   for (const auto& [name, trace] : flushed_traces(study)) {
@@ -139,8 +139,8 @@ json flushed_rows(const PolicyStudy& study) {
   return out;
 }
 
-/// The kinds of marks that occur in some log, and their symbols: others would only fill the legend.
-/// Without a kind there is no legend; a scale wants a symbol all the same.
+/// Returns the kinds of marks that occur in some log, with their symbols, so that the legend has no
+/// others. If none occurs, there is no legend, but the scale still needs one symbol.
 json mark_parameters(const Study& study) {
   using answer::Happening;
   constexpr std::pair<Happening, const char*> kSymbols[] = {{Happening::overflow, "triangle-down"},

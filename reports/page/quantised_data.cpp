@@ -29,15 +29,15 @@ std::string key_of(const QuantisedTensor& tensor) {
                      tensor.columnwise ? "-columnwise" : "");
 }
 
-/// Of underflow_classes(), that of a share: how many limits it is at or above.
+/// Returns the index in underflow_classes(): the number of limits that the share reaches.
 std::size_t underflow_class(double share) {
-  // A printed share stands for its neighbourhood: half a unit of its fourth decimal.
+  // A printed share is rounded: it may be half a unit of its fourth decimal too small.
   constexpr double kHalfUnit = 0.5e-6;
   return static_cast<std::size_t>(std::ranges::count_if(
       kUnderflowLimits, [share](double limit) { return share + kHalfUnit >= limit; }));
 }
 
-/// "below 0.5 %", "0.5 to 1 %", ..., "4 % and more": by underflow_class().
+/// Returns the names of the classes: "below 0.5 %", "0.5 to 1 %", ..., "4 % and more".
 json underflow_classes() {
   json names = json::array();
   for (std::size_t i = 0; i <= kUnderflowLimits.size(); ++i) {
@@ -50,8 +50,8 @@ json underflow_classes() {
   return names;
 }
 
-/// [layer, class of the share, step, last, end, percent] for each run of columns of one class:
-/// where layers lose little, one cell says so of many steps. `end`: where the next column begins.
+/// Adds [layer, class of the share, step, last, end, percent] for each run of columns of one class,
+/// so that layers with small losses need few cells. `end` is the first step of the next column.
 void add_rows(const QuantisedLog& log, const QuantisedTensor& tensor, const json& classes,
               json& to) {
   const std::vector<QuantisedColumn>& columns = log.columns;
@@ -77,7 +77,7 @@ void add_rows(const QuantisedLog& log, const QuantisedTensor& tensor, const json
   }
 }
 
-/// Pixels of a layer: all of a large model are seen at once.
+/// Returns the height of a layer in pixels, so that all layers of a large model fit.
 std::size_t row_height(const analyzers::Findings& found) {
   constexpr std::size_t kHeight = 1000, kLeast = 3, kMost = 16;
   std::size_t layers = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heat maps of layers and steps: what FP8 turned to zero.
+// Heat maps by layer and step of the values that FP8 turned to zero.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,20 +10,20 @@
 
 namespace halfscope::reports::page {
 
-/// A kind of tensor that some log has shares of.
+/// A kind of tensor for which some log has shares of flushed values.
 struct QuantisedMap {
-  std::string key;      ///< of its rows
-  std::string tensors;  ///< answer::map_title()
-  double most = 0;      ///< the largest share
+  std::string key;      ///< key of its rows
+  std::string tensors;  ///< title: answer::map_title()
+  double most = 0;      ///< largest share
   bool judged = false;
 
-  /// Whether there is something to see: some share is at the least of the limits.
+  /// Returns true if some share reaches the lowest limit, so that there is something to see.
   bool drawn() const { return most >= analyzers::formats::kUnderflowLimits.front(); }
 };
-/// What counts first, then by what they lose.
+/// Returns the maps: judged kinds first, then by their largest share.
 std::vector<QuantisedMap> quantised_maps(const analyzers::Findings& found);
 
-/// Adds "fp8", their chart, to own_charts_json().
+/// Adds the chart "fp8" to own_charts_json().
 void put_quantised_chart(const analyzers::Findings& found, nlohmann::ordered_json& to);
 
 }  // namespace halfscope::reports::page

@@ -23,9 +23,9 @@ using json = nlohmann::ordered_json;
 
 namespace {
 
-/// Bars of the strip: more are narrower than a pixel or two.
+/// Largest number of bars in the strip; more would be narrower than two pixels.
 constexpr std::size_t kBars = 128;
-/// Points: further ranks are in the table.
+/// Largest number of points; the table has the other ranks.
 constexpr std::size_t kPoints = 200;
 
 bool is_drawn(const RankComparison& all) { return all.differ() && std::isfinite(all.peak_limit); }
@@ -34,17 +34,17 @@ std::string ranks_text(std::uint64_t first, std::uint64_t last) {
   return first == last ? fmt::format("{}", first) : fmt::format("{} to {}", first, last);
 }
 
-/// Ranks lie around their numbers.
+/// Returns the left edge of a rank's bar, which is centred at its number.
 double left_of(std::uint64_t rank) { return static_cast<double>(rank) - 0.5; }
 
-/// Where a rank stands: at most steps where that is what it differs in, else at its most.
+/// Returns a rank's position: its typical deviation if it differs at most steps, else its largest.
 double place_of(const RankValues& rank) {
   const double middle = rank.middle.value_or(0), peak = rank.peak.value_or(0);
   if (rank.departs && (middle < 0 || !rank.peaks)) return middle;
   return peak;
 }
 
-/// The ends of the strip: what is not finite stands at them.
+/// The ends of the strip. Values that are not finite are drawn there.
 struct Ends {
   double least = 0, most = 0;
   double in(double place) const { return std::clamp(place, least, most); }
@@ -73,16 +73,16 @@ std::string place_text(const RankValues& rank) {
   return std::isinf(place) ? "zero" : fmt::format("{:+.2f}", place);
 }
 
-/// "317", "317: NaN"
+/// Returns a rank's label: "317", "317: NaN".
 std::string label_of(const RankValues& rank) {
   const std::string number = std::to_string(rank.rank);
   if (rank.is_nonfinite) return number + ": " + place_text(rank);
   return rank.overflows ? number + ": not finite" : number;
 }
 
-/// Places in `ranks` of those whose number is written: the worst, as far as they do not overlap.
+/// Returns the indices in `ranks` of the ranks to label: the worst whose labels do not overlap.
 std::set<std::size_t> labelled(const RankComparison& all) {
-  constexpr double kApart = 1.0 / 7;  // of the width: a number on a telephone
+  constexpr double kApart = 1.0 / 7;  // relative to the width: a label on a phone
   const double width = static_cast<double>(all.ranks.back().rank - all.ranks.front().rank + 1);
   std::set<std::size_t> chosen;
   const auto number = [&](std::size_t i) { return static_cast<double>(all.ranks[i].rank); };
@@ -95,7 +95,8 @@ std::set<std::size_t> labelled(const RankComparison& all) {
   return chosen;
 }
 
-/// The ranks that agree: kind, first, end (ranks), low, high, ranks, place (in words), label.
+/// Adds rows for the ranks that do not differ: kind, first, end (ranks), low, high, ranks, place
+/// (as text), label.
 void add_bars(const RankComparison& all, const Ends& ends, json& out) {
   const double thin = 0.006 * (ends.most - ends.least);  // half the height of the thinnest bar
   const std::size_t each = (all.ranks.size() + kBars - 1) / kBars;
@@ -116,7 +117,7 @@ void add_bars(const RankComparison& all, const Ends& ends, json& out) {
   }
 }
 
-/// Those that differ, and the limits.
+/// Returns the rows of the strip: bars, the ranks that differ, and the limits.
 json strip_rows(const RankComparison& all) {
   json out = json::array();
   const Ends ends = ends_of(all);
@@ -138,8 +139,8 @@ json strip_rows(const RankComparison& all) {
   return out;
 }
 
-/// In limits (RankComparison::peak_limit): what is above 1 is seen against all chance, however many
-/// ranks are one row.
+/// Bounds of the classes in units of RankComparison::peak_limit. Deviations above 1 are
+/// significant, however many ranks a row has.
 constexpr std::array kClasses = {0.5, 1.0, 1.5, 2.0};
 
 json distance_classes() {
@@ -151,8 +152,8 @@ std::size_t distance_class(float limits) {
       std::ranges::count_if(kClasses, [&](double limit) { return std::abs(limits) >= limit; }));
 }
 
-/// first, end (ranks), class, step, last, end_step, ranks, binades: a row of the map, as runs of
-/// one class.
+/// Adds [first, end (ranks), class, step, last, end_step, ranks, binades] for each run of one class
+/// in a row of the map.
 void add_runs(const RankComparison& all, const RankMap::Row& row, json& out) {
   const json classes = distance_classes();
   const auto its = [&](float cell) {
@@ -185,7 +186,7 @@ json map_rows(const RankComparison& all) {
   return out;
 }
 
-/// Pixels: a few ranks have rows of their own height.
+/// Returns the map's height in pixels. With few ranks, each row has a fixed height.
 std::size_t map_height(const analyzers::Findings& found) {
   constexpr std::size_t kFrame = 90, kRow = 14, kMost = 330;
   std::size_t rows = 1;

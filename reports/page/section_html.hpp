@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sections and captions of the answer in HTML.
+// Conversion of the answer's sections and captions to HTML.
 #pragma once
 
 #include <functional>
@@ -12,19 +12,19 @@
 
 namespace halfscope::reports::page {
 
-/// Title, a list of the sentences, tables; empty where the section is.
+/// Returns title, sentences as a list, and tables; an empty string for an empty section.
 std::string section_html(const answer::Section& section);
 
-/// A list, one sentence an item; empty without any.
+/// Returns a list with one item per sentence; an empty string for no sentences.
 std::string sentences_html(const std::vector<std::string>& sentences);
 
-/// What a caption says, without its title.
+/// Returns the text of a caption without its title.
 std::string note_html(const answer::Caption& caption);
-/// A chart below its caption. more: further attributes of the figure.
+/// Returns a chart below its caption. `more` is further attributes of the figure element.
 std::string chart_html(const answer::Caption& caption, std::string_view chart,
                        std::string_view more = "");
 
-/// One block a log, of which the page shows the chosen one's.
+/// Returns one block per log. The page shows the block of the selected log.
 std::string per_log(const analyzers::underflow::Analysis& analysis,
                     const std::function<std::string(std::size_t log)>& block);
 

@@ -41,7 +41,7 @@ std::string section(std::string_view id, std::string_view title, std::string_vie
       id, open ? " open" : "", title, answer::html_escape(digest), body);
 }
 
-/// <option>s: all weights together, or one whose data is on the page.
+/// Returns <option> elements: all weights together, and each weight whose data is on the page.
 std::string weight_options_html(const Analysis& analysis) {
   std::string out = "<option value=\"all\">all weights</option>";
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
@@ -79,7 +79,7 @@ std::string updates_section(const Study& study) {
   if (sum.weights == 0) return "";
   const auto of_log = [&](std::size_t log) {
     answer::Section section = answer::updates_section(analysis, answer::of_log(analysis.logs[log]));
-    section.title.clear();  // the details element has it
+    section.title.clear();  // the details element shows the title
     return section_html(section);
   };
   return section(answer::name_of(Evidence::updates), "Weight updates that are lost",
@@ -87,7 +87,7 @@ std::string updates_section(const Study& study) {
                  updates_charts(study, sum) + per_log(analysis, of_log));
 }
 
-/// Of logs without counts.
+/// Returns the section on logs without counts.
 std::string peaks_section(const Study& study) {
   const answer::Table table = answer::peaks_table(study);
   return table.empty() ? ""
@@ -96,13 +96,13 @@ std::string peaks_section(const Study& study) {
                                  table_html(table));
 }
 
-/// Of logs with statistics of quantised tensors: a heat map for each kind of tensor that loses
-/// some.
+/// Returns the section on logs with statistics of quantised tensors: a heat map for each kind of
+/// tensor with losses.
 std::string quantised_section(const Study& study) {
   if (study.quantised.empty()) return "";
   std::string body;
   for (answer::Section& log : answer::quantised_sections(study)) {
-    if (study.quantised.size() == 1) log.title.clear();  // the details element has it
+    if (study.quantised.size() == 1) log.title.clear();  // the details element shows the title
     body += section_html(log);
   }
   std::string maps;
@@ -120,16 +120,16 @@ std::string quantised_section(const Study& study) {
                  answer::quantised_digest(study), maps + body, study.analysis.tensors().empty());
 }
 
-/// What sums lose in 16 bits.
+/// Returns the section on the losses of 16-bit sums.
 std::string sums_section(const Study& study) {
   answer::Section sums = answer::reduction_section(study.reductions);
   if (sums.empty()) return "";
-  sums.title.clear();  // the details element has it
+  sums.title.clear();  // the details element shows the title
   return section(answer::name_of(Evidence::reductions), "Sums in 16 bits",
                  std::string(answer::reductions_digest(study.reductions)), section_html(sums));
 }
 
-/// Of logs in which a rank differs from the others: for each kind of values a strip and a map.
+/// Returns the section on logs in which a rank differs: a strip and a map for each role.
 std::string ranks_section(const Study& study) {
   std::vector<answer::Section> logs = answer::differing_ranks(study);
   if (logs.empty()) return "";
@@ -140,14 +140,14 @@ std::string ranks_section(const Study& study) {
               chart_html(answer::rank_map_caption(role), "rank-map", key);
   }
   for (answer::Section& log : logs) {
-    if (study.ranks.size() == 1) log.title.clear();  // the details element has it
+    if (study.ranks.size() == 1) log.title.clear();  // the details element shows the title
     body += section_html(log);
   }
   return section(answer::name_of(Evidence::ranks), "Ranks side by side",
                  answer::ranks_digest(study), charts + body, true);
 }
 
-/// Of logs of other tools that have the loss scale or skipped steps.
+/// Returns the section on logs of other tools that have the loss scale or skipped steps.
 std::string timeline_section(const Study& study) {
   const std::vector<answer::Section> logs = answer::timeline_sections(study);
   if (logs.empty()) return "";
@@ -162,7 +162,7 @@ std::string timeline_section(const Study& study) {
 
 std::string overflow_section(const Study& study) {
   answer::Table headroom = answer::headroom_table(study);
-  headroom.note.clear();  // the chart has it
+  headroom.note.clear();  // the chart shows it
   const std::vector<answer::Section> events = answer::event_sections(study);
   if (headroom.empty() && events.empty()) return "";
   std::string body;
@@ -192,7 +192,7 @@ std::string policies_section(const Study& study) {
 std::string formats_section(const Study& study) {
   answer::Section formats = answer::formats_section(study);
   if (formats.empty()) return "";
-  formats.title.clear();  // the details element has it
+  formats.title.clear();  // the details element shows the title
   return section(answer::name_of(Evidence::formats), "Which formats fit",
                  answer::formats_digest(study.analysis),
                  section_html(formats) + chart_html(answer::fits_caption(), "fits") +

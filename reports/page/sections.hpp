@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the evidence that a page has only where the study has them. HTML.
+// HTML of the evidence sections that depend on what the study contains.
 #pragma once
 
 #include <set>
@@ -10,23 +10,23 @@
 
 namespace halfscope::reports::page {
 
-/// Folded sections of the page.
+/// Collapsible sections of the page.
 struct Sections {
   std::string html;
-  std::set<answer::Evidence> evidence;  ///< that has a section
+  std::set<answer::Evidence> evidence;  ///< kinds of evidence that have a section
 
   bool has(answer::Evidence what) const {
     return what == answer::Evidence::scales || evidence.contains(what);
   }
 };
-/// Magnitudes without counts, the loss scale's history, weight updates, overflow, policies,
-/// formats, and more of the recommendation: those that the study has.
+/// Returns the sections on magnitudes without counts, the loss scale's history, weight updates,
+/// overflow, policies, formats, and details of the recommendation, as far as the study has them.
 Sections sections_of(const analyzers::Study& study, const answer::Answer& answer);
 
-/// The tables of one section, one below the other.
+/// Returns all tables of one section.
 std::string tables_html(const answer::Answer& answer, answer::Evidence section);
 
-/// One line about the loss scales, for the folded section.
+/// Returns one line about the loss scales, the summary of the collapsed section.
 std::string scales_digest(const analyzers::recommend::Recommendation& advice);
 
 }  // namespace halfscope::reports::page

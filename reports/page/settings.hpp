@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings to paste. HTML.
+// HTML of the settings to paste.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace halfscope::reports::page {
 
-/// One framework at a time; empty where no scale is recommended.
+/// Returns the settings with a choice of framework; an empty string if no scale is recommended.
 std::string settings_html(const answer::Answer& answer, const analyzers::Study& study);
 
 }  // namespace halfscope::reports::page

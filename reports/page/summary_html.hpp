@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The top of a page: the answer, the key numbers, the findings. HTML.
+// HTML of the top of a page: the answer, the key numbers, the findings.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace halfscope::reports::page {
 
-/// Findings shown before the rest is folded.
+/// Number of findings that are visible; the others are collapsed.
 inline constexpr std::size_t kFindingsShown = 8;
 
 std::string summary_html(const answer::Answer& answer);
 
-/// Each with a link to its evidence where `sections` have it.
+/// Returns the findings, each with a link to its evidence if `sections` has it.
 std::string findings_html(const answer::Answer& answer, const Sections& sections);
 
 }  // namespace halfscope::reports::page

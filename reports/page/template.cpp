@@ -4,7 +4,7 @@
 #include "halfscope/log/output_file.hpp"
 
 #if HALFSCOPE_HAS_VEGA
-// The assembled pages, byte for byte.
+// Embeds the assembled pages as bytes.
 __asm__(
     ".pushsection .rodata\n"
     ".global halfscope_page_begin, halfscope_page_end\n"

@@ -9,19 +9,19 @@
 
 namespace halfscope::reports::page {
 
-/// The page with its script and style and with markers where findings go, as cmake/VegaBundle.cmake
-/// put it into the library; empty when there was no Vega bundle at build time.
+/// Returns the page's template with script, style and markers for the findings.
+/// cmake/VegaBundle.cmake embeds it; it is empty if there was no Vega bundle at build time.
 std::string_view page_template();
-/// The same for two runs side by side.
+/// Returns the template of a page that compares two runs.
 std::string_view compare_template();
 
-/// What goes where in a template: <!--halfscope:NAME-->.
+/// Contents by name of the marker <!--halfscope:NAME--> that they replace.
 using Parts = std::map<std::string, std::string, std::less<>>;
 
-/// The template with its parts in place of the markers. Every marker has its part.
+/// Returns the template with every marker replaced. `parts` must contain every marker's name.
 std::string filled(std::string_view page, const Parts& parts);
 
-/// Writes a page beside `out` and renames it into place. Throws log::BadInput.
+/// Writes a page to a temporary file and renames it to `out`. Throws log::BadInput.
 void write_page(std::string_view html, const std::filesystem::path& out);
 
 }  // namespace halfscope::reports::page

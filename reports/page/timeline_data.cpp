@@ -18,7 +18,7 @@ using json = nlohmann::ordered_json;
 
 namespace {
 
-/// [step, scale, its log2, skipped], ascending.
+/// Rows of [step, scale, log2 of the scale, skipped], by step.
 using Rows = std::multimap<std::int64_t, json>;
 
 void add_row(Rows& rows, std::int64_t step, std::optional<double> scale, bool skipped) {
@@ -26,7 +26,7 @@ void add_row(Rows& rows, std::int64_t step, std::optional<double> scale, bool sk
   rows.emplace(step, json::array({step, *scale, std::log2(*scale), skipped}));
 }
 
-/// The rows that differ from one beside them: a line is the same without the others.
+/// Returns the rows without those that equal both neighbours: the line is the same.
 json changes(const Rows& rows) {
   const auto same = [](const json& a, const json& b) { return a[1] == b[1] && a[3] == b[3]; };
   json list = json::array();
@@ -39,9 +39,9 @@ json changes(const Rows& rows) {
   return list;
 }
 
-/// A step without a scale has the one before. Of skipped steps that are not told apart, the scales
-/// before and after them.
-/// The last scale lasts to the last step, unless it must have grown unseen.
+/// Returns one log's rows. A step without a scale has the scale before it. If skipped steps cannot
+/// be identified, the scales before and after them are drawn. The last scale is drawn up to the
+/// last step, unless it must have grown unrecorded.
 json rows_of(const analyzers::underflow::LogFindings& log, const TimelineFacts& facts) {
   Rows rows;
   std::optional<double> scale;
@@ -52,7 +52,7 @@ json rows_of(const analyzers::underflow::LogFindings& log, const TimelineFacts& 
   }
   for (const auto& range : log.skips) {
     add_row(rows, range.first, range.scale_from, false);
-    // Of a log that ends among them: no earlier than if each step was skipped.
+    // If the log ends among skipped steps, assume that each step was skipped: the earliest end.
     const auto skipped = static_cast<std::int64_t>(range.count.low);
     add_row(rows, range.last ? *range.last + 1 : range.first + skipped, range.scale_to, false);
   }
@@ -61,7 +61,7 @@ json rows_of(const analyzers::underflow::LogFindings& log, const TimelineFacts& 
   return changes(rows);
 }
 
-/// By the log's number; of those alone that have rows.
+/// Returns the rows by the index of the log, for logs that have any.
 std::map<std::size_t, json> rows_of(const analyzers::Findings& found) {
   std::map<std::size_t, json> all;
   const auto& logs = found.analysis.logs;

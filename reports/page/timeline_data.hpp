@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chart of the loss scale and the skipped steps of a log.
+// The chart of a log's loss scale and skipped steps.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,10 +8,10 @@
 
 namespace halfscope::reports::page {
 
-/// Whether some log has a loss scale to draw.
+/// Returns true if some log has a loss scale.
 bool draws_timeline(const analyzers::Findings& found);
 
-/// Adds "timeline", the chart of it, to own_charts_json().
+/// Adds the chart "timeline" to own_charts_json().
 void put_timeline_chart(const analyzers::Findings& found, nlohmann::ordered_json& to);
 
 }  // namespace halfscope::reports::page

@@ -26,7 +26,7 @@ std::string number_cell(double key, std::string_view text) {
   return fmt::format("<td data-v=\"{}\">{}</td>", sort_key(key), text);
 }
 
-/// A share; its count is told on hover.
+/// Returns a cell with a share, and its count as the tooltip.
 std::string share_cell(const Classes& classes, Interval Classes::*part, const Interval& of) {
   const Interval& count = classes.*part;
   const std::string text = answer::html_escape(answer::class_share_text(classes, part, of));
@@ -36,7 +36,7 @@ std::string share_cell(const Classes& classes, Interval Classes::*part, const In
                      answer::count_text(count), answer::count_text(of), text);
 }
 
-/// What becomes zero; where wide buckets hide it, with the bounds of it.
+/// Returns a cell with the share that becomes zero; if wide buckets hide it, with its bounds.
 std::string zero_cell(const TensorFindings& tensor, const Classes& classes) {
   const Interval of = tensor.counts.finite_nonzero;
   if (!tensor.hidden_by_buckets) return share_cell(classes, &Classes::flushed_to_zero, of);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weights of a network with their gradients and optimizer state. A parameter comes into being
-// when a network first names it, with values that depend on the seed and its name alone.
+// The weights of a network, with their gradients and optimizer state. A parameter is created when a
+// network first names it. Its initial values depend only on the seed and on its name.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@ namespace halfscope::sim::autograd {
 
 struct Parameter {
   std::string name;          ///< "conv1.weight"
-  backend::Tensor weight;    ///< what operations read
-  backend::Tensor master;    ///< binary32, where the mode has it; empty else
-  backend::Tensor gradient;  ///< of the weight's dtype; carries gradient_scale
+  backend::Tensor weight;    ///< the weights that layers compute with
+  backend::Tensor master;    ///< binary32 master weights; empty if the precision mode has none
+  backend::Tensor gradient;  ///< in the weight's dtype; multiplied by gradient_scale
   double gradient_scale = 1;
-  std::vector<backend::Tensor> state;  ///< of the optimizer
-  bool trained = true;                 ///< else a running statistic: no gradient
+  std::vector<backend::Tensor> state;  ///< optimizer state, as Backend::update() requires it
+  bool trained = true;                 ///< false for a running statistic, which has no gradient
 
-  /// What the optimizer updates.
+  /// Returns the tensor that the optimizer updates.
   backend::Tensor& updated() { return master ? master : weight; }
 };
 
-/// How a parameter begins.
+/// Initial values of a parameter.
 enum class Initial : std::uint8_t {
   zeros,
   ones,
@@ -39,13 +39,14 @@ class Parameters {
  public:
   Parameters(backend::Backend& backend, const backend::Precision& precision, std::uint64_t seed);
 
-  /// The parameter of that name; made where there is none yet. `wide`: binary32 in every mode.
+  /// Returns the parameter `name` and creates it if it does not exist. If `wide` is true, it is
+  /// binary32 in every precision mode.
   Parameter& at(const std::string& name, const backend::Shape& shape, Initial initial,
                 std::int64_t fan_in, bool wide = false);
-  /// A running statistic: no gradient, binary32.
+  /// Returns the running statistic `name` (binary32, no gradient); creates it if it does not exist.
   Parameter& statistic(const std::string& name, const backend::Shape& shape, Initial initial);
 
-  /// In the order they came into being.
+  /// All parameters, in the order in which they were created.
   std::vector<Parameter*> all();
   std::vector<Parameter*> trained();
 

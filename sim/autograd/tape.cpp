@@ -100,7 +100,7 @@ void Tape::pass_on(const std::string& name, const Node& node, const Tensor& weig
 
 void Tape::cross_entropy(const std::string& name, Value logits,
                          std::span<const std::int32_t> labels, double of) {
-  (void)name;  // a loss has no tensor to tell of: its gradient is that of the logits
+  (void)name;  // a loss has no tensor to watch: its gradient is the gradient of the logits
   std::vector<std::int32_t> kept(labels.begin(), labels.end());
   Tensor gradient = room(value(logits).shape);
   loss_ += backend_.softmax_cross_entropy(value(logits), kept, 1 / of, gradient) / of;
@@ -141,7 +141,7 @@ void Tape::backward(double scale, bool add) {
     if (watch_ && node.gradient && !node.name.empty()) {
       watch_(log::Role::activation_grad, node.name, node.gradient, node.scale);
     }
-    if (!node.step) continue;  // the node that reads its gradient comes before it
+    if (!node.step) continue;  // an earlier node reads this gradient in its step
     node.step(node);
     node.gradient = {};
   }
@@ -153,7 +153,7 @@ void Tape::backward(double scale, bool add) {
 void Tape::tell_gradients() {
   for (Parameter* parameter : parameters_.trained()) {
     const bool reached = std::ranges::find(reached_, parameter) != reached_.end();
-    if (!reached && !add_) {  // no part of this loss
+    if (!reached && !add_) {  // the loss does not depend on it
       backend_.fill(parameter->gradient, 0);
       parameter->gradient_scale = 1;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One forward pass, recorded so that the backward pass can walk it in reverse. Networks are written
-// as calls of these functions, whatever the backend.
+// One recorded forward pass, and its backward pass. Networks are written as calls of these
+// functions, independent of the backend.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,22 @@
 
 namespace halfscope::sim::autograd {
 
-/// Told of every tensor as it is computed: role, name without the role, and the scale it carries.
+/// Called for each tensor when it has been computed, with its role, its name without the role, and
+/// the scale that it is multiplied by.
 using Watch =
     std::function<void(log::Role, const std::string&, const backend::Tensor&, double scale)>;
 
-/// The factor by which a layer multiplies what it passes on (adaptive loss scaling): of the layer's
-/// name, the gradient that arrives, its weight, and the scale that gradient carries. Empty: 1. It
-/// multiplies the gradient that the data gradient is a product of, so that what would underflow in
-/// that product does not; the layer's own weight gradient is without it. Convolutions and dense
-/// layers ask for it.
+/// Adaptive loss scaling: returns the factor by which a layer multiplies the gradient it receives
+/// before it computes its data gradient, so that products there do not underflow. The layer's own
+/// weight gradient is computed without the factor. Called by convolutions and dense layers with the
+/// layer's name, the gradient it receives, its weight and the scale of that gradient. An empty
+/// function means a factor of 1.
 using LayerScale = std::function<double(const std::string&, const backend::Tensor&,
                                         const backend::Tensor&, double scale)>;
 
 class Tape {
  public:
-  /// A value computed on the tape.
+  /// Index of a value on the tape.
   using Value = std::size_t;
 
   Tape(backend::Backend& backend, Parameters& parameters, bool training);
@@ -51,48 +52,49 @@ class Tape {
   Value add(const std::string& name, Value a, Value b);
   Value reshape(Value x, const backend::Shape& shape);
   Value join(const std::string& name, std::span<const Value> parts);
-  /// Equal parts along the second dimension of (N, A, C).
+  /// Splits (N, A, C) into equal parts along its second dimension.
   std::vector<Value> split(Value x, std::int64_t parts);
   Value embed(const std::string& name, std::span<const std::int32_t> ids, std::int64_t rows,
               std::int64_t width);
-  /// One time step; returns h, replaces `c`, which begins as zeros where it is empty. Weights are
-  /// named as PyTorch's nn.LSTM names them. A Watch is told of no single step, but after the
-  /// backward pass of activation_grad NAME.gates, those of all time steps, (1, T * N, 4H).
+  /// One time step: returns h and replaces `c`. An empty `c` means zeros. Weights have the names of
+  /// PyTorch's nn.LSTM. The Watch is not called for single steps. It is called once after the
+  /// backward pass for activation_grad NAME.gates, the gradients of all time steps, (1, T * N, 4H).
   Value lstm(const std::string& name, Value x, Value h, backend::Tensor& c, std::int64_t width);
-  /// h and c before the first step.
+  /// Zeros: h before the first step.
   Value zeros(const backend::Shape& shape);
 
   const backend::Tensor& value(Value v) const;
 
-  /// A loss on logits (M, K): the sum over rows over `of`. Several losses add.
+  /// Adds a loss on logits (M, K) to the loss of the tape: the sum over rows, divided by `of`.
   void cross_entropy(const std::string& name, Value logits, std::span<const std::int32_t> labels,
                      double of);
   void smooth_l1(const std::string& name, Value x, std::span<const float> target,
                  std::span<const std::uint8_t> mask, double of);
   double loss() const { return loss_; }  ///< unscaled
 
-  /// Gradients of scale * loss into Parameters; added to what is there where `add`. A tensor's
-  /// gradient is rounded when it is computed, and once more for each further use of its value that
-  /// is added.
+  /// Writes the gradients of scale * loss into the Parameters, or adds them if `add` is true. A
+  /// tensor's gradient is rounded when it is computed, and again each time the gradient of a
+  /// further use of the value is added.
   void backward(double scale, bool add);
 
  private:
   struct Node;
-  /// Computes the gradients a node gives to others from its own.
+  /// Computes the gradients of a node's inputs from the node's gradient.
   using Step = std::function<void(Node&)>;
 
   backend::Tensor make(const backend::Shape& shape);  ///< zeros
-  backend::Tensor room(const backend::Shape& shape);  ///< for an operation to fill
-  /// The next value; `wanted`: something before it needs its gradient. An empty name is not told.
+  backend::Tensor room(const backend::Shape& shape);  ///< uninitialised; for results of operations
+  /// Appends a value and returns its index. `wanted` is true if an input of the value needs its
+  /// gradient. The Watch is not called for a value with an empty name.
   Value record(const std::string& name, backend::Tensor value, bool wanted, Step step);
   bool wanted(Value v) const;
-  /// Adds to the gradient of v. Gradients of different scales (layers have factors of their own)
-  /// meet at the smaller scale, which cannot overflow.
+  /// Adds to the gradient of v. If the two gradients have different scales (layers have their own
+  /// factors), both are converted to the smaller scale, which cannot overflow.
   void accumulate_gradient(Value v, backend::Tensor gradient, double scale);
-  /// `compute` writes, or adds to, the gradient of a parameter, which carries `scale`.
+  /// Calls `compute` to write or add the gradient of a parameter, which is multiplied by `scale`.
   using Compute = std::function<void(backend::Tensor& gradient, bool add)>;
   void into(Parameter& parameter, double scale, const Compute& compute);
-  /// Gives x the data gradient, `compute(dy, dx)`, of a layer with that name.
+  /// Calls `compute(dy, dx)` of the layer `name` and adds dx to the gradient of x.
   using DataGradient = std::function<void(const backend::Tensor& dy, backend::Tensor& dx)>;
   void pass_on(const std::string& name, const Node& node, const backend::Tensor& weight, Value x,
                const DataGradient& compute);
@@ -106,7 +108,7 @@ class Tape {
   void split_backward(Value source);
   void tell_gradients();
 
-  /// Whether a step has a gradient to start from.
+  /// Returns true if v, or a node whose gradient the step of v reads, has a gradient.
   bool ready(Value v) const;
 
   std::vector<Node> nodes_;
@@ -117,10 +119,10 @@ class Tape {
   Watch watch_;
   LayerScale layer_scale_;
   std::vector<std::function<void(double scale)>> losses_;
-  bool add_ = false;                                ///< of the backward pass under way
-  std::vector<const Parameter*> reached_;           ///< by it
-  std::map<const backend::Storage*, Value> cells_;  ///< the values of LSTMs' c
-  std::map<std::string, LstmWeights> lstms_;        ///< that the backward pass under way has passed
+  bool add_ = false;                       ///< argument of the current backward pass
+  std::vector<const Parameter*> reached_;  ///< parameters with a gradient from the current pass
+  std::map<const backend::Storage*, Value> cells_;  ///< values of the LSTMs' c, by memory
+  std::map<std::string, LstmWeights> lstms_;        ///< LSTMs in the current backward pass
 };
 
 }  // namespace halfscope::sim::autograd

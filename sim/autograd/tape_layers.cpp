@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers that have weights, but for the LSTM. Weights begin as PyTorch's do.
+// The layers that have weights, except the LSTM. Initial weights are distributed as PyTorch's.
 #include <stdexcept>
 #include <utility>
 
@@ -71,7 +71,7 @@ Tape::Value Tape::batch_norm(const std::string& name, Value x) {
   backend_.batch_norm_forward(value(x), layer, !training_, saved, y);
   return record(name, std::move(y), true, [this, x, layer, saved, &gamma, &beta](Node& node) {
     Tensor dx = room(value(x).shape);
-    // Both gradients come of one operation, so beta's is computed when gamma's is.
+    // One operation computes both gradients: beta's is computed together with gamma's.
     Tensor dbeta = backend_.room(beta.gradient.shape, Dtype::f32);
     into(gamma, node.scale, [&](Tensor& dgamma, bool add) {
       if (add) backend_.copy(beta.gradient, dbeta);

@@ -48,7 +48,7 @@ Tape::Value Tape::lstm(const std::string& name, Value x, Value h, Tensor& c, std
 }
 
 void Tape::lstm_backward(const Lstm& of, const Node& cell, Node& h) {
-  // The gradients of c and h carry the same scale but where a factor of a layer met one of them.
+  // The gradients of c and h have the same scale unless a layer's factor changed one of them.
   const double scale = !h.gradient      ? cell.scale
                        : !cell.gradient ? h.scale
                                         : std::min(cell.scale, h.scale);
@@ -86,7 +86,7 @@ void Tape::keep_gates(const Lstm& of, const Tensor& dgates, double scale) {
   all.hidden.push_back(as_part(value(of.h_before)));
 }
 
-/// The parts, last time step first, as one tensor (1, T * N, C) in order of time.
+/// Returns the parts, whose last time step is first, as one tensor (1, T * N, C) in order of time.
 Tensor Tape::in_order(std::vector<Tensor>& parts) {
   std::ranges::reverse(parts);
   backend::Shape shape = parts.front().shape;
@@ -96,10 +96,10 @@ Tensor Tape::in_order(std::vector<Tensor>& parts) {
   return all;
 }
 
-/// One product for all time steps, as cuDNN has it: one rounding.
+/// Computes the weight gradients as one product over all time steps, as cuDNN does: one rounding.
 void Tape::lstm_weight_gradients() {
   for (auto& entry : lstms_) {
-    auto& lstm = entry.second;  // clang 14 lets no lambda capture a structured binding
+    auto& lstm = entry.second;  // a lambda in clang 14 cannot capture a structured binding
     lstm.all_gates = in_order(lstm.gates);
     const auto layer = [&](Parameter& weight, Parameter& bias, std::vector<Tensor>& parts) {
       const auto rows = [](Tensor tensor) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tape keeps of one value, and of LSTMs; for the files that record on tapes.
+// Data that a tape keeps for each value and for each LSTM. Included by the sources of Tape only.
 #pragma once
 
 #include <optional>
@@ -11,30 +11,31 @@
 namespace halfscope::sim::autograd {
 
 struct Tape::Node {
-  std::string name;  ///< empty: a Watch is not told
+  std::string name;  ///< empty: the Watch is not called
   backend::Tensor value;
   bool wanted = false;
-  Step step;              ///< empty where nothing before it needs a gradient
-  std::size_t reads = 0;  ///< so many nodes after it have no step: this one reads their gradients
-  backend::Tensor gradient;  ///< empty until the first use of the value has given one
-  double scale = 1;          ///< that the gradient carries
+  Step step;                 ///< an empty function if no input needs a gradient
+  std::size_t reads = 0;     ///< number of following nodes whose gradients this node's step reads
+  backend::Tensor gradient;  ///< empty until a use of the value has added its gradient
+  double scale = 1;          ///< the scale that `gradient` is multiplied by
 };
 
-/// One time step, for its backward pass.
+/// Values of one time step that its backward pass needs.
 struct Tape::Lstm {
   std::string name;
   Value x = 0, h_before = 0;
   backend::Tensor c_before, gates;
-  std::optional<Value> cell_before;  ///< empty before the first step
+  std::optional<Value> cell_before;  ///< no value before the first step
   Parameter *input = nullptr, *hidden = nullptr, *input_bias = nullptr, *hidden_bias = nullptr;
 };
 
-/// All time steps that were passed backward, last first: what weight gradients are products of.
+/// Values of all time steps that the backward pass has passed, last step first. The weight
+/// gradients are products of them.
 struct Tape::LstmWeights {
   Lstm of;
   std::vector<backend::Tensor> gates, inputs,
       hidden;                 ///< gradients of gates, values of x and h; (1, N, C)
-  double scale = 1;           ///< that the gradients carry
+  double scale = 1;           ///< the scale that the gradients are multiplied by
   backend::Tensor all_gates;  ///< (1, T * N, 4H)
 };
 

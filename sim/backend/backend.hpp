@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a backend computes: the operations of our networks on tensors of its own. Every result is
-// rounded once to the dtype of the tensor it goes into; inside an operation arithmetic is binary32
-// (Accumulation says otherwise for sums of products). All backends keep these boundaries, so the
-// same network rounds in the same places.
+// The operations of the simulator's networks, on tensors that belong to the backend. Every result
+// is rounded once to the dtype of its output tensor. Inside an operation, arithmetic is binary32;
+// for sums of products, see Accumulation. All backends round in the same places.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@
 
 namespace halfscope::sim::backend {
 
-/// A square convolution.
+/// A convolution with a square kernel.
 struct Convolution {
   int kernel = 3, stride = 1, padding = 1;
   std::int64_t out(std::int64_t in) const {
@@ -33,17 +32,18 @@ struct Pool {
   std::int64_t out(std::int64_t in) const { return (in - kernel) / stride + 1; }
 };
 
-/// What batch normalisation keeps from the forward to the backward pass; binary32.
+/// Batch statistics (binary32), saved by batch normalisation for its backward pass.
 struct BatchNormSaved {
   Tensor mean, inverse_deviation;
 };
-/// Of one layer: (C) each, binary32. Running statistics by `momentum`, the variance unbiased.
+/// Parameters of one batch normalisation layer: (C) each, binary32. Running statistics are updated
+/// with weight `momentum`; the running variance is the unbiased one.
 struct BatchNormParameters {
   Tensor gamma, beta, running_mean, running_variance;
   double momentum = 0.1, epsilon = 1e-5;
 };
 
-/// A step's optimizer settings; `t` counts applied steps from 1.
+/// An optimizer's settings for one step. `t` counts applied steps, from 1.
 struct UpdateRule {
   enum class Kind : std::uint8_t { sgd, momentum, adam } kind = Kind::sgd;
   double learning_rate = 0.1, momentum = 0.9, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
@@ -51,11 +51,11 @@ struct UpdateRule {
   std::int64_t t = 1;
 };
 
-/// Of gradients as they are stored, so of scaled ones while they carry a scale.
+/// Facts about stored gradients, multiplied by their scale if they have one.
 struct GradientFacts {
   bool nonfinite = false;
-  double max_abs = 0;      ///< NaN where one is NaN, else infinity where one is
-  double sum_squares = 0;  ///< in fixed order, binary64; of the finite ones
+  double max_abs = 0;      ///< NaN if any value is NaN, else infinity if any value is infinite
+  double sum_squares = 0;  ///< over finite values, in a fixed order, in binary64
 };
 
 struct TensorStatistics {
@@ -63,7 +63,7 @@ struct TensorStatistics {
   Moments moments;
 };
 
-/// What a backend may still be computing. Calling it waits for the result.
+/// A result that the backend may still be computing. Calling it waits for the result.
 template <class T>
 using Later = std::function<T()>;
 
@@ -72,22 +72,23 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual std::string describe() const = 0;  ///< "cpu: x86_64 AVX2, Eigen 3.4.0"
-  /// Versions, and which algorithm computes what, for the manifest; null where there is no choice.
+  /// Returns versions, and the algorithm of each operation, for the manifest; a JSON null if the
+  /// backend has no choice of algorithms.
   virtual nlohmann::json details() const;
 
-  /// Zeros.
+  /// Returns a tensor of zeros.
   virtual Tensor make(const Shape& shape, Dtype dtype) = 0;
-  /// Memory that an operation is to fill: what is in it is not told.
+  /// Returns a tensor with undefined values, for an operation to fill.
   virtual Tensor room(const Shape& shape, Dtype dtype) { return make(shape, dtype); }
-  /// Rounds to the tensor's dtype.
+  /// Writes `values`, rounded to the tensor's dtype.
   virtual void set(Tensor& to, std::span<const float> values) = 0;
   virtual std::vector<float> get(const Tensor& from) = 0;
-  /// Rounds where the dtypes differ.
+  /// Copies the values, rounded if the dtypes differ.
   virtual void copy(const Tensor& from, Tensor& to) = 0;
   virtual void fill(Tensor& to, float value) = 0;
 
-  // Convolution: x (N, H, W, C), w (K, R, S, C), b (K) or empty, y (N, P, Q, K). `add`: dw is added
-  // to what is there, in one rounding.
+  // Convolution: x (N, H, W, C), w (K, R, S, C), b (K) or empty, y (N, P, Q, K). If `add` is true,
+  // the sum of the new gradient and the old dw is rounded once.
   virtual void conv_forward(const Convolution& conv, const Tensor& x, const Tensor& w,
                             const Tensor& b, Tensor& y) = 0;
   virtual void conv_data_gradient(const Convolution& conv, const Tensor& dy, const Tensor& w,
@@ -100,10 +101,11 @@ class Backend {
   virtual void dense_data_gradient(const Tensor& dy, const Tensor& w, Tensor& dx) = 0;
   virtual void dense_weight_gradient(const Tensor& x, const Tensor& dy, Tensor& dw, bool add) = 0;
 
-  /// db (K): sums of dy over all but its last dimension.
+  /// Writes db (K), the sums of dy over all but its last dimension.
   virtual void bias_gradient(const Tensor& dy, Tensor& db, bool add) = 0;
 
-  // Batch normalisation over all but the last dimension; training statistics unless `inference`.
+  // Batch normalisation over all but the last dimension. Uses the statistics of the batch, or the
+  // running statistics if `inference` is true.
   virtual void batch_norm_forward(const Tensor& x, BatchNormParameters& parameters, bool inference,
                                   BatchNormSaved& saved, Tensor& y) = 0;
   virtual void batch_norm_backward(const Tensor& x, const Tensor& dy,
@@ -112,7 +114,7 @@ class Backend {
                                    Tensor& dbeta, bool add) = 0;
 
   virtual void pool_forward(const Pool& pool, const Tensor& x, Tensor& y) = 0;
-  /// Of equal largest values the first in row order gets the gradient.
+  /// If several values of a window are the largest, the first in row order gets the gradient.
   virtual void pool_backward(const Pool& pool, const Tensor& x, const Tensor& y, const Tensor& dy,
                              Tensor& dx) = 0;
   virtual void relu_forward(const Tensor& x, Tensor& y) = 0;
@@ -120,63 +122,68 @@ class Backend {
   virtual void add(const Tensor& a, const Tensor& b, Tensor& y) = 0;
   virtual void multiply(const Tensor& x, double factor, Tensor& y) = 0;
 
-  /// Joined along the second dimension of (N, A_i, C) tensors; and taken apart.
+  /// Joins (N, A_i, C) tensors along their second dimension. split() is the inverse.
   virtual void join(std::span<const Tensor> parts, Tensor& y) = 0;
   virtual void split(const Tensor& dy, std::span<Tensor> parts) = 0;
 
-  // An LSTM cell, Hochreiter & Schmidhuber with forget gate, gates in the order i, f, g, o:
-  // gates (N, 4H) are pre-activations of `tensors`' dtype, h of the same; c (N, H) binary32.
+  // An LSTM cell (Hochreiter & Schmidhuber, with forget gate). The gates (N, 4H) are
+  // pre-activations in the order i, f, g, o, in the dtype of `tensors`, as is h; c (N, H) is
+  // binary32.
   virtual void lstm_forward(const Tensor& gates, const Tensor& c_before, Tensor& c, Tensor& h) = 0;
-  /// dc is the gradient of c from the step after, and leaves as that of c_before.
+  /// `dc` is the gradient of c on entry, and the gradient of c_before on return.
   virtual void lstm_backward(const Tensor& gates, const Tensor& c_before, const Tensor& c,
                              const Tensor& dh, Tensor& dc, Tensor& dgates) = 0;
 
-  /// Rows of a table: ids (M) -> y (M, H); and the gradient: sums of rows, in order.
+  /// Copies the rows `ids` (M) of `table` to y (M, H). embed_backward() sums the rows of the
+  /// gradient, in order.
   virtual void embed_forward(std::span<const std::int32_t> ids, const Tensor& table, Tensor& y) = 0;
   virtual void embed_backward(std::span<const std::int32_t> ids, const Tensor& dy, Tensor& dtable,
                               bool add) = 0;
 
-  /// Softmax and cross entropy over the last dimension of logits (M, K), binary32 inside: returns
-  /// the sum over rows of the losses (binary64) and writes (p - y) * factor, rounded once. Rows
-  /// with a label of -1 have neither.
+  /// Softmax and cross entropy over the last dimension of logits (M, K), in binary32. Returns the
+  /// sum of the rows' losses (binary64) and writes (p - y) * factor, rounded once. A row with label
+  /// -1 has no loss and a gradient of zero.
   virtual double softmax_cross_entropy(const Tensor& logits, std::span<const std::int32_t> labels,
                                        double factor, Tensor& dlogits) = 0;
-  /// Smooth L1 with its corner at 1, over rows (M, 4) where `mask` is set; as above.
+  /// Smooth L1 loss with beta 1 over the rows of (M, 4) whose `mask` is set. Returns and writes the
+  /// same as softmax_cross_entropy().
   virtual double smooth_l1(const Tensor& x, std::span<const float> target,
                            std::span<const std::uint8_t> mask, double factor, Tensor& dx) = 0;
 
   virtual GradientFacts facts(std::span<const Tensor> gradients) = 0;
-  /// One for each. The tensors may be changed, or let go of, before the result is asked for.
+  /// Returns the facts of each gradient. The tensors may be changed or freed after the call.
   virtual Later<std::vector<GradientFacts>> facts_later(std::span<const Tensor> gradients);
 
-  /// One optimizer step of one parameter: gradient times `unscale` (binary32, exact for powers of
-  /// two), then the rule in the arithmetic of the weight's dtype, every operation rounded. `state`:
-  /// none for sgd, velocity for momentum, exp_avg and exp_avg_sq for adam. `delta`, where it is not
-  /// empty, gets what was added to the weight (or would have been, were there no rounding).
+  /// Updates one parameter: multiplies the gradient by `unscale` (in binary32; exact for powers of
+  /// two), then applies the rule in the dtype of the weight, rounding every operation. `state` is
+  /// empty for sgd, velocity for momentum, exp_avg and exp_avg_sq for adam. If `delta` is not
+  /// empty, it receives the value added to the weight, before the rounding of that sum.
   virtual void update(const UpdateRule& rule, const Tensor& gradient, double unscale,
                       Tensor& weight, std::span<Tensor> state, Tensor& delta) = 0;
 
   virtual BinadeTable count(const Tensor& tensor) = 0;
   virtual Moments moments(const Tensor& tensor) = 0;
-  /// One for each, as facts_later().
+  /// Returns the statistics of each tensor, with the guarantees of facts_later().
   virtual Later<std::vector<TensorStatistics>> statistics_later(std::span<const Tensor> tensors);
 };
 
-/// On the processor, every rounding emulated. threads: results are the same for any number.
+/// Returns a backend on the CPU that emulates every rounding. The results do not depend on the
+/// number of threads.
 std::unique_ptr<Backend> make_cpu_backend(Accumulation accumulation, int threads = 0);
 
-/// What this machine, or this program, lacks for a backend: one line, with the way out.
+/// Thrown if this machine or this build cannot run a backend. The message is one line that names
+/// what is missing and how to get it.
 struct BackendMissing : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// On an NVIDIA GPU, by cuDNN and cuBLAS. Throws BackendMissing.
+/// Returns a backend on an NVIDIA GPU, with cuDNN and cuBLAS. Throws BackendMissing.
 std::unique_ptr<Backend> make_cudnn_backend(Accumulation accumulation);
-/// What make_cudnn_backend() would lack, or empty.
+/// Returns the message that make_cudnn_backend() would throw, or an empty string.
 std::string why_no_cudnn();
 
-/// The same operations in binary64 with compensated sums and no rounding at boundaries: what the
-/// gradients should have been.
+/// Returns a backend that computes in binary64 with compensated sums and no rounding of results:
+/// its gradients serve as the true ones.
 std::unique_ptr<Backend> make_reference_backend();
 
 }  // namespace halfscope::sim::backend

@@ -14,7 +14,7 @@
 namespace halfscope::sim::backend {
 namespace {
 
-/// Encodings in the order of their values, so that neighbours differ by 1 and both zeros are 0.
+/// Maps a value to an integer in value order: neighbours differ by 1, and both zeros are 0.
 std::int64_t place(Dtype dtype, float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   std::int64_t magnitude = bits & 0x7FFFFFFFU;
@@ -88,7 +88,7 @@ void OperationDifferences::add(const std::string& operation, Dtype dtype,
     size += std::pow(double{emulated[i]}, 2);
   }
   if (error > 0) {
-    // Against nothing every difference is infinitely large; 1 says "all of it".
+    // If the emulation is all zeros, the relative error is infinite; 1 is recorded instead.
     const double relative = size > 0 ? std::sqrt(error / size) : 1;
     d.largest_relative_error = std::max(d.largest_relative_error, relative);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend that computes as another one does and, where it is asked to judge, has every operation
-// computed once more by a second one, from the first one's inputs. What the two make of the same
-// inputs is compared result by result; the run goes on with the first one's results.
+// A backend that computes with a first backend. While judging is on, a second backend computes
+// every operation again from the first one's inputs, and both results are compared. The run
+// continues with the first backend's results.
 #pragma once
 
 #include <functional>
@@ -76,13 +76,15 @@ class PairedBackend final : public Backend {
   Later<std::vector<TensorStatistics>> statistics_later(std::span<const Tensor> tensors) override;
 
  private:
-  /// What an operation reads, and what it writes (and may read before). Empty handles stay empty.
+  /// The tensors that an operation reads, and those that it writes (it may also read them). An
+  /// empty handle is passed to both backends as an empty handle.
   using Inputs = std::vector<Tensor>;
   using Results = std::vector<Tensor*>;
-  /// The operation on a backend and its own tensors, in the order of Inputs and Results.
+  /// Calls the operation on a backend with its own tensors, in the order of Inputs and Results.
   using Compute = std::function<void(Backend&, const Inputs& in, std::vector<Tensor>& out)>;
 
-  /// Computes on `run`, and where judged on `judge`, too. `name` and shapes tell operations apart.
+  /// Calls `compute` on `run_` and, if judging is on, on `judge_`. Differences are collected by
+  /// `name` and shapes.
   void both(const std::string& name, const Inputs& in, const Results& out, const Compute& compute);
   Tensor mirrored(const Tensor& tensor);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a run rounds its values. One row a mode; cudnn's roundings are the model: a half tensor at
-// every boundary of an operation, binary32 inside one.
+// Precision modes: the points at which a run rounds its values. The model is cuDNN: tensors between
+// operations are 16-bit, arithmetic inside an operation is binary32.
 #pragma once
 
 #include <array>
@@ -14,14 +14,14 @@
 
 namespace halfscope::sim::backend {
 
-/// Batch-norm statistics and parameters, softmax, loss and the LSTM's cell state are binary32 in
-/// every mode, as cuDNN has them.
+/// One precision mode. As in cuDNN, batch-norm statistics and parameters, softmax, loss and the
+/// LSTM's cell state are binary32 in every mode.
 struct Precision {
   std::string_view name;
-  Dtype tensors;  ///< activations, gradients, and the weights that operations read
-  bool master;    ///< binary32 master weights and optimizer state; else both are of `tensors`
+  Dtype tensors;  ///< dtype of activations, gradients, and the weights that layers compute with
+  bool master;    ///< binary32 master weights and optimizer state; else they are `tensors`
 
-  /// Of the optimizer's weights, state and arithmetic.
+  /// Returns the dtype of the optimizer's weights, state and arithmetic.
   Dtype update() const { return master ? Dtype::f32 : tensors; }
 };
 
@@ -30,17 +30,18 @@ inline constexpr std::array kPrecisions = {
     Precision{"mixed", Dtype::f16, true}, Precision{"bf16", Dtype::bf16, false},
     Precision{"mixed-bf16", Dtype::bf16, true}};
 
-/// How the sum of a product of matrices is kept.
+/// The precision of the sums in a matrix product.
 struct Accumulation {
-  static const Accumulation fp32;  ///< binary32, one rounding at the end
-  /// In sequence, every fused multiply-add rounded to the tensors' type.
+  static const Accumulation fp32;  ///< binary32, rounded once at the end
+  /// Sequential sums, each fused multiply-add rounded to the tensors' dtype.
   static const Accumulation fp16;
 
-  bool narrow = false;  ///< as fp16 says
-  /// Not null: one chain of its Tensor Core's steps, sums of binary32.
+  bool narrow = false;  ///< true for `fp16`
+  /// If not null, sums are computed in one chain of steps of this architecture's Tensor Core and
+  /// kept in binary32.
   const tensor_core::Architecture* architecture = nullptr;
 
-  /// The architecture's unit for tensors of a type, if it has one.
+  /// Returns the architecture's unit for tensors of this dtype, or nullopt if it has none.
   std::optional<tensor_core::Unit> unit_for(Dtype tensors) const;
 
   friend bool operator==(const Accumulation&, const Accumulation&) = default;
@@ -50,7 +51,7 @@ inline constexpr Accumulation Accumulation::fp16 = {.narrow = true};
 
 /// "fp32", "fp16", "tensor-core:hopper".
 std::string text_of(const Accumulation& accumulation);
-/// All there are; fp32 is the first.
+/// Returns all kinds of sums; fp32 is the first.
 std::vector<Accumulation> accumulations();
 std::optional<Accumulation> find_accumulation(std::string_view text);
 

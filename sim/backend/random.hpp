@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named sequences of random numbers: what a run draws depends on its seed, the name of what it is
-// for and the place in the sequence, not on what was drawn before.
+// Named sequences of random numbers. A number depends on the seed, the sequence's name and the
+// position in the sequence only.
 #pragma once
 
 #include <cmath>
@@ -25,8 +25,8 @@ constexpr std::uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
-/// Philox4x32-10 with the seed as key; the counter is the number of the block (its low half) and
-/// the hash of the name (its high half).
+/// Philox4x32-10 with the seed as key. The counter's low half is the number of the block, its high
+/// half is the hash of the name.
 class Random {
  public:
   Random(std::uint64_t seed, std::string_view name) : seed_(seed), stream_(hash_of(name)) {}
@@ -35,14 +35,14 @@ class Random {
     if (next_ % 4 == 0) refill();
     return block_.words[next_++ % 4];
   }
-  /// In [0, 1), in steps of 2^-32.
+  /// Uniform in [0, 1), in steps of 2^-32.
   double uniform() { return word() * 0x1p-32; }
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
-  /// In [0, n), n < 2^32: the high half of a product; the bias is below n * 2^-32.
+  /// Uniform in [0, n): the high half of a product; the bias is below n * 2^-32.
   std::uint32_t below(std::uint32_t n) {
     return static_cast<std::uint32_t>((std::uint64_t{word()} * n) >> 32);
   }
-  /// N(0, 1), G. E. P. Box, M. E. Muller 1958; takes two words.
+  /// N(0, 1) (G. E. P. Box, M. E. Muller 1958); consumes two words.
   double normal() {
     const double radius = std::sqrt(-2 * std::log((word() + 0.5) * 0x1p-32));
     return radius * std::cos(2 * std::numbers::pi * uniform());
@@ -62,7 +62,7 @@ class Random {
   PhiloxBlock block_{};
 };
 
-/// 0 to n - 1 in random order (Fisher and Yates).
+/// Returns 0 to n - 1 in random order (Fisher and Yates).
 inline std::vector<std::uint32_t> permutation(std::uint32_t n, Random random) {
   std::vector<std::uint32_t> order(n);
   std::iota(order.begin(), order.end(), 0U);

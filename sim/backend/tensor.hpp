@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tensor of a run: a shape, an element type, and memory that belongs to a backend.
+// A tensor: a shape, an element type, and memory that belongs to a backend.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 
 namespace halfscope::sim::backend {
 
-/// Outermost first; images are NHWC, convolution weights KRSC, dense weights (out, in).
+/// Extents, outermost first. Images are NHWC, convolution weights KRSC, dense weights (out, in).
 using Shape = std::vector<std::int64_t>;
 
 inline std::int64_t elements(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-/// Memory of one tensor; the backend knows what it is.
+/// Memory of one tensor; each backend defines its own type.
 struct Storage {
   virtual ~Storage() = default;
 };
 
-/// A handle: copies share the memory. Its values are always values of its dtype, however the
+/// A handle: copies share the memory. The values are always values of `dtype`, in whatever type the
 /// backend stores them.
 struct Tensor {
   Shape shape;

@@ -38,7 +38,7 @@ TensorBits bits_of(Backend& backend, const Tensor& tensor) {
     return bits;
   }
   std::vector<std::uint16_t> words(values.size());
-  convert(format_of(tensor.dtype), values, words);  // exact: they are values of the dtype
+  convert(format_of(tensor.dtype), values, words);  // exact: all are values of the dtype
   const auto bytes = std::as_bytes(std::span(words));
   bits.bytes.assign(bytes.begin(), bytes.end());
   return bits;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of a tensor in the bits that a file has them in.
+// Conversion of tensors to and from the bytes of a file.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,23 @@
 
 namespace halfscope::sim::backend {
 
-/// A tensor as a file holds it; owns its bytes.
+/// A tensor in a file's representation; owns its bytes.
 struct TensorBits {
   Shape shape;
   Dtype dtype = Dtype::f32;
   std::vector<std::byte> bytes;
 
-  /// The view is valid as long as this object.
+  /// Returns a view that is valid during this object's lifetime.
   log::NamedTensor named(const std::string& name) const;
 };
 
 TensorBits bits_of(Backend& backend, const Tensor& tensor);
 
-/// Sets a tensor to what a file holds. The dtypes and the number of elements are the same.
+/// Copies values from a file into a tensor. The dtypes and numbers of elements must be equal.
 void set_bits(Backend& backend, const TensorView& from, Tensor& to);
 
-/// A convolution's weight (K, R, S, C) as PyTorch lays it out, (K, C, R, S): run logs have weights
-/// so, whoever recorded them. Other ranks stay.
+/// Converts a convolution's weight (K, R, S, C) to PyTorch's layout (K, C, R, S), which run logs
+/// use for every recorder. Tensors without four dimensions are returned unchanged.
 Shape torch_shape(const Shape& shape);
 TensorBits torch_layout(TensorBits tensor);
 

@@ -17,7 +17,7 @@ namespace {
 constexpr int kSide = 48, kLeast = 9, kMost = 25, kTries = 20;
 constexpr std::uint32_t kBoxClasses = 3, kMostBoxes = 4;
 
-/// In pixels; right and bottom are the first outside.
+/// A rectangle in pixels; right and bottom are exclusive.
 struct Rectangle {
   int left, top, right, bottom;
   std::uint32_t label;
@@ -48,7 +48,7 @@ Rectangle draw_rectangle(Random& random) {
   return made;
 }
 
-/// The colour of a pixel; stripes and squares are 3 pixels wide.
+/// Returns the colour of a pixel; stripes and squares are 3 pixels wide.
 const std::array<float, 3>& colour(const Rectangle& of, int x, int y) {
   const int row = (y - of.top) / 3 % 2, column = (x - of.left) / 3 % 2;
   const bool dark = of.label == 1 ? row == 1 : row != column;

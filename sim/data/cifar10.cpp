@@ -69,7 +69,7 @@ std::unique_ptr<Data> open_cifar10(const fs::path& folder, std::uint64_t seed) {
   Examples train, test;
   for (const char* name : kTraining) read_records(folder_of(folder), name, train);
   read_records(folder_of(folder), kTest, test);
-  // About mean 0 and deviation 1: CIFAR-10's channel means are 0.45 to 0.49 of 255, its
+  // Scales to about mean 0 and deviation 1: CIFAR-10's channel means are 0.45 to 0.49 of 255, its
   // deviations 0.25.
   return std::make_unique<Labelled>(
       LabelledFacts{.what = "CIFAR-10", .shape = {32, 32, 3}, .factor = 4.0F / 255, .offset = 120},

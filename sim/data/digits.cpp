@@ -22,7 +22,7 @@ constexpr std::size_t kImages = 1797, kPixels = 64;
 constexpr std::int64_t kDigitsHeld = 360;  // a fifth
 constexpr std::uint64_t kMostDigitsText = 4 << 20;
 
-/// The numbers of one line go into `all`; a message where they are not what they should be.
+/// Appends the numbers of one line to `all`. Returns an error message, or an empty string.
 std::string take_line(std::string_view line, Examples& all) {
   const char* at = line.data();
   const char* const end = at + line.size();
@@ -54,7 +54,7 @@ std::string take_line(std::string_view line, Examples& all) {
   return {};
 }
 
-/// Where Python's sklearn is, as Python says; empty where there is no Python or none of it.
+/// Returns the folder of sklearn that Python reports; empty without Python or sklearn.
 fs::path ask_python() {
   constexpr const char* command =
       "python3 -c \"import importlib.util as u; s = u.find_spec('sklearn'); "
@@ -68,7 +68,7 @@ fs::path ask_python() {
   return text.substr(0, text.find_first_of("\r\n"));
 }
 
-/// The sklearn folders of `root`/python3*/{site,dist}-packages.
+/// Appends the sklearn folders of `root`/python3*/{site,dist}-packages.
 void add_packages(const fs::path& root, std::vector<fs::path>& places) {
   std::error_code error;
   for (fs::directory_iterator at(root, error), end; !error && at != end; at.increment(error)) {

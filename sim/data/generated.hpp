@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Examples drawn as they are asked for: example number n of the training part depends on the seed
-// and n alone, so no epoch repeats another.
+// Base class of data sets that are generated on demand. Training example n depends on the seed and
+// n alone; no example is repeated in a later epoch.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class Generated : public Data {
   std::vector<Batch> held_out(std::int64_t size) const override;
 
  protected:
-  /// Appends one example to a batch.
+  /// Appends one example to a batch. Implemented by each data set.
   virtual void draw(backend::Random random, Batch& batch) const = 0;
 
   std::uint64_t seed_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// IDX: 0, 0, the type of the elements, the number of dimensions; each dimension in 4 bytes, all big
-// end first; the elements in row order.
+// IDX format: 0, 0, the type of the elements, the number of dimensions; then each dimension in 4
+// bytes, big-endian; then the elements in row order.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,7 +72,8 @@ Idx read_idx(const fs::path& path, std::size_t rank) {
   return idx;
 }
 
-/// MNIST's name, or the one that some archives unpack to ("train-images.idx3-ubyte").
+/// Returns the file with MNIST's name, or with the name in some archives
+/// ("train-images.idx3-ubyte").
 std::optional<fs::path> find_idx(const fs::path& folder, const std::string& part, int rank) {
   if (auto found = find_stored(folder, fmt::format("{}-idx{}-ubyte", part, rank))) return found;
   return find_stored(folder, fmt::format("{}.idx{}-ubyte", part, rank));
@@ -86,7 +87,7 @@ fs::path need_idx(const fs::path& folder, const std::string& part, int rank) {
                   log::printable(folder.string()), part, rank));
 }
 
-/// A part's images with their labels; the images' shape.
+/// Reads a part's images and labels into `examples`; returns the images' shape.
 Shape read_part(const fs::path& folder, const std::string& part, Examples& examples) {
   const fs::path image_path = need_idx(folder, part + "-images", 3);
   const fs::path label_path = need_idx(folder, part + "-labels", 1);

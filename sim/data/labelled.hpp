@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of examples in memory, each with a label.
+// A data set in memory, with one label per example.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace halfscope::sim::data {
 
-/// Pixels are kept as bytes, which is a quarter of the memory of the values they stand for.
+/// Examples with pixels as bytes, a quarter of the memory of binary32 values.
 struct Examples {
   std::vector<std::uint8_t> bytes;
   std::vector<std::int32_t> labels;
@@ -23,21 +23,21 @@ struct LabelledFacts {
   std::string what;      ///< "scikit-learn digits"
   backend::Shape shape;  ///< (H, W, C)
   std::int64_t classes = 10;
-  float factor = 1;  ///< a value is (byte - offset) * factor
+  float factor = 1;  ///< value = (byte - offset) * factor
   float offset = 0;
 };
 
 class Labelled : public Data {
  public:
   Labelled(LabelledFacts facts, Examples train, Examples test, std::uint64_t seed);
-  /// Takes `held` of the examples, drawn by the seed, as the held-out part.
+  /// Creates a data set whose held-out part is `held` of the examples, drawn with the seed.
   static std::unique_ptr<Labelled> divided(LabelledFacts facts, const Examples& all,
                                            std::int64_t held, std::uint64_t seed);
 
   std::string describe() const override;
   std::int64_t classes() const override { return facts_.classes; }
   backend::Shape example() const override { return facts_.shape; }
-  /// An epoch's last batch, were it smaller, is skipped.
+  /// Skips an epoch's last batch if it has fewer than `size` examples.
   Batch batch(std::int64_t index, std::int64_t size) const override;
   std::vector<Batch> held_out(std::int64_t size) const override;
 
@@ -47,7 +47,7 @@ class Labelled : public Data {
   LabelledFacts facts_;
   Examples train_, test_;
   std::uint64_t seed_;
-  /// The order of the last epoch asked for.
+  /// Cache: the order of the examples in the epoch of the last call of batch().
   mutable std::mutex guard_;
   mutable std::int64_t epoch_ = -1;
   mutable std::vector<std::uint32_t> order_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images of ImageNet's size to time networks with: noise about a colour, drawn once, so that making
-// a batch is a copy.
+// Images of ImageNet's size for timing networks: a colour with noise. They are generated once, so
+// that making a batch is only a copy.
 #include <algorithm>
 #include <vector>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated sets with one label an example: clusters of points, and images of shapes.
+// Generated data sets with one label per example: clusters of points, and images of shapes.
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::uint32_t kShapeClasses = 10;
 
-/// Normal clusters of deviation 1 about centres of deviation 0.5 in 32 dimensions: near enough to
-/// each other that some points are on the wrong side.
+/// Normal clusters of deviation 1 around centres of deviation 0.5 in 32 dimensions. Some points are
+/// nearer to another cluster's centre.
 class Blobs : public Generated {
  public:
   explicit Blobs(std::uint64_t seed) : Generated("blobs", kShapeClasses, {1, 1, kWidth}, seed) {
@@ -45,7 +45,7 @@ class Blobs : public Generated {
   std::array<std::array<double, kWidth>, kShapeClasses> centres_{};
 };
 
-/// Whether (x, y), with the shape's extent from -1 to 1, is part of shape `label`.
+/// Returns true if (x, y) is in shape `label`. The shape extends from -1 to 1.
 bool inside(std::uint32_t label, double x, double y) {
   const double radius = std::sqrt(x * x + y * y), side = std::max(std::abs(x), std::abs(y));
   if (side > 1) return false;
@@ -81,7 +81,7 @@ class Images : public Generated {
     std::array<double, 3> ground{}, shape{};
     for (std::size_t c = 0; c < 3; ++c) {
       ground[c] = random.uniform(-1, 1);
-      // Away from the ground's colour by at least 0.4, on the side with room.
+      // Differs from the background by at least 0.4, in the direction with the larger range.
       const double away = random.uniform(0.4, 1);
       shape[c] = ground[c] > 0 ? ground[c] - away : ground[c] + away;
     }

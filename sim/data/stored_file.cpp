@@ -47,7 +47,7 @@ std::vector<std::uint8_t> StoredFile::read(std::uint64_t most) {
     int code = Z_OK;
     const char* const message = gzerror(handle(file_.get()), &code);
     bytes.resize(before + static_cast<std::size_t>(std::max(got, 0)));
-    // zlib hands out what it has of a file that is cut, and says Z_BUF_ERROR.
+    // For a truncated file, zlib returns the data it has, with Z_BUF_ERROR.
     if (code == Z_BUF_ERROR) {
       refuse("the gzip file ends too early, it is cut short: copy or download it again");
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files as data sets have them: plain or gzip, read from the front.
+// Sequential reading of data files, plain or gzip.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,26 @@
 
 namespace halfscope::sim::data {
 
-/// More of one file is not read into memory.
+/// Largest number of bytes that is read from one file.
 inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 
-/// Throws log::BadInput naming the file: one that cannot be opened or read, or a gzip file that
-/// ends too early or is damaged.
+/// A data file. Members throw log::BadInput, which names the file, if it cannot be opened or read,
+/// or if it is a damaged or incomplete gzip file.
 class StoredFile {
  public:
   explicit StoredFile(const std::filesystem::path& path);
 
-  /// Up to `most` of the bytes that follow; memory grows with what is there, not with `most`.
+  /// Reads up to `most` of the following bytes. Memory use grows with the bytes that exist.
   std::vector<std::uint8_t> read(std::uint64_t most);
-  /// Exactly that many; `what` they are goes into the message where there are fewer.
+  /// Reads exactly `count` bytes. If there are fewer, the error message names them as `what`.
   std::vector<std::uint8_t> read_all(std::uint64_t count, const std::string& what);
-  /// The same, and the file ends there. It asks for a byte more at once: else zlib, once it has
-  /// handed out the last byte, does not tell that the file's own checks are missing.
+  /// Reads exactly `count` bytes and requires the end of the file after them. It requests one byte
+  /// more in the same call; otherwise zlib does not report a missing gzip checksum.
   std::vector<std::uint8_t> read_rest(std::uint64_t count, const std::string& what);
-  /// Throws where bytes are left; `wanted` says how many there should have been.
+  /// Throws if bytes follow. The message has `wanted` as the expected number.
   void end(const std::string& wanted);
 
-  /// The file as messages name it.
+  /// The file's name for messages.
   const std::string& name() const { return name_; }
   [[noreturn]] void refuse(const std::string& why) const;
 
@@ -45,7 +45,7 @@ class StoredFile {
   std::unique_ptr<void, Close> file_;
 };
 
-/// `folder`/`name` or `folder`/`name`.gz, the first that there is.
+/// Returns `folder`/`name`, or `folder`/`name`.gz; nullopt if neither exists.
 std::optional<std::filesystem::path> find_stored(const std::filesystem::path& folder,
                                                  const std::string& name);
 

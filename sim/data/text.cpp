@@ -20,8 +20,8 @@ using backend::Random;
 
 namespace {
 
-constexpr std::int64_t kSteps = 32;                // characters of a window
-constexpr std::size_t kLeast = 20 * (kSteps + 1);  // so that a tenth holds windows too
+constexpr std::int64_t kSteps = 32;                // characters per window
+constexpr std::size_t kLeast = 20 * (kSteps + 1);  // a tenth of the text must contain windows
 constexpr std::uint64_t kMostText = std::uint64_t{256} << 20;
 constexpr std::size_t kGenerated = 200000;
 

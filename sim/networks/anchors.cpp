@@ -91,7 +91,7 @@ std::vector<std::size_t> hardest(std::span<const std::int32_t> matched,
   std::vector<double> loss(background_loss.begin(), background_loss.end());
   for (std::size_t i = 0; i < matched.size(); ++i) {
     if (matched[i] < 0) negatives.push_back(i);
-    if (std::isnan(loss[i])) loss[i] = std::numeric_limits<double>::infinity();  // so it sorts
+    if (std::isnan(loss[i])) loss[i] = std::numeric_limits<double>::infinity();  // sortable
   }
   const std::size_t wanted = kNegatives * (matched.size() - negatives.size());
   std::ranges::stable_sort(negatives,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A character language model: embedding, one LSTM layer, dense; each window of text from zeros.
+// A character language model: embedding, one LSTM layer, dense layer. The LSTM's state is zero at
+// the start of each window of text.
 #include <span>
 #include <vector>
 
@@ -28,7 +29,7 @@ Tape::Value charlstm_logits(Tape& tape, backend::Backend&, const Batch& batch, D
     h = tape.lstm("lstm", tape.reshape(x, {rows, kEmbedding}), h, c, kWidth);
     outputs.push_back(tape.reshape(h, {1, rows, kWidth}));
   }
-  const Tape::Value joined = tape.join("lstm", outputs);  // time first, as the labels
+  const Tape::Value joined = tape.join("lstm", outputs);  // time first, as in labels
   return tape.dense("fc", tape.reshape(joined, {steps * rows, kWidth}), data.classes());
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kSame = 0.45, kFound = 0.5;
 
-/// 1 over the sum of exponentials, the largest being 1.
+/// Returns the softmax probability of the largest logit: 1 over the sum of exponentials.
 double likelihood(std::span<const float> logits, float largest) {
   double sum = 0;
   for (const float logit : logits) sum += std::exp(double{logit} - largest);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// After LeNet-5 (Y. LeCun, L. Bottou, Y. Bengio, P. Haffner 1998): two convolutions of 6 and 16
-// channels, each with pooling, and dense layers; ReLU and maxima where that one has sigmoids and
-// averages. Images too small for its 5 x 5 kernels have 3 x 3 ones.
+// Similar to LeNet-5 (Y. LeCun, L. Bottou, Y. Bengio, P. Haffner 1998): two convolutions with 6 and
+// 16 channels, each with pooling, and dense layers, but with ReLU and max pooling instead of
+// sigmoids and averages. The kernels are 5 x 5, or 3 x 3 for small images.
 #include "sim/networks/rows.hpp"
 
 namespace halfscope::sim::networks {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ResNet-20 for CIFAR-10: K. He, X. Zhang, S. Ren, J. Sun, Deep Residual Learning for Image
-// Recognition, 2015, section 4.2, n = 3, with shortcuts of option A: identity, every second pixel
-// and added channels of zeros where the shape changes. 269722 weights.
+// Recognition, 2015, section 4.2, n = 3, with shortcuts of option A: identity; if the shape
+// changes, every second pixel and additional channels of zeros. 269722 weights.
 #include <array>
 #include <string>
 
@@ -19,7 +19,7 @@ namespace {
 constexpr int kBlocks = 3;
 constexpr std::array<std::int64_t, 3> kChannels = {16, 32, 64};
 
-/// Every `stride`-th pixel, then zeros in new channels behind the old ones.
+/// Returns every `stride`-th pixel, with channels of zeros after the old channels.
 Tape::Value shortcut(Tape& tape, Tape::Value x, std::int64_t channels, int stride) {
   const std::int64_t before = tape.value(x).shape[3];
   if (before == channels) return x;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ResNet-50, for timing: K. He, X. Zhang, S. Ren, J. Sun, Deep Residual Learning for Image
-// Recognition, 2015, table 1, shortcuts of option B; the stride lies in the 3 x 3 convolution of a
-// block, as torchvision has it. Its first pooling takes 2 x 2 pixels, not 3 x 3 with a border: our
-// pools have none, and the shapes behind it are the same.
+// Recognition, 2015, table 1, shortcuts of option B; as in torchvision, the 3 x 3 convolution of a
+// block has the stride. The first pooling is 2 x 2, not 3 x 3 with padding, which our pooling does
+// not support; the shapes after it are the same.
 #include <array>
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every network, one file each, and what they share.
+// All networks, each defined in a file of its own, and the functions they share.
 #pragma once
 
 #include <span>
@@ -18,28 +18,27 @@ Network tinyssd();
 Network tinyssd_all_anchors();
 Network charlstm();
 
-/// The inputs of a batch, rounded to what the network's tensors are.
+/// Returns a batch's inputs on the tape, rounded to the dtype `tensors`.
 autograd::Tape::Value images_of(const data::Batch& batch, autograd::Tape& tape,
                                 backend::Backend& backend, Dtype tensors);
 
-/// Why data do not have images with one label each; empty where they do.
+/// Returns why data are not images with one label each; an empty string if they are.
 std::string refuses_all_but_labelled(const data::Data& data);
 
-/// The loss of a classifier: the mean over rows.
+/// Adds the loss of a classifier: the mean over rows.
 void classify(autograd::Tape& tape, autograd::Tape::Value logits, const data::Batch& batch);
-/// Rows whose largest logit is that of their label.
+/// Counts the rows whose largest logit belongs to their label.
 Score score_rows(backend::Backend& backend, const backend::Tensor& logits,
                  std::span<const std::int32_t> labels);
 
-/// Network::forward of a classifier. `logits` computes the logits, a row an example, from the same
-/// arguments.
+/// Network::forward of a classifier. `logits` computes one row per example from the same arguments.
 template <auto logits>
 void forward_classifier(autograd::Tape& tape, backend::Backend& backend, const data::Batch& batch,
                         Dtype tensors, const data::Data& data) {
   classify(tape, logits(tape, backend, batch, tensors, data), batch);
 }
 
-/// Network::score of a classifier, with `logits` as in forward_classifier.
+/// Network::score of a classifier; `logits` as in forward_classifier.
 template <auto logits>
 Score score_classifier(autograd::Tape& tape, backend::Backend& backend, const data::Batch& batch,
                        Dtype tensors, const data::Data& data) {

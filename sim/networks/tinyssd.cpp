@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small single-shot detector (networks/anchors.hpp): four convolutions, two feature maps, each
-// with a convolution for confidences and one for offsets. The loss is that of SSD, equations 1 to
-// 3: softmax cross entropy over matched anchors and the hardest negatives, smooth L1 over matched
-// ones, both over the number of matched anchors; or, as a variant, over that of all anchors.
+// A small single-shot detector (networks/anchors.hpp): four convolutions and two feature maps, each
+// with one convolution for confidences and one for offsets. The loss is SSD's, equations 1 to 3:
+// softmax cross entropy over matched anchors and the hardest negatives, plus smooth L1 over matched
+// anchors, both divided by the number of matched anchors or, in a variant, of all anchors.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -23,7 +23,8 @@ using data::Data;
 
 namespace {
 
-constexpr std::array kScales = {0.25, 0.42};  // of a side: boxes are 0.19 to 0.52
+constexpr std::array kScales = {0.25, 0.42};  // relative to the image's side; boxes are 0.19 to
+                                              // 0.52
 
 struct Detections {
   Tape::Value confidences,
@@ -63,7 +64,7 @@ Detections detect(Tape& tape, Backend& backend, const Batch& batch, Dtype tensor
   return made;
 }
 
-/// -log of a row's softmax at 0, the background.
+/// Returns -log(softmax) of a row's class 0, the background.
 double background_loss(std::span<const float> logits) {
   const double largest = *std::ranges::max_element(logits);
   double sum = 0;
@@ -72,13 +73,13 @@ double background_loss(std::span<const float> logits) {
 }
 
 struct Targets {
-  std::vector<std::int32_t> labels;  // -1: in no loss
+  std::vector<std::int32_t> labels;  // -1: not in any loss
   std::vector<std::uint8_t> matched;
   std::vector<float> offsets;
-  std::size_t count = 0;  // of matched anchors
+  std::size_t count = 0;  // number of matched anchors
 };
 
-/// One image's part; `logits` are its own.
+/// Adds the targets of one image; `logits` are this image's.
 void add_image(std::span<const Anchor> anchors, std::span<const Box> truth,
                std::span<const float> logits, Targets& targets) {
   const std::vector<std::int32_t> matched = match(anchors, truth);
@@ -107,7 +108,7 @@ void lose(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, const
     add_image(found.anchors, batch.boxes[image], std::span(logits).subspan(image * each, each),
               targets);
   }
-  // "If N = 0, we set the loss to 0": no row is in it then.
+  // SSD: "If N = 0, we set the loss to 0". No row has a loss then, so any divisor serves.
   const std::size_t of =
       all_anchors ? targets.labels.size() : std::max<std::size_t>(targets.count, 1);
   tape.cross_entropy("conf", found.confidences, targets.labels, static_cast<double>(of));

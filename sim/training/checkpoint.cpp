@@ -55,9 +55,9 @@ void for_each_tensor(TrainingState& state, backend::UpdateRule::Kind optimizer, 
 }
 
 constexpr const char* kChecksum = "crc32c";
-constexpr const char* kRun = "run";  ///< the settings of the run that it is of
+constexpr const char* kRun = "run";  ///< metadata key of the run's settings
 
-/// Over all that a checkpoint says: its other metadata, and the tensors in their order.
+/// Checksum of a checkpoint's other metadata, and of its tensors in order.
 class Checksum {
  public:
   explicit Checksum(const Metadata& metadata) {
@@ -75,7 +75,7 @@ class Checksum {
   std::string said_;
 };
 
-/// By step, ascending.
+/// Returns the checkpoint files by step, ascending.
 std::map<std::int64_t, fs::path> checkpoints(const fs::path& run) {
   constexpr std::string_view kBefore = "step-", kAfter = ".safetensors";
   std::map<std::int64_t, fs::path> found;
@@ -118,7 +118,7 @@ Counters counters_of(const fs::path& file, const Metadata& metadata) {
   return counters;
 }
 
-/// Of checkpoints that say it: earlier ones do not.
+/// Throws if a checkpoint belongs to another run. Old checkpoints do not name their run; they pass.
 void require_own(const fs::path& file, const Metadata& metadata, const Settings& settings) {
   const auto run = metadata.find(kRun);
   if (run == metadata.end()) return;
@@ -131,7 +131,7 @@ void read_one(const fs::path& file, const Settings& settings, TrainingState& sta
   const log::Safetensors tensors(file);
   require_own(file, tensors.metadata(), settings);
   const auto find = [&](const std::string& name) {
-    auto from = tensors.tensor(name);  // its elements go with it
+    auto from = tensors.tensor(name);  // its elements' lifetime depends on it
     if (!from) refuse(file, "has no tensor '" + log::printable(name) + "'");
     return from;
   };
@@ -191,7 +191,7 @@ void write_checkpoint(const fs::path& run, const Settings& settings, TrainingSta
                          tensors, metadata);
   auto all = checkpoints(run);
   while (all.size() > kKept) {
-    fs::remove(all.begin()->second, error);  // one too many does no harm
+    fs::remove(all.begin()->second, error);  // an error here is harmless: one file too many remains
     all.erase(all.begin());
   }
 }
@@ -210,7 +210,7 @@ std::vector<std::string> read_checkpoint(const fs::path& run, const Settings& se
     try {
       read_one(at->second, settings, state);
     } catch (const BadInput& error) {
-      refused.emplace_back(error.what());  // the one before may be whole
+      refused.emplace_back(error.what());  // an earlier checkpoint may be usable
       continue;
     }
     for (std::string& why : refused) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of a run: RUN/checkpoint/step-NNNNNN.safetensors, the number that of the next step.
+// Checkpoints of a run: RUN/checkpoint/step-NNNNNN.safetensors, named after the next step.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +12,13 @@ namespace halfscope::sim::training {
 
 struct Settings;
 
-/// Writes one, and deletes all but the last two. Throws log::BadInput.
+/// Writes a checkpoint and deletes all but the last two. Throws log::BadInput.
 void write_checkpoint(const std::filesystem::path& run, const Settings& settings,
                       TrainingState& state);
 
-/// Sets the state, whose parameters and optimizer state exist already, to the last checkpoint that
-/// is whole and of a run with these settings. Why those after it are not taken, a line each. Throws
-/// log::BadInput.
+/// Restores the state from the last checkpoint that is undamaged and belongs to a run with these
+/// settings. The parameters and optimizer state must exist already. Returns one message for each
+/// later checkpoint that cannot be used. Throws log::BadInput if none can be used.
 std::vector<std::string> read_checkpoint(const std::filesystem::path& run, const Settings& settings,
                                          TrainingState& state);
 

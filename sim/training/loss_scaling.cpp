@@ -17,8 +17,8 @@ using backend::Tensor;
 
 namespace {
 
-/// Products summed for one element of the input's gradient: outputs, times the kernel's size. A
-/// weight is (K, C), a convolution's (K, R, S, C).
+/// Returns the number of products summed for one element of the input's gradient: outputs times the
+/// kernel's size. A weight is (K, C), or (K, R, S, C) for a convolution.
 std::uint64_t fan_in(const backend::Shape& weight) {
   std::int64_t products = weight.empty() ? 1 : weight.front();
   for (std::size_t i = 1; i + 1 < weight.size(); ++i) products *= weight[i];
@@ -26,16 +26,16 @@ std::uint64_t fan_in(const backend::Shape& weight) {
 }
 
 struct Spread {
-  double mean = 0, deviation = 0;  ///< of the population, of the finite values
-  double max_abs = 0;              ///< infinity where one is infinite or NaN
+  double mean = 0, deviation = 0;  ///< population deviation of the finite values
+  double max_abs = 0;              ///< infinity if any value is infinite or NaN
 };
 
-/// Unscaled.
+/// Returns the statistics of the unscaled values.
 Spread spread_of(backend::Backend& backend, const Tensor& tensor, double scale) {
   Spread spread;
   const backend::GradientFacts facts = backend.facts(std::span(&tensor, 1));
   spread.max_abs = facts.nonfinite ? INFINITY : facts.max_abs / scale;
-  if (facts.nonfinite || tensor.size() == 0) return spread;  // a policy ends the run there
+  if (facts.nonfinite || tensor.size() == 0) return spread;  // the policy ends the run
   const Moments moments = backend.moments(tensor);
   spread.mean = moments.mean / scale;
   const double square = moments.sum_squares / static_cast<double>(tensor.size()) / scale / scale;
@@ -45,7 +45,7 @@ Spread spread_of(backend::Backend& backend, const Tensor& tensor, double scale) 
 
 using State = std::map<std::string, std::vector<double>>;
 
-/// Hexadecimal, as JSON has no infinity and no NaN.
+/// Converts numbers to hexadecimal text: JSON has no infinity and no NaN.
 nlohmann::json to_json(const State& state) {
   nlohmann::json json = nlohmann::json::object();
   for (const auto& [name, numbers] : state) {

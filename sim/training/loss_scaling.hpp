@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loss-scaling policy of a run at work.
+// Loss scaling of a run.
 #pragma once
 
 #include <map>
@@ -11,29 +11,30 @@
 
 namespace halfscope::sim::training {
 
-/// One policy of the loss; of adaptive loss scaling one a layer, which work within the backward
-/// pass. Without a policy the scale is 1, and every step is applied.
+/// Applies one loss-scaling policy. Adaptive loss scaling has one copy of the policy per layer,
+/// which acts during the backward pass. Without a policy the scale is 1 and every step is applied.
 class LossScaling {
  public:
-  /// Throws log::BadInput where the policy is none of a loss.
+  /// Throws log::BadInput if the policy does not scale the loss (FP8 policies).
   explicit LossScaling(const std::optional<policy::Policy>& policy);
 
   bool by_layer() const { return by_layer_; }
-  /// By which the loss of the next pass is multiplied.
+  /// The factor by which the loss of the next pass is multiplied.
   double loss_scale() const;
 
-  /// To be called before a pass; forgets what layers did in the one before.
+  /// Starts a pass; must be called before each pass.
   void begin_pass();
-  /// The factor of a layer in this pass. A layer that is passed several times goes on each time.
+  /// Returns a layer's factor in this pass and advances the layer's policy. A layer that is used
+  /// several times in a pass advances each time.
   double layer(backend::Backend& backend, const std::string& name, const backend::Tensor& gradient,
                const backend::Tensor& weight, double scale);
-  /// The scale a step is said to have had: that of the loss, or with the factors of all layers that
-  /// were passed, as the gradient of the input carries it.
+  /// The scale that is recorded for a step: the loss scale, or, for adaptive loss scaling, the
+  /// product of the factors of all layers passed, which is the scale of the input's gradient.
   double used_scale() const { return by_layer_ ? accumulated_ : loss_scale(); }
 
   policy::Decision advance(bool nonfinite, double max_abs);
 
-  /// All numbers of the state, by layer, exactly; and back. restore() throws std::invalid_argument.
+  /// Conversion of the state to and from text, exactly. restore() throws std::invalid_argument.
   std::string state() const;
   void restore(const std::string& state);
 

@@ -38,7 +38,7 @@ void Recorder::see(Role role, const std::string& name, const backend::Tensor& te
                    double scale) {
   if (!tables_) return;
   const bool scaled = role == Role::activation_grad && scaled_;
-  constexpr std::size_t kTogether = 16;  // on a GPU each request has its price
+  constexpr std::size_t kTogether = 16;  // each request has a cost on a GPU
   seen_.push_back({role, name, tensor, scaled, scale, false});
   if (seen_.size() == kTogether) count_seen();
 }
@@ -72,7 +72,7 @@ void Recorder::see_weights(const std::vector<Parameter*>& parameters,
     }
     if (!whole_) continue;
     step_tables_.keep_whole("weight/" + p.name, p.weight);
-    // A sample has one scale for all its gradients.
+    // A sample stores one scale for all its gradients.
     if (!by_layer_) step_tables_.keep_whole("weight_grad/" + p.name, p.gradient);
   }
   step_tables_.add(counted);

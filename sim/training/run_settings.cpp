@@ -31,8 +31,8 @@ std::string_view name_of(UpdateRule::Kind kind) {
       ->name;
 }
 
-/// What a run is made of, besides its length: that which makes it another run where it differs.
-/// run.json has it under "simulation".
+/// Returns all settings except the number of steps. run.json stores them as "simulation". If they
+/// differ, it is another run.
 json identity(const Settings& s) {
   const UpdateRule& rule = s.rule;
   json optimizer = {{"kind", name_of(rule.kind)},
@@ -56,14 +56,14 @@ json identity(const Settings& s) {
                {"record_every", s.record_every},
                {"sample_every", s.sample_every},
                {"checkpoint_every", s.checkpoint_every}};
-  // Runs without these need not name them.
+  // Only written if they are not the default.
   if (s.ranks > 1) told["ranks"] = s.ranks;
   if (s.true_error) told["true_error"] = true;
   if (s.cudnn) told["backend"] = "cudnn";
   return told;
 }
 
-/// In PyTorch's terms, so that updates can be recomputed.
+/// Returns the optimizer in PyTorch's terms, so that updates can be recomputed.
 json optimizer_json(const UpdateRule& rule, const std::vector<Parameter*>& trained) {
   json group = {{"lr", rule.learning_rate},
                 {"weight_decay", rule.weight_decay},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables and whole tensors of one step, collected until it is known how the step ended.
+// Collects the histograms and whole tensors of one step until the step's outcome is known.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,26 @@
 
 namespace halfscope::sim::training {
 
-/// A tensor to be counted.
+/// A tensor whose histogram is computed.
 struct TensorToCount {
   log::Role role;
   std::string name;  ///< without the role
   backend::Tensor tensor;
-  bool scaled = false;  ///< it carries `scale`
+  bool scaled = false;  ///< the values are multiplied by `scale`
   double scale = 1;
-  bool parameter = false;  ///< it gets the shape PyTorch gives it
+  bool parameter = false;  ///< true: recorded with the shape that PyTorch uses
 };
 
-/// Several tensors of one name, as of microbatches, are one: tables add, whole ones follow each
-/// other, and the number of tensors is the first dimension where their shapes are alike. The
-/// backend counts while the step goes on; write() waits for it.
+/// Histograms and whole tensors of a step. Tensors with the same name (such as those of several
+/// microbatches) are combined: histograms are added, whole tensors are concatenated, and if their
+/// shapes are equal, the number of tensors becomes the first dimension. The backend computes
+/// histograms while the step continues; write() waits for them.
 class StepTables {
  public:
   explicit StepTables(backend::Backend& backend) : backend_(backend) {}
 
   void clear();
-  /// Has them counted as they are now.
+  /// Starts the computation of histograms of the tensors' current values.
   void add(std::span<const TensorToCount> tensors);
   void keep_whole(const std::string& name, const backend::Tensor& tensor);
 
@@ -42,17 +43,17 @@ class StepTables {
 
  private:
   struct Counted {
-    std::vector<log::TensorRecord> records;  ///< without what is counted
+    std::vector<log::TensorRecord> records;  ///< without histograms and moments
     backend::Later<std::vector<backend::TensorStatistics>> statistics;
   };
   void take(log::TensorRecord&& record);
   static void merge(log::TensorRecord& into, log::TensorRecord&& record, std::size_t calls);
 
   backend::Backend& backend_;
-  std::vector<Counted> counted_;                                      ///< not in records_ yet
-  std::vector<log::TensorRecord> records_;                            ///< in the order they came
-  std::map<std::string, std::pair<std::size_t, std::size_t>> index_;  ///< place, how many so far
-  std::map<std::string, std::pair<backend::TensorBits, std::int64_t>> whole_;  ///< how many so far
+  std::vector<Counted> counted_;            ///< not in records_ yet
+  std::vector<log::TensorRecord> records_;  ///< in the order of their first tensors
+  std::map<std::string, std::pair<std::size_t, std::size_t>> index_;           ///< index, count
+  std::map<std::string, std::pair<backend::TensorBits, std::int64_t>> whole_;  ///< values, count
 };
 
 }  // namespace halfscope::sim::training

@@ -16,19 +16,19 @@ using log::Role;
 
 namespace {
 
-/// NaN and infinity stay.
+/// Returns the larger of two magnitudes. NaN counts as the largest.
 double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
-/// Unscaled; at scale 0 nothing is left to tell.
+/// Returns a magnitude without its scale; 0 for a magnitude of 0, even at scale 0.
 double unscaled(double magnitude, double scale) { return magnitude == 0 ? 0 : magnitude / scale; }
 
-/// Whether a gradient bounds the scale by its magnitude. What a 16-bit run keeps in binary32 (batch
-/// normalisation's parameters) does not overflow where the others do.
+/// Returns true if a gradient's magnitude limits the loss scale. In a 16-bit run, gradients kept in
+/// binary32 (batch normalisation's parameters) do not overflow when the others do.
 bool bounds_scale(const backend::Precision& precision, const Tensor& gradient) {
   return precision.tensors == Dtype::f32 || gradient.dtype == precision.tensors;
 }
 
-/// Of gradients that carry a scale; only those count that bound it.
+/// Returns the largest scaled magnitude of the gradients that limit the scale or are not finite.
 double largest_of(backend::Backend& backend, const backend::Precision& precision,
                   const std::vector<Tensor>& gradients) {
   const std::vector<GradientFacts> found = backend.facts_later(gradients)();
@@ -41,7 +41,7 @@ double largest_of(backend::Backend& backend, const backend::Precision& precision
   return largest;
 }
 
-/// Added to `sums`, rounded to the dtype; the first ones are the sums.
+/// Adds the gradients to `sums`, rounded to their dtype. If `sums` is empty, copies them.
 void add_up(backend::Backend& backend, const std::vector<Tensor>& gradients,
             std::vector<Tensor>& sums) {
   const bool first = sums.empty();
@@ -78,7 +78,7 @@ void make_parameters(const Settings& settings, const data::Data& data, TrainingS
   }
 }
 
-/// One microbatch, forward and backward: what it tells the recorder and the policy.
+/// The forward and backward pass of one microbatch, with the facts for the recorder and the policy.
 class Stepper::Pass {
  public:
   Pass(Stepper& of, AttemptFacts& facts, Recorder& recorder, double loss_scale)
@@ -89,7 +89,7 @@ class Stepper::Pass {
         loss_scale_(loss_scale),
         microbatches_(of.settings_.accumulation_steps) {}
 
-  /// `add`: to the gradients that are there.
+  /// If `add` is true, adds the gradients to those of earlier passes.
   void run(bool add) {
     autograd::Tape tape(state_.backend, state_.parameters, true);
     tape.watch([this](Role role, const std::string& name, const Tensor& tensor, double scale) {
@@ -119,7 +119,7 @@ class Stepper::Pass {
   };
 
   void see(Role role, const std::string& name, const Tensor& tensor, double scale) {
-    if (role == Role::weight_grad) return;  // looked at when all microbatches are added
+    if (role == Role::weight_grad) return;  // recorded after all microbatches are added
     if (role != Role::activation_grad) return recorder_.see(role, name, tensor, scale);
     const bool by_layer = state_.scaling.by_layer();
     const double carried = by_layer ? scale : loss_scale_;
@@ -131,8 +131,8 @@ class Stepper::Pass {
     waiting_ = {name, tensor, scale};
   }
 
-  /// A backend computes facts while the pass goes on, of some gradients together: on a GPU each
-  /// request has its price.
+  /// Requests a gradient's facts. Requests are made for several gradients together, because each
+  /// has a cost on a GPU, and are computed while the pass continues.
   void look_at(const Tensor& gradient, double carried) {
     constexpr std::size_t kTogether = 16;
     gradients_.push_back(gradient);
@@ -161,8 +161,8 @@ class Stepper::Pass {
     facts_.microbatches.push_back({largest, {}});
   }
 
-  /// A layer that passes nothing on (the first one) has a factor too, that nothing is multiplied
-  /// by; the layers behind it in the list of the policy's scales count it.
+  /// Advances the policy of a layer that does not pass a gradient on (the first layer). Its factor
+  /// multiplies nothing, but the recorded scale includes it.
   void finish_layer() {
     if (!waiting_.gradient) return;
     const Waiting layer = std::exchange(waiting_, {});
@@ -173,9 +173,9 @@ class Stepper::Pass {
     }
   }
 
-  /// Of a gradient.
+  /// Facts known when a gradient was seen.
   struct Seen {
-    double carried;  ///< the scale
+    double carried;  ///< scale of the gradient
     bool bounds;
   };
 
@@ -184,11 +184,11 @@ class Stepper::Pass {
   AttemptFacts& facts_;
   Recorder& recorder_;
   double loss_scale_;
-  int microbatches_;  ///< of the rank
+  int microbatches_;  ///< per rank
   std::vector<Seen> seen_;
-  std::vector<backend::Later<std::vector<GradientFacts>>> asked_;  ///< of those seen, in order
-  std::vector<Tensor> gradients_;                                  ///< seen, not asked for yet
-  Waiting waiting_;  ///< a gradient that was told of, whose layer has not been passed yet
+  std::vector<backend::Later<std::vector<GradientFacts>>> asked_;  ///< for seen_, in order
+  std::vector<Tensor> gradients_;  ///< seen, but their facts are not requested yet
+  Waiting waiting_;  ///< last gradient seen, while its layer has not asked for a factor
 };
 
 void Stepper::passes(AttemptFacts& facts, double scale) {
@@ -197,9 +197,10 @@ void Stepper::passes(AttemptFacts& facts, double scale) {
   }
 }
 
-/// Every pass computes gradients of its own, which are added up: the microbatches of a rank, then
-/// the ranks in their order, each sum rounded to the gradient's dtype. A rank's gradients are
-/// divided by the number of ranks before that, as PyTorch's DistributedDataParallel does.
+/// Computes each pass's gradients separately and adds them: first the microbatches of each rank,
+/// then the ranks in order, with each sum rounded to the gradient's dtype. Before the ranks are
+/// added, each rank's gradients are divided by the number of ranks, as in PyTorch's
+/// DistributedDataParallel.
 void Stepper::passes_of_ranks(AttemptFacts& facts, double scale) {
   const std::vector<Parameter*> parameters = state_.parameters.trained();
   std::vector<Tensor> reduced;
@@ -249,7 +250,7 @@ AttemptFacts Stepper::attempt() {
   return facts;
 }
 
-/// torch.nn.utils.clip_grad_norm_: by the norm of all gradients together, once they are unscaled.
+/// Returns the factor of torch.nn.utils.clip_grad_norm_, by the norm of all unscaled gradients.
 double Stepper::clip_factor() const {
   if (settings_.clip == 0) return 1;
   double squares = 0;
@@ -258,7 +259,7 @@ double Stepper::clip_factor() const {
         found_[i].nonfinite ? found_[i].max_abs : found_[i].sum_squares / scales_[i] / scales_[i];
   }
   const double factor = settings_.clip / (std::sqrt(squares) + 1e-6);
-  return factor > 1 ? 1 : factor;  // NaN stays
+  return factor > 1 ? 1 : factor;  // a NaN is returned as it is
 }
 
 void Stepper::update() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of training: passes over its microbatches, the policy's decision, the optimizer.
+// One training step: passes over its microbatches, the policy's decision, and the optimizer.
 #pragma once
 
 #include <optional>
@@ -13,19 +13,20 @@
 
 namespace halfscope::sim::training {
 
-/// Makes all parameters by a pass without training, and the optimizer's state, as zeros.
+/// Creates all parameters by a forward pass, and the optimizer's state, filled with zeros.
 void make_parameters(const Settings& settings, const data::Data& data, TrainingState& state);
 
 class Stepper {
  public:
-  /// A recorder for each rank.
+  /// `recorders`: one for each rank.
   Stepper(const Settings& settings, const data::Data& data, TrainingState& state,
           std::span<Recorder> recorders)
       : settings_(settings), data_(data), state_(state), recorders_(recorders) {
     if (settings.true_error) truth_.emplace(settings, data);
   }
 
-  /// `error`: the message of a policy that ends training here; then nothing was updated.
+  /// Runs one step. If the policy ends training in this step, `error` receives its message and no
+  /// weight is updated.
   StepResult step(std::string& error);
 
  private:
@@ -42,8 +43,8 @@ class Stepper {
   TrainingState& state_;
   std::span<Recorder> recorders_;
   std::optional<TrueGradients> truth_;
-  std::vector<double> scales_;                 ///< that the trained parameters' gradients carry
-  std::vector<backend::GradientFacts> found_;  ///< of these gradients
+  std::vector<double> scales_;                 ///< scales of the trained parameters' gradients
+  std::vector<backend::GradientFacts> found_;  ///< facts about the trained parameters' gradients
 };
 
 }  // namespace halfscope::sim::training

@@ -21,7 +21,7 @@ using backend::PairedBackend;
 
 namespace {
 
-/// After so many steps in a row without a finite loss a run is over.
+/// A run ends after this number of consecutive steps without a finite loss.
 constexpr std::int64_t kDiverged = 100;
 
 void require(bool holds, const char* what) {
@@ -60,7 +60,7 @@ std::unique_ptr<backend::Backend> backend_of(const Settings& settings) {
                                          emulation());
 }
 
-/// What a run works on.
+/// The objects that a run works with.
 struct Parts {
   explicit Parts(const Settings& settings)
       : data(data::open_data(settings.data, settings.seed)),
@@ -87,11 +87,11 @@ struct Parts {
 
   std::unique_ptr<data::Data> data;
   std::unique_ptr<backend::Backend> backend;
-  PairedBackend* paired;  ///< the backend, where operations are checked
+  PairedBackend* paired;  ///< equals `backend` if operations are checked, else null
   TrainingState state;
 };
 
-/// Empty, or why the run ends after this step.
+/// Returns why the run ends after this step, or an empty string.
 std::string reason_to_end(const Settings& settings, const StepResult& step,
                           const std::string& policy_error, const Counters& counters) {
   if (!policy_error.empty()) {
@@ -122,7 +122,7 @@ std::optional<double> held_out_accuracy(const Settings& settings, const data::Da
   return static_cast<double>(all.right) / static_cast<double>(all.of);
 }
 
-/// A log's writer for each rank.
+/// One log writer for each rank.
 using Writers = std::deque<log::RunLogWriter>;
 
 RunSummary run(const Settings& settings, const std::filesystem::path& folder, Parts& parts,
@@ -147,7 +147,9 @@ RunSummary run(const Settings& settings, const std::filesystem::path& folder, Pa
     }
     summary.ended = reason_to_end(settings, step, policy_error, counters);
     const bool goes_on = !told || told(step);
-    if (!policy_error.empty()) break;  // what comes after an error is no state to go on from
+    if (!policy_error.empty())
+      break;  // the state after an error cannot be continued, so it gets
+              // no checkpoint
     const bool last = counters.step == settings.steps;
     if (!goes_on && !last && summary.ended.empty()) {
       summary.ended = fmt::format("stopped after step {}", step.step);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that changes while a network is trained: what a checkpoint holds.
+// The state that changes during training, and that a checkpoint stores.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 namespace halfscope::sim::training {
 
 struct Counters {
-  std::int64_t step = 0;        ///< the next one's number: steps attempted so far
-  std::int64_t applied = 0;     ///< steps of the optimizer
-  std::int64_t next_batch = 0;  ///< data is a function of this number and the seed
+  std::int64_t step = 0;        ///< number of the next step; the number of steps so far
+  std::int64_t applied = 0;     ///< number of optimizer steps
+  std::int64_t next_batch = 0;  ///< index of the next batch; with the seed, it determines the data
   std::int64_t skipped = 0, attempts = 0;
-  std::int64_t nonfinite = 0;  ///< steps in a row whose loss was not finite
+  std::int64_t nonfinite = 0;  ///< number of last steps without a finite loss
   double first_loss = 0, last_loss = 0;
 };
 

@@ -95,7 +95,7 @@ TrueErrorFile::TrueErrorFile(const fs::path& run, std::int64_t from_step)
   for (const StepError& step : read_true_errors(run)) {
     if (step.step < from_step) kept += line_of(step);
   }
-  log::OutputFile file(path_);  // as a whole: nothing is lost where this is interrupted
+  log::OutputFile file(path_);  // replaces the file atomically: an interruption loses nothing
   file.write(kept);
   file.commit();
 }
@@ -114,7 +114,7 @@ std::vector<StepError> read_true_errors(const fs::path& run) {
   std::ifstream in(run / kTrueErrorFile, std::ios::binary);
   std::string line;
   for (std::size_t number = 1; std::getline(in, line); ++number) {
-    if (in.eof()) break;  // without its end: cut off
+    if (in.eof()) break;  // the line is incomplete: it has no newline
     try {
       steps.push_back(step_of(line));
     } catch (const ordered_json::exception& error) {

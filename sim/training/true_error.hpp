@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rounding did to a step's gradients: they are compared, one by one, with those that the
-// reference backend computes at the same weights of the same batches.
+// The effect of rounding on a step's gradients. Each element is compared with the gradient that the
+// reference backend computes from the same weights and batches.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,24 @@
 
 namespace halfscope::sim::training {
 
-/// Of one tensor at one step; the microbatches of a step are one tensor. Gradients are unscaled.
-/// Norms are over the elements that are finite in the run, in binary64.
+/// Errors of one tensor at one step, over all microbatches. Gradients are unscaled. Norms are
+/// computed in binary64, over the elements that are finite in the run.
 struct GradientError {
   log::Role role = log::Role::weight_grad;
   std::string name;
   std::uint64_t total = 0, nonfinite = 0;
-  std::uint64_t true_nonzero = 0;  ///< of the finite ones
-  std::uint64_t lost = 0;          ///< not zero in truth, zero in the run
-  /// Of those lost: the true value, times the scale that the gradient carries, rounds to zero in
-  /// the tensor's own format. The others were lost upstream, or went another way.
+  std::uint64_t true_nonzero = 0;  ///< among the elements that are finite in the run
+  std::uint64_t lost = 0;          ///< the true value is not zero, the run's is
+  /// Lost elements whose true value, multiplied by the gradient's scale, rounds to zero in the
+  /// tensor's dtype. The others became zero in an earlier operation, or for another reason.
   std::uint64_t underflowed = 0;
-  std::uint64_t spurious = 0;      ///< zero in truth, not in the run
-  std::uint64_t sign_changed = 0;  ///< not zero in either
+  std::uint64_t spurious = 0;      ///< the true value is zero, the run's is not
+  std::uint64_t sign_changed = 0;  ///< both are nonzero, with different signs
   double true_norm = 0, error_norm = 0;
-  double lost_norm = 0, underflowed_norm = 0;  ///< of the true values of those
+  double lost_norm = 0, underflowed_norm = 0;  ///< norms of the true values of these elements
   double run_norm = 0, dot = 0;
 
-  /// NaN where it is 0 / 0.
+  /// NaN for 0 / 0.
   double relative_error() const { return error_norm / true_norm; }
   double cosine() const { return dot / true_norm / run_norm; }
 };
@@ -40,12 +40,12 @@ struct StepError {
   std::vector<GradientError> tensors;
 };
 
-inline constexpr const char* kTrueErrorFile = "true_error.jsonl";  ///< in a run's folder
+inline constexpr const char* kTrueErrorFile = "true_error.jsonl";  ///< file name in a run's folder
 
-/// RUN/true_error.jsonl: one JSON object a step, docs/schema/true_error.schema.json.
+/// Writes RUN/true_error.jsonl: one JSON object per step (docs/schema/true_error.schema.json).
 class TrueErrorFile {
  public:
-  /// Keeps what the file holds of steps before `from_step`, and drops the rest.
+  /// Keeps the file's entries for steps before `from_step` and deletes the others.
   TrueErrorFile(const std::filesystem::path& run, std::int64_t from_step);
   void write(const StepError& error) const;
 
@@ -53,7 +53,8 @@ class TrueErrorFile {
   std::filesystem::path path_;
 };
 
-/// Empty where the run has none; a line that was cut off ends it. Throws log::BadInput.
+/// Returns a run's true errors; empty if the file does not exist. Ignores an incomplete last line.
+/// Throws log::BadInput.
 std::vector<StepError> read_true_errors(const std::filesystem::path& run);
 
 }  // namespace halfscope::sim::training

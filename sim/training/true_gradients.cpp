@@ -21,21 +21,22 @@ using log::Role;
 
 namespace {
 
-/// The first magnitude that does not become zero where it is stored as `dtype`, times `scale`. None
-/// does by underflow at a scale that is not a number to multiply by.
+/// Returns the smallest magnitude that, multiplied by `scale`, does not round to zero in `dtype`.
+/// If the scale is not a positive finite number, nothing counts as underflow, and the result is
+/// below every magnitude.
 Magnitude first_stored(Dtype dtype, double scale) {
   if (!(scale > 0) || !std::isfinite(scale)) return {std::numeric_limits<int>::min(), 0};
   return boundaries(format_of(dtype), scale).nonzero;
 }
 
-/// Gradients of the run, as they are stored.
+/// Stored gradients of the run.
 struct Stored {
   std::span<const float> values;
   Dtype dtype;
-  double scale;  ///< that they carry
+  double scale;  ///< scale of the values
 };
 
-/// Of one tensor, in the making.
+/// Accumulated errors of one tensor.
 struct Sums {
   GradientError error;
   Sum truth, run, difference, lost, underflowed, dot;
@@ -87,7 +88,7 @@ struct Sums {
 
 }  // namespace
 
-/// The tensors of a step, in the order they came.
+/// Errors of a step's tensors, in the order of their first values.
 class TrueGradients::Comparison {
  public:
   void add(Role role, const std::string& name, std::span<const double> truth,
@@ -126,7 +127,7 @@ void TrueGradients::see(Backend& backend, const std::string& name, const Tensor&
 void TrueGradients::take_weights(Backend& backend, autograd::Parameters& run,
                                  const data::Batch& batch) {
   const std::vector<Parameter*> theirs = run.trained();
-  if (parameters_.trained().size() != theirs.size()) {  // makes them
+  if (parameters_.trained().size() != theirs.size()) {  // creates the parameters
     autograd::Tape tape(*reference_, parameters_, false);
     settings_.network->forward(tape, *reference_, batch, Dtype::f32, data_);
   }

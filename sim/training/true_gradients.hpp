@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradients that a step should have had.
+// The exact gradients of a step, for comparison.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,20 @@
 
 namespace halfscope::sim::training {
 
-/// Computes the passes of a step again on the reference backend: from the weights that the
-/// optimizer updates (the master weights where the mode has them), inputs unrounded, scale 1.
+/// Computes a step's passes again on the reference backend, from the weights that the optimizer
+/// updates (the master weights if the mode has them), with unrounded inputs and scale 1.
 class TrueGradients {
  public:
   TrueGradients(const Settings& settings, const data::Data& data);
 
-  /// Forgets what an earlier attempt was.
+  /// Discards the gradients of an earlier attempt.
   void begin() { seen_.clear(); }
-  /// An activation gradient of the run as it came, of a backend of the run's, carrying `scale`.
+  /// Receives an activation gradient as stored by the run's backend, multiplied by `scale`.
   void see(backend::Backend& backend, const std::string& name, const backend::Tensor& gradient,
            double scale);
 
-  /// To be called before the update. scales: that the trained parameters' gradients carry.
+  /// Compares the run's gradients with the true ones. Must be called before the update. `scales`
+  /// are the scales of the trained parameters' gradients.
   StepError compare(backend::Backend& backend, autograd::Parameters& run,
                     std::span<const double> scales, std::int64_t first_batch);
 
@@ -45,7 +46,7 @@ class TrueGradients {
   const data::Data& data_;
   std::unique_ptr<backend::Backend> reference_;
   autograd::Parameters parameters_;
-  std::vector<Seen> seen_;  ///< in the order they came, which is the reference's, too
+  std::vector<Seen> seen_;  ///< in the order of the calls, as in the reference backend
 };
 
 }  // namespace halfscope::sim::training

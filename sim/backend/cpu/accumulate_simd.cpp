@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of products kept in binary16 or bfloat16, with run-time dispatch to the widest vectors.
 //
-// By way of binary32, where a product of two such values is exact: the sum is rounded to odd, after
-// which one rounding to at most 22 bits is as if there were no other (Boldo and Melquiond 2008).
-// The error of the sum is Knuth's TwoSum (The Art of Computer Programming 2, 4.2.2, theorem B).
-// Bfloat16 has binary32's exponents, so that products can leave its range: those the scalar
-// emulator does.
+// A product of two such values is exact in binary32. The sum is rounded to odd in binary32; a
+// second rounding to at most 22 bits is then free of double rounding errors (Boldo and Melquiond
+// 2008). The error of the sum is Knuth's TwoSum (The Art of Computer Programming 2, 4.2.2, theorem
+// B). Bfloat16 has binary32's exponents, so products can overflow or underflow; the scalar emulator
+// computes these.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sim/backend/cpu/accumulate_simd.cpp"
 #include <hwy/foreach_target.h>
@@ -33,15 +33,15 @@ HWY_INLINE W bits(V x) { return hn::BitCast(Words(), x); }
 HWY_INLINE V value(W x) { return hn::BitCast(Floats(), x); }
 HWY_INLINE W word(std::uint32_t x) { return hn::Set(Words(), x); }
 
-/// a + b rounded to odd; infinities and NaN as they come.
+/// Returns a + b rounded to odd. Infinities and NaN are returned as the addition's result.
 HWY_INLINE V add_to_odd(V a, V b) {
   const V sum = hn::Add(a, b);
   const V b_part = hn::Sub(sum, a);
   const V error = hn::Add(hn::Sub(a, hn::Sub(sum, b_part)), hn::Sub(b, b_part));
   const V zero = hn::Zero(Floats());
-  const auto inexact = hn::Or(hn::Lt(error, zero), hn::Lt(zero, error));  // never of a NaN
+  const auto inexact = hn::Or(hn::Lt(error, zero), hn::Lt(zero, error));  // false for NaN
   const W even = hn::Sub(hn::And(bits(sum), word(1)), word(1));           // all ones, or zero
-  // One step toward the error: its sign is the sum's, then the magnitude grows.
+  // Move one step towards the error: the magnitude grows if the error has the sum's sign.
   const hn::RebindToSigned<Words> d;
   const auto opposed = hn::ShiftRight<31>(hn::BitCast(d, hn::Xor(bits(error), bits(sum))));
   const W step = hn::Or(hn::BitCast(Words(), opposed), word(1));
@@ -49,7 +49,7 @@ HWY_INLINE V add_to_odd(V a, V b) {
   return value(hn::Add(bits(sum), hn::And(step, hn::And(inexact_bits, even))));
 }
 
-/// Magnitude words, ties to even at the bit `kDropped`.
+/// Rounds magnitude words at the bit `kDropped`, ties to even.
 template <int kDropped>
 HWY_INLINE W nearest(W magnitude) {
   const W last = hn::And(hn::ShiftRight<kDropped>(magnitude), word(1));
@@ -60,7 +60,7 @@ HWY_INLINE W nearest(W magnitude) {
 constexpr std::uint32_t kSign = 0x80000000u, kNan = 0x7FC00000u, kInfinite = 0x7F800000u;
 
 struct Binary16 {
-  /// a * b + c
+  /// Returns a * b + c, rounded to the narrow type.
   static HWY_INLINE V fused(V a, V b, V c) { return round(add_to_odd(hn::Mul(a, b), c)); }
 
   static HWY_INLINE V round(V x) {
@@ -71,7 +71,7 @@ struct Binary16 {
     const W magnitude = hn::And(bits(x), word(~kSign)), sign = hn::And(bits(x), word(kSign));
     W rounded = nearest<13>(magnitude);
     rounded = hn::IfThenElse(hn::Gt(rounded, word(0x477FE000u)), word(kInfinite), rounded);
-    // Below 2^-14 steps are 2^-24, binary32's own in [0.5, 1).
+    // Below 2^-14 the spacing is 2^-24, as in binary32 in [0.5, 1).
     const V half = hn::Set(Floats(), 0.5f);
     const V small = hn::Sub(hn::Add(value(magnitude), half), half);
     rounded = hn::IfThenElse(hn::Lt(magnitude, word(0x38800000u)), bits(small), rounded);
@@ -86,7 +86,7 @@ struct Bfloat16 {
     const V product = hn::Mul(a, b);
     const V zero = hn::Zero(Floats());
     const V size = hn::Abs(product);
-    // Too small to be exact, or near enough to binary32's end that TwoSum could overflow.
+    // The product is too small to be exact, or so large that TwoSum could overflow.
     const auto small = hn::And(hn::Lt(size, hn::Set(Floats(), 0x1p-100f)),
                                hn::And(hn::Ne(a, zero), hn::Ne(b, zero)));
     const auto large = hn::Ge(hn::Max(size, hn::Abs(c)), hn::Set(Floats(), 0x1p126f));
@@ -114,7 +114,7 @@ struct Bfloat16 {
   }
 };
 
-/// kRows rows of C by kVectors vectors of columns.
+/// Computes kRows rows of C by kVectors vectors of columns.
 template <class Narrow, int kRows, int kVectors>
 HWY_INLINE void tile(std::int64_t depth, StridedAt a, MatrixAt<const float> b, MatrixAt<float> c) {
   const Floats d;
@@ -136,7 +136,7 @@ HWY_INLINE void tile(std::int64_t depth, StridedAt a, MatrixAt<const float> b, M
   }
 }
 
-/// All rows of C, kVectors vectors of columns.
+/// Computes all rows of C for kVectors vectors of columns.
 template <class Narrow, int kVectors>
 HWY_NOINLINE void panel(const ProductShape& s, StridedAt a, MatrixAt<const float> b,
                         MatrixAt<float> c) {
@@ -159,7 +159,7 @@ void copy(const ProductShape& s, MatrixAt<const float> from, MatrixAt<float> to)
   }
 }
 
-/// Fewer columns than a vector has: with zeros beside them.
+/// Computes the last columns, fewer than a vector's lanes, padded with zeros.
 template <class Narrow>
 void rest(const ProductShape& s, StridedAt a, MatrixAt<const float> b, MatrixAt<float> c) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes element by element, and tensors joined and split.
+// Elementwise operations, and joining and splitting of tensors.
 #include "sim/backend/check_shapes.hpp"
 #include "sim/backend/cpu/backend.hpp"
 
@@ -10,7 +10,7 @@ void CpuBackend::relu_forward(const Tensor& x, Tensor& y) {
   float* out = data(y);
   parallel_parts(x.size(), kPart, [&](std::int64_t first, std::int64_t count) {
     for (std::int64_t i = first; i < first + count; ++i) {
-      out[i] = in[i] <= 0 ? 0.0F : in[i];  // a NaN passes
+      out[i] = in[i] <= 0 ? 0.0F : in[i];  // NaN is returned as NaN
     }
     if (x.dtype != y.dtype) round_values(y.dtype, out + first, count);
   });
@@ -23,7 +23,7 @@ void CpuBackend::relu_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
   float* out = data(dx);
   parallel_parts(y.size(), kPart, [&](std::int64_t first, std::int64_t count) {
     for (std::int64_t i = first; i < first + count; ++i) {
-      const float gradient = up[i];  // read at any rate: no branch
+      const float gradient = up[i];  // read unconditionally: avoids a branch
       out[i] = in[i] <= 0 ? 0.0F : gradient;
     }
     if (dy.dtype != dx.dtype) round_values(dx.dtype, out + first, count);

@@ -33,14 +33,14 @@ constexpr std::string_view kProcessor =
     "other";
 #endif
 
-/// Of up to a block of values: what goes into GradientFacts.
+/// Adds up to one block of values to the facts.
 void add_block(const float* values, std::int64_t count, GradientFacts& facts) {
   double sum = 0, largest = 0;
   bool nan = false;
   for (std::int64_t i = 0; i < count; ++i) {
     const double magnitude = std::fabs(static_cast<double>(values[i]));
     nan |= std::isnan(magnitude);
-    largest = magnitude > largest ? magnitude : largest;  // passes NaN by
+    largest = magnitude > largest ? magnitude : largest;  // false for NaN
     if (magnitude <= std::numeric_limits<double>::max()) sum += magnitude * magnitude;
   }
   facts.nonfinite |= nan || std::isinf(largest);
@@ -61,7 +61,7 @@ CpuBackend::CpuBackend(Accumulation accumulation, int threads)
     throw std::invalid_argument(
         fmt::format("sim: expected 0 (all) or a number of threads, found {}", threads));
   }
-  // oneTBB complains on standard error of more threads than it may start.
+  // oneTBB prints a warning if more threads are requested than it may start.
   using Control = tbb::global_control;
   const auto allowed = static_cast<int>(Control::active_value(Control::max_allowed_parallelism));
   threads_->arena.initialize(threads == 0 ? tbb::task_arena::automatic
@@ -135,7 +135,7 @@ void CpuBackend::accumulate(const Sums& sums, const ProductShape& shape, Strided
 }
 
 std::string CpuBackend::describe() const {
-  return fmt::format("cpu: {} AVX2, {}", kProcessor, eigen_version());  // sums as AVX2 has them
+  return fmt::format("cpu: {} AVX2, {}", kProcessor, eigen_version());  // same sums everywhere
 }
 
 Tensor CpuBackend::make(const Shape& shape, Dtype dtype) {

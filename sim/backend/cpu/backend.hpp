@@ -18,7 +18,7 @@ namespace halfscope::sim::backend::cpu {
 
 class CpuBackend final : public Backend {
  public:
-  /// threads: 0 takes all there are.
+  /// `threads`: number of threads; 0 means one per hardware thread.
   explicit CpuBackend(Accumulation accumulation, int threads = 0);
   ~CpuBackend() override;
 
@@ -86,22 +86,23 @@ class CpuBackend final : public Backend {
               std::span<Tensor> state, Tensor& delta) override;
 
  private:
-  /// work(i) for 0 <= i < parts, on the backend's threads. What a part is must depend on shapes
-  /// alone, and parts must write to different places: then results are those of one thread.
+  /// Calls work(i) for 0 <= i < parts, on the backend's threads. The division into parts must
+  /// depend on shapes alone, and parts must write to different memory. Then the results do not
+  /// depend on the number of threads.
   void parallel(std::int64_t parts, const std::function<void(std::int64_t)>& work) const;
 
-  /// work(first, count) for the parts of [0, total), each `part` long but the last.
+  /// Calls work(first, count) for each part of [0, total); all but the last have length `part`.
   template <class Work>
   void parallel_parts(std::int64_t total, std::int64_t part, const Work& work) const {
     parallel((total + part - 1) / part,
              [&](std::int64_t i) { work(i * part, std::min(part, total - i * part)); });
   }
 
-  /// A part of a matrix.
+  /// A rectangle of a matrix.
   struct Tile {
     std::int64_t row, rows, column, columns;
   };
-  /// work(tile) for the parts of a matrix.
+  /// Calls work(tile) for each tile of `high` rows and `wide` columns of a matrix.
   template <class Work>
   void parallel_tiles(std::int64_t rows, std::int64_t columns, std::int64_t high, std::int64_t wide,
                       const Work& work) const {
@@ -112,23 +113,23 @@ class CpuBackend final : public Backend {
     });
   }
 
-  /// sum += what add(first, count, to) adds to `to` for the parts of [0, total): a fixed number of
-  /// partial sums, each over parts in order, which are then added in order.
+  /// Adds to `sum` what add_part(first, count, to) adds to `to` for the parts of [0, total). There
+  /// is a fixed number of partial sums, each over its parts in order, and these are added in order.
   void sum_of_parts(std::int64_t total, std::int64_t part, std::vector<float>& sum,
                     const std::function<void(std::int64_t, std::int64_t, float*)>& add_part) const;
 
-  /// Of element-wise operations: what fits a core's cache.
+  /// Elements per part of an element-wise operation; a part fits a core's cache.
   static constexpr std::int64_t kPart = std::int64_t{1} << 14;
 
-  /// All values, to the tensor's dtype. Operations round what they just wrote, part by part, with
-  /// round_values() instead: one pass less over memory.
+  /// Rounds all values to the tensor's dtype. Operations call round_values() on each part they have
+  /// just written instead, which saves a pass over memory.
   void round(Tensor& tensor) const;
 
-  /// How sums of products of a and b into `to` are kept. Throws std::invalid_argument where the
-  /// Tensor Core that is asked for does not take such operands.
+  /// Returns how sums of products of a and b into `to` are rounded. Throws std::invalid_argument if
+  /// the requested Tensor Core does not support these operand types.
   Sums sums_of(const Tensor& a, const Tensor& b, const Tensor& to) const;
 
-  /// accumulate() on the backend's threads.
+  /// Calls backend::accumulate() on the backend's threads.
   void accumulate(const Sums& sums, const ProductShape& shape, StridedAt a, MatrixAt<const float> b,
                   MatrixAt<float> c) const;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch normalisation over all but the last dimension (Ioffe, Szegedy 2015, algorithm 1 and the
-// derivatives below it). Statistics, parameters and sums are binary32, as in cuDNN; what leaves in
-// y and dx is rounded once. Sums over rows go through blocks of fixed length, so that they have the
-// same bits on any number of threads and an error that grows with the block, not with the tensor.
+// derivatives below it). Statistics, parameters and sums are binary32, as in cuDNN; y and dx are
+// rounded once. Sums over rows are divided into blocks of fixed length: their bits do not depend on
+// the number of threads, and their error grows with the block, not with the tensor.
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -27,7 +27,7 @@ struct Rows {
   std::int64_t channels, count;
 
   std::int64_t blocks() const { return (count + kNormRows - 1) / kNormRows; }
-  /// Of a block's first row, as an offset; and of the first one after it.
+  /// Offsets of a block's first row, and of the end of its last row.
   std::int64_t begin(std::int64_t block) const { return block * kNormRows * channels; }
   std::int64_t end(std::int64_t block) const {
     return std::min(count, (block + 1) * kNormRows) * channels;
@@ -45,7 +45,7 @@ void add_rows(const float* __restrict x, const float* __restrict mean, bool squa
   }
 }
 
-/// Adds rows of dy, and of dy times the normalised x.
+/// Adds rows of dy to one sum, and rows of dy times the normalised x to the other.
 void add_gradient_rows(const float* __restrict x, const float* __restrict dy,
                        const float* __restrict mean, const float* __restrict inverse,
                        std::int64_t begin, std::int64_t end, std::int64_t channels,
@@ -58,21 +58,21 @@ void add_gradient_rows(const float* __restrict x, const float* __restrict dy,
   }
 }
 
-/// Blocks' sums, added in their order.
+/// Returns the sum of the blocks' sums, in order.
 std::vector<float> total_of(const std::vector<float>& partial, std::int64_t channels) {
   std::vector<float> total(at(channels));
   for (std::size_t i = 0; i < partial.size(); ++i) total[i % at(channels)] += partial[i];
   return total;
 }
 
-/// One rounding of what was there plus what comes.
+/// Writes sums, added to the old values if `add` is true; rounds once.
 void store(const std::vector<float>& sums, Tensor& to, bool add) {
   float* out = data(to);
   for (std::size_t c = 0; c < sums.size(); ++c) out[c] = (add ? out[c] : 0.0F) + sums[c];
   round_values(to.dtype, out, to.size());
 }
 
-/// Means over rows of x - from, or of its squares. parallel(parts, work): as CpuBackend's.
+/// Returns the means over rows of x - from, or of its square. `parallel` is CpuBackend::parallel.
 template <class Parallel>
 std::vector<float> means(const Rows& rows, const float* x, const std::vector<float>& from,
                          bool square, const Parallel& parallel) {
@@ -87,7 +87,7 @@ std::vector<float> means(const Rows& rows, const float* x, const std::vector<flo
 }
 
 struct Statistics {
-  std::vector<float> mean, variance;  // the biased one
+  std::vector<float> mean, variance;  // biased variance
 };
 
 void update_running(const Statistics& now, std::int64_t rows, BatchNormParameters& parameters) {
@@ -127,7 +127,7 @@ void CpuBackend::batch_norm_forward(const Tensor& x, BatchNormParameters& parame
   if (inference) {
     now = running(parameters, rows.channels);
   } else {
-    // The mean first, then squares of what differs from it: no cancellation.
+    // The mean is computed first, then the squares of the deviations, to avoid cancellation.
     const auto threads = [this](std::int64_t parts, const auto& work) { parallel(parts, work); };
     now.mean = means(rows, in, std::vector<float>(at(rows.channels)), false, threads);
     now.variance = means(rows, in, now.mean, true, threads);

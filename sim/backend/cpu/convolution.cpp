@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions as products of matrices (im2col; Chellapilla, Puri and Simard 2006), a cache's worth
-// of windows at a time. cuDNN calls what is computed here cross-correlation.
+// Convolutions as products of matrices (im2col; Chellapilla, Puri and Simard 2006). Windows are
+// gathered in groups that fit the cache. cuDNN calls this operation cross-correlation.
 #include "sim/backend/check_shapes.hpp"
 #include "sim/backend/cpu/backend.hpp"
 #include "sim/backend/cpu/product.hpp"
@@ -15,7 +15,7 @@ Window windows_of(const Convolution& conv, const ConvolutionExtents& e) {
           conv.stride, -conv.padding, -conv.padding, conv.kernel, conv.kernel};
 }
 
-/// Rows of a product: gathered, or where they lie already.
+/// Returns the rows of a product: gathered, or the image itself if its layout already fits.
 MatrixAt<const float> rows_of(const Window& window, const float* images, std::int64_t first,
                               std::int64_t count) {
   const std::int64_t depth = window.depth();
@@ -25,11 +25,11 @@ MatrixAt<const float> rows_of(const Window& window, const float* images, std::in
   return {gathered, depth};
 }
 
-/// Along one side of an image: those of its pixels to which the same taps of the kernel lead.
+/// In one dimension of an image: the pixels of dx that the same taps of the kernel reach.
 struct Phase {
   std::int64_t first, count;  ///< pixels first, first + stride, ...
   std::int64_t last_tap, taps;
-  std::int64_t start;  ///< of the window in dy for the first pixel
+  std::int64_t start;  ///< position in dy of the first pixel's window
 
   Phase(const Convolution& conv, std::int64_t extent, std::int64_t phase) {
     const std::int64_t stride = conv.stride;
@@ -41,8 +41,8 @@ struct Phase {
   }
 };
 
-/// The weights that lead from dy to one phase of dx, (taps, K, C): taps descend as dy's pixels
-/// ascend.
+/// Returns the weights between dy and one phase of dx, (taps, K, C). The order of taps is the
+/// reverse of the order of dy's pixels.
 std::vector<float> weights_of(const Convolution& conv, const ConvolutionExtents& e, const float* w,
                               const Phase& down, const Phase& across) {
   std::vector<float> taken(static_cast<std::size_t>(down.taps * across.taps * e.k * e.c));
@@ -59,7 +59,7 @@ std::vector<float> weights_of(const Convolution& conv, const ConvolutionExtents&
   return taken;
 }
 
-/// Rows of one phase to their pixels of dx.
+/// Copies the rows of one phase to their pixels of dx.
 void scatter(const Convolution& conv, const ConvolutionExtents& e, const Phase& down,
              const Phase& across, const float* from, std::int64_t first, std::int64_t count,
              float* dx) {
@@ -97,7 +97,7 @@ void CpuBackend::conv_data_gradient(const Convolution& conv, const Tensor& dy, c
   const float *in = data(dy), *weights = data(w);
   float* out = data(dx);
   const Sums sums = sums_of(dy, w, dx);
-  if (conv.stride > conv.kernel) std::fill_n(out, dx.size(), 0.0f);  // pixels without taps
+  if (conv.stride > conv.kernel) std::fill_n(out, dx.size(), 0.0f);  // pixels that no tap reaches
   for (std::int64_t phase = 0; phase < std::int64_t{conv.stride} * conv.stride; ++phase) {
     const Phase down(conv, e.h, phase / conv.stride), across(conv, e.w, phase % conv.stride);
     if (down.taps * across.taps * down.count * across.count == 0) continue;
@@ -124,7 +124,7 @@ void CpuBackend::conv_weight_gradient(const Convolution& conv, const Tensor& x, 
   const std::int64_t depth = window.depth(), all = e.n * e.p * e.q;
   const std::int64_t part = windows_at_a_time(depth);
   std::vector<float> sum(static_cast<std::size_t>(e.k * depth));
-  if (const Sums sums = sums_of(x, dy, dw); !sums.plain()) {  // one sequence over all windows
+  if (const Sums sums = sums_of(x, dy, dw); !sums.plain()) {  // one sequential sum over all windows
     std::vector<float> gathered(static_cast<std::size_t>(part * depth));
     for (std::int64_t first = 0; first < all; first += part) {
       const std::int64_t count = std::min(part, all - first);

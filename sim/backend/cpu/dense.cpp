@@ -9,7 +9,7 @@
 namespace halfscope::sim::backend::cpu {
 namespace {
 
-constexpr std::int64_t kTileRows = 64, kTileColumns = 128;  // of a part of a product
+constexpr std::int64_t kTileRows = 64, kTileColumns = 128;  // tile of a product
 
 }  // namespace
 
@@ -72,7 +72,7 @@ void CpuBackend::bias_gradient(const Tensor& dy, Tensor& db, bool add) {
   const std::int64_t k = require_bias_gradient(dy.shape, db.shape);
   const float* in = data(dy);
   std::vector<float> sum(static_cast<std::size_t>(k));
-  constexpr std::int64_t kSummed = 256;  // rows: partial sums also keep rounding errors small
+  constexpr std::int64_t kSummed = 256;  // rows per partial sum; also limits rounding errors
   sum_of_parts(dy.size() / k, kSummed, sum, [&](std::int64_t first, std::int64_t count, float* to) {
     float* part = scratch(2, k);
     std::fill_n(part, k, 0.0f);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Embeddings and losses. A loss is binary32 within a row and binary64 over rows, in their order;
-// its gradient is formed and multiplied in binary32 and rounded once, as one fused kernel does it.
+// Embeddings and losses. A loss is computed in binary32 within a row, and summed over rows in order
+// in binary64. Its gradient is computed and multiplied in binary32 and rounded once, as in a fused
+// kernel.
 #include <cmath>
 #include <numeric>
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kLossRows = 64;
 
-/// -log(softmax(z)[label]), and its gradient times factor.
+/// Returns -log(softmax(z)[label]); writes its gradient times `factor`.
 float cross_entropy_row(const float* z, std::int64_t classes, std::int64_t label, float factor,
                         float* gradient) {
   const float largest = *std::max_element(z, z + classes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The LSTM cell (Hochreiter, Schmidhuber 1997, with the forget gate of Gers, Schmidhuber, Cummins
-// 2000). Gates are stored before their activation, which the backward pass computes again.
+// 2000). Gates are stored before their activation; the backward pass computes the activation again.
 #include <vector>
 
 #include "sim/backend/check_shapes.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kLstmRows = 4;
 
-/// One row's activated gates, and the hyperbolic tangents of its cells.
+/// The activated gates of one row, and the hyperbolic tangents of its cells.
 class Row {
  public:
   explicit Row(std::int64_t width) : values_(static_cast<std::size_t>(5 * width)), width_(width) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of tensors on the processor: floats that are values of the tensor's dtype, so that
-// binary32 arithmetic works on them as they are.
+// Tensor memory of the CPU backend: floats whose values are all values of the tensor's dtype, so
+// binary32 arithmetic can use them directly.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ struct CpuStorage final : Storage {
   std::vector<float> values;
 };
 
-/// The values of a tensor of this backend. Throws std::invalid_argument for another's, for an empty
-/// one, and for a handle whose shape does not fit its memory.
+/// Returns the values of a tensor of this backend. Throws std::invalid_argument for a tensor of
+/// another backend, an empty tensor, or a shape that does not match the memory's size.
 inline float* data(const Tensor& tensor) {
   auto* storage = dynamic_cast<CpuStorage*>(tensor.storage.get());
   if (storage == nullptr) {
@@ -36,7 +36,7 @@ inline float* data(const Tensor& tensor) {
   return storage->values.data();
 }
 
-/// Each value rounded to nearest, ties to even, to the dtype; on the calling thread.
+/// Rounds each value to the dtype (to nearest, ties to even), on the calling thread.
 inline void round_values(Dtype dtype, float* values, std::int64_t count) {
   if (dtype == Dtype::f32 || count <= 0) return;
   quantise(format_of(dtype), {values, static_cast<std::size_t>(count)}, {.threads = 1});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling of (N, H, W, C) images without padding. A NaN is larger than anything, as in PyTorch.
+// Pooling of (N, H, W, C) images without padding. NaN counts as the largest value, as in PyTorch.
 #include <limits>
 
 #include "sim/backend/cpu/backend.hpp"
@@ -7,7 +7,7 @@
 namespace halfscope::sim::backend::cpu {
 namespace {
 
-/// Windows of one image; channels are innermost everywhere.
+/// The pooling windows of one image; channels are innermost in memory.
 struct Windows {
   Windows(const Pool& pool, const Shape& x, const Shape& y)
       : kernel(pool.kernel), stride(pool.stride), w(x[2]), c(x[3]), p(y[1]), q(y[2]) {}
@@ -33,7 +33,7 @@ struct Windows {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-/// Of equal values, and of NaNs, the one before is kept.
+/// Returns true if `value` replaces `best`: among equal values or NaNs the first is kept.
 bool exceeds(float value, float best) {  // no branch
   return ((value > best) | ((value != value) & (best == best))) != 0;
 }
@@ -55,7 +55,7 @@ void forward(const Windows& windows, Pool::Kind kind, const float* in, float* ou
   });
 }
 
-/// Adds to `out`.
+/// Adds the input's gradient to `out`.
 void average_backward(const Windows& windows, const float* up, float* out) {
   const auto area = static_cast<float>(windows.kernel * windows.kernel);
   windows.each([&](std::int64_t to, std::int64_t from) {
@@ -65,13 +65,13 @@ void average_backward(const Windows& windows, const float* up, float* out) {
   });
 }
 
-/// Adds to `out`.
+/// Adds the input's gradient to `out`.
 void max_backward(const Windows& windows, const float* in, const float* up, float* out) {
   std::vector<float> best(static_cast<std::size_t>(windows.c));
   std::vector<std::int32_t> where(best.size());
   windows.each([&](std::int64_t to, std::int64_t from) {
     std::ranges::fill(best, kLowest);
-    std::ranges::fill(where, 0);  // for windows of nothing but -infinity
+    std::ranges::fill(where, 0);  // used if all values of the window are -infinity
     windows.inside([&](std::int64_t offset) {
       for (std::size_t c = 0; c < best.size(); ++c) {
         const float value = in[from + offset + static_cast<std::int64_t>(c)];

@@ -28,8 +28,9 @@ ProductKernels kernels();
 
 namespace {
 
-/// Of no two such numbers is the product rounded: they have 12 bits, from 2^-74 up, and are below
-/// 2^63. All of binary16 are, and bfloat16 but for its ends.
+/// Returns true if x has at most 12 significant bits, from 2^-74 up, and is below 2^63: the product
+/// of two such numbers is exact. That includes all of binary16, and bfloat16 except its largest and
+/// smallest values.
 bool is_short(float x) {
   const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(x) & 0x7FFFFFFF;
   const bool in_range =

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of row-major matrices on one thread, and sums of products that are kept in 16 bits.
 //
-// In binary32 Eigen multiplies, compiled for AVX2 with FMA and, for processors that lack these,
-// with both in software, which is slower; which one is chosen at run time. Its blocking is set for
-// one size of caches, so the bits of a product depend on the shapes and on nothing else.
+// In binary32 Eigen multiplies. It is compiled twice: for AVX2 with FMA, and for other processors
+// with both emulated in software, which is slower. The version is chosen at run time. The blocking
+// is fixed for one size of caches, so the bits of a product depend on the shapes alone.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace halfscope::sim::backend::cpu {
 
-/// The extents of C (rows x columns), and what is summed over.
+/// The extents of the result (rows x columns), and the length of its sums.
 struct ProductShape {
   std::int64_t rows, columns, depth;
 };
@@ -37,21 +37,21 @@ struct ProductKernels {
   Product add_left_transposed;  ///< C += A^T B
 };
 
-/// The best of this processor, or of what HALFSCOPE_TARGET leaves of it.
+/// Returns the best kernels that this processor has and HALFSCOPE_TARGET allows.
 const ProductKernels& product_kernels();
-/// All that this processor can run, the best last.
+/// Returns all kernels that this processor can run, the best last.
 std::span<const ProductKernels> all_product_kernels();
 std::string eigen_version();
 
-/// A matrix read in any direction: element (i, j) is at data[i * row + j * column].
+/// A matrix with any strides: element (i, j) is at data[i * row + j * column].
 struct StridedAt {
   const float* data;
   std::int64_t row, column;
 };
 
-/// C += A B, element by element in sequence along the depth: c = round(a * b + c), each fused
-/// multiply-add rounded once (IEEE 754-2019, 5.4.1), to nearest, to `dtype`: F16 or BF16, of which
-/// all elements are values.
+/// Adds A B to C. Each element is summed in order of the depth: c = round(a * b + c), a fused
+/// multiply-add rounded once (IEEE 754-2019, 5.4.1) to nearest in `dtype`, F16 or BF16. All
+/// elements must be values of `dtype`.
 void accumulate_narrow(Dtype dtype, const ProductShape& shape, StridedAt a, MatrixAt<const float> b,
                        MatrixAt<float> c);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// As product_any.cpp, and many times as fast, where no product of two elements is rounded: there a
-// multiplication and an addition are a fused multiply-add.
+// A much faster version of product_any.cpp for matrices whose elements' products are all exact.
+// Then a multiplication and an addition equal a fused multiply-add.
 #define HALFSCOPE_EXACT_PRODUCTS
 #define EIGEN_DONT_VECTORIZE
 #define EIGEN_VECTORIZE

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eigen's products for one instruction set. Included once by each source file that is compiled for
-// one, with HALFSCOPE_EIGEN (what the namespace Eigen is called there: else the linker would take
-// one set's templates for all), HALFSCOPE_PRODUCT_SET, HALFSCOPE_PRODUCT_NAME, and, where the
-// numbers are not float, HALFSCOPE_PRODUCT_NUMBER.
+// Eigen's products for one instruction set. Each source file that is compiled for an instruction
+// set includes this file once, after it defines HALFSCOPE_PRODUCT_SET, HALFSCOPE_PRODUCT_NAME,
+// HALFSCOPE_EIGEN and, if the numbers are not float, HALFSCOPE_PRODUCT_NUMBER. HALFSCOPE_EIGEN
+// renames the namespace Eigen: otherwise the linker would merge the templates of all sets.
 #pragma once
 
-#define EIGEN_DONT_PARALLELIZE  // its threads change sums
+#define EIGEN_DONT_PARALLELIZE  // Eigen's threads would change the order of sums
 #define EIGEN_MPL2_ONLY
-#define EIGEN_GEMM_TO_COEFFBASED_THRESHOLD 0  // small ones depend on where the result lies
+#define EIGEN_GEMM_TO_COEFFBASED_THRESHOLD 0  // else small products depend on alignment
 #define Eigen HALFSCOPE_EIGEN                 // NOLINT(readability-identifier-naming)
 #include <Eigen/Core>
 
@@ -52,7 +52,7 @@ void add_left_transposed(const ProductShape& s, MatrixAt<const float> a, MatrixA
 
 }  // namespace
 
-/// Eigen would ask the processor for its caches and divide sums by their sizes.
+/// Fixes the cache sizes, which decide how Eigen divides sums. Eigen would query the processor.
 ProductKernels kernels() {
   Eigen::setCpuCacheSizes(32 << 10, 512 << 10, 4 << 20);
   return {HALFSCOPE_PRODUCT_NAME, plain, right_transposed, add_left_transposed};

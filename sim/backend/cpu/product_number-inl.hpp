@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A binary32 number for Eigen whose vectors are like AVX2's, of 8 or 4 lanes with a multiply-add
-// that rounds once, in plain C++. Included by product_eigen-inl.hpp, behind Eigen.
+// A binary32 number type for Eigen, in plain C++. Its vectors behave like AVX2's: 8 or 4 lanes,
+// with a multiply-add that rounds once. Included by product_eigen-inl.hpp after Eigen.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace {
 struct Number {
   float value;
   Number() = default;
-  Number(float x) : value(x) {}  // NOLINT: Eigen makes them of 0 and 1
+  Number(float x) : value(x) {}  // NOLINT: Eigen constructs numbers from 0 and 1
   Number(int x) : value(static_cast<float>(x)) {}
   friend Number operator+(Number a, Number b) { return a.value + b.value; }
   friend Number operator*(Number a, Number b) { return a.value * b.value; }
@@ -46,13 +46,13 @@ Packet<kLanes> fused(const Packet<kLanes>& a, const Packet<kLanes>& b, const Pac
   return each<kLanes>([&](std::size_t i) { return a.lane[i] * b.lane[i] + c.lane[i]; });
 }
 #elif defined(__x86_64__)
-/// a * b + c, rounded to odd: in binary64 the product is exact.
+/// Returns a * b + c, rounded to odd. The product is exact in binary64.
 inline __m128d fused_to_odd(__m128d a, __m128d b, __m128d c) {
   const __m128d product = _mm_mul_pd(a, b), sum = _mm_add_pd(product, c);
   const __m128d part = _mm_sub_pd(sum, product), zero = _mm_setzero_pd();
   const __m128d error =  // Knuth's TwoSum
       _mm_add_pd(_mm_sub_pd(product, _mm_sub_pd(sum, part)), _mm_sub_pd(c, part));
-  // Where it is inexact and even: one step toward the error, up where the signs agree.
+  // If the sum is inexact and even, move one step towards the error: up if the signs agree.
   const __m128d above = _mm_cmplt_pd(zero, error), below = _mm_cmplt_pd(error, zero);
   const __m128i opposed = _mm_castpd_si128(_mm_xor_pd(above, _mm_cmplt_pd(zero, sum)));
   const __m128i word = _mm_castpd_si128(sum), one = _mm_set1_epi64x(1);
@@ -62,8 +62,8 @@ inline __m128d fused_to_odd(__m128d a, __m128d b, __m128d c) {
   return _mm_castsi128_pd(_mm_add_epi64(word, step));
 }
 
-/// a * b + c, rounded once: after rounding to odd one more rounding is as if there were no other
-/// (Boldo and Melquiond 2008).
+/// Returns a * b + c, rounded once: a result rounded to odd can be rounded again without a double
+/// rounding error (Boldo and Melquiond 2008).
 inline __m128 fused(__m128 a, __m128 b, __m128 c) {
   const __m128d low = fused_to_odd(_mm_cvtps_pd(a), _mm_cvtps_pd(b), _mm_cvtps_pd(c));
   const auto upper = [](__m128 x) { return _mm_cvtps_pd(_mm_movehl_ps(x, x)); };
@@ -211,7 +211,7 @@ inline Number pmadd(const Number& a, const Number& b, const Number& c) {
   return halfscope::sim::backend::cpu::fused(a.value, b.value, c.value);
 }
 
-/// Of kRows vectors, which hold kLanes / kRows blocks of as many columns.
+/// Transposes every square block of kRows vectors; a vector holds one row of kLanes / kRows blocks.
 template <int kLanes, int kRows>
 void ptranspose(PacketBlock<halfscope::sim::backend::cpu::Packet<kLanes>, kRows>& block) {
   const auto old = block;

@@ -45,7 +45,7 @@ void finish(MatrixAt<float> sums, std::int64_t rows, std::int64_t columns, const
 
 std::vector<float> transposed(const float* from, std::int64_t rows, std::int64_t columns) {
   std::vector<float> to(static_cast<std::size_t>(rows * columns));
-  constexpr std::int64_t kBlock = 16;  // a cache line's floats
+  constexpr std::int64_t kBlock = 16;  // floats in a cache line
   for (std::int64_t j = 0; j < columns; j += kBlock) {
     const std::int64_t end = std::min(columns, j + kBlock);
     for (std::int64_t i = 0; i < rows; ++i) {

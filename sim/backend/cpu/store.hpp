@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What convolutions and dense layers share: products by the kind of sum, and what happens to their
-// rows on the way into a tensor.
+// Functions that convolutions and dense layers share: products with each kind of sum, and the
+// rounding of their rows into a tensor.
 #pragma once
 
 #include <cstdint>
@@ -13,34 +13,36 @@
 
 namespace halfscope::sim::backend::cpu {
 
-/// How the sums of one product are kept: in binary32, by Eigen, unless a member says otherwise.
+/// The precision of the sums of one product. By default binary32, computed by Eigen.
 struct Sums {
-  Dtype narrow = Dtype::f32;  ///< F16, BF16: in sequence, each rounded to it
-  std::optional<tensor_core::Gemm> tensor_core = {};  ///< one chain of its steps; of one thread
+  Dtype narrow = Dtype::f32;  ///< F16, BF16: sequential sums, each addition rounded to it
+  std::optional<tensor_core::Gemm> tensor_core = {};  ///< one chain of its steps, on one thread
 
   bool plain() const { return narrow == Dtype::f32 && !tensor_core; }
 };
 
-/// C += A B, element by element in sequence along the depth: narrow sums, or a Tensor Core's. A
-/// product that is cut at a multiple of 16 along its depth has the bits of the whole one.
+/// Adds A B to C, with narrow sums or a Tensor Core's, each element in order of the depth. A
+/// product may be computed in pieces along its depth: if the cuts are at multiples of 16, the bits
+/// are those of the whole product.
 void accumulate(const Sums& sums, const ProductShape& shape, StridedAt a, MatrixAt<const float> b,
                 MatrixAt<float> c);
 
-/// C = A B, of any sums.
+/// Writes C = A B, with any kind of sum.
 void multiply(const Sums& sums, const ProductShape& shape, MatrixAt<const float> a,
               MatrixAt<const float> b, MatrixAt<float> c);
 
-/// The values of a bias of `count` values; null where it is empty. Throws std::invalid_argument.
+/// Returns the `count` values of a bias; null for an empty tensor. Throws std::invalid_argument.
 const float* bias_of(const Tensor& bias, std::int64_t count);
 
-/// Adds the bias, where there is one, to rows of sums and rounds them.
+/// Adds the bias to each row of sums, unless `bias` is null, and rounds the results to `dtype`.
 void finish(MatrixAt<float> sums, std::int64_t rows, std::int64_t columns, const float* bias,
             Dtype dtype);
 
-/// (rows, columns) to (columns, rows).
+/// Returns the transpose of a (rows, columns) matrix.
 std::vector<float> transposed(const float* from, std::int64_t rows, std::int64_t columns);
 
-/// Sums into a gradient, which is added where `add`; one rounding. On the calling thread.
+/// Writes sums into a gradient, or adds them if `add` is true; each value is rounded once. Runs on
+/// the calling thread.
 void store_gradient(const std::vector<float>& sums, bool add, Tensor& to);
 
 }  // namespace halfscope::sim::backend::cpu

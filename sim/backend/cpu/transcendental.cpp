@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eigen's vector functions. An Eigen array of any length takes its ends element by element, by
-// other functions; blocks of fixed length have no ends. Eigen clamps: exp(-1000) is 4e-39 there.
-// What lies beyond its range, and NaNs, go through the C library.
+// Uses Eigen's vector functions on blocks of fixed length: for other lengths, Eigen would compute
+// the last elements with different functions. Eigen clamps arguments (its exp(-1000) is 4e-39), so
+// NaNs and arguments outside a range go to the C library.
 #include "sim/backend/cpu/transcendental.hpp"
 
 #include <Eigen/Core>
@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kLanes = 16;
 using Lanes = Eigen::Array<float, kLanes, 1>;
 
-/// out = vector(in) where least < in < most, scalar(in) elsewhere.
+/// Writes vector(in) if least < in < most, else scalar(in).
 template <class Vector, class Scalar>
 void each_block(const float* in, float* out, std::int64_t count, float least, float most,
                 Vector vector, Scalar scalar) {
@@ -32,8 +32,8 @@ void each_block(const float* in, float* out, std::int64_t count, float least, fl
   }
 }
 
-constexpr float kExpRange = 86;  // the results are normal, and finite
-constexpr float kTanhRange = 7;  // closer to 1 than that it is clamped
+constexpr float kExpRange = 86;  // within it, results are normal and finite
+constexpr float kTanhRange = 7;  // beyond it, Eigen clamps
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// exp, tanh and the logistic function of arrays in binary32, within a few units in the last place.
-// The bits of an element depend on its value alone: not on its place, the alignment, the number of
-// threads or, but at the far ends, the C library.
+// exp, tanh and the logistic function of binary32 arrays, within a few units in the last place. The
+// bits of a result depend on its argument alone: not on its position, the alignment or the number
+// of threads. At very large and very small arguments they depend on the C library.
 #pragma once
 
 #include <cstdint>

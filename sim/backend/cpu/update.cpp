@@ -14,14 +14,14 @@
 namespace halfscope::sim::backend::cpu {
 namespace {
 
-/// Elements a pass works on: their intermediate values stay in the first cache.
+/// Elements per block; their intermediate values fit the first-level cache.
 constexpr std::int64_t kBlock = 1024;
 
-/// Part of a parameter: at most kBlock elements.
+/// A part of a parameter, at most kBlock elements.
 struct UpdateBlock {
   std::int64_t count;
   const float* gradient;
-  float *weight, *first, *second;  // the optimizer's state, null where it has none
+  float *weight, *first, *second;  // optimizer state; null if the rule does not use it
 };
 
 using Values = std::array<float, kBlock>;
@@ -30,7 +30,7 @@ class Arithmetic {
  public:
   Arithmetic(Dtype dtype, std::int64_t count) : dtype_(dtype), count_(count) {}
 
-  /// out[i] = f(i), one operation, rounded.
+  /// Writes f(i), rounded to the dtype, to out[i]. f must be a single operation.
   template <class F>
   void operator()(float* out, F f) const {
     for (std::int64_t i = 0; i < count_; ++i) out[i] = f(i);
@@ -42,10 +42,11 @@ class Arithmetic {
   std::int64_t count_;
 };
 
-// NOLINTBEGIN(clang-analyzer-core.NullDereference): every kind is given the state that it has
+// NOLINTBEGIN(clang-analyzer-core.NullDereference): each rule receives the state that it needs
 
-/// torch.optim.Adam's single-tensor order: exp_avg = exp_avg * beta1 + (1 - beta1) * grad, then
-/// exp_avg_sq with ((1 - beta2) * grad) * grad, then what is subtracted, into `step`.
+/// Follows the order of torch.optim.Adam's single-tensor version: exp_avg = exp_avg * beta1 + (1 -
+/// beta1) * grad, then exp_avg_sq with ((1 - beta2) * grad) * grad. Writes the value to subtract
+/// from the weight to `step`.
 void adam(const UpdateConstants& c, const Arithmetic& into, const UpdateBlock& b, const float* g,
           float* step) {
   float *m = b.first, *v = b.second;
@@ -64,7 +65,7 @@ void adam(const UpdateConstants& c, const Arithmetic& into, const UpdateBlock& b
   into(step, [&](std::int64_t i) { return step[i] / t.data()[i]; });
 }
 
-/// Updates the state; what is to be subtracted from the weight goes into `step`.
+/// Updates the state and writes the value to subtract from the weight to `step`.
 void step_of(const UpdateConstants& c, const Arithmetic& into, const UpdateBlock& b, float* step) {
   Values g, t;
   float* decayed = t.data();

@@ -9,7 +9,7 @@
 namespace halfscope::sim::backend::cpu {
 namespace {
 
-/// One window whose first pixel is (y, x).
+/// Copies the window whose first pixel is (y, x).
 void gather_one(const Window& w, const float* image, std::int64_t y, std::int64_t x, float* to) {
   const std::int64_t length = w.kernel_w * w.channels;
   const std::int64_t before = std::clamp<std::int64_t>(-x, 0, w.kernel_w);
@@ -45,7 +45,7 @@ void gather(const Window& window, const float* images, std::int64_t first, std::
 }
 
 std::int64_t windows_at_a_time(std::int64_t depth) {
-  constexpr std::int64_t kValues = 1 << 16;  // 256 KiB: half of a second-level cache
+  constexpr std::int64_t kValues = 1 << 16;  // 256 KiB: half of a typical second-level cache
   return std::clamp<std::int64_t>(kValues / std::max<std::int64_t>(depth, 1) / 32 * 32, 32, 2048);
 }
 

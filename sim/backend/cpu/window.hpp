@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolution as a product of matrices: the windows of an image as rows.
+// A convolution as a product of matrices: each window of an image is one row of a matrix.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@
 namespace halfscope::sim::backend::cpu {
 
 /// Windows of kernel_h x kernel_w pixels of (height, width, channels) images, one for each pixel of
-/// a rows x columns grid; `step` apart, the first at (top, left). What lies outside is zero.
+/// a rows x columns grid. The first window is at (top, left), neighbours are `step` pixels apart.
+/// Pixels outside the image are zero.
 struct Window {
   std::int64_t height, width, channels;
   std::int64_t rows, columns;
@@ -16,21 +17,23 @@ struct Window {
 
   std::int64_t depth() const { return kernel_h * kernel_w * channels; }
   std::int64_t grid() const { return rows * columns; }
-  /// Windows are the pixels themselves, in order.
+  /// Returns true if the windows are the image's pixels in order.
   bool plain() const {
     return kernel_h == 1 && kernel_w == 1 && step == 1 && top == 0 && left == 0 && rows == height &&
            columns == width;
   }
 };
 
-/// Windows first to first + count, numbered (image, row, column), to `to`: (count, depth).
+/// Copies `count` windows, from number `first`, to `to`: (count, depth). Windows are numbered in
+/// the order of (image, row, column).
 void gather(const Window& window, const float* images, std::int64_t first, std::int64_t count,
             float* to);
 
-/// How many windows are gathered at a time, a multiple of 32; by the shape alone.
+/// Returns how many windows to gather at once, a multiple of 32 that depends only on `depth`.
 std::int64_t windows_at_a_time(std::int64_t depth);
 
-/// Uninitialised memory of the calling thread that it keeps; one for each `use`.
+/// Returns uninitialised memory of the calling thread. It is valid until the thread's next call
+/// with the same `use` (0 to 2).
 float* scratch(int use, std::int64_t count);
 
 }  // namespace halfscope::sim::backend::cpu

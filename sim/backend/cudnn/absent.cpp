@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instead of the backend, where the program is built without CUDA or without cuDNN's headers.
+// Compiled instead of the backend if the program is built without CUDA or cuDNN's headers.
 #include "sim/backend/backend.hpp"
 
 namespace halfscope::sim::backend {

@@ -28,7 +28,7 @@ void find(const LoadedLibrary& library, const char* name, Function& function) {
 CudaLibraries load() {
   const std::vector<std::string> folders = library_folders();
   CudaLibraries libraries;
-  // cuDNN and cuBLAS need these two, which lie elsewhere in Python's packages.
+  // cuDNN and cuBLAS depend on these two, which are in other folders of Python's packages.
   for (const char* const name : {"libcublasLt.so.13", "libnvrtc.so.13"}) {
     try {
       open_library(name, folders);
@@ -62,7 +62,7 @@ void check(const CudnnApi& api, cudnnStatus_t status, const char* call) {
   std::string words(512, '\0');
   api.cudnnGetLastErrorString(words.data(), words.size());
   words.resize(std::min(words.find('\0'), words.size()));
-  std::ranges::replace(words, '\n', ' ');  // an error is one line
+  std::ranges::replace(words, '\n', ' ');  // an error message is one line
   throw std::runtime_error(fmt::format("cuDNN: {}: {}{}{}", call, api.cudnnGetErrorString(status),
                                        words.empty() ? "" : ": ", words));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN and cuBLAS by name, loaded when they are first wanted: the program starts, and runs on the
-// CPU, where they are not. One row a function; the tables are what tests put their own into.
+// Functions of cuDNN and cuBLAS, loaded by name at the first use, so that the program runs on the
+// CPU on a machine without these libraries. Tests replace the function tables.
 #pragma once
 
 #include <cublas_v2.h>
@@ -57,11 +57,11 @@ namespace halfscope::sim::backend::cudnn {
   X(cudnnBatchNormalizationForwardInference)        \
   X(cudnnBatchNormalizationBackward)
 
-// NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's name stands without them
+// NOLINTNEXTLINE(bugprone-macro-parentheses): the name in a declaration has none
 #define HALFSCOPE_MEMBER(name) decltype(&::name) name = nullptr;
 struct CublasApi {
   HALFSCOPE_CUBLAS_FUNCTIONS(HALFSCOPE_MEMBER)
-  // Overloaded in C++, so that its type must be told.
+  // cublasGemmEx() is overloaded in C++, so its type is written out.
   cublasStatus_t (*cublasGemmEx)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int m, int n,
                                  int k, const void* alpha, const void* a, cudaDataType, int lda,
                                  const void* b, cudaDataType, int ldb, const void* beta, void* c,
@@ -76,15 +76,17 @@ struct CudnnApi {
 struct CudaLibraries {
   CudnnApi cudnn;
   CublasApi cublas;
-  std::string cudnn_path, cublas_path;  ///< of the files they were loaded from
+  std::string cudnn_path, cublas_path;  ///< paths of the loaded files
 };
 
-/// Looks in the folders of HALFSCOPE_CUDA_LIBRARIES (as PATH), where the dynamic loader looks, in
-/// the CUDA toolkit's usual place, and in Python's nvidia packages. Loaded once; never unloaded.
-/// Throws BackendMissing, which names what was wanted and where it was looked for.
+/// Loads the libraries once and never unloads them. Searches the folders in
+/// HALFSCOPE_CUDA_LIBRARIES (separated as in PATH), the dynamic loader's folders, the usual folder
+/// of the CUDA toolkit, and Python's nvidia packages. Throws BackendMissing, which names the
+/// library and the searched places.
 const CudaLibraries& load_cuda_libraries();
 
-/// Throws std::runtime_error that names the call, the status, and cuDNN's own last words.
+/// Throws std::runtime_error if `status` is an error. The message has the call, the status, and
+/// cuDNN's last error message.
 void check(const CudnnApi& api, cudnnStatus_t status, const char* call);
 void check(const CublasApi& api, cublasStatus_t status, const char* call);
 

@@ -12,7 +12,7 @@ namespace {
 
 std::size_t width_of(Dtype dtype) { return static_cast<std::size_t>(format_of(dtype).width / 8); }
 
-std::string version_text(std::size_t version) {  // 91900: 9.19.0
+std::string version_text(std::size_t version) {  // 91900: "9.19.0"
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
@@ -88,7 +88,7 @@ void CudnnBackend::set(Tensor& to, std::span<const float> values) {
   cuda::check(cudaMemcpyAsync(target, source, values.size() * width_of(to.dtype),
                               cudaMemcpyHostToDevice, stream()),
               "cudaMemcpyAsync");
-  device_->wait();  // whether the values have been read on return is not promised
+  device_->wait();  // CUDA may still be reading `values` when the call returns
 }
 
 std::vector<float> CudnnBackend::get(const Tensor& from) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend on an NVIDIA GPU: convolutions, batch normalisation and pooling by cuDNN, products by
-// cuBLAS, the rest by kernels of its own (kernels/). A 16-bit tensor lies at every boundary of an
-// operation, as in the CPU backend. Each group of operations is defined in a file of its own.
+// The backend on an NVIDIA GPU. cuDNN computes convolutions, batch normalisation and pooling;
+// cuBLAS computes products; the kernels in kernels/ compute the rest. As in the CPU backend, each
+// operation reads and writes tensors of the 16-bit type. Each group of operations is defined in a
+// file of its own.
 #pragma once
 
 #include <map>
@@ -17,7 +18,7 @@
 
 namespace halfscope::sim::backend::cudnn {
 
-/// The factors alpha and beta of cuDNN's calls. They are binary32 for narrow tensors, too.
+/// The factors alpha and beta of cuDNN's calls. They are binary32 for 16-bit tensors also.
 inline constexpr float kOne = 1, kZero = 0;
 
 class CudnnBackend final : public Backend {
@@ -90,11 +91,10 @@ class CudnnBackend final : public Backend {
                            const Tensor& y);
   struct Product;
   void multiply(const Product& product);
-  /// Host memory on the device, in the order of the stream.
-  /// Waits: it may be read while the copy is under way.
+  /// Copies host memory to the device in stream order. The host memory may be changed on return.
   template <class T>
   cuda::DeviceMemory upload(std::span<const T> values);
-  /// The sum of `count` floats on the device, in binary64 and in order. Waits.
+  /// Returns the sum of `count` floats in device memory, in order, in binary64. Waits.
   double sum_in_order(const cuda::DeviceMemory& losses, std::size_t count);
 
   cudaStream_t stream() const { return device_->stream(); }
@@ -105,7 +105,7 @@ class CudnnBackend final : public Backend {
   std::map<ConvolutionKey, std::unique_ptr<ConvolutionPlan>> plans_;
 };
 
-/// The memory of a tensor for kernels.
+/// Returns a tensor's memory as kernels receive it.
 inline backend::cudnn::kernels::Elements elements_of(const Tensor& tensor) {
   return {tensor.dtype, device_data(tensor)};
 }

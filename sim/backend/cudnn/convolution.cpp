@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions by cuDNN. A bias is what the output holds before: cuDNN adds it to the sums before
-// the one rounding (beta = 1).
+// Convolutions by cuDNN. The output is filled with the bias first; cuDNN adds the sums to it before
+// its single rounding (beta = 1).
 #include "sim/backend/check_shapes.hpp"
 #include "sim/backend/cudnn/backend.hpp"
 

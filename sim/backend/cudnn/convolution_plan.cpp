@@ -49,8 +49,7 @@ bool on_tensor_cores(cudnnMathType_t math) {
   return math == CUDNN_TENSOR_OP_MATH || math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
 }
 
-// Sums of products as they are. Winograd's and Fourier's transform the inputs first, and round
-// them.
+// Returns true if the algorithm (Winograd, FFT) transforms its inputs, and so rounds them first.
 bool transforms(cudnnConvolutionFwdAlgo_t a) { return a >= CUDNN_CONVOLUTION_FWD_ALGO_FFT; }
 bool transforms(cudnnConvolutionBwdDataAlgo_t a) {
   return a >= CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT;
@@ -60,7 +59,7 @@ bool transforms(cudnnConvolutionBwdFilterAlgo_t a) {
          a != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3;
 }
 
-// NVIDIA's documentation names these; the lists say it, too.
+// Algorithms that NVIDIA's documentation calls non-deterministic; cuDNN's lists also say so.
 bool adds_in_any_order(cudnnConvolutionFwdAlgo_t) { return false; }
 bool adds_in_any_order(cudnnConvolutionBwdDataAlgo_t a) {
   return a == CUDNN_CONVOLUTION_BWD_DATA_ALGO_0;
@@ -69,9 +68,9 @@ bool adds_in_any_order(cudnnConvolutionBwdFilterAlgo_t a) {
   return a == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 || a == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3;
 }
 
-/// What may be used: deterministic, and no Tensor Cores for binary32. First those that sum products
-/// as they are, of them first those on Tensor Cores where tensors are narrow; else in cuDNN's order
-/// of expected speed.
+/// Returns the allowed algorithms: deterministic, and without Tensor Cores for binary32. Algorithms
+/// that do not transform their inputs are first; among them, for 16-bit tensors, those on Tensor
+/// Cores. Within these groups the order is cuDNN's, by expected speed.
 template <class Performance>
 std::vector<Performance> usable(std::span<const Performance> found, bool narrow) {
   std::vector<Performance> list;
@@ -86,7 +85,7 @@ std::vector<Performance> usable(std::span<const Performance> found, bool narrow)
   return list;
 }
 
-/// One operation: how cuDNN is asked for its algorithms, and for the workspace of one.
+/// Queries for one operation: cuDNN's list of algorithms, and the workspace of an algorithm.
 template <class Algorithm, class Performance>
 struct Question {
   const char* what;
@@ -109,10 +108,10 @@ std::optional<ChosenAlgorithm<Algorithm>> ask(const CudnnApi& api, const Convolu
   check(api, status, question.what);
   const auto given = std::span<const Performance>(found).first(static_cast<std::size_t>(count));
   for (const Performance& p : usable(given, narrow)) {
-    // Of binary32 tensors the default math type would allow TF32.
+    // For binary32 tensors, cuDNN's default math type would allow TF32.
     ChosenAlgorithm<Algorithm> chosen{p.algo, name_of(p.algo), narrow ? p.mathType : CUDNN_FMA_MATH,
                                       compute, 0};
-    // Asked again: what the list says is an estimate, and for its own math type.
+    // The list has an estimate, for its own math type. Query the real size.
     const ConvolutionDescriptor used(api, key.conv, compute, chosen.math);
     if (question.workspace(used, chosen.algorithm, &chosen.workspace) == CUDNN_STATUS_SUCCESS &&
         chosen.workspace <= kMostWorkspace) {
@@ -122,7 +121,7 @@ std::optional<ChosenAlgorithm<Algorithm>> ask(const CudnnApi& api, const Convolu
   return std::nullopt;
 }
 
-/// Sums in the tensors' own type where that is asked for and cuDNN has it, else in binary32.
+/// Chooses an algorithm with FP16 sums if requested and available, else with binary32 sums.
 template <class Algorithm, class Performance>
 ChosenAlgorithm<Algorithm> plan(const CudnnApi& api, const ConvolutionKey& key,
                                 Accumulation accumulation,
@@ -145,7 +144,7 @@ nlohmann::json json_of(const ChosenAlgorithm<Algorithm>& chosen) {
           {"workspace_bytes", chosen.workspace}};
 }
 
-/// What there is no algorithm for may never be asked for, as the gradient of images.
+/// Returns the JSON or the error: a missing algorithm may be unused (the images' gradient).
 template <class Tell>
 nlohmann::json told(const Tell& tell) {
   try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which algorithms compute a convolution and its gradients: deterministic ones, on Tensor Cores
-// where tensors are narrow, in true binary32 (no TF32) where they are not. Chosen by cuDNN's
-// heuristic, never by timing, so that the choice is the same every time.
+// The algorithms that compute a convolution and its gradients. All are deterministic. They use
+// Tensor Cores for 16-bit tensors, and true binary32 (no TF32) for binary32 tensors. cuDNN's
+// heuristic chooses them without timing, so the choice is always the same.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@
 
 namespace halfscope::sim::backend::cudnn {
 
-/// One of the three operations of a convolution.
+/// The algorithm of one of a convolution's three operations.
 template <class Algorithm>
 struct ChosenAlgorithm {
   Algorithm algorithm{};
-  std::string name;  ///< as cuDNN's enumeration has it, without its prefix
+  std::string name;  ///< the enumerator's name in cuDNN, without its prefix
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
   cudnnDataType_t compute = CUDNN_DATA_FLOAT;
   std::size_t workspace = 0;  ///< bytes
 };
 
-/// What tells one convolution from another.
+/// Key of a plan: all that the choice of algorithms depends on.
 struct ConvolutionKey {
   Convolution conv;
   Shape x, w;
@@ -45,13 +45,13 @@ class ConvolutionPlan {
   ConvolutionPlan(const CudnnApi& api, cudnnHandle_t handle, const ConvolutionKey& key,
                   Accumulation accumulation);
 
-  // Chosen when first asked for. Each throws std::runtime_error where cuDNN has no deterministic
-  // algorithm.
+  // Each function chooses the algorithm at its first call. Throws std::runtime_error if cuDNN has
+  // no deterministic algorithm.
   const ChosenAlgorithm<cudnnConvolutionFwdAlgo_t>& forward();
   const ChosenAlgorithm<cudnnConvolutionBwdDataAlgo_t>& data_gradient();
   const ChosenAlgorithm<cudnnConvolutionBwdFilterAlgo_t>& weight_gradient();
 
-  /// Chooses all three.
+  /// Returns all three algorithms, and chooses those that are not chosen yet.
   nlohmann::json to_json();
 
   const ConvolutionKey key;

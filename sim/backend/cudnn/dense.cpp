@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense layers by cuBLAS, whose matrices are column-major: our row-major (N, C) is its C x N with
-// leading dimension C. So y = x w^T is computed as y^T = w x^T, and so on.
+// Dense layers by cuBLAS, whose matrices are column-major: a row-major (N, C) matrix is its C x N
+// matrix with leading dimension C. So y = x w^T is computed as y^T = w x^T, and so on.
 #include <cuda_fp16.h>
 
 #include "sim/backend/check_shapes.hpp"
@@ -8,8 +8,8 @@
 
 namespace halfscope::sim::backend::cudnn {
 
-/// c (m x n) = a (m x k) b (k x n), plus c where `add`; as cuBLAS sees them. A matrix that is not
-/// transposed has its rows next to each other.
+/// Arguments of c (m x n) = a (m x k) b (k x n), plus the old c if `add`, in cuBLAS's view. In a
+/// matrix that is not transposed, the elements of a column are adjacent.
 struct CudnnBackend::Product {
   std::int64_t m, n, k;
   cublasOperation_t op_a;
@@ -41,7 +41,7 @@ void CudnnBackend::multiply(const Product& p) {
   const cublasComputeType_t compute = narrow_sums               ? CUBLAS_COMPUTE_16F
                                       : p.c.dtype == Dtype::f32 ? CUBLAS_COMPUTE_32F_PEDANTIC
                                                                 : CUBLAS_COMPUTE_32F;
-  // Factors are of the type that sums are kept in.
+  // The factors have the type of the sums.
   const float wide_factors[] = {1, p.add ? 1.0F : 0.0F};
   const __half narrow_factors[] = {__float2half_rn(1), __float2half_rn(p.add ? 1.0F : 0.0F)};
   const void* const alpha = narrow_sums ? static_cast<const void*>(narrow_factors) : wide_factors;

@@ -9,14 +9,14 @@
 namespace halfscope::sim::backend::cudnn {
 namespace {
 
-/// cuDNN's dimensions are ints.
+/// Checks an extent and converts it to int, the type of cuDNN's dimensions.
 int extent(std::int64_t value, const Shape& shape) {
   if (value >= 1 && value <= std::numeric_limits<int>::max()) return static_cast<int>(value);
   throw std::invalid_argument(fmt::format("sim: cuDNN needs extents of 1 to {}, found a tensor {}",
                                           std::numeric_limits<int>::max(), shape));
 }
 
-/// N, H, W, C.
+/// Returns the extents as N, H, W, C.
 Shape as_images(const Shape& shape) {
   if (shape.size() == 4) return shape;
   if (shape.size() == 2) return {shape[0], 1, 1, shape[1]};

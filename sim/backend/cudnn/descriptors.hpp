@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN's descriptors by RAII. Dimensions are N, C, H, W and K, C, R, S in every call; the format
-// says that memory is NHWC and KRSC. Descriptors need no device.
+// RAII classes for cuDNN's descriptors. Dimensions are passed as N, C, H, W and K, C, R, S in every
+// call; the format argument says that memory is NHWC and KRSC. Descriptors need no device.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace halfscope::sim::backend::cudnn {
 
 cudnnDataType_t cudnn_type(Dtype dtype);
 
-/// A descriptor that `Create` made and `Destroy` frees.
+/// A descriptor that is created by `Create` and freed by `Destroy`.
 template <class Handle, cudnnStatus_t (*CudnnApi::*Create)(Handle*),
           cudnnStatus_t (*CudnnApi::*Destroy)(Handle)>
 class Descriptor {
@@ -23,7 +23,7 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   ~Descriptor() { (api_.*Destroy)(handle_); }
-  operator Handle() const { return handle_; }  // NOLINT: stands for it in every call
+  operator Handle() const { return handle_; }  // NOLINT: implicit, for cuDNN's calls
 
  private:
   const CudnnApi& api_;
@@ -40,20 +40,20 @@ using ConvolutionHandle =
 using PoolingHandle = Descriptor<cudnnPoolingDescriptor_t, &CudnnApi::cudnnCreatePoolingDescriptor,
                                  &CudnnApi::cudnnDestroyPoolingDescriptor>;
 
-/// Of (N, H, W, C) tensors; of (M, C) ones as images of one pixel.
+/// Describes (N, H, W, C) tensors, and (M, C) tensors as images of one pixel.
 struct TensorDescriptor : TensorHandle {
   TensorDescriptor(const CudnnApi& api, Dtype dtype, const Shape& shape);
 };
-/// (K, R, S, C).
+/// Describes (K, R, S, C) weights.
 struct FilterDescriptor : FilterHandle {
   FilterDescriptor(const CudnnApi& api, Dtype dtype, const Shape& shape);
 };
-/// `compute`: the type sums are kept in.
+/// `compute`: the type of the sums.
 struct ConvolutionDescriptor : ConvolutionHandle {
   ConvolutionDescriptor(const CudnnApi& api, const Convolution& conv, cudnnDataType_t compute,
                         cudnnMathType_t math);
 };
-/// Maxima: the deterministic ones, which pass NaNs on.
+/// For max pooling, selects the deterministic algorithm that propagates NaNs.
 struct PoolingDescriptor : PoolingHandle {
   PoolingDescriptor(const CudnnApi& api, const Pool& pool);
 };

@@ -8,9 +8,10 @@
 namespace halfscope::sim::backend::cudnn {
 namespace {
 
-constexpr std::size_t kCublasWorkspace = std::size_t{32} << 20;  // NVIDIA's advice for Hopper
+constexpr std::size_t kCublasWorkspace = std::size_t{32} << 20;  // NVIDIA's recommendation for
+                                                                 // Hopper
 
-/// Freed memory stays with the pool: the next tensor is likely of the same size.
+/// Keeps freed memory in the pool: the next tensor probably has the same size.
 void keep_freed_memory() {
   cudaMemPool_t pool = nullptr;
   cuda::check(cudaDeviceGetDefaultMemPool(&pool, 0), "cudaDeviceGetDefaultMemPool");
@@ -32,7 +33,7 @@ Device::Device(const CudaLibraries& libraries) : libraries_(libraries) {
   check(blas.cublasCreate_v2(&cublas_), "cublasCreate");
   check(blas.cublasSetStream_v2(cublas_, stream_), "cublasSetStream");
   cublas_workspace_ = cuda::DeviceMemory(kCublasWorkspace, stream_);
-  // After the stream, which takes the workspace away again.
+  // Must follow cublasSetStream, which resets the workspace.
   check(blas.cublasSetWorkspace_v2(cublas_, cublas_workspace_.data(), kCublasWorkspace),
         "cublasSetWorkspace");
   check(blas.cublasSetMathMode(

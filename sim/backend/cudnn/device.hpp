@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GPU with its stream, its libraries' handles and its memory; everything the backend does goes
-// through one stream, so that cuBLAS gives the same bits every time.
+// A GPU with its stream, library handles and memory. The backend uses a single stream, so that
+// cuBLAS returns the same bits every time.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace halfscope::sim::backend::cudnn {
 
 class Device {
  public:
-  /// The first device. Throws std::runtime_error where there is none.
+  /// Opens the first device. Throws std::runtime_error if there is none.
   explicit Device(const CudaLibraries& libraries);
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -26,7 +26,7 @@ class Device {
   cublasHandle_t cublas() const { return cublas_; }
   const CudaLibraries& libraries() const { return libraries_; }
 
-  /// Throws where a call fails, naming it.
+  /// Throws std::runtime_error if `status` is an error; the message names the call.
   void check(cudnnStatus_t status, const char* call) const {
     backend::cudnn::check(libraries_.cudnn, status, call);
   }
@@ -34,7 +34,7 @@ class Device {
     backend::cudnn::check(libraries_.cublas, status, call);
   }
 
-  /// Room for `bytes` bytes that lasts until the next call.
+  /// Returns device memory of at least `bytes` bytes, valid until the next call.
   void* workspace(std::size_t bytes);
   void wait() const;
 
@@ -47,17 +47,17 @@ class Device {
   std::size_t workspace_bytes_ = 0;
 };
 
-/// A tensor's memory: elements of its dtype, NHWC as its shape says.
+/// A tensor's device memory: elements of its dtype, in NHWC order.
 struct DeviceStorage final : Storage {
   DeviceStorage(std::shared_ptr<Device> of, std::int64_t elements, std::size_t bytes)
       : device(std::move(of)), memory(bytes, device->stream()), count(elements) {}
-  std::shared_ptr<Device> device;  // outlives the memory
+  std::shared_ptr<Device> device;  // declared first, so that it outlives `memory`
   cuda::DeviceMemory memory;
   std::int64_t count;
 };
 
-/// The memory of a tensor of this backend. Throws std::invalid_argument for another's, for an empty
-/// one, and for a handle whose shape does not fit its memory.
+/// Returns the device memory of a tensor of this backend. Throws std::invalid_argument for a tensor
+/// of another backend, an empty tensor, or a shape that does not match the memory's size.
 void* device_data(const Tensor& tensor);
 
 }  // namespace halfscope::sim::backend::cudnn

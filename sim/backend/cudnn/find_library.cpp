@@ -13,7 +13,7 @@
 namespace halfscope::sim::backend::cudnn {
 namespace {
 
-/// Folders that match, in the order of their names, latest first.
+/// Appends the folders that match, in descending order of names.
 void add_matches(const std::string& pattern, std::vector<std::string>& folders) {
   glob_t found{};
   if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
@@ -22,7 +22,7 @@ void add_matches(const std::string& pattern, std::vector<std::string>& folders) 
   globfree(&found);
 }
 
-/// As PATH has them.
+/// Appends the folders of a colon-separated list, each followed by `below`.
 void add_list(const char* list, const std::string& below, std::vector<std::string>& folders) {
   if (list == nullptr) return;
   const std::string all(list);
@@ -46,7 +46,7 @@ std::vector<std::string> library_folders() {
                                     "/usr/local/cuda-*/lib64", "/usr/local/cuda-*/lib"}) {
     add_matches(pattern, folders);
   }
-  // Python's nvidia-* packages: of an active environment, and of those in the usual places.
+  // Python's nvidia-* packages, in the active environment and in the usual environments.
   add_list(std::getenv("VIRTUAL_ENV"), "/lib/python3*", packages);
   add_list(std::getenv("CONDA_PREFIX"), "/lib/python3*", packages);
   for (const char* const place :
@@ -60,7 +60,7 @@ std::vector<std::string> library_folders() {
   return folders;
 }
 
-/// RTLD_GLOBAL: what a library needs of another one is found by its name, wherever that one lies.
+/// RTLD_GLOBAL makes the symbols available to the libraries that depend on them, in any folder.
 LoadedLibrary open_library(const char* name, const std::vector<std::string>& folders) {
   std::string why;
   for (const std::string& folder : folders) {
@@ -68,7 +68,7 @@ LoadedLibrary open_library(const char* name, const std::vector<std::string>& fol
     if (void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return {handle, path};
     const char* const error = dlerror();
     const std::string told = error == nullptr ? "" : error;
-    // A file that is there, but cannot be loaded, tells more than one that is not.
+    // An error of an existing file is more useful than that a file does not exist.
     if (why.empty() || told.find("cannot open shared object file: No such") == std::string::npos) {
       why = told;
     }

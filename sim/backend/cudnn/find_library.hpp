@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA's libraries, found where people have them.
+// Search for NVIDIA's libraries in their usual folders.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace halfscope::sim::backend::cudnn {
 
-/// The variable that names more folders, as PATH does.
+/// Environment variable with further folders, separated by colons.
 inline constexpr const char* kLibraryFolders = "HALFSCOPE_CUDA_LIBRARIES";
 
-/// Where libraries may lie; "" is where the dynamic loader looks.
+/// Returns the folders to search, in order. An empty string means the dynamic loader's own search.
 std::vector<std::string> library_folders();
 
 struct LoadedLibrary {
@@ -18,7 +18,7 @@ struct LoadedLibrary {
   std::string path;
 };
 
-/// From the first folder that has it. Never unloaded. Throws BackendMissing.
+/// Loads the library from the first folder that has it; never unloads it. Throws BackendMissing.
 LoadedLibrary open_library(const char* name, const std::vector<std::string>& folders);
 
 }  // namespace halfscope::sim::backend::cudnn

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch normalisation and pooling by cuDNN. CUDNN_BATCHNORM_SPATIAL: the persistent mode "imposes
-// some limits on the range of values", as its header says.
-// Of equal largest values of a pool cuDNN does not say which gets the gradient, and behind a ReLU
-// most windows of zeros are such: that is a kernel of ours, with PyTorch's rule and the
-// emulation's.
+// Batch normalisation and pooling by cuDNN. Uses CUDNN_BATCHNORM_SPATIAL: the persistent mode
+// "imposes some limits on the range of values", says cuDNN's header. The gradient of max pooling
+// has its own kernel: if several values are the largest, cuDNN does not specify which gets the
+// gradient, and after a ReLU most windows of zeros are such. The kernel follows the rule of PyTorch
+// and the emulation.
 #include "sim/backend/check_shapes.hpp"
 #include "sim/backend/cudnn/backend.hpp"
 
@@ -12,14 +12,14 @@ namespace {
 
 constexpr cudnnBatchNormMode_t kMode = CUDNN_BATCHNORM_SPATIAL;
 
-/// Of gamma, beta and statistics: binary32, one a channel.
+/// Describes gamma, beta and statistics: binary32, one value per channel.
 struct ChannelDescriptor : TensorHandle {
   ChannelDescriptor(const CudnnApi& api, const TensorDescriptor& x) : TensorHandle(api) {
     check(api, api.cudnnDeriveBNTensorDescriptor(*this, x, kMode), "cudnnDeriveBNTensorDescriptor");
   }
 };
 
-/// (N, H, W, C), or rows (M, C).
+/// Returns the extents (N, H, W, C) of images, or of rows (M, C) as images of one pixel.
 Shape as_rows_or_images(const Tensor& x) {
   if (x.shape.size() == 4) return x.shape;
   return {x.size() / x.shape.back(), x.shape.back()};

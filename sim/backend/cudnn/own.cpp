@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels of our own compute: arguments checked, host arrays brought over.
+// Operations of the backend's own kernels: checks arguments and copies host arrays to the device.
 #include <numeric>
 #include <vector>
 
@@ -13,7 +13,7 @@ using backend::cudnn::kernels::Elements;
 
 namespace {
 
-/// visit(part, where it begins in the whole's first item) for the parts of a whole, in order.
+/// Calls visit(part, offset of the part in the whole's first item) for each part, in order.
 template <class Visit>
 void each_part(const Tensor& whole, std::span<const Tensor> parts, const Visit& visit) {
   Elements place = elements_of(whole);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is recorded of tensors: counted on the device, fetched when it is asked for.
+// Statistics for the recording. They are computed on the device and copied when they are read.
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -32,7 +32,7 @@ GradientFacts facts_of(const cuda::GradientSums& sums) {
 
 Later<std::vector<GradientFacts>> CudnnBackend::facts_later(std::span<const Tensor> gradients) {
   const auto counted = std::make_shared<cuda::FactsCount>(views(gradients), stream());
-  return [counted, device = device_] {  // whose stream it waits for
+  return [counted, device = device_] {  // keeps the stream alive
     std::vector<GradientFacts> found;
     for (const cuda::GradientSums& sums : counted->get()) found.push_back(facts_of(sums));
     return found;
@@ -52,7 +52,7 @@ GradientFacts CudnnBackend::facts(std::span<const Tensor> gradients) {
 Later<std::vector<TensorStatistics>> CudnnBackend::statistics_later(
     std::span<const Tensor> tensors) {
   const auto counted = std::make_shared<cuda::TableCount>(views(tensors), stream());
-  return [counted, device = device_] {  // whose stream it waits for
+  return [counted, device = device_] {  // keeps the stream alive
     std::vector<TensorStatistics> found;
     for (cuda::TensorFacts& facts : counted->get()) {
       found.push_back({std::move(facts.table), facts.moments});

@@ -57,7 +57,7 @@ GradientFacts ReferenceBackend::facts(std::span<const Tensor> gradients) {
       nan = nan || std::isnan(x);
       facts.nonfinite = facts.nonfinite || !std::isfinite(x);
       if (std::isfinite(x)) squares.add_product(x, x);
-      facts.max_abs = std::max(facts.max_abs, std::abs(x));  // keeps what it has beside a NaN
+      facts.max_abs = std::max(facts.max_abs, std::abs(x));  // keeps its value if x is NaN
     }
   }
   facts.sum_squares = squares.value();

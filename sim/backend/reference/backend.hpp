@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference: every operation in binary64, sums compensated (sums.hpp), nothing rounded to the
-// dtype of the tensor. It shares no code with the backends it judges.
+// The reference backend: every operation in binary64 with compensated sums (sums.hpp), and no
+// rounding to the tensor's dtype. It shares no code with the backends it is compared with.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ struct Reals final : Storage {
   std::vector<double> values;
 };
 
-/// The values of a tensor of this backend; a tensor without memory is a misuse.
+/// Returns the values of a tensor of this backend. The tensor must not be empty.
 std::span<double> values(const Tensor& tensor);
 
 class ReferenceBackend final : public Backend {

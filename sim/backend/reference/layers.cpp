@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch normalisation (Ioffe, Szegedy 2015, algorithm 1 and the derivatives below it), pooling,
-// and what goes element by element.
+// Batch normalisation (Ioffe, Szegedy 2015, algorithm 1 and the derivatives below it), pooling, and
+// elementwise operations.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace {
 
 using Index = std::int64_t;
 
-/// Calls what(output index, input index) for every element of every window, windows and their
-/// elements in row order.
+/// Calls what(output index, input index) for every element of every window; windows, and elements
+/// in each window, are in row order.
 template <class What>
 void each_in_windows(const Pool& pool, const Shape& x, const Shape& y, What what) {
   const Index h = x[1], w = x[2], c = x[3];
@@ -32,7 +32,7 @@ void each_in_windows(const Pool& pool, const Shape& x, const Shape& y, What what
   }
 }
 
-/// Sum over one channel of f(element).
+/// Returns the sum of f(element) over one channel.
 template <class F>
 double channel_sum(std::size_t channel, std::size_t channels, std::size_t size, F f) {
   Sum sum;
@@ -136,7 +136,7 @@ void ReferenceBackend::pool_backward(const Pool& pool, const Tensor& x, const Te
 }
 
 void ReferenceBackend::relu_forward(const Tensor& x, Tensor& y) {
-  const auto rectified = [](double v) { return v <= 0 ? 0.0 : v; };  // a NaN passes
+  const auto rectified = [](double v) { return v <= 0 ? 0.0 : v; };  // NaN is returned
   std::ranges::transform(values(x), values(y).begin(), rectified);
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// Activations of unit j of one row, whose pre-activations lie one width apart: i, f, g, o.
+/// The activated gates of unit j of one row. Its pre-activations are `width` apart: i, f, g, o.
 struct Gates {
   Gates(std::span<const double> row, std::size_t j, std::size_t width)
       : input(sigmoid(row[j])),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution and dense layers: direct loops whose innermost one runs over sums side by side.
+// Convolution and dense layers as direct loops. The innermost loop runs over adjacent sums.
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
@@ -15,13 +15,13 @@ namespace {
 
 using Index = std::int64_t;
 
-/// Of a convolution: images, height, width and channels in; height, width and channels out.
+/// Sizes of a convolution: images, input height, width, channels, output height, width, channels.
 struct Sizes {
   Index n, h, w, c, p, q, k;
   int kernel, stride, padding;
 
   Index taps() const { return Index{kernel} * kernel; }
-  /// The input row or column that tap r of output position p reads; may lie outside.
+  /// Returns the input row or column that tap r of output position p reads; may be outside.
   Index in(Index position, Index tap) const { return position * stride + tap - padding; }
 };
 
@@ -29,13 +29,13 @@ Sizes sizes_of(const Convolution& conv, const Shape& x, const Shape& y) {
   return {x[0], x[1], x[2], x[3], y[1], y[2], y[3], conv.kernel, conv.stride, conv.padding};
 }
 
-/// A dense layer is a convolution of images of one pixel.
+/// Returns the sizes of a dense layer as a convolution of images of one pixel.
 Sizes sizes_of_dense(const Tensor& x, const Tensor& y) {
   const Index n = x.shape[0];
   return {n, 1, 1, x.size() / n, 1, 1, y.size() / n, 1, 1, 0};
 }
 
-/// `count` compensated sums.
+/// Array of `count` compensated sums.
 struct Sums {
   explicit Sums(std::size_t count) : high(count), low(count) {}
   std::vector<double> high, low;
@@ -45,7 +45,7 @@ struct Sums {
   }
 };
 
-/// From (rows, columns) to (columns, rows).
+/// Returns the transpose of a (rows, columns) matrix.
 std::vector<double> transposed(std::span<const double> from, Index rows, Index columns) {
   std::vector<double> to(from.size());
   for (Index i = 0; i < rows; ++i) {
@@ -77,7 +77,7 @@ void forward(const Sizes& z, std::span<const double> x, std::span<const double> 
   });
 }
 
-/// The output position whose tap reads this input position, or -1.
+/// Returns the output position whose tap reads this input position, or -1.
 Index reader(const Sizes& z, Index in, Index tap, Index positions) {
   const Index shifted = in + z.padding - tap;
   if (shifted < 0 || shifted % z.stride != 0) return -1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and inner products in binary64 with as much accuracy as twice that precision gives: TwoSum
-// (Knuth, The Art of Computer Programming, vol. 2, 4.2.2, theorem B), the product's error by
-// Dekker's and Veltkamp's splitting (Numerische Mathematik 18, 1971), and the algorithms Sum2 and
-// Dot2 made of them (Ogita, Rump, Oishi: Accurate Sum and Dot Product, SIAM J. Sci. Comput. 26,
-// 2005, algorithms 4.4 and 5.3).
+// Sums and inner products in binary64, as accurate as if computed with twice that precision. They
+// use TwoSum (Knuth, The Art of Computer Programming, vol. 2, 4.2.2, theorem B), the error of a
+// product by Dekker's and Veltkamp's splitting (Numerische Mathematik 18, 1971), and the algorithms
+// Sum2 and Dot2 (Ogita, Rump, Oishi: Accurate Sum and Dot Product, SIAM J. Sci. Comput. 26, 2005,
+// algorithms 4.4 and 5.3).
 #pragma once
 
 #include <cmath>
@@ -11,28 +11,30 @@
 
 namespace halfscope::sim::backend::reference {
 
-/// The upper half of a's significand; a minus it is the lower half, exactly.
+/// Returns the upper half of a's significand. a minus the result is exact.
 inline double upper_half(double a) {
   const double c = 134217729.0 * a;  // 2^27 + 1
   return c - (c - a);
 }
 
-/// a * b - p exactly, p being a * b rounded; a_high is upper_half(a). No overflow, no underflow.
+/// Returns a * b - p exactly, for p = a * b rounded and a_high = upper_half(a), without overflow or
+/// underflow.
 inline double product_error(double a, double a_high, double b, double p) {
   const double a_low = a - a_high, b_high = upper_half(b), b_low = b - b_high;
   return ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low;
 }
 
-/// x + y - s exactly, s being x + y rounded.
+/// Returns x + y - s exactly, if s is x + y rounded.
 inline double sum_error(double x, double y, double s) {
   const double z = s - x;
   return (x - (s - z)) + (y - z);
 }
 
-/// A sum whose errors are not finite has met an infinity or a NaN: then the plain sum counts.
+/// Returns the compensated sum. If the compensation is not finite, an infinity or NaN was added,
+/// and the plain sum is returned.
 inline double sum_of(double high, double low) { return std::isfinite(low) ? high + low : high; }
 
-/// One sum, in the order in which it is added to.
+/// One compensated sum, in the order of the calls.
 class Sum {
  public:
   explicit Sum(double start = 0) : high_(start) {}
@@ -52,7 +54,7 @@ class Sum {
   double high_, low_ = 0;
 };
 
-/// Sums side by side: sum i gets a * b[i]. The compiler makes vectors of this loop.
+/// Adds a * b[i] to sum i, for `count` sums. Compilers vectorise this loop.
 inline void add_products(double a, const double* __restrict b, double* __restrict high,
                          double* __restrict low, std::size_t count) {
   const double a_high = upper_half(a);

@@ -8,7 +8,7 @@
 namespace halfscope::sim::backend::reference {
 namespace {
 
-/// Kingma, Ba 2015, algorithm 1.
+/// Returns the step of Adam (Kingma, Ba 2015, algorithm 1).
 double adam_step(const UpdateRule& rule, double g, double& m, double& v) {
   const auto t = static_cast<double>(rule.t);
   m = rule.beta1 * m + (1 - rule.beta1) * g;

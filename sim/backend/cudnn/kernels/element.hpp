@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of tensors in device code: binary32 inside, one rounding to nearest, ties to even, where
-// they are stored.
+// Tensor elements in device code. Arithmetic is binary32; a result is rounded once, to nearest with
+// ties to even, when it is stored.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -29,13 +29,13 @@ __host__ __device__ T narrow(float x) {
   }
 }
 
-/// x as arithmetic in T has it: rounded to T.
+/// Returns x rounded to T.
 template <class T>
 __host__ __device__ float rounded(float x) {
   return wide(narrow<T>(x));
 }
 
-/// Calls f(T{}) with the element type of a dtype.
+/// Calls f(T{}), where T is the element type of a dtype.
 template <class F>
 void with_type(Dtype dtype, const F& f) {
   switch (dtype) {
@@ -49,12 +49,12 @@ void with_type(Dtype dtype, const F& f) {
 inline constexpr unsigned kThreads = 256;
 
 inline unsigned blocks_of(std::int64_t count, std::int64_t per_block = kThreads) {
-  constexpr std::int64_t kMost = 1 << 20;  // kernels stride over what is beyond
+  constexpr std::int64_t kMost = 1 << 20;  // beyond this, each thread computes several elements
   const std::int64_t blocks = (count + per_block - 1) / per_block;
   return static_cast<unsigned>(blocks < kMost ? blocks : kMost);
 }
 
-/// This thread's first element, and how far it is to its next.
+/// Index of this thread's first element, and the distance to its next one.
 __device__ inline std::int64_t first_element() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }

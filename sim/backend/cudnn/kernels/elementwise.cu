@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes element by element. A thread takes packs of neighbours, 16 bytes where all tensors are
-// narrow: memory is what these kernels wait for.
+// Elementwise operations. These kernels are limited by memory bandwidth, so a thread reads packs of
+// adjacent elements (16 bytes if all tensors are 16-bit).
 #include "sim/backend/cudnn/kernels/element.hpp"
 #include "sim/backend/cudnn/kernels/kernels.hpp"
 
@@ -13,7 +13,7 @@ constexpr int kPack = 8;
 
 template <class T>
 struct alignas(sizeof(T) * 4) Quarter {
-  T values[4];  // no vector load is wider than 16 bytes, four floats
+  T values[4];  // four floats: vector loads have at most 16 bytes
 };
 template <class T>
 struct Pack {
@@ -22,7 +22,7 @@ struct Pack {
   __device__ const T& operator[](int i) const { return quarters[i / 4].values[i % 4]; }
 };
 
-/// out[i] = op(a[i], b[i]); b may be null, and is 0 then.
+/// Writes op(a[i], b[i]) to out[i]. If b is null, its elements are 0.
 template <class A, class B, class Out, class Op>
 __global__ void map_kernel(const A* a, const B* b, Out* out, std::int64_t count, Op op) {
   const std::int64_t packs = count / kPack;
@@ -36,13 +36,14 @@ __global__ void map_kernel(const A* a, const B* b, Out* out, std::int64_t count,
     }
     reinterpret_cast<Pack<Out>*>(out)[i] = made;
   }
-  const std::int64_t rest = packs * kPack + first_element();  // fewer than a pack
+  const std::int64_t rest = packs * kPack + first_element();  // the last elements, fewer than a
+                                                              // pack
   if (rest < count) {
     out[rest] = narrow<Out>(op(wide(a[rest]), b != nullptr ? wide(b[rest]) : 0.0F));
   }
 }
 
-/// Tensors of one dtype, as a network has them.
+/// Starts the kernel for tensors that all have one dtype.
 template <class Op>
 void map(const char* name, Elements a, Elements b, Elements out, std::int64_t count, const Op& op,
          cudaStream_t stream) {
@@ -61,7 +62,7 @@ struct Same {
   __device__ float operator()(float a, float) const { return a; }
 };
 struct Relu {
-  __device__ float operator()(float x, float) const { return x <= 0 ? 0.0F : x; }  // NaN passes
+  __device__ float operator()(float x, float) const { return x <= 0 ? 0.0F : x; }  // keeps NaN
 };
 struct ReluGradient {
   __device__ float operator()(float y, float dy) const { return y <= 0 ? 0.0F : dy; }

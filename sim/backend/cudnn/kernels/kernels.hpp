@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cuDNN backend computes by kernels of its own. Each function queues its work on the
-// stream; pointers are to device memory, at the start of an allocation. Definitions of the
-// operations: sim/backend/backend.hpp.
+// The cuDNN backend's own kernels (definitions: sim/backend/backend.hpp). Each function queues its
+// work on the stream and returns. Pointers are to device memory, at the start of an allocation.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,7 +12,7 @@
 
 namespace halfscope::sim::backend::cudnn::kernels {
 
-/// A tensor's memory, or a part of it.
+/// The memory of a tensor, or of a part of it.
 struct Elements {
   Dtype dtype = Dtype::f32;
   void* data = nullptr;
@@ -22,39 +21,38 @@ struct Elements {
 // elementwise.cu
 void copy(Elements from, Elements to, std::int64_t count, cudaStream_t stream);
 void fill(Elements to, std::int64_t count, float value, cudaStream_t stream);
-/// Every row of to (rows, width) becomes `row`.
+/// Copies `row` to every row of `to` (rows, width).
 void fill_rows(Elements row, Elements to, std::int64_t rows, std::int64_t width,
                cudaStream_t stream);
 void relu_forward(Elements x, Elements y, std::int64_t count, cudaStream_t stream);
 void relu_backward(Elements y, Elements dy, Elements dx, std::int64_t count, cudaStream_t stream);
 void add(Elements a, Elements b, Elements y, std::int64_t count, cudaStream_t stream);
 void multiply(Elements x, float factor, Elements y, std::int64_t count, cudaStream_t stream);
-/// `rows` pieces of `width` elements; a piece begins every from_stride, to_stride elements.
+/// Copies `rows` pieces of `width` elements. Pieces begin from_stride elements apart in `from`, and
+/// to_stride elements apart in `to`.
 void copy_pieces(Elements from, std::int64_t from_stride, Elements to, std::int64_t to_stride,
                  std::int64_t rows, std::int64_t width, cudaStream_t stream);
 
-// sums.cu
-/// sums (width) = sums over rows of x (rows, width), binary32, plus what is there where `add`.
-/// partial: room for partial_sums(rows) * width floats.
+// Writes the sums of x (rows, width) over its rows, in binary32, to sums (width); adds them if
+// `add` is true. `partial` must have space for partial_sums(rows) * width floats.
 std::int64_t partial_sums(std::int64_t rows);
 void sum_rows(Elements x, std::int64_t rows, std::int64_t width, float* partial, Elements sums,
               bool add, cudaStream_t stream);
 
-// pool.cu
-/// Of images (n, h, w, c) to (n, p, q, c), without a border.
+// Pooling windows: images (n, h, w, c) to (n, p, q, c), without padding.
 struct Windows {
   std::int64_t kernel, stride, n, h, w, c, p, q;
 };
-/// The first of equal largest values in row order gets the gradient; a NaN is larger than anything.
+/// If several values of a window are the largest, the first in row order gets the gradient. A NaN
+/// counts as larger than any number.
 void max_pool_backward(const Windows& windows, Elements x, Elements dy, Elements dx,
                        cudaStream_t stream);
 
-// losses.cu
-/// losses (rows): of each row, 0 where its label is -1.
+// Writes one loss per row to losses (rows); 0 if the row's label is -1.
 void softmax_cross_entropy(Elements logits, const std::int32_t* labels, std::int64_t rows,
                            std::int64_t classes, float factor, Elements dlogits, float* losses,
                            cudaStream_t stream);
-/// losses (rows, width).
+/// Writes one loss per element to losses (rows, width).
 void smooth_l1(Elements x, const float* target, const std::uint8_t* mask, std::int64_t rows,
                std::int64_t width, float factor, Elements dx, float* losses, cudaStream_t stream);
 void embed_forward(const std::int32_t* ids, std::int64_t count, std::int64_t width, Elements table,
@@ -73,8 +71,8 @@ void lstm_forward(const Lstm& cell, float* c, Elements h, cudaStream_t stream);
 void lstm_backward(const Lstm& cell, const float* c, Elements dh, float* dc, Elements dgates,
                    cudaStream_t stream);
 
-// update.cu
-/// state: null where the rule has none; of the weight's dtype, as delta, which may be null.
+// Device memory of one update. A state pointer is null if the rule does not use it; delta.data is
+// null if the caller does not need the update. State and delta have the weight's dtype.
 struct UpdateMemory {
   Elements gradient, weight, delta;
   void *first_state = nullptr, *second_state = nullptr;

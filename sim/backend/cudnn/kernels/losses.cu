@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses and embeddings. A loss is binary32 within a row; rows are added on the host, in binary64
-// and in order. The gradient is formed and multiplied in binary32 and rounded once.
+// Losses and embeddings. A loss is binary32 within a row; the host adds the rows in order, in
+// binary64. The gradient is computed and multiplied in binary32 and rounded once.
 #include <cmath>
 
 #include "sim/backend/cudnn/kernels/element.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 using cuda::launch;
 
-/// One thread a row.
+/// Runs one thread per row.
 template <class T>
 __global__ void cross_entropy_kernel(const T* logits, const std::int32_t* labels, std::int64_t rows,
                                      std::int64_t classes, float factor, T* dlogits,
@@ -25,7 +25,7 @@ __global__ void cross_entropy_kernel(const T* logits, const std::int32_t* labels
       for (std::int64_t k = 0; k < classes; ++k) out[k] = narrow<T>(0);
       continue;
     }
-    float largest = wide(z[0]);  // with a NaN among them the sum below is one
+    float largest = wide(z[0]);  // if there is a NaN, the sum below is NaN
     for (std::int64_t k = 1; k < classes; ++k) {
       const float value = wide(z[k]);
       largest = largest < value ? value : largest;
@@ -49,7 +49,7 @@ __global__ void smooth_l1_kernel(const T* x, const float* target, const std::uin
     if (mask[i / width] != 0) {
       const float d = wide(x[i]) - target[i], size = fabsf(d);
       loss = size < 1.0F ? 0.5F * d * d : size - 0.5F;
-      gradient = (d < -1.0F ? -1.0F : d > 1.0F ? 1.0F : d) * factor;  // a NaN stays
+      gradient = (d < -1.0F ? -1.0F : d > 1.0F ? 1.0F : d) * factor;  // NaN is kept
     }
     losses[i] = loss;
     dx[i] = narrow<T>(gradient);
@@ -64,7 +64,7 @@ __global__ void embed_kernel(const std::int32_t* ids, std::int64_t count, std::i
   }
 }
 
-/// One thread an element of the table: it adds the rows with its id, in order.
+/// Runs one thread per element of the table, which adds the rows with its id, in order.
 template <class T>
 __global__ void embed_gradient_kernel(const std::int32_t* ids, std::int64_t count,
                                       std::int64_t elements, std::int64_t width, const T* dy,
@@ -84,7 +84,7 @@ void softmax_cross_entropy(Elements logits, const std::int32_t* labels, std::int
                            std::int64_t classes, float factor, Elements dlogits, float* losses,
                            cudaStream_t stream) {
   with_type(logits.dtype, [&]<class T>(T) {
-    constexpr unsigned kFewThreads = 64;  // rows are few: spread them over the multiprocessors
+    constexpr unsigned kFewThreads = 64;  // few rows: use more multiprocessors
     launch("softmax_cross_entropy", cross_entropy_kernel<T>,
            {.blocks = blocks_of(rows, kFewThreads), .threads = kFewThreads}, stream,
            static_cast<const T*>(logits.data), labels, rows, classes, factor,

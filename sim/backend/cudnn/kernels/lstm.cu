@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The LSTM cell, gates in the order i, f, g, o; one thread a unit of a row.
+// The LSTM cell, with gates in the order i, f, g, o. One thread computes one unit of one row.
 #include <cmath>
 
 #include "sim/backend/cudnn/kernels/element.hpp"
@@ -12,7 +12,7 @@ using cuda::launch;
 
 __device__ float logistic(float x) { return 1.0F / (1.0F + expf(-x)); }
 
-/// A unit's activated gates.
+/// The activated gates of one unit.
 struct Gates {
   float input, forget, candidate, output;
 };

@@ -9,13 +9,13 @@ namespace {
 
 using cuda::launch;
 
-/// Where in an image the window's largest value lies, as y * w + x.
+/// Returns the position of the window's largest value in the image, as y * w + x.
 template <class T>
 __device__ std::int64_t place_of_largest(const Windows& g, const T* image, std::int64_t p,
                                          std::int64_t q) {
   const std::int64_t first = p * g.stride * g.w + q * g.stride;
   float best = -INFINITY;
-  std::int64_t place = first;  // of a window of nothing but -infinity
+  std::int64_t place = first;  // used if all values of the window are -infinity
   for (std::int64_t r = 0; r < g.kernel; ++r) {
     for (std::int64_t s = 0; s < g.kernel; ++s) {
       const std::int64_t at = first + r * g.w + s;
@@ -29,7 +29,7 @@ __device__ std::int64_t place_of_largest(const Windows& g, const T* image, std::
   return place;
 }
 
-/// One thread an element of dx: it adds the gradients of those windows that chose it, in order.
+/// Runs one thread per element of dx. It adds the gradients of its windows' maxima, in order.
 template <class T>
 __global__ void max_pool_kernel(Windows g, const T* x, const T* dy, T* dx, std::int64_t count) {
   for (std::int64_t i = first_element(); i < count; i += element_stride()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over rows, in an order that depends on shapes alone: parts of the rows first, each by one
-// thread a column, then the parts in order.
+// Sums over rows, in an order that depends on the shape alone. One thread per column sums each part
+// of the rows; then the parts are added in order.
 #include <algorithm>
 
 #include "sim/backend/cudnn/kernels/element.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizer's rules, every operation rounded to the weight's type: the bits of the CPU backend.
-// Nothing is contracted: --fmad=false.
+// The optimizer's rules, with every operation rounded to the weight's type. The results have the
+// CPU backend's bits. Compiled with --fmad=false, so that operations are not fused.
 #include <cmath>
 
 #include "sim/backend/cudnn/kernels/element.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 using cuda::launch;
 
-/// torch.optim.Adam's single-tensor order.
+/// Follows the order of torch.optim.Adam's single-tensor version.
 template <class W>
 __device__ float adam_step(const UpdateConstants& c, float g, W& first, W& second) {
   const float m = rounded<W>(rounded<W>(c.beta1 * wide(first)) + rounded<W>(c.rest1 * g));
