@@ -81,7 +81,7 @@ def comments(file):
     source = file.read_text()
     found = blocks(source) if file.suffix in CPLUSPLUS else docstrings(source)
     return [(line, text) for line, text in found
-            if text and not re.match(r"SPDX|NOLINT|clang-format|noqa|type:|!/", text)]
+            if text and not re.match(r"SPDX|NOLINT|clang-format|noqa|type:|!/|namespace\b", text)]
 
 
 def sentences(text):
