@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers library in one include, and all its functions on one page.
+// The whole numbers library in one include, and a list of all its functions.
 //
-// A number is an encoding, held in the low bits of a std::uint64_t, and a Format, a plain value:
+// A number is an encoding, stored in the low bits of a std::uint64_t, and a Format, a plain value:
 // kBinary16, kBfloat16, kTf32, kBinary32, kBinary64 (conversions only), kFloat8E4M3, kFloat8E5M2,
-// kFloat6E3M2, kFloat6E2M3, kFloat4E2M1. Every operation that rounds does it once and returns the
-// encoding and the IEEE flags; how is said in its last argument, Modes. Nothing is global.
+// kFloat6E3M2, kFloat6E2M3, kFloat4E2M1. Every operation that rounds does so once and returns the
+// encoding and the IEEE flags; its last argument, Modes, selects the rounding. No state is global.
 //
 //     using namespace halfscope;
 //     Rounded r = add(kBinary16, 0x3C00, 0x1000);  // 1 + 2^-11: r.bits 0x3C00, r.flags.inexact
 //     r = add(kBinary16, 0x3C00, 0x1000, {.rounding = Rounding::upward});  // 0x3C01
 //
-// Or as values with operators, ties to even (number/half.hpp):
+// As values with operators, rounded with ties to even (number/half.hpp):
 //
 //     half x = 0.1_h + half(2.5f);       // also bfloat16, tf32, float8_e4m3, ..., Float<a format>
 //     std::uint16_t bits = x.bits();  // of a whole vector: bits_of(values)
 //
-// Or as arrays (array/array.hpp), which give what the scalar functions give, near memory's speed:
+// As arrays (array/array.hpp), with the results of the scalar functions, near memory's speed:
 //
 //     Flags flags = quantise(kBinary16, values, {.modes = {.saturate = true}});
 //
-// Modes (number/modes.hpp) and what each leaves at its default: rounding ties_to_even, tininess
-// after_rounding, nan x86, denormals_are_zero and flush_to_zero false, flush tiny, saturate false,
-// random and random_bits for Rounding::stochastic; name them in this order. What the standards
-// leave open is in docs/numerics/emulator.md, how to get the library in docs/cpp.md.
+// Modes (number/modes.hpp) and their defaults: rounding ties_to_even, tininess after_rounding, nan
+// x86, denormals_are_zero and flush_to_zero false, flush tiny, saturate false, random and
+// random_bits for Rounding::stochastic; name them in this order. docs/numerics/emulator.md
+// describes the choices that the standards do not fix, docs/cpp.md how to get the library.
 //
-// All functions, with the header that says more. Those of number/ are constexpr and compile for
-// CUDA devices, except those that take or give text, names or spans, and exponentials and
-// logarithms.
+// All functions, by header. Those of number/ are constexpr and compile for CUDA devices, except
+// functions on text, names or spans, exponentials and logarithms.
 //
 // number/arithmetic.hpp
 //   add, subtract, multiply, divide   each rounded once
@@ -110,11 +109,11 @@
 //   operations, find_operation, similar_operations   TestFloat's f16_add and all others
 //   flag_bits   TestFloat's flags
 //
-// Not included either: table/ counts where values lie, so that one pass over a tensor tells what
-// underflows at every loss scale; start at table/count.hpp. tensor_core/ computes the sums of
-// Tensor Cores bit for bit; start at tensor_core/gemm.hpp (matrices) or tensor_core/mma.hpp
-// (encodings). reduction/ sums the addends of ranks, and counts what that loses;
-// start at reduction/reduce.hpp.
+// Not included either: table/ counts the values of a tensor by magnitude, so that one pass shows
+// the underflow at every loss scale (start at table/count.hpp); tensor_core/ computes the sums of
+// Tensor Cores bit for bit (start at tensor_core/gemm.hpp for matrices, tensor_core/mma.hpp for
+// encodings); reduction/ sums gradients over ranks and counts what the sum loses (start at
+// reduction/reduce.hpp).
 #pragma once
 
 #include "halfscope/array/array.hpp"

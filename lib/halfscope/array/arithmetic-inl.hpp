@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors of 16-bit encodings: what sums round to on the way, and which NaN comes out. Included
-// once for each target of Highway.
+// Vectors of 16-bit encodings: intermediate rounding of sums, and the choice of NaN results.
+// Included once for each target of Highway.
 #if defined(HALFSCOPE_ARRAY_ARITHMETIC_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef HALFSCOPE_ARRAY_ARITHMETIC_INL
 #undef HALFSCOPE_ARRAY_ARITHMETIC_INL
@@ -17,7 +17,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace halfscope::HWY_NAMESPACE {
 
-/// Not equal, and neither is a NaN.
+/// Returns true in lanes where a != b and neither is NaN.
 HWY_INLINE hn::Mask<Floats> differs(FloatVector a, FloatVector b) {
 #if HALFSCOPE_F16C
   return hn::Ne(a, b);  // the ordered predicate
@@ -26,23 +26,22 @@ HWY_INLINE hn::Mask<Floats> differs(FloatVector a, FloatVector b) {
 #endif
 }
 
-/// p + c rounded to odd, with MXCSR's direction toward zero; after it, one rounding to at most 22
-/// bits is as if there were no other (Boldo and Melquiond 2008).
+/// p + c rounded to odd. Requires MXCSR's direction toward zero. A second rounding to at most 22
+/// bits then has the result of a single rounding (Boldo and Melquiond 2008).
 ///
-/// z = p + c cut off is inexact if and only if z - p, cut off as well, is not c. If z is exact so
-/// is z - p = c. If not, let z = p + c - e; e has the sign of z. If |p| >= |c|, z - p = c - e is
-/// exact (Boldo, Graillat and Muller, ACM TOMS 44(1), 2017: faithful rounding will do). If |c| >
-/// |p|, e has the sign of c and is smaller, so that |c - e| < |c|, and what is cut off stays below
-/// |c|. In both cases MXCSR says inexact if and only if p + c is. The last bit of an inexact z is
-/// then set.
+/// z = p + c, truncated, is inexact if and only if z - p, also truncated, differs from c. If z is
+/// exact, so is z - p = c. Otherwise let z = p + c - e; e has the sign of z. If |p| >= |c|, z - p =
+/// c - e is exact (Boldo, Graillat and Muller, ACM TOMS 44(1), 2017: faithful rounding is enough).
+/// If |c| > |p|, e has the sign of c and is smaller, so |c - e| < |c|, and its truncation stays
+/// below |c|. In both cases MXCSR reports inexact if and only if p + c is inexact. Sets the last
+/// bit of an inexact z.
 HWY_INLINE FloatVector add_to_odd(FloatVector p, FloatVector c) {
   const FloatVector z = hn::Add(p, c);
   const FloatVector last = hn::BitCast(Floats(), hn::Set(Words(), 1u));
   return hn::Or(z, hn::IfThenElseZero(differs(hn::Sub(z, p), c), last));
 }
 
-/// The same, where the sign of an exact zero sum is wanted that rounding downward gives:
-/// -((-p) + (-c)).
+/// With `flip` = -0.0, an exact zero sum has the sign of rounding downward: -((-p) + (-c)).
 HWY_INLINE FloatVector add_to_odd(FloatVector p, FloatVector c, FloatVector flip) {
   return hn::Xor(add_to_odd(hn::Xor(p, flip), hn::Xor(c, flip)), flip);
 }
@@ -69,9 +68,10 @@ HWY_INLINE HalfLanes infinity_times_zero(HalfVector a, HalfVector b, const Arith
                 hn::And(hn::Eq(x, zero), hn::Eq(y, infinity)));
 }
 
-/// The NaN policy, from the operands alone: compilers exchange those of a sum or product, and so
-/// the processor's choice of NaN is nobody's. `result` is a NaN in the right lanes. Sets `invalid`
-/// as number/arithmetic.hpp does. Subnormal operands that count as zeros are zeros by now.
+/// Applies the NaN policy from the operands alone: compilers may exchange the operands of a sum or
+/// product, so the NaN that the processor chooses is not defined. Lanes of `result` that must be
+/// NaN are NaN. Sets `invalid` as number/arithmetic.hpp does. With denormals_are_zero, subnormal
+/// operands are already zeros.
 template <ArrayOperation kOperation>
 HWY_NOINLINE HalfVector choose_nans(const ArithmeticPlan& plan, const HalfOperands& x,
                                     HalfVector result, bool& invalid) {
@@ -96,7 +96,7 @@ HWY_NOINLINE HalfVector choose_nans(const ArithmeticPlan& plan, const HalfOperan
   return hn::IfThenElse(nan, chosen, result);
 }
 
-/// Fewer elements than a block; zeros beside them raise nothing.
+/// Processes fewer elements than a block, padded with zeros, which raise no flags.
 template <class Kernel>
 HWY_NOINLINE void partial_block(Kernel& kernel, const std::uint16_t* a, const std::uint16_t* b,
                                 const std::uint16_t* c, std::uint16_t* out, std::size_t n,
@@ -110,7 +110,7 @@ HWY_NOINLINE void partial_block(Kernel& kernel, const std::uint16_t* a, const st
   std::memcpy(out, to, n * sizeof *out);
 }
 
-/// As in block-inl.hpp, with three inputs. c may be null.
+/// Calls kernel.block() as in block-inl.hpp, with three inputs. `c` is null for two inputs.
 template <bool kStream, class Kernel>
 HWY_INLINE void blocks(Kernel& kernel, const std::uint16_t* a, const std::uint16_t* b,
                        const std::uint16_t* c, std::uint16_t* out, std::size_t i, std::size_t n) {

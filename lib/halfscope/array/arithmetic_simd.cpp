@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // add, multiply and exact fused_multiply_add, with run-time dispatch to the widest vectors.
 //
-// All by way of binary32, docs/numerics/emulator.md: its 24 bits are 2 * 11 + 2, so a binary16 sum
-// or product rounded to binary32 and then to binary16 is rounded as if once, to nearest; directed
-// roundings follow each other without harm; everything else goes by way of rounding to odd.
+// All compute through binary32, docs/numerics/emulator.md. Its 24 bits are 2 * 11 + 2, so a
+// binary16 sum or product rounded to nearest in binary32 and then to binary16 equals a single
+// rounding. Directed roundings may be applied twice; all other cases use rounding to odd.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halfscope/array/arithmetic_simd.cpp"
 #include <hwy/foreach_target.h>
@@ -21,7 +21,7 @@ namespace halfscope::HWY_NAMESPACE {
 using Op = ArrayOperation;
 
 #if HALFSCOPE_F16C
-/// binary16, one direction of F16C's. MXCSR's direction is the same, but for fma: toward zero.
+/// binary16 with one of F16C's directions. MXCSR has the same; for fma, toward zero.
 template <Op kOperation, int kDirection>
 struct ComputeByF16c {
   static constexpr std::size_t kBlock = 2 * kLanes;
@@ -90,8 +90,8 @@ Raised by_f16c(const ArithmeticJob& job, const std::uint16_t* a, const std::uint
 }
 #endif  // HALFSCOPE_F16C
 
-/// A binary32 result below its normal range, of operands that are not zero, or beyond its largest
-/// number: it may have lost bits or flags.
+/// Returns true for a binary32 result below the normal range, with nonzero operands, or above the
+/// largest number: it may have lost bits or flags.
 HWY_INLINE Lanes lost(FloatVector result) {
   const Vector magnitude = hn::And(as_words(result), set(~kSignBit));
   return above(magnitude, kInfinity - 2);
@@ -103,15 +103,15 @@ HWY_INLINE Lanes lost(FloatVector product, FloatVector a, FloatVector b) {
   return hn::Or(lost(product), hn::And(small, hn::RebindMask(Words(), nonzero)));
 }
 
-/// Any direction and mode, by integers. MXCSR's direction is toward zero.
+/// Any direction and mode, with integers. MXCSR's direction is toward zero.
 template <Op kOperation, bool kSameExponents, bool kStochastic>
 struct Compute {
   static constexpr std::size_t kBlock = kLanes;
   ArithmeticPlan plan;
   ArrayOptions options;
   Fired fired;
-  const std::uint32_t* random = nullptr;  ///< word i is element i's
-  std::size_t first = 0;                  ///< element 0 of the blocks is this one of the call
+  const std::uint32_t* random = nullptr;  ///< word i belongs to element i
+  std::size_t first = 0;                  ///< index in the call of the blocks' element 0
   bool invalid = false;
   Flags of_scalar = {};
 
@@ -124,7 +124,7 @@ struct Compute {
     Fired ignored = nothing_fired();
     return as_floats(widen(plan.wide, encoding, ignored));
   }
-  /// The result before rounding; `unsafe` where the scalar code must look.
+  /// Returns the result before rounding; sets `unsafe` in lanes that need the scalar code.
   HWY_INLINE FloatVector in_binary32(Vector x, Vector y, Vector z, Lanes& unsafe) const {
     const FloatVector a = value(x), b = value(y);
     const bool down = plan.modes.rounding == Rounding::downward;
@@ -185,7 +185,7 @@ Raised by_vectors(const ArithmeticJob& job, const std::uint16_t* a, const std::u
   return kernel.raised();
 }
 
-/// Of the three, only a product is exact in binary32.
+/// Among the three operations, only a product is exact in binary32.
 template <bool kSameExponents>
 Raised multiply_stochastic(const ArithmeticJob& job, const std::uint16_t* a, const std::uint16_t* b,
                            std::uint16_t* out, std::size_t first, std::size_t n) {
@@ -235,7 +235,7 @@ Raised compute(const ArithmeticJob& job, const std::uint16_t* a, const std::uint
   return {mxcsr_bits(flags), 0};
 }
 
-/// MXCSR's direction that the kernel relies on.
+/// Returns the MXCSR direction that the kernel requires.
 RoundingControl control_for([[maybe_unused]] const ArithmeticJob& job) {
 #if HALFSCOPE_F16C
   if (job.way == Way::f16c && job.operation != ArrayOperation::fused_multiply_add) {

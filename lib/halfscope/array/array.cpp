@@ -15,10 +15,10 @@
 namespace halfscope {
 namespace {
 
-constexpr std::size_t kPart = std::size_t{1} << 16;  // elements; a multiple of every block
+constexpr std::size_t kPart = std::size_t{1} << 16;  // elements; a multiple of every kernel's block
 
-/// work(first, n) for parts that do not depend on the number of threads. The order in which flags
-/// are joined does not matter.
+/// Calls work(first, n) for parts that do not depend on the number of threads and returns the union
+/// of the flags, in any order.
 template <class Work>
 Flags in_parts(std::size_t count, int threads, const Work& work) {
   if (count == 0) return {};
@@ -52,7 +52,7 @@ std::string name_of(Format f) {
          std::to_string(f.emax) + " and width " + std::to_string(f.width);
 }
 
-/// storage: bits of an element.
+/// storage: number of bits of an element.
 void check_storage(const char* function, Format f, int storage) {
   if (f.width <= storage && (storage == 8 || f.width > 8)) return;
   throw std::invalid_argument(prefix(function) + name_of(f) + " has encodings of " +
@@ -60,7 +60,7 @@ void check_storage(const char* function, Format f, int storage) {
                               std::to_string(storage));
 }
 
-/// Output larger than this leaves the caches before anybody reads it: it need not pass them.
+/// Larger output leaves the caches before it is read, so stores bypass them.
 constexpr std::size_t kStreamBytes = std::size_t{16} << 20;
 
 template <class T>

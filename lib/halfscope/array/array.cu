@@ -15,9 +15,9 @@ namespace halfscope::cuda {
 namespace {
 
 constexpr unsigned kThreads = 256;
-constexpr int kPerThread = 4;  // elements a thread has under way at a time
+constexpr int kPerThread = 4;  // elements that a thread processes at a time
 
-// Flags as bits, in TestFloat's places.
+// Flags as TestFloat's bits.
 
 __device__ unsigned packed(const Flags& f) {
   return (f.inexact ? 1U : 0U) | (f.underflow ? 2U : 0U) | (f.overflow ? 4U : 0U) |
@@ -34,7 +34,7 @@ Flags unpacked(unsigned bits) {
   return f;
 }
 
-// What happens to element i. kFast: half_instructions.hpp applies.
+// Operations on element i. kFast: half_instructions.hpp applies.
 
 struct Settings {
   Format format;
@@ -130,7 +130,7 @@ __device__ void store(std::uint64_t bits, float* out) {
   *out = halfscope::detail::bit_cast<float>(static_cast<std::uint32_t>(bits));
 }
 
-/// The or over the block's threads, which all call it; valid in thread 0.
+/// Returns the or over all threads of the block, which must all call it; valid in thread 0.
 __device__ unsigned block_or(unsigned mine) {
   __shared__ unsigned all;
   if (threadIdx.x == 0) all = 0;
@@ -141,8 +141,8 @@ __device__ unsigned block_or(unsigned mine) {
   return all;
 }
 
-/// Grid-stride over tiles of kThreads * kPerThread elements; neighbours in a warp are neighbours in
-/// memory. A tile's inputs are all read before its outputs are written.
+/// Grid-stride loop over tiles of kThreads * kPerThread elements; neighbours in a warp access
+/// neighbours in memory. All inputs of a tile are read before its outputs are written.
 template <typename Operation, typename Out>
 __global__ void __launch_bounds__(kThreads)
     map_elements(Operation operation, Out* out, std::int64_t count, unsigned* flags) {
@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0 && raised != 0) atomicOr(flags, raised);
 }
 
-/// One word of device memory, zero at first.
+/// A word of device memory, initially zero.
 class DeviceWord {
  public:
   explicit DeviceWord(cudaStream_t stream) : stream_(stream), memory_(sizeof(unsigned), stream) {
@@ -177,7 +177,7 @@ class DeviceWord {
 
   unsigned* get() const { return memory_.as<unsigned>(); }
 
-  /// Waits for the stream.
+  /// Waits for the stream and returns the word.
   unsigned value() const {
     unsigned out = 0;
     check(cudaMemcpyAsync(&out, get(), sizeof out, cudaMemcpyDeviceToHost, stream_),
@@ -191,7 +191,7 @@ class DeviceWord {
   DeviceMemory memory_;
 };
 
-/// Enough blocks to fill the device several times over; the grid-stride loop does the rest.
+/// Number of blocks that fills the device several times; the grid-stride loop processes the rest.
 unsigned grid_size(std::int64_t count) {
   int device = 0, processors = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
@@ -226,7 +226,7 @@ Settings settings_of(Format f, const ArrayOptions& o) {
   return {f, o.modes, o.seed, o.first_index};
 }
 
-/// Op<true> or Op<false> of the same members.
+/// Runs Op<true> if half_instructions.hpp applies, else Op<false>.
 template <template <bool> typename Op, typename Out, typename... In>
 Flags dispatch(Format f, const ArrayOptions& options, Out* out, std::int64_t count,
                cudaStream_t stream, const In*... in) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator on arrays, near the speed of memory where the processor can: element by element the
-// results of the scalar functions, bit for bit, with all modes and NaN policies.
+// The emulator on arrays, near memory speed if the processor has the instructions: the results of
+// the scalar functions for each element, bit for bit, with all modes and NaN policies.
 #pragma once
 
 #include <cstdint>
@@ -13,34 +13,33 @@ namespace halfscope {
 
 struct ArrayOptions {
   Modes modes = {};
-  /// Stochastic rounding: element i draws its R from (seed, first_index + i), number/random.hpp;
-  /// modes.random is not used.
+  /// For stochastic rounding: element i draws its R from (seed, first_index + i), see
+  /// number/random.hpp; modes.random is ignored.
   std::uint64_t seed = 0;
   std::uint64_t first_index = 0;
-  int threads =
-      0;  ///< 0: as many as there are cores. Results and flags are the same for any number
+  int threads = 0;  ///< 0: one per core. Results and flags are the same for any number
 };
 
-// Each function returns the or of the flags of all elements. Each throws std::invalid_argument that
-// names the two lengths when they differ, or the format when its encodings do not fit the storage:
-// 9 to 16 bits in 16, at most 8 bits in 8; and when stochastic rounding is asked with random_bits
-// outside 1 to 32. The floating-point environment of the caller does not
-// matter and is left as it was. Output must not overlap input, but may be an input itself.
+// Each function returns the union of the flags of all elements. Each throws std::invalid_argument
+// that names the two lengths if they differ, or the format if its encodings do not fit the storage:
+// 9 to 16 bits in 16, at most 8 bits in 8; also for stochastic rounding with random_bits outside 1
+// to 32. The caller's floating-point environment does not matter and is not changed. The output may
+// be an input itself, but must not overlap one otherwise.
 
-/// Binary32 to format `to`, each element rounded once.
+/// Converts binary32 to format `to`, each element rounded once.
 Flags convert(Format to, std::span<const float> in, std::span<std::uint16_t> out,
               const ArrayOptions& options = {});
 Flags convert(Format to, std::span<const float> in, std::span<std::uint8_t> out,
               const ArrayOptions& options = {});
 
-/// Format `from` to binary32.
+/// Converts format `from` to binary32, exactly.
 Flags convert(Format from, std::span<const std::uint16_t> in, std::span<float> out,
               const ArrayOptions& options = {});
 Flags convert(Format from, std::span<const std::uint8_t> in, std::span<float> out,
               const ArrayOptions& options = {});
 
-/// In place: binary32 to format f and back (element.hpp). f: any format whose values are all
-/// binary32's, tf32 among them; others throw std::invalid_argument.
+/// Rounds binary32 values to format f and converts them back, in place (element.hpp). f: any format
+/// whose values binary32 can represent, including tf32; else throws std::invalid_argument.
 Flags quantise(Format f, std::span<float> values, const ArrayOptions& options = {});
 
 /// out[i] = a[i] + b[i], rounded once.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Twins of array.hpp on a CUDA device: the same results, bit for bit, and the same flags. Link
-// halfscope::cuda.
+// The functions of array.hpp on a CUDA device, with the same results, bit for bit, and the same
+// flags. Link halfscope::cuda.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,10 +11,10 @@
 
 namespace halfscope::cuda {
 
-// Pointers are to memory the current device can reach, for `count` elements each; `out` may be an
-// input. ArrayOptions::threads is not used. Each function queues its work on `stream`, waits for it
-// and returns the or of the flags of all elements. Each throws std::invalid_argument where its twin
-// does and when count is negative, and std::runtime_error that names the CUDA call that failed.
+// Pointers are to memory that the current device can access, with `count` elements each; `out` may
+// be an input. ArrayOptions::threads is ignored. Each function queues its work on `stream`, waits
+// for it and returns the union of the flags of all elements. Each throws std::invalid_argument as
+// in array.hpp and for a negative count, and std::runtime_error that names a failed CUDA call.
 
 Flags convert(Format to, const float* in, std::uint16_t* out, std::int64_t count,
               const ArrayOptions& options = {}, cudaStream_t stream = nullptr);

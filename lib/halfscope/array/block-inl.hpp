@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory to vectors of 32-bit words and back, and loops over blocks. Included once for each target
+// Loads and stores of vectors of 32-bit words, and loops over blocks. Included once for each target
 // of Highway.
 #if defined(HALFSCOPE_ARRAY_BLOCK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef HALFSCOPE_ARRAY_BLOCK_INL
@@ -13,8 +13,8 @@
 
 #include <cstring>
 
-// The vector kernels rely on the control word (environment.hpp). Elsewhere, and on x86 before SSE4,
-// the scalar code runs.
+// The vector kernels depend on the floating-point control word (environment.hpp). On other
+// processors, and on x86 before SSE4, the scalar code runs.
 #undef HALFSCOPE_VECTORS
 #undef HALFSCOPE_F16C
 #define HALFSCOPE_VECTORS \
@@ -30,7 +30,7 @@ using Words = hn::ScalableTag<std::uint32_t>;
 using Vector = hn::Vec<Words>;
 using Floats = hn::ScalableTag<float>;
 using FloatVector = hn::Vec<Floats>;
-using Halves = hn::Rebind<std::uint16_t, Words>;  ///< as many 16-bit lanes: half a vector
+using Halves = hn::Rebind<std::uint16_t, Words>;  ///< 16-bit lanes, half a vector
 using HalfVector = hn::Vec<Halves>;
 using Bytes = hn::Rebind<std::uint8_t, Words>;
 
@@ -71,13 +71,13 @@ HWY_INLINE void store(Vector x, float* p) {
   }
 }
 
-/// Elements up to the next cache line.
+/// Number of elements up to the next cache line.
 template <class T>
 HWY_INLINE std::size_t to_next_line(const T* p) {
   return (kLine - reinterpret_cast<std::uintptr_t>(p) % kLine) % kLine / sizeof(T);
 }
 
-/// Fewer elements than a block; zeros beside them raise nothing.
+/// Processes fewer elements than a block, padded with zeros, which raise no flags.
 template <class Kernel, class In, class Out>
 HWY_NOINLINE void partial_block(Kernel& kernel, const In* in, Out* out, std::size_t n,
                                 std::size_t i) {
@@ -88,10 +88,10 @@ HWY_NOINLINE void partial_block(Kernel& kernel, const In* in, Out* out, std::siz
   std::memcpy(out, to, n * sizeof(Out));
 }
 
-/// Calls kernel.block(in + i, out + i, i) for block after block, elements [i, n).
+/// Calls kernel.block(in + i, out + i, i) for each block of the elements [i, n).
 template <bool kStream, class Kernel, class In, class Out>
 HWY_INLINE void blocks(Kernel& kernel, const In* in, Out* out, std::size_t i, std::size_t n) {
-  Kernel own = kernel;  // which no store can reach, so that it stays in registers
+  Kernel own = kernel;  // a local copy, which stores cannot alias, so that it stays in registers
   for (; i + Kernel::kBlock <= n; i += Kernel::kBlock) {
     own.template block<kStream>(in + i, out + i, i);
   }
@@ -99,7 +99,8 @@ HWY_INLINE void blocks(Kernel& kernel, const In* in, Out* out, std::size_t i, st
   if (i < n) partial_block(kernel, in + i, out + i, n - i, i);
 }
 
-/// The same for all elements. kStream: stores go past the caches, from the first whole line on.
+/// Calls kernel.block() for all elements. kStream: stores bypass the caches, from the first whole
+/// line on.
 template <bool kStream, class Kernel, class In, class Out>
 HWY_INLINE void for_each_block(Kernel& kernel, const In* in, Out* out, std::size_t n) {
   const std::size_t before = kStream ? HWY_MIN(n, to_next_line(out)) : 0;
@@ -109,9 +110,9 @@ HWY_INLINE void for_each_block(Kernel& kernel, const In* in, Out* out, std::size
 }
 
 #if HALFSCOPE_F16C
-constexpr int kControlled = 4;  ///< in place of a direction: MXCSR's
+constexpr int kControlled = 4;  ///< instead of a direction: MXCSR's
 
-/// Directions as in RoundingControl. Highway's own DemoteTo is to nearest alone.
+/// Converts with a direction as in RoundingControl. Highway's own DemoteTo only rounds to nearest.
 template <int kDirection>
 HWY_INLINE HalfVector narrow_by_f16c(FloatVector x) {
 #if HWY_TARGET <= HWY_AVX3
@@ -126,10 +127,10 @@ HWY_INLINE FloatVector widen_by_f16c(HalfVector x) {
 }
 #endif
 
-/// NaNs among encodings of a 16-bit format with the given infinity.
+/// Returns true in lanes with NaN encodings of a 16-bit format with the given infinity.
 HWY_INLINE hn::Mask<Halves> is_nan(HalfVector x, std::uint16_t infinity) {
   const Halves d;
-  const hn::RebindToSigned<Halves> integers;  // of 15 bits, so signed comparison will do
+  const hn::RebindToSigned<Halves> integers;  // values of 15 bits, so signed comparison is correct
   const auto magnitude = hn::And(x, hn::Set(d, std::uint16_t{0x7FFF}));
   return hn::RebindMask(d, hn::Gt(hn::BitCast(integers, magnitude),
                                   hn::Set(integers, static_cast<std::int16_t>(infinity))));

@@ -14,12 +14,12 @@ HWY_BEFORE_NAMESPACE();
 namespace halfscope::HWY_NAMESPACE {
 #if HALFSCOPE_VECTORS
 
-/// Binary32 to encodings (Out: std::uint16_t, std::uint8_t) or to binary32 again (float).
+/// Converts binary32 to encodings (Out: std::uint16_t, std::uint8_t) or to rounded floats.
 template <bool kSameExponents, bool kStochastic, class Out>
 struct Narrow {
   static constexpr std::size_t kBlock = kLanes;
   NarrowingPlan plan;
-  const std::uint32_t* random;  ///< word i is element i's; stochastic rounding alone
+  const std::uint32_t* random;  ///< word i belongs to element i; only for stochastic rounding
   Fired fired;
 
   template <bool kStream>
@@ -86,7 +86,7 @@ Raised narrow_any(const NarrowingJob& job, const float* in, Out* out, std::size_
 #if HALFSCOPE_F16C
 constexpr unsigned kAllFlags = kMxcsrInvalid | kMxcsrOverflow | kMxcsrUnderflow | kMxcsrInexact;
 
-/// kReplace: one NaN stands for all; if not, NaNs are as the processor makes them.
+/// kReplace: all NaNs are replaced by `nan`; otherwise they are the processor's.
 template <bool kReplace>
 struct NarrowByF16c {
   static constexpr std::size_t kBlock = 2 * kLanes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the array operations do to one element, by the scalar emulator: the definition that vector
-// code and GPU kernels must equal, and the body of the latter. Conversions, add, multiply and
+// The array operations on one element, by the scalar emulator. They define the results of vector
+// code and GPU kernels, and are the body of the GPU kernels. Conversions, add, multiply and
 // fused_multiply_add of an element are the functions of those names in number/.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace halfscope::element {
 
-/// The modes of element `index`: under stochastic rounding it has its own R, the top random_bits of
-/// word `index` of the seed's sequence.
+/// Returns the modes for element `index`. For stochastic rounding, R is the top random_bits of word
+/// `index` of the seed's sequence.
 HALFSCOPE_HD constexpr Modes modes_at(const Modes& modes, std::uint64_t seed, std::uint64_t index) {
   Modes own = modes;
   if (own.rounding == Rounding::stochastic) {
@@ -24,9 +24,9 @@ HALFSCOPE_HD constexpr Modes modes_at(const Modes& modes, std::uint64_t seed, st
   return own;
 }
 
-/// A binary32 encoding rounded to format f, as binary32 again. That way back is exact and no
-/// operation of its own: no flag, and subnormals of f stay, whatever the modes say of subnormal
-/// operands. f: at most 24 bits of precision within binary32's exponents.
+/// Rounds a binary32 encoding to format f and converts it back to binary32. The conversion back is
+/// exact and not a separate operation: it raises no flag and keeps subnormals of f, whatever the
+/// modes for subnormal operands are. f: at most 24 bits of precision, exponents within binary32's.
 HALFSCOPE_HD constexpr Rounded quantise(Format f, std::uint64_t bits, const Modes& modes = {}) {
   const Rounded narrow = convert(f, kBinary32, bits, modes);
   return {convert(kBinary32, f, narrow.bits, {.nan = modes.nan}).bits, narrow.flags};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processor's floating-point control word while a kernel runs. The caller's own neither matters
-// nor changes: rounding, flushing of subnormals, unmasked exceptions, flags raised before.
+// The processor's floating-point control word while a kernel runs. The caller's settings have no
+// effect and are restored: rounding, flushing of subnormals, unmasked exceptions, flags raised
+// before.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@
 
 namespace halfscope {
 
-/// MXCSR's status bits.
+/// Status bits of MXCSR.
 enum MxcsrFlag : unsigned {
   kMxcsrInvalid = 0x01,
   kMxcsrOverflow = 0x08,
@@ -40,18 +41,19 @@ constexpr unsigned mxcsr_bits(const Flags& flags) {
          (flags.underflow ? kMxcsrUnderflow : 0u) | (flags.inexact ? kMxcsrInexact : 0u);
 }
 
-/// What a vector kernel found out itself, and which of MXCSR's flags say the rest.
+/// Flags of a vector kernel: `known` were computed by the kernel; `of_mxcsr` is a mask of the flags
+/// that MXCSR reports correctly.
 struct Raised {
   unsigned known;
   unsigned of_mxcsr;
 };
 
-/// Values of MXCSR's rounding control and of the conversions' immediate operand.
+/// Values of MXCSR's rounding control, also of the immediate operand of conversions.
 enum class RoundingControl : std::uint8_t { nearest = 0, down = 1, up = 2, zero = 3 };
 
 #if HALFSCOPE_HAS_MXCSR
-/// For one thread and as long as it lives: the given direction, all exceptions masked, no flag
-/// raised, subnormals kept.
+/// During its lifetime sets for the calling thread: the given direction, all exceptions masked, no
+/// flag raised, subnormals kept.
 class FloatEnvironment {
  public:
   explicit FloatEnvironment(RoundingControl control) : saved_(_mm_getcsr()) {
@@ -70,11 +72,12 @@ class FloatEnvironment {
   unsigned saved_;
 };
 #elif defined(__aarch64__)
-/// The same: FPCR has the direction, FPSR the flags. The kernels for NEON find theirs by integers.
+/// The same for aarch64: FPCR has the direction, FPSR the flags. NEON kernels compute flags with
+/// integers.
 class FloatEnvironment {
  public:
   explicit FloatEnvironment(RoundingControl control) {
-    constexpr std::uint64_t kDirections[] = {0, 2, 1, 3};  // FPCR has upward before downward
+    constexpr std::uint64_t kDirections[] = {0, 2, 1, 3};  // FPCR numbers upward before downward
     asm volatile("mrs %0, fpcr\n\tmrs %1, fpsr" : "=r"(control_), "=r"(status_));
     asm volatile("msr fpcr, %0" ::"r"(kDirections[static_cast<int>(control)] << 22) : "memory");
   }

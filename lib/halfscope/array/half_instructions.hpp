@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// binary16 by the GPU's conversion instructions, with the scalar emulator's results and flags. For
-// the modes that can_use_instructions names. Compiled for the host too (cuda_fp16.h has host code
-// of the same conversions), where tests/cuda/test_half_instructions.cpp holds it against the scalar
-// code, the conversion over all 2^32 inputs.
+// binary16 with the GPU's conversion instructions, with the results and flags of the scalar
+// emulator, for the modes of can_use_instructions(). Also compiled for the host (cuda_fp16.h has
+// host code for the same conversions), where tests/cuda/test_half_instructions.cpp compares it with
+// the scalar code, the conversion over all 2^32 inputs.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -32,16 +32,16 @@ HALFSCOPE_HD inline std::uint16_t rounded(float x, Rounding rounding) {
   }
 }
 
-/// Exact; `half` is no NaN.
+/// Converts exactly; `half` must not be NaN.
 HALFSCOPE_HD inline float widened(std::uint16_t half) {
   __half_raw raw;
   raw.x = half;
   return __half2float(__half(raw));
 }
 
-/// Magnitudes below this binary32 encoding stay below 2^-14 when rounded to 11 bits with unbounded
-/// exponent: tiny after rounding. To nearest 2^-14 - 2^-26 is a tie that goes up; away from zero
-/// all above 2^-14 - 2^-25 does.
+/// Returns a binary32 encoding. Magnitudes below it stay below 2^-14 when rounded to 11 bits with
+/// unbounded exponent, so they are tiny after rounding. To nearest, 2^-14 - 2^-26 is a tie that
+/// rounds up; away from zero, everything above 2^-14 - 2^-25 rounds up.
 HALFSCOPE_HD inline std::uint32_t tiny_below(Rounding rounding, bool negative) {
   constexpr std::uint32_t kSmallestNormal = 0x38800000;  // 2^-14; an ulp below it is 2^-38
   if (rounding == Rounding::ties_to_even) return kSmallestNormal - (1U << 12);
@@ -49,7 +49,7 @@ HALFSCOPE_HD inline std::uint32_t tiny_below(Rounding rounding, bool negative) {
   return away ? kSmallestNormal - (1U << 13) + 1 : kSmallestNormal;
 }
 
-/// convert(kBinary16, kBinary32, x): one instruction, and the flags from its result.
+/// convert(kBinary16, kBinary32, x) by one instruction; the flags are computed from its result.
 HALFSCOPE_HD inline Rounded narrow(float x, const Modes& modes) {
   constexpr std::uint32_t kInfinity = 0x7F800000;
   const auto bits = halfscope::detail::bit_cast<std::uint32_t>(x);
@@ -72,10 +72,10 @@ HALFSCOPE_HD inline Rounded widen(std::uint16_t half, const Modes& modes) {
   return {halfscope::detail::bit_cast<std::uint32_t>(widened(half)), {}};
 }
 
-/// x + y rounded to odd: where binary32 cannot hold the sum, the one of its two neighbours with an
-/// odd last place. Rounding that to 11 bits is rounding once (Boldo and Melquiond, IEEE TC 57(4),
-/// 2008), and no limit that flags depend on lies between it and the sum. The error is found by
-/// TwoSum (Knuth; Moller 1965). No over- or underflow: x, y are sums and products of binary16's.
+/// x + y rounded to odd: if binary32 cannot represent the sum, the neighbour with an odd last
+/// place. Rounding this to 11 bits equals rounding once (Boldo and Melquiond, IEEE TC 57(4), 2008),
+/// and no threshold for flags lies between it and the exact sum. TwoSum (Knuth; Moller 1965)
+/// computes the error. No over- or underflow: x and y are sums and products of binary16 numbers.
 HALFSCOPE_HD inline float odd_sum(float x, float y) {
   const float sum = x + y;
   const float y_part = sum - x;
@@ -87,7 +87,8 @@ HALFSCOPE_HD inline float odd_sum(float x, float y) {
 
 HALFSCOPE_HD inline bool is_finite(std::uint16_t half) { return (half & 0x7C00) != 0x7C00; }
 
-/// Binary32 adds to nearest: a zero sum has the right sign but for the direction downward.
+/// Returns true if the sum has the right sign: binary32 adds to nearest, so a zero sum may have the
+/// wrong sign only for rounding downward.
 HALFSCOPE_HD inline bool has_sign(float sum, const Modes& modes) {
   return sum != 0 || modes.rounding != Rounding::downward;
 }
@@ -100,7 +101,7 @@ HALFSCOPE_HD inline Rounded add(std::uint16_t a, std::uint16_t b, const Modes& m
   return halfscope::add(kBinary16, a, b, modes);
 }
 
-/// Products of two numbers of 11 bits are exact in binary32.
+/// Products of two 11-bit numbers are exact in binary32.
 HALFSCOPE_HD inline Rounded multiply(std::uint16_t a, std::uint16_t b, const Modes& modes) {
   if (is_finite(a) && is_finite(b)) return narrow(widened(a) * widened(b), modes);
   return halfscope::multiply(kBinary16, a, b, modes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call on arrays as its parts see it. Each job has a member for each kernel; a kernel does n
-// elements that start at element `first` of the call, with the widest vectors of the processor.
+// Parameters of one call on arrays. Each job has functions that process n elements from element
+// `first` of the call, with the widest vectors of the processor.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace halfscope {
 
-/// Which code computes; decided once a call. F16C gives way where the processor has none.
+/// The code that computes, chosen once per call. Without F16C, f16c falls back to vector.
 enum class Way : std::uint8_t { scalar, vector, f16c };
 
 struct NarrowingJob {
   Format format;
   ArrayOptions options;
   Way way;
-  bool stream;  ///< write past the caches
+  bool stream;  ///< stores bypass the caches
   NarrowingPlan plan;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors of binary32 to a narrow format and back, by integers: any direction and mode. Included
-// once for each target of Highway.
+// Conversion of binary32 vectors to a narrow format and back with integers, for any direction and
+// mode. Included once for each target of Highway.
 #if defined(HALFSCOPE_ARRAY_NARROW_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef HALFSCOPE_ARRAY_NARROW_INL
 #undef HALFSCOPE_ARRAY_NARROW_INL
@@ -36,26 +36,26 @@ HWY_INLINE Vector signed_max(Vector a, std::int32_t b) {
 HWY_INLINE Vector signed_min(Vector a, std::int32_t b) {
   return as_words(hn::Min(as_integers(a), hn::Set(Integers(), b)));
 }
-/// a > b of words below 2^31: signed comparison costs less before AVX-512.
+/// a > b for words below 2^31; signed comparison is cheaper before AVX-512.
 HWY_INLINE Lanes above(Vector a, std::uint32_t b) {
   return hn::RebindMask(Words(), hn::Gt(as_integers(a), as_integers(set(b))));
 }
 HWY_INLINE Lanes below(Vector a, std::uint32_t b) {
   return hn::RebindMask(Words(), hn::Lt(as_integers(a), as_integers(set(b))));
 }
-/// All ones in negative lanes.
+/// Returns all ones in negative lanes, else 0.
 HWY_INLINE Vector sign_lanes(Vector bits) {
   return as_words(hn::BroadcastSignBit(as_integers(bits)));
 }
 HWY_INLINE Vector by_sign(Vector bits, const std::uint32_t (&x)[2]) {
   return hn::IfThenElse(hn::MaskFromVec(sign_lanes(bits)), set(x[1]), set(x[0]));
 }
-/// A word of every lane where the mask is set, zero elsewhere.
+/// Returns all ones in lanes where the mask is set, else 0.
 HWY_INLINE Vector where(Lanes mask) { return hn::VecFromMask(Words(), mask); }
 
 HWY_INLINE bool any(Vector x) { return !hn::AllTrue(Words(), hn::Eq(x, hn::Zero(Words()))); }
 
-/// Exceptions of all lanes so far: any bit set in a vector is one.
+/// Exceptions of all lanes so far: an exception is raised if any bit of its vector is set.
 struct Fired {
   Vector invalid, overflow, underflow, inexact;
 
@@ -70,21 +70,21 @@ HWY_INLINE Fired nothing_fired() {
   return {none, none, none, none};
 }
 
-/// A significand cut at the last place kept: see NarrowingPlan.
+/// A significand cut at the last place kept, see NarrowingPlan.
 struct Cut {
-  Vector magnitude;  ///< encoding, not yet rounded up
-  Vector fraction;   ///< F, the first 32 bits of what was discarded
+  Vector magnitude;  ///< encoding before rounding up
+  Vector fraction;   ///< F, the first 32 discarded bits
 };
 
-/// Formats with binary32's exponents: the fraction is cut at one place.
+/// For formats with binary32's exponents: the significand is always cut at the same place.
 HWY_INLINE Cut cut_fraction(const NarrowingPlan& plan, Vector magnitude) {
   return {hn::ShiftRightSame(magnitude, plan.cut), hn::ShiftLeftSame(magnitude, 32 - plan.cut)};
 }
 
-/// Others: the place depends on the exponent, docs/numerics/emulator.md, section 2. Places from 32
-/// on are taken as 32, where F is not zero and below a half as it should be. Stochastic rounding
-/// looks at F itself: there it is the fraction rounded up to 32 bits, since x > R / 2^32 with
-/// integer R if and only if ceil(2^32 x) > R.
+/// For other formats the place depends on the exponent, docs/numerics/emulator.md, section 2.
+/// Places above 32 are treated as 32, where F is nonzero and below a half, as required. Stochastic
+/// rounding compares F itself: there F is the fraction rounded up to 32 bits, since x > R / 2^32
+/// with integer R if and only if ceil(2^32 x) > R.
 template <bool kStochastic>
 HWY_INLINE Cut cut_significand(const NarrowingPlan& plan, Vector magnitude) {
   const Vector field = signed_max(hn::ShiftRight<23>(magnitude), 1);
@@ -92,7 +92,7 @@ HWY_INLINE Cut cut_significand(const NarrowingPlan& plan, Vector magnitude) {
   const Vector place =
       signed_max(hn::Sub(set(static_cast<std::uint32_t>(plan.cut_base)), field), plan.cut);
   const Vector near = signed_min(place, 32);
-  const Vector kept = hn::Shr(significand, signed_min(near, 31));  // 31 keeps nothing of 24 bits
+  const Vector kept = hn::Shr(significand, signed_min(near, 31));  // 31 keeps no bit of 24
   Vector fraction = hn::Shl(significand, hn::Sub(set(32), near));
   if constexpr (kStochastic) {
     const Vector far = signed_min(hn::Sub(place, near), 24);
@@ -104,7 +104,7 @@ HWY_INLINE Cut cut_significand(const NarrowingPlan& plan, Vector magnitude) {
   return {hn::Add(hn::ShiftLeftSame(binade, plan.fraction_bits), kept), fraction};
 }
 
-/// A magnitude of a narrow format as binary32.
+/// Converts a magnitude of a narrow format to binary32.
 HWY_INLINE Vector widen_magnitude(bool same_exponents, int cut, int first_field, float smallest,
                                   Vector magnitude) {
   const Vector shifted = hn::ShiftLeftSame(magnitude, cut);
@@ -116,7 +116,7 @@ HWY_INLINE Vector widen_magnitude(bool same_exponents, int cut, int first_field,
   return hn::IfThenElse(below(shifted, 1u << 23), subnormal, normal);
 }
 
-/// T but for the last place kept.
+/// Returns the threshold T without the adjustment for the last place kept.
 template <bool kStochastic>
 HWY_INLINE Vector threshold(const NarrowingPlan& plan, Vector bits, Vector random) {
   const NarrowingPlan::Threshold& t = plan.threshold;
@@ -125,13 +125,13 @@ HWY_INLINE Vector threshold(const NarrowingPlan& plan, Vector bits, Vector rando
   return hn::Xor(set(t.base), hn::And(sign_lanes(bits), set(t.negative)));
 }
 
-/// Magnitudes below 2^emin, of which there are some: underflow, and zeros in place of tiny results.
+/// Handles magnitudes below 2^emin, if any lane has one: raises underflow, flushes tiny results.
 HWY_INLINE void settle_tiny(const NarrowingPlan& plan, Lanes small, Vector magnitude, Vector even,
                             Vector& rounded, Vector& inexact, Fired& fired) {
   Lanes tiny = small;
   const Lanes near = hn::Lt(hn::Sub(magnitude, set(plan.near_low)), set(plan.near_width));
   if (HWY_UNLIKELY(!hn::AllFalse(Words(), near))) {
-    // Rounded to p bits some are 2^emin; they are all ones up to there, so the last one is odd.
+    // Some may round to 2^emin at p bits; then the kept bits are all ones, so the last is odd.
     const Lanes carries = hn::Gt(hn::ShiftLeftSame(magnitude, plan.near_shift),
                                  hn::Sub(even, set(plan.threshold.odd)));
     tiny = hn::AndNot(hn::And(near, carries), small);
@@ -150,7 +150,7 @@ struct Beyond {
   Vector result, overflow, invalid;
 };
 
-/// What stands for the lanes above the largest finite number: overflow, infinity, NaN.
+/// Results for lanes above the largest finite number: overflow, infinity, NaN.
 template <bool kWide>
 HWY_INLINE Beyond narrow_beyond(const NarrowingPlan& plan, Vector bits, Vector beyond) {
   const NarrowingPlan::Special& special = kWide ? plan.wide : plan.narrow;
@@ -166,8 +166,9 @@ HWY_INLINE Beyond narrow_beyond(const NarrowingPlan& plan, Vector bits, Vector b
   return {result, hn::And(beyond, where(finite)), invalid};
 }
 
-/// Binary32 to a narrow format, bits or (kWide) values. random: R / 2^r as a fraction of 32 bits.
-/// Infinities and NaNs are cut like numbers, and then lie above the largest finite one.
+/// Converts binary32 to a narrow format, as encodings or (kWide) as binary32 values. random: R /
+/// 2^r as a fraction of 32 bits. Infinities and NaNs are cut like numbers, and are then above the
+/// largest finite one.
 template <bool kSameExponents, bool kStochastic, bool kWide>
 HWY_INLINE Vector narrow(const NarrowingPlan& plan, Vector bits, Vector random, Fired& fired) {
   Vector magnitude = hn::And(bits, set(~kSignBit));
@@ -206,10 +207,10 @@ HWY_INLINE Vector narrow(const NarrowingPlan& plan, Vector bits, Vector random, 
   return result;
 }
 
-/// A narrow format to binary32. Upper bits of an encoding that the format does not have count not.
+/// Converts a narrow format to binary32. Ignores bits above the format's width.
 HWY_INLINE Vector widen(const WideningPlan& plan, Vector encoding, Fired& fired) {
   const Vector magnitude = hn::And(encoding, set(plan.magnitude_mask));
-  const Vector bits = hn::ShiftLeftSame(encoding, plan.sign_shift);  // the sign in its place
+  const Vector bits = hn::ShiftLeftSame(encoding, plan.sign_shift);  // moves the sign to its place
   Vector finite = magnitude;
   if (plan.zero_subnormals) {
     finite = hn::IfThenZeroElse(below(magnitude, plan.fraction_mask + 1), magnitude);

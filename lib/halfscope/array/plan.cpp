@@ -10,7 +10,7 @@
 namespace halfscope {
 namespace {
 
-constexpr int kBias = 127;  // binary32's
+constexpr int kBias = 127;  // exponent bias of binary32
 constexpr std::uint32_t kSign = 0x80000000, kInfinity = 0x7F800000, kQuietNan = 0x7FC00000;
 constexpr std::uint32_t kFraction = 0x007FFFFF;
 
@@ -21,12 +21,12 @@ bool keeps_payload(Format f, const Modes& modes) {
 NarrowingPlan::Threshold threshold(Rounding rounding) {
   constexpr std::uint32_t kNever = 0xFFFFFFFF, kTurn = 0xFFFFFFFF, kHalf = 0x80000000;
   switch (rounding) {
-    case Rounding::ties_to_even: return {kHalf, 0, 1};  // odd: from a half on
+    case Rounding::ties_to_even: return {kHalf, 0, 1};  // T - 1 if odd: rounds up from a half on
     case Rounding::ties_to_away: return {kHalf - 1, 0, 0};
     case Rounding::toward_zero: return {kNever, 0, 0};
     case Rounding::upward: return {0, kTurn, 0};
     case Rounding::downward: return {kNever, kTurn, 0};
-    case Rounding::to_odd: return {0, 0, 1};  // odd: 0 - 1, never
+    case Rounding::to_odd: return {0, 0, 1};  // T - 1 wraps if odd: never rounds up
     case Rounding::stochastic: break;
   }
   return {0, 0, 0};
@@ -64,7 +64,7 @@ NarrowingPlan::Special special_values(Format f, const Modes& modes) {
   return s;
 }
 
-/// By integers: the processor's conversion would raise flags, or trap, in the caller's environment.
+/// With integers: the processor's conversion would raise flags or trap in the caller's environment.
 float smallest_subnormal(Format f) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(convert(kBinary32, f, 1).bits));
 }
@@ -93,7 +93,7 @@ NarrowingPlan narrowing_plan(Format f, const Modes& modes) {
   plan.flush = modes.flush_to_zero;
   plan.flush_subnormal = modes.flush == Flush::subnormal;
   plan.first_normal = static_cast<std::uint32_t>(f.fraction_mask() + 1);
-  // Below 2^emin binary32 has 24 bits as well, or 23 where that is its own 2^emin.
+  // Below 2^emin binary32 has 24 bits too, or 23 if this is binary32's own 2^emin.
   const int lost = plan.same_exponents ? plan.cut - 1 : plan.cut;
   plan.near_width = modes.tininess == Tininess::after_rounding ? 1u << lost : 0;
   plan.near_low = plan.tiny_below - (1u << lost);
@@ -134,8 +134,8 @@ WideningPlan widening_plan(Format f, const Modes& modes) {
   return plan;
 }
 
-/// Rounding the binary32 result to odd and then to f is rounding once for p <= 22 (Boldo and
-/// Melquiond 2008), but for stochastic rounding, which looks at every bit of the exact result.
+/// Rounding the binary32 result to odd and then to f equals a single rounding for p <= 22 (Boldo
+/// and Melquiond 2008), except stochastic rounding, which depends on every bit of the exact result.
 bool can_compute(ArrayOperation operation, Format f, const Modes& modes) {
   const bool all_bits = modes.rounding == Rounding::stochastic;
   return can_narrow(f) && f.width == 16 && f.has_infinity() && 2 * f.precision <= 24 &&
@@ -148,7 +148,7 @@ ArithmeticPlan arithmetic_plan(Format f, const Modes& modes) {
   plan.modes = modes;
   plan.wide = widening_plan(f, {});
   plan.narrow = narrowing_plan(f, modes);
-  // An intermediate result is no operand: it is looked at as it is.
+  // denormals_are_zero does not apply to an intermediate result.
   plan.narrow.zero_below = 0;
   plan.exact_products = 2 * f.min_quantum_exponent() >= -149 && 2 * f.emax + 2 <= 127;
   plan.infinity = static_cast<std::uint16_t>(f.infinity());

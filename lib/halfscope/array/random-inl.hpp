@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors of Philox4x32-10, equal to number/random.hpp. Included once for each target of Highway.
+// Philox4x32-10 on vectors, equal to number/random.hpp. Included once for each target of Highway.
 #if defined(HALFSCOPE_ARRAY_RANDOM_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef HALFSCOPE_ARRAY_RANDOM_INL
 #undef HALFSCOPE_ARRAY_RANDOM_INL
@@ -19,13 +19,13 @@ namespace halfscope::HWY_NAMESPACE {
 using Wide = hn::ScalableTag<std::uint64_t>;
 using WideVector = hn::Vec<Wide>;
 
-/// The low words of all lanes multiplied, 64 bits of product.
+/// Multiplies the low words of all lanes to 64-bit products.
 HWY_INLINE WideVector multiply_low(WideVector a, std::uint32_t b) {
   const hn::Repartition<std::uint32_t, Wide> words;
   return hn::MulEven(hn::BitCast(words, a), hn::Set(words, b));
 }
 
-/// A counter's four words, each in the low half of a lane; the high halves hold anything.
+/// A counter's four words, each in the low half of a lane; the high halves are undefined.
 struct PhiloxLanes {
   WideVector word[4];
 };
@@ -35,12 +35,12 @@ HWY_INLINE PhiloxLanes philox_round(const PhiloxLanes& x, WideVector key0, WideV
   const WideVector product1 = multiply_low(x.word[2], kPhiloxMultiplier1);
   const WideVector high0 = hn::ShiftRight<32>(product0);
   const WideVector high1 = hn::ShiftRight<32>(product1);
-  // The keys first: they need not wait for the products.
+  // The keys first: they do not depend on the products.
   return {{hn::Xor(high1, hn::Xor(x.word[1], key0)), product1,
            hn::Xor(high0, hn::Xor(x.word[3], key1)), product0}};
 }
 
-/// The lanes' blocks, in the order of their counters.
+/// Stores the blocks of all lanes, in the order of their counters.
 HWY_INLINE void store_blocks(const PhiloxLanes& x, std::uint32_t* to) {
   const Wide d;
   const WideVector low = hn::Set(d, 0xFFFFFFFFu);
@@ -52,8 +52,8 @@ HWY_INLINE void store_blocks(const PhiloxLanes& x, std::uint32_t* to) {
 constexpr std::size_t kRandomSlack = 64;
 static_assert(8 * hn::MaxLanes(Wide()) <= kRandomSlack);
 
-/// Writes the words of whole blocks from `block` on, as many as cover `count` words; `to` has room
-/// for kRandomSlack more. Blocks are those of 64-bit indices: 2^62 of them, then the first again.
+/// Writes whole blocks from `block` on, enough to cover `count` words; `to` must have kRandomSlack
+/// more words. Indices have 64 bits: after 2^62 blocks the first follows again.
 
 HWY_INLINE void fill_random(std::uint64_t seed, std::uint64_t block, std::size_t count,
                             std::uint32_t* to) {
@@ -72,7 +72,7 @@ HWY_INLINE void fill_random(std::uint64_t seed, std::uint64_t block, std::size_t
                                        hn::Set(d, ~std::uint64_t{0} >> 2));
     return PhiloxLanes{{counter, hn::ShiftRight<32>(counter), hn::Zero(d), hn::Zero(d)}};
   };
-  // A round has to wait for the one before: two at a time keep the processor busy.
+  // Each round depends on the one before: two interleaved sequences keep the processor busy.
   for (std::size_t done = 0; done < count; done += 8 * lanes, block += 2 * lanes) {
     PhiloxLanes x = start(block), y = start(block + lanes);
     for (int round = 0; round < kPhiloxRounds; ++round) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The array operations by the scalar emulator, one element after the other: for processors without
-// vectors, and for formats and modes that the vector kernels leave out.
+// The array operations by the scalar emulator, one element at a time: for processors without vector
+// instructions, and for formats and modes that the vector kernels do not support.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// As many threads as a caller asks for.
+// Parallel loops on a given number of threads.
 #pragma once
 
 #include <tbb/global_control.h>
@@ -9,8 +9,8 @@
 
 namespace halfscope {
 
-/// work() where parallel loops use `threads` threads; 0: as many as there are cores. oneTBB
-/// complains on standard error of more threads than it may start.
+/// Runs work() so that parallel loops in it use `threads` threads (0: one per core) and returns its
+/// result. The number is limited to oneTBB's maximum, since it prints a warning for more.
 template <class Work>
 auto in_arena(int threads, const Work& work) {
   using Control = tbb::global_control;

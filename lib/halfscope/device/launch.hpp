@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launching kernels, and what kernels may use of the language. Only this much of CUDA's dialect:
-// threadIdx, blockIdx, blockDim and gridDim in one dimension; __shared__ variables; __syncthreads;
-// __shfl_xor_sync, __shfl_sync, __ballot_sync with all lanes; atomicAdd, atomicOr, atomicMin,
-// atomicMax on integers; __ldg. Then the same source also runs on the emulated device of
-// tests/cuda, where every kernel is tested on machines without a GPU.
+// Kernel launches, and the part of CUDA's language that kernels may use: threadIdx, blockIdx,
+// blockDim and gridDim in one dimension; __shared__ variables; __syncthreads; __shfl_xor_sync,
+// __shfl_sync, __ballot_sync with all lanes; atomicAdd, atomicOr, atomicMin, atomicMax on integers;
+// __ldg. With this part alone, the same source also runs on the emulated device of tests/cuda,
+// which tests every kernel on machines without a GPU.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,7 +21,8 @@ struct Grid {
   std::size_t shared = 0;  ///< bytes of dynamic shared memory
 };
 
-/// Queues kernel(arguments...) on the stream. `name` is for errors.
+/// Queues kernel(arguments...) on `stream`; does nothing for a grid without blocks. Throws
+/// std::runtime_error with `name` in the message if the launch fails.
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), const Grid& grid, cudaStream_t stream,
             Arguments&&... arguments) {
@@ -37,7 +38,7 @@ void launch(const char* name, void (*kernel)(Parameters...), const Grid& grid, c
   check(cudaGetLastError(), name);
 }
 
-/// The block's dynamic shared memory.
+/// Returns the block's dynamic shared memory.
 template <class T>
 __device__ T* dynamic_shared() {
   extern __shared__ __align__(16) unsigned char halfscope_dynamic_shared[];
@@ -47,5 +48,5 @@ __device__ T* dynamic_shared() {
 }  // namespace halfscope::cuda
 
 #else
-#include "cuda/emulated/language.hpp"  // the same names, on the processor
+#include "cuda/emulated/language.hpp"  // the same names on the host
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pinned memory to use again: getting and freeing it waits for the whole device, so that what is
-// queued every step must not.
+// A pool of pinned memory. Allocating and freeing pinned memory waits for the whole device, so code
+// that runs at every training step reuses it from here.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace halfscope::cuda {
 
-/// Pinned memory of at least `bytes` bytes. Its owner waits for what was queued on it before it is
-/// given back.
+/// Pinned memory of at least `bytes` bytes, returned to the pool by the destructor. The owner must
+/// first wait for all copies queued on it.
 class PooledMemory {
  public:
   explicit PooledMemory(std::size_t bytes)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// To the device, and back without waiting: what is sent and what is fetched lies in pinned memory.
+// Copies to the device and back that do not block the host: both ends are in pinned memory.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace halfscope::cuda {
 
-/// Places several arrays in one piece of memory.
+/// Computes the offsets of several arrays in one piece of memory.
 class Layout {
  public:
-  /// The offset of `count` elements of T.
+  /// Appends `count` elements of T and returns their offset in bytes.
   template <class T>
   std::size_t add(std::size_t count) {
     static_assert(alignof(T) <= kAlignment);
@@ -34,27 +34,27 @@ T* at_offset(const void* memory, std::size_t offset) {
                               offset);
 }
 
-/// Sends once and fetches once, on one stream.
+/// One copy to the device and one copy back, on one stream.
 class RoundTrip {
  public:
   RoundTrip(std::size_t sent, std::size_t fetched, cudaStream_t stream)
       : stream_(stream), sent_(sent), fetched_(fetched), to_(sent), from_(fetched) {}
   RoundTrip(const RoundTrip&) = delete;
   RoundTrip& operator=(const RoundTrip&) = delete;
-  ~RoundTrip() {  // the memory is given back: nothing may be under way
+  ~RoundTrip() {  // pinned memory returns to the pool: no copy may be running
     if (!done_) {
       cudaStreamSynchronize(stream_);
     } else {
       try {
         done_->wait();
-      } catch (const std::runtime_error&) {  // the device failed, and nothing is under way
+      } catch (const std::runtime_error&) {  // the device failed, so no copy is running
       }
     }
   }
 
   cudaStream_t stream() const { return stream_; }
 
-  /// What will be sent: to be written before send().
+  /// Buffer of the data to send; the caller fills it before send().
   template <class T>
   T* outgoing(std::size_t offset = 0) {
     return at_offset<T>(to_.as<void>(), offset);
@@ -72,7 +72,7 @@ class RoundTrip {
     }
     done_.emplace(stream_);
   }
-  /// Waits for what was fetched.
+  /// Waits for fetch() and returns the fetched data.
   const void* result() {
     done_->wait();
     return from_.as<void>();

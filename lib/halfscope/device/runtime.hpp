@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA runtime for host code: errors as exceptions, memory and events by RAII. Everything is
-// queued on a stream; nothing here waits unless it says so.
+// The CUDA runtime for host code: errors as exceptions, memory and events by RAII. Calls only queue
+// work on a stream; the ones that wait say so.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,20 +15,20 @@ namespace halfscope::cuda {
 /// Throws std::runtime_error that names the call that failed.
 inline void check(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // or the next launch reports it again
+  cudaGetLastError();  // clears the error, which the next launch would report again
   throw std::runtime_error(std::string("CUDA: ") + call + ": " + cudaGetErrorString(status));
 }
 
-/// Empty where a device can be used, else what is missing: no driver, no device.
+/// Returns an empty string if a device can be used, else the reason: no driver, no device.
 inline std::string why_no_device() {
-  int count = 0;  // left as it is where there is no driver
+  int count = 0;  // stays 0 without a driver
   const cudaError_t status = cudaGetDeviceCount(&count);
   cudaGetLastError();
   if (status != cudaSuccess) return cudaGetErrorString(status);
   return count > 0 ? "" : "no CUDA device";
 }
 
-/// Device memory of `bytes` bytes, allocated and freed in the order of a stream. Not set.
+/// Uninitialised device memory of `bytes` bytes, allocated and freed in stream order.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -58,7 +58,7 @@ class DeviceMemory {
   cudaStream_t stream_ = nullptr;
 };
 
-/// Host memory that copies can reach while the host goes on.
+/// Pinned host memory: copies to and from the device run while the host continues.
 class PinnedMemory {
  public:
   explicit PinnedMemory(std::size_t bytes) {
@@ -78,7 +78,7 @@ class PinnedMemory {
   void* data_ = nullptr;
 };
 
-/// A point in a stream's work.
+/// A point in a stream's work queue.
 class Event {
  public:
   explicit Event(cudaStream_t stream) {
@@ -91,7 +91,7 @@ class Event {
   Event& operator=(const Event&) = delete;
   ~Event() { cudaEventDestroy(event_); }
 
-  /// Waits until the stream has come by.
+  /// Waits until the stream has done all work queued before the event.
   void wait() const { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
 
  private:

@@ -12,7 +12,7 @@
 namespace halfscope {
 namespace {
 
-/// What there is code for: Highway's choice, and AVX3_DL, which count_hot.cpp alone uses.
+/// Targets for which code is built: Highway's choice, and AVX3_DL, which only count_hot.cpp uses.
 constexpr std::int64_t kBuilt = HWY_TARGETS | HWY_AVX3_DL;
 
 std::int64_t on_this_processor() {
@@ -25,7 +25,7 @@ std::atomic<std::int64_t>& in_use() {
   return targets;
 }
 
-/// Highway sorts the bits of its targets: the lowest is the best.
+/// Returns the best target: Highway sorts its target bits so that the lowest is the best.
 std::int64_t best_of(std::int64_t targets) { return targets & -targets; }
 
 bool same_but_for_case(std::string_view a, std::string_view b) {
@@ -33,7 +33,7 @@ bool same_but_for_case(std::string_view a, std::string_view b) {
       a, b, [](unsigned char x, unsigned char y) { return std::toupper(x) == std::toupper(y); });
 }
 
-/// The target called so and all lesser ones; 0 where there is none.
+/// Returns the target with that name and all lower ones, or 0 if there is none.
 std::int64_t up_to(std::string_view name) {
   for (std::int64_t rest = on_this_processor(); rest != 0; rest &= rest - 1) {
     if (same_but_for_case(hwy::TargetName(best_of(rest)), name)) return rest;

@@ -16,17 +16,17 @@
 namespace halfscope::log {
 namespace {
 
-/// A mapped file. `line` is written before `begin` and stays as long as `begin` is not 0.
+/// A mapped file. `line` is set before `begin` and does not change while `begin` is not 0.
 struct MapPlace {
   std::atomic<bool> taken = false;
   std::atomic<std::uintptr_t> begin = 0, end = 0;
   std::string line;
 };
 
-/// The handler reads them: they are never destroyed.
+/// Never destroyed, because the handler reads them.
 std::atomic<std::array<MapPlace, 1024>*> places = nullptr;
 
-/// Calls only what is safe in a signal handler.
+/// Calls only functions that are safe in a signal handler.
 void on_fault(int signal, siginfo_t* about, void* /*context*/) {
   const auto address = reinterpret_cast<std::uintptr_t>(about->si_addr);
   for (const MapPlace& place : *places.load()) {
@@ -35,7 +35,7 @@ void on_fault(int signal, siginfo_t* about, void* /*context*/) {
     write_all(STDERR_FILENO, place.line);
     ::_exit(1);
   }
-  // Some other fault takes its usual course: the signal is delivered when this returns.
+  // Any other fault has the default effect: the signal is delivered when this function returns.
   struct sigaction usual = {};
   usual.sa_handler = SIG_DFL;
   ::sigaction(signal, &usual, nullptr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mapped files that another program cuts short: touching a byte that is gone raises SIGBUS.
+// Protection of mapped files that another program truncates: access to a lost page raises SIGBUS.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace halfscope::log {
 
-/// Files may be mapped from now on: where one of them is cut short, the process prints one line
-/// with the file's name and exits with 1. For programs, which call it once at their start: it
-/// installs a handler of SIGBUS. Where nobody calls it, as in Python, files are read instead.
+/// Installs a SIGBUS handler, after which files may be mapped: if a mapped file is truncated, the
+/// process prints one line with the file's name and exits with 1. Programs call it once at their
+/// start. Without it, as in Python, files are read instead of mapped.
 void end_where_maps_are_cut();
 
-/// Registers a mapped file with the handler. The destructor removes it.
+/// Registers a mapped file with the handler. The destructor unregisters it.
 class WatchedMap {
  public:
   WatchedMap() = default;
@@ -21,14 +21,14 @@ class WatchedMap {
   WatchedMap(const WatchedMap&) = delete;
   WatchedMap& operator=(const WatchedMap&) = delete;
 
-  /// Reserves a place for a file that will be mapped. Returns false where it must not be: no
-  /// handler is installed, or 1,024 files are mapped.
+  /// Reserves a handler entry for a file, before it is mapped. Returns false if the file must not
+  /// be mapped: no handler is installed, or 1,024 files are already mapped.
   bool reserve(const std::string& name);
-  /// The file's bytes, after reserve().
+  /// Sets the mapped bytes of the file that reserve() named.
   void watch(std::span<const std::byte> bytes);
 
  private:
-  std::size_t place_ = 0;  ///< from 1; 0: none
+  std::size_t place_ = 0;  ///< index of the handler entry, from 1; 0: none
 };
 
 }  // namespace halfscope::log

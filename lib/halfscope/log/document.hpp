@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A JSON value in a struct of which most readers never look at it.
+// A JSON value as a struct member, without including the JSON library.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace halfscope::log {
 
-/// Holds a JSON value as std::indirect (C++26) would: copies are deep, const reaches inside, and
-/// what was moved from may only be assigned to or destroyed. Whoever looks inside includes
-/// nlohmann/json.hpp, which takes the compiler longer than most of our files.
+/// A JSON value with the semantics of std::indirect (C++26): copies are deep, const propagates to
+/// the value, and a moved-from object may only be assigned to or destroyed. Code that uses the
+/// value includes nlohmann/json.hpp, which is slow to compile.
 class Document {
  public:
   Document();  ///< an empty object

@@ -33,8 +33,8 @@ bool is_unsafe(char32_t c) {
   struct Range {
     char32_t first, last;
   };
-  // Controls, line ends, and what has no glyph of its own: Unicode 15's categories Cc, Zl and Zp,
-  // the property Default_Ignorable_Code_Point, and the annotation marks of category Cf.
+  // Control characters, line ends, and characters without a glyph: Unicode 15's categories Cc, Zl
+  // and Zp, the property Default_Ignorable_Code_Point, and the annotation marks of category Cf.
   constexpr Range kUnsafe[] = {
       {0x00, 0x1F},  // C0 controls, line ends and ESC among them
       {0x7F, 0x9F},  // DEL and the C1 controls (U+009B starts a terminal sequence as ESC [ does)

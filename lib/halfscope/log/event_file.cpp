@@ -25,7 +25,7 @@ constexpr std::uint64_t kLengthBytes = 8, kChecksumBytes = 4;
 constexpr std::uint64_t kHeaderBytes = kLengthBytes + kChecksumBytes;
 constexpr std::uint64_t kFramingBytes = kHeaderBytes + kChecksumBytes;
 constexpr std::uint64_t kLargestMessage = std::numeric_limits<int>::max();  // protobuf's own limit
-constexpr std::size_t kMostNotes = 20;                                      // a file
+constexpr std::size_t kMostNotes = 20;                                      // per file
 
 std::string shown(const std::filesystem::path& path) { return printable(path.string()); }
 
@@ -49,13 +49,13 @@ double wall_time_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// ISA-L has it under the name of iSCSI's checksum, without the final exclusive or, and by the
-/// instructions of the processor it runs on.
+/// Uses ISA-L, which has CRC-32C as the checksum of iSCSI, without the final exclusive or, and
+/// chooses the processor's best instructions.
 std::uint32_t crc32c(std::string_view bytes) {
-  constexpr std::size_t kPiece = std::size_t{1} << 30;  // its lengths are int
+  constexpr std::size_t kPiece = std::size_t{1} << 30;  // ISA-L's length is an int
   std::uint32_t crc = 0xFFFFFFFF;
   for (; !bytes.empty(); bytes.remove_prefix(std::min(kPiece, bytes.size()))) {
-    // It takes what it reads as not const.
+    // ISA-L's parameter is not const, though it only reads.
     auto* const data = const_cast<unsigned char*>(unsigned_bytes(bytes.data()));
     crc = crc32_iscsi(data, static_cast<int>(std::min(kPiece, bytes.size())), crc);
   }
@@ -110,7 +110,7 @@ void EventWriter::append(std::string_view records) {
   const std::size_t done = write_all(file_, records);
   if (done == records.size()) return;
   const int reason = errno;
-  // A torn record would hide those written after it.
+  // Otherwise readers could not find the records after an incomplete one.
   const ::off_t start = ::lseek(file_, 0, SEEK_END) - static_cast<::off_t>(done);
   const bool restored = ::ftruncate(file_, start) == 0;
   throw BadInput(shown(path_) + ": cannot write " + std::to_string(records.size()) + " bytes (" +
@@ -139,7 +139,7 @@ std::optional<std::string_view> EventReader::bytes(std::uint64_t offset, std::ui
   return std::string_view(piece_.get() + (offset - held_from_), size);
 }
 
-/// Reads a piece of the file that begins at `offset` and holds at least `size` bytes.
+/// Reads a piece of the file that begins at `offset` and has at least `size` bytes.
 void EventReader::fill(std::uint64_t offset, std::uint64_t size) {
   constexpr std::uint64_t kPiece = 1 << 20;
   const std::uint64_t wanted = std::min(std::max(size, kPiece), size_ - offset);
@@ -148,7 +148,7 @@ void EventReader::fill(std::uint64_t offset, std::uint64_t size) {
     capacity_ = wanted;
   }
   held_from_ = offset;
-  held_ = 0;  // where that throws
+  held_ = 0;  // in case read_exactly throws
   read_exactly(*file_, shown(path_), offset, piece_.get(), wanted);
   held_ = wanted;
 }
@@ -158,8 +158,8 @@ std::optional<std::uint64_t> EventReader::length_at(std::uint64_t offset) {
   return header ? record_length(*header) : std::nullopt;
 }
 
-/// The first place at or after `offset` that holds a length with its checksum, of a record that
-/// fits into the file; the file's size where there is none. One pass in small pieces.
+/// Returns the first offset at or after `offset` of a length with a right checksum, for a record
+/// that fits into the file; the file's size if there is none. One pass in small pieces.
 std::uint64_t EventReader::next_length(std::uint64_t offset) {
   constexpr std::uint64_t kPiece = 1 << 16;
   for (; size_ - offset >= kFramingBytes; offset += kPiece - kHeaderBytes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorBoard event files: length, checksum, protobuf record, checksum.
-// Framing: tensorboard/summary/writer/record_writer.py. Messages: event_file.proto beside this
-// file; who wants their fields includes "halfscope/log/event_file.pb.h" (no public header does).
+// TensorBoard event files. A record is: length, checksum, protobuf message, checksum.
+// Framing: tensorboard/summary/writer/record_writer.py. Messages: event_file.proto in this folder;
+// code that reads their fields includes "halfscope/log/event_file.pb.h" (public headers do not).
 #pragma once
 
 #include <cstdint>
@@ -25,32 +25,32 @@ namespace halfscope::log {
 
 /// CRC-32C (Castagnoli): reflected, initial and final value all ones.
 std::uint32_t crc32c(std::string_view bytes);
-/// The same as TFRecord masks it, so that a checksum of data that holds checksums stays a good one.
+/// CRC-32C as TFRecord masks it, which keeps the checksum of data that contains checksums strong.
 std::uint32_t masked_crc32c(std::string_view bytes);
 
-/// A record's length by the first 12 bytes of it; empty where these are fewer, or the length's
-/// checksum is not behind it.
+/// Reads a record's length from its first 12 bytes. Empty if it is shorter or the length's checksum
+/// is wrong.
 std::optional<std::uint64_t> record_length(std::string_view header);
 
-/// A message as a record.
+/// Returns a message as a record, with length and checksums.
 std::string framed(const google::protobuf::MessageLite& message);
 
-/// Seconds since 1970, as event files have them.
+/// Seconds since 1970, the time format of event files.
 double wall_time_now();
 
-/// Appends records to a new event file. Every record is handed to the system in one write before
-/// `write` returns, so a run that dies loses at most the record it was writing. Throws BadInput.
+/// Appends records to a new event file. Each call passes its records to the system in one write, so
+/// a killed run loses at most these. Throws BadInput.
 class EventWriter {
  public:
-  /// Creates the file and writes its version record; refuses to touch an existing file.
+  /// Creates the file and writes its version record. Throws if the file exists.
   explicit EventWriter(const std::filesystem::path& path);
   ~EventWriter();
   EventWriter(const EventWriter&) = delete;
   EventWriter& operator=(const EventWriter&) = delete;
 
-  /// A record that cannot be written whole (disk full) is taken back, then BadInput is thrown.
+  /// Writes one record. On failure (disk full) removes the partial record and throws BadInput.
   void write(const proto::Event& event);
-  /// The same of several records, as framed() makes them: all or none.
+  /// Writes several records, each from framed(): all or none.
   void append(std::string_view records);
 
  private:
@@ -58,37 +58,35 @@ class EventWriter {
   int file_ = -1;
 };
 
-/// Reads records one by one, holding one at a time. Damage is stepped over and told in `notes`:
-/// a last record that is cut short is the normal end of a file whose run was stopped; a record
-/// whose checksum is wrong, or that is no Event, is skipped; where a record's length cannot be
-/// trusted, reading goes on at the next place that has a length with a right checksum.
+/// Reads records one by one and keeps one in memory. Skips damaged parts and describes each in
+/// notes(): an incomplete last record (usual after a run was killed); a record with a wrong
+/// checksum or one that is not an Event. After a wrong length, continues at the next valid length.
 class EventReader {
  public:
-  /// Throws BadInput when the file cannot be opened.
+  /// Throws BadInput if the file cannot be opened.
   explicit EventReader(const OpenPath& path);
   EventReader(const EventReader&) = delete;
   EventReader& operator=(const EventReader&) = delete;
 
-  /// The next readable record, or empty at the end.
+  /// Returns the next readable event; empty at the end of the file.
   std::optional<proto::Event> next();
-  /// The same, not parsed: the message of the next record whose checksums are right. It lies in
-  /// this object, until the next call.
+  /// Returns the unparsed message of the next record with right checksums; empty at the end of the
+  /// file. The view is valid until the next call.
   std::optional<std::string_view> next_message();
-  /// Notes that the record last returned is skipped.
+  /// Adds a note that the record returned last is skipped, with the reason.
   void reject(const std::string& why);
-  /// Where the record last returned begins, and where its message does.
+  /// Offset in the file of the record returned last; message_offset(): of its message.
   std::uint64_t offset() const { return record_; }
   std::uint64_t message_offset() const;
-  /// The next record is looked for at `offset`.
+  /// Sets the offset at which the search for the next record starts.
   void seek(std::uint64_t offset) { position_ = offset; }
 
-  /// Bytes of the file, framing or not; empty where it was not as long when it was opened. They lie
-  /// in this object, until the next call. This and all that reads throw BadInput where the file was
-  /// cut short since.
+  /// Returns bytes of the file, valid until the next call; empty if the range ends after the file's
+  /// size at opening. All functions that read throw BadInput if the file was truncated since.
   std::optional<std::string_view> bytes(std::uint64_t offset, std::uint64_t size);
   std::uint64_t size() const { return size_; }
 
-  /// What was stepped over, one line each.
+  /// Descriptions of the skipped parts, one line each, at most 21.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
@@ -104,7 +102,7 @@ class EventReader {
   std::uint64_t position_ = 0;
   std::uint64_t record_ = 0;
   std::vector<std::string> notes_;
-  // A piece of the file, read ahead: [held_from_, held_from_ + held_) in the first bytes of piece_.
+  // Read-ahead buffer: the first held_ bytes of piece_ are the file's bytes from offset held_from_.
   std::unique_ptr<char[]> piece_;
   std::uint64_t capacity_ = 0, held_from_ = 0, held_ = 0;
 };

@@ -21,7 +21,7 @@ constexpr std::uint32_t bytes_field(int field) {
   return tag_of(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
 }
 
-/// The fields of one message, in their order.
+/// Iterates over the fields of a message, in their order.
 class WireFields {
  public:
   explicit WireFields(std::string_view message)
@@ -29,7 +29,7 @@ class WireFields {
         in_(reinterpret_cast<const std::uint8_t*>(message.data()),
             static_cast<int>(message.size())) {}
 
-  /// Number and type of the next field; 0 at the end, and where no field can be.
+  /// Returns number and type of the next field; 0 at the end and on malformed input.
   std::uint32_t next() { return tag_ = in_.ReadTag(); }
   bool at_end() { return in_.ConsumedEntireMessage(); }
 
@@ -56,7 +56,8 @@ class WireFields {
   std::uint32_t tag_ = 0;
 };
 
-/// The last field of a number that holds bytes; empty where there is none. False: no message.
+/// Finds the last field with a given number that has bytes; `value` is unchanged if there is none.
+/// Returns false if the message is malformed.
 bool last_bytes(std::string_view message, int field, std::string_view& value) {
   WireFields fields(message);
   while (const std::uint32_t tag = fields.next()) {
@@ -108,7 +109,7 @@ bool read_summary(std::string_view message, std::vector<ValueOutline>& values) {
     } else if (!fields.bytes(value) || !read_value(value, values.emplace_back())) {
       return false;
     } else if (values.back().kind == ValueOutline::Kind::other && values.back().plugin.empty()) {
-      values.pop_back();  // many of nothing must not take memory
+      values.pop_back();  // many empty values must not take memory
     }
   }
   return fields.at_end();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an event's message holds, without its data: which values, and where they lie. A tenth of the
-// time that parsing takes, where most values are not wanted.
+// Outline of an event's message: which values it has and where their data is, without parsing the
+// data. Takes a tenth of the time of parsing, for readers that need few of the values.
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,25 @@
 
 namespace halfscope::log {
 
-/// One Summary.Value. The views lie in the message.
+/// A Summary.Value. The views point into the message.
 struct ValueOutline {
   enum class Kind : std::uint8_t { other, scalar, histogram, tensor };
 
   std::string_view tag;
   std::string_view
-      plugin;  ///< SummaryMetadata.plugin_data.plugin_name; of a tag's first value alone
+      plugin;  ///< SummaryMetadata.plugin_data.plugin_name; only a tag's first value has it
   Kind kind = Kind::other;
   float scalar = 0;       ///< simple_value
-  std::string_view body;  ///< the HistogramProto or TensorProto, not looked into
+  std::string_view body;  ///< the unparsed HistogramProto or TensorProto
 };
 
 struct EventOutline {
   std::int64_t step = 0;
-  bool starts = false;  ///< a SessionLog of status START: the run goes on from this step
-  std::vector<ValueOutline> values;  ///< those that hold a scalar, histogram, tensor or plugin name
+  bool starts = false;  ///< true for a SessionLog of status START: the run restarts from this step
+  std::vector<ValueOutline> values;  ///< values with a scalar, histogram, tensor or plugin name
 
-  /// Reads a message; what the outline held is replaced. False where it is no Event: its fields
-  /// cannot be told apart, or none is one of an Event's.
+  /// Replaces the outline with the outline of a message. Returns false if the message is not an
+  /// Event: its fields cannot be parsed, or none of them is a field of Event.
   bool read(std::string_view message);
 };
 

@@ -7,8 +7,8 @@
 
 namespace halfscope::log {
 
-/// What a folder holds, by name. Throws BadInput that says what is `wanted` where it cannot be
-/// listed.
+/// Lists the entries of a folder, sorted by path. If it cannot be listed, throws BadInput; `wanted`
+/// is the end of the message: what was expected instead.
 std::vector<std::filesystem::path> entries(const std::filesystem::path& folder,
                                            std::string_view wanted);
 

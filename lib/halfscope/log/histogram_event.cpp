@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A binade table as the histogram TensorBoard draws.
+// Converts a binade histogram to a TensorBoard histogram.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,9 +9,9 @@
 namespace halfscope::log {
 namespace {
 
-constexpr int kLowestExponent = -1074;  // of binary64, and of zero's bucket when there is only zero
+constexpr int kLowestExponent = -1074;  // smallest of binary64; edge of the zeros' bucket
 
-/// 2^exponent, kept finite and nonzero: bucket limits must ascend.
+/// 2^exponent, clamped to finite nonzero numbers, since bucket limits must ascend.
 double power_of_two(int exponent) {
   if (exponent > 1023) return std::numeric_limits<double>::max();
   return std::ldexp(1.0, std::max(exponent, kLowestExponent));
@@ -22,8 +22,8 @@ double value_of(Magnitude m) {
   return std::min(std::ldexp(significand, m.exponent), std::numeric_limits<double>::max());
 }
 
-/// Buckets from left to right. A bucket's left edge is the limit of the one before it, so an empty
-/// bucket goes where two do not touch.
+/// Adds buckets from left to right. A bucket's left edge is the limit of the bucket before it, so a
+/// gap between two buckets needs an empty bucket.
 class Buckets {
  public:
   explicit Buckets(proto::HistogramProto& histogram) : histogram_(histogram) {}
@@ -45,8 +45,9 @@ class Buckets {
 std::uint64_t positive(const BinadeTable::Row& row) { return row.count() - row.negative; }
 std::uint64_t negative(const BinadeTable::Row& row) { return row.negative; }
 
-/// Largest magnitude among the values of one sign that the table can vouch for: it keeps the
-/// largest of both signs together, so for the other sign it is the upper end of its highest row.
+/// Upper bound of the largest magnitude among the values of one sign. The histogram keeps the exact
+/// largest magnitude only for both signs together, so it is that or the upper end of the sign's
+/// highest row, whichever is smaller.
 template <typename Count>
 double largest(const BinadeTable& table, const std::vector<BinadeTable::Row>& rows, Count count) {
   for (auto row = rows.rbegin(); row != rows.rend(); ++row) {

@@ -5,8 +5,8 @@
 
 namespace halfscope::log {
 
-/// Whether a path lies on a file system of the kernel's own (proc, sysfs, debugfs and the like).
-/// Their files count as regular ones, and reading some waits for ever.
+/// Returns true if a path is on a file system of the kernel (proc, sysfs, debugfs and similar).
+/// Files there count as regular, but reading some of them never returns.
 bool is_of_kernel(const std::filesystem::path& path);
 
 }  // namespace halfscope::log

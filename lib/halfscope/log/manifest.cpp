@@ -19,14 +19,14 @@ using nlohmann::json;
 
 constexpr std::uintmax_t kMostBytes = 16 << 20;
 constexpr int kMostDepth = 100;
-// Keys with a meaning of their own; all others are `about`.
+// Keys with a defined meaning; all others belong to `about`.
 constexpr std::array kOwnKeys = {"schema",     "gradients", "sharded",
                                  "loss_dtype", "rank",      "world_size"};
 
-/// Reads keys of one file, with messages that name it.
+/// Reads the keys of a file; error messages name the file.
 class ManifestFields {
  public:
-  /// Refers to both.
+  /// Both arguments must outlive this object.
   ManifestFields(const std::string& where, const json& object) : where_(where), object_(object) {}
 
   [[noreturn]] void reject(const std::string& key, const std::string& wanted) const {
@@ -68,7 +68,7 @@ json parsed(std::string_view text, const std::string& where) {
                    " bytes, but a manifest has at most " + std::to_string(kMostBytes) +
                    "; is this file a run log's run.json?");
   }
-  // Copying and writing JSON recurse, so what hostile input can nest is bounded here.
+  // nlohmann::json copies and writes recursively, so the nesting of input is limited here.
   const auto bounded = [&where](int depth, json::parse_event_t, const json&) {
     if (depth <= kMostDepth) return true;
     throw BadInput(where + ": nests JSON more than " + std::to_string(kMostDepth) +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// run.json, read and written: what RunLog and RunLogWriter do for users.
+// Reads and writes run.json. RunLog and RunLogWriter are the public interface.
 #pragma once
 
 #include <filesystem>
@@ -12,15 +12,15 @@ namespace halfscope::log {
 
 inline constexpr const char* kManifestFile = "run.json";
 
-/// Throws BadInput naming the file, what was found and what was wanted.
+/// Throws BadInput that names the file, what was found and what was expected.
 Manifest read_manifest(const OpenPath& file);
 
-/// The same of a text; `where` begins messages.
+/// Parses the text of a manifest; `where` is the beginning of error messages.
 Manifest manifest_of(std::string_view text, const std::string& where);
-/// In one line, with the version that wrote the log where the manifest has it. Throws BadInput.
+/// Returns one line of JSON, with the writer's version if `about` has it. Throws BadInput.
 std::string text_of(const Manifest& manifest, const std::string& where);
 
-/// Writes a file beside `file` and renames it into place. Throws BadInput.
+/// Writes to a temporary file and renames it to `file`. Throws BadInput.
 void write_manifest(const std::filesystem::path& file, const Manifest& manifest);
 
 }  // namespace halfscope::log

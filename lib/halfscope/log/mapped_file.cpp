@@ -13,13 +13,13 @@
 namespace halfscope::log {
 namespace {
 
-/// Memory for bytes of a file. Large pages make it several times as fast to fill.
+/// Memory for bytes of a file. Large pages make filling it several times as fast.
 std::shared_ptr<std::byte[]> memory_for(std::size_t size) {
   constexpr std::size_t kLargePage = std::size_t{1} << 21;
   if (size < 2 * kLargePage) return std::make_shared_for_overwrite<std::byte[]>(size);
   constexpr std::align_val_t alignment{kLargePage};
   auto* const memory = static_cast<std::byte*>(::operator new(size, alignment));
-  ::madvise(memory, size, MADV_HUGEPAGE);  // a kernel without them ignores it
+  ::madvise(memory, size, MADV_HUGEPAGE);  // a kernel without large pages ignores this
   return {memory, [](std::byte* bytes) { ::operator delete(bytes, alignment); }};
 }
 
@@ -28,11 +28,11 @@ std::shared_ptr<std::byte[]> memory_for(std::size_t size) {
 MappedFile::MappedFile(const OpenPath& path, bool by_need)
     : name_(printable(path.path.string())), file_(open_regular(path)), size_(file_->size()) {
   if (!by_need) file_->need(0, size_);
-  // mmap refuses an empty range.
+  // mmap rejects an empty range.
   if (size_ == 0 || !watched_.reserve(name_)) return;
   const auto size = static_cast<std::size_t>(size_);
   void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file_->number(), 0);
-  if (memory == MAP_FAILED) return;  // a file system without maps: its files are read
+  if (memory == MAP_FAILED) return;  // a file system without mmap: its files are read
   mapped_ = {static_cast<const std::byte*>(memory), size};
   watched_.watch(mapped_);
 }
@@ -66,7 +66,7 @@ void MappedFile::check_size() const {
 }
 
 void MappedFile::leave(std::uint64_t begin, std::uint64_t end) const {
-  // A file's pages that were never written come back as they were. What the kernel refuses stays.
+  // The pages were never written, so the system can load them again. madvise may fail.
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const std::uint64_t first = begin / page * page;
   const std::uint64_t last = std::min(end, size_) / page * page;

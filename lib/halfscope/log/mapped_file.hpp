@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of tensors as read-only memory. A program maps it: pages come from the page cache when
-// they are touched, so that a file larger than memory is no problem. Where no handler of SIGBUS is
-// installed (cut_maps.hpp), as in Python, the bytes that are asked for are read instead.
+// A file of tensors as read-only memory. Programs map the file: the system loads pages on access,
+// so the file may be larger than memory. Without a SIGBUS handler (cut_maps.hpp), as in Python, the
+// requested bytes are read instead.
 #pragma once
 
 #include <cstddef>
@@ -15,34 +15,35 @@
 
 namespace halfscope::log {
 
-/// Bytes that stay as long as `owner` and the object that gave them.
+/// Bytes of a file, valid while both `owner` and the MappedFile exist.
 struct FileBytes {
-  std::shared_ptr<const std::byte[]> owner;  ///< null where they are mapped
+  std::shared_ptr<const std::byte[]> owner;  ///< null if the bytes are mapped
   std::span<const std::byte> bytes;
 };
 
-/// A regular file. The constructor throws BadInput when there is none or it cannot be read.
+/// An open regular file. The constructor throws BadInput if there is none or it cannot be read.
 class MappedFile {
  public:
-  /// by_need: of a file whose bytes arrive, range() asks for those alone that it gives.
+  /// by_need: if the file's bytes arrive later (Arrival), range() waits only for the bytes that it
+  /// returns; otherwise the constructor waits for the whole file.
   explicit MappedFile(const OpenPath& path, bool by_need = false);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
-  /// Bytes of the file when it was opened.
+  /// Size of the file in bytes when it was opened.
   std::uint64_t size() const { return size_; }
-  /// The bytes from `begin` up to `end`, which lie in the file. Throws BadInput where they do not
-  /// arrive, or are read and the file was cut short.
+  /// Returns the bytes [begin, end), which must be within size(). Throws BadInput if bytes that
+  /// arrive later cannot be fetched, or if they are read and the file was truncated.
   FileBytes range(std::uint64_t begin, std::uint64_t end) const;
-  /// The same, copied; returns whether all were there.
+  /// Copies to.size() bytes from `begin`; returns false if the file is shorter.
   bool copy(std::uint64_t begin, std::span<std::byte> to) const;
-  /// Throws BadInput where the file is shorter now than when it was opened.
+  /// Throws BadInput if the file is shorter than when it was opened.
   void check_size() const;
-  /// The bytes from `begin` up to `end` are not needed for now: the process no longer holds their
-  /// pages. They can still be read, from the page cache.
+  /// Releases the process's pages of [begin, end), which are not needed for now. The bytes can
+  /// still be read again, from the page cache.
   void leave(std::uint64_t begin, std::uint64_t end) const;
-  /// The path as messages show it.
+  /// The path in printable form, for messages.
   const std::string& name() const { return name_; }
 
  private:
@@ -50,7 +51,7 @@ class MappedFile {
   std::shared_ptr<const OpenFile> file_;
   std::uint64_t size_ = 0;
   WatchedMap watched_;
-  std::span<const std::byte> mapped_;  ///< empty where bytes are read
+  std::span<const std::byte> mapped_;  ///< empty if bytes are read instead of mapped
 };
 
 }  // namespace halfscope::log

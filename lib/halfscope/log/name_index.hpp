@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places in a list by the names that stand there, for lists of a million: no name is kept twice.
+// An index of a list by name, for lists of a million elements: it stores no copies of the names.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace halfscope::log {
 
-/// `list[place].name` is the name of a place. Refers to the list, which may grow and move its
-/// elements; names do not change. A table with open addressing: eight bytes a slot, of which at
-/// most half are taken, and no name is looked at when it grows.
+/// Maps the name list[place].name to `place`. Refers to the list, which may grow and move its
+/// elements; names must not change. A hash table with open addressing, 8 bytes per slot and at most
+/// half full; growing it compares no names.
 template <typename List>
 class NameIndex {
  public:
   explicit NameIndex(const List& list) : list_(&list) {}
-  // A copy would refer to the first one's list.
+  // A copy would still refer to the original's list.
   NameIndex(const NameIndex&) = delete;
   NameIndex& operator=(const NameIndex&) = delete;
   ~NameIndex() = default;
@@ -33,7 +33,7 @@ class NameIndex {
     }
     return std::nullopt;
   }
-  /// A place below 2^32 - 1 that is in the list, and whose name is not found.
+  /// Adds a place of the list, below 2^32 - 1, whose name is not in the index yet.
   void add(std::size_t place) {
     if (2 * (count_ + 1) > slots_.size()) grow();
     ++count_;
@@ -47,7 +47,7 @@ class NameIndex {
  private:
   struct Slot {
     std::uint32_t hash = 0;
-    std::uint32_t number = 0;  ///< of the place, from 1; 0: free
+    std::uint32_t number = 0;  ///< place + 1; 0: the slot is free
   };
   std::string_view name_at(std::size_t place) const { return (*list_)[place].name; }
   static std::uint32_t hash_of(std::string_view name) {

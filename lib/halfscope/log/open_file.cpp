@@ -17,7 +17,7 @@ namespace halfscope::log {
 
 OpenFile::OpenFile(const std::filesystem::path& path, std::shared_ptr<Arrival> arrival)
     : arrival_(std::move(arrival)) {
-  // O_NONBLOCK: opening a named pipe must not wait for somebody to write to it.
+  // O_NONBLOCK: opening a named pipe must not wait for a writer.
   number_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   look();
 }
@@ -64,7 +64,7 @@ std::size_t OpenFile::read(std::uint64_t offset, char* to, std::size_t most) con
     const ::ssize_t got =
         ::pread(number_, to + done, most - done, static_cast<::off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
-    if (got == 0) errno = 0;  // the end of the file
+    if (got == 0) errno = 0;  // end of the file
     if (got <= 0) break;
     done += static_cast<std::size_t>(got);
   }
@@ -76,9 +76,9 @@ struct OpenFiles::Kept {
   std::mutex mutex;
   std::map<std::filesystem::path, std::vector<std::string>> notes;
   std::map<std::filesystem::path, std::shared_ptr<const OpenFile>> files;
-  std::map<std::filesystem::path, std::uint64_t> sizes;  // of regular files, the largest seen
+  std::map<std::filesystem::path, std::uint64_t> sizes;  // largest size seen of each regular file
   std::map<std::filesystem::path, std::any> made;
-  // Of those that are too many to keep, the last one: one look at a file asks for it several times.
+  // The last file beyond the limit: a pass opens the same file several times in a row.
   std::filesystem::path last_path;
   std::shared_ptr<const OpenFile> last;
 
@@ -105,7 +105,8 @@ OpenFiles::OpenFiles(Opener opener) : kept_(std::make_shared<Kept>()) {
 OpenFiles OpenFiles::none_of_these() const { return OpenFiles(kept_->opener); }
 
 std::vector<std::string> OpenFiles::notes(const std::filesystem::path& log) const {
-  const std::filesystem::path above = log.has_filename() ? log : log.parent_path();  // of "folder/"
+  const std::filesystem::path above =
+      log.has_filename() ? log : log.parent_path();  // for "folder/"
   const std::lock_guard lock(kept_->mutex);
   std::vector<std::string> found;
   for (const auto& [path, notes] : kept_->notes) {

@@ -21,7 +21,7 @@
 namespace halfscope::log {
 namespace fs = std::filesystem;
 
-/// Where Linux has the files that a process has open.
+/// Folder where Linux lists the process's open files.
 static constexpr const char* kOpenFiles = "/proc/self/fd";
 
 std::size_t require_ending(const fs::path& path, std::span<const std::string_view> known) {
@@ -49,7 +49,7 @@ void require_file_or_nothing(const fs::path& target) {
 OutputFile::OutputFile(const fs::path& target) : target_(target) {
   std::error_code ignored;
   if (fs::is_symlink(target_, ignored) && fs::exists(target_, ignored)) {
-    target_ = fs::canonical(target_);  // replace what the link names, not the link
+    target_ = fs::canonical(target_);  // replace the file that the link names, not the link
   }
   require_file_or_nothing(target_);
   open_partial();
@@ -60,8 +60,8 @@ OutputFile::~OutputFile() {
   if (!partial_.empty()) ::unlink(partial_.c_str());
 }
 
-/// Makes the partial file by `make`, which returns what is negative where it cannot. The name is
-/// new every time, so that two writers never share one and a leftover is never opened.
+/// Creates the partial file with `make`, which returns a negative number on failure. Each name is
+/// new, so two writers never share a file and an old partial file is never opened.
 template <class Make>
 int OutputFile::make_partial(const Make& make) {
   static std::atomic<unsigned> serial{0};
@@ -72,13 +72,13 @@ int OutputFile::make_partial(const Make& make) {
     made = make(partial_.c_str());
   } while (made < 0 && errno == EEXIST);
   if (made < 0) {
-    partial_.clear();  // not ours to remove
+    partial_.clear();  // not created here, so not to be removed
     fail(errno);
   }
   return made;
 }
 
-// A file without a name goes with the process, however that ends. Not every file system has them.
+// Opens an unnamed file, which vanishes if the process ends; with a name if that is not supported.
 void OutputFile::open_partial() {
   struct stat before = {};
   const bool is_there = ::stat(target_.c_str(), &before) == 0;
@@ -107,7 +107,7 @@ void OutputFile::commit() {
       return ::linkat(AT_FDCWD, open.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
     });
   }
-  // Else a crash could leave neither the old file nor the new one. Not every file system has fsync.
+  // Otherwise a crash could lose both files, old and new. Not every file system has fsync.
   const bool replaces = ::access(target_.c_str(), F_OK) == 0;
   if (replaces && ::fsync(descriptor_) != 0 && errno != EINVAL) fail(errno);
   const int closed = ::close(descriptor_);  // network file systems report a full disk here

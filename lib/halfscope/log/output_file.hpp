@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that appears whole or not at all.
+// A file that is written completely or not at all.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +9,20 @@
 
 namespace halfscope::log {
 
-/// Throws BadInput where there is something other than a file: it cannot be replaced, and opening a
-/// pipe may wait for ever.
+/// Throws BadInput if `target` exists and is not a regular file: a folder or device cannot be
+/// replaced, and opening a pipe may block forever.
 void require_file_or_nothing(const std::filesystem::path& target);
 
-/// Returns which of the known endings (".html") the path has, in letters of either case; 0 if it
-/// has none. Throws std::invalid_argument if it has another.
+/// Returns the index in `known` of the path's ending (".html"), in any case; 0 if the path has
+/// none. Throws std::invalid_argument for any other ending.
 std::size_t require_ending(const std::filesystem::path& path,
                            std::span<const std::string_view> known);
 
-/// Written beside its target and renamed onto it by `commit`, with the permissions of a target that
-/// was there; without `commit`, or where the process ends before, nothing is left of it and the
-/// target stays as it was. (A file system without unnamed files keeps a `.partial` file of a
-/// process that is killed.) Where it replaces a file, its bytes are on the disk before. Throws
-/// BadInput, naming the target, when it cannot be made or written.
+/// A file that `commit` renames onto its target, with the permissions of an existing target.
+/// Without `commit`, or if the process ends before, the target is unchanged and no other file
+/// remains. (On a file system without unnamed files, a killed process leaves a `.partial` file
+/// behind.) If the target exists, the new bytes are on the disk before the rename. Throws BadInput
+/// that names the target if it cannot be created or written.
 class OutputFile {
  public:
   explicit OutputFile(const std::filesystem::path& target);
@@ -41,7 +41,7 @@ class OutputFile {
   [[noreturn]] void fail(int error) const;
 
   std::filesystem::path target_;
-  std::filesystem::path partial_;  ///< empty as long as the file has no name
+  std::filesystem::path partial_;  ///< empty while the file has no name
   int descriptor_ = -1;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// JSON has no infinity and no NaN: these are text.
+/// Returns a JSON number; infinity and NaN, which JSON lacks, become strings.
 std::string number(double value) {
   if (std::isnan(value)) return "\"NaN\"";
   if (std::isinf(value)) return value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
@@ -39,7 +39,7 @@ std::string largest_in(const BinadeTable& table) {
   return table.specials().zero != 0 ? number(0.0) : "null";
 }
 
-/// As text at once: a document of so few values would take most of the time of a record.
+/// Builds the text directly: a JSON document would take most of the time of writing a record.
 std::string statistics_of(const TensorRecord& record) {
   std::string text = "{";
   const auto add = [&](std::string_view key, std::string_view value) {
@@ -169,7 +169,7 @@ proto::Summary record_values(const TensorRecord& record, std::string_view where)
 RecordEvent::RecordEvent(const proto::Event& event) : event_(event) {
   for (const proto::Summary::Value& value : event.summary().value()) {
     if (!value.has_tensor()) continue;
-    tensors_.try_emplace(value.tag(), &value.tensor());  // of a tag that is there twice, the first
+    tensors_.try_emplace(value.tag(), &value.tensor());  // the first of equal tags counts
     if (value.tag().starts_with(kBinades)) names_.push_back(value.tag().substr(kBinades.size()));
   }
 }

@@ -34,7 +34,7 @@ constexpr std::array<std::pair<Role, std::string_view>, 11> kRoles = {{
     {Role::unknown, "unknown"},
 }};
 
-/// The number in names such as step-000012.safetensors and rank-0003.
+/// Returns the number in names such as step-000012.safetensors and rank-0003.
 std::optional<std::int64_t> number_in(std::string_view name, std::string_view prefix,
                                       std::string_view suffix, std::size_t least_digits) {
   if (!name.starts_with(prefix) || !name.ends_with(suffix)) return std::nullopt;
@@ -104,7 +104,7 @@ bool is_forward(Role role) {
   return role == Role::weight || role == Role::master_weight || role == Role::activation;
 }
 
-/// Reads a log's events once and fills in what RunLog keeps.
+/// Reads a log's events once and fills in the members of RunLog.
 class RunLogIndex {
  public:
   explicit RunLogIndex(RunLog& log) : log_(log) {}
@@ -130,7 +130,7 @@ class RunLogIndex {
   }
 
  private:
-  /// How many bytes lie before each file, and in all.
+  /// Returns the number of bytes of all files before each file, and of all files.
   std::vector<std::uint64_t> starts_of_files() const {
     std::vector<std::uint64_t> starts = {0};
     for (const fs::path& path : log_.files_) {
@@ -162,7 +162,7 @@ class RunLogIndex {
     }
   }
 
-  /// The run was started again at `step`: what it had done from there on is not its history.
+  /// Drops all entries from `step` on, because the run was restarted there.
   void forget_from(std::int64_t step) {
     log_.scalars_.erase(log_.scalars_.lower_bound(step), log_.scalars_.end());
     for (auto& [name, by_step] : places_) {
@@ -218,7 +218,7 @@ std::vector<StepScalars> RunLog::scalars() const {
 void RunLog::for_each(const std::function<void(TensorRecord&&)>& visit,
                       const Wanted& wanted) const {
   std::optional<EventReader> reader;
-  std::optional<proto::Event> event;  // held, because one event may have thousands of records
+  std::optional<proto::Event> event;  // kept, because an event may have thousands of records
   std::optional<RecordEvent> records;
   const Place* held = nullptr;
   const auto record_at = [&](const Place& place) {

@@ -28,7 +28,7 @@ void make_folder(const std::filesystem::path& folder) {
   }
 }
 
-/// Makes the folder and its manifest, which says what all the rest means.
+/// Creates the folder and its manifest, without which the other files cannot be interpreted.
 std::filesystem::path begin(const std::filesystem::path& folder, const Manifest& manifest) {
   make_folder(folder);
   const std::filesystem::path file = folder / kManifestFile;
@@ -41,8 +41,8 @@ std::filesystem::path begin(const std::filesystem::path& folder, const Manifest&
   return folder;
 }
 
-/// TensorBoard takes any name with "tfevents" and reads files in the order of their names: the name
-/// comes after `last`, even where the clock went back.
+/// TensorBoard reads files with "tfevents" in their names, in the order of names: the new name is
+/// after `last`, even if the clock was set back.
 std::string event_file_name(const std::string& last = {}) {
   static std::atomic<int> count = 0;
   const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
@@ -69,7 +69,7 @@ void require_step(std::int64_t step, std::string_view where) {
                  ", but steps count from 0; number the attempted steps so");
 }
 
-/// Replaces the manifest of a log that is there, and deletes the samples from `step` on.
+/// Replaces the manifest of an existing log and deletes the samples from `step` on.
 std::filesystem::path begin_again(const std::filesystem::path& folder, const Manifest& manifest,
                                   std::int64_t step) {
   require_step(step, printable(folder.string()));
@@ -107,7 +107,7 @@ std::uintmax_t size_of(const std::filesystem::path& file) {
 struct RunLogWriter::Files {
   struct Batch {
     std::string records;
-    std::vector<std::string> described;  // tags that were not before
+    std::vector<std::string> described;  // tags described first in this batch
   };
 
   Files(const std::filesystem::path& path, const Manifest& manifest)
@@ -131,11 +131,11 @@ struct RunLogWriter::Files {
     written = size_of(event_file);
   }
 
-  /// Throws BadInput where the log or its samples were deleted or moved, or its event file was cut:
-  /// the open event file would take records on without an error. Four stat calls at most.
+  /// Throws BadInput if the log or its samples were deleted or moved, or its event file was
+  /// truncated: appending to the open event file would not fail then. At most four stat calls.
   void require_there() const {
     for (const std::filesystem::path& file : {event_file, folder / kManifestFile, samples}) {
-      std::error_code unknown;  // a file system that does not answer now
+      std::error_code unknown;  // a file system that does not respond now
       if (file.empty() || std::filesystem::exists(file, unknown) || unknown) continue;
       throw BadInput(printable(file.string()) +
                      ": is gone, so the log was deleted or moved while it was written; leave its "
@@ -150,7 +150,7 @@ struct RunLogWriter::Files {
                    "run has ended");
   }
 
-  /// Metadata goes with the first value of a tag.
+  /// Adds an event; the first value of each tag in the file also has metadata.
   void add(std::int64_t step, proto::Summary&& summary, Batch& batch) {
     proto::Event event;
     event.set_wall_time(wall_time_now());
@@ -164,7 +164,7 @@ struct RunLogWriter::Files {
     batch.records += framed(event);
   }
 
-  /// `fill` adds to the batch that it is given. All of it is in the file afterwards, or none.
+  /// Writes the batch that `fill` fills: all of it or, if an exception is thrown, nothing.
   template <typename Fill>
   void write(const Fill& fill) {
     const std::lock_guard lock(mutex);
@@ -186,8 +186,8 @@ struct RunLogWriter::Files {
   std::mutex mutex;
   std::filesystem::path event_file;
   EventWriter events;
-  std::uintmax_t written = size_of(event_file);  ///< bytes of the event file
-  std::filesystem::path samples = {};            ///< the folder of samples; empty before the first
+  std::uintmax_t written = size_of(event_file);  ///< size of the event file in bytes
+  std::filesystem::path samples = {};            ///< folder of samples; empty: no sample yet
   std::unordered_set<std::string> described;     // tags whose metadata is in the file
 };
 

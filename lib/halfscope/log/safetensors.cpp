@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t kHeaderLengthBytes = 8;
 constexpr std::string_view kDamaged = "the file is damaged, write it again";
 
-/// Widths of the dtypes that are not counted but whose extent can be checked all the same.
+/// A dtype whose numbers are not counted; its width is needed to check the tensor's size.
 struct OtherDtype {
   std::string_view name;
   unsigned bits;
@@ -42,7 +42,7 @@ const OtherDtype* find_other(std::string_view name) {
   return row == std::end(kOtherDtypes) ? nullptr : row;
 }
 
-/// Bits of one element; 0 for a dtype that is not known here.
+/// Returns the bits of an element; 0 for an unknown dtype.
 unsigned bits_of(std::string_view dtype) {
   if (const auto known = find_dtype(dtype)) return static_cast<unsigned>(format_of(*known).width);
   const OtherDtype* const other = find_other(dtype);
@@ -57,7 +57,7 @@ std::string skip_reason(std::string_view dtype) {
                      printable(dtype.substr(0, 64)));
 }
 
-/// The header's bytes: their number is checked against the file before anything is made of it.
+/// Returns the header's bytes, after checking their number against the file's size.
 FileBytes header_of(const MappedFile& file) {
   const std::uint64_t size = file.size();
   if (size < kHeaderLengthBytes) {
@@ -86,7 +86,7 @@ FileBytes header_of(const MappedFile& file) {
   return file.range(kHeaderLengthBytes, kHeaderLengthBytes + length);
 }
 
-/// A tensor's bytes are what its shape and dtype take. An unknown dtype is taken at its word.
+/// Checks that a tensor's bytes match its shape and dtype. Accepts any size for an unknown dtype.
 void check_size(const SafetensorsEntry& entry, const std::string& file) {
   const std::uint64_t held = entry.end - entry.begin;
   const auto place = [&] { return place_text(file, entry.name); };
@@ -109,8 +109,7 @@ void check_size(const SafetensorsEntry& entry, const std::string& file) {
   }
 }
 
-/// Tensors, ascending in the file, fill the data from its first byte to its last: no hole, no
-/// overlap.
+/// Checks that the tensors, in ascending order, fill the data without gaps or overlap.
 void check_layout(const std::vector<SafetensorsEntry>& entries, std::uint64_t data_bytes,
                   const std::string& file) {
   std::uint64_t previous_end = 0;
@@ -150,7 +149,7 @@ Safetensors::Safetensors(const OpenPath& path) : file_(std::make_unique<MappedFi
   const auto where = [](const SafetensorsEntry& entry) {
     return std::tie(entry.begin, entry.end, entry.name);
   };
-  if (!std::ranges::is_sorted(header.entries, {}, where)) {  // mostly it is
+  if (!std::ranges::is_sorted(header.entries, {}, where)) {  // usually they are sorted
     std::ranges::sort(header.entries, {}, where);
   }
   data_begin_ = kHeaderLengthBytes + text.size();
@@ -178,7 +177,7 @@ Safetensors::~Safetensors() = default;
 void Safetensors::add(const SafetensorsEntry& entry, Dtype dtype) {
   names_ += entry.name;
   shapes_.insert(shapes_.end(), entry.shape.begin(), entry.shape.end());
-  // A header, and so what it holds, is no longer than kMaxSafetensorsHeader.
+  // 32 bits suffice: a header is at most kMaxSafetensorsHeader bytes long.
   entries_.push_back({static_cast<std::uint32_t>(names_.size()),
                       static_cast<std::uint32_t>(shapes_.size()), entry.begin,
                       *element_count(entry.shape), dtype});
@@ -252,8 +251,8 @@ std::shared_ptr<const NamedTensor> Safetensors::tensor(std::string_view name) co
   return tensor;
 }
 
-/// Tensors are mostly asked for as they lie: what lies well before one is not needed again, and is
-/// read again where it is.
+/// Releases the pages well before `begin`: tensors are mostly requested in file order, so they are
+/// not needed again, and otherwise are simply reread.
 void Safetensors::leave_before(std::uint64_t begin) const {
   constexpr std::uint64_t kKept = std::uint64_t{1} << 24;
   std::uint64_t left = left_.load();

@@ -24,8 +24,8 @@ using Json = nlohmann::json;
       file, found, at, document.size()));
 }
 
-/// Takes the parser's events and refuses the first that does not belong. Depths: 1 the file's
-/// object, 2 a tensor's or the metadata, 3 an array of numbers; a fourth is never entered.
+/// Receives the parser's events and rejects the first invalid one. Depths: 1 the file's object, 2 a
+/// tensor's or the metadata's, 3 an array of numbers; there is no depth 4.
 class HeaderReader final : public nlohmann::json_sax<Json> {
  public:
   HeaderReader(std::string_view document, const std::string& file) : json_(document), file_(file) {}
@@ -177,7 +177,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   std::vector<std::uint64_t> offsets_;
   std::string key_;
   int depth_ = 0;
-  unsigned seen_ = 0;  ///< fields of this tensor so far, a bit each
+  unsigned seen_ = 0;  ///< fields of this tensor so far, one bit each
   Field field_ = Field::dtype;
   bool in_metadata_ = false, has_metadata_ = false;
 };
@@ -186,7 +186,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
 
 SafetensorsHeader parse_safetensors_header(std::string_view document, const std::string& file) {
   if (document.empty() || document.front() != '{') refuse_text(document, 0, file);
-  // The parser takes a NUL for the end of its input and would leave what follows unread.
+  // The parser stops at a NUL character and would not see what follows.
   const std::size_t nul = document.find('\0');
   if (nul != std::string_view::npos) refuse_text(document, nul, file);
   HeaderReader reader(document, file);

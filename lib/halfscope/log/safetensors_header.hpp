@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON header of a safetensors file. For safetensors.cpp and its writer; others read tensors.
+// The JSON header of a safetensors file, for safetensors.cpp and safetensors_writer.cpp only.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace halfscope::log {
 
-/// The longest header the format's own library reads.
+/// Size limit of headers in the format's own library.
 inline constexpr std::uint64_t kMaxSafetensorsHeader = 100'000'000;
-/// The key of the string-to-string map that is no tensor.
+/// Key of the header's string-to-string map, which is not a tensor.
 inline constexpr std::string_view kSafetensorsMetadata = "__metadata__";
 
-/// A tensor as the header describes it; nothing here has been compared with the data.
+/// A tensor as described by the header, not compared with the data.
 struct SafetensorsEntry {
   std::string name;
   std::string dtype;
@@ -29,9 +29,9 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-/// Parses the header, whose bytes are `json`. Strict: no key twice, every field there and of its
-/// type, nothing else. Works in memory proportional to the header, whatever its nesting.
-/// `file` is the file as messages show it. Throws BadInput.
+/// Parses the header text `json`. Strict: no duplicate key, every field present with the right
+/// type, nothing else. Memory is proportional to the header's size, whatever its nesting. `file`:
+/// the file's name for messages. Throws BadInput.
 SafetensorsHeader parse_safetensors_header(std::string_view json, const std::string& file);
 
 }  // namespace halfscope::log

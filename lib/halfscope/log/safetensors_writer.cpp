@@ -28,7 +28,7 @@ Order in_file_order(const std::vector<NamedTensor>& tensors) {
   return order;
 }
 
-/// JSON is UTF-8, and so are the names in it.
+/// Throws BadInput if `text` is not UTF-8, which JSON requires.
 void check_utf8(std::string_view text, const std::string& place) {
   try {
     (void)nlohmann::json(text).dump();
@@ -38,7 +38,7 @@ void check_utf8(std::string_view text, const std::string& place) {
   }
 }
 
-/// What the reader would refuse is not written.
+/// Throws BadInput for a tensor that the reader would reject.
 void check(const NamedTensor& tensor, const std::string& file) {
   check_utf8(tensor.name, place_text(file, tensor.name));
   const auto count = element_count(tensor.shape);
@@ -53,7 +53,7 @@ nlohmann::ordered_json header_json(const Order& order,
                                    const std::map<std::string, std::string>& metadata,
                                    const std::string& file) {
   auto document = nlohmann::ordered_json::object();
-  // A list of pairs under the hood: looking a name up in it would be quadratic in the tensors.
+  // ordered_json is a list of pairs: lookup by name would be quadratic in the number of tensors.
   auto& rows = document.get_ref<nlohmann::ordered_json::object_t&>();
   if (!metadata.empty()) rows.push_back({std::string(kSafetensorsMetadata), metadata});
   std::uint64_t begin = 0;
@@ -82,7 +82,7 @@ void check_names(const Order& order, const std::string& file) {
                   place_text(file, *twice)));
 }
 
-/// The header's text, padded with spaces so that data begins at a multiple of eight.
+/// Returns the header's text, padded with spaces so that data begins at a multiple of eight.
 std::string header_text(const nlohmann::ordered_json& document, const std::string& file) {
   std::string text = document.dump();
   text.append((8 - text.size() % 8) % 8, ' ');

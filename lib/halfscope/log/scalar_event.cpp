@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step's scalars as TensorBoard values, both ways.
+// Conversion between a step's scalars and TensorBoard values.
 #include <array>
 #include <cmath>
 
@@ -10,7 +10,7 @@
 namespace halfscope::log {
 namespace {
 
-/// The scalars that have a field of their own.
+/// A scalar with its own field in StepScalars.
 struct ScalarTag {
   std::string_view tag;
   std::optional<double> StepScalars::*field;
@@ -38,7 +38,7 @@ void require_tag(const std::string& tag, std::string_view where) {
   }
 }
 
-/// As binary32, which every tool reads; and where that is not the number, as binary64 too.
+/// Adds a scalar as binary32, which every tool reads, and as binary64 if that is not exact.
 void add_scalar(proto::Summary& summary, const std::string& tag, double value) {
   proto::Summary::Value& rounded = *summary.add_value();
   rounded.set_tag(tag);

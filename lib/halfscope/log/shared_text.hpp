@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text that a million hold, such as the name of their log.
+// A text shared by up to millions of objects, such as the name of their log.
 #pragma once
 
 #include <memory>
@@ -8,11 +8,11 @@
 
 namespace halfscope::log {
 
-/// Copies are of one text, which does not change.
+/// An immutable text; copies share it.
 class SharedText {
  public:
   SharedText() = default;
-  SharedText(std::string text)  // NOLINT(google-explicit-constructor): it is one
+  SharedText(std::string text)  // NOLINT(google-explicit-constructor): a conversion
       : text_(std::make_shared<const std::string>(std::move(text))) {}
 
   const std::string& operator*() const { return text_ ? *text_ : none(); }

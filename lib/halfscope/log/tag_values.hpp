@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values by tag, of a step that mostly has none.
+// Values by tag, for steps that mostly have none.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@
 
 namespace halfscope::log {
 
-/// A map for the price of a pointer where it is empty, since a log may have a million steps.
+/// A map that takes only a pointer while empty, since a log may have a million steps.
 class TagValues {
  public:
   using Map = std::map<std::string, double>;
   TagValues() = default;
   TagValues(std::initializer_list<Map::value_type> values) : TagValues(Map(values)) {}
-  TagValues(Map values) {  // NOLINT(google-explicit-constructor): it is one
+  TagValues(Map values) {  // NOLINT(google-explicit-constructor): a conversion
     if (!values.empty()) map_.set() = std::move(values);
   }
 

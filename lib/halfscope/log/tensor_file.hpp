@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named tensors of a file, mapped into memory. What all tensor readers give.
+// Named tensors of a file, mapped into memory: the interface of all tensor readers.
 #pragma once
 
 #include <cstdint>
@@ -15,52 +15,51 @@
 
 namespace halfscope::log {
 
-/// Elements of a shape: 1 for rank 0, 0 when any extent is. Empty when 64 bits do not hold it.
+/// Number of elements of a shape: 1 for rank 0, 0 if any extent is 0. Empty if it exceeds 64 bits.
 std::optional<std::uint64_t> element_count(const std::vector<std::uint64_t>& shape);
-/// "[10, 20]"; a rank above eight is cut with "...", so that a message stays a line.
+/// "[10, 20]"; a shape of more than eight dimensions is shortened with "...".
 std::string shape_text(const std::vector<std::uint64_t>& shape);
-/// How a message begins: "run/g.npz: tensor 'w'". `file` is printable already; a name of more than
-/// 200 bytes is cut.
+/// Beginning of a message: "run/g.npz: tensor 'w'". `file` must be printable; a tensor name longer
+/// than 200 bytes is shortened.
 std::string place_text(std::string_view file, std::string_view tensor);
 
-/// One tensor of a file. `view` stays valid as long as the file object lives.
+/// A tensor of a file. `view` is valid while the file object exists.
 struct NamedTensor {
   std::string name;
   std::vector<std::uint64_t> shape;
   TensorView view;
 };
 
-/// A tensor that was left out, and why ("dtype I64 is not a floating-point type").
+/// A tensor that was skipped, with the reason ("dtype I64 is not a floating-point type").
 struct SkippedTensor {
   std::string name;
   std::string reason;
-  bool may_be_bfloat16 = false;  ///< elements of 2 bytes whose type the file cannot name
+  bool may_be_bfloat16 = false;  ///< elements of 2 bytes whose type the file does not record
 };
 
-/// An open file of tensors. Data is mapped, not read; what must be unpacked is unpacked a tensor at
-/// a time.
+/// An open file of tensors. Data is mapped, not read; packed data is unpacked one tensor at a time.
 class TensorFile {
  public:
   virtual ~TensorFile() = default;
   /// Calls `visit` for every readable tensor in file order; the view is valid during the call.
   virtual void for_each(const std::function<void(const NamedTensor&)>& visit) const = 0;
   virtual const std::vector<SkippedTensor>& skipped() const = 0;
-  /// Names of the readable tensors in file order, without their data.
+  /// Names of the readable tensors in file order. Reads no data.
   virtual std::vector<std::string> names() const = 0;
-  /// The same one by one: a file may have a million.
+  /// Calls `visit` for each name, since a file may have a million.
   virtual void for_each_name(const std::function<void(const std::string&)>& visit) const {
     for (const std::string& name : names()) visit(name);
   }
-  /// One readable tensor; null where none has the name. Its view stays valid as long as both the
-  /// pointer and the file live: what had to be unpacked is freed with the pointer.
+  /// Returns a readable tensor, or null if none has the name. Its view is valid while both the
+  /// pointer and the file exist; unpacked values are freed with the pointer.
   virtual std::shared_ptr<const NamedTensor> tensor(std::string_view name) const = 0;
-  /// The same without its values, whose pointer is null: nothing is unpacked for it. Empty where
-  /// none has the name.
+  /// Returns the tensor without its values (a null data pointer), so nothing is unpacked. Empty if
+  /// there is none.
   virtual std::optional<NamedTensor> outline(std::string_view name) const = 0;
-  /// Bytes that all tensors take, the skipped ones too; empty where the file does not tell.
+  /// Bytes of all tensors, including skipped ones; empty if the file does not record it.
   virtual std::optional<std::uint64_t> tensor_bytes() const { return std::nullopt; }
-  /// What of the file, names and values aside, shows that it holds a model's weights: "it ...".
-  /// Empty where nothing does.
+  /// Returns the evidence, other than names and values, that the file has a model's weights, as the
+  /// end of a sentence "it ...". Empty if there is none.
   virtual std::string shows_weights() const { return {}; }
 };
 

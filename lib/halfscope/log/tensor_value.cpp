@@ -10,16 +10,16 @@
 namespace halfscope::log {
 namespace {
 
-/// Beyond, a shape alone must not make room for numbers that are not there.
+/// Limit for repeated values: a large shape alone must not allocate memory.
 constexpr std::size_t kMostRepeated = std::size_t{1} << 20;
 
 const unsigned char* bytes_of(const std::string& content) {
   return reinterpret_cast<const unsigned char*>(content.data());
 }
 
-/// An entry of half_val. TensorFlow stores the 16 bits; PyTorch's add_tensor those of the number as
-/// binary32, which are above 16 bits for all but zero, since binary32 holds binary16's subnormals
-/// as normal numbers.
+/// Converts an entry of half_val. TensorFlow stores the number's 16 bits, PyTorch's add_tensor its
+/// 32 bits as binary32. Binary32 bits exceed 16 bits for every number but zero, since binary16's
+/// subnormals are normal numbers in binary32.
 double half_number(Format format, std::int32_t entry) {
   const auto bits = static_cast<std::uint32_t>(entry);
   return bits > 0xFFFF ? std::bit_cast<float>(bits) : to_double(format, bits);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing to a descriptor until all is written.
+// Repeats write() on a descriptor until all bytes are written.
 #pragma once
 
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 namespace halfscope::log {
 
-/// Returns how many bytes the system took: all, or fewer, and then errno says why.
+/// Returns the number of bytes written: all, or fewer on an error, which is in errno.
 inline std::size_t write_all(int file, std::string_view bytes) {
   std::size_t done = 0;
   while (done < bytes.size()) {

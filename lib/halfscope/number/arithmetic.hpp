@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arithmetic of IEEE 754-2019, 5.4.1, for formats of at most 24 bits of precision. Each result
-// is formed exactly, or with all that follows its first 57 bits folded into the last one, and
+// is computed exactly, or with all bits after the first 57 folded into the last of them, and
 // rounded once by round_pack. Special operands follow clauses 6 and 7.
 //
 // f: the format of operands and result. a, b, c: encodings in the low f.width bits, 0 above them.
-// Throws std::invalid_argument for binary64.
+// All functions throw std::invalid_argument for binary64.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace halfscope {
 namespace detail {
 
-/// The same value with the leading bit of its significand at the given position.
+/// Returns the same value with the leading bit of its significand at bit `leading`.
 HALFSCOPE_HD constexpr Unpacked normalised(Unpacked x, int leading) {
   const int shift = leading - (bit_width(x.significand) - 1);
   x.significand <<= shift;
@@ -32,14 +32,14 @@ HALFSCOPE_HD constexpr std::uint64_t shift_right_sticky(std::uint64_t x, int shi
   return (x >> shift) | ((x << (64 - shift)) != 0 ? 1 : 0);
 }
 
-/// The sign of a sum that is exactly zero, IEEE 754-2019, 6.3.
+/// Returns true if an exactly zero sum is -0 (IEEE 754-2019, 6.3); x, y: the operands' signs.
 HALFSCOPE_HD constexpr bool zero_sum_is_negative(bool x, bool y, const Modes& modes) {
   return x == y ? x : modes.rounding == Rounding::downward;
 }
 
-/// x + y rounded once; x and y finite, their significands at most 48 bits. With leading bits at 62
-/// the larger one ends in zeros, so a sticky bit survives the subtraction; and operands far enough
-/// apart to need one cancel at most one bit.
+/// x + y rounded once; x and y finite with significands of at most 48 bits. With leading bits at 62
+/// the larger operand ends in zeros, so a sticky bit survives the subtraction. Operands far enough
+/// apart to need a sticky bit cancel at most one bit.
 HALFSCOPE_HD constexpr Rounded add_finite(Format f, Unpacked x, Unpacked y, const Modes& modes) {
   if (x.significand == 0 && y.significand == 0) {
     return {zero(f, zero_sum_is_negative(x.negative, y.negative, modes)), {}};
@@ -63,12 +63,12 @@ HALFSCOPE_HD constexpr Rounded add_finite(Format f, Unpacked x, Unpacked y, cons
   return round_pack(f, large.negative, large.significand - aligned, large.exponent, modes);
 }
 
-/// Square root of a radicand of 2^(2n), bit by bit: floor, its lowest bit set when there is a rest.
-/// radicand < 2^26; `digits` more binary places than the integer part of the root.
+/// Square root of radicand * 2^(2 * digits), bit by bit: rounded down, with the lowest bit set if
+/// the root is inexact. radicand < 2^26. `digits`: binary places after the point.
 HALFSCOPE_HD constexpr std::uint64_t root_sticky(std::uint64_t radicand, int digits) {
   std::uint64_t root = 0, rest = 0;
   for (int place = 12; place >= -digits;
-       --place) {  // two bits of the radicand give one of the root
+       --place) {  // two bits of the radicand produce one bit of the root
     const std::uint64_t two = place >= 0 ? (radicand >> (2 * place)) & 3 : 0;
     rest = (rest << 2) | two;
     const std::uint64_t trial = (root << 2) | 1;
@@ -97,7 +97,7 @@ HALFSCOPE_HD constexpr Rounded add(Format f, std::uint64_t a, std::uint64_t b,
   return detail::add_finite(f, x, y, modes);
 }
 
-/// a - b is a + (-b), but for the sign of a NaN.
+/// a - b, computed as a + (-b); a NaN operand keeps its sign.
 HALFSCOPE_HD constexpr Rounded subtract(Format f, std::uint64_t a, std::uint64_t b,
                                         const Modes& modes = {}) {
   detail::require_arithmetic(f);
@@ -132,7 +132,7 @@ HALFSCOPE_HD constexpr Rounded divide(Format f, std::uint64_t a, std::uint64_t b
   if (y.kind == Kind::zero) {
     return {detail::infinite(f, negative, modes), {.divide_by_zero = true}};
   }
-  // Two steps of long division, 58 bits or more and a sticky one: 2^55 / 2^24 and 2^52 / 2^24.
+  // Long division in two steps, for at least 58 bits and a sticky bit: 2^55 / 2^24, 2^52 / 2^24.
   const Unpacked n = detail::normalised(x, 55);
   const Unpacked d = detail::normalised(y, 23);
   // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): normalised, so its bit 23 is set
@@ -143,8 +143,8 @@ HALFSCOPE_HD constexpr Rounded divide(Format f, std::uint64_t a, std::uint64_t b
   return round_pack(f, negative, quotient | sticky, n.exponent - d.exponent - 28, modes);
 }
 
-/// a * b + c rounded once: fusedMultiplyAdd. Infinity times zero plus NaN is invalid (7.2 c leaves
-/// it open); its default NaN then counts as the first operand.
+/// a * b + c rounded once: fusedMultiplyAdd. For infinity * zero + NaN, which 7.2 c does not fix:
+/// invalid, and the default NaN counts as the first operand.
 HALFSCOPE_HD constexpr Rounded fused_multiply_add(Format f, std::uint64_t a, std::uint64_t b,
                                                   std::uint64_t c, const Modes& modes = {}) {
   detail::require_arithmetic(f);
@@ -179,7 +179,7 @@ HALFSCOPE_HD constexpr Rounded square_root(Format f, std::uint64_t a, const Mode
   const bool odd = n.exponent % 2 != 0;
   const std::uint64_t radicand = odd ? n.significand << 1 : n.significand;
   const int exponent = odd ? n.exponent - 1 : n.exponent;
-  constexpr int kPlaces = 46;  // below the 12 or 13 bits before the point
+  constexpr int kPlaces = 46;  // binary places below the 12 or 13 bits before the point
   return round_pack(f, false, detail::root_sticky(radicand, kPlaces), exponent / 2 - kPlaces,
                     modes);
 }

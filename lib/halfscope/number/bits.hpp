@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <bit> for host and device: std's functions are constexpr but not __device__, and calling them in
-// a kernel would ask every user for nvcc's --expt-relaxed-constexpr. The builtins work in both.
+// <bit> for host and device. The functions of std are constexpr but not __device__, so a kernel
+// that calls them needs nvcc's --expt-relaxed-constexpr. The builtins work in both.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace halfscope::detail {
 
-/// Bits needed to write x: floor(log2(x)) + 1, and 0 for 0.
+/// Number of bits needed to write x: floor(log2(x)) + 1, and 0 for 0.
 HALFSCOPE_HD constexpr int bit_width(std::uint64_t x) {
   return x == 0 ? 0 : 64 - __builtin_clzll(x);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks of the OCP Microscaling Formats (MX) 1.0: 32 elements of a small format share one E8M0
-// scale. Choices the specification leaves open, and what others do: docs/numerics/emulator.md.
+// scale. docs/numerics/emulator.md lists choices left open, and what other implementations do.
 //
-// Elements are encodings of 8 bits or fewer, one a byte; packing two or four to a byte or three is
-// left to whoever stores them. Element formats of MX: e5m2, e4m3, e3m2, e2m3, e2m1.
+// Elements are encodings of at most 8 bits, one per byte; packing them more tightly is up to the
+// caller. Element formats of MX: e5m2, e4m3, e3m2, e2m3, e2m1.
 #pragma once
 
 #include <cstddef>
@@ -24,18 +24,18 @@ namespace halfscope {
 
 inline constexpr int kMxBlockSize = 32;
 
-/// Which power of two becomes the scale of a block whose largest magnitude is A > 0. Always clamped
-/// to E8M0's range.
+/// Rule for the scale, a power of two, of a block whose largest magnitude is A > 0. The scale is
+/// always clamped to E8M0's range.
 enum class ScaleRule : std::uint8_t {
   floor,       ///< 2^(floor(log2 A) - emax): MX 1.0, 6.3. A up to 2^(emax+1) saturates
-  round_even,  ///< the same after rounding A to the element's precision, ties to even
-  round_up     ///< the least that saturates nothing: NVIDIA's recipes for MXFP8 (cuDNN, cuBLAS)
+  round_even,  ///< like floor, after rounding A to the element's precision, ties to even
+  round_up     ///< the least scale without saturation: NVIDIA's recipes for MXFP8
 };
 
 struct BlockOptions {
   ScaleRule rule = ScaleRule::floor;
-  /// Of the elements' rounding; overflow saturates whatever `saturate` says. Stochastic: element i
-  /// draws R from (seed, first_index + i), `random` is not used.
+  /// Modes for rounding the elements; overflow saturates even if `saturate` is false. For
+  /// stochastic rounding `random` is ignored: element i draws R from (seed, first_index + i).
   Modes modes = {};
   std::uint64_t seed = 0;
   std::uint64_t first_index = 0;
@@ -43,12 +43,12 @@ struct BlockOptions {
 
 struct BlockScale {
   std::uint8_t scale;
-  Flags flags;  ///< of all elements together
+  Flags flags;  ///< union over all elements
 };
 
 namespace detail {
 
-/// The significand of a finite nonzero value, its leading bit at bit 63.
+/// Returns the significand of a finite nonzero value, shifted so that its leading bit is bit 63.
 HALFSCOPE_HD constexpr std::uint64_t left_aligned(const Unpacked& x) {
   return x.significand << (64 - bit_width(x.significand));
 }
@@ -67,7 +67,8 @@ HALFSCOPE_HD constexpr std::uint64_t binary32_bits(float x) { return bit_cast<st
 
 }  // namespace detail
 
-/// The scale of a block of `element`s whose largest magnitude is `largest`, finite and not zero.
+/// Returns the scale of a block of `element`s. `largest`: its largest magnitude, finite and
+/// nonzero.
 HALFSCOPE_HD constexpr std::uint8_t block_scale(Format element, const Unpacked& largest,
                                                 ScaleRule rule = ScaleRule::floor) {
   const std::uint64_t a = detail::left_aligned(largest);
@@ -75,17 +76,17 @@ HALFSCOPE_HD constexpr std::uint8_t block_scale(Format element, const Unpacked& 
   const int k = largest.exponent + detail::bit_width(largest.significand) - 1 - element.emax;
   switch (rule) {
     case ScaleRule::floor: break;
-    case ScaleRule::round_even:  // carries into the next binade when its first p + 1 bits are ones
+    case ScaleRule::round_even:  // rounds up to the next binade if its first p + 1 bits are ones
       return e8m0_from_exponent(a >= ~(~std::uint64_t{0} >> (element.precision + 1)) ? k + 1 : k);
     case ScaleRule::round_up: return e8m0_from_exponent(a > limit ? k + 1 : k);
   }
   return e8m0_from_exponent(k);
 }
 
-/// Quantises `count` <= 32 binary32 values, P_i = V_i / X rounded once. A block with a NaN or an
-/// infinity gets the scale NaN, and its elements become NaN where the element format has one, else
-/// zero; a block of zeros gets the least scale. Flags: as convert's of V_i / X; `invalid` for a
-/// signaling NaN.
+/// Quantises `count` <= 32 binary32 values: element i is values[i] / scale rounded once. A block
+/// with a NaN or an infinity gets the scale NaN, and its elements become NaN (zero if the element
+/// format has no NaN); a block of zeros gets the least scale. The flags are convert()'s for
+/// values[i] / scale, with `invalid` for a signaling NaN.
 HALFSCOPE_HD constexpr BlockScale quantise_block(Format element, const float* values,
                                                  std::size_t count, std::uint8_t* elements,
                                                  const BlockOptions& options = {}) {
@@ -94,7 +95,7 @@ HALFSCOPE_HD constexpr BlockScale quantise_block(Format element, const float* va
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t bits = detail::binary32_bits(values[i]);
     const std::uint64_t magnitude = bits & kBinary32.magnitude_mask();
-    if (magnitude > largest) largest = magnitude;  // subnormal or zero: the least scale anyway
+    if (magnitude > largest) largest = magnitude;  // DAZ keeps the scale
     flags.invalid |= is_signaling(kBinary32, bits);
   }
   if (largest >= kBinary32.infinity()) {
@@ -116,9 +117,9 @@ HALFSCOPE_HD constexpr BlockScale quantise_block(Format element, const float* va
   return {scale, flags};
 }
 
-/// X * P rounded once to binary32 (an encoding). Exact unless it overflows: never for blocks that
-/// the rule floor made; the other rules may round a value next to 2^128 up to it. NaN for the scale
-/// NaN; infinities and NaNs of E5M2 and E4M3 as convert gives them.
+/// scale * element rounded once to binary32 (an encoding). Exact unless it overflows, which never
+/// happens with the rule floor; the other rules may round a value next to 2^128 up to it. NaN for
+/// the scale NaN; infinities and NaNs of E5M2 and E4M3 are converted as by convert().
 HALFSCOPE_HD constexpr Rounded dequantise_element(Format element, std::uint8_t scale,
                                                   std::uint8_t bits, const Modes& modes = {}) {
   if (scale == kE8M0Nan) return convert(kBinary32, kFloat8E4M3, kFloat8E4M3.quiet_nan(), modes);
@@ -127,7 +128,7 @@ HALFSCOPE_HD constexpr Rounded dequantise_element(Format element, std::uint8_t s
   return round_pack(kBinary32, p.negative, p.significand, p.exponent + e8m0_exponent(scale), modes);
 }
 
-/// Blocks in n values; the last one may be short.
+/// Number of blocks for n values; the last block may be short.
 HALFSCOPE_HD constexpr std::size_t block_count(std::size_t n) {
   return (n + kMxBlockSize - 1) / kMxBlockSize;
 }
@@ -154,9 +155,9 @@ constexpr std::size_t length_of_block(std::size_t n, std::size_t start) {
 
 }  // namespace detail
 
-/// Quantises values block by block. elements: as many as values. scales:
-/// block_count(values.size()). Returns the or of all flags. Throws std::invalid_argument when
-/// lengths or format do not fit.
+/// Quantises values block by block. `elements` has the size of `values`, `scales` the size
+/// block_count(values.size()). Returns the union of all flags. Throws std::invalid_argument if a
+/// size does not fit or the format is wider than 8 bits.
 inline Flags quantise_blocks(Format element, std::span<const float> values,
                              std::span<std::uint8_t> elements, std::span<std::uint8_t> scales,
                              const BlockOptions& options = {}) {
@@ -174,7 +175,7 @@ inline Flags quantise_blocks(Format element, std::span<const float> values,
   return flags;
 }
 
-/// The values that encodings and scales stand for. Errors as of quantise_blocks.
+/// Converts elements and their scales back to binary32. Throws as quantise_blocks() does.
 inline Flags dequantise_blocks(Format element, std::span<const std::uint8_t> elements,
                                std::span<const std::uint8_t> scales, std::span<float> values,
                                const Modes& modes = {}) {
@@ -188,8 +189,8 @@ inline Flags dequantise_blocks(Format element, std::span<const std::uint8_t> ele
   return flags;
 }
 
-/// Round trip in place: each value becomes the one its block can hold. Flags are those of both
-/// ways.
+/// Quantises and dequantises in place: each value becomes the nearest that its block can represent.
+/// Returns the union of the flags of both conversions.
 inline Flags quantise_blocks(Format element, std::span<float> values,
                              const BlockOptions& options = {}) {
   detail::check_blocks(element, values.size(), values.size(), block_count(values.size()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comparisons (IEEE 754-2019, 5.11), the total order (5.10), minimum and maximum (9.6, and the 2008
-// standard's 5.3.1). All work on encodings: those of one sign are ordered like their values.
+// standard's 5.3.1). All use encodings, which for one sign are ordered like their values.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ struct Compared {
   Flags flags;
 };
 
-/// When a NaN operand is invalid: signaling ones alone, or any (5.11, tables 5.1 and 5.3).
+/// NaN operands that raise `invalid`: only signaling NaNs, or all (5.11, tables 5.1 and 5.3).
 enum class OnNan : std::uint8_t { quiet, signaling };
 
 namespace detail {
 
-/// An integer ordered like the encodings, -0 just below +0.
+/// Returns an integer ordered like the encodings; -0 is just below +0.
 HALFSCOPE_HD constexpr std::int64_t order(Format f, std::uint64_t bits) {
   const auto magnitude = static_cast<std::int64_t>(bits & f.magnitude_mask());
   return (bits & f.sign_mask()) != 0 ? -magnitude - 1 : magnitude;
@@ -71,7 +71,7 @@ HALFSCOPE_HD constexpr Compared less_equal(Format f, std::uint64_t a, std::uint6
   return {below.result || equal(f, a, b, on_nan, modes).result, below.flags};
 }
 
-/// totalOrder(a, b), 5.10: is a at or below b in the order of all encodings?
+/// totalOrder(a, b), 5.10: returns true if a is at or below b in the order of all encodings.
 HALFSCOPE_HD constexpr bool total_order(Format f, std::uint64_t a, std::uint64_t b) {
   return detail::order(f, a) <= detail::order(f, b);
 }
@@ -85,14 +85,14 @@ HALFSCOPE_HD constexpr std::uint64_t upper_of(Format f, std::uint64_t a, std::ui
   return order(f, b) > order(f, a) ? b : a;
 }
 
-/// What a minimum or maximum does with a number and a NaN.
+/// Result of a minimum or maximum of a number and a NaN.
 enum class NumberAndNan : std::uint8_t {
   nan,            ///< 754-2019 minimum: NaN
-  number,         ///< 754-2019 minimumNumber: the number; a signaling NaN is invalid all the same
+  number,         ///< 754-2019 minimumNumber: the number; a signaling NaN still raises invalid
   quiet_ignored,  ///< 754-2008 minNum: the number, but NaN if the NaN is signaling
 };
 
-/// An operand that is the result: an infinity saturates like any other.
+/// Returns an operand that is the result; with modes.saturate an infinity becomes finite.
 HALFSCOPE_HD constexpr std::uint64_t passed_on(Format f, std::uint64_t bits, const Modes& modes) {
   return is_infinity(f, bits) ? infinite(f, (bits & f.sign_mask()) != 0, modes) : bits;
 }
@@ -113,7 +113,7 @@ HALFSCOPE_HD constexpr Rounded choose(Format f, std::uint64_t a, std::uint64_t b
 
 }  // namespace detail
 
-/// 754-2019, 9.6: NaN if an operand is; -0 < +0.
+/// 754-2019, 9.6: NaN if either operand is NaN; -0 < +0.
 HALFSCOPE_HD constexpr Rounded minimum(Format f, std::uint64_t a, std::uint64_t b,
                                        const Modes& modes = {}) {
   return detail::choose(f, a, b, modes, detail::NumberAndNan::nan, detail::lower_of);
@@ -123,7 +123,7 @@ HALFSCOPE_HD constexpr Rounded maximum(Format f, std::uint64_t a, std::uint64_t 
   return detail::choose(f, a, b, modes, detail::NumberAndNan::nan, detail::upper_of);
 }
 
-/// 754-2019, 9.6: the number if an operand is one; -0 < +0.
+/// 754-2019, 9.6: if one operand is NaN, the other; -0 < +0.
 HALFSCOPE_HD constexpr Rounded minimum_number(Format f, std::uint64_t a, std::uint64_t b,
                                               const Modes& modes = {}) {
   return detail::choose(f, a, b, modes, detail::NumberAndNan::number, detail::lower_of);
@@ -133,8 +133,8 @@ HALFSCOPE_HD constexpr Rounded maximum_number(Format f, std::uint64_t a, std::ui
   return detail::choose(f, a, b, modes, detail::NumberAndNan::number, detail::upper_of);
 }
 
-/// 754-2008, 5.3.1: the number unless a NaN is signaling. That standard lets either zero come out;
-/// here -0 < +0.
+/// 754-2008, 5.3.1: if one operand is a quiet NaN, the other. For zeros of both signs, which that
+/// standard does not order, -0 < +0.
 HALFSCOPE_HD constexpr Rounded min_num(Format f, std::uint64_t a, std::uint64_t b,
                                        const Modes& modes = {}) {
   return detail::choose(f, a, b, modes, detail::NumberAndNan::quiet_ignored, detail::lower_of);

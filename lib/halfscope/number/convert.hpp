@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between encodings of any two formats, by way of the exact value: one rounding.
+// Conversions between encodings of any two formats, through the exact value, rounded once.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace halfscope {
 
 enum class Kind : std::uint8_t { zero, finite, infinity, nan };
 
-/// An encoding taken apart: the exact value (-1)^negative * significand * 2^exponent when finite.
+/// A decoded encoding. If finite, its exact value is (-1)^negative * significand * 2^exponent.
 struct Unpacked {
   Kind kind;
   bool negative;
@@ -35,9 +35,9 @@ HALFSCOPE_HD constexpr Unpacked unpack(Format f, std::uint64_t bits) {
   return {Kind::finite, negative, fraction | hidden, f.min_quantum_exponent() + field - 1};
 }
 
-/// A NaN of one format as a NaN of another. x86 (what its conversions do, and IEEE 754-2019, 6.2.3
-/// recommends): quieted, the sign and the top bits of its payload kept. `invalid` when it was
-/// signaling, or when the target has no NaN.
+/// Converts a NaN between formats. NanPolicy::x86 (the processor's conversions, recommended by IEEE
+/// 754-2019, 6.2.3) quiets it and keeps its sign and the top bits of its payload. Raises `invalid`
+/// if it was signaling or if the target has no NaN.
 HALFSCOPE_HD constexpr Rounded convert_nan(Format to, Format from, std::uint64_t bits,
                                            const Modes& modes = {}) {
   const bool invalid = is_signaling(from, bits) || !to.has_nan();
@@ -67,17 +67,17 @@ HALFSCOPE_HD constexpr Rounded convert(Format to, Format from, std::uint64_t bit
   return convert_nan(to, from, bits, modes);
 }
 
-/// The double nearest to an encoding; exact for every format of at most 53 bits of precision.
+/// Returns the double nearest to an encoding; exact for at most 53 bits of precision.
 HALFSCOPE_HD constexpr double to_double(Format f, std::uint64_t bits) {
   return detail::bit_cast<double>(convert(kBinary64, f, bits).bits);
 }
 
-/// A double rounded once to format f.
+/// Rounds a double once to format f.
 HALFSCOPE_HD constexpr Rounded from_double(Format f, double x, const Modes& modes = {}) {
   return convert(f, kBinary64, detail::bit_cast<std::uint64_t>(x), modes);
 }
 
-/// A float rounded once to format f.
+/// Rounds a float once to format f.
 HALFSCOPE_HD constexpr Rounded from_float(Format f, float x, const Modes& modes = {}) {
   return convert(f, kBinary32, detail::bit_cast<std::uint32_t>(x), modes);
 }

@@ -11,8 +11,8 @@ std::uint16_t rounded(double x) {
   return detail::encoding(from_double(kBinary16, x, detail::modes()));
 }
 
-/// Where |a| >= 64 every one of the three overflows binary16 or rounds to zero, as it does at 64:
-/// the C library never sees an argument that would make it report an error.
+/// Clamps the argument to [-64, 64]. Beyond that all three exponentials overflow binary16 or round
+/// to zero as they do at 64, and the C library never reports an error.
 template <typename Function>
 std::uint16_t exponential(std::uint16_t a, Function function) {
   if (is_nan(kBinary16, a)) return kNan;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA's half intrinsics (cuda_fp16.h) by name, on encodings of binary16. Each is the correctly
-// rounded function, ties to even, NaN 0x7FFF: what the header documents. Where a GPU may differ,
-// and what of it is measured: docs/cuda-half.md.
+// rounded function, ties to even, NaN 0x7FFF, as that header documents. docs/cuda-half.md lists
+// possible differences on GPUs and which of them were measured.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ inline constexpr std::uint16_t kNan = 0x7FFF;  ///< CUDART_NAN_FP16, "canonical 
 
 namespace detail {
 
-/// No flush: half instructions keep subnormals, and cuda_fp16.h never asks for .ftz.
+/// Modes without flushing: half instructions keep subnormals, and cuda_fp16.h never uses .ftz.
 HALFSCOPE_HD constexpr Modes modes(Rounding rounding = Rounding::ties_to_even) {
   return {.rounding = rounding, .nan = NanPolicy::cuda};
 }
@@ -29,23 +29,23 @@ HALFSCOPE_HD constexpr std::uint16_t encoding(const Rounded& r) {
   return static_cast<std::uint16_t>(r.bits);
 }
 
-/// .sat: into [+0, 1], NaN becomes +0. A zero of either sign becomes +0, as in the header's own
-/// host code; its documentation does not say.
+/// .sat: clamps to [+0, 1]; NaN becomes +0. A zero of either sign becomes +0, as in the header's
+/// host code; its documentation does not specify this.
 HALFSCOPE_HD constexpr std::uint16_t saturated(std::uint16_t a) {
   const bool negative = (a & 0x8000) != 0;
   if (negative || is_nan(kBinary16, a)) return 0;
   return a < kOne ? a : kOne;
 }
 
-/// .relu: negative numbers become +0, NaN, which is 0x7FFF here, stays. -0 becomes +0, as in the
-/// header's fallback for old devices; its documentation does not say.
+/// .relu: negative numbers become +0; NaN, here always 0x7FFF, is kept. -0 becomes +0, as in the
+/// header's fallback for old devices; its documentation does not specify this.
 HALFSCOPE_HD constexpr std::uint16_t rectified(std::uint16_t a) {
   return (a & 0x8000) != 0 ? std::uint16_t{0} : a;
 }
 
-/// 1 / sqrt(x) rounded once, x finite and positive. With x = m * 2^e, e even, this is 2^(-e/2)
+/// 1 / sqrt(x) rounded once, for x finite and positive. With x = m * 2^e, e even, this is 2^(-e/2)
 /// times 2^k / sqrt(m) / 2^k, and floor(2^k / sqrt(m)) is the largest r with r^2 * m <= 2^(2k). For
-/// m < 2^12 and k = 31 it has 26 bits or more; a rest is folded into one bit below them.
+/// m < 2^12 and k = 31, r has at least 26 bits; a remainder becomes a sticky bit.
 HALFSCOPE_HD constexpr std::uint16_t reciprocal_root(const Unpacked& x) {
   constexpr int k = 31;
   constexpr std::uint64_t kLimit = std::uint64_t{1} << (2 * k);
@@ -79,7 +79,7 @@ HALFSCOPE_HD constexpr std::uint16_t float2half_ru(float x) {
 HALFSCOPE_HD constexpr std::uint16_t float2half_rd(float x) {
   return detail::encoding(from_float(kBinary16, x, detail::modes(Rounding::downward)));
 }
-/// Rounded once, not by way of float.
+/// Rounded once, without an intermediate float.
 HALFSCOPE_HD constexpr std::uint16_t double2half(double x) {
   return detail::encoding(from_double(kBinary16, x, detail::modes()));
 }
@@ -89,8 +89,8 @@ HALFSCOPE_HD constexpr float half2float(std::uint16_t a) {
   return halfscope::detail::bit_cast<float>(static_cast<std::uint32_t>(wide.bits));
 }
 
-// Arithmetic. The intrinsics with and without _rn are the same function; the ones without may be
-// contracted by the compiler into an fma, which is hfma here.
+// Arithmetic. An intrinsic and its _rn variant are the same function, except that the compiler may
+// contract the one without _rn into an fma, which is hfma here.
 
 HALFSCOPE_HD constexpr std::uint16_t hadd(std::uint16_t a, std::uint16_t b) {
   return detail::encoding(add(kBinary16, a, b, detail::modes()));
@@ -121,13 +121,13 @@ HALFSCOPE_HD constexpr std::uint16_t hmul_sat(std::uint16_t a, std::uint16_t b) 
 HALFSCOPE_HD constexpr std::uint16_t hfma_sat(std::uint16_t a, std::uint16_t b, std::uint16_t c) {
   return detail::saturated(hfma(a, b, c));
 }
-/// The only one that CUDA has with _relu.
+/// The only intrinsic that CUDA has with _relu.
 HALFSCOPE_HD constexpr std::uint16_t hfma_relu(std::uint16_t a, std::uint16_t b, std::uint16_t c) {
   return detail::rectified(hfma(a, b, c));
 }
 
-// Comparisons: -0 < +0. Without _nan, the operand that is no NaN; with it, NaN if either is one.
-// IEEE 754-2019, 9.6: maximumNumber and maximum, minimumNumber and minimum.
+// Comparisons, with -0 < +0. If one operand is NaN, hmax and hmin return the other, hmax_nan and
+// hmin_nan return NaN. IEEE 754-2019, 9.6: maximumNumber and maximum, minimumNumber and minimum.
 
 HALFSCOPE_HD constexpr std::uint16_t hmax(std::uint16_t a, std::uint16_t b) {
   return detail::encoding(maximum_number(kBinary16, a, b, detail::modes()));
@@ -144,14 +144,14 @@ HALFSCOPE_HD constexpr std::uint16_t hmin_nan(std::uint16_t a, std::uint16_t b) 
 
 // Functions.
 
-/// 1 / a; +-0 gives an infinity of its sign.
+/// 1 / a; +-0 returns an infinity of the same sign.
 HALFSCOPE_HD constexpr std::uint16_t hrcp(std::uint16_t a) { return hdiv(kOne, a); }
 
 HALFSCOPE_HD constexpr std::uint16_t hsqrt(std::uint16_t a) {
   return detail::encoding(square_root(kBinary16, a, detail::modes()));
 }
 
-/// 1 / sqrt(a), rSqrt of IEEE 754-2019, 9.2: +-0 gives an infinity of its sign.
+/// 1 / sqrt(a), rSqrt of IEEE 754-2019, 9.2; +-0 returns an infinity of the same sign.
 HALFSCOPE_HD constexpr std::uint16_t hrsqrt(std::uint16_t a) {
   const Unpacked x = unpack(kBinary16, a);
   if (x.kind == Kind::nan) return kNan;
@@ -160,14 +160,14 @@ HALFSCOPE_HD constexpr std::uint16_t hrsqrt(std::uint16_t a) {
   return x.kind == Kind::infinity ? std::uint16_t{0} : detail::reciprocal_root(x);
 }
 
-// By way of double and the C library, so for the host alone. Proven correctly rounded over all
-// 65,536 inputs (tests/number/test_cuda_half.cpp). They set neither errno nor anything else but the
-// floating-point environment's inexact flag.
+// Computed through double and the C library, so on the host only. Tests prove correct rounding for
+// all 65,536 inputs (tests/number/test_cuda_half.cpp). The only side effect is the inexact flag of
+// the floating-point environment; errno is not set.
 
 std::uint16_t hexp(std::uint16_t a);    ///< e^a
 std::uint16_t hexp2(std::uint16_t a);   ///< 2^a
 std::uint16_t hexp10(std::uint16_t a);  ///< 10^a
-std::uint16_t hlog(std::uint16_t a);    ///< ln a: +-0 gives -infinity, negative numbers NaN
+std::uint16_t hlog(std::uint16_t a);    ///< ln a: -infinity for +-0, NaN for negative numbers
 std::uint16_t hlog2(std::uint16_t a);
 std::uint16_t hlog10(std::uint16_t a);
 

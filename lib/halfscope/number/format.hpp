@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A floating-point format is one row; everything else about it is derived here.
+// A floating-point format is one table row; all its other properties are derived here.
 #pragma once
 
 #include <array>
@@ -14,26 +14,26 @@
 
 namespace halfscope {
 
-/// What the encodings of the largest exponent field mean.
+/// Meaning of the encodings with the largest exponent field.
 enum class Specials : std::uint8_t {
   ieee,        ///< infinities and NaNs, as IEEE 754-2019, 3.4
   finite_nan,  ///< no infinity; only S.11...1 is NaN (E4M3 of OCP OFP8 1.0)
   finite       ///< numbers only (FP6 and FP4 of OCP MX 1.0)
 };
 
-/// A binary format. Names as in IEEE 754-2019, 3.3; a value is significand * 2^exponent.
+/// A binary format, with the names of IEEE 754-2019, 3.3; a value is significand * 2^exponent.
 struct Format {
   int precision;  ///< p: bits of the significand, the hidden bit included (binary16: 11)
   int emax;       ///< exponent of the largest finite binade (binary16: 15)
   int width;      ///< bits of an encoding, sign included (binary16: 16)
   Specials specials = Specials::ieee;
 
-  /// Exponent of the smallest normal. Formats that spend the top exponent field on numbers have
-  /// one binade more above the same bias.
+  /// Exponent of the smallest normal number. Formats that use the top exponent field for numbers
+  /// have one more binade above the same bias.
   HALFSCOPE_HD constexpr int emin() const { return (specials == Specials::ieee ? 1 : 2) - emax; }
   HALFSCOPE_HD constexpr int fraction_bits() const { return precision - 1; }
   HALFSCOPE_HD constexpr int exponent_bits() const { return width - precision; }
-  /// Exponent of the least significant bit of subnormals: the format's smallest step.
+  /// Exponent of the least significant bit of subnormals, the smallest step between values.
   HALFSCOPE_HD constexpr int min_quantum_exponent() const { return emin() - fraction_bits(); }
 
   HALFSCOPE_HD constexpr std::uint64_t fraction_mask() const {
@@ -47,13 +47,13 @@ struct Format {
     if (specials == Specials::ieee) return (magnitude_mask() & ~fraction_mask()) - 1;
     return specials == Specials::finite_nan ? magnitude_mask() - 1 : magnitude_mask();
   }
-  /// Encoding of +infinity. What stands in its place elsewhere: NaN, the next encoding after the
-  /// largest finite number; or that number itself where there is no NaN either.
+  /// Encoding of +infinity. In a format without infinities: NaN, the encoding after the largest
+  /// finite number; without NaN too: the largest finite number.
   HALFSCOPE_HD constexpr std::uint64_t infinity() const {
     return largest_finite() + (has_nan() ? 1 : 0);
   }
-  /// The canonical quiet NaN, positive; where there is none, the largest finite number (which
-  /// CUDA's conversions to FP6 and FP4 deliver, too).
+  /// The canonical quiet NaN, positive. In a format without NaN: the largest finite number, as in
+  /// CUDA's conversions to FP6 and FP4.
   HALFSCOPE_HD constexpr std::uint64_t quiet_nan() const {
     return specials == Specials::ieee ? infinity() | (std::uint64_t{1} << (fraction_bits() - 1))
                                       : magnitude_mask();
@@ -81,7 +81,7 @@ struct NamedFormat {
   Format format;
 };
 
-/// Every format there is, by the name the command line uses. To add one: a row above, a row here.
+/// All formats, by their names on the command line. A new format is a row above and a row here.
 inline constexpr std::array kFormats = {
     NamedFormat{"binary16", kBinary16}, NamedFormat{"bfloat16", kBfloat16},
     NamedFormat{"tf32", kTf32},         NamedFormat{"binary32", kBinary32},
@@ -90,7 +90,7 @@ inline constexpr std::array kFormats = {
     NamedFormat{"e2m3", kFloat6E2M3},   NamedFormat{"e2m1", kFloat4E2M1},
 };
 
-/// Null when no format has that name.
+/// Returns null if no format has that name.
 constexpr const NamedFormat* find_format(std::string_view name) {
   for (const NamedFormat& row : kFormats) {
     if (row.name == name) return &row;

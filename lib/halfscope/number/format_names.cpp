@@ -6,7 +6,7 @@
 namespace halfscope {
 namespace {
 
-/// Other names of formats: frameworks', and those of the number formats' widths.
+/// Aliases of formats: names that frameworks and compilers use.
 constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
     {"fp16", "binary16"},    {"half", "binary16"},     {"float16", "binary16"},
     {"f16", "binary16"},     {"bf16", "bfloat16"},     {"fp32", "binary32"},

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers from decimal and hexadecimal text, rounded once (IEEE 754-2019, 5.12), also in constant
-// expressions.
+// Numbers from decimal and hexadecimal text, rounded once (IEEE 754-2019, 5.12); constexpr.
 //
-// Parsing to binary64 and narrowing rounds twice and is wrong beside a tie. Here the text's exact
-// value is worked out, an integer times a power of ten or two, down to one sticky bit below all
-// bits that any rounding asks for, and round_pack rounds it.
+// Parsing to binary64 and then narrowing rounds twice, which is wrong next to a tie. Here the exact
+// value of the text, an integer times a power of ten or two, is computed down to one sticky bit
+// below all bits that any rounding needs, and round_pack rounds it.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +21,13 @@
 namespace halfscope {
 namespace detail {
 
-/// A text read from its front, in either case.
+/// Reads a text from its front; case does not matter.
 class Reader {
  public:
   constexpr explicit Reader(std::string_view text) : rest_(text) {}
   constexpr bool at_end() const { return rest_.empty(); }
 
-  /// Takes `word`, given in lower case, off the front if it is there.
+  /// Removes `word`, given in lower case, from the front. Returns false if it is not there.
   constexpr bool take(std::string_view word) {
     if (rest_.size() < word.size()) return false;
     for (std::size_t i = 0; i < word.size(); ++i) {
@@ -38,7 +37,7 @@ class Reader {
     return true;
   }
 
-  /// Takes a digit off the front, or gives -1.
+  /// Removes a digit of `base` from the front and returns it, or -1 if there is none.
   constexpr int take_digit(int base) {
     if (rest_.empty()) return -1;
     const char c = lower(rest_.front());
@@ -57,11 +56,11 @@ class Reader {
   std::string_view rest_;
 };
 
-/// significand * 10^exponent, and a bit more where digits were cut off.
+/// The value significand * 10^exponent, or slightly more if digits were dropped (`more`).
 ///
-/// 256 digits tell all: rounding compares with multiples of 2^-182 below 2^129 (the ties of formats
-/// within binary32's range, and stochastic rounding's 32 bits below their last place), which have
-/// 221 digits at most, so a longer text differs from them in its first 256 digits or lies above.
+/// 256 digits are enough: rounding compares with multiples of 2^-182 below 2^129 (the ties of
+/// formats within binary32's range, and stochastic rounding's 32 bits below their last place).
+/// These have at most 221 digits, so a longer text differs in its first 256 digits or is larger.
 struct DecimalDigits {
   static constexpr int kBase = 10;
   WideInteger significand;
@@ -82,7 +81,7 @@ struct DecimalDigits {
   constexpr Sticky value(std::int64_t shift) const {
     if (count == 0) return {0, 0};
     const std::int64_t power = exponent + shift;
-    // Far outside any format, on either side: the magnitude itself no longer matters.
+    // Far outside any format: the exact magnitude does not matter.
     if (power + count > 60) return {1, 1000};
     if (power + count < -100) return {1, -1000};
     WideInteger scaled = significand;
@@ -91,7 +90,7 @@ struct DecimalDigits {
       for (std::int64_t i = 0; i < power; ++i) scaled.multiply_add(10, 0);
       return scaled.sticky(inexact, 0);
     }
-    // A limb for each 10^9 < 2^32 of the divisor, one for its rest, two for the quotient's 64 bits.
+    // A limb for each 10^9 < 2^32 of the divisor, one for its rest, two for 64 quotient bits.
     const std::size_t limbs = static_cast<std::size_t>(-power) / 9 + 3;
     scaled.shift_left_limbs(limbs);
     for (std::int64_t i = 0; i > power; --i) inexact |= scaled.divide(10);
@@ -99,7 +98,7 @@ struct DecimalDigits {
   }
 };
 
-/// significand * 2^exponent, and a bit more where digits were cut off.
+/// The value significand * 2^exponent, or slightly more if digits were dropped (`more`).
 struct HexadecimalDigits {
   static constexpr int kBase = 16;
   std::uint64_t significand = 0;
@@ -121,7 +120,7 @@ struct HexadecimalDigits {
   }
 };
 
-/// [sign] digits; stays within +-10^17, far beyond what any number of digits before it can undo.
+/// Reads [sign] digits. Clamps to +-10^17, which no realistic number of mantissa digits can offset.
 constexpr std::optional<std::int64_t> read_exponent(Reader& reader) {
   const bool negative = reader.take("-");
   if (!negative) reader.take("+");
@@ -134,7 +133,7 @@ constexpr std::optional<std::int64_t> read_exponent(Reader& reader) {
   return negative ? -exponent : exponent;
 }
 
-/// digits, with at most one point among them, [marker exponent].
+/// Reads digits with at most one point among them, then [marker exponent].
 template <typename Digits>
 constexpr std::optional<Sticky> read_digits(Reader& reader, std::string_view marker) {
   Digits digits;
@@ -157,8 +156,8 @@ constexpr std::optional<Sticky> read_digits(Reader& reader, std::string_view mar
   return digits.value(*exponent);
 }
 
-/// What follows "nan" or "snan": nothing, or the payload (the fraction without the quiet bit) in
-/// hexadecimal, "(0x1ff)".
+/// Reads what follows "nan" or "snan": nothing, or the payload (the fraction without the quiet bit)
+/// in hexadecimal, "(0x1ff)".
 constexpr std::optional<Rounded> read_nan(Format f, bool negative, bool signaling, Reader& reader) {
   const bool ieee = f.specials == Specials::ieee;
   const std::uint64_t quiet_bit = ieee ? std::uint64_t{1} << (f.fraction_bits() - 1) : 1;
@@ -195,8 +194,8 @@ constexpr std::optional<Rounded> read_number(Format f, bool negative, Reader& re
 
 }  // namespace detail
 
-/// The number a text says, rounded once. All of the text must be one number, of any length; empty
-/// when it is not. No white space, no locale; letters in either case:
+/// Converts a text to a number, rounded once. The whole text must be one number, of any length;
+/// otherwise the result is empty. No white space, no locale; letters in any case:
 ///
 ///     [+|-] digits[.digits][e[+|-]digits]         1.5   .5   5.   1e-400
 ///     [+|-] 0x digits[.digits][p[+|-]digits]      0x1.8p+3, in hexadecimal; the power of two in
@@ -204,8 +203,8 @@ constexpr std::optional<Rounded> read_number(Format f, bool negative, Reader& re
 ///     [+|-] inf | infinity
 ///     [+|-] nan | nan(0xPAYLOAD) | snan | snan(0xPAYLOAD)
 ///
-/// A NaN is given as it is written, whatever `modes.nan` says; a payload that does not fit is no
-/// number. A format without NaN gives its largest finite number, with `invalid`.
+/// A NaN keeps its written sign and payload, whatever `modes.nan` is; too large a payload makes the
+/// text invalid. In a format without NaN the result is the largest finite number, with `invalid`.
 /// Throws std::invalid_argument for formats with more precision or range than binary32.
 constexpr std::optional<Rounded> from_text(Format f, std::string_view text,
                                            const Modes& modes = {}) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// half, bfloat16, float8_e4m3...: numbers that behave as float does, each operation rounded once.
+// half, bfloat16, float8_e4m3...: number types that behave like float, each operation rounded once.
 //
 //     using namespace halfscope::literals;
 //     constexpr halfscope::half x = 0.1_h;  // 0.0999755859375
 //     static_assert(x + 0.2_h != 0.3_h && 2048_h + 1_h == 2048_h);
 //
-// The functions of <cmath> are in half_math.hpp, formatting in half_fmt.hpp and half_stream.hpp,
-// Eigen's traits in half_eigen.hpp. Other roundings, flags and modes: the functions on encodings
-// (arithmetic.hpp and its neighbours), on bits().
+// half_math.hpp has the functions of <cmath>, half_fmt.hpp and half_stream.hpp formatting,
+// half_eigen.hpp Eigen's traits. For other roundings, flags and modes call the functions on
+// encodings (arithmetic.hpp and its neighbours) with bits().
 #pragma once
 
 #include <compare>
@@ -27,46 +27,46 @@
 
 namespace halfscope {
 
-/// The integers that convert: of at most 64 bits (in GNU dialects __int128 is std::integral, too).
+/// Integer types that convert: at most 64 bits (in GNU dialects __int128 is std::integral, too).
 template <typename T>
 concept MachineInteger = std::integral<T> && sizeof(T) <= 8;
 
-/// A number of format F, which may be any within binary32. Holds its encoding and nothing else.
+/// A number of format F, any format within binary32. Stores only its encoding.
 ///
-/// Rounding is to nearest, ties to even; NaNs are those of x86. As with float, a variable that is
-/// not initialised holds anything. Nothing converts implicitly, so that every rounding can be seen:
-/// x * 2.0f does not compile, x * half(2) does.
+/// Rounds to nearest, ties to even; NaNs follow x86. As with float, an uninitialised variable has
+/// an indeterminate value. There are no implicit conversions, so every rounding is visible: x *
+/// 2.0f does not compile, x * half(2) does.
 template <Format F>
 class Float {
   static_assert(F.precision <= kBinary32.precision && F.emax <= kBinary32.emax && F.width <= 32,
                 "Float<F>: F must be a format within binary32");
 
  public:
-  /// The smallest unsigned type that holds an encoding, in its low bits.
+  /// The smallest unsigned type that can hold an encoding, which is in its low bits.
   using Bits =
       std::conditional_t<(F.width <= 8), std::uint8_t,
                          std::conditional_t<(F.width <= 16), std::uint16_t, std::uint32_t>>;
   static constexpr Format kFormat = F;
 
   Float() = default;
-  /// Bits above the format's width are dropped.
+  /// Ignores bits above the format's width.
   HALFSCOPE_HD static constexpr Float from_bits(Bits bits) {
     return Encoded{bits & (F.sign_mask() | F.magnitude_mask())};
   }
   HALFSCOPE_HD constexpr Bits bits() const { return bits_; }
 
-  // From numbers of other types: one rounding, whatever the type.
+  // Conversions from numbers of other types, each rounded once.
   HALFSCOPE_HD constexpr explicit Float(float x) : Float(Encoded{from_float(F, x).bits}) {}
   HALFSCOPE_HD constexpr explicit Float(double x) : Float(Encoded{from_double(F, x).bits}) {}
-  explicit Float(long double) = delete;  // its format differs from machine to machine
+  explicit Float(long double) = delete;  // its format differs between machines
   template <Format G>
   requires(F != G) HALFSCOPE_HD constexpr explicit Float(Float<G> x)
       : Float(Encoded{convert(F, G, x.bits()).bits}) {}
   template <MachineInteger Integer>
   HALFSCOPE_HD constexpr explicit Float(Integer x) : Float(Encoded{encode(x)}) {}
 
-  // To numbers of other types: exact, except to integers, which are toward zero (and, out of range,
-  // what x86 gives: the integer indefinite, which C++ leaves undefined). To bool: is it nonzero?
+  // Conversions to other types are exact, except that integers truncate. A value outside the
+  // integer's range, undefined in C++, becomes x86's integer indefinite. To bool: true if nonzero.
   HALFSCOPE_HD constexpr explicit operator float() const {
     return detail::bit_cast<float>(static_cast<std::uint32_t>(convert(kBinary32, F, bits_).bits));
   }
@@ -131,7 +131,7 @@ class Float {
   }
 
  private:
-  struct Encoded {  // so that no integer is taken for an encoding
+  struct Encoded {  // prevents an integer from being used as an encoding
     std::uint64_t bits;
   };
   HALFSCOPE_HD constexpr Float(Encoded x) : bits_(static_cast<Bits>(x.bits)) {}
@@ -154,7 +154,7 @@ class Float {
 using half = Float<kBinary16>;
 using bfloat16 = Float<kBfloat16>;
 using tf32 = Float<kTf32>;
-using binary32 = Float<kBinary32>;  ///< what float is, computed by the emulator
+using binary32 = Float<kBinary32>;  ///< the same format as float, computed by the emulator
 using float8_e4m3 = Float<kFloat8E4M3>;
 using float8_e5m2 = Float<kFloat8E5M2>;
 using float6_e3m2 = Float<kFloat6E3M2>;
@@ -163,8 +163,8 @@ using float4_e2m1 = Float<kFloat4E2M1>;
 
 static_assert(std::is_trivial_v<half> && sizeof(half) == 2 && sizeof(float8_e4m3) == 1);
 
-/// The encodings of an array of numbers (a vector, a span, ...), where it stands: what the
-/// functions of array/array.hpp take and write.
+/// Returns a view of an array of numbers (a vector, a span, ...) as encodings, without a copy: the
+/// arguments of the functions of array/array.hpp.
 template <typename Array>
 auto bits_of(Array& values) {
   using Number = std::remove_pointer_t<decltype(std::data(values))>;
@@ -176,5 +176,5 @@ auto bits_of(Array& values) {
 
 }  // namespace halfscope
 
-#include "halfscope/number/half_limits.hpp"    // must be seen wherever the type is
+#include "halfscope/number/half_limits.hpp"    // needed wherever the type is used
 #include "halfscope/number/half_literals.hpp"  // IWYU pragma: export

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// half and its like as scalars of Eigen 3.4: matrices whose every operation is the emulator's.
+// half and the other number types as scalars of Eigen 3.4: the emulator computes every operation.
 //
 //     Eigen::Matrix<half, Eigen::Dynamic, Eigen::Dynamic> a, b;
 //
-// Matrix products (A * B, A * x, x' * A) have one order on every machine: element (i, j) starts as
-// a(i, 0) * b(0, j), rounded; then, for k = 1, 2..., a(i, k) * b(k, j) is rounded, added, and the
-// sum rounded. Sums, dot products and norms take the elements in the same way, in storage order.
-// Decompositions and triangular solvers keep the order of Eigen's own kernels, and Eigen computes
-// s * (A * B) as (s * A) * B.
+// Matrix products (A * B, A * x, x' * A) have the same order on every machine: element (i, j)
+// starts as a(i, 0) * b(0, j), rounded; then, for k = 1, 2..., a(i, k) * b(k, j) is rounded, added,
+// and the sum rounded. Sums, dot products and norms add the elements in the same way, in storage
+// order. Decompositions and triangular solvers keep the order of Eigen's own kernels, and Eigen
+// computes s * (A * B) as (s * A) * B.
 //
 // Scalars convert explicitly: a * half(2), a.cast<float>().
 #pragma once
@@ -27,20 +27,20 @@ struct NumTraits<halfscope::Float<F>> : GenericNumTraits<halfscope::Float<F>> {
   using T = halfscope::Float<F>;
   enum {
     RequireInitialization = 0,
-    // Some tens of instructions. It also keeps Eigen from unrolling the sums of small fixed-size
-    // matrices into trees, a different order: it does that up to a cost of 110.
+    // Some tens of instructions. A high cost also keeps Eigen from unrolling the sums of small
+    // fixed-size matrices into trees, a different order, which it does up to a cost of 110.
     AddCost = 60,
     MulCost = 60
   };
   static constexpr int digits10() { return std::numeric_limits<T>::digits10; }
   static constexpr int digits() { return std::numeric_limits<T>::digits; }
-  /// The relative difference isApprox and its like allow: the last three bits.
+  /// The relative difference that isApprox and similar functions allow: the last three bits.
   static constexpr T dummy_precision() { return std::numeric_limits<T>::epsilon() * T(8); }
 };
 
 namespace internal {
 
-/// Uniform in [x, y], computed in binary64: RAND_MAX is beyond most formats.
+/// Uniform in [x, y], computed in binary64 because most formats cannot represent RAND_MAX.
 template <halfscope::Format F>
 struct random_default_impl<halfscope::Float<F>, false, false> {
   using T = halfscope::Float<F>;
@@ -56,8 +56,9 @@ inline constexpr bool is_halfscope_float = false;
 template <halfscope::Format F>
 inline constexpr bool is_halfscope_float<halfscope::Float<F>> = true;
 
-// Eigen's blocked matrix product sums in an order that depends on sizes, caches and threads; its
-// coefficient-based one does not, and is no slower where an addition takes tens of instructions.
+// The order of sums in Eigen's blocked matrix product depends on sizes, caches and threads. The
+// order of its coefficient-based product is fixed, and that product is no slower when an addition
+// costs tens of instructions.
 template <typename Lhs, typename Rhs>
 requires is_halfscope_float<typename Lhs::Scalar>
 struct generic_product_impl<Lhs, Rhs, DenseShape, DenseShape, GemmProduct>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// half and its like in {fmt}, with the format specifications of double.
+// half and the other number types in {fmt}, with the format specifications of double.
 //
 //     fmt::format("{}", 0.1_h)        0.1         the shortest decimal that reads back
 //     fmt::format("{:>+8}", 0.1_h)    "    +0.1"  the same; fill, alignment, sign, #, 0, width, L
 //     fmt::format("{:.6f}", 0.1_h)    0.099976    with a precision or a type (aAeEfFgG): the value
 //
-// Which of fixed and scientific notation "{}" takes is {fmt}'s rule for double.
+// "{}" selects fixed or scientific notation by {fmt}'s rule for double.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,8 +19,8 @@
 
 namespace halfscope::detail {
 
-/// Whether a specification has a precision or a type. [begin, end) starts with it and goes on to
-/// the end of the format string: [[fill]align][sign][#][0][width][.precision][L][type]}
+/// Returns true if a specification has a precision or a type. [begin, end) starts with it and ends
+/// with the format string: [[fill]align][sign][#][0][width][.precision][L][type]}
 constexpr bool has_precision_or_type(const char* begin, const char* end) {
   const auto is_align = [](char c) { return c == '<' || c == '>' || c == '^'; };
   const char* after_fill = begin == end ? end : begin + 1;
@@ -37,7 +37,7 @@ constexpr bool has_precision_or_type(const char* begin, const char* end) {
   return false;
 }
 
-/// The double whose shortest decimal is that of x in format f.
+/// Returns the double whose shortest decimal equals the shortest decimal of `bits` in format f.
 inline double shortest_as_double(Format f, std::uint64_t bits) {
   const double exact = to_double(f, bits);
   if (!std::isfinite(exact)) return exact;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// std::numeric_limits and std::hash of half and its like. Part of half.hpp: include that.
+// std::numeric_limits and std::hash of half and the other number types. Include half.hpp instead.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 #include "halfscope/number/half.hpp"
 #include "halfscope/number/round.hpp"
 
-/// The members' meanings are the C++ standard's: exponents are one more than IEEE 754's, min() is
-/// the smallest normal number. Where a format has no infinity or no NaN, infinity() and quiet_NaN()
-/// are what conversions give in their place.
+/// The members have the meanings of the C++ standard: exponents are one more than IEEE 754's, min()
+/// is the smallest normal number. In a format without infinity or NaN, infinity() and quiet_NaN()
+/// are the values that conversions return instead.
 template <halfscope::Format F>
 class std::numeric_limits<halfscope::Float<F>> {
   using T = halfscope::Float<F>;
@@ -21,7 +21,7 @@ class std::numeric_limits<halfscope::Float<F>> {
   HALFSCOPE_HD static constexpr T power_of_two(int exponent) {
     return encoded(halfscope::round_pack(F, false, 1, exponent).bits);
   }
-  /// x * log10(2), toward zero; right for all |x| < 10^4.
+  /// x * log10(2), truncated; correct for all |x| < 10^4.
   static constexpr int decimals(int x) { return x * 30103 / 100000; }
 
  public:
@@ -65,7 +65,7 @@ class std::numeric_limits<halfscope::Float<F>> {
   // NOLINTEND(readability-identifier-naming)
 };
 
-/// Equal numbers hash alike, so -0 as +0.
+/// Equal numbers have equal hashes, so -0 and +0 too.
 template <halfscope::Format F>
 struct std::hash<halfscope::Float<F>> {
   std::size_t operator()(halfscope::Float<F> x) const noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 1.5_h, 1.5_bf16. Part of half.hpp: include that.
+// The literals 1.5_h and 1.5_bf16. Include half.hpp instead.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 namespace halfscope {
 namespace detail {
 
-/// The literal's characters are read as they stand in the source: by way of long double, which is
-/// what other literal operators are given, a literal next to a tie would be rounded twice.
+/// Parses the literal's characters. A long double parameter, as other literal operators use, would
+/// round a literal next to a tie twice.
 template <typename T, char... kCharacters>
 consteval T literal() {
   std::array<char, sizeof...(kCharacters)> text = {};

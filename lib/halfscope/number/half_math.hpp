@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What <cmath> has for float and IEEE 754 defines exactly, for half and its like; found by
-// argument-dependent lookup, by the names and with the meanings they have there.
+// The functions of <cmath> that IEEE 754 defines exactly, for half and the other number types.
+// Argument-dependent lookup finds them; names and meanings are the same as there.
 #pragma once
 
 #include "halfscope/number/arithmetic.hpp"
@@ -27,7 +27,7 @@ HALFSCOPE_HD constexpr Float<F> integral(Float<F> x, Rounding rounding) {
 
 }  // namespace detail
 
-// Computed, rounded once.
+// Arithmetic, rounded once.
 
 template <Format F>
 HALFSCOPE_HD constexpr Float<F> fma(Float<F> x, Float<F> y, Float<F> z) {
@@ -37,7 +37,7 @@ template <Format F>
 HALFSCOPE_HD constexpr Float<F> sqrt(Float<F> x) {
   return detail::number<F>(square_root(F, x.bits()).bits);
 }
-/// x - n * y, n the integer nearest to x / y, ties to even. Exact.
+/// x - n * y, where n is the integer nearest to x / y, ties to even. Exact.
 template <Format F>
 HALFSCOPE_HD constexpr Float<F> remainder(Float<F> x, Float<F> y) {
   return detail::number<F>(remainder(F, x.bits(), y.bits()).bits);
@@ -52,7 +52,7 @@ HALFSCOPE_HD constexpr Float<F> logb(Float<F> x) {
   return detail::number<F>(log_b(F, x.bits()).bits);
 }
 
-// To an integer of the same format.
+// Rounding to an integer of the same format.
 
 template <Format F>
 HALFSCOPE_HD constexpr Float<F> floor(Float<F> x) {
@@ -75,7 +75,7 @@ HALFSCOPE_HD constexpr Float<F> rint(Float<F> x) {
   return detail::integral(x, Rounding::ties_to_even);
 }
 
-// About the encoding. These four need no rounding and take NaNs as they are.
+// Operations on the encoding. The first four round nothing and accept NaNs unchanged.
 
 template <Format F>
 HALFSCOPE_HD constexpr Float<F> abs(Float<F> x) {
@@ -111,9 +111,9 @@ HALFSCOPE_HD constexpr bool isnormal(Float<F> x) {
   return isfinite(x) && (x.bits() & F.magnitude_mask()) > F.fraction_mask();
 }
 
-// Of two.
+// Functions of two numbers.
 
-/// The number if one is a quiet NaN; -0 below +0 (IEEE 754-2019, 9.6: minimumNumber).
+/// If one operand is a quiet NaN, returns the other; -0 is below +0 (IEEE 754-2019, 9.6).
 template <Format F>
 HALFSCOPE_HD constexpr Float<F> fmin(Float<F> x, Float<F> y) {
   return detail::number<F>(minimum_number(F, x.bits(), y.bits()).bits);
@@ -132,22 +132,22 @@ template <Format F>
 HALFSCOPE_HD constexpr Float<F> max(Float<F> x, Float<F> y) {
   return x < y ? y : x;
 }
-/// The number after x on the way to y; y if they are equal.
+/// The next number after x toward y; y if they are equal.
 template <Format F>
 HALFSCOPE_HD constexpr Float<F> nextafter(Float<F> x, Float<F> y) {
   if (isnan(x) || isnan(y)) return x + y;
   if (x == y) return y;
   return detail::number<F>((x < y ? next_up(F, x.bits()) : next_down(F, x.bits())).bits);
 }
-/// x - n * y, n the integer part of x / y: exact, with the sign of x.
+/// x - n * y, where n is the integer part of x / y: exact, with the sign of x.
 template <Format F>
 HALFSCOPE_HD constexpr Float<F> fmod(Float<F> x, Float<F> y) {
-  const Float<F> nearest = remainder(x, y);  // at most half of y, and perhaps on zero's other side
+  const Float<F> nearest = remainder(x, y);  // at most half of y, perhaps with the other sign
   if (!nearest || signbit(nearest) == signbit(x)) return nearest;
   return nearest + copysign(y, x);
 }
 
-// Of half alone, on the host: correctly rounded, a NaN is CUDA's (cuda_half.hpp).
+// For half only, on the host: correctly rounded; NaN results are CUDA's (cuda_half.hpp).
 
 inline half exp(half x) { return half::from_bits(cuda_half::hexp(x.bits())); }
 inline half exp2(half x) { return half::from_bits(cuda_half::hexp2(x.bits())); }

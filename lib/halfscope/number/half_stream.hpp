@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// half and its like on streams, and to and from text.
+// Streams and text for half and the other number types.
 #pragma once
 
 #include <optional>
@@ -12,13 +12,13 @@
 
 namespace halfscope {
 
-/// The shortest decimal that reads back, see text.hpp.
+/// Returns the shortest decimal that reads back, see text.hpp.
 template <Format F>
 std::string to_text(Float<F> x) {
   return to_text(F, x.bits());
 }
 
-/// from_text<half>("0.1"); empty when the text is not a number, see from_text.hpp.
+/// from_text<half>("0.1"). Empty if the text is not a number, see from_text.hpp.
 template <typename T>
 constexpr std::optional<T> from_text(std::string_view text) {
   const std::optional<Rounded> number = from_text(T::kFormat, text);
@@ -26,8 +26,8 @@ constexpr std::optional<T> from_text(std::string_view text) {
   return T::from_bits(static_cast<typename T::Bits>(number->bits));
 }
 
-/// The shortest decimal that reads back, whatever the stream's precision; after std::fixed,
-/// std::scientific or std::hexfloat as the stream writes a double of the same value.
+/// Writes the shortest decimal that reads back and ignores the stream's precision. After
+/// std::fixed, std::scientific or std::hexfloat writes the number as a double.
 template <Format F>
 std::ostream& operator<<(std::ostream& out, Float<F> x) {
   if ((out.flags() & std::ios_base::floatfield) != 0) return out << static_cast<double>(x);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integers: rounding to an integral value in the same format, and to and from 32 and 64 bits.
+// Rounding to integral values, and conversions to and from integers of 32 and 64 bits.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace halfscope {
 
 enum class IntegerType : std::uint8_t { i32, u32, i64, u64 };
 
-/// Bits of the type.
+/// Number of bits of the type.
 HALFSCOPE_HD constexpr int width_of(IntegerType type) {
   return type == IntegerType::i32 || type == IntegerType::u32 ? 32 : 64;
 }
@@ -22,7 +22,7 @@ HALFSCOPE_HD constexpr bool is_signed(IntegerType type) {
 
 namespace detail {
 
-/// The integer nearest to the magnitude of x in the given direction; x of at most 64 bits.
+/// The magnitude of x rounded to an integer in modes.rounding; the integer has at most 64 bits.
 struct Integral {
   std::uint64_t magnitude;
   bool inexact;
@@ -36,14 +36,14 @@ HALFSCOPE_HD constexpr std::uint64_t low_bits(int width) {
   return width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
 }
 
-/// The largest magnitude of the type's numbers of that sign.
+/// Returns the largest magnitude of the type's numbers with that sign.
 HALFSCOPE_HD constexpr std::uint64_t limit(IntegerType type, bool negative) {
   const std::uint64_t top = std::uint64_t{1} << (width_of(type) - 1);
   if (is_signed(type)) return negative ? top : top - 1;
   return negative ? 0 : low_bits(width_of(type));
 }
 
-/// What stands for a value the type does not have; IEEE 754-2019, 5.8 leaves it open.
+/// Result for a value that the type cannot represent, which IEEE 754-2019, 5.8 does not fix.
 HALFSCOPE_HD constexpr Rounded no_integer(IntegerType type, bool nan, bool negative,
                                           const Modes& modes) {
   const int width = width_of(type);
@@ -60,8 +60,8 @@ HALFSCOPE_HD constexpr Rounded no_integer(IntegerType type, bool nan, bool negat
 
 }  // namespace detail
 
-/// roundToIntegral, IEEE 754-2019, 5.9, in the direction of modes. exact: raises inexact where the
-/// value changed (roundToIntegralExact). Keeps the sign of zero.
+/// roundToIntegral, IEEE 754-2019, 5.9, in modes.rounding. `exact`: raise inexact if the value
+/// changes (roundToIntegralExact). Keeps the sign of zero.
 HALFSCOPE_HD constexpr Rounded round_to_integral(Format f, std::uint64_t a, const Modes& modes = {},
                                                  bool exact = false) {
   const Unpacked x = unpack(f, detail::operand(f, a, modes));
@@ -75,8 +75,8 @@ HALFSCOPE_HD constexpr Rounded round_to_integral(Format f, std::uint64_t a, cons
   return result;
 }
 
-/// convertToInteger, IEEE 754-2019, 5.8, in the direction of modes. exact: raises inexact where the
-/// value changed. bits: two's complement in the low 32 or 64 bits. Out of range is invalid alone.
+/// convertToInteger, IEEE 754-2019, 5.8, in modes.rounding. `exact`: raise inexact if the value
+/// changes. Result: two's complement in the low bits. A value out of range raises only invalid.
 HALFSCOPE_HD constexpr Rounded to_integer(IntegerType type, Format f, std::uint64_t a,
                                           const Modes& modes = {}, bool exact = false) {
   const Unpacked x = unpack(f, detail::operand(f, a, modes));
@@ -95,7 +95,7 @@ HALFSCOPE_HD constexpr Rounded to_integer(IntegerType type, Format f, std::uint6
   return {bits & detail::low_bits(width_of(type)), {.inexact = exact && n.inexact}};
 }
 
-/// convertFromInt, IEEE 754-2019, 5.4.1. bits: two's complement in the low 32 or 64 bits.
+/// convertFromInt, IEEE 754-2019, 5.4.1. `bits`: two's complement in the low 32 or 64 bits.
 HALFSCOPE_HD constexpr Rounded from_integer(Format f, IntegerType type, std::uint64_t bits,
                                             const Modes& modes = {}) {
   const std::uint64_t low = bits & detail::low_bits(width_of(type));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words for modes: TestFloat's for directions, the rule's own for NaN.
+// Names of the modes: TestFloat's for rounding directions, the enumerators' own for NaN policies.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace halfscope {
 
-/// The first is the default. Stochastic rounding is not among them: it needs a source of bits.
+/// The first is the default. Stochastic rounding is absent because it needs random bits.
 inline constexpr std::array<std::pair<std::string_view, Rounding>, 6> kRoundingNames = {
     {{"near_even", Rounding::ties_to_even},
      {"near_maxMag", Rounding::ties_to_away},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a caller may ask of an operation, and what it tells beside its result. Nothing is global.
+// Modes that a caller passes to an operation, and flags that it returns. No state is global.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@
 
 namespace halfscope {
 
-/// IEEE 754-2019, 4.3; rounding to odd (Boldo and Melquiond, IEEE TC 57(4), 2008); and stochastic
-/// rounding in proportion to the discarded part (Croci et al., R. Soc. Open Sci. 9, 2022).
+/// Rounding directions of IEEE 754-2019, 4.3; rounding to odd (Boldo and Melquiond, IEEE TC 57(4),
+/// 2008); stochastic rounding, up with a probability in proportion to the discarded part (Croci et
+/// al., R. Soc. Open Sci. 9, 2022).
 enum class Rounding : std::uint8_t {
   ties_to_even,
   ties_to_away,
@@ -20,22 +21,22 @@ enum class Rounding : std::uint8_t {
   stochastic
 };
 
-/// When a result counts as tiny, IEEE 754-2019, 7.5. x86 and CUDA decide after rounding.
+/// Time at which a result counts as tiny, IEEE 754-2019, 7.5. x86 and CUDA decide after rounding.
 enum class Tininess : std::uint8_t { after_rounding, before_rounding };
 
-/// Which results flush_to_zero makes zero. x86 takes the tiny ones by tininess after rounding, ARM
-/// by tininess before; there are also units that look at the rounded result
+/// Results that flush_to_zero replaces by zero. x86 flushes results that are tiny after rounding,
+/// ARM results that are tiny before rounding; some units check the rounded result
 /// (docs/numerics/emulator.md).
 enum class Flush : std::uint8_t {
   tiny,      ///< by the tininess rule
   subnormal  ///< rounded to a subnormal number, or to zero
 };
 
-/// Which NaN comes out, and which integer for a value that is none. Flags are the same under all.
+/// NaN that an operation returns, and integer for a value out of range. Flags do not depend on it.
 enum class NanPolicy : std::uint8_t {
-  x86,        ///< the first operand that is a NaN, quieted; by default negative; integer indefinite
-  canonical,  ///< RISC-V: always the positive quiet NaN; integers saturate, NaN gives the largest
-  cuda        ///< all ones (0x7FFF); integers saturate, NaN gives 0 (32 bits) or 2^63 (64 bits)
+  x86,        ///< the first NaN operand, quieted; default NaN negative; integer indefinite
+  canonical,  ///< RISC-V: always the positive quiet NaN; integers saturate, NaN becomes the largest
+  cuda        ///< all ones (0x7FFF); integers saturate, NaN becomes 0 (32 bits) or 2^63 (64 bits)
 };
 
 /// Members may be set by name: `add(kBinary16, a, b, {.rounding = Rounding::upward})`.
@@ -44,15 +45,15 @@ struct Modes {
   Tininess tininess = Tininess::after_rounding;
   NanPolicy nan = NanPolicy::x86;
   bool denormals_are_zero = false;  ///< DAZ: subnormal operands count as zeros of their sign
-  bool flush_to_zero = false;  ///< FTZ: results that `flush` names become a zero of their sign,
+  bool flush_to_zero = false;  ///< FTZ: results selected by `flush` become a zero of their sign,
                                ///< with underflow and inexact
   Flush flush = Flush::tiny;
-  bool saturate = false;     ///< the largest finite number of its sign in place of an infinity
+  bool saturate = false;     ///< largest finite number instead of an infinity
   std::uint32_t random = 0;  ///< stochastic rounding: R, in [0, 2^random_bits)
   int random_bits = 32;      ///< stochastic rounding: r, in [1, 32]
 };
 
-/// The exceptions of IEEE 754-2019, clause 7, as values.
+/// The exceptions of IEEE 754-2019, clause 7.
 struct Flags {
   bool invalid = false;
   bool divide_by_zero = false;
@@ -72,7 +73,7 @@ struct Flags {
   friend HALFSCOPE_HD constexpr Flags operator|(Flags a, const Flags& b) { return a |= b; }
 };
 
-/// A result and its exceptions.
+/// A result with its exceptions.
 struct Rounded {
   std::uint64_t bits;  ///< encoding in the low `width` bits
   Flags flags;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NaNs, infinities and the operands that are neither: what every operation does before it computes.
+// NaNs, infinities, and the treatment of special operands before an operation computes.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ HALFSCOPE_HD constexpr bool is_nan(Format f, std::uint64_t bits) {
          (bits & f.magnitude_mask()) > f.largest_finite() + (f.has_infinity() ? 1 : 0);
 }
 
-/// A NaN whose first fraction bit is 0, IEEE 754-2019, 6.2.1. E4M3's NaN is quiet.
+/// Returns true for a NaN whose first fraction bit is 0, IEEE 754-2019, 6.2.1. E4M3's NaN is quiet.
 HALFSCOPE_HD constexpr bool is_signaling(Format f, std::uint64_t bits) {
   const std::uint64_t quiet_bit = f.has_infinity() ? f.quiet_nan() ^ f.infinity() : 0;
   return quiet_bit != 0 && is_nan(f, bits) && (bits & quiet_bit) == 0;
@@ -24,7 +24,7 @@ HALFSCOPE_HD constexpr bool is_infinity(Format f, std::uint64_t bits) {
   return f.has_infinity() && (bits & f.magnitude_mask()) == f.infinity();
 }
 
-/// The NaN of an invalid operation. In a format without NaN: its positive largest number.
+/// The NaN that an invalid operation returns. In a format without NaN: its largest finite number.
 HALFSCOPE_HD constexpr std::uint64_t default_nan(Format f, const Modes& modes) {
   if (!f.has_nan()) return f.quiet_nan();
   switch (modes.nan) {
@@ -37,13 +37,13 @@ HALFSCOPE_HD constexpr std::uint64_t default_nan(Format f, const Modes& modes) {
 
 namespace detail {
 
-/// An operation that has no useful result, IEEE 754-2019, 7.2.
+/// Result of an operation without a useful result, IEEE 754-2019, 7.2.
 HALFSCOPE_HD constexpr Rounded invalid_operation(Format f, const Modes& modes) {
   return {default_nan(f, modes), {.invalid = true}};
 }
 
-/// The result of an operation that has a NaN among its operands, IEEE 754-2019, 6.2.3. Operands an
-/// operation does not have are given as 0.
+/// Result of an operation with a NaN among its operands, IEEE 754-2019, 6.2.3. Operations with
+/// fewer than three operands pass 0 for the others.
 HALFSCOPE_HD constexpr Rounded propagate_nan(Format f, const Modes& modes, std::uint64_t a,
                                              std::uint64_t b = 0, std::uint64_t c = 0) {
   const bool invalid = is_signaling(f, a) || is_signaling(f, b) || is_signaling(f, c);
@@ -60,7 +60,7 @@ HALFSCOPE_HD constexpr std::uint64_t zero(Format f, bool negative) {
   return negative ? f.sign_mask() : 0;
 }
 
-/// An operand as the operation sees it: with denormals_are_zero, subnormals are zeros.
+/// Returns the operand that the operation uses: with denormals_are_zero, a subnormal becomes zero.
 HALFSCOPE_HD constexpr std::uint64_t operand(Format f, std::uint64_t bits, const Modes& modes) {
   const bool subnormal = (bits & f.magnitude_mask()) <= f.fraction_mask();
   return modes.denormals_are_zero && subnormal ? bits & f.sign_mask() : bits;

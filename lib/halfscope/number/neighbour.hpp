@@ -11,7 +11,7 @@
 
 namespace halfscope {
 
-/// -a, |a|, a with the sign of b: of any encoding, NaNs too, with no flag (5.5.1).
+/// -a, |a|, and a with the sign of b, for any encoding including NaNs; no flags (5.5.1).
 HALFSCOPE_HD constexpr std::uint64_t negate(Format f, std::uint64_t a) { return a ^ f.sign_mask(); }
 HALFSCOPE_HD constexpr std::uint64_t absolute(Format f, std::uint64_t a) {
   return a & f.magnitude_mask();
@@ -22,7 +22,7 @@ HALFSCOPE_HD constexpr std::uint64_t copy_sign(Format f, std::uint64_t a, std::u
 
 namespace detail {
 
-/// The next encoding away from zero (that of infinity after the largest finite), or toward it.
+/// Returns the next encoding up or down; after the largest finite number comes infinity.
 HALFSCOPE_HD constexpr Rounded neighbour(Format f, std::uint64_t a, bool up, const Modes& modes) {
   if (is_nan(f, a)) return propagate_nan(f, modes, a);
   const std::uint64_t x = operand(f, a, modes);
@@ -36,8 +36,8 @@ HALFSCOPE_HD constexpr Rounded neighbour(Format f, std::uint64_t a, bool up, con
 
 }  // namespace detail
 
-/// nextUp, nextDown (5.3.1): the least number above, the greatest below; no flag but for a
-/// signaling NaN. Above the largest finite number comes infinity, or its stand-in.
+/// nextUp, nextDown (5.3.1): the least number above a, the greatest below. Only a signaling NaN
+/// raises a flag. The largest finite number is followed by Format::infinity().
 HALFSCOPE_HD constexpr Rounded next_up(Format f, std::uint64_t a, const Modes& modes = {}) {
   return detail::neighbour(f, a, true, modes);
 }
@@ -56,8 +56,8 @@ HALFSCOPE_HD constexpr Rounded scale_b(Format f, std::uint64_t a, std::int64_t n
   return round_pack(f, x.negative, x.significand, x.exponent + shift, modes);
 }
 
-/// logB (5.3.3): the exponent of a as a number of format f, subnormals normalised. Rounded once
-/// where f has too few digits for it (E5M2's -13). logB(0) is -infinity and divides by zero.
+/// logB (5.3.3): the exponent of a as a number of format f, with subnormals normalised. Rounded
+/// once if f has too few digits for it (E5M2's -13). logB(0) is -infinity with divide_by_zero.
 HALFSCOPE_HD constexpr Rounded log_b(Format f, std::uint64_t a, const Modes& modes = {}) {
   const Unpacked x = unpack(f, detail::operand(f, a, modes));
   switch (x.kind) {

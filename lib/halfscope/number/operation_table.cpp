@@ -19,7 +19,7 @@ struct NamedWord {
   Format format;
 };
 
-/// Formats as operation names spell them; where TestFloat has the format, as TestFloat does.
+/// Formats as they appear in operation names; TestFloat's spelling if it has the format.
 constexpr std::array kWords = {
     NamedWord{"f16", kBinary16},    NamedWord{"bf16", kBfloat16},   NamedWord{"tf32", kTf32},
     NamedWord{"f32", kBinary32},    NamedWord{"f64", kBinary64},    NamedWord{"e4m3", kFloat8E4M3},
@@ -42,7 +42,7 @@ constexpr WordType kI32{"i32", 32};
 
 constexpr WordType word(const NamedWord& w) { return {w.name, w.format.width}; }
 
-// The library's functions behind one signature, by how many operands they take.
+// Adapters that give the library's functions one signature, by number of operands.
 
 template <auto Function>
 Rounded unary(const Operation& o, const Operands& x, const Modes& modes, bool) {
@@ -97,8 +97,8 @@ struct Row {
   Operation::Apply apply;
 };
 
-/// What every format but binary64 has. TestFloat's first, in its order; then what it lacks, named
-/// as in IEEE 754-2019, and minNum and maxNum as in IEEE 754-2008.
+/// Operations of every format except binary64: TestFloat's in its order, then others with their
+/// names of IEEE 754-2019, and minNum and maxNum of IEEE 754-2008.
 constexpr Row kRows[] = {
     {"add", 2, Gives::number, binary<add>},
     {"sub", 2, Gives::number, binary<subtract>},
@@ -188,7 +188,7 @@ std::vector<Operation> make_table() {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-/// Levenshtein's distance, case ignored: fewest single-character edits from a to b.
+/// Levenshtein distance: the fewest single-character edits from a to b, ignoring case.
 std::size_t edits(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -204,7 +204,7 @@ std::size_t edits(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// A name cut short, or followed by more, is next to a name spelled right.
+/// Distance of a wrong name from a known one. Truncated or extended names count as close.
 std::size_t distance(std::string_view wrong, std::string_view name) {
   const std::size_t shared = std::min(wrong.size(), name.size());
   const std::size_t begins_alike =
@@ -213,7 +213,7 @@ std::size_t distance(std::string_view wrong, std::string_view name) {
   return begins_alike == 0 ? std::min<std::size_t>(all, 1) : all;
 }
 
-/// What others call mulAdd.
+/// Replaces _fma, the usual name elsewhere, by _mulAdd.
 std::string in_our_words(std::string_view name) {
   const std::size_t cut = name.rfind("_fma");
   return std::string(name.substr(0, cut)) + (cut == name.npos ? "" : "_mulAdd");
@@ -234,7 +234,7 @@ const Operation* find_operation(std::string_view name) {
 }
 
 std::vector<std::string_view> similar_operations(std::string_view name, std::size_t count) {
-  const std::string wanted = in_our_words(name.substr(0, 64));  // a megabyte resembles nothing
+  const std::string wanted = in_our_words(name.substr(0, 64));  // limits the time
   std::vector<std::pair<std::size_t, std::string_view>> by_distance;
   for (const Operation& o : operations())
     by_distance.emplace_back(distance(wanted, o.name), o.name);

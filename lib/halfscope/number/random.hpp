@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers from a counter, for stochastic rounding that can be repeated: the n-th word
-// depends on the seed and n alone, so it is the same on one thread, on many and on a GPU.
+// Random numbers from a counter, for repeatable stochastic rounding: word n depends only on the
+// seed and n, so it is the same on one thread, many threads and a GPU.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace halfscope {
 
-/// Four words: Philox's counter and its output.
+/// Four words: the counter and the output of Philox.
 struct PhiloxBlock {
   std::uint32_t words[4];
 
   friend constexpr bool operator==(const PhiloxBlock&, const PhiloxBlock&) = default;
 };
 
-/// The multipliers and key increments of Philox4x32.
+/// Multipliers and key increments of Philox4x32.
 inline constexpr std::uint32_t kPhiloxMultiplier0 = 0xD2511F53, kPhiloxMultiplier1 = 0xCD9E8D57;
 inline constexpr std::uint32_t kPhiloxWeyl0 = 0x9E3779B9, kPhiloxWeyl1 = 0xBB67AE85;
 inline constexpr int kPhiloxRounds = 10;
@@ -39,8 +39,8 @@ HALFSCOPE_HD constexpr PhiloxBlock philox4x32(PhiloxBlock counter, std::uint32_t
   return x;
 }
 
-/// Word `index` of the sequence of `seed`: word index % 4 of the block with counter index / 4,
-/// whose key is the seed, low word first.
+/// Returns word `index` of the sequence of `seed`: word index % 4 of the block with counter index /
+/// 4. The key is the seed, low word first.
 HALFSCOPE_HD constexpr std::uint32_t random_word(std::uint64_t seed, std::uint64_t index) {
   const std::uint64_t block = index / 4;
   const PhiloxBlock counter = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// remainder, IEEE 754-2019, 5.3.1: x - n * y, n the integer nearest to x / y, ties to the even n.
-// Always exact, so no direction matters.
+// remainder, IEEE 754-2019, 5.3.1: x - n * y, where n is the integer nearest to x / y, ties to
+// even. Always exact, so the rounding direction does not matter.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace halfscope {
 namespace detail {
 
-/// x and y finite, y nonzero.
+/// x - n * y for x and y finite, y nonzero.
 HALFSCOPE_HD constexpr Rounded remainder_finite(Format f, Unpacked x, Unpacked y,
                                                 const Modes& modes) {
   if (x.significand == 0) return {zero(f, x.negative), {}};
@@ -19,8 +19,8 @@ HALFSCOPE_HD constexpr Rounded remainder_finite(Format f, Unpacked x, Unpacked y
   const int steps = n.exponent - d.exponent;
   if (steps < -1)
     return round_pack(f, x.negative, x.significand, x.exponent, modes);  // |x| < |y|/2
-  // Long division that keeps the rest and the quotient's last bit. Units: half of d's last place,
-  // so that steps = -1 needs no place of its own.
+  // Long division that keeps the remainder and the quotient's last bit. The unit is half of d's
+  // last place, so that steps = -1 needs no extra place.
   std::uint64_t rest = n.significand;
   bool odd = false;
   for (int step = steps; step >= 0; --step) {
@@ -38,7 +38,7 @@ HALFSCOPE_HD constexpr Rounded remainder_finite(Format f, Unpacked x, Unpacked y
 
 }  // namespace detail
 
-/// a - n * b in format f. Invalid when a is infinite or b is zero; a zero result has the sign of a.
+/// a - n * b in format f. Invalid if a is infinite or b is zero; a zero result has the sign of a.
 HALFSCOPE_HD constexpr Rounded remainder(Format f, std::uint64_t a, std::uint64_t b,
                                          const Modes& modes = {}) {
   detail::require_arithmetic(f);

@@ -9,8 +9,8 @@
 
 namespace halfscope::detail {
 
-/// A broken precondition: std::invalid_argument on the host, which in a constant expression is an
-/// error at compile time; a trap on a device and where exceptions are switched off.
+/// Reports a broken precondition: throws std::invalid_argument on the host (in a constant
+/// expression, a compile error), traps on a device and in builds without exceptions.
 HALFSCOPE_HD constexpr void require(bool holds, const char* what) {
   if (holds) return;
 #if defined(__CUDA_ARCH__) || !defined(__cpp_exceptions)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place where rounding happens. Derivation and choices: docs/numerics/emulator.md.
+// All rounding happens here. Derivation and choices: docs/numerics/emulator.md.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 namespace halfscope {
 namespace detail {
 
-/// An exact value cut at a bit position: kept * 2^q + a discarded part below 2^q.
+/// An exact value cut at bit q: kept * 2^q plus a discarded part below 2^q.
 struct Cut {
   std::uint64_t kept;
   std::uint64_t discarded;  ///< the first 64 bits of the discarded part / 2^q, as a fraction
-  bool sticky;              ///< there is more below them
+  bool sticky;              ///< true if nonzero bits follow `discarded`
 
   HALFSCOPE_HD constexpr bool inexact() const { return discarded != 0 || sticky; }
 };
@@ -33,7 +33,7 @@ HALFSCOPE_HD constexpr bool rounds_up(const Cut& c, bool negative, const Modes& 
   constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
   const bool odd = (c.kept & 1) != 0;
   switch (modes.rounding) {
-    case Rounding::ties_to_even:  // with bits below the 64, the discarded part is under a half
+    case Rounding::ties_to_even:  // if sticky is set, discarded is below a half
       return c.discarded > kHalf || (c.discarded == kHalf && odd);
     case Rounding::ties_to_away: return c.discarded >= kHalf;
     case Rounding::toward_zero: return false;
@@ -43,13 +43,13 @@ HALFSCOPE_HD constexpr bool rounds_up(const Cut& c, bool negative, const Modes& 
     case Rounding::stochastic: break;
   }
   require_random(modes);
-  // The discarded fraction exceeds R / 2^r. r <= 32, so R / 2^r is a fraction of 64 bits.
+  // True if the discarded fraction exceeds R / 2^r, a fraction of 64 bits since r <= 32.
   const std::uint64_t threshold = std::uint64_t{modes.random} << (64 - modes.random_bits);
   return c.discarded > threshold || (c.discarded == threshold && c.sticky);
 }
 
-/// What overflow gives, IEEE 754-2019, 7.4: infinity, or the largest finite number where the
-/// direction points away from infinity. A format without infinity has a stand-in, see infinity().
+/// Magnitude after overflow, IEEE 754-2019, 7.4: infinity, or the largest finite number if the
+/// direction points away from infinity. For formats without infinity see Format::infinity().
 HALFSCOPE_HD constexpr std::uint64_t overflow_magnitude(Format f, bool negative,
                                                         const Modes& modes) {
   const Rounding r = modes.rounding;
@@ -59,8 +59,8 @@ HALFSCOPE_HD constexpr std::uint64_t overflow_magnitude(Format f, bool negative,
   return to_finite ? f.largest_finite() : f.infinity();
 }
 
-/// IEEE 754-2019, 7.5, of a value with leading exponent e: after rounding it is tiny unless p bits
-/// with an unbounded exponent carry up to 2^emin.
+/// Returns true if a value with leading exponent e is tiny, IEEE 754-2019, 7.5. After rounding, it
+/// is tiny unless rounding to p bits with an unbounded exponent carries up to 2^emin.
 HALFSCOPE_HD constexpr bool is_tiny(Format f, bool negative, std::uint64_t significand,
                                     int exponent, int e, const Modes& modes) {
   if (e >= f.emin()) return false;
@@ -73,15 +73,14 @@ HALFSCOPE_HD constexpr bool is_tiny(Format f, bool negative, std::uint64_t signi
 
 /// Rounds the exact value (-1)^negative * significand * 2^exponent to format f.
 ///
-/// Derivation. Let e be the exponent of the leading bit. The last place kept is
-/// q = max(e, emin) - (p - 1): max() is what makes subnormals lose precision, not range. Write the
-/// significand as kept | discarded at q; whether one is added to `kept` depends on its last bit,
-/// the discarded part, the sign and the direction alone. Encodings of one sign are ordered like
-/// their values, so the encoding is kept + (q - q_min) * 2^(p-1), and a carry out of `kept` runs
-/// into the exponent field by itself. A caller with a longer significand may fold its tail into the
-/// lowest bit (sticky), as long as p + 2 bits or more are left, and p + r + 1 for stochastic
-/// rounding with r random bits: then that bit lies below every bit that is compared with something,
-/// here and in the cut at p bits that decides tininess.
+/// Derivation. Let e be the exponent of the leading bit. The last place kept is q = max(e, emin) -
+/// (p - 1): because of max(), subnormals lose precision, not range. Write the significand as kept |
+/// discarded at q. The decision to add one to `kept` depends only on its last bit, the discarded
+/// part, the sign and the direction. Encodings of one sign are ordered like their values, so the
+/// encoding is kept + (q - q_min) * 2^(p-1), and a carry out of `kept` increments the exponent
+/// field. A caller with a longer significand may fold its tail into the lowest bit (sticky), if at
+/// least p + 2 bits remain, and p + r + 1 for stochastic rounding with r random bits: then that bit
+/// is below all bits compared here and in the cut at p bits that decides tininess.
 HALFSCOPE_HD constexpr Rounded round_pack(Format f, bool negative, std::uint64_t significand,
                                           int exponent, const Modes& modes = {}) {
   const std::uint64_t sign = negative ? f.sign_mask() : 0;

@@ -15,8 +15,8 @@
 namespace halfscope {
 namespace {
 
-// Every value is a binary64 number exactly, and std::to_chars with a precision is exact to the last
-// digit: m * 2^-149 with m < 2^24 has 112 significant digits at most.
+// Every value is exactly representable in binary64, and std::to_chars with a precision is exact to
+// the last digit. m * 2^-149 with m < 2^24 has at most 112 significant digits.
 constexpr int kExactDigits = 112;
 
 void require_supported(Format f) {
@@ -31,7 +31,7 @@ std::string chars_of(double x, Arguments... arguments) {
   return {buffer.data(), end.ptr};
 }
 
-/// 0.DIGITS * 10^point, without zeros at the end; the first digit is none either, except in "0".
+/// The value 0.DIGITS * 10^point. The first and the last digit are nonzero, except in "0".
 struct Decimal {
   std::string digits;
   int point;
@@ -46,7 +46,7 @@ Decimal decimal_of(double x) {
   return out;
 }
 
-/// The first n digits, plus one in the last of them if `up`. Zeros at the end stay.
+/// Returns the first n digits, rounded away from zero if `up`. Zeros at the end are kept.
 Decimal cut(const Decimal& x, std::size_t n, bool up) {
   Decimal out = {x.digits.substr(0, n), x.point};
   out.digits.resize(n, '0');
@@ -63,11 +63,11 @@ Decimal cut(const Decimal& x, std::size_t n, bool up) {
   return out;
 }
 
-/// Whether the magnitude of x goes up when it is cut to n digits.
+/// Returns true if the magnitude of x is rounded up when cut to n digits.
 bool rounds_up(const Decimal& x, std::size_t n, bool negative, const Modes& modes) {
   if (x.digits.size() <= n) return false;
   const bool odd = (x.digits[n - 1] - '0') % 2 != 0;
-  const std::string_view rest = std::string_view(x.digits).substr(n);  // ends in no zero
+  const std::string_view rest = std::string_view(x.digits).substr(n);  // its last digit is nonzero
   switch (modes.rounding) {
     case Rounding::ties_to_even: return rest > "5" || (rest == "5" && odd);
     case Rounding::ties_to_away: return rest >= "5";
@@ -77,7 +77,7 @@ bool rounds_up(const Decimal& x, std::size_t n, bool negative, const Modes& mode
     case Rounding::to_odd: return !odd;
     case Rounding::stochastic: break;
   }
-  // 0.REST against R / 2^r, digit by digit: a fraction below one, both without zeros at the end.
+  // Compares 0.REST with R / 2^r digit by digit; both are below one and end in a nonzero digit.
   const double threshold = std::ldexp(static_cast<double>(modes.random), -modes.random_bits);
   if (threshold == 0) return true;
   const Decimal t = decimal_of(threshold);
@@ -94,13 +94,14 @@ std::string scientific(const Decimal& x) {
 
 bool reads_back(Format f, std::uint64_t magnitude, const Decimal& x) {
   const std::optional<Rounded> read = from_text(f, scientific(x));
-  // A format without infinity also gives its largest number for all that overflows.
+  // In a format without infinity the largest number is also the result of every overflow.
   return read && read->bits == magnitude && !read->flags.overflow;
 }
 
-/// The exact decimal's n-digit neighbours enclose it, so where any n-digit decimal reads back one
-/// of them does. Below a power of two numbers lie twice as close, so the nearer one may fail where
-/// the other one does not. Equally near ones: the even digit first.
+/// Returns the shortest decimal that reads back. The two n-digit neighbours enclose the exact
+/// decimal, so if any n-digit decimal reads back, one of them does. Below a power of two, numbers
+/// are twice as close, so the nearer neighbour may fail although the other one succeeds. If both
+/// are equally near, the one with an even digit is tried first.
 Decimal shortest(Format f, std::uint64_t magnitude, const Decimal& exact) {
   for (std::size_t n = 1; n < exact.digits.size(); ++n) {
     const bool nearer = rounds_up(exact, n, false, {});
@@ -112,7 +113,7 @@ Decimal shortest(Format f, std::uint64_t magnitude, const Decimal& exact) {
   return exact;
 }
 
-/// 0.00123, 12.3 or, for a whole number, x itself.
+/// Fixed notation: 0.00123, 12.3 or, for a whole number, x itself.
 std::string fixed(const Decimal& d, double x) {
   const int count = static_cast<int>(d.digits.size());
   if (d.point >= count) return chars_of(x, std::chars_format::fixed, 0);
@@ -121,7 +122,7 @@ std::string fixed(const Decimal& d, double x) {
   return d.digits.substr(0, point) + "." + d.digits.substr(point);
 }
 
-/// Characters of fixed notation, without writing them.
+/// Number of characters of fixed(), computed without writing them.
 int fixed_length(const Decimal& d) {
   const int count = static_cast<int>(d.digits.size());
   if (d.point >= count) return d.point;
@@ -134,7 +135,7 @@ std::string hexadecimal(std::uint64_t x) {
   return "0x" + std::string(buffer.data(), end.ptr);
 }
 
-/// Infinity or NaN, without its sign; empty for a number.
+/// Returns "inf" or a NaN without its sign; empty for a number.
 std::string special(Format f, std::uint64_t magnitude) {
   if (magnitude <= f.largest_finite()) return {};
   if (!is_nan(f, magnitude)) return "inf";
@@ -144,7 +145,7 @@ std::string special(Format f, std::uint64_t magnitude) {
   return (signaling ? "snan(" : "nan(") + hexadecimal(magnitude ^ base) + ")";
 }
 
-/// The sign, then a special or what `write` makes of the magnitude.
+/// Returns the sign followed by a special value or by write(magnitude).
 template <typename Function>
 std::string with_sign(Format f, std::uint64_t bits, Function write) {
   require_supported(f);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers to text (IEEE 754-2019, 5.12), for formats within binary32; from_text.hpp is the way
-// back.
+// Numbers to text (IEEE 754-2019, 5.12), for formats within binary32. Inverse: from_text.hpp.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +11,27 @@
 
 namespace halfscope {
 
-// All of them write "-" before a number whose sign bit is set, also before zero and NaN; "inf";
-// "nan" for format f's quiet NaN without payload; "nan(0x1ff)" with one and "snan(0x1ff)" for a
-// signaling one. from_text gives every encoding back from its to_text and its to_hex_text. All
-// throw std::invalid_argument for formats with more precision or range than binary32.
+// All functions write "-" before a number whose sign bit is set, including zero and NaN; "inf";
+// "nan" for format f's quiet NaN without payload; "nan(0x1ff)" with a payload and "snan(0x1ff)" for
+// a signaling NaN. from_text() restores every encoding from to_text() and to_hex_text(). All throw
+// std::invalid_argument for formats with more precision or range than binary32.
 
-/// The shortest decimal that from_text rounds back to `bits` (ties to even): no decimal within half
-/// an ulp has fewer significant digits, and of those with as many none is closer.
+/// Returns the shortest decimal that from_text() rounds back to `bits` (ties to even): no decimal
+/// within half an ulp has fewer significant digits, and no equally short one is closer.
 ///
-/// Written as std::to_chars writes a float: in fixed or scientific notation, whichever is shorter
-/// (fixed if equal), and a whole number in fixed notation with its own digits to the end:
-/// binary16's largest is 65504, though 65500 would do.
+/// The layout is std::to_chars's for float: fixed or scientific notation, whichever is shorter
+/// (fixed if equal). A whole number in fixed notation has all its own digits: binary16's largest is
+/// 65504, although 65500 would suffice.
 std::string to_text(Format f, std::uint64_t bits);
 
-/// Rounded to `digits` significant digits, in the direction `modes.rounding`: "1.500e+00". Rounding
-/// to odd gives the neighbour with an odd last digit; stochastic rounding compares the discarded
-/// part of the last digit with R / 2^r. Other modes do not matter.
-/// Throws std::invalid_argument for fewer than one digit.
+/// Rounds to `digits` significant digits in the direction `modes.rounding`: "1.500e+00". Rounding
+/// to odd selects the neighbour with an odd last digit; stochastic rounding compares the discarded
+/// part of the last digit with R / 2^r. Other modes are ignored. Throws std::invalid_argument if
+/// digits < 1.
 std::string to_text(Format f, std::uint64_t bits, int digits, const Modes& modes = {});
 
-/// The exact value in hexadecimal: a 1, as many digits as needed, the power of two, "0x1.8p+3".
-/// Subnormals alike: binary16's smallest is 0x1p-24. Zero is 0x0p+0.
+/// Returns the exact value in hexadecimal: a leading 1, as many digits as needed, the power of two,
+/// "0x1.8p+3". Subnormals have the same form: binary16's smallest is 0x1p-24. Zero is 0x0p+0.
 std::string to_hex_text(Format f, std::uint64_t bits);
 
 }  // namespace halfscope

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An unsigned integer long enough for a decimal number, so that text can be read exactly and in
-// constant expressions.
+// An unsigned integer long enough for exact parsing of decimal text, constexpr.
 #pragma once
 
 #include <array>
@@ -11,14 +10,14 @@
 
 namespace halfscope::detail {
 
-/// significand * 2^exponent. When not all of the value fits, the lowest of the 64 bits is sticky:
-/// it is set if anything lies below.
+/// The value significand * 2^exponent. If it does not fit in 64 bits, the lowest bit is sticky: it
+/// is set if any lower bit is.
 struct Sticky {
   std::uint64_t significand;
   int exponent;
 };
 
-/// Up to 2,560 bits; no overflow is checked.
+/// An unsigned integer of at most 2,560 bits. Overflow is not checked.
 class WideInteger {
  public:
   constexpr void multiply_add(std::uint32_t factor, std::uint32_t addend) {
@@ -31,7 +30,7 @@ class WideInteger {
     if (carry != 0) limbs_[size_++] = static_cast<std::uint32_t>(carry);
   }
 
-  /// Divides, rounding down. True if there was a remainder.
+  /// Divides, rounding down. Returns true if there was a remainder.
   constexpr bool divide(std::uint32_t divisor) {
     std::uint64_t rest = 0;
     for (std::size_t i = size_; i-- > 0;) {
@@ -50,8 +49,8 @@ class WideInteger {
     size_ += count;
   }
 
-  /// The value times 2^exponent, or just above that when `more` lies below. With `more`, the value
-  /// must be 2^64 at least.
+  /// Returns the value times 2^exponent, or slightly more if `more` (nonzero bits were dropped
+  /// below). With `more`, the value must be at least 2^64.
   constexpr Sticky sticky(bool more, int exponent) const {
     std::uint64_t top = 0;
     for (std::size_t i = size_; i-- > 0;) {
@@ -60,7 +59,8 @@ class WideInteger {
         top = top << 32 | limbs_[i];
         continue;
       }
-      // This limb's top bits fill what is left; its others and all limbs below are sticky.
+      // This limb's top bits fill the remaining bits; its other bits and the limbs below are
+      // sticky.
       const std::uint64_t limb = std::uint64_t{limbs_[i]} << room;
       more |= static_cast<std::uint32_t>(limb) != 0;
       for (std::size_t below = 0; below < i; ++below) more |= limbs_[below] != 0;
@@ -72,7 +72,7 @@ class WideInteger {
 
  private:
   std::array<std::uint32_t, 80> limbs_ = {};  // the lowest first
-  std::size_t size_ = 0;                      // of those, without leading zeros
+  std::size_t size_ = 0;                      // number of limbs used, without leading zeros
 };
 
 }  // namespace halfscope::detail

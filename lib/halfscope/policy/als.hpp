@@ -13,9 +13,9 @@
 namespace halfscope::policy {
 
 /// One layer of AdaLossChainer, method approx_range, powers of two. Unlike other policies it
-/// decides within the backward pass: after advance(), scale() is the factor of the pass just seen,
-/// by which the gradient of the layer's input is to be multiplied (it arrives at the next layer so,
-/// and LayerFacts::previous_scale there has it in).
+/// decides during the backward pass: after advance(), scale() is the factor for the gradient of
+/// this layer's input. The next layer receives the gradient multiplied by it, and
+/// LayerFacts::previous_scale there includes it.
 struct Als {
   static constexpr Info info = {
       .name = "als",
@@ -29,8 +29,8 @@ struct Als {
           "is 1",
       .arithmetic = Arithmetic::binary32,
       .needs = Needs::layers};
-  /// sqrt(2) erfinv(1e-3): a share of 1e-3 of a normal distribution is nearer to 0 than this many
-  /// deviations.
+  /// sqrt(2) erfinv(1e-3): a fraction 1e-3 of a normal distribution is within this many standard
+  /// deviations of 0.
   static constexpr double quantile = 0.0012533144654325546;
 
   double u_min = 6.0e-8, u_max = 65504, scale_upper_bound = 16, accum_upper_bound = 1024;
@@ -45,7 +45,7 @@ struct Als {
   }
 
   double current = 1;
-  float unbound = 1;  ///< before the bounds that depend on the layers before
+  float unbound = 1;  ///< before the limits by earlier layers
   std::int64_t cur_iter = 0;
   static constexpr auto state() {
     return std::array{Option<Als>{"loss_scale", &Als::current},
@@ -69,15 +69,15 @@ struct Als {
   }
 
  private:
-  /// The least factor, 1 or above, that leaves a share of 1e-3 below u_min; at most what keeps a
-  /// sum of the largest products finite.
+  /// Returns the least factor of at least 1 at which at most a fraction 1e-3 is below u_min,
+  /// limited so that a sum of the largest products stays finite.
   float estimated(const LayerFacts& layer) const {
     const float mean = static_cast<float>(layer.grad_mean);
     const float deviation = static_cast<float>(layer.grad_std);
     const double fan_in = layer.has_weight ? static_cast<double>(layer.fan_in) : 1;
     double spread = deviation;
     float largest = static_cast<float>(layer.grad_max_abs);
-    if (!std::isfinite(largest)) return NAN;  // as its mean and deviation are
+    if (!std::isfinite(largest)) return NAN;  // so are the framework's mean and deviation
     if (layer.has_weight) {
       const float weight_mean = static_cast<float>(layer.weight_mean);
       const float weight_deviation = static_cast<float>(layer.weight_std);
@@ -86,14 +86,14 @@ struct Als {
       largest *= static_cast<float>(layer.weight_max_abs);
     }
     if (spread == 0) return 1;
-    if (layer.has_weight) spread *= std::sqrt(0.5 * fan_in);  // half of it, by ReLU
+    if (layer.has_weight) spread *= std::sqrt(0.5 * fan_in);  // ReLU zeroes half of them
     const double wanted = static_cast<float>(u_min) / (quantile * spread);
     if (std::isnan(wanted)) return NAN;
     const double cap = static_cast<float>(u_max) / fan_in / double{largest};
     return static_cast<float>(std::min(std::max(wanted, 1.0), cap));
   }
 
-  /// 2^floor(log2 s) in binary16; the logarithm is binary32's, which may round up to an integer.
+  /// Returns 2^floor(log2 s) in binary16; binary32's logarithm may round up to an integer.
   static double power_of_two(float s) {
     const float exponent = std::floor(std::log2(s));
     return exponent < -24 ? 0 : std::exp2(double{exponent});

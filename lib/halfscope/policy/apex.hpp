@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA apex: amp, the older fp16_utils, and the kernel with hysteresis.
+// Policies of NVIDIA apex: amp, the older fp16_utils, and the kernel with hysteresis.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct Apex {
       .floor = "min_loss_scale",
       .ceiling = "max_loss_scale"};
 
-  std::optional<double> loss_scale = std::nullopt;  ///< static; None is the framework's "dynamic"
+  std::optional<double> loss_scale = std::nullopt;  ///< static scale; None: "dynamic"
   double init_scale = 65536, scale_factor = 2;
   std::int64_t scale_window = 2000;
   std::optional<double> min_loss_scale = std::nullopt;
@@ -54,7 +54,7 @@ struct Apex {
 
   Decision advance(const Attempt& attempt) {
     if (loss_scale) return {Action::apply};
-    // 1. / loss_scale, before anything is tested.
+    // apex computes 1. / loss_scale before it tests anything.
     if (current == 0) return {Action::skip, "ZeroDivisionError: float division by zero"};
     if (attempt.nonfinite) {
       current = std::max(min_loss_scale.value_or(0), current / 2);
@@ -115,7 +115,7 @@ struct ApexLegacy {
 };
 
 /// apex's kernel update_scale_hysteresis: the scale is binary32, the factors binary64. The kernel
-/// has no defaults: the factors and the interval are those of torch, hysteresis is Megatron's.
+/// has no defaults: factors and interval are torch's here, hysteresis is Megatron's.
 struct ApexHysteresis {
   static constexpr Info info = {
       .name = "apex-hysteresis",

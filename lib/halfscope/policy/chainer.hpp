@@ -13,7 +13,7 @@
 
 namespace halfscope::policy {
 
-/// Changes after every step: x2 until the first overflow ever, then x2^(1/interval).
+/// The scale changes at every step: x2 until the first overflow ever, then x2^(1/interval).
 struct Chainer {
   static constexpr Info info = {
       .name = "chainer",
@@ -26,7 +26,7 @@ struct Chainer {
   static constexpr double max_scale = 65504;
 
   std::int64_t interval = 1000;
-  std::optional<double> fixed;  ///< "scale": a static scale, never checked
+  std::optional<double> fixed;  ///< "scale": a static scale, not checked for overflow
   static constexpr auto settings() {
     return std::array{Option<Chainer>{"interval", &Chainer::interval, Range::count},
                       Option<Chainer>{"scale", &Chainer::fixed, Range::positive}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeepSpeed: the scaler of ZeRO, and that of FP16_Optimizer without it.
+// Policies of DeepSpeed: the scaler of ZeRO, and the scaler of FP16_Optimizer without ZeRO.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@
 
 namespace halfscope::policy {
 
-/// The settings have two sets of names: those of the class's arguments, and those of the fp16
-/// section of the configuration file (initial_scale_power, loss_scale_window, hysteresis,
-/// min_loss_scale; consecutive_hysteresis is in both). The defaults are the class's, as where that
-/// section has none of these. One of the file's names is enough for the engine to fill in its own
-/// values, init_scale 2^16 and delayed_shift 2, for whatever is not given. consecutive_hysteresis
-/// counts as the file's where no argument of the class stands beside it. After start() all values
-/// are under the class's names.
+/// Each setting has two names: the class's argument, and the key in the fp16 section of the
+/// configuration file (initial_scale_power, loss_scale_window, hysteresis, min_loss_scale;
+/// consecutive_hysteresis is in both). The defaults are the class's, which apply if that section
+/// has none of these keys. If it has one of them, the engine replaces the defaults of missing
+/// settings by its own: init_scale 2^16 and delayed_shift 2. consecutive_hysteresis counts as a key
+/// of the file unless an argument of the class is given too. After start() all values are in the
+/// members with the class's names.
 struct DeepSpeedSettings {
   double init_scale = 0x1p32, scale_factor = 2, min_scale = 1;
   std::int64_t scale_window = 1000, delayed_shift = 1;
@@ -30,13 +30,13 @@ struct DeepSpeedSettings {
   std::optional<double> initial_scale_power = std::nullopt, loss_scale_window = std::nullopt,
                         hysteresis = std::nullopt, min_loss_scale = std::nullopt;
 
-  /// What was named, before start().
+  /// Settings that were given explicitly, until start().
   struct Given {
     bool init_scale = false, scale_window = false, min_scale = false, delayed_shift = false;
     bool other_argument = false, consecutive = false, file = false;
   } was_given = {};
 
-  /// The configuration file has a power of two for the start, and integers.
+  /// The configuration file has a power of two as the initial scale, and integers.
   static constexpr bool whole_numbers = true;
 
   void given(std::string_view key) {
@@ -53,7 +53,7 @@ struct DeepSpeedSettings {
     }
   }
 
-  /// All values under the class's names; the second time nothing is left to do.
+  /// Moves all values to the members with the class's names. A second call has no effect.
   void resolve(std::string_view policy) {
     const Given& all = was_given;
     const bool arguments = all.init_scale || all.scale_window || all.min_scale ||
@@ -90,7 +90,7 @@ struct DeepSpeedSettings {
   }
 };
 
-/// DynamicLossScaler, as ZeRO 1 to 3 use it.
+/// DynamicLossScaler, as used by ZeRO 1 to 3.
 struct DeepSpeed : DeepSpeedSettings {
   static constexpr Info info = {
       .name = "deepspeed",
@@ -166,8 +166,8 @@ struct DeepSpeed : DeepSpeedSettings {
   }
 };
 
-/// FP16_Optimizer, fused and unfused, where ZeRO is off. The engine passes 2^16, whatever the
-/// configuration file has; the factor is always 2.
+/// FP16_Optimizer, fused and unfused, without ZeRO. The engine always passes 2^16, whatever the
+/// configuration file says; the factor is always 2.
 struct DeepSpeedFused : DeepSpeedSettings {
   static constexpr Info info = {
       .name = "deepspeed-fused",

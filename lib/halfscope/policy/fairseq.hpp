@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fairseq and metaseq (OPT): an overflow of the global gradient norm decides.
+// Policies of fairseq and metaseq (OPT), which test the global gradient norm for overflow.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 
 namespace halfscope::policy {
 
-/// Both decide by the binary32 norm of binary16 gradients. That is finite where every gradient is:
-/// 65504^2 N < 2^128 for up to 2^96 elements. So Attempt::nonfinite is what they see.
+/// Common part of both. They test the binary32 norm of binary16 gradients, which is finite if every
+/// gradient is: 65504^2 N < 2^128 for up to 2^96 elements. So they see Attempt::nonfinite.
 template <class Self>
 struct FairseqScaler {
   double init_scale = 0, scale_factor = 2;
@@ -37,7 +37,7 @@ struct FairseqScaler {
   }
 
   double current = 0;
-  double window = 0;  ///< metaseq changes it, and not to an integer where scale_factor is none
+  double window = 0;  ///< changed by metaseq, to a non-integer if scale_factor is not an integer
   std::int64_t iteration = 0, last_overflow = -1, last_rescale = -1, overflows_since_rescale = 0;
   static constexpr auto state() {
     return std::array{Option<Self>{"loss_scale", &Self::current},
@@ -55,8 +55,8 @@ struct FairseqScaler {
   double scale() const { return current; }
 
  protected:
-  /// Lowers the scale where more than the tolerated share of the steps since it last changed
-  /// overflowed; a tolerated overflow restarts growth all the same. True where it lowered it.
+  /// Lowers the scale and returns true if the share of overflows since its last change is at least
+  /// `tolerance`. A tolerated overflow also restarts the count towards growth.
   bool tolerate_or_lower() {
     const std::int64_t since_rescale = iteration - last_rescale;
     last_overflow = iteration;
@@ -71,7 +71,7 @@ struct FairseqScaler {
     return true;
   }
 
-  /// True where the scale grew.
+  /// Raises the scale if growth is due; returns true if it did.
   bool grow_when_due() {
     if (std::fmod(static_cast<double>(iteration - last_overflow), window) != 0) return false;
     current *= scale_factor;
@@ -80,7 +80,7 @@ struct FairseqScaler {
   }
 };
 
-/// A number as Python prints it.
+/// Formats a number as Python does.
 inline std::string python_text(double value) {
   const double size = std::abs(value);
   const bool plain = size == 0 || (size >= 1e-4 && size < 1e16);
@@ -92,8 +92,8 @@ inline std::string python_text(double value) {
   return text;
 }
 
-/// The message at the floor. It names a setting, and Decision::error must outlive the policy: one
-/// text a value is kept.
+/// Returns the message at the floor. It contains a setting, and Decision::error must outlive the
+/// policy, so each distinct text is stored for the life of the program.
 inline std::string_view fairseq_floor_message(double min_loss_scale) {
   static std::mutex mutex;
   static std::set<std::string> kept;
@@ -106,8 +106,8 @@ inline std::string_view fairseq_floor_message(double min_loss_scale) {
 }
 
 /// fairseq's DynamicLossScaler, with the defaults of its command line for one worker and
-/// --update-freq 1: --fp16-scale-window is 2^14 / workers / update frequency. (The class's own are
-/// init_scale 2^15, scale_window 2000.)
+/// --update-freq 1: --fp16-scale-window is 2^14 / workers / update frequency. (The class's own
+/// defaults are init_scale 2^15, scale_window 2000.)
 struct Fairseq : FairseqScaler<Fairseq> {
   static constexpr Info info = {
       .name = "fairseq",
@@ -145,7 +145,7 @@ struct Fairseq : FairseqScaler<Fairseq> {
   }
 };
 
-/// metaseq's: the window follows the scale.
+/// metaseq's DynamicLossScaler: the window changes with the scale.
 struct Metaseq : FairseqScaler<Metaseq> {
   static constexpr Info info = {
       .name = "metaseq",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fastai: MixedPrecision of version 1, and that of version 2 before it wrapped torch's.
+// fastai: MixedPrecision of version 1, and of version 2 before it wrapped torch's scaler.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ struct Fastai1 {
       .interval = "max_noskip",
       .ceiling = "max_scale"};
 
-  double loss_scale = 65536;  ///< None in the framework: 2^16, or 512 where static
+  double loss_scale = 65536;  ///< None in the framework: 2^16, or 512 if static
   std::int64_t max_noskip = 1000;
   bool dynamic = true;
   double max_scale = 0x1p24;
@@ -55,7 +55,7 @@ struct Fastai1 {
     if (attempt.nonfinite && current > 1) {
       current /= 2;
       noskip = 0;
-      return {Action::skip};  // the masters get no gradient
+      return {Action::skip};  // the master weights receive no gradient
     }
     if (++noskip >= max_noskip && current < max_scale) {
       current *= 2;
@@ -77,7 +77,7 @@ struct Fastai2 {
       .initial = "max_loss_scale",
       .interval = "scale_wait"};
 
-  double loss_scale = 512;  ///< where static
+  double loss_scale = 512;  ///< static scale, used if `dynamic` is false
   bool dynamic = true;
   double max_loss_scale = 0x1p24, div_factor = 2;
   std::int64_t scale_wait = 500;

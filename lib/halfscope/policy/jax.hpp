@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss scaling in JAX. Scales are binary32 arrays; the caller decides what a step does, and by each
-// library's example leaves out one that is not finite.
+// Loss scaling in JAX. Scales are binary32 arrays. The caller decides whether to apply a step; in
+// each library's example it skips a step with nonfinite gradients.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace halfscope::policy {
 
-/// jmp.DynamicLossScale. It has no default for the first setting; 2^15 is its documentation's.
+/// jmp.DynamicLossScale. Its loss_scale has no default; 2^15 is from its documentation.
 struct Jmp {
   static constexpr Info info = {
       .name = "jmp",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Megatron-LM and ColossalAI: hysteresis that refills only at growth.
+// Policies of Megatron-LM and ColossalAI: hysteresis that is reset only when the scale grows.
 #pragma once
 
 #include <algorithm>
@@ -71,7 +71,7 @@ struct Megatron {
   }
 };
 
-/// ColossalAI's DynamicGradScaler: a binary32 tensor, to which PyTorch brings Python's factors.
+/// ColossalAI's DynamicGradScaler: a binary32 tensor, to which PyTorch converts the Python factors.
 /// Its FP16 mixin passes min_scale 1 and max_scale 2^32.
 struct ColossalAi {
   static constexpr Info info = {

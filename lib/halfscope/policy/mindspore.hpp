@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dynamic loss scaling of Huawei's MindSpore.
+// Policies of Huawei's MindSpore.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 
 namespace halfscope::policy {
 
-/// DynamicLossScaleManager, which decides on the host in Python numbers. Its floor is the integer 1
-/// and its default start the integer 2^24: the scale stays an integer, exact at any size, while
-/// integers multiply it. A backoff above the floor makes it a float. A setting that is a whole
-/// number counts as an integer.
+/// DynamicLossScaleManager, which computes on the host in Python numbers. Its floor is the integer
+/// 1 and its default start the integer 2^24: the scale stays an integer, exact at any size, while
+/// it is multiplied by integers. A backoff to above the floor makes it a float. A setting with an
+/// integer value counts as an integer.
 struct Mindspore {
   static constexpr Info info = {
       .name = "mindspore",
@@ -40,7 +40,7 @@ struct Mindspore {
   }
 
   double current = 0;
-  WholeNumber whole;  ///< the scale where it is an integer; empty where it is a float
+  WholeNumber whole;  ///< the scale if it is an integer; empty: it is a float
   std::int64_t cur_iter = 1, last_overflow_iter = 0, bad_step = 0;
   static constexpr auto state() {
     using T = Mindspore;
@@ -70,7 +70,7 @@ struct Mindspore {
       bad_step = 0;
     }
     ++cur_iter;
-    // Of a scale that is no float the next step cannot make its tensor.
+    // The next step cannot convert an integer scale beyond the largest float.
     if (!whole.empty() && current > std::numeric_limits<double>::max()) {
       return {Action::apply, "OverflowError: int too large to convert to float"};
     }
@@ -90,7 +90,7 @@ struct Mindspore {
   }
 };
 
-/// nn.DynamicLossScaleUpdateCell, which decides on the device in binary32.
+/// nn.DynamicLossScaleUpdateCell, which computes on the device in binary32.
 struct MindsporeCell {
   static constexpr Info info = {
       .name = "mindspore-cell",
@@ -126,7 +126,7 @@ struct MindsporeCell {
     const bool due = scale_window <= cur_iter - last_overflow_iter;
     const float factor = static_cast<float>(scale_factor);
     if (attempt.nonfinite) {
-      current = std::max(current * (1 / factor), 1.0f);  // by the rounded reciprocal
+      current = std::max(current * (1 / factor), 1.0f);  // multiplies by the rounded reciprocal
     } else if (due) {
       current *= factor;
     }

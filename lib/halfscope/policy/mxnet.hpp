@@ -11,7 +11,7 @@
 
 namespace halfscope::policy {
 
-/// mxnet.amp.LossScaler: has_overflow() first takes what the step before decided, then decides.
+/// mxnet.amp.LossScaler: has_overflow() first applies the previous step's decision, then decides.
 struct Mxnet {
   static constexpr Info info = {
       .name = "mxnet",

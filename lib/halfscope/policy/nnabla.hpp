@@ -10,7 +10,7 @@
 
 namespace halfscope::policy {
 
-/// What the updater and the tutorial's loop count alike.
+/// Common part of the updater and of the tutorial's loop.
 struct NnablaScale {
   double initial = 8, scaling_factor = 2;
   std::int64_t interval = 2000;
@@ -35,7 +35,7 @@ struct NnablaScale {
   }
 };
 
-/// DynamicLossScalingUpdater: a step that overflows is tried again at half the scale.
+/// DynamicLossScalingUpdater: a step that overflows is repeated at half the scale.
 struct Nnabla : NnablaScale {
   static constexpr Info info = {
       .name = "nnabla",
@@ -68,7 +68,7 @@ struct Nnabla : NnablaScale {
       recursive_count = 0;
       return {Action::skip};
     }
-    // 1. / scale, only where the gradients are finite.
+    // NNabla computes 1. / scale only if the gradients are finite.
     if (current == 0) return {Action::skip, "ZeroDivisionError: float division by zero"};
     recursive_count = 0;
     clean_step();

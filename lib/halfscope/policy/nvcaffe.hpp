@@ -10,9 +10,9 @@
 
 namespace halfscope::policy {
 
-/// global_grad_scale (K) and global_grad_scale_adaptive of NetParameter. Nothing is checked. The
-/// coefficient is set at the end of an iteration: the first one has its own. Adaptive: the next
-/// largest scaled magnitude is steered to 4 K.
+/// global_grad_scale (K) and global_grad_scale_adaptive of NetParameter. Overflow is not checked.
+/// The coefficient is computed at the end of an iteration; the first iteration uses
+/// `initial_scale`. Adaptive: it brings the next iteration's largest scaled magnitude to about 4 K.
 struct Nvcaffe {
   static constexpr Info info = {
       .name = "nvcaffe",
@@ -27,7 +27,7 @@ struct Nvcaffe {
 
   double k = 1;
   bool adaptive = false;
-  double initial_scale = 1;  ///< of the first iteration; 1 in the framework
+  double initial_scale = 1;  ///< scale of the first iteration; 1 in the framework
   static constexpr auto settings() {
     return std::array{Option<Nvcaffe>{"K", &Nvcaffe::k, Range::positive},
                       Option<Nvcaffe>{"adaptive", &Nvcaffe::adaptive},

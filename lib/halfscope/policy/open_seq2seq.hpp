@@ -14,8 +14,8 @@
 
 namespace halfscope::policy {
 
-/// BackoffScaler. Its graph does not order the reads of the iteration counter against the
-/// increment: `iteration_read` says which of the two the run had.
+/// BackoffScaler. Its graph does not order the reads of the iteration counter relative to the
+/// increment; `iteration_read` selects the order.
 struct Os2sBackoff {
   static constexpr Info info = {
       .name = "os2s-backoff",
@@ -30,10 +30,10 @@ struct Os2sBackoff {
       .floor = "scale_min",
       .ceiling = "scale_max"};
 
-  std::optional<double> initial_scale;  ///< not the framework's: it starts at scale_max
+  std::optional<double> initial_scale;  ///< empty: scale_max, as in the framework
   double scale_min = 1, scale_max = 16384, step_factor = 2;
   std::int64_t step_window = 2000;
-  std::string_view iteration_read = "before";  ///< read before or after the increment
+  std::string_view iteration_read = "before";  ///< "before" or "after" the increment
   static constexpr std::array<std::string_view, 2> reads = {"before", "after"};
   static constexpr auto settings() {
     using T = Os2sBackoff;
@@ -75,9 +75,10 @@ struct Os2sBackoff {
   }
 };
 
-/// LogMaxScaler: the scale at which log2 of the largest magnitude, taken as normal, stays below 16
-/// with a probability of 99.9 %. An overflow counts as log2 = 2^log_max = 65536; log_max itself was
-/// meant, which is why one pins the scale at scale_min for some 11,000 steps.
+/// LogMaxScaler: the scale at which log2 of the largest magnitude, assumed to be normally
+/// distributed, stays below 16 with a probability of 99.9 %. An overflow counts as log2 = 2^log_max
+/// = 65536 instead of log_max, presumably a mistake in the framework: one overflow keeps the scale
+/// at scale_min for some 11,000 steps.
 struct Os2sLogMax {
   static constexpr Info info = {
       .name = "os2s-logmax",
@@ -115,10 +116,10 @@ struct Os2sLogMax {
   }
 
   void start() { current = 1; }
-  double scale() const { return current; }  ///< may be NaN
+  double scale() const { return current; }  ///< can be NaN
 
   Decision advance(const Attempt& attempt) {
-    // A NaN scale makes every gradient NaN, whatever it would have been.
+    // With a NaN scale every gradient is NaN.
     const bool nonfinite = attempt.nonfinite || std::isnan(current);
     const float x = nonfinite ? std::pow(2.0f, static_cast<float>(log_max))
                               : std::log(static_cast<float>(attempt.max_abs)) / std::log(2.0f);
@@ -127,7 +128,7 @@ struct Os2sLogMax {
     xsquared_hat =
         static_cast<float>(beta2) * xsquared_hat + static_cast<float>(1 - beta2) * (x * x);
     const float variance = xsquared_hat / (1 - b2_correction) - slow_mean * slow_mean;
-    const float deviation = std::sqrt(variance < 0 ? 0 : variance);  // NaN stays
+    const float deviation = std::sqrt(variance < 0 ? 0 : variance);  // NaN stays NaN
     const float cutoff = deviation * static_cast<float>(overflow_std_dev) + mean;
     const float proposed = std::pow(2.0f, 16 - cutoff);
     const float capped =
@@ -137,7 +138,7 @@ struct Os2sLogMax {
   }
 
  private:
-  /// An exponential average takes x in; the result is corrected for its start at 0.
+  /// Adds x to an exponential average and returns the average corrected for its start at 0.
   static float followed(float x, double beta, float& average, float& correction) {
     average = static_cast<float>(beta) * average + static_cast<float>(1 - beta) * x;
     correction *= static_cast<float>(beta);

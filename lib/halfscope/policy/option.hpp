@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a policy tells its settings and its state by name: one row a member.
+// Descriptions of a policy's settings and state by name, one row per member.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace halfscope::policy {
 
-/// What the value of a setting may be.
+/// Permitted values of a setting.
 enum class Range : std::uint8_t {
   any,           ///< finite
   positive,      ///< finite, above 0
@@ -19,7 +19,7 @@ enum class Range : std::uint8_t {
   count          ///< an integer, 1 or above
 };
 
-/// A member of policy P under the framework's name. Optional numbers may be "None".
+/// A member of policy P, with the framework's name for it. Optional numbers may be set to "None".
 template <class P>
 struct Option {
   std::string_view name;
@@ -27,35 +27,35 @@ struct Option {
                std::string_view P::*, std::vector<double> P::*>
       member;
   Range range = Range::any;
-  std::span<const std::string_view> choices = {};  ///< of a text: what it may be
+  std::span<const std::string_view> choices = {};  ///< permitted values of a text
 };
 
-/// The value of a setting, for people and JSON; monostate is None.
+/// The value of a setting, for messages and JSON; monostate is None.
 using Value = std::variant<std::monostate, bool, std::int64_t, double, std::string_view>;
 
 enum class Arithmetic : std::uint8_t { binary32, binary64 };
 
-/// What a policy must see of the gradients.
+/// Facts about the gradients that a policy needs.
 enum class Needs : std::uint8_t {
   nothing,    ///< a static scale, never checked
-  nonfinite,  ///< whether one is infinite or NaN
+  nonfinite,  ///< true if any gradient is infinite or NaN
   magnitude,  ///< the largest magnitude
-  tensors,    ///< the largest magnitude of one tensor: one policy object a tensor
-  layers      ///< LayerFacts: one policy object a layer
+  tensors,    ///< the largest magnitude of a tensor: one policy object per tensor
+  layers      ///< LayerFacts: one policy object per layer
 };
 
-/// What is known of a policy without running it.
+/// Static description of a policy.
 struct Info {
   std::string_view name;       ///< on the command line
   std::string_view framework;  ///< "PyTorch, torch.amp.GradScaler"
   std::string_view source;     ///< file and commit
-  std::string_view quirk;      ///< what surprises; one sentence, may be empty
+  std::string_view quirk;      ///< surprising behaviour, in one sentence; empty: none
   Arithmetic arithmetic = Arithmetic::binary64;
   Needs needs = Needs::nonfinite;
-  /// Names of the settings that every growing policy has in some form; empty where it has none.
-  /// "initial_scale" and "growth_interval" are taken as other names of the first two.
+  /// Names of the settings for the first scale, the growth interval and the floor; empty if the
+  /// policy has none. "initial_scale" and "growth_interval" are aliases of the first two.
   std::string_view initial = {}, interval = {}, floor = {};
-  std::string_view ceiling = {};  ///< the setting that the scale never grows beyond
+  std::string_view ceiling = {};  ///< name of the setting that limits growth; empty: none
 };
 
 }  // namespace halfscope::policy

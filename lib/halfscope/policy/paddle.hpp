@@ -14,8 +14,8 @@
 namespace halfscope::policy {
 
 /// The scale and its factors are binary32. In a static graph the operator update_loss_scaling
-/// decides, which has a floor of 1 and refuses growth to infinity; in a dynamic graph the class
-/// decides itself, and has neither.
+/// decides: it has a floor of 1 and rejects growth to infinity. In a dynamic graph the class
+/// decides, without floor and without that check.
 struct Paddle {
   static constexpr Info info = {
       .name = "paddle",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every loss-scaling policy under one type: which there are, their settings by name, their steps.
+// Every loss-scaling policy under one type: the list of policies, their settings, their steps.
 #pragma once
 
 #include <limits>
@@ -16,11 +16,11 @@
 
 namespace halfscope::policy {
 
-struct Variant;  // variant.hpp: the policies themselves
+struct Variant;  // defined in variant.hpp: the policies themselves
 
-/// A policy with its settings and state. How a step goes, online or replayed: pass at scale_of(),
-/// then advance() with what the gradients were, again while it says retry; the next step uses the
-/// scale it leaves. What was moved from may only be assigned to or destroyed.
+/// A policy with its settings and state. A step, live or replayed: compute the gradients at
+/// scale_of(), then call advance() with them; repeat both while it returns retry. The next step
+/// uses the new scale_of(). A moved-from object may only be assigned to or destroyed.
 class Policy {
  public:
   Policy();  ///< a static scale
@@ -38,45 +38,46 @@ class Policy {
   std::unique_ptr<Variant> variant_;
 };
 
-/// Of every policy, at its framework's defaults, in the order of the variant.
+/// Returns every policy with its framework's defaults, in the order of the variant.
 std::vector<Policy> all();
 
-/// A policy from its name and settings: "torch,init_scale=65536,growth_interval=4". Numbers may be
-/// written 2^K. Throws std::invalid_argument: an unknown name or key lists the known ones.
+/// Creates a policy from its name and settings: "torch,init_scale=65536,growth_interval=4". Numbers
+/// may be written 2^K. Throws std::invalid_argument; for an unknown name or key it lists the known
+/// ones.
 Policy make(std::string_view text);
 
 const Info& info_of(const Policy& policy);
 
-/// Settings by the framework's names, in its order.
+/// Returns the settings by the framework's names, in its order.
 std::vector<std::pair<std::string_view, Value>> settings_of(const Policy& policy);
-/// The same as make() takes it: "torch,init_scale=65536,...".
+/// Returns the policy as text for make(): "torch,init_scale=65536,...".
 std::string text_of(const Policy& policy);
-/// With those settings alone that differ from the defaults, "torch,growth_interval=4"; with all
-/// where these do not make the same policy.
+/// Returns text for make() with only the settings that differ from the defaults:
+/// "torch,growth_interval=4"; with all settings if the short text would create a different policy.
 std::string short_text_of(const Policy& policy);
-/// A setting as a number; empty where it is none, or None.
+/// Returns a setting as a number; empty if it is None or not a number.
 std::optional<double> number_of(const Policy& policy, std::string_view setting);
 
-/// What the framework keeps the scale between, at the policy's settings.
+/// The range in which the framework keeps the scale, at the policy's settings.
 struct Limits {
   double floor = 0, ceiling = std::numeric_limits<double>::infinity();
-  bool floor_is_fixed = false;  ///< no setting lowers it
-  bool whole_numbers = false;   ///< it starts at an integer, and the floor is set to one
+  bool floor_is_fixed = false;  ///< no setting lowers the floor
+  bool whole_numbers = false;   ///< the initial scale and the floor are integers
 };
 Limits limits_of(const Policy& policy);
 
-/// What it must see of the gradients, at its settings.
+/// Returns the facts about the gradients that the policy needs, at its settings.
 Needs needs_of(const Policy& policy);
 
-/// Sets its state to what it is before the first step.
+/// Resets the state to that before the first step.
 void start(Policy& policy);
-/// The loss scale of the next attempt; may be 0 or infinity.
+/// Returns the loss scale of the next attempt; it can be 0 or infinity.
 double scale_of(const Policy& policy);
-/// Must not be called again after an error.
+/// Updates the state after an attempt. Must not be called again after a Decision with an error.
 Decision advance(Policy& policy, const Attempt& attempt);
 
-/// What a checkpoint has to keep, besides the settings; restore() makes the policy go on with the
-/// same bits. Throws std::invalid_argument where a name is missing.
+/// State for a checkpoint, besides the settings. After restore() the policy continues with the same
+/// bits. Throws std::invalid_argument if a name is missing.
 std::map<std::string, std::vector<double>> state_of(const Policy& policy);
 void restore(Policy& policy, const std::map<std::string, std::vector<double>>& state);
 

@@ -24,7 +24,7 @@ std::string list(const Names& names) {
   return text;
 }
 
-/// The whole text as a number, also "2^K"; empty where it is none.
+/// Parses the whole text as a number or as "2^K"; empty if it is neither.
 std::optional<double> number_of(std::string_view text) {
   const bool power = text.substr(0, 2) == "2^";
   if (power) text.remove_prefix(2);
@@ -45,10 +45,10 @@ bool in_range(double value, Range range) {
   return false;
 }
 
-/// Whether a setting is still in range where the framework holds it in binary32: above the largest
-/// such number it would be infinite, and a positive one may round to 0.
+/// Returns true if a setting is in range after rounding to binary32, in which the framework stores
+/// it: a large one would become infinite, and a small positive one may become 0.
 bool in_binary32_range(double value, Range range) {
-  constexpr double kInfinite = 0x1.ffffffp127;  // rounds to infinity, and all above
+  constexpr double kInfinite = 0x1.ffffffp127;  // this number and all above round to infinity
   return std::abs(value) < kInfinite && in_range(static_cast<float>(value), range);
 }
 
@@ -62,14 +62,14 @@ std::string_view wanted(Range range) {
   return "";
 }
 
-/// What the value of a setting must be.
+/// Constraints on the value of a setting.
 struct Wanted {
   Range range = Range::any;
   std::span<const std::string_view> choices = {};
   Arithmetic arithmetic = Arithmetic::binary64;
 };
 
-/// What a setting that is given as text becomes. Throws naming `what`.
+/// Parses the text of a setting. Throws std::invalid_argument with `what` in the message.
 template <class T>
 T parse(std::string_view text, const Wanted& want, const std::string& what) {
   const auto found = what + ": found " + quoted(text) + ", expected ";
@@ -104,7 +104,7 @@ T parse(std::string_view text, const Wanted& want, const std::string& what) {
   }
 }
 
-/// A member of a policy, a setting or a part of its state.
+/// A member of a policy: a setting or a part of its state.
 struct Member {
   std::string_view name;
   std::variant<double*, float*, std::int64_t*, bool*, std::optional<double>*, std::string_view*,
@@ -134,14 +134,14 @@ std::vector<Member> state_in(Policy& policy) {
   return std::visit([](auto& p) { return members_of(p, p.state()); }, policy.variant());
 }
 
-/// Names that mean the same for every policy.
+/// Translates the names that all policies share into the policy's own.
 std::string_view own_name(const Info& info, std::string_view key) {
   if (key == "initial_scale" && !info.initial.empty()) return info.initial;
   if (key == "growth_interval" && !info.interval.empty()) return info.interval;
   return key;
 }
 
-/// What is given may change others' defaults.
+/// Reports an explicitly given key to the policy, since it may change other defaults.
 void tell_given(Policy& policy, std::string_view key) {
   std::visit(
       [&](auto& p) {
@@ -150,7 +150,7 @@ void tell_given(Policy& policy, std::string_view key) {
       policy.variant());
 }
 
-/// Sets one setting.
+/// Sets one setting from its text.
 void set(Policy& policy, std::string_view key, std::string_view text) {
   const Info& info = info_of(policy);
   tell_given(policy, key);
@@ -171,7 +171,7 @@ void set(Policy& policy, std::string_view key, std::string_view text) {
          list(keys));
 }
 
-/// "key=value,key=value" into a policy.
+/// Parses "key=value,key=value" and sets the values.
 void set_all(Policy& policy, std::string_view text) {
   const Info& info = info_of(policy);
   const std::string what = "policy " + std::string(info.name) + ": ";
@@ -217,7 +217,7 @@ std::string text_of(const Value& value) {
   return {digits, end};
 }
 
-/// A state member as numbers, and back.
+/// Conversion of a state member to numbers and back.
 template <class T>
 std::vector<double> numbers_of(const T& member) {
   if constexpr (std::is_same_v<T, std::vector<double>>) {
@@ -243,13 +243,13 @@ void from_numbers(T& member, const std::vector<double>& numbers, const std::stri
   }
 }
 
-/// A setting that a framework's constructor asserts to be above or below 1.
+/// A setting that a framework's constructor requires to be above (or below) 1.
 struct Asserted {
   std::string_view policy, setting;
   bool above;
 };
-// GradScaler of PyTorch; DynamicGradScaler of Megatron-LM and ColossalAI; AmpScaler of Paddle: the
-// files that Info::source names.
+// Checks in GradScaler of PyTorch, DynamicGradScaler of Megatron-LM and ColossalAI, AmpScaler of
+// Paddle; Info::source names the files.
 constexpr Asserted kAsserted[] = {
     {"torch", "growth_factor", true},      {"torch", "backoff_factor", false},
     {"megatron", "growth_factor", true},   {"megatron", "backoff_factor", false},
@@ -257,7 +257,7 @@ constexpr Asserted kAsserted[] = {
     {"paddle", "incr_ratio", true},        {"paddle", "decr_ratio", false},
 };
 
-/// Throws where the framework itself takes no such settings.
+/// Throws std::invalid_argument for settings that the framework itself rejects.
 void refuse_as_framework(const Policy& policy) {
   const std::string_view name = info_of(policy).name;
   const std::string what = "policy " + std::string(name) + ": ";
@@ -321,7 +321,7 @@ std::string short_text_of(const Policy& policy) {
     const auto& [name, value] = settings[i];
     if (value != defaults[i].second) text += "," + std::string(name) + "=" + text_of(value);
   }
-  // Of some policies one setting that is given changes the defaults of others.
+  // In some policies, giving one setting changes the defaults of others.
   const std::string whole = text_of(policy);
   return text_of(make(text)) == whole ? text : whole;
 }

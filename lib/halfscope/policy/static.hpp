@@ -9,9 +9,8 @@
 
 namespace halfscope::policy {
 
-/// One scale for the whole run. Frameworks differ in whether a step that overflows is skipped:
-/// Megatron's ConstantGradScaler, DeepSpeed's ZeRO and MindSpore leave it out; apex, fastai and
-/// OpenSeq2Seq never look.
+/// One scale for the whole run. Megatron's ConstantGradScaler, DeepSpeed's ZeRO and MindSpore skip
+/// a step that overflows; apex, fastai and OpenSeq2Seq do not test for overflow.
 struct Static {
   static constexpr Info info = {
       .name = "static",

@@ -14,8 +14,8 @@ namespace halfscope::policy {
 
 namespace detail {
 
-/// The update that TensorFlow's DynamicLossScale and Keras 2 share: a floor of 1, and growth that
-/// would not be finite is refused while the clean steps are counted anew.
+/// The update of TensorFlow's DynamicLossScale and Keras 2: a floor of 1; growth to infinity is
+/// rejected, and the count of clean steps restarts.
 inline Decision tensorflow_step(const Attempt& attempt, float factor, std::int64_t interval,
                                 float& scale, std::int64_t& good_steps) {
   if (attempt.nonfinite) {
@@ -74,7 +74,7 @@ struct Tf1 {
   }
 };
 
-/// tf.keras.mixed_precision.LossScaleOptimizer of Keras 2: the algorithm of Tf1.
+/// tf.keras.mixed_precision.LossScaleOptimizer of Keras 2, with the algorithm of Tf1.
 struct Keras2 {
   static constexpr Info info = {
       .name = "keras2",
@@ -157,7 +157,7 @@ struct Keras3 {
 };
 
 /// tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager. The framework has no defaults for
-/// the first two settings; those of its successor are taken.
+/// the first two settings; the defaults here are its successor's.
 struct TfContrib {
   static constexpr Info info = {
       .name = "tf-contrib",
@@ -207,7 +207,7 @@ struct TfContrib {
     if (++good_steps >= incr_every_n_steps) {
       const float grown = current * static_cast<float>(incr_ratio);
       if (std::isfinite(grown)) current = grown;
-      good_steps = bad_steps = 0;  // also where growth is refused
+      good_steps = bad_steps = 0;  // also if growth is rejected
     }
     return {Action::apply};
   }

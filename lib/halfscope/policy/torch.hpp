@@ -11,7 +11,7 @@
 
 namespace halfscope::policy {
 
-/// The kernel amp_update_scale: the scale is binary32, the factors binary64; one rounding a change.
+/// The kernel amp_update_scale: binary32 scale, binary64 factors, one rounding per change.
 struct Torch {
   static constexpr Info info = {
       .name = "torch",

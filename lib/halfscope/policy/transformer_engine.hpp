@@ -15,8 +15,8 @@
 
 namespace halfscope::policy {
 
-/// recipe.DelayedScaling, for one gradient tensor: its scale brings the largest magnitude of the
-/// last steps to the largest number of the FP8 format. Casts saturate, so no step is skipped.
+/// recipe.DelayedScaling for one gradient tensor: the scale maps the largest magnitude of the last
+/// steps to the largest number of the FP8 format. Casts saturate, so no step is skipped.
 struct TeDelayed {
   static constexpr Info info = {
       .name = "te-delayed",
@@ -46,8 +46,8 @@ struct TeDelayed {
   }
 
   float current = 1;
-  /// Of the last amax_history_len magnitudes those that none after them reaches, and when they were
-  /// seen: the first is the largest.
+  /// The magnitudes among the last amax_history_len that no later magnitude reaches, with the steps
+  /// at which they occurred; the first is the largest.
   std::vector<double> amax_history, seen_at;
   std::int64_t now = 0;
   static constexpr auto state() {
@@ -61,11 +61,11 @@ struct TeDelayed {
 
   Decision advance(const Attempt& attempt) {
     const float seen = static_cast<float>(attempt.max_abs);
-    if (seen == 0) return {Action::apply};  // the kernel neither rolls the history nor rescales
+    if (seen == 0) return {Action::apply};  // the kernel neither shifts the history nor rescales
     remember(std::isnan(seen) ? std::numeric_limits<double>::infinity() : double{seen});
     const float amax = amax_compute_algo == "max" ? static_cast<float>(amax_history.front()) : seen;
     if (!std::isfinite(amax)) return {Action::apply};
-    const float fp8_max = fp8_format == "E4M3" ? 448 : 57344;  // a gradient's, if HYBRID
+    const float fp8_max = fp8_format == "E4M3" ? 448 : 57344;  // HYBRID uses E5M2 for gradients
     const int down = static_cast<int>(std::clamp<std::int64_t>(margin, -1000, 1000));
     const float fitted = std::ldexp(fp8_max / amax, -down);
     current = std::isinf(fitted) ? std::numeric_limits<float>::max() : fitted;
@@ -74,7 +74,7 @@ struct TeDelayed {
 
  private:
   void remember(double amax) {
-    seen_at.resize(amax_history.size());  // a restored state may be anything
+    seen_at.resize(amax_history.size());  // a restored state may have any size
     while (!amax_history.empty() && !(amax_history.back() > amax)) {
       amax_history.pop_back();
       seen_at.pop_back();

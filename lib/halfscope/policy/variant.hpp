@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policies themselves, for who asks for one by its type; all others include policy.hpp alone.
-// To add one: a struct as in torch.hpp, its type in Variant.
+// The policy types, for code that needs a particular one; other code includes only policy.hpp. A
+// new policy is a struct as in torch.hpp and its type in Variant.
 #pragma once
 
 #include <variant>
@@ -35,7 +35,7 @@ struct Variant : std::variant<Static, Torch, Apex, ApexLegacy, ApexHysteresis, M
   using variant::variant;
 };
 
-/// The policy where it is a P, else null.
+/// Returns the policy if its type is P, else null.
 template <class P>
 const P* get_if(const Policy& policy) {
   return std::get_if<P>(&policy.variant());

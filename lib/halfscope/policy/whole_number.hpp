@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integers without a limit, as a policy needs them that computes in Python's: made from a double,
-// multiplied, rounded to a double.
+// Integers of unlimited size, for a policy that computes in Python's integers: conversion from a
+// double, multiplication, rounding to a double.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 
 namespace halfscope::policy {
 
-/// Digits of a non-negative integer, base 2^32, the lowest first; empty is not an integer. Doubles,
-/// since a policy's state is numbers.
+/// Digits of a non-negative integer in base 2^32, the lowest first; empty means "not an integer".
+/// Stored as doubles, because a policy's state consists of numbers.
 using WholeNumber = std::vector<double>;
 
 inline bool is_whole(double x) { return x == std::floor(x) && std::isfinite(x); }
 
-/// A whole number of at least 0. Every double that is whole, exactly.
+/// Converts a whole double of at least 0, exactly.
 inline WholeNumber whole_number_of(double x) {
   WholeNumber digits;
   for (; x >= 1 || digits.empty(); x = std::floor(x * 0x1p-32)) {
@@ -27,7 +27,7 @@ inline WholeNumber whole_number_of(double x) {
   return digits;
 }
 
-/// factor: a whole number of at most 2^53.
+/// Multiplies by `factor`, a whole number of at most 2^53.
 inline void multiply(WholeNumber& digits, double factor) {
   __extension__ using Wide = unsigned __int128;
   Wide carry = 0;
@@ -42,9 +42,9 @@ inline void multiply(WholeNumber& digits, double factor) {
   while (carry != 0) keep(digits.emplace_back());
 }
 
-/// Rounded to nearest, ties to even; infinity beyond binary64.
+/// Rounds to nearest, ties to even; infinity if too large for binary64.
 inline double to_double(const WholeNumber& digits) {
-  // The highest 64 bits and more, and whether anything lies below: the lowest bit of an odd number.
+  // The highest 64 bits; sticky: any bit below them is set, which makes the lowest bit 1.
   std::uint64_t high = 0;
   bool sticky = false;
   int exponent = 0;

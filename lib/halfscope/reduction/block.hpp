@@ -11,7 +11,7 @@
 
 namespace halfscope::reduction {
 
-/// The loops' n is a multiple of this; of elements beyond the last one the addends are zeros.
+/// n is a multiple of this in all loops; the addends of elements beyond the last one are zeros.
 inline constexpr std::size_t kPad = 16;
 
 /// The state of each element of a block while its addends are summed.
@@ -19,22 +19,22 @@ struct BlockState {
   template <class T>
   using Column = std::array<T, kBlock>;
 
-  alignas(64) Column<double> high, low;  ///< the exact sum, as a sum of two
+  alignas(64) Column<double> high, low;  ///< the exact sum of each element is high + low
   alignas(64) Column<std::uint32_t> lost, flushed, nonfinite;
 };
 
-/// Counts and sums of a block. Sums go over eight lanes, element i into lane i modulo 8, so that
-/// their bits do not depend on the vectors of the processor.
+/// Counts and sums of a block. Each sum is computed in eight lanes, element i in lane i modulo 8,
+/// so that its bits do not depend on the processor's vector length.
 struct BlockFacts {
   std::uint64_t elements = 0, flushed = 0, lost = 0, overflow = 0;
   Errors errors;
 };
 
-/// The addends as they came, and as rounded to the format.
+/// Adds an addend of each element to the state: `given` unrounded, `taken` rounded to the format.
 void take_addends(const float* given, const float* taken, std::size_t n, BlockState& state);
-/// out = a + b in binary32.
+/// Sets out = a + b in binary32.
 void add_values(const float* a, const float* b, float* out, std::size_t n);
-/// out: a + b, rounded to the format.
+/// Counts lost additions; `out` is a + b rounded to the format.
 void count_additions(const float* a, const float* b, const float* out, std::size_t n,
                      BlockState& state);
 BlockFacts finish(const float* results, std::size_t n, const UlpRule& rule,

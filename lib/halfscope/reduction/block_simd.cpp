@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops over a block, once for each set of vector instructions.
+// The loops over a block, compiled once for each set of vector instructions.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halfscope/reduction/block_simd.cpp"
 #include <hwy/foreach_target.h>
@@ -21,21 +21,21 @@ using Mask = hn::Mask<Floats>;
 
 HWY_INLINE hn::Vec<Floats> load(const float* p) { return hn::LoadU(Floats(), p); }
 
-/// Finite numbers, compared as integers: the exponent field is not all ones.
+/// Tests for finite numbers as integers: the exponent field is not all ones.
 HWY_INLINE Mask is_finite(hn::Vec<Floats> x) {
   const Words d;
   const auto infinity = hn::Set(d, 0x7F800000u);
   return hn::RebindMask(Floats(), hn::Ne(hn::And(hn::BitCast(d, x), infinity), infinity));
 }
 
-/// counts[i] += 1 where the mask is set.
+/// Adds 1 to counts[i] if mask[i] is set.
 HWY_INLINE void increment(Mask mask, std::uint32_t* counts) {
   const Words d;
   const auto ones = hn::VecFromMask(d, hn::RebindMask(d, mask));  // -1 each
   hn::StoreU(hn::Sub(hn::LoadU(d, counts), ones), d, counts);
 }
 
-/// add_exactly() of addition.hpp.
+/// add_exactly() of addition.hpp, as vectors.
 HWY_INLINE void add_exactly(const float* x, double* high, double* low) {
   const Doubles d;
   const auto addend = hn::PromoteTo(d, hn::LoadU(HalfFloats(), x));
@@ -65,7 +65,7 @@ void add(const float* a, const float* b, float* out, std::size_t n) {
   }
 }
 
-/// is_lost() of addition.hpp.
+/// is_lost() of addition.hpp, as vectors.
 void count(const float* first, const float* second, const float* sums, std::size_t n,
            BlockState& state) {
   const auto zero = hn::Zero(Floats());
@@ -79,7 +79,7 @@ void count(const float* first, const float* second, const float* sums, std::size
 
 using Double = hn::Vec<Doubles>;
 
-/// 0 where the result is not finite or an addend is not: such sums count as sums of zeros.
+/// False if the result or an addend is not finite; such sums count as sums of zeros.
 HWY_INLINE hn::Mask<Doubles> measured(hn::Vec<HalfFloats> result, const std::uint32_t* nonfinite) {
   const hn::RebindToUnsigned<HalfFloats> d;
   const auto infinity = hn::Set(d, 0x7F800000u), zero = hn::Zero(d);
@@ -90,7 +90,7 @@ HWY_INLINE hn::Mask<Doubles> measured(hn::Vec<HalfFloats> result, const std::uin
                 hn::Zero(Doubles()));
 }
 
-/// measure() of error.hpp, the same operations.
+/// measure() of error.hpp with the same operations.
 struct ErrorVectors {
   static constexpr std::size_t kCount = 4;
   Double values[kCount];
@@ -107,7 +107,7 @@ struct ErrorVectors {
   }
 };
 
-/// Sums in eight lanes: element i in lane i modulo 8, whatever a vector holds.
+/// Sums in eight lanes: element i in lane i modulo 8, for any vector length.
 struct EightLanes {
   static constexpr std::size_t kLanes = 8, kParts = kLanes / hn::MaxLanes(Doubles());
   Double parts[kParts];

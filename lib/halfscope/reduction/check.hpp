@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refusals. Internal to reduction/.
+// Checks of arguments. Internal to reduction/.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace halfscope::reduction {
 
-/// Throws std::invalid_argument.
+/// Throws std::invalid_argument with the message `what`.
 [[noreturn]] void fail(const std::string& what);
-/// Fails if there are no addends or the format cannot accumulate.
+/// Throws std::invalid_argument if there are no addends or the format cannot accumulate.
 void check_sum(Format f, std::size_t addends);
 
 }  // namespace halfscope::reduction

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sum of binary64 numbers without rounding: the same bits for any order of addends and of merges.
+// An exact sum of binary64 numbers, with the same bits for any order of addends and merges.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace halfscope::reduction {
 
 class ExactSum {
  public:
-  /// x: finite.
+  /// Adds a finite x.
   void add(double x) {
     if (x == 0) return;
     int exponent = 0;
@@ -26,11 +26,11 @@ class ExactSum {
     return *this;
   }
 
-  /// To about 53 bits of the sum of magnitudes.
+  /// Returns the sum, accurate to about 53 bits of the sum of magnitudes.
   double value() const { return positive_.rounded(0, false) - negative_.rounded(0, false); }
 
  private:
-  static constexpr int kBase = -1152;  // below every exponent that add() makes
+  static constexpr int kBase = -1152;  // below the exponent of every addend
   halfscope::detail::WideSum positive_{kBase}, negative_{kBase};
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The losses of sums: counts and exact sums, which add to the same bits in any order.
+// Losses of sums: counts and exact sums, which can be added in any order with the same bits.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,26 @@
 
 namespace halfscope::reduction {
 
-/// The losses of sums of W addends each. Every addend is first rounded to the accumulator's format
-/// (what that loses is not counted here: `flushed` says how often nothing was left), then each of
-/// the W - 1 additions is rounded, to nearest with ties to even and gradual underflow. "Exact" is
-/// the sum of the rounded addends without further rounding.
+/// The losses of sums of W addends each. Every addend is first rounded to the accumulator's format;
+/// of that loss only `flushed` is counted, the addends rounded to zero. Then each of the W - 1
+/// additions is rounded, to nearest with ties to even and gradual underflow. "Exact" is the
+/// unrounded sum of the rounded addends.
 ///
 /// An addition is lost if both operands are finite and nonzero and its result equals one of them.
 /// An operand may be a partial sum (tree, pairwise). Additions of zero are never lost; they count
 /// as additions.
 struct Facts {
-  std::uint64_t elements = 0;   ///< sums whose addends are all finite; the others are left out
-  std::uint64_t nonfinite = 0;  ///< ... and counted here: an addend is infinite or NaN
-  std::uint64_t flushed = 0;    ///< addends that are not zero, and are once they are rounded
+  std::uint64_t elements = 0;   ///< sums whose addends are all finite
+  std::uint64_t nonfinite = 0;  ///< sums with an infinite or NaN addend, counted nowhere else
+  std::uint64_t flushed = 0;    ///< nonzero addends that are zero after rounding to the format
   std::uint64_t additions = 0;  ///< elements * (W - 1)
   std::uint64_t lost = 0;
-  std::uint64_t overflow = 0;  ///< elements whose result is not finite; no error is computed
+  std::uint64_t overflow = 0;  ///< elements whose result is not finite; they have no error
 
-  // Over elements without overflow. Errors are computed - exact.
+  // Sums over the elements without overflow. An error is computed - exact.
   ExactSum squared_error, squared_exact;
-  /// In ulps of the format at the larger of |computed| and |exact|. The larger, so that an exact
-  /// sum of 0 needs no rule of its own and that no error exceeds 2^(p + 1) ulps.
+  /// In ulps of the format at the larger of |computed| and |exact|. With the larger, an exact sum
+  /// of 0 needs no special rule, and no error exceeds 2^(p + 1) ulps.
   ExactSum error_ulp, squared_error_ulp;
 
   Facts& operator+=(const Facts& other);
@@ -41,8 +41,7 @@ struct Facts {
   /// sums are 0 and a result is not.
   double relative_l2() const;
   double mean_error_ulp() const;
-  /// The standard error of mean_error_ulp(), over elements taken as independent. 0 for fewer than
-  /// two elements.
+  /// The standard error of mean_error_ulp(), for independent elements; 0 for fewer than two.
   double mean_error_se() const;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sum, addend by addend. Rounding by way of binary32: reduce.cpp.
+// One sum, addend by addend. Rounds through binary32; reduce.cpp explains why that is exact.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -25,7 +25,7 @@ float rounded(Format f, float x) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(r.bits));
 }
 
-/// Addends as they came and as rounded to the format, and what they have in common.
+/// Addends as passed in and as rounded to the format, with their common properties.
 class Piece {
  public:
   Piece(Format f, std::span<const float> given)
@@ -57,7 +57,7 @@ class Piece {
 
   std::span<const float> given() const { return given_; }
   std::span<const float> taken() const { return taken_; }
-  /// Of the rounded addends and of zero.
+  /// Least and most: over the rounded addends and zero.
   float least() const { return least_; }
   float most() const { return most_; }
   std::uint64_t nonzero() const { return nonzero_; }
@@ -98,7 +98,7 @@ class Chain {
   void leaf(std::size_t i) {
     const std::size_t start = order_ == Order::ring ? Ring{1, count_}.start(0) : 0;
     const std::size_t place = (start + i) % count_;
-    if (place - held_from_ >= held_.size()) {  // a place before it is far beyond, too
+    if (place - held_from_ >= held_.size()) {  // not held; a lower place wraps
       held_ = from_(place);
       held_from_ = place;
     }
@@ -143,10 +143,10 @@ class Chain {
     }
   }
 
-  /// Rounding keeps order: what the least and the most addend do not change, none does.
+  /// Rounding is monotonic: if neither the least nor the largest addend changes the sum, none does.
   bool changes_nothing(const Piece& piece) const {
     const float a = stack_.back();
-    if (a == 0) return piece.nonzero() == 0 && !std::signbit(a);  // -0 + 0 is another zero
+    if (a == 0) return piece.nonzero() == 0 && !std::signbit(a);  // -0 + 0 changes the sum to +0
     if (std::isnan(a)) return true;
     return !piece.has_nan() && rounded(format_, a + piece.least()) == a &&
            rounded(format_, a + piece.most()) == a;
@@ -184,7 +184,8 @@ class Chain {
   double high_ = 0, low_ = 0;
   std::uint32_t nonfinite_ = 0;
   std::uint64_t flushed_ = 0, lost_ = 0;
-  // The addend of a chain from which on nothing changes, and how many of those are not zero.
+  // at_: the current addend. idle_from_: the addend from which on the sum has not changed;
+  // idle_nonzero_: number of nonzero addends since.
   std::size_t at_ = 0, idle_from_ = 1, idle_nonzero_ = 0;
 };
 

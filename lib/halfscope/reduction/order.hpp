@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The orders in which W addends of one element are summed (docs/numerics/reductions.md).
+// The orders in which W addends of an element are summed (docs/numerics/reductions.md).
 #pragma once
 
 #include <array>
@@ -12,9 +12,9 @@ namespace halfscope::reduction {
 
 enum class Order : std::uint8_t {
   sequential,  ///< ((x0 + x1) + x2) + ...
-  ring,        ///< sequential from rank c + 1 on, for the elements of chunk c: NCCL's ring
+  ring,        ///< sequential starting at rank c + 1, for the elements of chunk c: NCCL's ring
   tree,        ///< recursive halving, as MPICH's MPI_Reduce_scatter: x[r] + x[r + W / 2] first
-  pairwise     ///< halves of the list, each summed so, down to single addends
+  pairwise     ///< the sum of both halves of the list, each summed in the same way
 };
 
 struct NamedOrder {
@@ -22,7 +22,7 @@ struct NamedOrder {
   Order order;
 };
 
-/// Every order, by the name the command line uses.
+/// All orders, by their names on the command line.
 inline constexpr std::array kOrders = {
     NamedOrder{"sequential", Order::sequential}, NamedOrder{"ring", Order::ring},
     NamedOrder{"tree", Order::tree}, NamedOrder{"pairwise", Order::pairwise}};
@@ -34,7 +34,7 @@ constexpr std::string_view name_of(Order order) {
   return "unknown";
 }
 
-/// Null when no order has that name.
+/// Returns null if no order has that name.
 constexpr const NamedOrder* find_order(std::string_view name) {
   for (const NamedOrder& row : kOrders) {
     if (row.name == name) return &row;
@@ -42,17 +42,18 @@ constexpr const NamedOrder* find_order(std::string_view name) {
   return nullptr;
 }
 
-/// The ring's chunks: the n elements are cut into W of ceil(n / W) each, the last ones shorter or
-/// empty. In NCCL (src/device/all_reduce.h, runRing) rank r first sends chunk r - 1, so chunk c
-/// starts at rank c + 1 and ends at rank c. NCCL cuts long tensors into several such rounds, by
-/// channels and buffer sizes, which this leaves out: it changes where an element starts, no more.
+/// The ring's chunks: the n elements are split into W chunks of ceil(n / W), the last ones shorter
+/// or empty. In NCCL (src/device/all_reduce.h, runRing) rank r first sends chunk r - 1, so chunk c
+/// starts at rank c + 1 and ends at rank c. NCCL splits long tensors into several such rounds, by
+/// channels and buffer sizes. This is not modelled: it only changes the rank at which an element
+/// starts.
 struct Ring {
   std::size_t elements, ranks;
 
   constexpr std::size_t chunk() const { return (elements + ranks - 1) / ranks; }
-  /// The end of an element's chunk, perhaps beyond the last element.
+  /// Returns the end of an element's chunk, possibly beyond the last element.
   constexpr std::size_t end(std::size_t element) const { return (element / chunk() + 1) * chunk(); }
-  /// The rank at which the sum of an element starts.
+  /// Returns the rank at which the sum of an element starts.
   constexpr std::size_t start(std::size_t element) const { return (element / chunk() + 1) % ranks; }
 };
 
@@ -66,9 +67,9 @@ void visit_halves(std::size_t first, std::size_t count, Leaf& leaf, Add& add) {
   add();
 }
 
-/// Recursive halving adds ranks half of `power` apart first, then a quarter, down to neighbours.
-/// So the last addition's operands are the sums of the even and of the odd ranks, and so on. The
-/// `extra` ranks beyond a power of two are added first, rank 2r to rank 2r + 1.
+/// Recursive halving first adds ranks that are half of `power` apart, then a quarter, down to
+/// neighbours. So the operands of the last addition are the sums of the even and of the odd ranks,
+/// and so on. The `extra` ranks beyond a power of two are added first, rank 2r to rank 2r + 1.
 template <class Leaf, class Add>
 void visit_tree(std::size_t node, std::size_t stride, std::size_t power, std::size_t extra,
                 Leaf& leaf, Add& add) {
@@ -87,8 +88,8 @@ void visit_tree(std::size_t node, std::size_t stride, std::size_t power, std::si
 
 }  // namespace detail
 
-/// An order as a program for a stack: leaf(i) puts addend i on it, add() replaces the two topmost
-/// by their sum. The stack holds at most log2(count) + 3 values. A ring's addend i is rank
+/// Visits an order as a program for a stack: leaf(i) pushes addend i, add() replaces the top two
+/// values by their sum. The stack has at most log2(count) + 3 values. A ring's addend i is rank
 /// start + i, modulo the ranks. count >= 1.
 template <class Leaf, class Add>
 void visit(Order order, std::size_t count, Leaf leaf, Add add) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums in a format by way of binary32: an addition in binary32, then one rounding to the format.
-// That rounds as if once (docs/numerics/emulator.md, double rounding, Figueroa's theorem): the
-// format has p <= 11 bits, so 24 >= 2 p + 2. Sums below binary32's normal numbers are exact there,
-// since both operands are multiples of its smallest step. A sum that overflows binary32 overflows
-// the format.
+// Sums in a format through binary32: an addition in binary32, then one rounding to the format. The
+// result is the same as with a single rounding (docs/numerics/emulator.md, double rounding,
+// Figueroa's theorem), because the format has p <= 11 bits, so 24 >= 2 p + 2. Sums below binary32's
+// normal numbers are exact there, since both operands are multiples of its smallest step. A sum
+// that overflows binary32 also overflows the format.
 #include "halfscope/reduction/reduce.hpp"
 
 #include <tbb/blocked_range.h>
@@ -26,9 +26,9 @@ namespace halfscope::reduction {
 namespace {
 
 using Addends = std::span<const std::span<const float>>;
-using Values = std::vector<float>;  // of a block
+using Values = std::vector<float>;  // one value for each element of a block
 
-/// The values of an addend, one for each element; valid until the next call.
+/// Returns the values of an addend, one for each element; valid until the next call.
 using AddendOf = std::function<const float*(std::size_t i)>;
 
 struct Job {
@@ -38,11 +38,11 @@ struct Job {
   Order order;
   std::span<float> results;
   UlpRule rule;
-  std::size_t offset;  ///< of the first element in its tensor
+  std::size_t offset;  ///< index of the first element in its tensor
   Ring ring;
 };
 
-/// Values below the top of the stack are kept for the additions to come.
+/// A stack of values whose entries keep their memory when they are popped.
 class Stack {
  public:
   Values& push() {
@@ -59,7 +59,7 @@ class Stack {
   std::size_t depth_ = 0;
 };
 
-/// The block that is summed. It is reused, one a thread's range.
+/// A block of sums, reused for all blocks of a thread's range.
 class Block {
  public:
   explicit Block(const Job& job) : job_(job), state_(std::make_unique<BlockState>()) {}
@@ -102,8 +102,8 @@ class Block {
     quantise(job_.format, std::span(x).first(padded_), {.threads = 1});
   }
 
-  /// The i-th addend of every element: the rank's own memory where all have it from one rank and
-  /// there is no padding.
+  /// Returns the i-th addend of every element: the rank's own memory if all elements have it from
+  /// the same rank and no padding is needed.
   const float* read(std::size_t i) {
     const Ring& ring = job_.ring;
     const bool turns = job_.order == Order::ring;
@@ -137,7 +137,7 @@ void add_block(Facts& facts, const BlockFacts& block, std::size_t n, std::size_t
   facts.add(block.errors);
 }
 
-/// Blocks [begin, end).
+/// Sums the blocks [begin, end).
 Facts reduce_blocks(const Job& job, std::size_t begin, std::size_t end) {
   const FloatEnvironment environment(RoundingControl::nearest);
   Facts facts;

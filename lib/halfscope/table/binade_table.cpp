@@ -10,7 +10,7 @@
 namespace halfscope {
 namespace {
 
-/// The most values of a table: each count must fit a word of encode().
+/// Limit for the number of values: each count must fit in a word of encode().
 constexpr auto kMostInTable = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
 }  // namespace
@@ -141,7 +141,7 @@ std::uint64_t BinadeTable::total() const {
 
 Interval BinadeTable::at_or_above(const Row& row, std::uint64_t fraction) const {
   if (fraction == 0) return row.count();
-  // Segments from the first cut at or above the fraction surely count; the one before may.
+  // Segments from the first cut at or above the fraction count entirely, the one before it partly.
   const auto cut = std::ranges::lower_bound(cuts(), fraction);
   const auto first = static_cast<std::size_t>(cut - cuts().begin()) + 1;
   const std::uint64_t sure = row.segments.subspan(first).sum();
@@ -168,7 +168,7 @@ bool BinadeTable::fits_as_is(Format f) const {
 }
 
 bool operator==(const BinadeTable& a, const BinadeTable& b) {
-  // Encodings hold occupied rows only, so that two tables grown in different orders compare equal.
+  // Encodings omit empty rows, so tables that grew in different orders compare equal.
   return a.encode() == b.encode();
 }
 
@@ -180,11 +180,11 @@ Classes& Classes::operator+=(const Classes& other) {
   return *this;
 }
 
-/// One sweep from the top, since this is asked for many scales: no allocation.
+/// One sweep from the top without allocation, because it is called for many scales.
 Classes classify(const BinadeTable& table, const Boundaries& limits) {
   const std::array<Magnitude, 3> first = {limits.nonzero, limits.normal, limits.overflow};
   std::array<Interval, 3> reached;
-  std::uint64_t above = 0;  // in rows higher than the present one
+  std::uint64_t above = 0;  // number of values in higher rows
   for (std::size_t i = table.row_count(); i-- > 0;) {
     const BinadeTable::Row row = table.row(i);
     for (std::size_t k = 0; k < first.size(); ++k) {
@@ -193,7 +193,7 @@ Classes classify(const BinadeTable& table, const Boundaries& limits) {
     }
     above += row.count();
   }
-  for (std::size_t k = 0; k < first.size(); ++k) {  // what the extremes tell is exact
+  for (std::size_t k = 0; k < first.size(); ++k) {  // the extremes allow exact answers
     if (table.none_reaches(first[k])) reached[k] = 0;
     if (table.all_reach(first[k])) reached[k] = above;
   }

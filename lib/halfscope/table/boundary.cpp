@@ -18,14 +18,14 @@ int bit_width(Wide x) {
                                     : std::bit_width(static_cast<std::uint64_t>(x)));
 }
 
-/// significand * 2^exponent; a value is in the class from here on, or (strict) only above it.
+/// significand * 2^exponent; a class begins at this value, or (strict) just above it.
 struct Limit {
   std::uint64_t significand;
   int exponent;
   bool strict;
 };
 
-/// A positive finite double as significand * 2^exponent, the significand odd.
+/// A positive finite double as significand * 2^exponent with an odd significand.
 struct Dyadic {
   std::uint64_t significand;
   int exponent;
@@ -43,17 +43,18 @@ Dyadic take_apart(double scale) {
   return {integer >> zeros, exponent - 53 + zeros};
 }
 
-/// The first magnitude v with v * loss_scale / recorded_scale at (above, if strict) the limit.
-/// v = limit * recorded / loss is a quotient of integers of at most 107 and 53 bits; its first 53
-/// bits and whether anything follows them decide.
+/// Returns the first magnitude v with v * loss_scale / recorded_scale at (if strict: above) the
+/// limit. v = limit * recorded / loss is a quotient of integers of at most 107 and 53 bits; it is
+/// determined by its first 53 bits and whether any bit after them is set.
 Magnitude first_magnitude(const Limit& limit, const Dyadic& loss, const Dyadic& recorded) {
   Wide numerator = Wide{limit.significand} * recorded.significand;
   const int shift = std::max(0, 108 - bit_width(numerator));
   numerator <<= shift;
-  const bool power_of_two = loss.significand == 1;  // mostly, and a division takes long
-  const Wide quotient = power_of_two ? numerator : numerator / loss.significand;  // 55 bits or more
+  const bool power_of_two = loss.significand == 1;  // the usual case; a division is slow
+  const Wide quotient =
+      power_of_two ? numerator : numerator / loss.significand;  // at least 55 bits
   const int dropped = bit_width(quotient) - 53;
-  // NOLINTBEGIN(clang-analyzer-core.UndefinedBinaryOperatorResult): dropped is 2 at least
+  // NOLINTBEGIN(clang-analyzer-core.UndefinedBinaryOperatorResult): dropped is at least 2
   const bool exact = (power_of_two || numerator % loss.significand == 0) &&
                      (quotient & ((Wide{1} << dropped) - 1)) == 0;
   auto significand = static_cast<std::uint64_t>(quotient >> dropped);
@@ -69,15 +70,15 @@ Magnitude first_magnitude(const Limit& limit, const Dyadic& loss, const Dyadic& 
 
 // The three boundaries of round to nearest, ties to even; docs/numerics/counting.md derives them.
 
-/// Half the smallest subnormal is a tie that goes to the even zero.
+/// Half the smallest subnormal is a tie that rounds to zero, which is even.
 Limit nonzero_limit(Format f) { return {1, f.min_quantum_exponent() - 1, true}; }
 
-/// 2^emin less half the smallest step is a tie that goes to the even 2^emin.
+/// 2^emin minus half the smallest step is a tie that rounds to 2^emin, which is even.
 Limit normal_limit(Format f) {
   return {(std::uint64_t{1} << f.precision) - 1, f.min_quantum_exponent() - 1, false};
 }
 
-/// Half a step above the largest finite number: a tie that overflows when that number is odd.
+/// Half a step above the largest finite number: a tie that overflows if that number is odd.
 Limit overflow_limit(Format f) {
   const std::uint64_t significand =
       (f.largest_finite() & f.fraction_mask()) | (f.fraction_mask() + 1);
@@ -85,12 +86,12 @@ Limit overflow_limit(Format f) {
   return {2 * significand + 1, f.emax - f.fraction_bits() - 1, !odd};
 }
 
-/// 2^emin less half a unit in the last of p bits, which goes to the even 2^emin.
+/// 2^emin minus half a unit in the last of p bits, a tie that rounds to 2^emin, which is even.
 Limit rounds_to_normal_limit(Format f) {
   return {(std::uint64_t{2} << f.precision) - 1, f.min_quantum_exponent() - 2, false};
 }
 
-/// Where values start that are not flushed.
+/// The least value that is not flushed.
 Limit kept_limit(Format f, Subnormals rule) {
   switch (rule) {
     case Subnormals::keep: break;
@@ -177,7 +178,7 @@ const std::vector<std::uint64_t>& standard_cuts() {
   static const std::vector<std::uint64_t> cuts = [] {
     std::vector<std::uint64_t> all;
     for (const NamedFormat& row : kFormats) {
-      const bool with_block_scale = row.format.width < 8;  // its values are no tensor's as they are
+      const bool with_block_scale = row.format.width < 8;  // no tensor has these values
       const bool narrow = row.format.precision <= kBinary16.precision;
       if (narrow && !with_block_scale) append_cuts(all, row.format, 1.0, 1.0);
     }
@@ -190,7 +191,7 @@ const std::vector<std::uint64_t>& standard_cuts() {
 std::vector<std::uint64_t> cuts_for(Format target, double loss_scale, double recorded_scale) {
   std::vector<std::uint64_t> cuts;
   append_cuts(cuts, target, loss_scale, recorded_scale);
-  append_cuts(cuts, target, 1.0, recorded_scale);  // the scales 2^k that are answered unasked
+  append_cuts(cuts, target, 1.0, recorded_scale);  // the scales 2^k, which are always evaluated
   append_cut(cuts, unscaled_binade(0, recorded_scale));
   sort_unique(cuts);
   return cuts;

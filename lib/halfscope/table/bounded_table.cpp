@@ -8,14 +8,14 @@
 namespace halfscope {
 namespace {
 
-/// Spans without a first magnitude come first, of the same one those without a last.
+/// Order of spans by (first, last, nan); an empty end compares lowest.
 bool comes_before(const Span& a, const Span& b) {
   if (a.first != b.first) return !a.first || (b.first && *a.first < *b.first);
   if (a.last != b.last) return !a.last || (b.last && *a.last < *b.last);
-  return !a.last && a.nan < b.nan;  // elsewhere there is no NaN
+  return !a.last && a.nan < b.nan;  // otherwise `nan` has no meaning
 }
 
-/// Makes one of those that are equal but for their counts and lie beside each other.
+/// Combines adjacent spans that are equal except for their counts.
 void join_equal(std::vector<Span>& spans) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < spans.size(); ++i) {
@@ -31,7 +31,7 @@ void join_equal(std::vector<Span>& spans) {
 bool may_be_zero(const Span& s) { return !s.first; }
 bool may_be_infinite(const Span& s) { return !s.last; }
 
-/// Values of a span that are perhaps of a kind: all of them, or none.
+/// Interval of the number of values of a kind, if all of them or none may be of it.
 Interval perhaps(bool may_be, std::uint64_t count) { return {0, may_be ? count : 0}; }
 
 std::optional<Magnitude> shifted(std::optional<Magnitude> m, int k) {
@@ -39,7 +39,7 @@ std::optional<Magnitude> shifted(std::optional<Magnitude> m, int k) {
   return m;
 }
 
-/// A span up to the largest finite magnitude, where that is known: of its finite values.
+/// Returns the span with its end limited to the largest finite magnitude, if that is known.
 Span up_to(Span span, const std::optional<Magnitude>& most) {
   if (most && (!span.last || *most < *span.last)) {
     span.last = std::max(*most, span.first.value_or(*most));
@@ -47,7 +47,7 @@ Span up_to(Span span, const std::optional<Magnitude>& most) {
   return span;
 }
 
-/// The larger, where empty is the largest of all.
+/// Returns the larger magnitude; an empty one is the largest of all.
 std::optional<Magnitude> larger_or_open(const std::optional<Magnitude>& a,
                                         const std::optional<Magnitude>& b) {
   if (!a || !b) return std::nullopt;
@@ -67,7 +67,7 @@ void BoundedTable::add(const Span& span) {
   std::vector<Span>& spans = between.spans;
   std::optional<Magnitude>& limit = between.limit;
   between.note_end(span);
-  if (limit) limit = larger_or_open(limit, span.last);      // it was one of the values before
+  if (limit) limit = larger_or_open(limit, span.last);      // it limited the values before
   if (spans.empty() || comes_before(spans.back(), span)) {  // most sources are sorted
     spans.push_back(span);
     return;
@@ -88,7 +88,7 @@ void BoundedTable::Between::note_end(const Span& span) {
   }
 }
 
-/// Moves the ends of spans outward to fractions of so many bits.
+/// Moves the ends of spans outward to fractions of `fraction_bits` bits.
 void BoundedTable::widen_spans(int fraction_bits) {
   const std::uint64_t below = (kFractionUnit >> fraction_bits) - 1;
   Between& between = between_.set();
@@ -125,7 +125,7 @@ void BoundedTable::merge_spans(const BoundedTable& other) {
   Between& between = between_.set();
   between.spans = std::move(both);
   between.open = between.open || other.between_->open;
-  between.last = std::max(between.last, other.between_->last);  // an empty one is the least
+  between.last = std::max(between.last, other.between_->last);  // empty compares lowest
   for (const int bits : {3, 0}) {
     if (between.spans.size() > kMostSpans) widen_spans(bits);
   }
@@ -154,7 +154,7 @@ std::uint64_t BoundedTable::total() const {
 Interval BoundedTable::zero() const {
   Interval count = exact_.specials().zero;
   for (const Span& span : spans()) {
-    if (!may_be_zero(span)) break;  // the others come after
+    if (!may_be_zero(span)) break;  // all further spans have a first magnitude
     count += perhaps(true, span.count);
   }
   return count;
@@ -201,13 +201,13 @@ Interval BoundedTable::at_or_above(Magnitude m) const {
   return count;
 }
 
-/// A span's values may be at or above the limits up to its end, and surely are up to its beginning.
+/// A span's values may be at or above all limits up to its end, and surely are up to its beginning.
 std::vector<Interval> BoundedTable::at_or_above(std::span<const Magnitude> ascending) const {
   const auto up_to = [&](const Magnitude& m) {
     const auto end = std::upper_bound(ascending.begin(), ascending.end(), m);
     return static_cast<std::size_t>(end - ascending.begin());
   };
-  std::vector<Interval> counts(ascending.size() + 1);  // first of those that end before a limit
+  std::vector<Interval> counts(ascending.size() + 1);  // first, spans that end before a limit
   for (const Span& span : spans()) {
     counts[span.last ? up_to(*span.last) : ascending.size()] += Interval(0, span.count);
     const bool sure = span.first && !may_be_infinite(span);
@@ -226,20 +226,21 @@ std::vector<Interval> BoundedTable::at_or_above(std::span<const Magnitude> ascen
 std::optional<Magnitude> BoundedTable::largest() const {
   const std::optional<Magnitude>& limit = between_->limit;
   if (between_->open) return limit;
-  const auto most = std::max(exact_.largest(), between_->last);  // an empty one is the least
+  const auto most = std::max(exact_.largest(), between_->last);  // an empty optional compares
+                                                                 // lowest
   return most && limit ? std::min(*most, *limit) : most;
 }
 
 std::optional<Magnitude> BoundedTable::largest_at_least() const {
   const auto surely = [](const Span& span) { return span.first && !may_be_infinite(span); };
-  const auto last = std::find_if(spans().rbegin(), spans().rend(), surely);  // first ends ascend
+  const auto last = std::find_if(spans().rbegin(), spans().rend(), surely);  // sorted by first
   return last == spans().rend() ? exact_.largest() : std::max(exact_.largest(), last->first);
 }
 
 std::optional<Magnitude> BoundedTable::smallest() const {
   const std::optional<Magnitude> least = exact_.smallest();
   if (is_exact()) return least;
-  const auto& first = spans().front().first;  // the least, and empty if any is
+  const auto& first = spans().front().first;  // the lowest; empty if any is empty
   return first && least ? std::min(first, least) : first;
 }
 
@@ -278,7 +279,7 @@ bool operator==(const BoundedTable& a, const BoundedTable& b) {
 
 namespace {
 
-/// Where the classes of a value in a span begin and end: the first it can have, and the last.
+/// Range of classes of a span's values: class of its first magnitude to class of its last.
 struct ClassRange {
   int first = 0, last = 3;  // 0: flushed to zero, ... 3: overflow
 };
@@ -295,8 +296,8 @@ ClassRange classes_of(const Span& span, const std::array<Magnitude, 3>& starts) 
 
 }  // namespace
 
-/// Each span's values are surely of a class where that is the only one that they can have. The
-/// limit on the largest value narrows what a span can reach.
+/// A span's values certainly belong to a class only if it is the only possible class. The limit on
+/// the largest value narrows a span's range.
 Classes classify(const BoundedTable& table, const Boundaries& limits) {
   Classes sum = classify(table.exact(), limits);
   const std::array<Magnitude, 3> starts = {limits.nonzero, limits.normal, limits.overflow};

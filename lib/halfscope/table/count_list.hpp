@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts, each in as few bytes as the largest of them needs. A log may have a million tables of a
-// hundred counts each, of which most are small.
+// A list of counts, stored in as few bytes each as the largest needs. A log may have a million
+// tables of a hundred mostly small counts.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace halfscope {
 
-/// Some counts of a list, in order; valid until the list changes.
+/// A range of counts in a list; valid until the list changes.
 class CountSpan {
  public:
   class Iterator {
@@ -81,7 +81,7 @@ class CountList {
   }
 
   void add(std::size_t at, std::uint64_t more);
-  /// Puts so many zeros before all others; after them.
+  /// Inserts `count` zeros before all counts; grow_back(): after them.
   void grow_front(std::size_t count);
   void grow_back(std::size_t count);
 
@@ -90,7 +90,7 @@ class CountList {
   void widen(unsigned width);
 
   std::vector<std::byte> bytes_;
-  unsigned width_ = 1;  // of a count: 1, 2, 4 or 8
+  unsigned width_ = 1;  // bytes of a count: 1, 2, 4 or 8
 };
 
 }  // namespace halfscope

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the binades of a table are divided.
+// The fractions at which the binades of a table are divided.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +9,20 @@
 
 namespace halfscope {
 
-/// Fractions in units of 2^-52, ascending: segment i of a binade holds those in [cut(i), cut(i+1)),
-/// with cut(0) = 0. Copies share the list, since a log may have a million tables.
+/// Ascending fractions in units of 2^-52: segment i of a binade has the fractions in [cut(i),
+/// cut(i+1)), with cut(0) = 0. Copies share the list, since a log may have a million tables.
 class Cuts {
  public:
   Cuts();  ///< standard_cuts()
-  /// In (0, 2^52). Throws std::invalid_argument otherwise.
+  /// Throws std::invalid_argument unless the cuts ascend within (0, 2^52).
   explicit Cuts(std::vector<std::uint64_t> cuts);
-  // A move copies the pointer too: there is a list always.
+  // A move also copies the pointer, so that there is always a list.
   Cuts(const Cuts&) = default;
   Cuts& operator=(const Cuts&) = default;
 
   const std::vector<std::uint64_t>& list() const { return *list_; }
   std::size_t segment_of(std::uint64_t fraction) const;
-  /// The first and the last fraction of a segment.
+  /// First fraction of a segment; last_of(): its last.
   std::uint64_t first_of(std::size_t segment) const;
   std::uint64_t last_of(std::size_t segment) const;
 

@@ -7,7 +7,7 @@
 //   significant_bits, lowest_bit,
 //   R, then R rows of: exponent, segment[K + 1], negative
 //
-// An empty table has R = 0 and six zeros before it; lowest_bit is 0 where it is not kept.
+// An empty table has R = 0 and six zeros before it; lowest_bit is 0 if it is unknown.
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
@@ -19,16 +19,15 @@ namespace halfscope {
 namespace {
 
 constexpr std::int64_t kLayout = 1;
-// binary64 spans [-1074, 1023]; the rest is room for shifts. Bounds what hostile input can
-// allocate.
+// binary64 has [-1074, 1023]; the rest is headroom for scaling. Limits the memory for bad input.
 constexpr std::int64_t kMaxExponent = 4096;
-constexpr std::int64_t kMaxCuts = 64;  // the formats of today make 8
+constexpr std::int64_t kMaxCuts = 64;  // today's formats need 8
 
 [[noreturn]] void reject(const std::string& what) {
   throw std::invalid_argument("binade table: " + what);
 }
 
-/// Takes words off the front, with checks.
+/// Reads words from the front, with checks.
 class Words {
  public:
   explicit Words(std::span<const std::int64_t> words) : rest_(words) {}
@@ -96,7 +95,7 @@ Extremes take_extremes(Words& words) {
   return e;
 }
 
-/// The number of rows, checked against the words that are left.
+/// Reads the number of rows and checks it against the number of remaining words.
 std::int64_t take_row_count(Words& words, std::size_t words_per_row) {
   const auto most = static_cast<std::int64_t>(words.left() / words_per_row + 1);
   const std::int64_t rows = words.take("number of rows", 0, most);
@@ -108,7 +107,7 @@ std::int64_t take_row_count(Words& words, std::size_t words_per_row) {
   return rows;
 }
 
-/// Takes a row of so many segments into `counts`; returns how many values it has.
+/// Reads a row with `segments` segments into `counts`; returns its number of values.
 std::uint64_t take_row(Words& words, CountList& counts, std::size_t at, std::size_t segments) {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < segments; ++i) {

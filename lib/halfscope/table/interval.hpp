@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A count that is known exactly, or only between two bounds.
+// A count that is known exactly or between two bounds.
 #pragma once
 
 #include <cstdint>
 
 namespace halfscope {
 
-/// low <= true count <= high; exact when they are equal.
+/// low <= true count <= high; exact if they are equal.
 struct Interval {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
@@ -23,7 +23,7 @@ struct Interval {
     return *this;
   }
   friend constexpr Interval operator+(Interval a, const Interval& b) { return a += b; }
-  /// Of a count and a part of it: what is in the whole and not in the part.
+  /// For a count and a part of it: returns the number that is in the whole but not in the part.
   friend constexpr Interval without(const Interval& whole, const Interval& part) {
     return {whole.low > part.high ? whole.low - part.high : 0, whole.high - part.low};
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers in few bytes, for what is kept of a million tensors: most counts are small.
+// A compact encoding of numbers, for data kept of a million tensors whose counts are mostly small.
 #pragma once
 
 #include <algorithm>
@@ -14,17 +14,17 @@
 
 namespace halfscope {
 
-/// Appends numbers to bytes.
+/// Appends numbers to a byte vector.
 class Packer {
  public:
   explicit Packer(std::vector<std::byte>& to) : to_(to) {}
 
-  /// Seven bits a byte, the lowest first; the eighth says that more follow.
+  /// Seven bits per byte, the lowest first; the eighth bit is set if more bytes follow.
   void natural(std::uint64_t n) {
     for (; n > 0x7F; n >>= 7) to_.push_back(static_cast<std::byte>(n | 0x80));
     to_.push_back(static_cast<std::byte>(n));
   }
-  void integer(std::int64_t n) {  // small ones of either sign are small naturals
+  void integer(std::int64_t n) {  // small integers of either sign become small naturals
     natural(static_cast<std::uint64_t>(n) << 1 ^ static_cast<std::uint64_t>(n >> 63));
   }
   void real(double x) {
@@ -35,7 +35,7 @@ class Packer {
     natural(count.low);
     natural(count.high - count.low);
   }
-  /// A number of several words, the lowest first, without the zero bytes at its ends.
+  /// A number of several words, the lowest first; zero bytes at both ends are omitted.
   void wide(std::span<const std::uint64_t> words) {
     const auto bytes = std::as_bytes(words);
     const auto zero = [](std::byte b) { return b == std::byte{0}; };
@@ -50,7 +50,7 @@ class Packer {
   std::vector<std::byte>& to_;
 };
 
-/// Takes them off again.
+/// Reads numbers that Packer wrote, in the same order.
 class Unpacker {
  public:
   explicit Unpacker(const std::byte* from) : at_(from) {}

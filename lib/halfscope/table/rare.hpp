@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What most of a million holders lack, for the price of a pointer.
+// A member that most of a million objects do not need: it takes only a pointer while unset.
 #pragma once
 
 #include <memory>
 
 namespace halfscope {
 
-/// A value that is T{} until somebody sets it. Copies are deep.
+/// A value that equals T{} until set() is called. Copies are deep.
 template <typename T>
 class Rare {
  public:
@@ -22,7 +22,7 @@ class Rare {
 
   const T& operator*() const { return value_ ? *value_ : none(); }
   const T* operator->() const { return &**this; }
-  /// To be changed.
+  /// Returns the value for changes.
   T& set() {
     if (!value_) value_ = std::make_unique<T>();
     return *value_;

@@ -5,14 +5,14 @@
 
 namespace halfscope::tensor_core {
 
-/// NaN or infinity times anything.
+/// Adds a product in which an operand is NaN or infinite.
 void ExactSum::add_special(std::uint32_t x, std::uint32_t y) {
   const std::uint32_t sizes[] = {x & 0x7FFFFFFF, y & 0x7FFFFFFF};
   for (const std::uint32_t size : sizes) nan_ |= size == 0 || size > 0x7F800000;
   ((x ^ y) >> 31 != 0 ? minus_ : plus_) = true;
 }
 
-/// All digits but the highest become those of a number of 32 bits.
+/// Propagates carries: all digits except the highest become nonnegative and below 2^32.
 void ExactSum::carry() {
   for (std::size_t i = 0; i + 1 < kDigits; ++i) {
     const std::int64_t up = digits_[i] >> 32;  // rounded down
@@ -34,7 +34,7 @@ Rounded ExactSum::rounded(Format f) const {
   }
   std::size_t top = kDigits - 1;
   while (top > 1 && sum.digits_[top] == 0) --top;
-  // Two digits and a sticky bit from below: 33 bits or more, if there is any below.
+  // Two digits, and a sticky bit for all lower digits: at least 33 bits if there are lower digits.
   std::uint64_t significand = static_cast<std::uint64_t>(sum.digits_[top]) << 32 |
                               static_cast<std::uint64_t>(sum.digits_[top - 1]);
   for (std::size_t i = 0; i + 1 < top; ++i) significand |= sum.digits_[i] != 0 ? 1 : 0;

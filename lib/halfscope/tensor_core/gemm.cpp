@@ -19,7 +19,7 @@
 namespace halfscope::tensor_core {
 namespace {
 
-constexpr std::int64_t kRows = 64;  // of a tile
+constexpr std::int64_t kRows = 64;  // rows of a tile
 constexpr Modes kCuda = {.nan = NanPolicy::cuda};
 
 using Encodings = std::vector<std::uint16_t>;
@@ -28,7 +28,7 @@ float as_float(std::uint64_t bits) {
   return halfscope::detail::bit_cast<float>(static_cast<std::uint32_t>(bits));
 }
 
-/// One NaN for all.
+/// Replaces every NaN by 0x7FFFFFFF.
 float canonical(float x) { return x == x ? x : as_float(0x7FFFFFFF); }
 
 Chain checked_chain(const Gemm& how, const GemmShape& shape) {
@@ -45,7 +45,7 @@ struct Tile {
   std::int64_t row, rows, column, columns;
 };
 
-/// One call as its tiles see it.
+/// Parameters of a call, shared by its tiles.
 class Product {
  public:
   Product(const Gemm& how, const GemmShape& shape, MatrixAt<const float> a, MatrixAt<const float> b,
@@ -81,12 +81,12 @@ class Product {
   }
 
  private:
-  /// Some columns, rows [first, last).
+  /// Computes the columns of one panel in rows [first, last).
   void compute_panel(std::int64_t column, std::int64_t first, std::int64_t last) const {
     const std::int64_t columns = std::min(static_cast<std::int64_t>(width_), shape_.n - column);
     PackedPanel panel(width_, kernel_ ? shape_.k : 0);
     if (kernel_) panel.pack(how_.b, b_, column, columns);
-    Encodings right;  // made when chain() needs it
+    Encodings right;  // filled when chain() needs it
     for (std::int64_t i = first; i < last; i += kRows) {
       compute_tile({i, std::min(kRows, last - i), column, columns}, panel, right);
     }
@@ -132,7 +132,7 @@ class Product {
   bool narrow() const {
     return how_.d == Accumulator::binary16 || how_.accumulator == Accumulator::binary16;
   }
-  /// To the format of D.
+  /// Rounds to the format of D.
   void round(std::vector<float>& values) const {
     if (narrow()) quantise(kBinary16, values, {.modes = kCuda, .threads = 1});
   }
@@ -156,7 +156,7 @@ class Product {
     }
   }
 
-  /// One row of a tile by chain().
+  /// Computes one row of a tile by chain().
   void add_row(const Tile& tile, const Encodings& left, const Encodings& right,
                const std::vector<StepRange>& steps, float* sums) const {
     const Format f = format_of(how_.accumulator);
@@ -179,7 +179,7 @@ class Product {
     return out;
   }
 
-  /// Column after column.
+  /// Returns the encodings of B's columns in the tile, column by column.
   Encodings encoded_columns(const Tile& tile) const {
     Encodings out;
     out.reserve(static_cast<std::size_t>(tile.columns * shape_.k));
@@ -201,7 +201,7 @@ class Product {
   MatrixAt<const float> a_, b_;
   MatrixAt<float> d_;
   std::vector<std::vector<StepRange>> slices_;
-  bool kernel_;  ///< do the kernels compute what they can?
+  bool kernel_;  ///< true: the kernels compute the rows that they support
   std::size_t width_;
   PackedRows packed_;
 };

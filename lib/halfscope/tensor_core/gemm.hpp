@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole matrix products as a Tensor Core adds them, bit for bit: docs/tensor-core.md.
+// Matrix products with the bits of a Tensor Core: docs/tensor-core.md.
 #pragma once
 
 #include "halfscope/number/format.hpp"
@@ -9,25 +9,25 @@
 
 namespace halfscope::tensor_core {
 
-/// How a product is computed.
+/// Parameters of a product.
 struct Gemm {
   Unit unit;
   Accumulator accumulator = Accumulator::binary32;
   Plan plan = {};
-  Format a = kBinary16, b = kBinary16;  ///< of the elements: those of chain_of()
-  /// The format of D, rounded to nearest even at the end where sums are of binary32; sums of
-  /// binary16 are rounded in each step anyway.
+  Format a = kBinary16, b = kBinary16;  ///< formats of the elements; supported pairs: chain_of()
+  /// Format of D. Sums in binary32 are rounded to it at the end, to nearest even; sums in binary16
+  /// in each step.
   Accumulator d = Accumulator::binary32;
-  int threads = 0;  ///< 0: as many as there are cores. Results are the same for any number
+  int threads = 0;  ///< 0: one per core. Results are the same for any number
 };
 
-/// D = C + A B, where d holds C before and D after. Numbers are kept as float: elements of a and b
-/// are values of their formats, those of d of format_of(accumulator) before and of D's after. The
-/// first slice of the plan begins at C, others at +0. Every NaN is 0x7FFFFFFF, in binary16 0x7FFF.
-/// Each output is what chain() gives for the plan's steps. d must not overlap a or b.
+/// D = C + A B, where d holds C before and D after. Numbers are stored as float: elements of a and
+/// b are values of their formats, elements of d of format_of(accumulator) before and of D's format
+/// after. The first slice of the plan starts from C, all others from +0. Every NaN is 0x7FFFFFFF,
+/// in binary16 0x7FFF. Each output equals chain() over the plan's steps. d must not overlap a or b.
 ///
-/// Throws std::invalid_argument where an extent is negative, no unit has the two formats, or the
-/// plan has a negative member.
+/// Throws std::invalid_argument if an extent is negative, no unit supports the two formats, or a
+/// member of the plan is negative.
 void gemm(const Gemm& how, const GemmShape& shape, MatrixAt<const float> a, MatrixAt<const float> b,
           MatrixAt<float> d);
 

@@ -8,7 +8,7 @@
 namespace halfscope::tensor_core {
 namespace {
 
-/// By integers alone: the caller's floating-point environment does not matter.
+/// Uses only integers, so the caller's floating-point environment does not matter.
 std::uint32_t magnitude_of(float x) {
   return halfscope::detail::bit_cast<std::uint32_t>(x) & 0x7FFFFFFF;
 }

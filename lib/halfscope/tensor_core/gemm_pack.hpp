@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of a product as the kernel reads them.
+// Operands of a product in the kernels' layout.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace halfscope::tensor_core {
 
-/// Rows of A, packed: see RowsOfA.
+/// Packed rows of A, see RowsOfA.
 class PackedRows {
  public:
   PackedRows(std::int64_t rows, std::int64_t k);
 
-  /// Row i of `a`, elements of format f; different rows at once from any threads.
+  /// Packs row i of `a`, elements of format f. Different rows may be packed concurrently.
   void pack(Format f, MatrixAt<const float> a, std::int64_t i);
   RowsOfA rows(std::int64_t first, std::int64_t count) const;
-  /// by_chain of rows from `first` on: not 0 where the kernels do not take a number.
+  /// Returns by_chain for the rows from `first` on: nonzero for rows with unsupported numbers.
   const std::uint8_t* by_chain(std::int64_t first) const { return by_chain_.data() + first; }
 
  private:
@@ -28,15 +28,15 @@ class PackedRows {
   std::vector<std::uint8_t> by_chain_;
 };
 
-/// Columns of B, packed: see PanelOfB.
+/// Packed columns of B, see PanelOfB.
 class PackedPanel {
  public:
   PackedPanel(std::size_t width, std::int64_t k);
 
-  /// `columns` columns from `first` on, at most the width; zeros beside them.
+  /// Packs `columns` columns from `first` on, at most the width; pads with zeros.
   void pack(Format f, MatrixAt<const float> b, std::int64_t first, std::int64_t columns);
   PanelOfB panel() const { return {values_.data(), exponents_.data()}; }
-  /// Do the kernels take all numbers?
+  /// Returns true if the kernels support all numbers.
   bool usable() const { return usable_; }
 
  private:

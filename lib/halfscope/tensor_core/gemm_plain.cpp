@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vector kernel's steps as plain loops, for processors that it has no code for.
+// The vector kernel's steps as plain loops, for processors without vector code.
 #include <algorithm>
 #include <vector>
 
@@ -14,8 +14,8 @@ using halfscope::detail::bit_cast;
 constexpr int kWidth = static_cast<int>(kPlainWidth);
 constexpr Modes kCuda = {.nan = NanPolicy::cuda};
 
-/// The largest exponents of products; kNoExponent and less where all are zero. False where the
-/// kernels do not take them.
+/// Finds the largest exponents of the products; at most kNoExponent if all are zero. Returns false
+/// if the kernels do not support them.
 bool find_largest(const std::uint32_t* a, const std::int16_t* b, int count, int* largest) {
   std::fill_n(largest, kWidth, kNoExponent);
   for (int i = 0; i < count; ++i, b += kWidth) {
@@ -26,7 +26,7 @@ bool find_largest(const std::uint32_t* a, const std::int16_t* b, int count, int*
                       [](int e) { return e < kLeastProduct && e > kNoExponent / 2; });
 }
 
-/// The products on grids of 1 / scale, added up.
+/// Adds up the products on grids of 1 / scale.
 void add_products(const float* a, const float* b, int count, const float* scale,
                   std::int32_t* sum) {
   std::fill_n(sum, kWidth, 0);
@@ -40,7 +40,7 @@ class Steps {
   Steps(const Unit& unit, Accumulator d)
       : unit_(unit), d_(d), floor_(d == Accumulator::binary16 ? unit.floor16 : unit.floor32) {}
 
-  /// sums: encodings of C before, of D after. False where the kernels do not take the products.
+  /// sums: encodings of C before, of D after. Returns false for unsupported products.
   bool step(const RowsOfA& a, std::size_t a_at, const PanelOfB& b, std::size_t b_at, int count,
             std::uint32_t* sums) const {
     int largest[kWidth];

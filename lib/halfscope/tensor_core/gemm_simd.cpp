@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of a Tensor Core on many outputs at once, a lane an output, with run-time dispatch to the
-// widest vectors.
+// Steps of a Tensor Core on many outputs at once, one output per lane, with run-time dispatch to
+// the widest vectors.
 //
-// A product of two operands is exact in binary32, and so is the product times 2^(F - E), unless it
+// A product of two operands is exact in binary32, and so is the product times 2^(F - E) unless it
 // is below 1 (gemm_job.hpp): the conversion to an integer cuts it to the grid. With n products
-// below 4, their sum is below n * 2^(F + 2) <= 2^31; with C, whose part is below 2^(F + 1), a 33rd
-// bit is the sign.
+// below 4, their sum is below n * 2^(F + 2) <= 2^31. Adding C, which is below 2^(F + 1) on the
+// grid, may need a 33rd bit, the sign.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halfscope/tensor_core/gemm_simd.cpp"
 #include <hwy/foreach_target.h>
@@ -33,7 +33,7 @@ constexpr std::size_t kWidth = 2 * kLanes;
 
 HWY_INLINE IntegerVector integer(std::int32_t x) { return hn::Set(Integers(), x); }
 
-/// Toward zero. |x| < 2^31, so that Highway's care for larger ones is not needed.
+/// Truncates. |x| < 2^31, so Highway's handling of larger numbers is not needed.
 HWY_INLINE IntegerVector truncated(FloatVector x) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   return IntegerVector{_mm512_cvttps_epi32(x.raw)};
@@ -46,7 +46,7 @@ HWY_INLINE IntegerVector truncated(FloatVector x) {
 #endif
 }
 
-/// A unit in the kernel's words.
+/// A unit's parameters for the kernel.
 struct Constants {
   explicit Constants(const Unit& unit, Accumulator d) {
     const bool half = d == Accumulator::binary16;
@@ -58,9 +58,9 @@ struct Constants {
     kept_of_c = ~0u << HWY_MAX(unit.zero_bits32, 23 - unit.fraction_bits);
     negative_zero = unit.negative_zero;
   }
-  int least;  ///< exponent of the alignment
+  int least;  ///< least exponent of the alignment
   int fraction_bits;
-  int least_c_field;  ///< of the exponent of C
+  int least_c_field;  ///< least exponent field of C
   std::uint32_t kept_of_sum, kept_of_c;
   bool negative_zero;
 };
@@ -68,7 +68,7 @@ struct Constants {
 /// The exact sum, in units of 2^grid.
 struct Sum {
   Vector magnitude;
-  Vector sign;  ///< the sign bit
+  Vector sign;  ///< only the sign bit
   IntegerVector grid;
 };
 
@@ -81,21 +81,21 @@ HWY_INLINE Sum signed_sum(IntegerVector products, IntegerVector c, IntegerVector
   return {as_words(magnitude), hn::And(as_words(negative), set(kSignBit)), grid};
 }
 
-/// Integers rounded to nearest in binary32, times 2^grid; nonsense for 0.
+/// Returns the integers, rounded to nearest in binary32, times 2^grid; undefined for 0.
 HWY_INLINE Vector scaled(Vector integers, IntegerVector grid) {
   const FloatVector value = hn::ConvertTo(Floats(), integers);
   return hn::Add(as_words(value), as_words(hn::ShiftLeft<23>(grid)));
 }
 
-/// To binary32, toward zero. Without the bit below the 24th, the nearest number is not above.
+/// Truncates to binary32. Without the bit below the 24th, rounding to nearest never rounds up.
 HWY_INLINE Vector magnitude32(const Sum& sum) {
   const Vector cut = hn::AndNot(hn::ShiftRight<24>(sum.magnitude), sum.magnitude);
   return hn::Min(scaled(cut, sum.grid), set(kInfinity));
 }
 
-/// To binary16, to nearest even, as binary32.
+/// Rounds to binary16, to nearest even; the result is in binary32.
 HWY_INLINE Vector magnitude16(const Sum& sum) {
-  // Above 24 bits the lowest 8 become one, for they are below all that binary16 keeps.
+  // Above 24 bits the lowest 8 are folded into a sticky bit; binary16 keeps none of them.
   const Vector low = hn::And(sum.magnitude, set(0xFF));
   const Vector sticky = hn::And(hn::Add(low, set(0xFF)), set(0x100));
   const Vector shorter = hn::Or(hn::AndNot(set(0xFF), sum.magnitude), sticky);
@@ -107,7 +107,7 @@ HWY_INLINE Vector magnitude16(const Sum& sum) {
   const Vector last = hn::And(hn::ShiftRight<13>(wide), set(1));
   Vector rounded = hn::And(hn::Add(wide, hn::Add(set(0xFFF), last)), set(~0x1FFFu));
   rounded = hn::IfThenElse(above(rounded, 0x477FE000u), set(kInfinity), rounded);
-  // Below 2^-14 steps are 2^-24, binary32's own in [0.5, 1).
+  // Below 2^-14 binary16's steps are 2^-24, as binary32's are in [0.5, 1).
   const FloatVector half = hn::Set(Floats(), 0.5f);
   const FloatVector small = hn::Sub(hn::Add(as_floats(wide), half), half);
   return hn::IfThenElse(below(wide, 0x38800000u), as_words(small), rounded);
@@ -134,7 +134,7 @@ struct Outputs {
     const IntegerVector field =
         hn::Max(as_integers(hn::ShiftRight<23>(magnitude)), integer(constants.least_c_field));
     largest = hn::Max(least, hn::Sub(field, integer(127)));
-    if constexpr (kHalf) {  // a zero has no exponent; in binary32 it is below all others
+    if constexpr (kHalf) {  // a zero has no exponent; in binary32 its exponent is below all others
       largest =
           hn::IfThenElse(hn::Eq(as_integers(magnitude), hn::Zero(Integers())), least, largest);
     }
@@ -159,7 +159,7 @@ struct Outputs {
   }
 
   Vector c;
-  IntegerVector product, largest;  ///< exponents
+  IntegerVector product, largest;  ///< exponents of the products and of the alignment
   FloatVector scale;
 };
 
@@ -170,7 +170,7 @@ struct Operands {
   const std::int16_t* b_exponents;
 };
 
-/// Is the largest exponent of some products one that the kernel does not take?
+/// Returns true if the largest exponent of any lane's products is too small for the kernel.
 HWY_INLINE bool too_small(ShortVector largest) {
   const Shorts d;
   const auto small = hn::Lt(largest, hn::Set(d, std::int16_t{kLeastProduct}));
@@ -178,7 +178,7 @@ HWY_INLINE bool too_small(ShortVector largest) {
   return !hn::AllFalse(d, hn::And(small, nonzero));
 }
 
-/// False where the kernel does not take the products.
+/// Returns false if the kernel does not support the products.
 template <bool kHalf>
 HWY_INLINE bool step(const Constants& constants, const Operands& in, int count, float* sums) {
   const Shorts d;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices in memory, read in any direction.
+// Matrices in memory with arbitrary strides.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace halfscope::tensor_core {
 
-/// Element (i, j) is at data[i * row + j * column]: row-major with column 1, transposed with row 1.
+/// Element (i, j) is data[i * row + j * column]: row-major if column is 1, transposed if row is 1.
 template <class T>
 struct MatrixAt {
   T* data;

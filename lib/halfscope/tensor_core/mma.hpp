@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One step of a Tensor Core, bit for bit: D = C + the sum of some products. NVIDIA documents
-// neither its order nor its rounding; what was measured and what is inferred:
-// docs/tensor-core.md.
+// neither its order nor its rounding; docs/tensor-core.md: what was measured, what is inferred.
 #pragma once
 
 #include <array>
@@ -28,41 +27,43 @@ HALFSCOPE_HD constexpr Format format_of(Accumulator d) {
 
 inline constexpr int kNoFloor = -10000;
 
-/// How a unit computes one step. All addends, C among them, are cut to a grid of `fraction_bits`
-/// bits below their largest exponent; the sum on that grid is exact, and rounded once.
+/// Description of how a unit computes a step. All addends, including C, are cut to a grid of
+/// `fraction_bits` bits below their largest exponent; the sum on the grid is exact, and rounded
+/// once.
 struct Unit {
-  int length;              ///< products of one step
+  int length;              ///< products of a step
   int fraction_bits;       ///< at most 28
-  int floor16 = kNoFloor;  ///< no exponent of the alignment is below this; D of binary16
-  int floor32 = kNoFloor;  ///< the same; D of binary32
+  int floor16 = kNoFloor;  ///< least exponent of the alignment, D in binary16
+  int floor32 = kNoFloor;  ///< least exponent of the alignment, D in binary32
 
-  // Published models disagree in these two, and in floor16. The defaults and kHopper's floor16 are
-  // what an H100 does (docs/tensor-core.md); other architectures are supposed to do the same.
-  bool negative_zero = false;  ///< a negative sum that rounds to zero gives -0, not +0
+  // Published models disagree on the next two members and on floor16. The defaults and kHopper's
+  // floor16 were measured on an H100 (docs/tensor-core.md); other architectures are assumed to be
+  // equal.
+  bool negative_zero = false;  ///< a negative sum that rounds to zero is -0, not +0
   bool normalises_c = false;   ///< a subnormal C has the exponent of its leading bit, not emin
 
-  int zero_bits32 = 0;     ///< D of binary32 is rounded to so many bits less; the lowest are zero
-  bool infinite32 = true;  ///< what is too large for D of binary32 is infinity
+  int zero_bits32 = 0;     ///< lowest bits of D in binary32 that rounding makes zero
+  bool infinite32 = true;  ///< too large results of D in binary32 become infinity
 
-  // Hypotheses for tests to refute: no hardware is known to do this.
+  // Hypotheses for tests to refute; no known hardware behaves like this.
   Rounding round16 = Rounding::ties_to_even;
   Rounding round32 = Rounding::toward_zero;
-  bool normalises_products = false;  ///< products have the exponent of their leading bit
-  bool zeros_align = false;          ///< zero products have an exponent, too
-  bool by_way_of_32 = false;         ///< D of binary16 is rounded to binary32 first
+  bool normalises_products = false;  ///< a product has the exponent of its leading bit
+  bool zeros_align = false;          ///< zero products have an exponent too
+  bool by_way_of_32 = false;         ///< D in binary16 is rounded to binary32 first
 
   friend constexpr bool operator==(const Unit&, const Unit&) = default;
 };
 
 inline constexpr Unit kVolta = {.length = 4, .fraction_bits = 23, .floor16 = -19};
-/// By one published model; another paper says kTuringBy4. No results of this hardware are public.
+/// From one published model; another paper has kTuringBy4. No hardware results are public.
 inline constexpr Unit kTuring = {.length = 8, .fraction_bits = 24, .floor16 = -20};
 inline constexpr Unit kTuringBy4 = {.length = 4, .fraction_bits = 24, .floor16 = -20};
 inline constexpr Unit kAmpere = {.length = 8, .fraction_bits = 24, .floor16 = -20, .floor32 = -132};
 inline constexpr Unit kHopper = {
     .length = 16, .fraction_bits = 25, .floor16 = -21, .floor32 = -133};
 
-/// E4M3 and E5M2. Hopper's wgmma is measured: its products are too large, or its grid too coarse,
+/// E4M3 and E5M2. Hopper's wgmma was measured: its products are too large, or its grid too coarse,
 /// to show a floor. The others are from a published model.
 inline constexpr Unit kHopperFp8 = {.length = 32, .fraction_bits = 13, .zero_bits32 = 10};
 inline constexpr Unit kAdaFp8 = {.length = 16, .fraction_bits = 13, .zero_bits32 = 10};
@@ -70,9 +71,9 @@ inline constexpr Unit kBlackwellFp8 = {.length = 32, .fraction_bits = 25};
 
 struct Architecture {
   std::string_view name;
-  Unit unit;                     ///< of binary16, and of bfloat16 where it takes that
-  bool takes_bfloat16 = false;   ///< with sums of binary32 alone
-  std::optional<Unit> fp8 = {};  ///< E4M3 and E5M2, in A and B in any pair
+  Unit unit;                     ///< for binary16, and for bfloat16 if takes_bfloat16
+  bool takes_bfloat16 = false;   ///< only with sums in binary32
+  std::optional<Unit> fp8 = {};  ///< for E4M3 and E5M2, in any combination of A and B
 };
 
 inline constexpr std::array kArchitectures = {
@@ -84,7 +85,7 @@ inline constexpr std::array kArchitectures = {
     Architecture{"blackwell", kHopper, true, kBlackwellFp8},
 };
 
-/// Null when no architecture has that name.
+/// Returns null if no architecture has that name.
 constexpr const Architecture* find_architecture(std::string_view name) {
   for (const Architecture& row : kArchitectures) {
     if (row.name == name) return &row;
@@ -92,7 +93,8 @@ constexpr const Architecture* find_architecture(std::string_view name) {
   return nullptr;
 }
 
-/// The unit for elements of formats a and b and sums of format_of(d), if the architecture has one.
+/// Returns the unit for elements of formats a and b and sums in format_of(d); empty if there is
+/// none.
 constexpr std::optional<Unit> unit_of(const Architecture& of, Format a, Format b, Accumulator d) {
   const auto is_fp8 = [](Format f) { return f == kFloat8E4M3 || f == kFloat8E5M2; };
   if (is_fp8(a) && is_fp8(b)) return of.fp8;
@@ -104,15 +106,15 @@ constexpr std::optional<Unit> unit_of(const Architecture& of, Format a, Format b
 
 namespace detail {
 
-/// (-1)^negative * significand * 2^last. Zero has no exponent.
+/// The number (-1)^negative * significand * 2^last. A zero's exponent is ignored.
 struct Term {
   bool negative;
   std::uint32_t significand;
   int last;
-  int exponent;  ///< what the alignment goes by
+  int exponent;  ///< exponent for the alignment
 };
 
-/// A finite encoding; the exponent of a subnormal is emin.
+/// Decodes a finite encoding; the exponent of a subnormal is emin.
 HALFSCOPE_HD constexpr Term term(Format f, std::uint32_t bits) {
   const std::uint32_t magnitude = bits & static_cast<std::uint32_t>(f.magnitude_mask());
   const std::uint32_t field = magnitude >> f.fraction_bits();
@@ -126,7 +128,7 @@ HALFSCOPE_HD constexpr int leading_exponent(const Term& t) {
   return t.last + halfscope::detail::bit_width(t.significand) - 1;
 }
 
-/// Exact; not normalised: its significand is below 4.
+/// Returns the exact product, not normalised: its significand as a fraction is below 4.
 HALFSCOPE_HD constexpr Term product(const Unit& unit, Format fa, std::uint32_t a, Format fb,
                                     std::uint32_t b) {
   const Term x = term(fa, a), y = term(fb, b);
@@ -143,7 +145,7 @@ HALFSCOPE_HD constexpr Term accumulated(const Unit& unit, Accumulator d, std::ui
   return out;
 }
 
-/// The result in place of the sum if an operand is not finite.
+/// The result if any operand is not finite.
 struct Special {
   bool nan = false, plus = false, minus = false;
 
@@ -164,14 +166,14 @@ struct Special {
     if (is_infinity(f, c)) add_infinity((c & f.sign_mask()) != 0);
   }
 
-  /// Every NaN is the same one: all ones but for the sign.
+  /// All NaN results are the same: all ones except the sign.
   HALFSCOPE_HD constexpr std::uint32_t result(Format out) const {
     if (nan || (plus && minus)) return static_cast<std::uint32_t>(out.magnitude_mask());
     return static_cast<std::uint32_t>(out.infinity() | (minus ? out.sign_mask() : 0));
   }
 };
 
-/// D of a step that has a NaN or an infinity among its operands.
+/// D of a step with a NaN or an infinity among its operands.
 template <Format A, Format B>
 HALFSCOPE_HD constexpr std::uint32_t special_result(Accumulator d, const std::uint16_t* a,
                                                     const std::uint16_t* b, int count,
@@ -182,9 +184,9 @@ HALFSCOPE_HD constexpr std::uint32_t special_result(Accumulator d, const std::ui
   return special.result(format_of(d));
 }
 
-/// In units of 2^grid, toward zero. No term is above 2^(grid + 32).
+/// Returns the term in units of 2^grid, truncated. No term may be above 2^(grid + 32).
 HALFSCOPE_HD constexpr std::int64_t on_grid(const Term& t, int grid) {
-  // No branch: which way terms move is hard to predict. Zero may have any exponent.
+  // No branch, because the direction of the shift is hard to predict. A zero may have any exponent.
   const auto down = static_cast<unsigned>(32 + grid - t.last);
   const auto cut =
       static_cast<std::int64_t>((std::uint64_t{t.significand} << 32) >> (down < 63 ? down : 63));
@@ -223,8 +225,8 @@ HALFSCOPE_HD constexpr std::uint32_t rounded(const Unit& unit, Accumulator d, st
 
 }  // namespace detail
 
-/// D of one step of at most unit.length products a[i] * b[i], on encodings of A and B; c and the
-/// result are encodings of format_of(d).
+/// D of one step of at most unit.length products a[i] * b[i]. a and b are encodings of A and B, c
+/// and the result of format_of(d).
 template <Format A = kBinary16, Format B = A>
 HALFSCOPE_HD constexpr std::uint32_t step(const Unit& unit, Accumulator d, const std::uint16_t* a,
                                           const std::uint16_t* b, int count, std::uint32_t c) {
@@ -247,8 +249,8 @@ HALFSCOPE_HD constexpr std::uint32_t step(const Unit& unit, Accumulator d, const
   return detail::rounded(unit, d, sum, grid);
 }
 
-/// D of a chain of steps over `count` products, in their order: what an instruction of that k does,
-/// and instructions one after the other. Missing products of the last step are zeros.
+/// D of a chain of steps over `count` products, in their order: an instruction with that k, or
+/// several instructions in sequence. Missing products of the last step are zeros.
 template <Format A = kBinary16, Format B = A>
 HALFSCOPE_HD constexpr std::uint32_t chain(const Unit& unit, Accumulator d, const std::uint16_t* a,
                                            const std::uint16_t* b, int count, std::uint32_t c) {
@@ -262,7 +264,7 @@ HALFSCOPE_HD constexpr std::uint32_t chain(const Unit& unit, Accumulator d, cons
 using Chain = std::uint32_t (*)(const Unit&, Accumulator, const std::uint16_t*,
                                 const std::uint16_t*, int, std::uint32_t);
 
-/// chain() of elements of formats a and b; null where no unit takes both.
+/// Returns chain() for elements of formats a and b; null if no unit supports the pair.
 constexpr Chain chain_of(Format a, Format b) {
   if (a == kBinary16 && b == kBinary16) return chain<kBinary16>;
   if (a == kBfloat16 && b == kBfloat16) return chain<kBfloat16>;

@@ -27,7 +27,7 @@ void check(const Plan& plan, int length, std::int64_t k) {
                               std::to_string(k) + " products");
 }
 
-/// Products [first, last) by instructions of `group`.
+/// Adds the products [first, last) in instructions of `group` products.
 void add_groups(std::vector<StepRange>& out, std::int64_t group, int length, std::int64_t first,
                 std::int64_t last) {
   for (; first < last; first += group) {
@@ -38,13 +38,13 @@ void add_groups(std::vector<StepRange>& out, std::int64_t group, int length, std
   }
 }
 
-// The rest is cublasLt's, after facebookexperimental/triton, bitequiv/cublas_match.
+// The functions below describe cublasLt, after facebookexperimental/triton, bitequiv/cublas_match.
 
 constexpr int kNvjet = 66;
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// CUTLASS for sm_80. STAGES_ID: the width of a slab of k, and the products of an instruction.
+/// CUTLASS for sm_80. STAGES_ID sets the width of a slab of k and the products per instruction.
 std::optional<Plan> cutlass(int stages) {
   if (stages == 0) return Plan{.group = 8, .residue = 32};
   if (stages == 25) return Plan{.group = 16, .residue = 32};
@@ -71,7 +71,7 @@ std::optional<Plan> sliced(Plan plan, const CublasLtConfig& config, std::int64_t
 
 std::optional<Plan> nvjet(const CublasLtConfig& config, std::int64_t k) {
   const std::int64_t rest = k % 64;
-  // A fault of cuBLAS 13.1: slices that the whole slabs fill evenly lose the rest of k.
+  // A bug of cuBLAS 13.1: if the whole slabs fill the slices evenly, the remainder of k is lost.
   const bool lost =
       config.slices > 1 && rest != 0 && k / 64 % config.slices == 0 && config.slices > rest;
   std::optional<Plan> plan = sliced({.group = 16}, config, lost ? k - rest : k, 64);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order a matrix product adds the products of one output. Kernels choose it; the bits of
-// the result depend on it. What is known of cuBLAS's: docs/tensor-core.md.
+// The order in which a matrix product adds the products of an output. Kernels choose it; the bits
+// of the result depend on it. docs/tensor-core.md describes what is known of cuBLAS's order.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace halfscope::tensor_core {
 
-/// How the sums of the slices of k become one.
+/// How the sums of the slices of k are combined.
 enum class Merge : std::uint8_t {
   binary32,          ///< added in binary32 to nearest, the first slice first
   rounded_partials,  ///< each rounded to the format of D, then added in binary32
   running_sum        ///< the running sum is rounded to the format of D after each slice
 };
 
-/// The default is one chain of the unit's steps, k ascending.
+/// The default is one chain of the unit's steps in ascending order of k.
 struct Plan {
-  int group = 0;           ///< products of one instruction, which begins a new step; 0: no limit
-  int residue = 0;         ///< not 0: the rest of a slice by this comes first
-  std::int64_t slice = 0;  ///< not 0: k is cut into slices of so many, which are added apart
+  int group = 0;           ///< products of one instruction, which starts a new step; 0: no limit
+  int residue = 0;         ///< if nonzero, the remainder of a slice divided by this comes first
+  std::int64_t slice = 0;  ///< if nonzero, length of slices of k, which are summed separately
   Merge merge = Merge::binary32;
   std::int64_t dropped = 0;  ///< products at the end of k that are skipped
 
@@ -35,12 +35,12 @@ struct StepRange {
   friend constexpr bool operator==(const StepRange&, const StepRange&) = default;
 };
 
-/// The steps of each slice of k, in their order; `length`: of the unit's step. None where k is 0.
-/// Throws std::invalid_argument where a member of the plan is negative or drops more than k, or the
-/// length is below 1.
+/// Returns the steps of each slice of k, in their order; empty if k is 0. `length`: products of the
+/// unit's step. Throws std::invalid_argument if a member of the plan is negative or drops more than
+/// k, or if the length is below 1.
 std::vector<std::vector<StepRange>> steps_of(const Plan& plan, int length, std::int64_t k);
 
-/// The attributes of cublasLtMatmulAlgoConfigGetAttribute that the order depends on.
+/// Attributes of cublasLtMatmulAlgoConfigGetAttribute on which the order depends.
 struct CublasLtConfig {
   int algorithm = 0;  ///< ALGO_ID
   int stages = 0;     ///< STAGES_ID
@@ -48,8 +48,8 @@ struct CublasLtConfig {
   int reduction = 0;  ///< REDUCTION_SCHEME
 };
 
-/// The order of cublasLt 13.1 on Hopper for a product of binary16 with sums of binary32, alpha 1,
-/// beta 0, where it is known.
+/// Returns the order of cublasLt 13.1 on Hopper for a product of binary16 with sums in binary32,
+/// alpha 1, beta 0; empty if it is unknown.
 std::optional<Plan> plan_of(const CublasLtConfig& config, std::int64_t k);
 
 }  // namespace halfscope::tensor_core

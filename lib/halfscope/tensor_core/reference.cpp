@@ -19,7 +19,7 @@ namespace {
 using Row = std::vector<float>;
 constexpr ArrayOptions kOneThread = {.modes = {.nan = NanPolicy::cuda}, .threads = 1};
 
-/// Row after row.
+/// Copies row by row.
 Row copied(MatrixAt<const float> m, std::int64_t rows, std::int64_t columns) {
   Row out;
   out.reserve(static_cast<std::size_t>(rows * columns));
@@ -31,7 +31,7 @@ Row copied(MatrixAt<const float> m, std::int64_t rows, std::int64_t columns) {
 
 MatrixAt<const float> transposed(MatrixAt<const float> m) { return {m.data, m.column, m.row}; }
 
-/// One row of A and D, and B: row after row, or (exact) column after column.
+/// One row of A and D, and B: stored row by row, or for `exact` column by column.
 struct RowProduct {
   const float* a;
   const float* b;
@@ -55,7 +55,7 @@ void sequential32(const RowProduct& in) {
   }
 }
 
-/// Products [first, first + count), at least one.
+/// Sums the products [first, first + count), at least one.
 Row pairwise(const RowProduct& in, std::size_t first, std::size_t count) {
   Row out(in.d.size());
   if (count == 1) {

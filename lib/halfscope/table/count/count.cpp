@@ -19,7 +19,7 @@ namespace {
 
 struct DtypeRow {
   Dtype dtype;
-  std::string_view name;  // as safetensors writes it
+  std::string_view name;  // as in safetensors files
   Format format;
 };
 
@@ -32,13 +32,13 @@ constexpr std::array kDtypes = {
     DtypeRow{Dtype::f8_e5m2, "F8_E5M2", kFloat8E5M2},
 };
 
-/// 8- and 16-bit elements: count encodings, then take each one apart once. 32-bit counts, small
-/// enough for the cache, hold a chunk.
+/// For 8- and 16-bit elements: counts encodings, then unpacks each encoding once. The 32-bit counts
+/// fit in the cache and cannot overflow within a chunk.
 template <typename Bits>
 BinadeTable count_encodings(const TensorView& t) {
   constexpr std::size_t kEncodings = std::size_t{1} << (8 * sizeof(Bits));
   constexpr std::size_t kChunk = std::size_t{1} << 31;
-  constexpr std::size_t kAhead = 2048;  // bytes to fetch ahead: a quarter faster on wide data
+  constexpr std::size_t kAhead = 2048;  // bytes to prefetch: a quarter faster on wide data
   std::vector<std::uint32_t> counts(kEncodings);
   const Format f = format_of(t.dtype);
   BinadeTable table;
@@ -62,7 +62,7 @@ BinadeTable count_encodings(const TensorView& t) {
   return table;
 }
 
-// Below these sizes the fixed cost of a dense table is more than that of single additions.
+// Below these sizes, the fixed cost of a dense table exceeds the cost of single additions.
 constexpr std::size_t kSmallBlocks = 64, kSmall16 = 8192, kSmall8 = 64;
 
 BinadeTable count_serial(const TensorView& t) {

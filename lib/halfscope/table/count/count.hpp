@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors to binade tables: the one pass.
+// Counts tensors into binade tables, in one pass.
 #pragma once
 
 #include <array>
@@ -12,18 +12,18 @@
 
 namespace halfscope {
 
-/// Element types a table can be counted from.
+/// Element types of tensors that can be counted.
 enum class Dtype : std::uint8_t { f16, bf16, f32, f64, f8_e4m3, f8_e5m2 };
 inline constexpr std::array kAllDtypes = {Dtype::f16, Dtype::bf16,    Dtype::f32,
                                           Dtype::f64, Dtype::f8_e4m3, Dtype::f8_e5m2};
 
-/// Format of a dtype, and its name as safetensors writes it ("F32").
+/// Format of a dtype; name_of(): its name in safetensors files ("F32").
 Format format_of(Dtype dtype);
 std::string_view name_of(Dtype dtype);
-/// Empty when no dtype has that name.
+/// Returns an empty optional if no dtype has that name.
 std::optional<Dtype> find_dtype(std::string_view name);
 
-/// A tensor somebody else owns: `count` elements, little-endian, at any alignment.
+/// A tensor in memory owned by others: `count` elements, little-endian, at any alignment.
 struct TensorView {
   Dtype dtype = Dtype::f32;
   const std::byte* data = nullptr;
@@ -39,19 +39,19 @@ inline TensorView view_of(std::span<const double> values) {
   return {Dtype::f64, std::as_bytes(values).data(), values.size()};
 }
 
-/// The table of a tensor with the standard cuts; SIMD, and threads for large tensors.
-/// threads: 0 takes all the machine has. The result is the same for every number of threads.
+/// Returns the table of a tensor with the standard cuts; uses SIMD, and threads for large tensors.
+/// threads: 0 for one per core. The result is the same for every number of threads.
 BinadeTable count_binades(const TensorView& tensor, int threads = 0);
 
-/// The same with the caller's cuts, one element at a time: the reference, and the way to scales
-/// that are no power of two.
+/// Counts one element at a time with any cuts: the reference, and for scales not powers of two.
 BinadeTable count_binades_scalar(const TensorView& tensor, std::vector<std::uint64_t> cuts);
 
-/// Shown beside a table and never merged into one: sums depend on their order. Both are taken over
-/// finite values in fixed order (blocks of 4096 elements, then blocks in order) in binary64.
+/// Moments of a tensor, reported with its table but never merged, because sums depend on their
+/// order. Computed from the finite values in binary64, in a fixed order (blocks of 4096 elements,
+/// then blocks in order).
 struct Moments {
-  double mean = 0;         ///< of the finite values
-  double sum_squares = 0;  ///< of the finite values
+  double mean = 0;         ///< mean of the finite values
+  double sum_squares = 0;  ///< sum of their squares
 };
 Moments moments(const TensorView& tensor);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// binary32, binary16 and bfloat16 data to a table, block by block.
+// Counts binary32, binary16 and bfloat16 data into a table, block by block.
 //
-// Where count_hot.cpp's kernel runs, the binades that were frequent in the blocks before are
-// counted in registers; elements of other binades, and those whose segment 7 bits of fraction do
-// not tell, are gathered and counted one by one. Which binades those are decides the speed and
-// nothing else. Elsewhere, binary32 elements index two coarse tables, 16 bins a binade, and only
-// the rarer side of a bin with a cut inside is gathered.
+// With the kernel of count_hot.cpp, the binades that were frequent in earlier blocks are counted in
+// registers; elements of other binades, and elements whose segment 7 bits of fraction do not
+// determine, are gathered and counted one by one. The choice of binades affects only the speed. On
+// other processors, binary32 elements index two coarse tables, 16 bins per binade, and only the
+// rarer side of a bin with a cut inside is gathered.
 #include "halfscope/table/count/count_blocks.hpp"
 
 #include <algorithm>
@@ -29,12 +29,13 @@ T take(T& count) {
   return std::exchange(count, 0);
 }
 
-/// Which binades are counted in registers, and when to choose anew.
+/// Chooses the binades that are counted in registers, and decides when to choose again.
 class HotChoice {
  public:
   HotChoice() { hot_.entry.fill(kColdPair); }
 
-  /// Of a tensor: chooses in its first block where the last tensor's choice does not do, else soon.
+  /// Begins a tensor: keeps the last choice, but chooses again in the first block if it is
+  /// unsuitable, otherwise soon.
   void begin() {
     set_tiny(false);
     seen_.fill(0);
@@ -44,20 +45,20 @@ class HotChoice {
 
   const HotBinades& binades() const { return hot_; }
 
-  /// Tiny values share the zeros' pair: with them, zeros are counted one by one too.
+  /// Tiny values share the pair of zeros; if there are any, zeros are counted one by one too.
   void set_tiny(bool tiny) { hot_.entry[0] = tiny ? kColdPair : kZeroPair; }
   bool tiny() const { return hot_.entry[0] == kColdPair; }
 
-  /// True when it is time to choose: much was cold in the last block, or the choice is old.
+  /// Returns true if it is time to choose: much of the last block was cold, or the choice is old.
   bool due(std::size_t gathered, std::size_t n) {
     ++age_;
     return age_ >= kOld || (age_ >= patience_ && gathered > n / 8);
   }
 
-  /// From how often each pair occurred in a block, beside what earlier choices saw.
+  /// Chooses by the occurrences of each pair in a block, and by earlier ones at half weight.
   void choose(const std::array<std::uint32_t, kPairs>& counts) {
     for (std::size_t p = 0; p < kPairs; ++p) seen_[p] = seen_[p] / 2 + counts[p];
-    seen_.front() = seen_.back() = 0;  // zeros', and infinities' and NaNs'
+    seen_.front() = seen_.back() = 0;  // never hot: zeros; infinities and NaNs
     std::array<std::uint8_t, kPairs> order;
     std::iota(order.begin(), order.end(), std::uint8_t{0});
     std::partial_sort(order.begin(), order.begin() + hot_.pairs.size(), order.end(),
@@ -101,7 +102,7 @@ class HotChoice {
   int age_ = kOld, patience_ = kPatience;
 };
 
-/// Counts a chunk of a tensor into a table; 32-bit counts surely hold it.
+/// Counts a chunk of a tensor into a table; the chunk must fit 32-bit counts.
 class BlockCounter {
  public:
   BlockCounter(Dtype dtype, const Plan& plan, Scratch& scratch, HotChoice& choice,
@@ -118,7 +119,7 @@ class BlockCounter {
     choice_.begin();
   }
 
-  /// A block, then the elements after it.
+  /// Counts a block; `next` are the elements after it.
   void add(const TensorView& block, const std::byte* next) {
     if (with_hot_) {
       add_hot(block, next);
@@ -179,15 +180,15 @@ class BlockCounter {
   HotChoice& choice_;
   const FineBins* bins_;
   int precision_;
-  std::int32_t least_row_;  // of the format's least bit
+  std::int32_t least_row_;  // row of the format's least bit
   bool with_hot_;
-  // Of the finite nonzero elements so far, as (row, fraction):
+  // Summary of the finite nonzero elements so far, as (row, fraction):
   bool any_ = false;
   std::uint32_t largest_ = 0, smallest_ = 0xFFFFFFFFu, fractions_ = 0;
   std::int32_t lowest_bit_ = kNoBit;
 };
 
-/// binary32 elements of a block: its own, or widened ones.
+/// Returns the elements of a block as binary32: in place, or converted in scratch.
 const std::byte* as_binary32(const TensorView& block, Scratch& scratch) {
   if (block.dtype == Dtype::f32) return block.data;
   widen(block, scratch.wide.data());
@@ -196,7 +197,7 @@ const std::byte* as_binary32(const TensorView& block, Scratch& scratch) {
 
 void BlockCounter::see(const TensorView& block) {
   Seen seen = scratch_.seen;
-  if (seen.smallest_less_one >= kInfinityBits - 1) return;  // nothing finite but zeros
+  if (seen.smallest_less_one >= kInfinityBits - 1) return;  // no finite values except zeros
   const std::byte* wide = nullptr;
   if (seen.largest >= kInfinityBits || seen.smallest_less_one < kFraction) {
     wide = as_binary32(block, scratch_);
@@ -210,9 +211,8 @@ void BlockCounter::see(const TensorView& block) {
   largest_ = std::max(largest_, seen.largest);
   smallest_ = std::min(smallest_, seen.smallest_less_one + 1);
   fractions_ |= seen.fractions;
-  if (significant_bits() > kNarrowBits) return;  // nobody will ask for the lowest bit
-  // No bit lies farther below a value's first than its precision allows, nor below its format's
-  // least.
+  if (significant_bits() > kNarrowBits) return;  // the lowest bit is not used for wider values
+  // A bit is at most a precision below a value's first bit, and not below its format's least.
   const auto smallest_row = static_cast<std::int32_t>((seen.smallest_less_one + 1) >> 23);
   const std::int32_t bound = smallest_row - (std::min(precision_, kNarrowBits) - 1);
   if (std::max(bound, least_row_) >= lowest_bit_) return;
@@ -309,7 +309,7 @@ bool counts_by_blocks(Dtype dtype) {
 }
 
 BinadeTable count_by_blocks(const TensorView& tensor, MomentSums* moments, std::size_t chunk) {
-  // So many elements are added up together, while they are in the cache.
+  // Elements whose moments are added together, while they are in the cache.
   constexpr std::size_t kSummed = 4 * MomentSums::kBlock;
   static const Plan plan = make_plan(standard_cuts());
   thread_local const auto scratch = std::make_unique<Scratch>();

@@ -9,14 +9,14 @@
 namespace halfscope::cuda {
 namespace {
 
-/// A tensor's own: its rows, and sums.
+/// A tensor's share of the arrays: its rows and sums.
 struct Share {
   DeviceTensor tensor;
   bool by_encodings;
   std::size_t first_sum, sum_count;
 };
 
-/// What is to be done, and where everything lies.
+/// The work to do, and the layout of all arrays.
 struct CountPlan {
   std::vector<Part> parts;
   std::vector<Place> places;
@@ -41,7 +41,7 @@ CountPlan::CountPlan(std::span<const DeviceTensor> tensors, std::int64_t encodin
     if (!by_encodings) append_parts(tensor, index, parts);
     shares.push_back({tensor, by_encodings, first, parts.size() - first});
   }
-  sums = parts.size();  // those of parts come first
+  sums = parts.size();  // the sums of parts come first
   for (Share& share : shares) {
     if (!share.by_encodings) continue;
     share.first_sum = sums;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's part of counting on a device: which parts there are, and tables from what comes back.
+// The host's part of counting on a device: division into parts, and tables from the results.
 #include <algorithm>
 #include <bit>
 #include <stdexcept>
@@ -39,7 +39,7 @@ void append_parts(const DeviceTensor& tensor, unsigned index, std::vector<Part>&
 
 std::array<std::uint8_t, kSegmentEntries> segment_table() {
   const std::vector<std::uint64_t>& cuts = standard_cuts();
-  const auto below = [&](std::uint64_t fraction) {  // cuts at or below a fraction of binary32
+  const auto below = [&](std::uint64_t fraction) {  // cuts up to a binary32 fraction
     return std::upper_bound(cuts.begin(), cuts.end(), fraction * kCutUnit) - cuts.begin();
   };
   std::array<std::uint8_t, kSegmentEntries> table{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of large 16-bit tensors: a bin for every encoding's magnitude in shared memory, so that
-// extremes, bits and segments follow from 32,768 counts instead of from every element.
-// README.md beside this file, "On the GPU".
+// Tables of large 16-bit tensors: a bin in shared memory for the magnitude of every encoding, so
+// that extremes, bits and segments are computed from 32,768 counts instead of from every element.
+// See README.md in this folder, "On the GPU".
 #include "halfscope/device/launch.hpp"
 #include "halfscope/table/count/count_kernels.hpp"
 #include "halfscope/table/count/count_seen.hpp"
@@ -10,24 +10,23 @@
 namespace halfscope::cuda {
 namespace {
 
-// To be tuned; but the blocks are a fixed number, an H100's processors, because their sums are
-// added in order.
-constexpr int kBatch = 4;  ///< vectors of 16 bytes that a thread has under way
+// Not tuned yet. The number of blocks is fixed (an H100's processors): sums are added in order.
+constexpr int kBatch = 4;  ///< vectors of 16 bytes that a thread loads at a time
 constexpr unsigned kEncodingThreads = 1024, kEncodingBlocks = 132;
 
-// Of negative elements rows alone are counted, each lane of a warp in bins of its own, so that
-// lanes do not wait for each other.
+// Negative elements are counted by row only. Each lane of a warp has its own bins, so that lanes do
+// not wait for each other.
 
 constexpr unsigned kMagnitudes = Encodings::kMagnitudes;
-constexpr unsigned kFirstNegativeRow = 16;  ///< bfloat16's least
+constexpr unsigned kFirstNegativeRow = 16;  ///< the least row of bfloat16
 constexpr unsigned kNegativeBins = (kNanRow + 1 - kFirstNegativeRow) * kLanes;
 constexpr std::size_t kEncodingShared = sizeof(unsigned) * (kMagnitudes + kNegativeBins);
-/// One block's 32-bit counts hold as many.
+/// Limit of one block's 32-bit counts.
 constexpr std::int64_t kMostPerBlock = std::int64_t{1} << 31;
 
 template <Dtype kDtype>
 struct EncodingCounter {
-  unsigned *magnitudes, *negatives;  ///< those of this lane
+  unsigned *magnitudes, *negatives;  ///< bins of this lane
   double sum = 0;
 
   __device__ void operator()(unsigned element) {
@@ -40,7 +39,7 @@ struct EncodingCounter {
     atomicAdd(&negatives[(row - kFirstNegativeRow) * kLanes], 1u);
   }
 
-  /// Of a zero, a subnormal or a NaN.
+  /// Returns the row of a zero, a subnormal or a NaN.
   static __device__ unsigned other_row(unsigned magnitude) {
     if (magnitude > kInfinityBits) return kNanRow;
     return magnitude == 0 ? kZeroRow : normalised(magnitude).row;
@@ -75,7 +74,7 @@ __global__ void __launch_bounds__(kEncodingThreads)
   }
 }
 
-/// A magnitude's count to where it belongs; returns what it adds to the sum of squares.
+/// Adds a magnitude's count to the table; returns its part of the sum of squares.
 template <Dtype kDtype>
 __device__ double fold_magnitude(unsigned encoding, Count n, const CountWork& work,
                                  const Place& place, Extras& extras, Seen& seen) {
@@ -93,8 +92,8 @@ __device__ double fold_magnitude(unsigned encoding, Count n, const CountWork& wo
   return static_cast<double>(n) * (value * value);
 }
 
-/// kMagnitudes / kEncodingThreads blocks: the encodings of one tensor into its table, and clears
-/// them for the next.
+/// Adds the encodings of one tensor to its table and clears them for the next. Needs kMagnitudes /
+/// kEncodingThreads blocks.
 template <Dtype kDtype>
 __global__ void __launch_bounds__(kEncodingThreads)
     fold_encodings(Encodings* encodings, CountWork work, unsigned tensor, PartSums* sums) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pass over a block with AVX-512 and GFNI: without an increment an element.
+// The pass over a block with AVX-512 and GFNI, without one increment per element.
 //
-// 64 elements become two vectors of bytes: sign and upper exponent, lowest exponent bit and 7 bits
-// of fraction. Tables in registers turn them into flags; a bit-matrix transposition turns the flags
-// of 64 elements into one 64-bit mask a flag. A vector of 8 such masks, one for each of 8 binades,
-// is then counted by one population count a question: how many, how many negative, how many at or
-// above each threshold. What is counted: docs/numerics/counting.md.
+// 64 elements become two vectors of bytes: sign and upper exponent bits; lowest exponent bit and 7
+// bits of fraction. Tables in registers map them to flags; a bit-matrix transposition turns the
+// flags of 64 elements into one 64-bit mask per flag. For a vector of 8 such masks, one for each of
+// 8 binades, one population count each returns the numbers of all elements, of negative ones, and
+// of those at or above each threshold. Definition of the counts: docs/numerics/counting.md.
 #include "halfscope/table/count/count_blocks.hpp"
 
 #if defined(__x86_64__)
@@ -35,7 +35,7 @@
 namespace halfscope {
 namespace {
 
-/// Stores the positions of a mask's bits, plus base; returns how many.
+/// Stores the positions of a mask's bits, plus base; returns their number.
 HALFSCOPE_INLINE std::size_t store_positions(__mmask64 mask, V base, std::uint16_t* to) {
   const V packed = _mm512_maskz_compress_epi8(mask, vector_of(kEach));
   const auto count = static_cast<std::size_t>(__builtin_popcountll(mask));
@@ -51,8 +51,8 @@ HALFSCOPE_INLINE std::size_t store_positions(__mmask64 mask, V base, std::uint16
   return count;
 }
 
-/// Of the block after this one: half while masks are found, half while they are counted. Memory
-/// would be idle in the meantime.
+/// Prefetches the next block: half while masks are computed, half while they are counted, since
+/// memory would otherwise be idle.
 HALFSCOPE_INLINE void fetch_ahead(const std::byte* data, std::size_t bytes) {
   for (std::size_t line = 0; line < bytes; line += 64) {
     _mm_prefetch(reinterpret_cast<const char*>(data + line), _MM_HINT_T0);
@@ -76,7 +76,7 @@ void find(const std::byte* data, std::size_t n, const FineBins& bins, const HotB
     const V lower = _mm512_permutex2var_epi8(halves.low, vector_of(kEven), halves.high);
     const V pair = pair_table[upper];
     const V bin = bin_table[lower];
-    // Gathered: (cold or not to be told by the bin) and not zero, in each byte's top bit.
+    // Gather if (cold, or segment not determined by the bin) and not zero: each byte's top bit.
     const __mmask64 gather = _mm512_movepi8_mask(
         _mm512_ternarylogic_epi32(pair, bin, _mm512_add_epi8(pair, pair), 0x54));
     const V counted = _mm512_mask_mov_epi8(pair, gather, _mm512_setzero_si512());
@@ -89,7 +89,7 @@ void find(const std::byte* data, std::size_t n, const FineBins& bins, const HotB
   scratch.seen = seen.total();
 }
 
-/// Fetches the elements at scratch.positions to scratch.gathered, as binary32.
+/// Copies the elements at scratch.positions to scratch.gathered, as binary32.
 template <Dtype kDtype>
 void fetch(const std::byte* data, Scratch& scratch) {
   const std::size_t n = scratch.gathered_count;
@@ -113,7 +113,7 @@ HALFSCOPE_INLINE V broadcast(std::uint64_t x) {
   return _mm512_set1_epi64(static_cast<long long>(x));
 }
 
-/// Of lane l: the elements whose three bits are l's.
+/// Lane l has the mask of the elements whose three bits equal l.
 HALFSCOPE_INLINE V lanes_of(const MaskRow& row) {
   const V bit_0 = _mm512_setr_epi64(0, -1, 0, -1, 0, -1, 0, -1);
   const V bit_1 = _mm512_setr_epi64(0, 0, -1, -1, 0, 0, -1, -1);
@@ -129,7 +129,7 @@ HALFSCOPE_INLINE void count_zeros(const MaskRow& row, Scratch& scratch) {
       static_cast<std::uint64_t>(__builtin_popcountll(row.zero & row.negative));
 }
 
-/// Of kGroups groups from the first one on; zeros with the group 0.
+/// Counts kGroups groups from the group `first` on; with group 0 also the zeros.
 template <std::size_t kGroups, std::size_t kThresholds>
 void count(std::size_t first, std::size_t rows, const std::byte* next, std::size_t stride,
            Scratch& scratch) {
@@ -213,7 +213,7 @@ void count_masks(std::size_t n, std::size_t groups, std::size_t thresholds, cons
   using Count = decltype(&count<1, 3>);
   static constexpr Count kCount[2][kMaxGroups] = {
       {count<1, 3>, count<2, 3>, count<3, 3>, count<4, 3>}, {count<1, 4>, count<2, 4>}};
-  // More groups with four thresholds need more counters than there are registers: a tenth slower.
+  // More groups with four thresholds need more counters than there are registers: 10 % slower.
   const std::size_t kind = thresholds > 3 ? 1 : 0, at_once = kind == 0 ? kMaxGroups : 2;
   const std::size_t rows = n / kStep, half = next_bytes / 2;
   for (std::size_t first = 0; first < groups; first += at_once) {

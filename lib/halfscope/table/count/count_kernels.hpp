@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two counting passes, as the host starts them. Internal to table/.
+// The two counting passes' interface to the host. Internal to table/.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,32 +11,32 @@
 
 namespace halfscope::cuda {
 
-/// Where a tensor's rows lie.
+/// Location of a tensor's rows.
 struct Place {
-  std::size_t rows;    ///< the index of the first
-  unsigned first_row;  ///< and which one that is
+  std::size_t rows;    ///< index of the first row in CountWork::rows
+  unsigned first_row;  ///< row number of that row
 };
 
-/// What the passes work on; arrays in device memory. Extras and rows are zero at first.
+/// Arrays in device memory for the passes. Extras and rows are initially zero.
 struct CountWork {
   const std::uint8_t* segments;  ///< segment_table()
-  const Place* places;           ///< a tensor each
-  Extras* extras;                ///< a tensor each
+  const Place* places;           ///< one per tensor
+  Extras* extras;                ///< one per tensor
   RowCounts* rows;
 };
 
-/// A block takes a part; sums: one a part.
+/// Counts each part by one block of threads. sums: one per part.
 void count_parts(const Part* parts, std::size_t count, const CountWork& work, PartSums* sums,
                  cudaStream_t stream);
 
-/// Counts of whole encodings; zero between uses.
+/// Counts of whole encodings; all zero between uses.
 struct Encodings {
   static constexpr unsigned kMagnitudes = 1 << 15;
   unsigned long long magnitudes[kMagnitudes];
   unsigned long long negatives[kNanRow + 1];
 };
 
-/// A whole tensor of 16 bits, by encodings. sums: encoding_sums(count) of them.
+/// Counts a whole 16-bit tensor by encodings. sums: encoding_sums(count) entries.
 void count_encodings(const DeviceTensor& tensor, unsigned index, const CountWork& work,
                      Encodings* encodings, PartSums* sums, cudaStream_t stream);
 std::size_t encoding_sums(std::int64_t count);

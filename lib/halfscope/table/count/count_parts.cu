@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables by parts: a block takes a part, with a bin for every sign, row and segment in shared
-// memory. README.md beside this file, "On the GPU".
+// Tables by parts: a block of threads counts a part, with a bin in shared memory for every sign,
+// row and segment. See README.md in this folder, "On the GPU".
 #include "halfscope/device/launch.hpp"
 #include "halfscope/table/count/count_kernels.hpp"
 #include "halfscope/table/count/count_seen.hpp"
@@ -9,10 +9,10 @@
 namespace halfscope::cuda {
 namespace {
 
-constexpr int kBatch = 2;  ///< vectors of 16 bytes that a thread has under way; to be tuned
+constexpr int kBatch = 2;  ///< vectors of 16 bytes that a thread loads at a time; not tuned yet
 
-// Rows of negative elements lie behind those of positive ones, in an order that makes sign and
-// exponent field together an index.
+// Rows of negative elements follow the rows of positive ones, in an order in which sign and
+// exponent field together are an index.
 
 constexpr unsigned kSigned = 256, kNegativeSubnormals = kRows + kSigned;
 constexpr unsigned kBins = 2 * kRows * kSegments;
@@ -27,14 +27,14 @@ struct BinCounter {
   unsigned* bins;
   const unsigned char* segments;
   Seen seen = {};
-  unsigned look_below = ~0u;  ///< magnitudes less one that need a second look
+  unsigned look_below = ~0u;  ///< if magnitude - 1 is below this, look() must be called
   double sum = 0, sum_squares = 0;
 
   __device__ void operator()(unsigned element) {
     const unsigned bits = widened<kDtype>(element), magnitude = bits & kMagnitude;
     const unsigned finite = magnitude < kInfinityBits ? magnitude : 0;
     unsigned row = (bits >> 23) + kFirstField, fraction = bits, significand = finite;
-    const unsigned less_one = finite - 1;  // of 0 the largest there is
+    const unsigned less_one = finite - 1;  // for 0: the largest unsigned number
     if (less_one < look_below) {
       look(finite);
       if (finite < kHidden) {
@@ -52,8 +52,9 @@ struct BinCounter {
     sum_squares += x * x;
   }
 
-  /// Takes a lowest bit into account, and says which elements could have a lower one: none where
-  /// a significand is wide, since nobody asks then; else those with a binade less than ten above.
+  /// Updates the lowest bit, and sets look_below so that only elements that may have a lower bit
+  /// are examined: none if a significand is wide, since the bit is not used then; else elements
+  /// less than ten binades above it.
   __device__ void look(unsigned finite) {
     constexpr unsigned kWide = (1u << (24 - kNarrowBits)) - 1, kReach = kNarrowBits - 1;
     constexpr unsigned kToField = kLowestBias - 127;
@@ -74,7 +75,7 @@ struct PartRoom {
   double sums[kPartThreads / kLanes], squares[kPartThreads / kLanes];
 };
 
-/// One row of both signs to where it belongs.
+/// Adds one row of both signs to the tensor's rows and extras.
 __device__ void add_row(const unsigned* bins, unsigned row, const Place& place, Extras& extras,
                         RowCounts* rows) {
   const unsigned* const positive = bins + row * kSegments;
@@ -99,7 +100,7 @@ __device__ void add_row(const unsigned* bins, unsigned row, const Place& place, 
   }
 }
 
-/// All threads' bins are counted when it returns.
+/// Counts a part. When it returns, the bins include the elements of all threads.
 template <Dtype kDtype>
 __device__ void count_part(const Part& part, PartRoom& room, const CountWork& work,
                            PartSums& sums) {

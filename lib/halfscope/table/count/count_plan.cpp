@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the cuts of a table look to the two kernels.
+// Conversion of a table's cuts to the plan of the two kernels.
 #include <algorithm>
 #include <bit>
 #include <stdexcept>
@@ -9,7 +9,7 @@
 namespace halfscope {
 namespace {
 
-constexpr std::uint32_t kFractions = std::uint32_t{1} << 23;  // of binary32
+constexpr std::uint32_t kFractions = std::uint32_t{1} << 23;  // number of binary32 fractions
 constexpr std::uint32_t kFineLength = kFractions / kFineBins;
 constexpr std::uint32_t kCoarseLength = kFractions / kCoarseBins;
 
@@ -24,7 +24,7 @@ std::size_t segment_at(const Plan& plan, std::uint32_t fraction) {
                                   plan.cuts.begin());
 }
 
-/// bin_of(b): the first and last fraction whose bin is b.
+/// bin_of(b) returns the interval of fractions in bin b.
 template <typename BinOf>
 FineBins make_fine_bins(const Plan& plan, BinOf bin_of) {
   FineBins bins;
@@ -37,7 +37,7 @@ FineBins make_fine_bins(const Plan& plan, BinOf bin_of) {
     bins.entry[b] = kGather;
     if (!one_segment) continue;
     if (any && segment != bins.segment[reached]) {
-      if (reached == kMaxThresholds) continue;  // one segment too many: gathered
+      if (reached == kMaxThresholds) continue;  // too many segments: gathered
       ++reached;
     }
     any = true;
@@ -48,7 +48,7 @@ FineBins make_fine_bins(const Plan& plan, BinOf bin_of) {
   return bins;
 }
 
-/// A bin with cuts inside: its rarer side is gathered.
+/// Registers the rarer side of a bin with cuts inside, which is gathered.
 void make_rare(Plan& plan, FractionInterval rare) {
   if (rare.first == 0 && rare.length == 1) return;  // always gathered
   if (rare.first + rare.length == kFractions) {
@@ -91,7 +91,7 @@ Plan make_plan(const std::vector<std::uint64_t>& cuts) {
   plan.f32 = make_fine_bins(plan, [](std::uint32_t b) {
     return FractionInterval{b * kFineLength, kFineLength};
   });
-  // bfloat16 has no more bits than the bin.
+  // bfloat16 has no bits beyond the bin.
   plan.bf16 = make_fine_bins(plan, [](std::uint32_t b) {
     return FractionInterval{b * kFineLength, 1};
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two counting kernels share. Device code; internal to table/.
+// Shared parts of the two counting kernels. Device code; internal to table/.
 #pragma once
 
 #include "halfscope/device/launch.hpp"
@@ -14,14 +14,14 @@ __device__ inline void add_count(Count* to, Count n) {
   if (n != 0) atomicAdd(to, n);
 }
 
-/// Of finite nonzero elements.
+/// Summary of finite nonzero elements.
 struct Seen {
   unsigned largest = 0, smallest_less_one = ~0u;
-  unsigned significands = 0;  ///< or of fractions, subnormals normalised; bits above them too
-  unsigned lowest = ~0u;      ///< exponent + kLowestBias of the lowest bit, of narrow ones
+  unsigned significands = 0;  ///< or of fractions, subnormals normalised, and higher bits
+  unsigned lowest = ~0u;      ///< exponent + kLowestBias of the lowest bit, for narrow significands
 };
 
-/// The row of a nonzero finite magnitude and its significand, whose first bit is bit 23.
+/// Row and significand of a nonzero finite magnitude; the significand's first bit is bit 23.
 struct Normalised {
   unsigned row, significand;
 };
@@ -36,7 +36,8 @@ __device__ inline unsigned lowest_bit(const Normalised& x) {
   return static_cast<unsigned>(exponent_of_row(x.row) + kLowestBias - 23 + zeros);
 }
 
-/// Of all threads of a block into a tensor's. `room`: four shared words, zero and seen as such.
+/// Combines the summaries of all threads of a block into the tensor's. `room`: four shared words,
+/// set to zero and synchronised before.
 __device__ inline void join_seen(const Seen& seen, unsigned* room, Extras& extras) {
   const unsigned largest = over_warp(seen.largest, Largest());
   const unsigned smallest = over_warp(~seen.smallest_less_one, Largest());

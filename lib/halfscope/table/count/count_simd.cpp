@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of the pass for every processor, with run-time dispatch to the widest vectors; and the pass
-// over binary32 blocks on those without the kernel of count_hot.cpp.
+// over binary32 blocks on processors without the kernel of count_hot.cpp.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halfscope/table/count/count_simd.cpp"
 #include <hwy/foreach_target.h>
@@ -32,7 +32,7 @@ HWY_INLINE Vector load(const std::uint8_t* data) {  // at any alignment
 #endif
 }
 
-/// Unsigned subtraction wraps, so that one comparison tests both ends of [first, first + length).
+/// Unsigned subtraction wraps, so one comparison tests both ends of [first, first + length).
 HWY_INLINE hn::Mask<Words> within(Vector x, Vector first, Vector length) {
   return hn::Lt(hn::Sub(x, first), length);
 }
@@ -46,13 +46,14 @@ HWY_INLINE Vector magnitude_of(Vector bits) { return hn::And(bits, hn::Set(Words
 
 HWY_INLINE Vector fraction_of(Vector bits) { return hn::And(bits, hn::Set(Words(), 0x007FFFFFu)); }
 
-/// The bits of integers below 2^24 as floats: exact.
+/// Returns the bits of integers below 2^24 converted to floats; exact.
 HWY_INLINE Vector float_of(Vector integer) {
   return hn::BitCast(Words(), hn::ConvertTo(Floats(), hn::BitCast(Integers(), integer)));
 }
 
-/// A magnitude's row, and 23 bits of fraction. A subnormal is an integer times 2^-149: as a float
-/// the integer has its fraction, and its row plus 126. Zero comes to kZeroRow that way.
+/// Returns a magnitude's row and its 23-bit fraction. A subnormal is an integer times 2^-149:
+/// converted to float, it has the subnormal's fraction, and its row plus 126. Zero becomes
+/// kZeroRow.
 HWY_INLINE Vector with_row(Vector magnitude) {
   const Words d;
   const Vector normal = hn::Add(magnitude, hn::Set(d, kToRow));
@@ -91,15 +92,15 @@ HWY_INLINE SeenLanes nothing_seen() {
   return {hn::Zero(Words()), hn::Set(Words(), 0xFFFFFFFFu), hn::Zero(Words())};
 }
 
-constexpr std::size_t kLine = 16;  // elements: 64 bytes, a line of the cache
+constexpr std::size_t kLine = 16;  // elements: 64 bytes, a cache line
 
-/// The fraction alone, one less: fraction 0 becomes the highest. Zeros, all ones in less_one, keep
-/// the bit of the sign.
+/// Returns the fraction minus one, so that fraction 0 becomes the highest. Zeros, which are all
+/// ones in less_one, keep the sign bit.
 HWY_INLINE Vector fraction_less_one(Vector less_one) {
   return hn::And(less_one, hn::Set(Words(), 0x807FFFFFu));
 }
 
-/// Tells the rare fractions of a plan: as signed numbers, zeros lie below all of them.
+/// Tests for the rare fractions of a plan. As signed numbers, zeros are below all of them.
 class Rare {
  public:
   HWY_INLINE explicit Rare(const Plan& plan)
@@ -116,8 +117,8 @@ class Rare {
   Vector single_;
 };
 
-/// 64 bytes' counters: neighbours in different tables, so that an increment rarely waits for
-/// the one before, of the same counter.
+/// Increments the counters of 64 bytes of elements. Neighbours use different tables, so that an
+/// increment rarely waits for a previous one of the same counter.
 HWY_INLINE void increment_line(const std::uint8_t* data, CoarseCounts& counts) {
   for (std::size_t k = 0; k < 4 * kLine; k += 8) {
     std::uint64_t two;
@@ -127,7 +128,7 @@ HWY_INLINE void increment_line(const std::uint8_t* data, CoarseCounts& counts) {
   }
 }
 
-/// Stores what mask_of says of each vector, a bit an element, and calls per_line for each kLine.
+/// Stores mask_of() of each vector as one bit per element; calls per_line per kLine elements.
 template <typename MaskOf, typename PerLine>
 HWY_INLINE void mark(const std::uint8_t* data, std::size_t n, std::uint8_t* marks, MaskOf mask_of,
                      PerLine per_line) {
@@ -135,7 +136,7 @@ HWY_INLINE void mark(const std::uint8_t* data, std::size_t n, std::uint8_t* mark
   const std::size_t lanes = hn::Lanes(d);
   const std::size_t step = std::max(kLine, lanes);
   for (std::size_t i = 0; i < n; i += step) {
-    unsigned part = 0;  // of a byte: from fewer than eight lanes
+    unsigned part = 0;  // part of a byte, for fewer than eight lanes
     for (std::size_t k = 0; k < step; k += lanes) {
       std::uint8_t* const to = marks + (i + k) / 8;
       hn::StoreMaskBits(d, mask_of(load(data + 4 * (i + k))), to);
@@ -147,11 +148,11 @@ HWY_INLINE void mark(const std::uint8_t* data, std::size_t n, std::uint8_t* mark
   }
 }
 
-/// Vector and scalar work in one loop, so that the processor does both at the same time.
+/// Mixes vector and scalar work in one loop, so that the processor does both at the same time.
 template <bool kFractions>
 HWY_INLINE Seen scan_normal(const std::uint8_t* data, std::size_t n, const Plan& plan,
                             Scratch& scratch) {
-  constexpr std::size_t kAhead = 2048;  // bytes; without fetching, a tenth slower
+  constexpr std::size_t kAhead = 2048;  // bytes; 10 % slower without prefetching
   const Words d;
   const Rare rare(plan);
   SeenLanes seen = nothing_seen();
@@ -171,7 +172,7 @@ HWY_INLINE Seen scan_normal(const std::uint8_t* data, std::size_t n, const Plan&
   return total;
 }
 
-/// Also marks what is neither normal nor zero.
+/// Also marks elements that are neither normal nor zero.
 HWY_INLINE void mark_anything(const std::uint8_t* data, std::size_t n, const Plan& plan,
                               Scratch& scratch) {
   const Words d;
@@ -185,8 +186,8 @@ HWY_INLINE void mark_anything(const std::uint8_t* data, std::size_t n, const Pla
   mark(data, n, scratch.marks.data(), wanted, [](const std::uint8_t*) HWY_ATTR {});
 }
 
-/// The places of the marked elements; returns how many. 64 elements often have one, and more
-/// seldom: the first takes no branch.
+/// Stores the places of the marked elements; returns their number. 64 elements often have one mark
+/// and rarely more, so the first is handled without a branch.
 HWY_INLINE std::size_t places_of_marks(const std::uint8_t* marks, std::size_t n,
                                        std::uint16_t* places) {
   std::size_t count = 0;
@@ -212,7 +213,7 @@ void count_coarse(const std::uint8_t* data, std::size_t n, bool with_fractions, 
                                 : scan_normal<false>(data, n, plan, scratch);
   const bool only_normal_or_zero =
       scratch.seen.largest < 0x7F800000u && scratch.seen.smallest_less_one >= 0x007FFFFFu;
-  // Rare in real tensors: look at the block again, with care.
+  // Rare in real tensors: examine the block again, for all kinds of values.
   if (!only_normal_or_zero) mark_anything(data, n, plan, scratch);
   const std::uint16_t* const places = scratch.positions.data();
   scratch.gathered_count = places_of_marks(scratch.marks.data(), n, scratch.positions.data());
@@ -267,7 +268,7 @@ std::int32_t lowest_bit_row(const std::uint8_t* data, std::size_t n) {
     const Vector value = with_row(magnitude_of(load(data + 4 * i)));
     const Vector significand = hn::Or(fraction_of(value), hn::Set(d, 0x00800000u));
     const Vector bit = hn::And(significand, hn::Sub(hn::Zero(d), significand));
-    const Vector place = hn::ShiftRight<23>(float_of(bit));  // of the bit, plus 127
+    const Vector place = hn::ShiftRight<23>(float_of(bit));  // exponent of the bit, plus 127
     const auto row =
         hn::BitCast(di, hn::Sub(hn::Add(hn::ShiftRight<23>(value), place), hn::Set(d, 23u + 127u)));
     const auto finite = hn::RebindMask(di, is_finite_nonzero(value));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// 64 elements of each source type as vectors, and their magnitudes. Included by count_hot.cpp
-// alone, where its target is on.
+// 64 elements of each source type as vectors, and their magnitudes. Included only by count_hot.cpp,
+// with its target enabled.
 #pragma once
 
 #include <immintrin.h>
@@ -45,14 +45,14 @@ HALFSCOPE_INLINE V load(const void* p) { return _mm512_loadu_si512(p); }
 HALFSCOPE_INLINE V vector_of(const ByteTable& t) { return _mm512_load_si512(t.byte.data()); }
 HALFSCOPE_INLINE V every(std::uint8_t byte) { return _mm512_set1_epi8(static_cast<char>(byte)); }
 
-HALFSCOPE_INLINE V from_binary16(__m256i x) {  // exact; raises no flag for a signalling NaN
+HALFSCOPE_INLINE V from_binary16(__m256i x) {  // exact; raises no flag for a signaling NaN
   return _mm512_castps_si512(_mm512_cvt_roundph_ps(x, _MM_FROUND_NO_EXC));
 }
 HALFSCOPE_INLINE V from_bfloat16(__m256i x) {
   return _mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16);
 }
 
-/// The halves of the 32-bit lanes of two vectors: the lower (0) or the upper ones (1).
+/// Returns the lower (0) or the upper (1) halves of the 32-bit lanes of two vectors.
 template <std::size_t kWhich>
 HALFSCOPE_INLINE V halves_of(V low, V high) {
   alignas(64) static constexpr auto kIndex = [] {
@@ -73,24 +73,24 @@ struct Table128 {
   }
 };
 
-/// Eight masks: quadword k holds bit k of every byte. Within eights the order is reversed, alike in
-/// all masks.
+/// Returns eight masks: quadword k has bit k of every byte. Within groups of eight the order is
+/// reversed, in all masks alike.
 HALFSCOPE_INLINE V bit_planes(V bytes) {
   const V identity = _mm512_set1_epi64(static_cast<long long>(0x8040201008040201u));
   return _mm512_permutexvar_epi8(vector_of(kTransposed),
                                  _mm512_gf2p8affine_epi64_epi8(identity, bytes, 0));
 }
 
-/// b where a bit of mask is set, else a.
+/// Returns b where a bit of mask is set, else a.
 HALFSCOPE_INLINE V choose(V mask, V a, V b) { return _mm512_ternarylogic_epi32(a, b, mask, 0xD8); }
-/// a where b and c are equal, bit by bit.
+/// Returns a where b and c are equal, bit by bit.
 HALFSCOPE_INLINE V where_equal(V a, V b, V c) { return _mm512_ternarylogic_epi64(a, b, c, 0x90); }
 
-/// The magnitudes of 32-bit elements.
+/// Summary of the magnitudes of 32-bit elements.
 struct Seen32 {
   V largest, smallest_less_one, fractions;
 
-  HALFSCOPE_INLINE Seen32()  // not by default: that would be compiled for any processor
+  HALFSCOPE_INLINE Seen32()  // not defaulted: that would be compiled for any processor
       : largest(_mm512_setzero_si512()),
         smallest_less_one(_mm512_set1_epi32(-1)),
         fractions(_mm512_setzero_si512()) {}
@@ -108,11 +108,11 @@ struct Seen32 {
   }
 };
 
-/// Those of 16-bit elements, doubled: without their sign.
+/// Summary of the magnitudes of 16-bit elements, doubled to remove the sign.
 struct Seen16 {
   V largest, smallest_less_one;
 
-  HALFSCOPE_INLINE Seen16()  // not by default: that would be compiled for any processor
+  HALFSCOPE_INLINE Seen16()  // not defaulted: that would be compiled for any processor
       : largest(_mm512_setzero_si512()), smallest_less_one(_mm512_set1_epi32(-1)) {}
   HALFSCOPE_INLINE void see(V bits) {
     const V doubled = _mm512_add_epi16(bits, bits);
@@ -120,7 +120,7 @@ struct Seen16 {
     smallest_less_one =
         _mm512_min_epu16(smallest_less_one, _mm512_sub_epi16(doubled, _mm512_set1_epi16(1)));
   }
-  /// to_binary32: of a magnitude's bits.
+  /// to_binary32 converts the bits of a magnitude.
   template <typename ToBinary32>
   HALFSCOPE_INLINE Seen total(V fractions, ToBinary32 to_binary32) const {
     const V low = _mm512_set1_epi32(0xFFFF);
@@ -158,7 +158,7 @@ struct SeenBfloat16 {
 
 struct SeenBinary16 {
   Seen16 magnitudes;
-  V fractions = _mm512_setzero_si512();  ///< of the elements as binary32
+  V fractions = _mm512_setzero_si512();  ///< fractions of the elements as binary32
 
   HALFSCOPE_INLINE SeenBinary16() {}
   HALFSCOPE_INLINE Seen total() const {
@@ -224,7 +224,7 @@ struct Source<Dtype::f16> {
   }
 
  private:
-  /// The upper halves; their lowest bit is set, too, where the lower half is not 0.
+  /// Returns the upper halves, with the lowest bit set if the lower half is not 0.
   static HALFSCOPE_INLINE V rounded_to_odd(V a, V b) {
     const V rest = _mm512_min_epu16(halves_of<0>(a, b), _mm512_set1_epi16(1));
     return _mm512_or_si512(halves_of<1>(a, b), rest);

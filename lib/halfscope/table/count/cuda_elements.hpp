@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kernels get at elements, and reductions over a block. Device code; internal to table/.
+// Access of kernels to elements, and reductions over a block. Device code; internal to table/.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -13,8 +13,8 @@
 namespace halfscope::cuda {
 
 inline constexpr unsigned kAllLanes = 0xFFFFFFFFu, kLanes = 32;
-inline constexpr unsigned kMagnitude = 0x7FFFFFFFu;     ///< of binary32
-inline constexpr unsigned kInfinityBits = 0x7F800000u;  ///< of binary32
+inline constexpr unsigned kMagnitude = 0x7FFFFFFFu;     ///< magnitude mask of binary32
+inline constexpr unsigned kInfinityBits = 0x7F800000u;  ///< infinity in binary32
 inline constexpr unsigned kHidden = 0x00800000u;        ///< the least normal magnitude of binary32
 
 template <Dtype kDtype>
@@ -26,7 +26,7 @@ struct ElementOf<Dtype::f32> {
   using Storage = std::uint32_t;
 };
 
-/// An element as binary32, exactly; a NaN stays one. `bits` beyond the element's width are ignored.
+/// Converts an element to binary32, exactly; NaN stays NaN. Ignores higher `bits`.
 template <Dtype kDtype>
 __device__ inline unsigned widened(unsigned bits) {
   if constexpr (kDtype == Dtype::f32) {
@@ -40,7 +40,7 @@ __device__ inline unsigned widened(unsigned bits) {
   }
 }
 
-/// The elements of a word of memory, and of sixteen bytes.
+/// Calls take() for the elements of a word of memory; take_vector(): of 16 bytes.
 template <Dtype kDtype, class Take>
 __device__ inline void take_word(unsigned word, Take& take) {
   take(word);
@@ -54,10 +54,10 @@ __device__ inline void take_vector(const uint4& vector, Take& take) {
   take_word<kDtype>(vector.w, take);
 }
 
-/// Gives take() every element of a tensor that is this thread's, as its bits (of a 16-bit element
-/// with others above them). Thread `first` of `threads` has every threads-th vector of 16 bytes
-/// from its first on, counted from the tensor's beginning whatever its alignment: so the order of
-/// sums does not depend on that. What is left at the end is thread 0's.
+/// Calls take() with the bits of every element of this thread (for 16-bit elements, higher bits are
+/// undefined). Thread `first` of `threads` processes every threads-th vector of 16 bytes, starting
+/// from its own, counted from the tensor's beginning regardless of alignment, so the order of sums
+/// does not depend on the alignment. Thread 0 also processes the remainder at the end.
 template <Dtype kDtype, int kBatch, class Take>
 __device__ inline void for_each_element(const void* data, std::int64_t count, std::int64_t first,
                                         std::int64_t threads, Take& take) {
@@ -68,7 +68,7 @@ __device__ inline void for_each_element(const void* data, std::int64_t count, st
   if (reinterpret_cast<std::uintptr_t>(data) % 16 == 0) {
     const auto* const aligned = static_cast<const uint4*>(data);
     for (std::int64_t v = first; v < vectors; v += kBatch * threads) {
-      uint4 batch[kBatch];  // in registers: all under way before the first is needed
+      uint4 batch[kBatch];  // in registers: all loads are issued before the first is used
 #pragma unroll
       for (int k = 0; k < kBatch; ++k) {
         if (v + k * threads < vectors) batch[k] = __ldg(aligned + v + k * threads);
@@ -87,7 +87,7 @@ __device__ inline void for_each_element(const void* data, std::int64_t count, st
   for (std::int64_t i = vectors * kPerVector; i < count; ++i) take(__ldg(elements + i));
 }
 
-// Reductions over a warp: every lane calls, every lane has the result.
+// Reductions over a warp: every lane calls, every lane receives the result.
 
 template <class T, class Join>
 __device__ inline T over_warp(T mine, const Join& join) {
@@ -110,8 +110,8 @@ struct Or {
   __device__ unsigned operator()(unsigned a, unsigned b) const { return a | b; }
 };
 
-/// The sum over a block of kThreads threads, which all call it, in fixed order; in thread 0.
-/// `room`: shared, a number a warp, not in use by another thread.
+/// Sum over a block of kThreads threads in fixed order; all threads call, thread 0 receives the
+/// result. `room`: shared memory, one number per warp, not used by other threads.
 template <unsigned kThreads>
 __device__ inline double sum_over_block(double mine, double* room) {
   const double of_warp = over_warp(mine, Sum());

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors on a device, cut into the parts that blocks of threads take. Internal to table/, but for
-// DeviceTensor.
+// Tensors on a device, divided into parts for blocks of threads. Only DeviceTensor is public.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +11,8 @@
 
 namespace halfscope::cuda {
 
-/// A tensor in memory that the current device can reach, at any alignment of its elements: f16,
-/// bf16 or f32. At multiples of 16 bytes it is read fastest.
+/// A tensor in memory that the current device can access, at any alignment of its elements: f16,
+/// bf16 or f32. Reads are fastest if `data` is a multiple of 16 bytes.
 struct DeviceTensor {
   Dtype dtype = Dtype::f32;
   const void* data = nullptr;
@@ -21,19 +20,19 @@ struct DeviceTensor {
 };
 
 inline constexpr unsigned kPartThreads = 256;
-inline constexpr std::int64_t kPartElements = 1 << 16;  ///< 32-bit counts surely hold it
+inline constexpr std::int64_t kPartElements = 1 << 16;  ///< small enough for 32-bit counts
 
-/// What one block of kPartThreads threads takes. Parts begin at multiples of kPartElements, so that
-/// sums of floating numbers have the same order on every device.
+/// The elements that a block of kPartThreads threads counts. Parts begin at multiples of
+/// kPartElements, so that floating-point sums have the same order on every device.
 struct Part {
   const void* data;
   unsigned count;
-  unsigned tensor;  ///< its place in the list
+  unsigned tensor;  ///< index in the list of tensors
   Dtype dtype;
 };
 
-/// Throws std::invalid_argument naming the tensor where the dtype is none of the three or the count
-/// is negative.
+/// Throws std::invalid_argument that names the tensor if its dtype is not f16, bf16 or f32 or the
+/// count is negative.
 void require_device_tensor(const DeviceTensor& tensor, const char* who);
 
 /// Appends the parts of one tensor.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of a tensor, which need not be aligned.
+// Access to elements of a tensor, which may be unaligned.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace halfscope {
 
-/// Element i of elements that are as wide as Bits.
+/// Returns element i; elements have the width of Bits.
 template <typename Bits>
 Bits load(const std::byte* data, std::size_t i) {
   Bits bits;
@@ -18,7 +18,7 @@ Bits load(const std::byte* data, std::size_t i) {
   return bits;
 }
 
-/// The encoding of element i.
+/// Returns the encoding of element i.
 inline std::uint64_t load(const TensorView& t, std::size_t i) {
   switch (format_of(t.dtype).width) {
     case 8: return load<std::uint8_t>(t.data, i);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest magnitude and the sum of squares of many tensors: a block takes a part.
+// The largest magnitude and the sum of squares of many tensors: one block of threads per part.
 #include <algorithm>
 #include <cmath>
 
@@ -11,11 +11,11 @@
 namespace halfscope::cuda {
 namespace {
 
-constexpr int kBatch = 4;  ///< vectors of 16 bytes that a thread has under way; to be tuned
+constexpr int kBatch = 4;  ///< vectors of 16 bytes that a thread loads at a time; not tuned yet
 
 struct PartFacts {
   double sum_squares;
-  unsigned largest;  ///< magnitude as binary32, infinity included
+  unsigned largest;  ///< magnitude as binary32, may be infinity
   unsigned nan;
 };
 

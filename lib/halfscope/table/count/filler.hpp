@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the counting passes put whole sub-totals into a table. Internal to table/.
+// Adds sub-totals of the counting passes to a table. Internal to table/.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@ namespace halfscope {
 
 class MomentSums;
 
-/// The magnitude of a finite nonzero unpacked value.
+/// Returns the magnitude of a finite nonzero unpacked value.
 inline Magnitude magnitude_of(const Unpacked& x) {
   const int lead = static_cast<int>(std::bit_width(x.significand)) - 1;
   return {x.exponent + lead, (x.significand << (52 - lead)) - kFractionUnit};
 }
 
-/// Adds `times` values of one encoding, of any kind.
+/// Adds `times` values of one encoding of any kind, including zeros, infinities and NaNs.
 inline void add_encoding(BinadeTable& table, Format f, std::uint64_t bits, std::uint64_t times) {
   const Unpacked x = unpack(f, bits);
   SpecialCounts s;
@@ -38,7 +38,7 @@ inline void add_encoding(BinadeTable& table, Format f, std::uint64_t bits, std::
   table.add_specials(s);
 }
 
-/// Fills a table by segments instead of values; the caller answers for the extremes.
+/// Adds whole segments to a table; the caller must also set the extremes with extend() and widen().
 class TableFiller {
  public:
   explicit TableFiller(BinadeTable& table) : table_(table) {}
@@ -46,7 +46,7 @@ class TableFiller {
   void add_segment(int exponent, std::size_t segment, std::uint64_t times) {
     if (times != 0) table_.counts_.add(table_.row_at(exponent) + segment, times);
   }
-  /// Of what add_segment() adds: how many are negative.
+  /// Adds `times` to the row's number of negative values; add_segment() adds the values themselves.
   void add_negative(int exponent, std::uint64_t times) {
     if (times != 0) add_segment(exponent, table_.stride() - 1, times);
   }
@@ -63,9 +63,9 @@ class TableFiller {
   BinadeTable& table_;
 };
 
-/// Elements of one of those dtypes for which counts_by_blocks() is true on this processor, with the
-/// standard cuts. count_blocks.cpp. chunk: so many elements surely fit 32-bit counters; a multiple
-/// of 64. moments: adds up the elements on the way, where they are wanted.
+/// Counts elements with the standard cuts; the dtype must be one for which counts_by_blocks() is
+/// true on this processor. count_blocks.cpp. chunk: number of elements that fit 32-bit counters, a
+/// multiple of 64. moments: receives the elements' moments in the same pass; null: not computed.
 bool counts_by_blocks(Dtype dtype);
 BinadeTable count_by_blocks(const TensorView& tensor, MomentSums* moments = nullptr,
                             std::size_t chunk = std::size_t{1} << 28);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Magnitudes of one format are ordered as their bits are, infinity and NaN behind them.
+// Magnitudes of a format have the order of their bits, followed by infinity and NaN.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halfscope/table/count/largest_magnitude.cpp"
 #include <hwy/foreach_target.h>
@@ -30,7 +30,7 @@ HWY_INLINE hn::Vec<hn::ScalableTag<Bits>> bits_at(const std::uint8_t* data) {
 #endif
 }
 
-/// Four vectors at a time, each with a maximum of its own.
+/// Processes four vectors at a time, each with its own maximum.
 template <typename Bits>
 HWY_INLINE std::uint64_t largest(const std::uint8_t* data, std::size_t n) {
   const hn::ScalableTag<Bits> d;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest magnitude alone: at the speed of memory, where no table is wanted.
+// The largest magnitude without a table, at the speed of memory.
 #pragma once
 
 #include "halfscope/table/count/count.hpp"
 
 namespace halfscope {
 
-/// Infinity and NaN are themselves, and NaN is larger than all. 0 of no elements. Exact.
+/// Returns the largest magnitude, exactly. NaN if any element is NaN, else infinity if any is
+/// infinite; 0 for no elements.
 double largest_magnitude(const TensorView& tensor);
 
 }  // namespace halfscope

@@ -73,7 +73,7 @@ void MagnitudeSums::merge(const MagnitudeSums& other, int log2_factor) {
   }
 }
 
-/// What surely lies below a magnitude, what surely does not, and the segment between.
+/// Sums of the segments below a magnitude, at or above it, and of the one that contains it.
 struct MagnitudeSums::Totals {
   detail::WideSum l1[3], l2[3];
 };
@@ -107,7 +107,7 @@ Bounds share(const detail::WideSum* parts) {
   return {low, parts[2].bit_length() == 0 ? low : detail::WideSum::ratio(most, all)};
 }
 
-/// The bounds of parts[sure], to which the segment between may belong.
+/// Bounds of parts[sure], which may include the segment that contains the magnitude.
 Bounds mass(const detail::WideSum* parts, int sure, int unit) {
   detail::WideSum most = parts[sure];
   most.add(parts[2]);
@@ -141,13 +141,13 @@ PackedSums::PackedSums(const MagnitudeSums& sums) : cuts_(sums.cuts_) {
     to.wide(part.magnitudes);
     to.wide(part.squares);
   }
-  bytes_.assign(bytes.begin(), bytes.end());  // takes no more than it needs
+  bytes_.assign(bytes.begin(), bytes.end());  // allocates exactly the needed size
 }
 
 MagnitudeSums PackedSums::unpacked() const {
   MagnitudeSums sums;
   sums.cuts_ = cuts_;
-  sums.parts_.reserve(bytes_.size() / 8);  // a part takes some nine bytes
+  sums.parts_.reserve(bytes_.size() / 8);  // a part takes about nine bytes
   Unpacker from(bytes_.data());
   while (from.at() != bytes_.data() + bytes_.size()) {
     MagnitudeSums::Part part;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact sums of magnitudes and of squares, divided as a binade table is: how much of a tensor's L1
-// and L2 mass lies below a boundary.
+// Exact sums of magnitudes and of squares, divided as a binade table is: the part of a tensor's L1
+// and L2 norm that lies below a boundary.
 #pragma once
 
 #include <array>
@@ -16,27 +16,28 @@
 
 namespace halfscope {
 
-/// Two bounds of a number; equal where it is known to the last bit of a binary64.
+/// Two bounds of a number; equal if it is known to the last bit of a binary64.
 struct Bounds {
   double low = 0, high = 0;
   friend bool operator==(const Bounds&, const Bounds&) = default;
 };
 
-/// L1: sum of magnitudes. L2: here the sum of squares, whose share is what a norm loses.
+/// L1: sum of magnitudes. L2: the sum of squares, whose share is the loss of the squared norm.
 struct MassShare {
   Bounds l1, l2;
   friend bool operator==(const MassShare&, const MassShare&) = default;
 };
 
-/// The mass below a magnitude, and from it on; l1 in units of 2^r, l2 in units of 2^(2r), r being
-/// the reference that was asked for. low is rounded down, high is rounded up.
+/// The sums below a magnitude, and from it on: l1 in units of 2^r, l2 in units of 2^(2r), with r
+/// the requested reference. low is rounded down, high is rounded up.
 struct MassSplit {
   MassShare below, above;
 };
 
-/// Sums over finite nonzero values by (binade, segment between cuts), as whole multiples of a power
-/// of two: nothing is rounded, and sums add in any order to the same bits. No limb can overflow: a
-/// significand has 53 bits, its square 106, and 64 bits count the values (117 and 170 bits in all).
+/// Sums over finite nonzero values by (binade, segment between cuts), as integer multiples of a
+/// power of two: nothing is rounded, and sums can be added in any order with the same bits. No
+/// overflow is possible: a significand has 53 bits, its square 106, and 64 bits count the values
+/// (117 and 170 bits in total).
 class MagnitudeSums {
  public:
   /// The sums of one segment of one binade.
@@ -52,25 +53,25 @@ class MagnitudeSums {
   explicit MagnitudeSums(std::vector<std::uint64_t> cuts) : cuts_(std::move(cuts)) {}
   MagnitudeSums() = default;  ///< with the standard cuts
 
-  /// threads: 0 takes all the machine has. The sums are the same for every number of threads.
+  /// threads: 0 for one per core. The sums are the same for every number of threads.
   void add(const TensorView& tensor, int threads = 0);
-  /// `times` values of one magnitude.
+  /// Adds `times` values of the same magnitude.
   void add(Magnitude magnitude, std::uint64_t times = 1);
-  /// log2_factor: the other's values are multiplied by 2^log2_factor. Throws std::invalid_argument
-  /// where the other lacks one of these cuts.
+  /// Adds another object's sums, its values multiplied by 2^log2_factor. Throws
+  /// std::invalid_argument if it lacks one of these cuts.
   void merge(const MagnitudeSums& other, int log2_factor = 0);
 
-  /// Throws std::invalid_argument where there is no such segment, or no number so large or small.
+  /// Throws std::invalid_argument for a segment or an exponent that cannot occur.
   void add(const Part& part);
-  /// Those with values, ascending by exponent and segment.
+  /// Nonempty parts, ascending by exponent and segment.
   const std::vector<Part>& parts() const { return parts_; }
 
-  /// The share of the mass below m, rounded once to nearest; bounds where m lies inside a segment.
-  /// Nothing has the share 0.
+  /// Returns the share of the sums below m, rounded once to nearest; bounds if m lies inside a
+  /// segment. Without values the share is 0.
   MassShare share_below(Magnitude m) const;
 
   MassSplit split_at(Magnitude m, int reference) const;
-  /// The highest binade with values; empty where there are none.
+  /// Returns the highest binade with values; empty if there are none.
   std::optional<int> top_exponent() const;
 
   const std::vector<std::uint64_t>& cuts() const { return cuts_.list(); }
@@ -84,10 +85,10 @@ class MagnitudeSums {
   Part& part_at(int exponent, std::size_t segment);
 
   Cuts cuts_;
-  std::vector<Part> parts_;  ///< those with values, ascending by exponent and segment
+  std::vector<Part> parts_;  ///< nonempty parts, ascending by exponent and segment
 };
 
-/// The same sums in a third of the bytes or less, to be kept.
+/// The same sums in at most a third of the memory, for storage.
 class PackedSums {
  public:
   explicit PackedSums(const MagnitudeSums& sums);

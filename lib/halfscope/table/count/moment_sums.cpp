@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums in eight lanes a block: element i is added to lane i modulo 8, whatever a vector holds.
+// Sums in eight lanes per block: element i is added to lane i modulo 8, for any vector length.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halfscope/table/count/moment_sums.cpp"
 #include <hwy/foreach_target.h>
@@ -26,7 +26,7 @@ HWY_INLINE hn::Vec<Doubles> doubles_at(const float* data) {
   return hn::PromoteTo(Doubles(), hn::LoadU(Floats(), data));
 }
 
-/// Whole eights of binary32 elements. With kSkip, those that are infinite or NaN count as 0.
+/// Adds a multiple of eight binary32 elements. With kSkip, infinite and NaN elements count as 0.
 template <bool kSkip>
 HWY_INLINE void add_eights(const float* data, std::size_t n, BlockSums& block) {
   const Doubles d;
@@ -54,7 +54,8 @@ void add_finite_eights(const float* data, std::size_t n, BlockSums& block) {
   add_eights<true>(data, n, block);
 }
 
-/// Exact. Highway makes finite numbers of infinities and NaN where there is no instruction for it.
+/// Exact. If there is no instruction for it, Highway converts infinities and NaN to finite numbers,
+/// so this function handles them.
 HWY_INLINE hn::Vec<Floats> floats_of_halves(const std::uint16_t* data) {
   const Floats d;
   using Halves = hn::Rebind<hwy::float16_t, Floats>;
@@ -71,7 +72,7 @@ HWY_INLINE hn::Vec<Floats> floats_of_halves(const std::uint16_t* data) {
   return hn::IfThenElse(is_top, hn::BitCast(d, not_finite), finite);
 }
 
-/// binary16 and bfloat16 as binary32: exact. A NaN stays one.
+/// Converts binary16 and bfloat16 to binary32, exactly. NaN stays NaN.
 void widen_to_floats(Dtype dtype, const std::byte* data, std::size_t n, float* wide) {
   const Floats d;
   using Brains = hn::Rebind<hwy::bfloat16_t, Floats>;
@@ -103,7 +104,7 @@ namespace {
 
 using Wide = std::array<float, MomentSums::kBlock + BlockSums::kLanes>;
 
-/// A block's elements as binary32, in its own memory where they are and may be read there.
+/// Returns a block's elements as binary32: in place if they are aligned binary32, else in `wide`.
 const float* as_floats(const TensorView& block, Wide& wide) {
   if (block.dtype != Dtype::f32) {
     HWY_DYNAMIC_DISPATCH(widen_to_floats)(block.dtype, block.data, block.count, wide.data());
@@ -128,7 +129,7 @@ BlockSums sums_of_floats(const float* data, std::size_t n) {
   const std::size_t whole = n - n % BlockSums::kLanes;
   HWY_DYNAMIC_DISPATCH(add_all_eights)(data, whole, block);
   block.finite = whole;
-  // A block's squares of finite binary32 numbers add up to far less than binary64 holds.
+  // The squares of a block's finite binary32 numbers sum to far less than binary64's maximum.
   const auto is_finite = [](double x) { return std::isfinite(x); };
   if (!std::all_of(block.squares.begin(), block.squares.end(), is_finite)) {
     HWY_DYNAMIC_DISPATCH(add_finite_eights)(data, whole, block);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// moments() of a tensor that is looked at part by part.
+// Computes moments() of a tensor that arrives in parts.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace halfscope {
 
-/// Of one block, by lane. Internal to MomentSums.
+/// Sums of one block, by lane. Internal to MomentSums.
 struct BlockSums {
   static constexpr std::size_t kLanes = 8;
   std::array<double, kLanes> sums{}, squares{};
@@ -21,7 +21,8 @@ struct BlockSums {
 
 class MomentSums {
  public:
-  /// Parts in order, each but the last of a multiple of so many elements, have the whole's bits.
+  /// If the parts are added in order and every part but the last is a multiple of this many
+  /// elements, the result has the bits of the whole.
   static constexpr std::size_t kBlock = 4096;
 
   void add(const TensorView& part);
@@ -32,7 +33,8 @@ class MomentSums {
   std::uint64_t finite_ = 0;
 };
 
-/// Both of a tensor, on one thread, by one pass over its memory where its dtype allows that.
+/// Returns table and moments of a tensor, on one thread, in one pass over its memory if its dtype
+/// allows that.
 std::pair<BinadeTable, Moments> measure(const TensorView& tensor);
 
 }  // namespace halfscope

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors to magnitude sums: the one pass.
+// Adds tensors to magnitude sums in one pass.
 #include <tbb/blocked_range.h>
 #include <tbb/parallel_reduce.h>
 
@@ -18,12 +18,12 @@ __extension__ using Wide = unsigned __int128;
 
 constexpr int kFraction32 = kBinary32.precision - 1;
 constexpr int kDropped = 52 - kFraction32;  // bits of a Magnitude's fraction that binary32 lacks
-constexpr int kBinFraction = 11;            // bits of a fraction that a bin spans
+constexpr int kBinFraction = 11;            // bits of a fraction within a bin
 constexpr std::size_t kBins = std::size_t{1} << (kFraction32 - kBinFraction);
-constexpr std::size_t kLanes = 16;  // segments of a row, at most; a power of two
+constexpr std::size_t kLanes = 16;  // maximal number of segments of a row; a power of two
 
-/// The segment of a 23-bit fraction: by its top bits, and whether the bits below them are all
-/// zeros. The boundaries' cuts lie on a bin's first fraction or right after it.
+/// Returns the segment of a 23-bit fraction from its top bits and whether all bits below are zero.
+/// The standard cuts are at a bin's first fraction or right after it.
 struct SegmentOf {
   std::array<std::uint8_t, 2 * kBins> segments{};
 
@@ -33,10 +33,10 @@ struct SegmentOf {
   }
 };
 
-// Below these sizes the fixed cost of dense cells is more than that of single additions.
+// Below these sizes, the fixed cost of dense cells exceeds the cost of single additions.
 constexpr std::size_t kSmall32 = 512, kSmall16 = 8192, kSmall8 = 64;
 
-/// For `count` elements. Empty where they are few, and when some cut lies elsewhere.
+/// For `count` elements. Empty if they are few or a cut is elsewhere.
 std::optional<SegmentOf> segments_of(const std::vector<std::uint64_t>& cuts, std::size_t count) {
   if (count < kSmall32 || cuts.size() >= kLanes) return std::nullopt;
   SegmentOf table;
@@ -51,7 +51,7 @@ std::optional<SegmentOf> segments_of(const std::vector<std::uint64_t>& cuts, std
   return table;
 }
 
-/// Sums of 24-bit significands and of their squares: 64 bits hold kBlock of them.
+/// Sums of 24-bit significands and of their squares; 64 bits suffice for kBlock of them.
 struct Cell {
   std::uint64_t magnitudes = 0, squares = 0;
 };
@@ -61,7 +61,7 @@ constexpr std::size_t kRows = 128 - kLowest32;
 
 }  // namespace
 
-/// Adds tensors to sums in ways that need to know how they are kept.
+/// Adds tensors to sums by methods that access the sums' representation.
 class SumsFiller {
  public:
   explicit SumsFiller(MagnitudeSums& sums) : sums_(sums) {}
@@ -71,7 +71,7 @@ class SumsFiller {
     for (std::size_t i = 0; i < t.count; ++i) add_encoding(f, load(t, i), 1);
   }
 
-  /// 8- and 16-bit elements: counts encodings, then adds each one once.
+  /// For 8- and 16-bit elements: counts encodings, then adds each encoding once.
   template <typename Bits>
   void add_by_encoding(const TensorView& t) {
     std::vector<std::uint64_t> counts(std::size_t{1} << (8 * sizeof(Bits)));
@@ -82,7 +82,7 @@ class SumsFiller {
   }
 
   void add_binary32(const std::byte* data, std::size_t n, const SegmentOf& segment_of) {
-    // Neighbours go to different halves: additions to one cell wait for each other.
+    // Neighbours use different halves, because additions to the same cell wait for each other.
     std::vector<Cell> cells(2 * kRows * kLanes);
     for (std::size_t first = 0; first < n; first += kBlock) {
       const std::size_t end = std::min(first + kBlock, n);
@@ -106,8 +106,8 @@ class SumsFiller {
     constexpr std::uint32_t kHidden = 1u << kFraction32, kInfinite = 0x7F800000u;
     const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
     std::uint32_t fraction = magnitude & (kHidden - 1);
-    // A zero has the significand 0 and takes the common path: zeros are many, and a branch for
-    // them would be guessed wrong.
+    // A zero has the significand 0 and takes the common path, since zeros are frequent and a branch
+    // for them would be mispredicted.
     std::uint32_t hidden = magnitude >= kHidden ? kHidden : 0;
     int row = static_cast<int>(magnitude >> kFraction32) - kBinary32.emax - kLowest32;
     const bool subnormal = magnitude - 1 < kHidden - 1;

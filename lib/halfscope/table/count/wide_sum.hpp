@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sum of unsigned integers times powers of two, exact at any width. Internal to table/ and
-// reduction/.
+// An exact sum of unsigned integers times powers of two. Internal to table/ and reduction/.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +13,7 @@
 
 namespace halfscope::detail {
 
-/// A non-negative integer times 2^base. Every addend's exponent is at least the base.
+/// A non-negative integer times 2^base. Every addend's exponent must be at least `base`.
 class WideSum {
  public:
   explicit WideSum(int base = 0) : base_(base) {}
@@ -30,7 +29,7 @@ class WideSum {
     }
     if (bits != 0) add_limb(first + limbs.size(), below >> (64 - bits));
   }
-  /// Both have the same base.
+  /// Both sums must have the same base.
   void add(const WideSum& other) {
     for (std::size_t i = 0; i < other.limbs_.size(); ++i) add_limb(i, other.limbs_[i]);
   }
@@ -43,7 +42,7 @@ class WideSum {
     return 0;
   }
 
-  /// The sum over 2^unit, rounded down or up to 53 bits; infinity where binary64 ends.
+  /// Returns the sum over 2^unit, rounded down or up to 53 bits; infinity above binary64's range.
   double rounded(int unit, bool up) const {
     const int length = bit_length();
     const int dropped = std::max(0, length - 53);
@@ -53,15 +52,15 @@ class WideSum {
     for (int i = 0; i < dropped && !rest; ++i) rest = bit(i);
     const double exact =
         std::ldexp(static_cast<double>(top + (up && rest ? 1 : 0)), dropped + base_ - unit);
-    // ldexp rounds where the result is subnormal: one step outward covers that.
+    // ldexp rounds if the result is subnormal; one step outward covers that.
     const bool tiny = top != 0 && exact < 0x1p-1021;
     return !tiny ? exact
            : up  ? std::nextafter(exact, 1.0)
                  : std::max(0.0, std::nextafter(exact, 0.0));
   }
 
-  /// part / whole, rounded once to the nearest binary64, ties to even. Same base; part <= whole;
-  /// 0 / 0 is 0.
+  /// Returns part / whole, rounded once to the nearest binary64, ties to even. Both must have the
+  /// same base, and part <= whole; 0 / 0 is 0.
   static double ratio(const WideSum& part, const WideSum& whole) {
     const int length = part.bit_length();
     if (length == 0) return 0;
@@ -72,7 +71,7 @@ class WideSum {
       rest.twice();
       ++exponent;
     }
-    std::uint64_t quotient = 0;  // 53 bits and one more, the first of them set
+    std::uint64_t quotient = 0;  // 54 bits: 53 and a rounding bit; the first is set
     for (int i = 0; i < 54; ++i) {
       const bool one = rest.compare(whole) >= 0;
       if (one) rest.subtract(whole);
@@ -112,7 +111,7 @@ class WideSum {
     }
     return 0;
   }
-  /// *this is at least `other`.
+  /// *this must be at least `other`.
   void subtract(const WideSum& other) {
     std::uint64_t borrow = 0;
     for (std::size_t i = 0; i < limbs_.size(); ++i) {

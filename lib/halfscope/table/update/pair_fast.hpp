@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// outcome_of() in binary32 arithmetic where that is exact enough, as update_simd.cpp has it; on
-// host and device. Internal to table/. README.md beside this file, "The fast pass".
+// outcome_of() in binary32 arithmetic where that is exact enough, as in update_simd.cpp; for host
+// and device. Internal to table/. See README.md in this folder, "The fast pass".
 #pragma once
 
 #include <cuda_fp16.h>
@@ -20,7 +20,7 @@ HALFSCOPE_HD inline std::uint32_t fraction_of(float x) { return bits_of(x) & 0x0
 /// floor(log2 |x|) of a normal number.
 HALFSCOPE_HD inline int binade_of(float x) { return static_cast<int>(magnitude_of(x) >> 23) - 127; }
 
-/// Formats of weights: encodings, rounding to them, ties to even, and back.
+/// Formats of weights, with conversion to encodings (ties to even) and back.
 struct Binary16 {
   static constexpr Format kFormat = halfscope::kBinary16;
   HALFSCOPE_HD static std::uint16_t narrowed(float x) {
@@ -44,7 +44,7 @@ struct Bfloat16 {  // the upper half of binary32
   }
 };
 
-/// Whether outcome() answers for a finite weight of the format and a nonzero update.
+/// Returns true if outcome() supports a finite weight of the format and a nonzero update.
 HALFSCOPE_HD inline bool is_common(float w16, float u) {
   const auto is_between = [](float x, int first) {
     const auto low = static_cast<std::uint32_t>(first + 127) << 23;
@@ -54,8 +54,8 @@ HALFSCOPE_HD inline bool is_common(float w16, float u) {
   return is_between(u, kFirstUpdate) && (w16 == 0 || is_between(w16, kFirstWeight));
 }
 
-/// floor(log2(|h - w16 - u| / |u|)), where w16 + u = s + low exactly. h - s is exact. What is lost
-/// in subtracting `low` decides only where the significands are the same.
+/// floor(log2(|h - w16 - u| / |u|)), where w16 + u = s + low exactly. h - s is exact. The rounding
+/// error of subtracting `low` matters only if the significands are equal.
 HALFSCOPE_HD inline int error_binade(float h, float s, float low, float u) {
   const float difference = h - s, error = difference - low;
   const std::uint32_t fe = fraction_of(error), fu = fraction_of(u);

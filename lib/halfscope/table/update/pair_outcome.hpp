@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of one update of one weight, exactly; on host and device. Internal to table/.
+// The exact outcome of one update of one weight; for host and device. Internal to table/.
 // docs/numerics/counting.md, "Swamped updates".
 #pragma once
 
@@ -11,37 +11,37 @@
 
 namespace halfscope {
 
-/// An update as a real number, and as arithmetic in binary32 holds it.
+/// An update as a real number, and rounded to binary32.
 struct Update {
   Unpacked exact;
   std::uint64_t binary32;
 };
 
-/// A recorded update: an encoding of format `from`.
+/// Returns a recorded update: an encoding of format `from`.
 HALFSCOPE_HD constexpr Update recorded_update(Format from, std::uint64_t bits) {
   return {unpack(from, bits), convert(kBinary32, from, bits).bits};
 }
 
 enum class Outcome : std::uint8_t { underflow, swamped, applied, exact, overflow };
 
-/// Stands for floor(log2) of what is zero or is not asked for.
+/// Stands for floor(log2) of zero or of a value that is not computed.
 inline constexpr int kNoBinade = UpdateTable::kZeroWeight;
 
-/// Of a finite nonzero update and a finite weight.
+/// The outcome of a finite nonzero update of a finite weight.
 struct PairOutcome {
   Outcome half, fused;
   bool rule;          ///< |w16| > 2^p |u|
   int update_binade;  ///< floor(log2 |u|)
   int weight_binade;  ///< kNoBinade for a zero weight
   int ratio;          ///< floor(log2(|u| / |w16|)); kNoBinade for a zero weight
-  int error;          ///< floor(log2(relative error)), of `half` where it is applied, or kNoBinade
+  int error;          ///< floor(log2(relative error)) of an applied `half`, or kNoBinade
 
   HALFSCOPE_HD constexpr bool lost() const {
     return half == Outcome::underflow || half == Outcome::swamped;
   }
 };
 
-/// |x|, x finite: floor(log2 |x|) and the significand with its leading bit at bit 63; or zero.
+/// floor(log2 |x|) and significand of a finite x, with its leading bit at bit 63; or zero.
 struct Leading {
   int binade;
   std::uint64_t significand;
@@ -50,14 +50,14 @@ struct Leading {
 };
 HALFSCOPE_HD constexpr Leading leading_of(const Unpacked& x) {
   const int width = detail::bit_width(x.significand);
-  return {x.exponent + width - 1, x.significand << ((64 - width) & 63)};  // of zero by 0
+  return {x.exponent + width - 1, x.significand << ((64 - width) & 63)};  // a shift by 0 for zero
 }
 
 namespace detail {
 
-/// A signed sum of significand * 2^exponent, exactly: two's complement in units of 2^lowest.
-/// 448 bits: weights of 16-bit formats lie in [2^-133, 2^128), and an update that does not
-/// underflow is at least 2^-134, its lowest bit at least 2^-198.
+/// An exact signed sum of significand * 2^exponent: two's complement in units of 2^lowest. 448 bits
+/// suffice: weights of 16-bit formats are in [2^-133, 2^128), and an update that does not underflow
+/// is at least 2^-134, its lowest bit at least 2^-198.
 class ExactSum {
  public:
   HALFSCOPE_HD explicit ExactSum(int lowest) : lowest_(lowest) {}
@@ -75,7 +75,7 @@ class ExactSum {
     }
   }
 
-  /// |sum|: its leading bit, and the 64 bits that begin with it.
+  /// Returns the leading bit of |sum| and the 64 bits that begin with it.
   HALFSCOPE_HD Leading leading() {
     if (limbs_[kLimbs - 1] >> 63 != 0) negate();
     for (int i = kLimbs - 1; i >= 0; --i) {
@@ -104,8 +104,8 @@ class ExactSum {
   std::uint64_t limbs_[kLimbs] = {};  // the lowest first
 };
 
-/// |w_new - w16 - u|. Of its bits the first 64 suffice for what is asked: against |u|, which has no
-/// more, those below can only confirm "not less".
+/// |w_new - w16 - u|. The first 64 bits suffice for the comparison with |u|, which has no more
+/// bits: lower bits can only confirm "not less".
 HALFSCOPE_HD inline Leading error_of(Format f, std::uint64_t w_new, std::uint64_t w16,
                                      const Unpacked& u) {
   const int least = f.min_quantum_exponent();
@@ -123,7 +123,7 @@ HALFSCOPE_HD constexpr int log2_of_ratio(const Leading& a, const Leading& b) {
 
 struct Moved {
   Outcome outcome;
-  Leading error;  ///< zero but where it is applied
+  Leading error;  ///< nonzero only for Outcome::applied
 };
 
 HALFSCOPE_HD inline Moved outcome_of_sum(Format f, std::uint64_t w16, std::uint64_t w_new,
@@ -152,7 +152,7 @@ HALFSCOPE_HD inline Outcome outcome_fused(Format f, std::uint64_t w16, const Upd
 
 }  // namespace detail
 
-/// w16: a finite encoding of f. u.exact.kind is finite.
+/// w16: a finite encoding of f. u.exact.kind must be finite.
 HALFSCOPE_HD inline PairOutcome outcome_of(Format f, std::uint64_t w16, const Update& u) {
   const Leading update = leading_of(u.exact);
   const detail::Moved half = detail::outcome_in_half(f, w16, u.exact);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two halves of the fast pass over pairs share. Internal to table/.
+// Shared parts of the two files of the fast pass over pairs. Internal to table/.
 #pragma once
 
 #include <array>
@@ -10,35 +10,35 @@
 
 namespace halfscope {
 
-inline constexpr std::size_t kPairBlock = 1024;  ///< pairs; both arrays of a block stay in L1
-inline constexpr std::size_t kPairStep = 64;     ///< a multiple of every vector's lanes
+inline constexpr std::size_t kPairBlock = 1024;  ///< pairs; both arrays fit in the L1 cache
+inline constexpr std::size_t kPairStep = 64;     ///< a multiple of every vector's number of lanes
 
-/// Pairs that vectors take: |u| in [2^kFirstUpdate, 2^kEnd] or 0; |w| at most 2^kEnd; w16 0 or at
-/// least 2^kFirstWeight. There no sum overflows, and no number is subnormal in binary32, errors
-/// included: they are multiples of u's last place or w16's.
+/// Range of pairs that the vector code supports: |u| is 0 or in [2^kFirstUpdate, 2^kEndBinade]; |w|
+/// at most 2^kEndBinade; |w16| is 0 or at least 2^kFirstWeight. Then no sum overflows, and no
+/// number is subnormal in binary32, not even errors: they are multiples of u's or w16's last place.
 inline constexpr int kEndBinade = 14, kFirstUpdate = -103, kFirstWeight = -46;
 
-/// A row of bins for each exponent field of w16, in it four for each exponent field of u; row and
-/// column 0 are of zeros. The length of a row, 2^9 + 2^6, spreads the rows over the cache's sets.
+/// A row of bins for each exponent field of w16, with four bins for each exponent field of u; row
+/// and column 0 are for zeros. A row's length, 2^9 + 2^6, spreads the rows over the cache's sets.
 inline constexpr std::uint32_t kUpdateRow = 576, kErrorBins = 128;
 inline constexpr int kFieldBias = 127, kErrorBias = 96;
 inline constexpr std::uint32_t kEndField = kEndBinade + kFieldBias + 1;
 static_assert(4 * kEndField <= kUpdateRow);
-inline constexpr std::size_t kCellTables = 2, kErrorTables = 8;  ///< taken in turn
+inline constexpr std::size_t kCellTables = 2, kErrorTables = 8;  ///< used in turn
 
-/// Sums over the pairs that vectors took.
+/// Sums over the pairs that the vector code counted.
 struct PairSums {
   std::uint64_t taken = 0;
-  std::uint64_t live = 0;  ///< of these, u is not zero
+  std::uint64_t live = 0;  ///< pairs with nonzero u
   std::uint64_t underflow = 0, lost = 0, exact = 0;
   std::uint64_t fused_lost = 0, fused_exact = 0;
   std::uint64_t rule = 0;
 };
 
-/// Per thread; the counts are left all zero between uses.
+/// A thread's counters; all counts are zero between uses.
 struct PairScratch {
   PairSums sums;
-  std::uint32_t rare[kPairBlock + 64] = {};  ///< positions in the block of the pairs left over
+  std::uint32_t rare[kPairBlock + 64] = {};  ///< positions of pairs for the scalar code
   std::size_t rare_count = 0;
   // Bin: row * kUpdateRow + 4 * column + 2 * (fraction of u < fraction of w16) + lost.
   std::array<std::array<std::uint32_t, std::size_t{kUpdateRow} * kEndField>, kCellTables> cells{};
@@ -46,10 +46,10 @@ struct PairScratch {
   bool has_bins = false;
 };
 
-/// Counts n <= kPairBlock pairs of binary32 (a multiple of kPairStep), the updates times a power of
-/// two, but for those it leaves in `rare`. f: binary16 or bfloat16. Where `distributions`, the
-/// cells and errors too. ahead: 8 n bytes to be fetched meanwhile, or null. The processor must
-/// round to nearest and keep subnormals.
+/// Counts n <= kPairBlock pairs of binary32 (a multiple of kPairStep), with the updates multiplied
+/// by `factor`, a power of two; stores the positions of unsupported pairs in `rare`. f: binary16 or
+/// bfloat16. `distributions`: also count cells and errors. ahead: 8 n bytes to prefetch, or null
+/// for none. The processor must round to nearest and keep subnormals.
 void count_pair_block(Format f, const std::byte* weights, const std::byte* updates, float factor,
                       std::size_t n, bool distributions, const std::byte* ahead,
                       PairScratch& scratch);

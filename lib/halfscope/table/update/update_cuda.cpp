@@ -11,7 +11,7 @@
 namespace halfscope::cuda {
 namespace {
 
-/// What is fetched.
+/// Layout of the results that are copied to the host.
 struct UpdateLayout {
   Layout all;
   std::size_t counts_at = 0, cells_at = 0, errors_at = 0;
@@ -45,7 +45,7 @@ UpdateOutcomes outcomes_of(const unsigned long long (&counts)[kOutcomes]) {
           .overflow = counts[4]};
 }
 
-/// One cell, and the ratios it tells.
+/// Adds one cell, and its ratios.
 void add_cell(UpdateTable& table, unsigned row, int first_weight, int update,
               const CellCounts& counts) {
   const bool zero_weight = row == 0;

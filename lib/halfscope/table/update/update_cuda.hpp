@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The twin of count_updates() on a CUDA device. Link halfscope::cuda. ../count/README.md,
-// "On the GPU".
+// count_updates() on a CUDA device. Link halfscope::cuda. See ../count/README.md, "On the GPU".
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,18 +11,18 @@
 
 namespace halfscope::cuda {
 
-/// Queues the counting of (weight, update) pairs on a stream; equal to count_updates() in every
-/// count. UpdateOptions::threads is not used. The tensors must stay as they are until it is done.
+/// Queues the counting of (weight, update) pairs on a stream; equals count_updates() in every
+/// count. UpdateOptions::threads is ignored. The tensors must not change until it is done.
 class UpdateCount {
  public:
-  /// Throws std::invalid_argument where count_updates() does, and for dtypes other than f16, bf16
-  /// and f32; std::runtime_error that names the CUDA call that failed.
+  /// Throws std::invalid_argument as count_updates() does, and for dtypes other than f16, bf16 and
+  /// f32; std::runtime_error that names a failed CUDA call.
   UpdateCount(const DeviceTensor& weights, const DeviceTensor& updates,
               const UpdateOptions& options, cudaStream_t stream);
   UpdateCount(UpdateCount&&) noexcept;
   ~UpdateCount();
 
-  /// Waits.
+  /// Waits and returns the result.
   UpdateTable get();
 
  private:

@@ -11,8 +11,8 @@
 namespace halfscope {
 namespace {
 
-/// The exact sum of two values of different binades or signs, at most what lies below its first 60
-/// bits folded into the lowest: enough for 11 + 32 + 1 bits (docs/numerics/emulator.md, section 2).
+/// Returns the exact sum of two values of different binades or signs; bits below its first 60 may
+/// be folded into the lowest: enough for 11 + 32 + 1 bits (docs/numerics/emulator.md, section 2).
 Unpacked sum_of(Unpacked x, Unpacked y) {
   if (x.kind == Kind::zero) return y;
   x = detail::normalised(x, 62);
@@ -24,10 +24,10 @@ Unpacked sum_of(Unpacked x, Unpacked y) {
   return x;
 }
 
-/// 2^bits times the way, rounded down.
+/// 2^bits times `way` / 2^64, rounded down.
 std::uint64_t whole(std::uint64_t way, int bits) { return way >> (64 - bits); }
 
-/// n rounded to p bits, ties to even.
+/// Rounds n to p bits, ties to even.
 std::uint64_t rounded_to_bits(std::uint64_t n, int p) {
   const int shift = detail::bit_width(n) - p;
   if (shift <= 0) return n;
@@ -36,8 +36,8 @@ std::uint64_t rounded_to_bits(std::uint64_t n, int p) {
   return (cut.kept + (detail::rounds_up(cut, false, Modes()) ? 1 : 0)) << shift;
 }
 
-/// y_N in units of the last place of u, u being `significand` of these: whole numbers of at most p
-/// significant bits, for subnormal u too.
+/// Returns y_N in units of the last place of u; `significand` is u in these units. All y are
+/// integers of at most p significant bits, for subnormal u too.
 std::uint64_t kahan_reach(int p, std::uint64_t significand, std::uint64_t steps) {
   std::uint64_t y = significand;
   for (std::uint64_t step = 1; step < steps; ++step) {
@@ -52,14 +52,13 @@ float as_float(Format f, std::uint64_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(convert(kBinary32, f, bits).bits));
 }
 
-/// The least binary32 number that does not round to `copy`, a value of f, but above it.
+/// The least binary32 number above `copy`, a value of f, that does not round to it.
 float first_above(Format f, std::uint64_t copy) {
   if (copy == f.sign_mask()) copy = 0;
   const bool negative = (copy & f.sign_mask()) != 0;
   const std::uint64_t next = negative ? copy - 1 : copy + 1;
   const bool even = (copy & 1) == 0;
-  // The encoding after the largest finite one stands for the next power of two here: its midpoint
-  // is where overflow begins.
+  // The encoding after the largest finite number is the next power of two here.
   const double upper =
       next == f.infinity() ? std::ldexp(1.0, f.emax + 1) : double{as_float(f, next)};
   const auto middle = static_cast<float>((double{as_float(f, copy)} + upper) / 2);
@@ -68,8 +67,8 @@ float first_above(Format f, std::uint64_t copy) {
 
 constexpr float kSmallestNormal = 0x1p-126f;
 
-/// The last number before `bound` that m can reach without leaving its binade. Sums that round to
-/// it or to a number before it round to multiples of the same unit in the last place.
+/// Returns the last number before `bound` that m can reach without leaving its binade. Sums that
+/// round to a number up to it are rounded to the same unit in the last place.
 float last_of_binade(float m, float bound) {
   const float magnitude = std::fabs(m);
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(magnitude);
@@ -79,7 +78,7 @@ float last_of_binade(float m, float bound) {
   return last < bound ? last : std::nextafter(bound, -INFINITY);
 }
 
-/// first_move for u > 0: steps until m >= bound.
+/// first_move() for u > 0: number of steps until m >= bound.
 std::uint64_t steps_to(float m, float u, float bound) {
   std::uint64_t n = 0;
   while (m < bound) {
@@ -89,7 +88,7 @@ std::uint64_t steps_to(float m, float u, float bound) {
     const float last = last_of_binade(m, bound);
     m = next;
     if (m + u > last || m + u == m) continue;
-    const double step = double{m + u} - double{m};  // from here on the same, up to `last`
+    const double step = double{m + u} - double{m};  // from here on constant, up to `last`
     const double jump = std::floor((double{last} - double{m}) / step);
     n += static_cast<std::uint64_t>(jump);
     m = static_cast<float>(double{m} + jump * step);
@@ -115,7 +114,7 @@ RandomMove random_move(Format f, std::uint64_t w16, std::uint32_t u) {
   if (!same_sign) return certain;
   if (magnitude == lower) return {true, true, cut.discarded, cut.sticky};
   if (magnitude != lower + 1) return certain;
-  // From the upper neighbour: 1 - d. Where nothing is sticky and 64 bits hold d, it is exact.
+  // From the upper neighbour: 1 - d, exact if nothing is sticky and 64 bits represent d.
   return {true, false, cut.sticky ? ~cut.discarded : 0 - cut.discarded, cut.sticky};
 }
 
@@ -123,8 +122,8 @@ std::uint64_t moves_above(const RandomMove& move, int bits) {
   if (!move.by_chance) return std::uint64_t{1} << bits;
   const bool rest = move.more || (move.way << bits) != 0;
   const std::uint64_t down = whole(move.way, bits);
-  // R below 2^bits d move it up: that many rounded up; the others move it down, so many rounded
-  // down.
+  // R below 2^bits d rounds up, so for upward moves the number is rounded up; other R round down,
+  // so for downward moves it is rounded down.
   return move.away_from_zero && rest ? down + 1 : down;
 }
 

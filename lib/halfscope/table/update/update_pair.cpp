@@ -23,7 +23,7 @@ void count(UpdateOutcomes& outcomes, Outcome outcome) {
 
 bool is_power_of_two(const Unpacked& x) { return (x.significand & (x.significand - 1)) == 0; }
 
-/// RN32(a / b), b finite and nonzero: long division, the remainder kept as a sticky bit.
+/// RN32(a / b) for finite nonzero b: long division, with the remainder as a sticky bit.
 Unpacked quotient(const Unpacked& a, const Unpacked& b) {
   const Leading x = leading_of(a), y = leading_of(b);
   const Wide numerator = static_cast<Wide>(x.significand) << 63;
@@ -59,7 +59,7 @@ SgdStep::SgdStep(double lr, double scale)
   }
 }
 
-/// Exact where that asks for no more than binary32's 24 bits, else rounded to binary32.
+/// Exact if the result fits in binary32's 24 bits, else rounded to binary32.
 Unpacked SgdStep::unscaled(Format from, std::uint64_t gradient) const {
   const Unpacked g = unpack(from, gradient);
   if (g.kind != Kind::finite) return g;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pair at a time: what the passes over tensors are measured by, and what they call for the
-// pairs that vectors do not take. Internal to table/. docs/numerics/counting.md, "Swamped updates".
+// Counting of one pair at a time: the reference for the passes over tensors, also called for pairs
+// that the vector code does not support. Internal to table/. docs/numerics/counting.md.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,10 @@
 
 namespace halfscope {
 
-/// Plain SGD's -lr * g / scale. `lr`, an encoding of binary32, is finite.
+/// An update of plain SGD, -lr * g / scale.
 class SgdStep {
  public:
-  /// Throws std::invalid_argument where lr is not finite in binary32, or scale not positive and
-  /// finite.
+  /// Throws std::invalid_argument unless lr is finite in binary32 and scale positive and finite.
   SgdStep(double lr, double scale);
   Update update(Format from, std::uint64_t gradient) const;
   std::uint64_t rate() const { return rate_; }  ///< RN32(lr)
@@ -27,7 +26,7 @@ class SgdStep {
   bool scale_is_power_of_two_, scale_is_one_;
 };
 
-/// Counts one pair, whatever it is.
+/// Counts one pair of any kind.
 void add_pair(UpdateTable& table, Format f, std::uint64_t w16, const Update& u, bool distributions);
 
 /// Throws std::invalid_argument unless f is binary16 or bfloat16.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs of weight and update by blocks of threads: common ones in binary32 arithmetic, the others
-// exactly; distributions into bins in shared memory where the frequent binades are.
-// ../count/README.md, "On the GPU".
+// Counts pairs of weight and update on a device: common pairs in binary32 arithmetic, the others
+// exactly; distributions in shared memory for the frequent binades. ../count/README.md.
 #include "halfscope/device/launch.hpp"
 #include "halfscope/table/count/cuda_elements.hpp"
 #include "halfscope/table/update/pair_fast.hpp"
@@ -10,13 +9,13 @@
 namespace halfscope::cuda {
 namespace {
 
-// To be tuned.
+// Not tuned yet.
 constexpr unsigned kThreads = 256, kMostBlocks = 1024;
-constexpr std::int64_t kPerThread = 16;  ///< pairs, before there are more blocks
-/// One block's 32-bit counts hold as many.
+constexpr std::int64_t kPerThread = 16;  ///< pairs per thread before more blocks are used
+/// Limit of one block's 32-bit counts.
 constexpr std::int64_t kMostPerBlock = std::int64_t{1} << 31;
 
-// The binades that have bins in shared memory; row 0 is of zero weights.
+// The binades with bins in shared memory; row 0 is for zero weights.
 constexpr int kWindowWeight = -30, kWindowUpdate = -56;
 constexpr unsigned kWindowRows = 41, kWindowColumns = 64;
 
@@ -25,7 +24,7 @@ struct UpdateRoom {
   unsigned errors[kErrors];
 };
 
-/// An element as a binary32 number, exactly.
+/// Converts an element to binary32, exactly.
 __device__ float element(const DeviceTensor& t, std::int64_t i) {
   const auto* const narrow = static_cast<const std::uint16_t*>(t.data);
   unsigned bits = 0;
@@ -84,7 +83,7 @@ __device__ void add_count(unsigned long long* to, unsigned n) {
   if (n != 0) atomicAdd(to, static_cast<unsigned long long>(n));
 }
 
-/// The block's bins to the device's.
+/// Adds the block's bins to the device's.
 __device__ void flush(const UpdateRoom& room, WeightBinades binades, const UpdateWork& work) {
   for (unsigned i = threadIdx.x; i < kWindowRows * kWindowColumns; i += kThreads) {
     const unsigned row = i / kWindowColumns, column = i % kWindowColumns;

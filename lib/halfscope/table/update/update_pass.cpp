@@ -14,7 +14,7 @@
 namespace halfscope {
 namespace {
 
-/// binary16 and bfloat16 are binary32 numbers.
+/// Converts binary16 and bfloat16 to binary32, exactly.
 void widen(const TensorView& t, std::size_t first, std::size_t n, std::span<float> room) {
   std::array<std::uint16_t, kPairBlock> narrow;
   std::memcpy(narrow.data(), t.data + 2 * first, 2 * n);
@@ -44,10 +44,10 @@ const std::byte* staged(const TensorView& t, std::size_t first, std::size_t n,
   return filled(room, n);
 }
 
-/// One column of a row: kept and lost, for fractions of u below those of w16 or not.
+/// One column of a row: kept and lost, for fractions of u at least and less than those of w16.
 using Column = std::array<std::uint32_t, 4>;
 
-/// Takes a column out of the bins; all zeros for most.
+/// Returns a column and clears it; returns all zeros for most columns.
 Column take_column(PairScratch& scratch, std::size_t at) {
   Column sum{};
   for (auto& cells : scratch.cells) {
@@ -60,9 +60,9 @@ Column take_column(PairScratch& scratch, std::size_t at) {
   return sum;
 }
 
-/// One row of bins into the table, and clears it.
+/// Adds one row of bins to the table and clears it.
 void fold_row(PairScratch& scratch, std::uint32_t row, UpdateTable& table) {
-  take_column(scratch, std::size_t{row} * kUpdateRow);  // pairs that do not count
+  take_column(scratch, std::size_t{row} * kUpdateRow);  // pairs (0, 0), which do not count
   const bool zero_weight = row == 0;
   const int weight = static_cast<int>(row) - kFieldBias;
   for (std::uint32_t column = kFirstUpdate + kFieldBias; column < kEndField; ++column) {
@@ -111,7 +111,7 @@ const std::byte* weights_as_binary32(const TensorView& t, Format f, std::size_t 
 
 const std::byte* apart_from(const std::byte* updates, const std::byte* weights, std::size_t n,
                             std::span<float, kPairBlock> room) {
-  constexpr std::uintptr_t kHashed = 1 << 28, kNear = 512;  // bytes: some lines are on their way
+  constexpr std::uintptr_t kHashed = 1 << 28, kNear = 512;  // bytes; kNear: lines in flight
   const auto address = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p); };
   const bool is_near = (address(weights) - address(updates) + kNear) % kHashed <= 2 * kNear;
   if (!is_near || weights == std::as_bytes(room).data()) return weights;

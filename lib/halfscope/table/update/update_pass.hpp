@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast pass over pairs, block by block: vectors where they can, one pair at a time what they
-// leave. Internal to table/.
+// The fast pass over pairs, block by block: vector code, and one pair at a time for unsupported
+// pairs. Internal to table/.
 #pragma once
 
 #include <cmath>
@@ -13,53 +13,52 @@
 
 namespace halfscope {
 
-/// Room for a block of pairs as binary32 numbers, beyond its end filled with zeros.
+/// Memory for a block of pairs as binary32 numbers, padded with zeros.
 struct PairRoom {
   alignas(64) std::array<float, kPairBlock> weights, updates;
 };
 
-/// x, or NaN where it is no binary32 number.
+/// Returns x, or NaN if binary32 cannot represent it.
 inline float if_binary32(double x) {
   const auto narrow = static_cast<float>(x);
   return double{narrow} == x ? narrow : std::numeric_limits<float>::quiet_NaN();
 }
 
-/// Elements [first, first + n) as binary32 numbers: where they are, if they are that already, else
-/// in `room`. What is no binary32 number is NaN there.
+/// Returns the elements [first, first + n) as binary32: in place if they are binary32, else
+/// converted in `room`. Elements that binary32 cannot represent become NaN.
 const std::byte* as_binary32(const TensorView& t, std::size_t first, std::size_t n,
                              std::span<float, kPairBlock> room);
-/// The same of weights: rounded to format f where they are no binary32 numbers.
+/// Returns weights as binary32; weights that binary32 cannot represent are rounded to format f.
 const std::byte* weights_as_binary32(const TensorView& t, Format f, std::size_t first,
                                      std::size_t n, std::span<float, kPairBlock> room);
 
-/// The weights of a block, or a copy of them in `room` where they and the updates lie a multiple of
-/// 2^28 bytes apart, as halves of one buffer can. There both fall into the same sets of the first
-/// cache, and a processor that tells lines apart by a hash of the address's bits 12 to 27 (AMD's
-/// way predictor: Lipp et al., Take A Way, 2020) takes one for the other: they drive each other
-/// out.
+/// Returns the weights of a block, copied to `room` if weights and updates are a multiple of 2^28
+/// bytes apart, as the halves of one buffer can be. Otherwise both would use the same sets of the
+/// L1 cache, and a processor that predicts the way by a hash of address bits 12 to 27 (AMD: Lipp et
+/// al., Take A Way, 2020) would mistake them for each other and evict both.
 const std::byte* apart_from(const std::byte* updates, const std::byte* weights, std::size_t n,
                             std::span<float, kPairBlock> room);
 
-/// n to the next multiple of kPairStep.
+/// Rounds n up to a multiple of kPairStep.
 constexpr std::size_t whole_steps(std::size_t n) {
   return (n + kPairStep - 1) / kPairStep * kPairStep;
 }
 
-/// This thread's. Empty between uses.
+/// Returns this thread's scratch. Empty between uses.
 PairScratch& pair_scratch();
 
 /// Moves the counts into the table.
 void fold_pairs(PairScratch& scratch, UpdateTable& table);
 
-/// After a block of n pairs. one_by_one(k): what is to be done for pair k, which it left over.
+/// Finishes a block of n pairs: calls one_by_one(k) for each pair k not counted by vector code.
 template <typename OneByOne>
 void settle_block(std::size_t n, PairScratch& scratch, const OneByOne& one_by_one) {
   scratch.sums.taken += n - scratch.rare_count;
   for (std::size_t i = 0; i < scratch.rare_count; ++i) one_by_one(scratch.rare[i]);
 }
 
-/// One block of n pairs. one_by_one(k): what is to be done for pair k, which vectors leave. ahead:
-/// 8 n bytes to be fetched meanwhile.
+/// Counts one block of n pairs; calls one_by_one(k) for each pair k that the vector code does not
+/// count. ahead: 8 n bytes to prefetch, or null for none.
 template <typename OneByOne>
 void add_pair_block(Format f, const std::byte* weights, const std::byte* updates, int log2_factor,
                     std::size_t n, bool distributions, PairScratch& scratch,

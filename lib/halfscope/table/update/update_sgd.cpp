@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why binary64 suffices: README.md beside this file, "SGD's pairs".
+// README.md in this folder, "SGD's pairs", shows why binary64 suffices.
 #include "halfscope/table/update/update_sgd.hpp"
 
 #include <algorithm>
@@ -16,10 +16,10 @@ constexpr std::uint64_t kFraction = (std::uint64_t{1} << 52) - 1;
 constexpr int kBias = 1023;
 
 std::uint64_t bits_of(double x) { return std::bit_cast<std::uint64_t>(x); }
-/// The exponent field: kBias more than floor(log2 |x|) of a normal x.
+/// The exponent field: floor(log2 |x|) + kBias for a normal x.
 int field(double x) { return static_cast<int>(bits_of(x) >> 52 & 0x7FF); }
 
-/// Rounds to p bits, ties to even: (x + M) - M, where M's last place is the one to keep.
+/// Rounds to p bits, ties to even: (x + M) - M, where M's last place is the last one to keep.
 template <int kPrecision, int kMinExponent>
 double rounded(double x) {
   constexpr int kUp = 53 - kPrecision;
@@ -29,7 +29,7 @@ double rounded(double x) {
   return (x + magic) - magic;
 }
 
-/// What one pair comes to.
+/// The results of one pair.
 struct Pair {
   double w16, u;
   double h;       ///< RN(w16 + RN(u))
@@ -48,7 +48,7 @@ Pair pair_of(double w, double u) {
   p.s = p.w16 + u;
   const double b = p.s - p.w16;  // Knuth's TwoSum
   p.low = (p.w16 - (p.s - b)) + (u - b);
-  // The sum of two binary32 numbers, to binary64 and then to binary32: as if rounded once.
+  // A sum of two binary32 numbers: rounding to binary64 and then binary32 is as rounding once.
   const double u32 = static_cast<float>(u);
   const double fused = round(static_cast<float>(p.w16 + u32));
   p.underflow = u16 == 0;
@@ -70,8 +70,8 @@ void add(const Pair& p, PairSums& sums) {
   sums.rule += p.rule;
 }
 
-/// floor(log2(|h - w16 - u| / |u|)) + kErrorBias. h - s is exact. What is lost in subtracting `low`
-/// decides only where the significands are the same.
+/// floor(log2(|h - w16 - u| / |u|)) + kErrorBias. h - s is exact. The rounding error of subtracting
+/// `low` matters only if the significands are equal.
 std::uint32_t error_bin(const Pair& p) {
   const double difference = p.h - p.s;
   const double error = difference - p.low;
@@ -92,7 +92,7 @@ std::uint32_t cell_of(const Pair& p) {
          4 * static_cast<std::uint32_t>(field(p.u) + kToColumn) + 2 * less + p.lost;
 }
 
-/// Tables in turn, so that an addition does not wait for the last one.
+/// Uses several tables in turn, so that an addition does not wait for the last one.
 void count_bins(const Pair& p, std::size_t k, PairScratch& scratch) {
   ++scratch.cells[k % kCellTables][cell_of(p)];
   if (!p.lost && !p.exact) ++scratch.errors[k % kErrorTables][error_bin(p)];
@@ -112,7 +112,7 @@ bool is_common_weight(double w) {
   return w == 0 || (std::fabs(w) >= least && std::fabs(w) <= kEnd);
 }
 
-/// Not where the gradient is 0: then it is no update.
+/// Returns false for a zero gradient, which is no update.
 bool is_common_update(double gradient, double u) {
   constexpr double kLeast = std::numeric_limits<float>::min();
   constexpr double kMost = std::numeric_limits<float>::max();
@@ -121,7 +121,7 @@ bool is_common_update(double gradient, double u) {
          magnitude <= kEnd;
 }
 
-/// unscaled(g) -> g'.
+/// unscaled(g) returns g'.
 template <int kPrecision, int kMinExponent, typename Unscaled>
 void count_block(const std::byte* weights, const std::byte* gradients, std::size_t n, double rate,
                  bool distributions, const Unscaled& unscaled, PairScratch& scratch) {
@@ -151,7 +151,7 @@ void count_block(const std::byte* weights, const std::byte* gradients, std::size
   scratch.has_bins |= distributions;
 }
 
-/// NaN: all pairs but those without an update are left over.
+/// NaN: all pairs with a nonzero update are left to the scalar code.
 double unknown(double) { return std::numeric_limits<double>::quiet_NaN(); }
 
 }  // namespace
@@ -174,10 +174,11 @@ void SgdBlock::count(const std::byte* weights, const std::byte* gradients, std::
                                                                    scratch);
   };
   if (is_power_of_two_) {
-    // Exact: is_common_update() leaves over what is no normal binary32 number.
+    // Exact: is_common_update() rejects quotients that are not normal binary32 numbers.
     run([scale = scale_](double g) { return g / scale; });
   } else if (is_binary32_) {
-    // The quotient of two binary32 numbers, to binary64 and then to binary32: as if rounded once.
+    // A quotient of two binary32 numbers: rounding to binary64 and then binary32 is as rounding
+    // once.
     run([scale = scale_](double g) { return double{static_cast<float>(g / scale)}; });
   } else {
     run(unknown);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast pass over pairs of a weight and a gradient, whose update is an exact product. Internal
-// to table/.
+// The fast pass over pairs of weight and gradient; the update is an exact product. Internal to
+// table/.
 #pragma once
 
 #include <cstddef>
@@ -9,19 +9,19 @@
 
 namespace halfscope {
 
-/// |u| at least 2^kFirstSgdUpdate, or 0: RN32(u) is not subnormal, far from it.
+/// |u| must be 0 or at least 2^kFirstSgdUpdate, so that RN32(u) is far from subnormal.
 inline constexpr int kFirstSgdUpdate = -100;
 
-/// Plain SGD in binary64: u = -rate * g', g' = g / scale, rounded to binary32 where scale is no
+/// Plain SGD in binary64: u = -rate * g', g' = g / scale, rounded to binary32 unless scale is a
 /// power of two.
 class SgdBlock {
  public:
   /// f: binary16 or bfloat16. rate: RN32 of the learning rate.
   SgdBlock(Format f, float rate, double scale);
 
-  /// Counts n <= kPairBlock pairs of binary32 (at any alignment; NaN where an element is no
-  /// binary32 number), but for those it leaves in `rare`. The processor must round to nearest and
-  /// keep subnormals.
+  /// Counts n <= kPairBlock pairs of binary32 (at any alignment; NaN for elements that binary32
+  /// cannot represent); stores the positions of unsupported pairs in `rare`. The processor must
+  /// round to nearest and keep subnormals.
   void count(const std::byte* weights, const std::byte* gradients, std::size_t n,
              bool distributions, PairScratch& scratch) const;
 

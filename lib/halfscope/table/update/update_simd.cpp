@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pass over pairs of binary32, with run-time dispatch to the widest vectors. Derivations:
-// README.md beside this file.
+// The pass over pairs of binary32, with run-time dispatch to the widest vectors. README.md in this
+// folder has the derivations.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halfscope/table/update/update_simd.cpp"
 #include <hwy/cache_control.h>
@@ -53,7 +53,7 @@ HWY_INLINE Float load(const std::uint8_t* data) {  // at any alignment
 #endif
 }
 
-/// Has the bytes of two vectors fetched, which the passes to come will read.
+/// Prefetches the bytes of two vectors.
 HWY_INLINE void fetch(const std::uint8_t* data) {
   constexpr std::size_t kLine = 64;
   for (std::size_t at = 0; at < 8 * hn::Lanes(Floats()); at += kLine) hwy::Prefetch(data + at);
@@ -71,8 +71,8 @@ HWY_INLINE Word field(Float x) {
 HWY_INLINE auto as_words(Mask mask) { return hn::RebindMask(Words(), mask); }
 HWY_INLINE std::size_t count(Mask mask) { return hn::CountTrue(Floats(), mask); }
 
-/// The lanes of a mask, first of all. For 4 and 8 lanes g++ 12 copies the table of Highway's
-/// Compress, 1 KiB, at each call: that took half of the time of the pass.
+/// Moves the lanes of a mask to the front. For 4 and 8 lanes, g++ 12 copies the 1 KiB table of
+/// Highway's Compress at each call, which took half of the pass's time.
 HWY_INLINE Word compressed(Word x, Mask mask) {
 #if HWY_TARGET == HWY_SCALAR || HWY_MAX_BYTES > 32
   return hn::Compress(x, as_words(mask));
@@ -86,8 +86,8 @@ HWY_INLINE Word compressed(Word x, Mask mask) {
 }
 HWY_INLINE bool any(Mask mask) { return !hn::AllFalse(Floats(), mask); }
 
-/// Rounds to p bits, ties to even, |x| < 2^100: (x + M) - M, where M's last place is the one to
-/// keep, 2^(e - p + 1), and M = 1.5 * 2^(e - p + 24) stays in its binade whatever the sign of x.
+/// Rounds to p bits, ties to even, |x| < 2^100: (x + M) - M. M's last place is the last one to
+/// keep, 2^(e - p + 1), and M = 1.5 * 2^(e - p + 24) stays in its binade for both signs of x.
 template <int kPrecision>
 HWY_INLINE Float rounded_at(Float x, Word binade) {
   constexpr auto kUp = static_cast<std::uint32_t>(24 - kPrecision) << 23 | 0x00400000;
@@ -100,21 +100,21 @@ HWY_INLINE Float rounded(Float x) {
   const Word least = word(static_cast<std::uint32_t>(kMinExponent + 127) << 23);
   return rounded_at<kPrecision>(x, hn::Max(binade_of(x), least));
 }
-/// The same of a multiple of the format's smallest step: below 2^emin it is a number of the format.
+/// Rounds a multiple of the format's smallest step; below 2^emin it needs no rounding.
 template <int kPrecision>
 HWY_INLINE Float rounded_multiple(Float x) {
   return rounded_at<kPrecision>(x, binade_of(x));
 }
 
-/// |x| in [2^first, 2^kEndBinade]. Unsigned subtraction wraps, so that one comparison tests both
-/// ends; NaN is beyond them.
+/// |x| in [2^first, 2^kEndBinade]. Unsigned subtraction wraps, so one comparison tests both ends
+/// and NaN.
 HWY_INLINE auto is_between(Float x, int first) {
   const auto low = static_cast<std::uint32_t>(first + 127) << 23;
   const auto end = static_cast<std::uint32_t>(kEndBinade + 127) << 23;
   return hn::Lt(hn::Sub(bits(hn::Abs(x)), word(low)), word(end - low + 1));
 }
 
-/// Lanes that vectors take.
+/// Returns true in lanes that the vector code supports.
 template <int kMinExponent>
 HWY_INLINE Mask is_common(Float w, Float update, Float u) {
   const Float zero = hn::Zero(Floats());
@@ -138,8 +138,8 @@ struct Bins {
 };
 
 /// floor(log2(|h - w16 - u| / |u|)) + kErrorBias in the lanes `applied`, where w16 + u = s + low
-/// exactly. h - s is exact (both are next to each other or few bits long). What is lost in
-/// subtracting `low` decides only where the significands are the same.
+/// exactly. h - s is exact (both are close together or few bits long). The rounding error of
+/// subtracting `low` matters only if the significands are equal.
 HWY_INLINE Word error_bin(Float h, Float s, Float low, Float u, Mask applied) {
   const Float difference = hn::Sub(h, s);
   const Float error = hn::Sub(difference, low);
@@ -154,7 +154,7 @@ HWY_INLINE Word error_bin(Float h, Float s, Float low, Float u, Mask applied) {
   return hn::Sub(bin, hn::Add(below, hn::IfThenElseZero(as_words(there), signs)));
 }
 
-/// One vector of common pairs and of pairs (0, 0). Sums count zero updates as lost and exact.
+/// Counts one vector of common pairs and pairs (0, 0). Sums count zero updates as lost and exact.
 template <int kPrecision, int kMinExponent, bool kBins>
 HWY_INLINE void take_pairs(Float w, Float u, Sums& sums, Bins& bins) {
   const Float zero = hn::Zero(Floats());
@@ -187,7 +187,7 @@ HWY_INLINE void take_pairs(Float w, Float u, Sums& sums, Bins& bins) {
   }
 }
 
-/// Stores the positions of the lanes left over, and makes them pairs (0, 0).
+/// Stores the positions of unsupported lanes, and replaces their pairs by (0, 0).
 HWY_INLINE void leave(Mask common, std::size_t first, Float& w, Float& u, PairScratch& scratch) {
   const Words d;
   const Mask left = hn::Not(common);
@@ -208,7 +208,7 @@ void add(const Sums& sums, std::size_t pairs, PairSums& total) {
   total.rule += sums.rule;
 }
 
-/// Two indices a load.
+/// Loads two indices at a time.
 HWY_INLINE void count_cells(const std::uint32_t* cell, std::size_t lanes, PairScratch& scratch) {
   for (std::size_t lane = 0; lane + 2 <= lanes; lane += 2) {
     std::uint64_t two;
@@ -219,7 +219,7 @@ HWY_INLINE void count_cells(const std::uint32_t* cell, std::size_t lanes, PairSc
   if (lanes % 2 != 0) ++scratch.cells[0][cell[lanes - 1]];
 }
 
-/// Tables in turn, so that an addition does not wait for the last one.
+/// Uses several tables in turn, so that an addition does not wait for the last one.
 HWY_INLINE void count_errors(const std::uint32_t* error, std::size_t n, PairScratch& scratch) {
   std::size_t i = 0;
   for (; i + kErrorTables <= n; i += kErrorTables) {
@@ -229,8 +229,7 @@ HWY_INLINE void count_errors(const std::uint32_t* error, std::size_t n, PairScra
 }
 
 // The errors' frequent bins, from 2^-11 to 2^0, are counted without a store: an error adds 1 to the
-// five bits of its bin. What is not counted there adds to the four bits that are left at the top,
-// whose carry leaves the word.
+// five bits of its bin. Other lanes add to the unused four top bits, whose carry is lost.
 constexpr std::uint32_t kFirstFrequent = kErrorBias - 11, kFrequent = 12;
 
 #if HWY_TARGET == HWY_SCALAR
@@ -244,14 +243,14 @@ using Longs = hn::Repartition<std::uint64_t, Floats>;
 using Long = hn::Vec<Longs>;
 HWY_INLINE Long every(std::uint64_t x) { return hn::Set(Longs(), x); }
 
-/// A vector adds at most 2 to a count, a block of 4 lanes a vector at most 512.
+/// A vector adds at most 2 to a count, a block of 4 lanes per vector at most 512.
 struct FrequentErrors {
   Long five;       ///< counts of 5 bits
-  Long even, odd;  ///< of 10 bits, of every other bin
+  Long even, odd;  ///< counts of 10 bits, for every other bin
 };
 HWY_INLINE FrequentErrors no_errors() { return {every(0), every(0), every(0)}; }
 
-/// Returns the lanes whose error lies in another bin.
+/// Returns the lanes whose error is in another bin.
 HWY_INLINE Mask take_frequent(const Bins& bins, FrequentErrors& errors) {
   const Word none = word(kFrequent);
   const Word frequent = hn::Min(hn::Sub(bins.error, word(kFirstFrequent)), none);
@@ -263,7 +262,7 @@ HWY_INLINE Mask take_frequent(const Bins& bins, FrequentErrors& errors) {
   return hn::And(bins.applied, hn::RebindMask(Floats(), hn::Eq(bin, none)));
 }
 
-/// Due after 15 vectors at the latest.
+/// Must be called after at most 15 vectors.
 HWY_INLINE void widen(FrequentErrors& errors) {
   const Long other_counts = every(0x007C1F07C1F07C1Fu);
   errors.even = hn::Add(errors.even, hn::And(errors.five, other_counts));
@@ -287,14 +286,14 @@ HWY_INLINE void add(FrequentErrors errors, PairScratch& scratch) {
 }
 #endif
 
-/// Bins that wait to be counted.
+/// Bins that are not counted yet.
 struct Waiting {
-  alignas(64) std::uint32_t cell[64] = {};  ///< of one vector; at first, what folding drops
+  alignas(64) std::uint32_t cell[64] = {};  ///< bins of a vector; at first, ignored ones
   std::uint32_t error[kPairBlock + 64];
   std::size_t errors = 0;
 };
 
-/// The cells are counted a vector later, since loads of what was just stored would wait for it.
+/// Cells are counted one vector later, since loads would otherwise wait for the preceding store.
 HWY_INLINE void take_bins(const Bins& bins, FrequentErrors& frequent, Waiting& waiting,
                           PairScratch& scratch) {
   const Words d;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the passes over pairs get at their elements, on any number of threads. Internal to table/.
+// Access to elements for the passes over pairs, on any number of threads. Internal to table/.
 #pragma once
 
 #include <tbb/blocked_range.h>
@@ -25,10 +25,11 @@ inline std::uint64_t element(const TensorView& t, std::size_t i) {
   }
 }
 
-/// Throws std::invalid_argument where the passes have no answer.
+/// Throws std::invalid_argument if the passes do not support the tensors or the format.
 void require_pairs(const TensorView& weights, const TensorView& other, Format weight_format);
 
-/// Sum{} with add(sum, first, end) for ranges that cover [0, count) once; += in any order.
+/// Calls add(sum, first, end) for ranges that cover [0, count) once, each with its own Sum, and
+/// returns the total of the sums, added by += in any order.
 template <typename Sum, typename AddRange>
 Sum reduce_pairs(std::size_t count, std::size_t grain, int threads, const AddRange& add_range) {
   if (threads == 1 || count < 2 * grain) {

@@ -20,19 +20,19 @@ void add_map(std::map<Key, Value>& to, const std::map<Key, Value>& from) {
   for (const auto& [key, value] : from) to[key] += value;
 }
 
-/// Where the two arrays of a block are, as binary32 numbers.
+/// The two arrays of a block, as binary32 numbers.
 struct Block {
   const std::byte *weights, *updates;
-  const std::byte* ahead = nullptr;  ///< to be fetched meanwhile
+  const std::byte* ahead = nullptr;  ///< memory to prefetch; null: none
 };
 
-/// take(first, n, room, scratch) counts a block, but for the pairs it leaves over; exactly(i) ->
-/// Update.
+/// Counts all blocks. take(first, n, room, scratch) counts a block except unsupported pairs;
+/// exactly(i) returns the Update of such a pair.
 template <typename Take, typename Exactly>
 UpdateTable count_blocks(const TensorView& weights, const UpdateOptions& options, const Take& take,
                          const Exactly& exactly) {
-  constexpr std::size_t kGrain = std::size_t{1} << 18;  // amortises what folding costs
-  constexpr std::size_t kFold = std::size_t{1} << 30;   // 32-bit counts hold so many
+  constexpr std::size_t kGrain = std::size_t{1} << 18;  // amortises the cost of folding
+  constexpr std::size_t kFold = std::size_t{1} << 30;   // limit of the 32-bit counts
   const Format from = format_of(weights.dtype);
   const auto add_some = [&](UpdateTable& table, std::size_t first, std::size_t end) {
     const FloatEnvironment environment(RoundingControl::nearest);
@@ -55,7 +55,7 @@ UpdateTable count_blocks(const TensorView& weights, const UpdateOptions& options
   return reduce_pairs<UpdateTable>(weights.count, kGrain, options.threads, add_range);
 }
 
-/// stage(first, n, room) -> Block.
+/// stage(first, n, room) returns the Block.
 template <typename Stage, typename Exactly>
 UpdateTable count_pairs(const TensorView& weights, const UpdateOptions& options, const Stage& stage,
                         const Exactly& exactly) {
@@ -67,7 +67,7 @@ UpdateTable count_pairs(const TensorView& weights, const UpdateOptions& options,
   return count_blocks(weights, options, take, exactly);
 }
 
-/// update(i): in binary64, exactly; NaN where it cannot be.
+/// update(i) returns the update in binary64, exactly; NaN if that is impossible.
 template <typename OfPair>
 void stage_updates(std::size_t first, std::size_t n, PairRoom& room, const OfPair& update) {
   room.updates.fill(0);
@@ -135,7 +135,7 @@ UpdateTable count_updates(const TensorView& weights, const TensorView& updates,
     const std::byte* const w = weights_as_binary32(weights, options.format, first, n, room.weights);
     const std::byte* const u = as_binary32(updates, first, n, room.updates);
     const std::byte* const apart = apart_from(u, w, n, room.weights);
-    // Two blocks' weights, then two blocks' updates.
+    // Order of prefetching: two blocks of weights, then two blocks of updates.
     const bool is_copied = apart != w && first + 4 * kPairBlock <= weights.count;
     const std::byte* const ahead =
         first / kPairBlock % 2 == 0 ? w + 8 * kPairBlock : u + 4 * kPairBlock;

@@ -20,7 +20,7 @@
 namespace halfscope {
 namespace {
 
-/// A table for each number of steps asked for lately.
+/// Returns a table for the number of steps, from a cache of recent ones.
 std::shared_ptr<const KahanReach> kahan_reach(Format f, std::uint64_t steps) {
   static std::mutex mutex;
   static std::map<std::pair<int, std::uint64_t>, std::shared_ptr<const KahanReach>> tables;
@@ -31,7 +31,7 @@ std::shared_ptr<const KahanReach> kahan_reach(Format f, std::uint64_t steps) {
   return table;
 }
 
-/// All that is asked about one tensor, and the answers of one thread.
+/// The parameters for one tensor, and the results of one thread.
 class Question {
  public:
   Question(const TensorView& weights, const TensorView& updates, const WhatIfOptions& options)
@@ -65,7 +65,7 @@ class Question {
   }
 
  private:
-  /// Rounded where they are wider.
+  /// Rounds updates wider than binary32.
   const std::byte* updates_as_binary32(std::size_t first, std::size_t n,
                                        std::span<float, kPairBlock> room) const {
     if (updates_.dtype != Dtype::f64) return as_binary32(updates_, first, n, room);
@@ -143,7 +143,7 @@ class Question {
   }
 
   void add_first_move(UpdateWhatIf& answer, float master, float update) const {
-    // A master weight that is infinite in binary32 has an infinite copy; none is asked about.
+    // A master weight that is infinite in binary32 has an infinite copy, which is skipped.
     const std::uint64_t n = first_move(options_.format, master, update);
     if (n == 0) {
       ++answer.master_never;
