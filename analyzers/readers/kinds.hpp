@@ -18,11 +18,9 @@ namespace halfscope::analyzers::readers {
 struct Kind {
   /// Whether a folder or file is, or holds, a log of the kind: by its content. Cheap: a look at the
   /// beginning of files. Never throws.
-  bool (*recognises)(const log::OpenPath& log);
+  common::Recognises* recognises;
   /// As for_each_frame.
-  void (*read)(const log::OpenPath& log, const common::TimelineSelection& selection,
-               const frames::Visitor& visit, frames::Notes& notes,
-               const frames::Progress& progress);
+  common::Reads* read;
   /// As for_each_whole_step_of_ranks; null where its logs hold no tensors value by value.
   void (*read_whole)(const log::OpenPath& log, const frames::Selection& selection,
                      const frames::WholeRanksVisitor& visit, frames::Notes& notes,

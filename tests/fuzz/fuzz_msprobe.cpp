@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/statistics/msprobe.hpp"
+#include "analyzers/readers/statistics/statistics.hpp"
 #include "log_reader.hpp"
 
 HALFSCOPE_FUZZ_TARGET(msprobe) {

@@ -70,7 +70,7 @@ void check_quantised(const analyzers::frames::QuantisedSeries& series,
   }
 }
 
-void read_once(Read& read, const std::filesystem::path& log,
+void read_once(Reads& read, const std::filesystem::path& log,
                const analyzers::frames::Selection& s) {
   analyzers::frames::Visitor visit;
   visit.frame = [&](analyzers::frames::Frame&& frame) {
@@ -117,7 +117,7 @@ void answer(const std::filesystem::path& log) {
 
 }  // namespace
 
-void read_log(Recognises& recognises, Read& read, const std::filesystem::path& log) {
+void read_log(Recognises& recognises, Reads& read, const std::filesystem::path& log) {
   static_cast<void>(recognises(log));
   analyzers::frames::Selection selection;
   read_once(read, log, selection);
@@ -127,7 +127,7 @@ void read_log(Recognises& recognises, Read& read, const std::filesystem::path& l
   answer(log);
 }
 
-void read_files(Recognises& recognises, Read& read, Bytes bytes) {
+void read_files(Recognises& recognises, Reads& read, Bytes bytes) {
   const auto files = files_in(bytes);
   const Folder folder;
   for (const auto& [name, contents] : files) folder.write(name, contents);

@@ -9,18 +9,14 @@
 
 namespace halfscope::fuzz {
 
-/// As analyzers::readers::Kind has them.
-using Recognises = bool(const log::OpenPath& log);
-using Read = void(const log::OpenPath& log,
-                  const analyzers::readers::common::TimelineSelection& selection,
-                  const analyzers::frames::Visitor& visit, analyzers::frames::Notes& notes,
-                  const analyzers::frames::Progress& progress);
+using analyzers::readers::common::Reads;
+using analyzers::readers::common::Recognises;
 
 /// Asks the reader whether a file or folder is its log, and reads it whatever the answer: as it is,
 /// and with a loss scale given. Then has the program answer what follows from it.
-void read_log(Recognises& recognises, Read& read, const std::filesystem::path& log);
+void read_log(Recognises& recognises, Reads& read, const std::filesystem::path& log);
 
 /// The same of a folder of the input's files (files_in()), or of its one file.
-void read_files(Recognises& recognises, Read& read, Bytes bytes);
+void read_files(Recognises& recognises, Reads& read, Bytes bytes);
 
 }  // namespace halfscope::fuzz

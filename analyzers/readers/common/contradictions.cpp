@@ -16,7 +16,7 @@ void Contradictions::add(const Contradiction& kind, std::uint64_t line, std::str
     return;
   }
   ++known->count;
-  if (line >= known->line) return;  // tensors are not always told in the order of their lines
+  if (line >= known->line) return;  // calls are not always in the order of the lines
   known->line = line;
   known->found = std::move(found);
 }

@@ -8,11 +8,13 @@
 
 namespace halfscope::analyzers::readers::common {
 
-/// Counts entries of the Trainer that have such a loss, and makes it NaN.
+/// Counts the Trainer's entries with such a loss.
 class FilteredLosses {
  public:
+  /// Replaces the loss by NaN if it is 0 and the gradient norm is NaN or infinite.
   void take(std::int64_t step, std::optional<double>& loss, std::optional<double> gradient_norm);
-  /// A note's text without the file's name; `at` is "step" or "entry". Empty where there is none.
+  /// The text of a note, without the file's name; empty if there is no such entry. `at` is "step"
+  /// or "entry".
   std::string text(const char* at) const;
 
  private:

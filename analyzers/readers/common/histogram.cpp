@@ -14,13 +14,13 @@ namespace halfscope::analyzers::readers::common {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kMostCounted = 0x1p53;  // beyond, a double leaves whole numbers out
+constexpr double kMostCounted = 0x1p53;  // above, binary64 skips whole numbers
 
-/// The binary64 numbers around x: buckets are of such, so that "below x" is "at most before(x)".
+/// The binary64 numbers next to x. Values are binary64, so "below x" is "at most before(x)".
 double before(double x) { return std::nextafter(x, -kInfinity); }
 double after(double x) { return std::nextafter(x, kInfinity); }
 
-/// Numbers low <= x <= high; none where low > high.
+/// The numbers low <= x <= high; empty if low > high.
 struct Range {
   double low, high;
 
@@ -38,11 +38,11 @@ struct Part {
   std::uint64_t count;
 };
 
-/// Values that no bucket holds: below or above all of them, or NaN.
+/// Values in no bucket: below or above all buckets, or NaN.
 struct LeftOut {
   Range below, above;
   std::uint64_t count;
-  bool nan;  ///< whether NaN may be among them
+  bool nan;  ///< NaN may be among them
 };
 
 std::uint64_t whole(double count, std::string_view what) {
@@ -100,7 +100,7 @@ LeftOut left_out_of(const Histogram& h, std::uint64_t sum) {
           true};
 }
 
-/// Puts values into a table, as exactly as their range is.
+/// Adds values to a table, by their range.
 class Filler {
  public:
   explicit Filler(BoundedTable& table) : table_(table) {}
@@ -130,7 +130,7 @@ class Filler {
     Span span = span_of(below ? left.below : left.above, left.count);
     if (below && above) {
       const Span other = span_of(left.above, left.count);
-      span.first = std::min(span.first, other.first);  // an empty one is the least
+      span.first = std::min(span.first, other.first);  // empty is the least
       if (span.last && other.last) {
         span.last = std::max(span.last, other.last);
       } else {
@@ -192,7 +192,7 @@ void take(double x, bool min, std::vector<Part>& parts, LeftOut& left) {
           : std::any_of(parts.rbegin(), parts.rend(), take_from)) {
     return;
   }
-  // Where all values are skipped on one side, the lowest lies above the buckets.
+  // If all values in no bucket lie on one side, the lowest may lie above the buckets.
   if (left.count != 0 && (left.above.holds(x) || left.below.holds(x))) {
     --left.count;
     return;
@@ -201,7 +201,7 @@ void take(double x, bool min, std::vector<Part>& parts, LeftOut& left) {
       fmt::format("the {} is {}, and no occupied bucket holds that", min ? "min" : "max", x));
 }
 
-/// Narrow buckets stay as they are, so that those of many histograms are the same and add.
+/// Narrow buckets keep their edges, so that equal buckets of many histograms can be added.
 void clip(Part& part, const Range& all) {
   Range clipped = part.range;
   clipped.clip(all);
@@ -215,7 +215,7 @@ void clip(Part& part, const Range& all) {
   if (!narrow || clipped.low == clipped.high) part.range = clipped;
 }
 
-/// What min and max say: which values there can be, and two that there are.
+/// Applies min and max: the range of all values, and two values that exist.
 void apply_extremes(const Histogram& h, std::vector<Part>& parts, LeftOut& left, Filler& filler) {
   const bool min = h.min && !std::isnan(*h.min), max = h.max && !std::isnan(*h.max);
   if (h.min && h.max && !min && !max && left.count != 0) {
@@ -253,7 +253,7 @@ BoundedTable table_of(const Histogram& h) {
   if (sum + left.count == 0) return table;
   Filler filler(table);
   apply_extremes(h, parts, left, filler);
-  // By magnitude, as the table has them: each is then added at the end.
+  // Sorted by magnitude, as in the table, so that each is added at its end.
   const auto least = [](const Part& p) {
     return p.range.holds(0) ? 0 : std::min(std::abs(p.range.low), std::abs(p.range.high));
   };

@@ -5,111 +5,57 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
+#include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "analyzers/readers/common/text_lines.hpp"
 #include "halfscope/log/error.hpp"
 
 namespace halfscope::analyzers::readers::common {
 namespace {
 
-constexpr std::size_t kLongestString = std::size_t{1} << 24;
-constexpr std::size_t kShown = 40;  // of what is wrong
+constexpr std::size_t kLongestText = 512;  // bytes of a string that are kept
+constexpr std::size_t kDeepest = 24;
+constexpr std::size_t kMostInList = std::size_t{1} << 16;
+constexpr std::size_t kMostNumbers = std::size_t{1} << 20;  // in one object
+constexpr std::size_t kShown = 40;                          // bytes of an error
 
-/// JSON text in which NaN, Infinity and -Infinity, outside of strings, are strings.
-class JsonText {
+/// Stands for NaN in a string. No string of a log is a single control character.
+constexpr std::string_view kNan = "\x7f";
+
+/// Replaces NaN, Infinity and -Infinity outside of strings by strings of the same length, which
+/// JSON allows.
+std::string with_quoted_words(std::string_view text) {
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"NaN", "\"\x7f\""}, {"Infinity", "\"inf\"   "}, {"-Infinity", "\"-inf\"   "}};
+  std::string quoted(text);
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') in_string = !in_string;
+    if (in_string && text[i] == '\\') ++i;
+    if (in_string) continue;
+    for (const auto& [word, instead] : kWords) {
+      if (text[i] != word.front() || text.substr(i, word.size()) != word) continue;
+      quoted.replace(i, word.size(), instead);
+      i += word.size() - 1;
+      break;
+    }
+  }
+  return quoted;
+}
+
+/// Builds objects from a parser's events.
+class ObjectReader : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit JsonText(std::string_view text) : text_(text) { look(); }
+  explicit ObjectReader(const JsonVisitor& visit) : visit_(visit) {}
 
-  /// Of the text that was given.
-  std::size_t place() const { return at_; }
-  bool at_end() const { return instead_.empty() && at_ >= text_.size(); }
-  char current() const { return instead_.empty() ? text_[at_] : instead_.front(); }
-  void advance() {
-    if (!instead_.empty()) {
-      instead_.remove_prefix(1);
-    } else {
-      step();
-    }
-    if (instead_.empty()) look();
-  }
-
- private:
-  void step() {
-    const char c = text_[at_++];
-    if (!in_string_) {
-      in_string_ = c == '"';
-      length_ = 0;
-      return;
-    }
-    // Such a string would be held as a whole.
-    if (++length_ > kLongestString) text_ = text_.substr(0, at_);
-    if (escaped_ || c != '"') {
-      escaped_ = !escaped_ && c == '\\';
-    } else {
-      in_string_ = false;
-    }
-  }
-
-  /// Where one of the words begins, what is read in its place.
-  void look() {
-    if (in_string_ || at_ >= text_.size()) return;
-    const char c = text_[at_];
-    if (c != 'N' && c != 'I' && c != '-') return;
-    for (const std::string_view word : {"\"NaN\"", "\"Infinity\"", "\"-Infinity\""}) {
-      const std::string_view bare = word.substr(1, word.size() - 2);
-      if (!text_.substr(at_).starts_with(bare)) continue;
-      at_ += bare.size();
-      instead_ = word;
-      return;
-    }
-  }
-
-  std::string_view text_, instead_;
-  std::size_t at_ = 0, length_ = 0;
-  bool in_string_ = false, escaped_ = false;
-};
-
-/// For nlohmann::json, which copies iterators: all copies share their place.
-class JsonIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = char;
-
-  explicit JsonIterator(JsonText* text) : text_(text) {}
-  char operator*() const { return text_->current(); }
-  JsonIterator& operator++() {
-    text_->advance();
-    return *this;
-  }
-  friend bool operator==(const JsonIterator& a, const JsonIterator& b) {
-    return a.done() == b.done();
-  }
-  friend bool operator!=(const JsonIterator& a, const JsonIterator& b) { return !(a == b); }
-
- private:
-  bool done() const { return text_ == nullptr || text_->at_end(); }
-  JsonText* text_;
-};
-
-/// Hands a parser's events on.
-class Sax : public nlohmann::json_sax<nlohmann::json> {
- public:
-  explicit Sax(JsonEvents& events) : events_(events) {}
-
-  /// Where the parser stopped, and why; empty where it did not.
+  /// The error, without its place; empty if there is none.
   const std::string& error() const { return error_; }
-  /// The byte behind what is wrong, of what was parsed.
+  /// The byte behind the error in what was parsed.
   std::size_t place() const { return place_; }
 
-  bool null() override {
-    events_.null();
-    return !events_.done();
-  }
+  bool null() override { return end_value(); }
   bool boolean(bool value) override { return number(value ? 1 : 0); }
   bool number_integer(number_integer_t value) override {
     return number(static_cast<double>(value));
@@ -119,33 +65,34 @@ class Sax : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number_float(number_float_t value, const string_t&) override { return number(value); }
   bool string(string_t& text) override {
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    if (text == "NaN") return number(std::numeric_limits<double>::quiet_NaN());
-    if (text == "Infinity") return number(kInfinity);
-    if (text == "-Infinity") return number(-kInfinity);
-    events_.text(text);
-    return !events_.done();
+    if (text == kNan) return number(std::numeric_limits<double>::quiet_NaN());
+    if (const auto value = number_in(text)) return number(*value);
+    if (skipped_ == 0 && !open_.empty() && !open_.back().is_array) {
+      open_.back().object.texts.emplace_back(open_.back().key, text.substr(0, kLongestText));
+    }
+    return end_value();
   }
   bool binary(binary_t&) override { return true; }
-  bool start_object(std::size_t) override {
-    events_.start_object();
-    return !events_.done();
-  }
+  bool start_object(std::size_t) override { return start(false); }
+  bool start_array(std::size_t) override { return start(true); }
   bool key(string_t& name) override {
-    events_.key(name);
-    return !events_.done();
+    if (skipped_ == 0) open_.back().key = name;
+    return true;
   }
   bool end_object() override {
-    events_.end_object();
-    return !events_.done();
-  }
-  bool start_array(std::size_t) override {
-    events_.start_array();
-    return !events_.done();
+    if (skipped_ > 0) return end_skipped();
+    const JsonLevel closed = std::move(open_.back());
+    open_.pop_back();
+    return visit_(open_, closed.object) && end_value();
   }
   bool end_array() override {
-    events_.end_array();
-    return !events_.done();
+    if (skipped_ > 0) return end_skipped();
+    JsonLevel closed = std::move(open_.back());
+    open_.pop_back();
+    if (!open_.empty() && !open_.back().is_array) {
+      open_.back().object.lists.emplace_back(open_.back().key, std::move(closed.list));
+    }
+    return end_value();
   }
   bool parse_error(std::size_t place, const std::string& token,
                    const nlohmann::json::exception&) override {
@@ -156,16 +103,36 @@ class Sax : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   bool number(double value) {
-    events_.number(value);
-    return !events_.done();
+    if (skipped_ > 0 || open_.empty()) return true;
+    JsonLevel& in = open_.back();
+    if (in.is_array && in.list.size() <= kMostInList) in.list.push_back(value);
+    if (!in.is_array && in.object.numbers.size() < kMostNumbers) {
+      in.object.numbers.emplace_back(in.key, value);
+    }
+    return end_value();
+  }
+  bool start(bool is_array) {
+    if (skipped_ > 0 || open_.size() == kDeepest) {
+      ++skipped_;
+    } else {
+      open_.emplace_back().is_array = is_array;
+    }
+    return true;
+  }
+  bool end_skipped() { return --skipped_ > 0 || end_value(); }
+  bool end_value() {
+    if (skipped_ == 0 && !open_.empty()) ++open_.back().index;
+    return true;
   }
 
-  JsonEvents& events_;
+  const JsonVisitor& visit_;
+  std::vector<JsonLevel> open_;
+  std::uint64_t skipped_ = 0;  ///< open levels below the deepest
   std::string error_;
   std::size_t place_ = 0;
 };
 
-/// " in line 3, byte 5 of it": the last byte before `place`.
+/// The last byte before `place`, as " in line 3, byte 5 of it".
 std::string place_text(std::string_view text, std::size_t place) {
   const std::string_view before = text.substr(0, std::min(place, text.size()));
   const auto lines = std::count(before.begin(), before.end(), '\n');
@@ -177,18 +144,17 @@ std::string place_text(std::string_view text, std::size_t place) {
 
 }  // namespace
 
-std::string read_json(std::string_view text, JsonEvents& events) {
-  Sax sax(events);
+std::string read_json(std::string_view text, const JsonVisitor& visit) {
+  ObjectReader reader(visit);
   const auto has = [text](std::string_view word) {
     return text.find(word) != std::string_view::npos;
   };
-  if (text.size() <= kLongestString && !has("NaN") && !has("Infinity")) {  // twice as fast
-    nlohmann::json::sax_parse(text, &sax);
-    return sax.error().empty() ? "" : sax.error() + place_text(text, sax.place());
+  if (has("NaN") || has("Infinity")) {
+    nlohmann::json::sax_parse(with_quoted_words(text), &reader);
+  } else {
+    nlohmann::json::sax_parse(text, &reader);
   }
-  JsonText json(text);
-  nlohmann::json::sax_parse(JsonIterator(&json), JsonIterator(nullptr), &sax);
-  return sax.error().empty() ? "" : sax.error() + place_text(text, json.place());
+  return reader.error().empty() ? "" : reader.error() + place_text(text, reader.place());
 }
 
 }  // namespace halfscope::analyzers::readers::common

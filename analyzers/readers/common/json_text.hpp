@@ -1,38 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON as Python's module json writes it, read from beginning to end: nothing of it is kept.
+// JSON as Python's module json writes it, read object by object: no text is held as a whole tree.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace halfscope::analyzers::readers::common {
 
-/// Called for the parts of a JSON text, in order.
-class JsonEvents {
+/// Values by name, in the order of the text.
+template <typename T>
+class NamedValues : public std::vector<std::pair<std::string, T>> {
  public:
-  JsonEvents() = default;
-  JsonEvents(const JsonEvents&) = delete;
-  JsonEvents& operator=(const JsonEvents&) = delete;
-  virtual ~JsonEvents() = default;
-
-  virtual void start_object() = 0;
-  virtual void key(const std::string& name) = 0;
-  virtual void end_object() = 0;
-  virtual void start_array() = 0;
-  virtual void end_array() = 0;
-  /// true and false are 1 and 0; NaN, Infinity and -Infinity are numbers, bare and as strings.
-  virtual void number(double value) = 0;
-  virtual void text(const std::string& value) = 0;
-  virtual void null() {}
-
-  /// Whether all that is wanted is read: the rest is not looked at.
-  virtual bool done() const { return false; }
+  /// The first value of that name.
+  std::optional<T> named(std::string_view name) const {
+    const auto found = std::ranges::find(*this, name, &std::pair<std::string, T>::first);
+    return found == this->end() ? std::nullopt : std::optional<T>(found->second);
+  }
 };
 
-/// One JSON text. Returns what is wrong with it, "is not JSON at 'x' in line 3, byte 5 of it";
-/// empty where nothing is. Of a text of one line the line is not told. What
-/// is nested takes a bit of memory a level and no stack; a string of 16 MiB ends the text.
-std::string read_json(std::string_view text, JsonEvents& events);
+/// The values of one JSON object, without the objects in it.
+struct JsonObject {
+  /// true and false are 1 and 0. NaN, Infinity and -Infinity are numbers, bare and as strings; so
+  /// are strings of other numbers.
+  NamedValues<double> numbers;
+  NamedValues<std::string> texts;          ///< other strings, of each the first 512 bytes
+  NamedValues<std::vector<double>> lists;  ///< of each array the first 2^16 + 1 numbers
+};
+
+/// An object or array that is open while the values in it are read.
+struct JsonLevel {
+  bool is_array = false;
+  std::string key;           ///< in an object: the name of the value that is read
+  std::size_t index = 0;     ///< in an array: the position of the value that is read
+  JsonObject object;         ///< the values read so far
+  std::vector<double> list;  ///< in an array: the numbers read so far
+};
+
+/// Receives the levels around an object, the outermost first, and the object. Returns false to
+/// stop.
+using JsonVisitor =
+    std::function<bool(std::span<const JsonLevel> around, const JsonObject& object)>;
+
+/// Reads one JSON text and calls `visit` at the end of each object, of inner objects first. Returns
+/// the error, such as "is not JSON at 'x' in line 3, byte 5 of it" (without the line if the text
+/// has one line), or an empty text. Values below 24 levels are skipped, without a use of the stack.
+std::string read_json(std::string_view text, const JsonVisitor& visit);
 
 }  // namespace halfscope::analyzers::readers::common

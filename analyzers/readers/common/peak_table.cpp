@@ -30,10 +30,10 @@ bool PeakTable::skips_steps() const {
   });
 }
 
-void PeakTable::tell(Timeline& timeline, bool as_added) const {
+void PeakTable::report(Timeline& timeline, bool as_added) const {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : tensors_) {
-    // A role that is known is as good as a name that says it.
+    // A known role counts like a name that has the role.
     if (tensor.role == log::Role::unknown) names.push_back(name);
   }
   if (names.size() == tensors_.size()) timeline.names(names);
@@ -57,18 +57,16 @@ void PeakTable::tell(Timeline& timeline, bool as_added) const {
 
 namespace {
 
-/// Says what a log of printed extremes leaves open.
-void tell_kind(const PeakLog& of, const PeakTable& peaks, const TimelineSelection& selection,
-               const frames::Visitor& visit) {
+void report_kind(const PeakLog& of, const PeakTable& peaks, const TimelineSelection& selection,
+                 const frames::Visitor& visit) {
   if (!visit.kind) return;
   using frames::Gap;
   frames::LogKind kind{of.name, {}};
-  if (peaks.empty()) return visit.kind(kind);  // what it lacks is no question then
+  if (peaks.empty()) return visit.kind(kind);
   if (of.rounded) kind.gaps.push_back(Gap::rounded);
   if (!of.has_dtypes) kind.gaps.push_back(Gap::dtype);
-  if (!selection.recorded_scale && !selection.scale_tag) kind.gaps.push_back(Gap::loss_scale);
-  kind.gaps.push_back(Gap::counts);
-  kind.gaps.push_back(Gap::updates);
+  if (!selection.knows_scale()) kind.gaps.push_back(Gap::loss_scale);
+  kind.gaps.insert(kind.gaps.end(), {Gap::counts, Gap::updates});
   if (peaks.skips_steps()) kind.gaps.push_back(Gap::every_step);
   visit.kind(kind);
 }
@@ -78,17 +76,13 @@ void tell_kind(const PeakLog& of, const PeakTable& peaks, const TimelineSelectio
 void read_peaks(const PeakLog& kind, const log::OpenPath& log,
                 const std::vector<std::filesystem::path>& files, const PeakReader& read,
                 const TimelineSelection& selection, const frames::Visitor& visit,
-                frames::Notes& notes) {
+                frames::Notes& notes, const frames::Progress& progress) {
   PeakTable peaks;
-  const std::uint64_t in_all = bytes_of(log, files);
-  std::uint64_t before = 0;
-  for (const std::filesystem::path& file : files) {
-    read(log.at(file), before, in_all, peaks);
-    before += bytes_of(log, {file});
-  }
+  TextFiles text(log, files, notes, progress);
+  for (const std::filesystem::path& file : files) read(file, text, peaks);
   Timeline timeline(log.path.string(), selection, visit);
-  peaks.tell(timeline, kind.in_order);
-  tell_kind(kind, peaks, selection, visit);
+  peaks.report(timeline, kind.in_order);
+  report_kind(kind, peaks, selection, visit);
   timeline.finish(notes);
 }
 

@@ -75,7 +75,7 @@ bool are_one(const Found& a, const Found& b, std::string_view tag) {
   return b.begin == a.end + 1 && (tag[a.end] == '_' || tag[a.end] == '-' || tag[a.end] == ' ');
 }
 
-/// Of a word for gradients: of what.
+/// The role that a word for gradients names, by the words beside it.
 Role gradient_of(const std::vector<Found>& words, std::size_t at, std::string_view tag) {
   const auto is_side = [&](std::size_t i, bool follows) {
     if (words[i].word == Word::activation) return true;

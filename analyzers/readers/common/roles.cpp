@@ -14,11 +14,12 @@ namespace {
 
 using Words = std::vector<std::string_view>;
 
-/// What PyTorch's optimizers call their states: torch/optim.
+/// The names of the states of PyTorch's optimizers (torch/optim).
 constexpr std::string_view kStates[] = {"exp_avg",   "exp_avg_sq", "max_exp_avg_sq",
                                         "exp_inf",   "square_avg", "grad_avg",
                                         "acc_delta", "step",       "momentum_buffer"};
-/// What Lightning, accelerate and DeepSpeed keep beside model and optimizer.
+/// The names under which Lightning, accelerate and DeepSpeed keep the state of other objects than
+/// model and optimizer.
 constexpr std::string_view kNeither[] = {"callbacks",  "lr_scheduler", "lr_schedulers", "scheduler",
                                          "schedulers", "scaler",       "grad_scaler",   "loops",
                                          "rng_state",  "rng_states",   "random_states"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values by step, of logs of a million steps.
+// Values by step, for logs with a million steps.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace halfscope::analyzers::readers::common {
 
-/// A sorted map in pieces: eight bytes beside each value where steps come in order, as they mostly
-/// do; in any order an insertion moves no more than a piece.
+/// A sorted map in pieces. It needs eight bytes beside each value if steps come in order, as they
+/// mostly do. In any order, an insertion moves at most one piece.
 template <typename T>
 class StepMap {
  public:
@@ -23,11 +23,11 @@ class StepMap {
   };
 
   bool empty() const { return pieces_.empty(); }
-  const Entry& back() const { return pieces_.back().back(); }  ///< the last step's
-  /// T{} where the step is new. Valid until the next call.
+  const Entry& back() const { return pieces_.back().back(); }  ///< the entry of the last step
+  /// The value of a step; T{} if the step is new. The reference is valid until the next call.
   T& operator[](std::int64_t step) {
     if (empty() || step > back().step) return append(step);
-    if (is_at_hand(step)) return pieces_[last_.piece][last_.at].value;
+    if (find_near_last(step)) return pieces_[last_.piece][last_.at].value;
     auto piece = piece_of(step);
     auto at = std::ranges::lower_bound(*piece, step, {}, &Entry::step);
     if (at == piece->end() || at->step != step) {
@@ -39,7 +39,7 @@ class StepMap {
              static_cast<std::size_t>(at - piece->begin())};
     return at->value;
   }
-  /// Leaves the steps before this one.
+  /// Removes a step and all later ones.
   void erase_from(std::int64_t step) {
     last_ = {};
     while (!empty() && pieces_.back().front().step >= step) pieces_.pop_back();
@@ -47,7 +47,7 @@ class StepMap {
     Piece& piece = pieces_.back();
     piece.erase(std::ranges::lower_bound(piece, step, {}, &Entry::step), piece.end());
   }
-  /// The last entry before a step, and the first from it on; null where there is none.
+  /// The last entry before a step and the first entry from the step on; null if there is none.
   std::pair<const Entry*, const Entry*> around(std::int64_t step) const {
     const Entry *before = nullptr, *from = nullptr;
     const auto next = std::ranges::partition_point(
@@ -63,7 +63,7 @@ class StepMap {
       for (Entry& entry : piece) visit(entry.step, entry.value);
     }
   }
-  /// Calls visit for each, and leaves nothing: a piece that was seen takes no more memory.
+  /// Calls visit for each value and removes all. Each piece is freed once it was visited.
   void drain(const auto& visit) {
     last_ = {};
     for (Piece& piece : pieces_) {
@@ -85,8 +85,9 @@ class StepMap {
     piece.push_back(Entry{step, T{}});
     return piece.back().value;
   }
-  /// Tags are told one after the other: the next step is at hand.
-  bool is_at_hand(std::int64_t step) {
+  /// Moves last_ to a step if it is there or the next one. Tags come one after the other, so it
+  /// often is.
+  bool find_near_last(std::int64_t step) {
     for (std::size_t i = 0; i < 2 && last_.piece < pieces_.size(); ++i) {
       const Piece& piece = pieces_[last_.piece];
       const std::size_t at = last_.at + i;
@@ -96,13 +97,13 @@ class StepMap {
     }
     return false;
   }
-  /// The one that has the step, or could have it.
+  /// The piece that has the step or, if none has it, the piece for it.
   typename Pieces::iterator piece_of(std::int64_t step) {
     const auto next = std::ranges::partition_point(
         pieces_, [&](const Piece& piece) { return piece.front().step <= step; });
     return next == pieces_.begin() ? next : std::prev(next);
   }
-  /// The half of a piece that the step belongs to.
+  /// Splits a piece in two. Returns the half for the step.
   typename Pieces::iterator halve(typename Pieces::iterator piece, std::int64_t step) {
     last_ = {};
     const auto middle = piece->begin() + static_cast<std::ptrdiff_t>(kMost / 2);
@@ -117,7 +118,7 @@ class StepMap {
     std::size_t piece = std::numeric_limits<std::size_t>::max(), at = 0;
   };
   Pieces pieces_;  ///< none is empty
-  Last last_;      ///< looked at
+  Last last_;      ///< the last entry accessed
 };
 
 }  // namespace halfscope::analyzers::readers::common

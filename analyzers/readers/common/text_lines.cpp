@@ -21,7 +21,7 @@ constexpr std::size_t kBlock = std::size_t{1} << 18;
 
 template <typename Number>
 std::optional<Number> parse(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);  // from_chars takes none
+  if (text.starts_with('+')) text.remove_prefix(1);  // from_chars refuses it
   Number value = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
@@ -29,56 +29,7 @@ std::optional<Number> parse(std::string_view text) {
   return value;
 }
 
-constexpr std::size_t kFilesLookedAt = 64;  // to tell what a folder is
-constexpr std::size_t kFoldersLookedAt = 64;
-
 }  // namespace
-
-std::vector<std::filesystem::path> folders_of(const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> folders;
-  std::error_code error, unreadable;
-  std::filesystem::directory_iterator entries(folder, error);
-  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
-    const bool hidden = entries->path().filename().string().starts_with('.');
-    const auto status = entries->symlink_status(unreadable);
-    if (!hidden && std::filesystem::is_directory(status)) folders.push_back(entries->path());
-  }
-  std::sort(folders.begin(), folders.end());
-  return folders;
-}
-
-std::vector<std::filesystem::path> files_below(const log::OpenPath& log, int levels,
-                                               bool (*is_one)(const log::OpenPath& file)) {
-  std::vector<std::filesystem::path> files = files_of(log.path);
-  std::erase_if(files, [&](const auto& file) { return !is_one(log.at(file)); });
-  if (levels == 0) return files;
-  for (const std::filesystem::path& folder : folders_of(log.path)) {
-    for (std::filesystem::path& file : files_below(log.at(folder), levels - 1, is_one)) {
-      files.push_back(std::move(file));
-    }
-  }
-  return files;
-}
-
-bool any_file_below(const log::OpenPath& log, int levels,
-                    bool (*is_one)(const log::OpenPath& file)) {
-  std::vector<std::filesystem::path> files = files_of(log.path);
-  files.resize(std::min(files.size(), kFilesLookedAt));
-  const auto is = [&](const auto& file) { return is_one(log.at(file)); };
-  if (std::any_of(files.begin(), files.end(), is)) return true;
-  if (levels == 0) return false;
-  std::vector<std::filesystem::path> folders = folders_of(log.path);
-  folders.resize(std::min(folders.size(), kFoldersLookedAt));
-  return std::any_of(folders.begin(), folders.end(), [&](const auto& folder) {
-    return any_file_below(log.at(folder), levels - 1, is_one);
-  });
-}
-
-std::uint64_t bytes_of(const log::OpenPath& log, const std::vector<std::filesystem::path>& files) {
-  std::uint64_t bytes = 0;
-  for (const std::filesystem::path& file : files) bytes += log.at(file).open()->size();
-  return bytes;
-}
 
 TextLines::TextLines(const log::OpenPath& file, frames::Progress progress, std::uint64_t before,
                      std::uint64_t in_all)
@@ -91,7 +42,7 @@ TextLines::TextLines(const log::OpenPath& file, frames::Progress progress, std::
       before_(before),
       in_all_(in_all) {}
 
-/// Puts the rest of the block, and what follows in the file, into a new one.
+/// Replaces the block by one that begins with the rest of it and goes on in the file.
 void TextLines::read_on() {
   const std::string_view rest = std::string_view(*block_).substr(at_);
   auto longer = std::make_shared<std::string>(rest);
@@ -111,7 +62,7 @@ void TextLines::read_on() {
   at_ = 0;
 }
 
-/// Goes on in the file behind the end of the line that the block begins.
+/// Skips the rest of the line that the block ends with.
 void TextLines::skip_line() {
   std::string piece(kBlock, '\0');
   for (bool ends = false; !ends && read_ < size_;) {
@@ -123,7 +74,7 @@ void TextLines::skip_line() {
   }
 }
 
-/// Makes the block hold all of the next line; false where there is none.
+/// Reads until the block holds the whole next line. Returns false if there is no next line.
 bool TextLines::hold_line() {
   if (end_ > at_) return true;
   std::size_t looked = 0;  // bytes of the line
@@ -182,6 +133,51 @@ void BadLines::tell(const std::string& file, frames::Notes& notes) const {
   notes.add(fmt::format("{}: {} skipped; the first is line {}: {}", file,
                         count_ == 1 ? "a line is" : fmt::format("{} lines are", count_), first_,
                         why_));
+}
+
+TextFiles::TextFiles(const log::OpenPath& log, const std::vector<std::filesystem::path>& files,
+                     frames::Notes& notes, const frames::Progress& progress, int passes)
+    : log_(log),
+      notes_(notes),
+      progress_(progress),
+      in_all_(bytes_of(log, files) * static_cast<std::uint64_t>(passes)) {}
+
+void TextFiles::read_lines(const std::filesystem::path& file, const TakeLine& take,
+                           std::size_t longest) {
+  TextLines lines(log_.at(file), progress_, done_, in_all_);
+  BadLines bad;
+  while (const auto line = lines.next()) {
+    if (line->find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const std::string why = line->size() > longest
+                                ? fmt::format("is longer than {} MiB", longest >> 20U)
+                                : take(*line, lines.number());
+    if (!why.empty()) bad.add(lines.number(), why);
+  }
+  bad.tell(lines.name(), notes_);
+  done_ += lines.bytes();
+}
+
+void TextFiles::read_whole(const std::filesystem::path& file,
+                           const std::function<std::string(std::string_view text)>& take) {
+  const std::string text = log::read_text(log_.at(file));
+  const std::string why = take(text);
+  if (!why.empty()) {
+    notes_.add(log::printable(file.string()) + ": " + why + "; the rest is not read");
+  }
+  done_ += text.size();
+  if (progress_) progress_(done_, std::max(done_, in_all_));
+}
+
+void split_cells(std::string_view line, std::vector<std::string_view>& cells) {
+  cells.clear();
+  for (;;) {
+    const bool quoted = line.starts_with('"');
+    const std::size_t quote = quoted ? line.find('"', 1) : 0;  // the second one
+    const std::size_t end = quote < line.size() ? line.find(',', quote) : std::string_view::npos;
+    cells.push_back(quoted ? line.substr(1, quote - 1) : line.substr(0, end));
+    if (end == std::string_view::npos) return;
+    line.remove_prefix(end + 1);
+  }
 }
 
 std::optional<double> number_in(std::string_view text) { return parse<double>(text); }

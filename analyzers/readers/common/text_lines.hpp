@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,46 +16,32 @@
 
 namespace halfscope::analyzers::readers::common {
 
-/// The regular files of a folder and of the folders in it, so many levels down, that `is_one`
-/// takes: by path. The file itself where it is one. Hidden ones and links to folders are skipped.
-std::vector<std::filesystem::path> files_below(const log::OpenPath& log, int levels,
-                                               bool (*is_one)(const log::OpenPath& file));
-/// Whether there is such a file among the first ones. Never throws.
-bool any_file_below(const log::OpenPath& log, int levels,
-                    bool (*is_one)(const log::OpenPath& file));
-
-/// The folders in a folder that are neither hidden nor links, by name. Never throws.
-std::vector<std::filesystem::path> folders_of(const std::filesystem::path& folder);
-
-/// The bytes of some of a log's files together, as they are read: unpacked.
-std::uint64_t bytes_of(const log::OpenPath& log, const std::vector<std::filesystem::path>& files);
-
-/// In bytes; of a longer line the rest is skipped.
+/// In bytes. If a line is longer, the rest of it is skipped.
 constexpr std::size_t kLongestLine = std::size_t{1} << 24;
 
-/// The lines of a file of any size, which is read block by block. A line that is given is a part of
-/// a block: it stays as long as block() of that moment, and at least until next() is called again.
-/// Within a line, more than a block of zeros counts as one block of them.
+/// The lines of a file of any size, which is read block by block. A returned line is a part of a
+/// block: it stays valid as long as the block() of that moment, and at least until the next call of
+/// next(). Within a line, more than one block of zeros counts as one block of zeros.
 class TextLines {
  public:
   using Block = std::shared_ptr<const std::string>;
 
-  /// `progress` is told bytes of this file, after `before` of `in_all`. in_all: 0 is a look at what
-  /// the file is, in which lines that are too long are not noted. This, next() and peek() throw
-  /// log::BadInput where the file cannot be read or was cut short.
+  /// `progress` receives the bytes read: `before` and those of this file, of `in_all`. If in_all is
+  /// 0, lines that are too long are not noted. The constructor, next() and peek() throw
+  /// log::BadInput if the file cannot be read or was cut short.
   explicit TextLines(const log::OpenPath& file, frames::Progress progress = {},
                      std::uint64_t before = 0, std::uint64_t in_all = 0);
 
-  /// The next line without its end (LF or CRLF); empty after the last one.
+  /// Returns the next line without its end (LF or CRLF); empty after the last line.
   std::optional<std::string_view> next();
-  /// The line that next() would give; it stays until the call of next() after that one.
+  /// The line that next() would return. It stays valid until the second call of next() from now.
   std::optional<std::string_view> peek();
-  /// What holds the line that next() gave last; null before.
+  /// The block that holds the line that next() returned last; null before the first call.
   const Block& block() const { return line_block_; }
-  /// Of the line that next() gave last; from 1.
+  /// The number of that line, from 1.
   std::uint64_t number() const { return number_; }
-  /// Whether that line has no end: the last one of a file that was cut off, perhaps, or one that
-  /// is too long.
+  /// Returns true if that line has no end: it is too long, or the last line of a file that may be
+  /// cut off.
   bool cut() const { return cut_; }
   const std::string& name() const { return name_; }
   std::uint64_t bytes() const { return size_; }
@@ -67,44 +54,71 @@ class TextLines {
   log::OpenPath path_;
   std::string name_;
   std::shared_ptr<const log::OpenFile> file_;
-  std::uint64_t size_, read_ = 0;  ///< of the file, when it was opened; into blocks
+  std::uint64_t size_, read_ = 0;  ///< bytes of the file when it was opened; bytes in blocks so far
   Block block_, line_block_;
-  std::size_t at_ = 0, end_ = 0;  ///< of the next line in block_; its end is known if above at_
+  std::size_t at_ = 0, end_ = 0;  ///< the next line in block_; its end is known if above at_
   std::uint64_t number_ = 0;
   bool cut_ = false;
   frames::Progress progress_;
   std::uint64_t before_, in_all_, tell_at_ = 0;
 };
 
-/// Lines of one file that could not be read, told in one note.
+/// The lines of one file that could not be read, for one note.
 class BadLines {
  public:
   void add(std::uint64_t line, std::string_view why);
-  /// Nothing where there are none.
+  /// Adds the note, if there is a bad line.
   void tell(const std::string& file, frames::Notes& notes) const;
 
  private:
   std::uint64_t count_ = 0, first_ = 0;
-  std::string why_;  // of the first
+  std::string why_;  ///< why the first line could not be read
 };
 
-/// The number that is all of a text: decimal, inf, nan, either sign; empty for anything else, and
-/// for what binary64 cannot hold.
+/// Reads text files of one log, one after the other. Reports progress over all of them; one note
+/// for each file reports what could not be read.
+class TextFiles {
+ public:
+  /// `files` are those that will be read, each `passes` times.
+  TextFiles(const log::OpenPath& log, const std::vector<std::filesystem::path>& files,
+            frames::Notes& notes, const frames::Progress& progress, int passes = 1);
+
+  /// Receives a line and its number, from 1. Returns the error in the line, or an empty text.
+  using TakeLine = std::function<std::string(std::string_view line, std::uint64_t number)>;
+  /// Calls `take` for each line that is not blank. A line of more than `longest` bytes is bad.
+  /// Throws log::BadInput if the file cannot be read.
+  void read_lines(const std::filesystem::path& file, const TakeLine& take,
+                  std::size_t longest = std::size_t{1} << 20);
+  /// Calls `take` for the text of the file. It returns the error in the text, or an empty text.
+  void read_whole(const std::filesystem::path& file,
+                  const std::function<std::string(std::string_view text)>& take);
+
+ private:
+  const log::OpenPath& log_;
+  frames::Notes& notes_;
+  const frames::Progress& progress_;
+  std::uint64_t done_ = 0, in_all_;  ///< bytes
+};
+
+/// Splits a line of comma-separated values into its cells, without the quotes around a cell.
+void split_cells(std::string_view line, std::vector<std::string_view>& cells);
+
+/// The number that is the whole of a text: decimal, inf or nan, of either sign. Empty for other
+/// texts and for numbers beyond binary64.
 std::optional<double> number_in(std::string_view text);
 std::optional<std::int64_t> integer_in(std::string_view text);
 
-/// The exponent of ten of a printed decimal's last digit: -4 of "0.1234", -7 of "1.5e-06", 0 of
-/// "12"; empty where there are no digits ("inf").
+/// The exponent of ten of a printed decimal's last digit: -4 for "0.1234", -7 for "1.5e-06", 0 for
+/// "12". Empty if there are no digits ("inf").
 std::optional<int> last_digit_of(std::string_view text);
 
-/// Where a number lies that was printed rounded.
+/// The range of a number that was printed rounded.
 struct Bounds {
   double low = 0, high = 0;
 };
-/// Half a unit of 10^last_digit to both sides, outward where binary64 must round. Infinities and
-/// NaN stand for themselves.
+/// Half a unit of 10^last_digit to both sides, rounded outward. Infinities and NaN are themselves.
 Bounds printed_bounds(double printed, int last_digit);
-/// Where the magnitude of such a number lies.
+/// The range of the magnitude of such a number.
 Bounds magnitude_bounds(const Bounds& value);
 
 }  // namespace halfscope::analyzers::readers::common

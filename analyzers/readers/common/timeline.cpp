@@ -26,7 +26,7 @@ using log::Role;
 
 constexpr std::array kGradients = {Role::weight_grad, Role::activation_grad};
 
-/// Which of kGradients, if it is one.
+/// The index in kGradients; empty for all other roles.
 std::optional<std::size_t> gradient_index(Role role) {
   for (std::size_t i = 0; i < kGradients.size(); ++i) {
     if (kGradients[i] == role) return i;
@@ -34,16 +34,16 @@ std::optional<std::size_t> gradient_index(Role role) {
   return std::nullopt;
 }
 
-/// Bounds no further apart than this are one number: printed decimals, a narrow bucket.
+/// Bounds with a ratio up to this count as one number: printed decimals, a narrow bucket.
 constexpr double kOneNumber = 1.01;
 
 bool is_one_number(const Extreme& e) { return !e.unknown && e.at_most <= e.at_least * kOneNumber; }
 
 /// A value above the outermost bucket of TensorBoard's histograms, 9.9e19, is infinite in binary16
-/// at every scale in use; whether it is one in the source is not known and makes no difference.
+/// at every scale in use. Whether it was infinite in the source makes no difference.
 constexpr Magnitude kBeyondAll{66, 0};
 
-/// The extremes of a table whose values carry `scale`.
+/// The extremes of a table. Its values carry `scale`.
 Extreme extreme_of(const BoundedTable& table, double scale) {
   Extreme e;
   e.nan = table.nan().low > 0;
@@ -87,7 +87,7 @@ std::string list_of(const std::vector<std::string>& names, std::size_t most) {
   return list;
 }
 
-/// Tags that may be of a loss scale first.
+/// The tags, those that contain "scale" first.
 std::vector<std::string> by_likeness(const std::set<std::string>& tags) {
   std::vector<std::string> list(tags.begin(), tags.end());
   std::stable_partition(list.begin(), list.end(), [](const std::string& tag) {
@@ -96,7 +96,7 @@ std::vector<std::string> by_likeness(const std::set<std::string>& tags) {
   return list;
 }
 
-constexpr std::size_t kMostTags = 1000;  // of a message that shows some of them
+constexpr std::size_t kMostTags = 1000;  // that are kept for a message
 constexpr std::size_t kTagsShown = 12;
 
 void tell_odd_scales(const std::set<std::int64_t>& steps, const std::string& log, Notes& notes) {
@@ -107,6 +107,11 @@ void tell_odd_scales(const std::set<std::int64_t>& steps, const std::string& log
 }
 
 }  // namespace
+
+bool skips_steps(const std::set<std::int64_t>& steps) {
+  const auto apart = [](std::int64_t a, std::int64_t b) { return b - 1 != a; };
+  return std::adjacent_find(steps.begin(), steps.end(), apart) != steps.end();
+}
 
 bool can_be_scale(double scale) { return std::isfinite(scale) && scale >= 0; }
 
@@ -140,7 +145,7 @@ void Timeline::loss_scale(std::int64_t step, double value) {
     if (frames::in_steps(selection_, step)) state_->odd_scales.insert(step);
     return;
   }
-  state_->of_steps.add(step, value);  // of a step between selected ones too
+  state_->of_steps.add(step, value);  // also for a step that is not selected
   if (frames::in_steps(selection_, step)) scalars_at(step).loss_scale = value;
 }
 
@@ -186,7 +191,7 @@ void Timeline::restart(std::int64_t step) {
     steps.last = step - 1;
     steps.count = {steps.count.low > gone ? steps.count.low - gone : 0,
                    std::min(steps.count.high, left)};
-    steps.scales.clear();  // those that hold no more may be among them
+    steps.scales.clear();  // some may belong to the dropped steps
     steps.scale_to.reset();
   }
 }
@@ -199,7 +204,7 @@ void Timeline::skipped(const SkippedSteps& steps) {
 bool Timeline::wants(const std::string& name, std::int64_t step) const {
   if (!frames::in_steps(selection_, step)) return false;
   if (frames::selects(selection_, name)) return true;
-  // "gradients/conv1.weight" is selected by what comes after the role, as "weight_grad/..." is.
+  // A role in words is left out as well: the glob "conv1.*" selects "gradients/conv1.weight".
   const std::size_t slash = name.find('/');
   return slash != std::string::npos && role_in_words(name.substr(0, slash)) &&
          frames::matches(*selection_.tensor_glob, name.substr(slash + 1));
@@ -233,7 +238,7 @@ std::optional<double> Timeline::scale_of(std::int64_t step) {
 
 void Timeline::add_extreme(Role role, std::int64_t step, const Extreme& found) {
   const auto index = gradient_index(role);
-  if (!index || selection_.tensor_glob) return;  // of all tensors, or of none
+  if (!index || selection_.tensor_glob) return;  // some tensors are no extreme of the role
   Extreme& e = state_->extremes[step][*index];
   e.any = true;
   e.at_least = std::max(e.at_least, found.at_least);
@@ -254,7 +259,7 @@ void Timeline::tensor(Frame&& frame) {
     if (!scale) return;
     frame.scale = *scale;
   }
-  pass_on(std::move(frame), selection_.recorded_scale || selection_.scale_tag);
+  pass_on(std::move(frame), selection_.knows_scale());
 }
 
 void Timeline::pass_on(Frame&& frame, bool scale_told) {
@@ -327,7 +332,7 @@ void Timeline::tell_assumptions(Notes& notes) const {
         state_->without_scale.size() == 1 ? "step" : "steps", *state_->without_scale.begin(),
         *state_->without_scale.rbegin(), printable(*selection_.scale_tag)));
   }
-  if (!state_->any_gradient || selection_.recorded_scale || selection_.scale_tag) return;
+  if (!state_->any_gradient || selection_.knows_scale()) return;
   std::vector<std::string> likely = by_likeness(state_->scalar_tags);
   std::erase_if(likely, [](const std::string& tag) {
     return tag.find("scale") == std::string::npos && tag.find("Scale") == std::string::npos;
@@ -363,7 +368,7 @@ void Timeline::finish(Notes& notes) {
     if (!peak.loss_scale) peak.loss_scale = state_->of_steps.at(peak.step);
     if (visit_.peak) visit_.peak(peak);
   }
-  state_->scalars.drain([&](const log::StepScalars& scalars) {  // whoever keeps them has a copy
+  state_->scalars.drain([&](const log::StepScalars& scalars) {
     if (visit_.scalars) visit_.scalars(scalars);
   });
   std::stable_sort(state_->skips.begin(), state_->skips.end(),

@@ -7,9 +7,6 @@
 #include <cmath>
 #include <utility>
 
-#include "analyzers/readers/common/text_lines.hpp"
-#include "halfscope/log/read_file.hpp"
-
 namespace halfscope::analyzers::readers::lines {
 
 using log::printable;
@@ -27,8 +24,8 @@ std::optional<std::int64_t> step_in(std::string_view text) {
 
 namespace {
 
-/// Tells the timeline the value of a scalar by what it means; nothing of a counter.
-void tell_scalar(common::Timeline& timeline, Meaning meaning, std::int64_t step, double value) {
+/// Passes a scalar's value on to the timeline.
+void report_scalar(common::Timeline& timeline, Meaning meaning, std::int64_t step, double value) {
   switch (meaning) {
     case Meaning::loss: return timeline.loss(step, value);
     case Meaning::learning_rate: return timeline.learning_rate(step, value);
@@ -38,17 +35,14 @@ void tell_scalar(common::Timeline& timeline, Meaning meaning, std::int64_t step,
     case Meaning::gradient_norm: return timeline.gradient_norm(step, value);
     case Meaning::evaluation_loss: return timeline.evaluation_loss(step, value);
     case Meaning::nan_iterations: return timeline.nan_iterations(step, std::llround(value));
-    default: return;
+    default: return;  // report_counter() has the rest
   }
 }
 
-bool counts_skipped(Meaning meaning) {
-  return meaning == Meaning::skipped || meaning == Meaning::skipped_interval;
-}
-
-/// A counter of skipped steps: what it has more than before is of the steps since then. The first
-/// value is of all steps so far; one of an interval is left out, since its length is unknown.
-void tell_counter(common::Timeline& timeline, Series& counter) {
+/// Passes a counter of skipped steps on to the timeline: each increase is the number of skipped
+/// steps since the value before. The first value counts all steps so far. The first value of a
+/// counter of intervals is not used, since the length of that interval is unknown.
+void report_counter(common::Timeline& timeline, Series& counter) {
   const bool of_interval = counter.named.meaning == Meaning::skipped_interval;
   auto before = of_interval ? std::optional<std::int64_t>() : 0;
   double counted = 0;
@@ -67,35 +61,12 @@ void tell_counter(common::Timeline& timeline, Series& counter) {
 ScalarLog::ScalarLog(const log::OpenPath& log, const std::vector<std::filesystem::path>& files,
                      const common::TimelineSelection& selection, const frames::Visitor& visit,
                      frames::Notes& notes, const frames::Progress& progress, int passes)
-    : log_(log),
-      selection_(selection),
+    : selection_(selection),
       visit_(visit),
       notes_(notes),
-      progress_(progress),
       shown_(printable((files.size() == 1 ? files.front() : log.path).string())),
-      bytes_(common::bytes_of(log, files) * static_cast<std::uint64_t>(passes)),
+      files_(log, files, notes, progress, passes),
       timeline_(log.path.string(), selection, visit) {}
-
-void ScalarLog::read_lines(const std::filesystem::path& file, const Take& take) {
-  common::TextLines lines(log_.at(file), progress_, bytes_before_, bytes_);
-  common::BadLines bad;
-  while (const auto line = lines.next()) {
-    if (line->find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const std::string why = take(*line, lines.number());
-    if (!why.empty()) bad.add(lines.number(), why);
-  }
-  bad.tell(printable(lines.name()), notes_);
-  bytes_before_ += lines.bytes();
-}
-
-void ScalarLog::read_whole(const std::filesystem::path& file,
-                           const std::function<std::string(std::string_view text)>& take) {
-  const std::string text = log::read_text(log_.at(file));
-  const std::string why = take(text);
-  if (!why.empty()) notes_.add(printable(file.string()) + ": " + why + "; the rest is not read");
-  bytes_before_ += text.size();
-  if (progress_) progress_(bytes_before_, bytes_);
-}
 
 Series& ScalarLog::series(const std::string& tag) {
   const auto known = by_tag_.find(tag);
@@ -122,32 +93,34 @@ std::map<Meaning, Series*> ScalarLog::used() {
   return used;
 }
 
-void ScalarLog::tell_scalars() {
-  const auto tell = [](Series& series, const auto& to) { series.values.for_each(to); };
+void ScalarLog::report_scalars() {
   const auto used_ones = used();
   for (const auto& [meaning, series] : used_ones) {
-    if (counts_skipped(meaning)) tell_counter(timeline_, *series);
-    tell(*series, [&, of = meaning](std::int64_t step, double value) {
-      tell_scalar(timeline_, of, step, value);
+    if (meaning == Meaning::skipped || meaning == Meaning::skipped_interval) {
+      report_counter(timeline_, *series);
+    }
+    series->values.for_each([&, of = meaning](std::int64_t step, double value) {
+      report_scalar(timeline_, of, step, value);
     });
   }
+  const Series* unused = nullptr;
   for (Series& series : series_) {
     for (const std::string& name : {series.tag, series.alias}) {
       if (name == selection_.scale_tag) {
-        tell(series, [&](std::int64_t step, double v) { timeline_.recorded_scale(name, step, v); });
+        series.values.for_each(
+            [&](std::int64_t step, double value) { timeline_.recorded_scale(name, step, value); });
       } else if (!name.empty()) {
         timeline_.recorded_scale(name, 0, 0);  // for a message that lists the tags
       }
     }
+    const auto used_one = used_ones.find(series.named.meaning);
+    const bool is_used = used_one == used_ones.end() || used_one->second == &series;
+    if (unused == nullptr && !is_used && !series.values.empty()) unused = &series;
   }
-  const auto left_out = std::ranges::find_if(series_, [&](const Series& series) {
-    const auto one = used_ones.find(series.named.meaning);
-    return one != used_ones.end() && one->second != &series && !series.values.empty();
-  });
-  if (left_out == series_.end()) return;
-  notes_.add(fmt::format(
-      "{}: the {} is read from '{}'; '{}' is not used", shown_, name_of(left_out->named.meaning),
-      printable(used_ones.at(left_out->named.meaning)->tag), printable(left_out->tag)));
+  if (unused == nullptr) return;
+  const Meaning meaning = unused->named.meaning;
+  notes_.add(fmt::format("{}: the {} is read from '{}'; '{}' is not used", shown_, name_of(meaning),
+                         printable(used_ones.at(meaning)->tag), printable(unused->tag)));
 }
 
 void ScalarLog::finish(frames::LogKind kind) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts of mlflow/store/tracking/file_store.py: mlruns/EXPERIMENT/RUN/metrics has a file for each
-// metric, "train/loss" in a folder "train"; a line for each value, "TIME VALUE STEP", the time in
-// milliseconds since 1970. Before MLflow 1.0 there was no step, and log_metric() without one says
-// 0.
+// Facts from mlflow/store/tracking/file_store.py: mlruns/EXPERIMENT/RUN/metrics has a file for each
+// metric ("train/loss" is a file in the folder "train") and a line for each value, "TIME VALUE
+// STEP", perhaps with more words, the time in milliseconds since 1970. Before MLflow 1.0 there was
+// no step. log_metric() without a step writes 0.
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -12,8 +11,6 @@
 #include <vector>
 
 #include "analyzers/readers/common/log_files.hpp"
-#include "analyzers/readers/common/one_run.hpp"
-#include "analyzers/readers/common/text_lines.hpp"
 #include "analyzers/readers/lines/scalar_log.hpp"
 #include "analyzers/readers/metrics/metrics.hpp"
 
@@ -25,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kMetrics = "metrics";
 constexpr int kLevelsOfNames = 3;             // "train/loss" is a folder and a file in it
 constexpr int kLevelsOfRuns = 2;              // mlruns/EXPERIMENT/RUN
-constexpr std::size_t kFoldersLookedAt = 64;  // to tell what a folder is
+constexpr std::size_t kFoldersLookedAt = 64;  // that show the kind of a folder
 constexpr std::size_t kAllFolders = std::numeric_limits<std::size_t>::max();
 constexpr std::int64_t kYear2001 = 1'000'000'000'000;  // in milliseconds
 constexpr std::int64_t kYear2286 = 10'000'000'000'000;
@@ -35,38 +32,37 @@ struct Row {
   std::int64_t step = 0;
 };
 
-std::optional<Row> row_of(std::string_view line) {
-  std::array<std::string_view, 3> words;
-  for (std::string_view& word : words) {
-    const std::size_t end = std::min(line.find(' '), line.size());
-    word = line.substr(0, end);
-    line.remove_prefix(std::min(line.size(), end + 1));
-  }
-  const auto time = common::integer_in(words[0]);
-  const auto value = common::number_in(words[1]);
-  const auto step = words[2].empty() ? 0 : lines::step_in(words[2]);
+std::optional<Row> row_in(std::string_view line) {
+  const auto next_word = [&line] {
+    const std::string_view word = line.substr(0, line.find(' '));
+    line.remove_prefix(std::min(line.size(), word.size() + 1));
+    return word;
+  };
+  const auto time = common::integer_in(next_word());
+  const auto value = common::number_in(next_word());
+  const std::string_view last = next_word();
+  const auto step = last.empty() ? 0 : lines::step_in(last);
   if (!time || !value || !step || *time < kYear2001 || *time > kYear2286) return std::nullopt;
   return Row{*value, *step};
 }
 
 bool is_metric(const log::OpenPath& file) {
   const std::string text = common::beginning_of(file, 256);
-  return row_of(std::string_view(text).substr(0, text.find_first_of("\r\n"))).has_value();
+  return row_in(std::string_view(text).substr(0, text.find_first_of("\r\n"))).has_value();
 }
 
-/// The folders of metrics in a folder and so many levels below; of the first folders of each level.
-std::vector<fs::path> metrics_below(const fs::path& folder, int levels, std::size_t most_folders) {
+/// The folders called "metrics" of the runs in a folder and `levels` below it. Looks into the first
+/// `most` folders of each folder.
+std::vector<fs::path> metrics_below(const fs::path& folder, int levels, std::size_t most) {
   std::error_code unreadable;
   if (folder.filename() == kMetrics && fs::is_directory(folder, unreadable)) return {folder};
   if (fs::is_directory(folder / kMetrics, unreadable)) return {folder / kMetrics};
   std::vector<fs::path> found;
   if (levels == 0) return found;
   std::vector<fs::path> folders = common::folders_of(folder);
-  folders.resize(std::min(folders.size(), most_folders));
+  folders.resize(std::min(folders.size(), most));
   for (const fs::path& below : folders) {
-    for (fs::path& metrics : metrics_below(below, levels - 1, most_folders)) {
-      found.push_back(std::move(metrics));
-    }
+    std::ranges::move(metrics_below(below, levels - 1, most), std::back_inserter(found));
   }
   return found;
 }
@@ -77,12 +73,10 @@ struct Metric {
   fs::path file;
 };
 
-/// All metrics of one run. Refuses several, unless all that is there is of one run.
+/// All metrics of one run, or of all runs if they are `joined`.
 std::vector<Metric> metrics_of(const log::OpenPath& log, bool joined) {
   std::error_code unreadable;
-  if (!fs::is_directory(log.path, unreadable)) {
-    return {{log.path.filename().string(), log.path}};
-  }
+  if (!fs::is_directory(log.path, unreadable)) return {{log.path.filename().string(), log.path}};
   std::vector<Metric> metrics;
   std::vector<fs::path> runs;
   for (const fs::path& folder : metrics_below(log.path, kLevelsOfRuns, kAllFolders)) {
@@ -92,30 +86,25 @@ std::vector<Metric> metrics_of(const log::OpenPath& log, bool joined) {
       metrics.push_back({file.lexically_relative(folder).generic_string(), file});
     }
   }
-  if (runs.size() > 1 && !joined) common::refuse_several(log.path, "MLflow runs", runs);
+  if (!joined) common::require_one_run(log.path, "MLflow runs", runs);
   return metrics;
 }
 
-/// Reads the rows of a metric. Returns whether it was logged without steps: all rows are of step 0,
-/// and are numbered instead.
+/// Reads the rows of a metric. If all have step 0, they were logged without steps: they are
+/// numbered from 0. Returns true if several rows of a known metric are numbered so.
 bool read_metric(const Metric& metric, lines::ScalarLog& found) {
-  lines::Series& series = found.series(metric.name);
-  std::int64_t rows = 0;
-  bool steps = false;
-  found.read_lines(metric.file, [&](std::string_view line, std::uint64_t) -> std::string {
-    const auto row = row_of(line);
-    if (!row) return "expected 'time value step', the time in milliseconds";
-    if (!steps && row->step != 0) {
-      steps = true;
-      if (!series.values.empty()) {  // of step 0, of which the last row holds
-        series.values[0] = series.values.back().value;
-        series.values.erase_from(1);
-      }
-    }
-    lines::ScalarLog::add(series, steps ? row->step : rows++, row->value);
-    return "";
+  std::vector<Row> rows;
+  found.files().read_lines(metric.file, [&](std::string_view line, std::uint64_t) {
+    const auto row = row_in(line);
+    if (row) rows.push_back(*row);
+    return std::string(row ? "" : "expected 'time value step', the time in milliseconds");
   });
-  return !steps && rows > 1 && series.named.known();
+  const bool numbered = std::ranges::all_of(
+      rows, [](std::int64_t step) { return step == 0; }, &Row::step);
+  lines::Series& series = found.series(metric.name);
+  std::int64_t number = 0;
+  for (const Row& row : rows) series.add(numbered ? number++ : row.step, row.value);
+  return numbered && rows.size() > 1 && series.named.known();
 }
 
 }  // namespace
@@ -137,14 +126,14 @@ void read_mlflow(const log::OpenPath& log, const common::TimelineSelection& sele
   for (const Metric& metric : metrics) files.push_back(metric.file);
   lines::ScalarLog found(log, files, selection, visit, notes, progress);
   frames::LogKind kind{"MLflow metrics", {frames::Gap::tensors}};
-  bool counted = false;
-  for (const Metric& metric : metrics) counted |= read_metric(metric, found);
-  if (counted) {
+  bool numbered = false;
+  for (const Metric& metric : metrics) numbered |= read_metric(metric, found);
+  if (numbered) {
     kind.gaps.push_back(frames::Gap::steps);
     notes.add(log::printable(log.path.string()) +
               ": metrics were logged without steps: their values are numbered from 0");
   }
-  found.tell_scalars();
+  found.report_scalars();
   found.finish(std::move(kind));
 }
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // By msprobe/pytorch/monitor/data_writers.py (CSVWriterWithAD) and docs/en/monitor_instruct.md:
 //   vpp_stage,name,step[,micro_step],OPS...
-// in files WHAT_A-B.csv, where WHAT is grad_unreduced, grad_reduced, actv, actv_grad, param_origin,
-// param_updated, exp_avg or exp_avg_sq, and the steps A to B; a folder for each rank. Numbers are
-// rounded to `ndigits` decimals, 6 by default. `zeros` is the share below 1e-8, not of zeros, and
-// is not read.
-#include "analyzers/readers/statistics/msprobe.hpp"
-
+// in files WHAT_A-B.csv for the steps A to B. WHAT is grad_unreduced, grad_reduced, actv,
+// actv_grad, param_origin, param_updated, exp_avg or exp_avg_sq. Each rank has a folder. Numbers
+// are rounded to `ndigits` decimals, 6 by default. `zeros` is the share of values below 1e-8, not
+// of zeros, and is not read.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,11 +17,9 @@
 #include <vector>
 
 #include "analyzers/readers/common/contradictions.hpp"
-#include "analyzers/readers/common/csv_cells.hpp"
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/common/peak_table.hpp"
-#include "analyzers/readers/common/text_lines.hpp"
-#include "analyzers/readers/common/timeline.hpp"
+#include "analyzers/readers/statistics/statistics.hpp"
 
 namespace halfscope::analyzers::readers::statistics {
 
@@ -38,7 +34,6 @@ namespace fs = std::filesystem;
 using log::Role;
 
 constexpr std::string_view kHeader = "vpp_stage,name,step";
-constexpr std::size_t kMonitorLongestLine = std::size_t{1} << 16;
 
 constexpr std::pair<std::string_view, Role> kFiles[] = {
     {"grad_unreduced", Role::weight_grad}, {"grad_reduced", Role::weight_grad},
@@ -46,7 +41,7 @@ constexpr std::pair<std::string_view, Role> kFiles[] = {
     {"param_origin", Role::weight},        {"param_updated", Role::weight_after},
     {"exp_avg_sq", Role::optimizer_state}, {"exp_avg", Role::optimizer_state}};
 
-/// grad_reduced of grad_reduced_0-9.csv.
+/// The name of a file without its steps: "grad_reduced" for grad_reduced_0-9.csv.
 std::string what_is_in(const fs::path& file) {
   const std::string stem = file.stem().string();
   const std::size_t steps = stem.find_last_of('_');
@@ -61,10 +56,10 @@ Role role_of(std::string_view what) {
   return found == std::end(kFiles) ? Role::unknown : found->second;
 }
 
-/// A column by its name, and the last decimal that any of its cells has: no more than it is rounded
-/// to, so that half a unit of it bounds the rounding.
+/// A column. The exponent of the last decimal in its cells is at least that of the rounding, so
+/// half a unit of it bounds the rounding.
 struct Column {
-  std::optional<std::size_t> index;
+  std::optional<std::size_t> index;  ///< empty if the table lacks it
   int last_digit = 0;
 
   std::optional<std::string_view> in(const std::vector<std::string_view>& cells) const {
@@ -75,7 +70,7 @@ struct Column {
     const auto digit = cell ? common::last_digit_of(*cell) : std::nullopt;
     if (digit) last_digit = std::min(last_digit, *digit);
   }
-  /// Empty where there is not a number.
+  /// Empty if the cell is not a number.
   std::optional<common::Bounds> bounds(const std::vector<std::string_view>& cells) const {
     const auto cell = in(cells);
     const auto number = cell ? common::number_in(*cell) : std::nullopt;
@@ -84,7 +79,7 @@ struct Column {
   }
 };
 
-constexpr double kMonitorNormError = 0x1p-20;  // taken in binary64
+constexpr double kMonitorNormError = 0x1p-20;  // relative
 
 constexpr Contradiction kNanDenied{"nans is 0 beside a min, max or norm that is nan",
                                    "a NaN is assumed"};
@@ -94,21 +89,15 @@ class MsprobeFile {
   explicit MsprobeFile(const log::OpenPath& file)
       : file_(file), what_(what_is_in(file.path)), role_(role_of(what_)) {}
 
-  void read(std::uint64_t before, std::uint64_t in_all, PeakTable& peaks, frames::Notes& notes,
-            const frames::Progress& progress) {
+  void read(common::TextFiles& text, PeakTable& peaks, frames::Notes& notes) {
     see_decimals();
-    common::TextLines lines(file_, progress, before, in_all);
-    common::BadLines bad;
-    lines.next();  // the header
-    while (const auto line = lines.next()) {
-      if (line->empty()) continue;
-      const std::string_view why = take(*line, lines.number(), peaks);
-      if (!why.empty()) bad.add(lines.number(), why);
-    }
-    bad.tell(lines.name(), notes);
-    contradictions_.tell(lines.name(), notes);
+    text.read_lines(file_.path, [&](std::string_view line, std::uint64_t number) {
+      return std::string(number == 1 ? "" : take(line, number, peaks));  // 1 is the header
+    });
+    const std::string shown = log::printable(file_.path.string());
+    contradictions_.tell(shown, notes);
     if (!(min_.index && max_.index) && !norm_.index) {
-      notes.add(lines.name() + ": has neither the ops min and max nor norm; skipped");
+      notes.add(shown + ": has neither the ops min and max nor norm; skipped");
     }
   }
 
@@ -130,7 +119,6 @@ class MsprobeFile {
     norm_ = column("norm");
     nans_ = column("nans");
     while (const auto line = lines.next()) {
-      if (line->size() > kMonitorLongestLine) continue;
       common::split_cells(*line, cells_);
       min_.see(cells_);
       max_.see(cells_);
@@ -138,9 +126,8 @@ class MsprobeFile {
     }
   }
 
-  /// What is wrong with a line; empty where nothing is.
+  /// Returns the error in a line, or an empty text.
   std::string_view take(std::string_view line, std::uint64_t number, PeakTable& peaks) {
-    if (line.size() > kMonitorLongestLine) return "is longer than 64 KiB";
     common::split_cells(line, cells_);
     const auto name = name_.in(cells_), step_text = step_.in(cells_), stage = stage_.in(cells_);
     if (!name || name->empty() || !step_text || !stage) return "has too few cells";
@@ -157,7 +144,7 @@ class MsprobeFile {
                                       common::text_of(printed)));
     }
     if (found) peaks.add(tensor, role_, *step, *found);
-    // nan in every cell stands for an input or output that is no tensor.
+    // An input or output that is no tensor has nan in every cell.
     return found || !wrong.empty() || is_no_tensor() ? "" : "a cell is not a number";
   }
 
@@ -183,7 +170,7 @@ class MsprobeFile {
     if (nans && nans->low > 0) return Magnitudes{{kNan, kNan}, {}};
     std::optional<Magnitudes> found = common::magnitudes_of(printed, wrong);
     if (!found && printed.norm) {
-      // No value is larger. An infinite norm is that of an infinite value.
+      // No value is larger than the norm. An infinite norm means an infinite value.
       const double most = printed.norm->high * (1 + kMonitorNormError);
       found = Magnitudes{{std::isfinite(most) ? 0 : most, most}, {}};
     }
@@ -216,13 +203,12 @@ bool is_msprobe(const log::OpenPath& log) {
 void read_msprobe(const log::OpenPath& log, const common::TimelineSelection& selection,
                   const frames::Visitor& visit, frames::Notes& notes,
                   const frames::Progress& progress) {
-  const auto read = [&](const log::OpenPath& file, std::uint64_t before, std::uint64_t in_all,
-                        PeakTable& peaks) {
-    MsprobeFile(file).read(before, in_all, peaks, notes, progress);
+  const auto read = [&](const fs::path& file, common::TextFiles& text, PeakTable& peaks) {
+    MsprobeFile(log.at(file)).read(text, peaks, notes);
   };
   common::read_peaks("msprobe monitor tables", log,
                      common::files_below(log, kMonitorLevels, is_monitor_table), read, selection,
-                     visit, notes);
+                     visit, notes, progress);
 }
 
 }  // namespace halfscope::analyzers::readers::statistics

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// By docs/en/dump of msprobe: DUMP_PATH/step0/rank0/dump.json, a file for each step and rank; the
-// folder of a run without ranks is "rank". Nodes stand in the order in which they ran.
-#include "analyzers/readers/statistics/msprobe_dump.hpp"
-
+// By docs/en/dump and msprobe/core/data_dump: DUMP_PATH/step0/rank0/dump.json, a file for each step
+// and rank. The folder of a run without ranks is "rank". The file is {"task", "level", "framework",
+// "dump_data_dir", "data": {NODE: {SECTION: [TENSOR, ..]}}}, its nodes in the order in which they
+// ran. Nodes are "Module.conv1.Conv2d.forward.0", "Functional.relu.0.backward" or
+// "Module.conv1.Conv2d.parameters_grad". A forward pass has the sections input_args, input_kwargs,
+// parameters and output, a backward pass input and output; those of parameters_grad are the names
+// of the parameters. Arguments may be lists and dictionaries of tensors. At the level "debug" a
+// node is a tensor itself.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -16,10 +21,7 @@
 #include "analyzers/readers/common/json_text.hpp"
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/common/peak_table.hpp"
-#include "analyzers/readers/common/text_lines.hpp"
-#include "analyzers/readers/common/timeline.hpp"
-#include "analyzers/readers/statistics/msprobe_nodes.hpp"
-#include "halfscope/log/read_file.hpp"
+#include "analyzers/readers/statistics/statistics.hpp"
 
 namespace halfscope::analyzers::readers::statistics {
 namespace {
@@ -27,19 +29,21 @@ namespace {
 namespace fs = std::filesystem;
 using common::PeakTable;
 using log::printable;
+using log::Role;
+using Around = std::span<const common::JsonLevel>;
 
-constexpr int kDumpLevels = 2;  // DUMP_PATH/step0/rank0/dump.json
-constexpr std::size_t kDumpLookedAt = std::size_t{1} << 12;
+constexpr int kDumpLevels = 2;                 // DUMP_PATH/step0/rank0/dump.json
+constexpr std::size_t kNode = 2;               // levels around a node: the dump and its data
+constexpr std::size_t kMostTensors = 100'000;  // in a node
+constexpr std::size_t kLongestName = 512;      // bytes of a tensor's name
 
 bool is_dump_file(const log::OpenPath& file) {
-  const std::string text = common::beginning_of(file, kDumpLookedAt);
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string::npos || text[first] != '{') return false;
-  const auto has = [&](std::string_view key) { return text.find(key) != std::string::npos; };
-  return has("\"task\"") && has("\"dump_data_dir\"") && has("\"data\"");
+  const std::string text = common::json_beginning_of(file);
+  return text.starts_with('{') &&
+         common::has_all(text, {"\"task\"", "\"dump_data_dir\"", "\"data\""});
 }
 
-/// The number of the nearest folder above a file that is called so: 3 of "step3".
+/// The number of the nearest folder above a file that is called by the word: 3 for "step3".
 std::optional<std::int64_t> folder_number(const fs::path& file, std::string_view word) {
   std::error_code unreadable;
   for (fs::path folder = fs::absolute(file, unreadable).parent_path(); folder.has_filename();
@@ -52,37 +56,65 @@ std::optional<std::int64_t> folder_number(const fs::path& file, std::string_view
   return std::nullopt;
 }
 
-/// -inf beside a finite maximum: what an attention mask adds.
-bool is_mask(const NodeTensor& tensor) {
-  return std::isinf(tensor.min) && std::isfinite(tensor.max);
+bool is_floating(std::string_view dtype) {
+  std::string lower(dtype);
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower.find("float") != std::string::npos;
 }
 
-bool is_finite(const NodeTensor& tensor) {
-  return is_mask(tensor) || (std::isfinite(tensor.max) && std::isfinite(tensor.min));
+Role role_of(std::string_view node, std::string_view section) {
+  if (common::has_all(node, {".parameters_grad"})) return Role::weight_grad;
+  if (section == "parameters") return Role::weight;
+  if (common::has_all(node, {".backward"})) return Role::activation_grad;
+  return common::has_all(node, {".forward"}) ? Role::activation : Role::unknown;
 }
 
-double largest_of(const NodeTensor& tensor) {
-  if (is_mask(tensor)) return std::abs(tensor.max);
-  if (std::isnan(tensor.max) || std::isnan(tensor.min)) {
-    return std::numeric_limits<double>::quiet_NaN();
+/// The name of a tensor as msprobe has it: "Module.conv1.Conv2d.forward.0.input.0".
+std::string name_of(Around around) {
+  std::string name = around[1].key;
+  const bool of_parameters = name.ends_with(".parameters_grad");
+  for (std::size_t i = kNode; i < around.size() && name.size() <= kLongestName; ++i) {
+    const common::JsonLevel& level = around[i];
+    if (level.is_array) {
+      if (!of_parameters) name += fmt::format(".{}", level.index);
+    } else {
+      const bool arguments = i == kNode && level.key.starts_with("input_");
+      name += "." + (arguments ? "input" : level.key);
+    }
   }
-  return std::max(std::abs(tensor.max), std::abs(tensor.min));
+  return name;
 }
 
-/// Where all values have one sign, the least of them is known.
-std::optional<double> smallest_of(const NodeTensor& tensor) {
-  if (!std::isfinite(tensor.max) || !std::isfinite(tensor.min)) return std::nullopt;
-  if (tensor.min > 0) return tensor.min;
-  return tensor.max < 0 ? std::optional(-tensor.max) : std::nullopt;
-}
+/// The extremes of a tensor.
+struct Range {
+  double min = 0, max = 0;
 
-/// A node whose inputs are finite and whose outputs are not.
-struct FirstNode {
+  /// Returns true if it is -inf beside a finite maximum, as in an attention mask.
+  bool is_mask() const { return std::isinf(min) && std::isfinite(max); }
+  bool is_finite() const { return is_mask() || (std::isfinite(max) && std::isfinite(min)); }
+  double largest() const {
+    if (is_mask()) return std::abs(max);
+    if (std::isnan(max) || std::isnan(min)) return std::numeric_limits<double>::quiet_NaN();
+    return std::max(std::abs(max), std::abs(min));
+  }
+  /// The smallest magnitude, known if all values have one sign.
+  std::optional<double> smallest() const {
+    if (!std::isfinite(max) || !std::isfinite(min)) return std::nullopt;
+    if (min > 0) return min;
+    return max < 0 ? std::optional(-max) : std::nullopt;
+  }
+};
+
+/// A node with its place in the run.
+struct Node {
   std::int64_t step = 0, rank = 0;
   std::uint64_t place = 0;  ///< among the nodes of its file, from 1
-  std::string name;
+  std::string name = {};
+  std::size_t tensors = 0;
+  bool has_inputs = false, finite_inputs = true, finite_outputs = true;
 
-  bool before(const FirstNode& other) const {
+  bool before(const Node& other) const {
     return std::tie(step, place, rank) < std::tie(other.step, other.place, other.rank);
   }
 };
@@ -90,18 +122,21 @@ struct FirstNode {
 /// The dumps of all steps and ranks.
 class Dumps {
  public:
-  void read(const log::OpenPath& file, PeakTable& peaks, frames::Notes& notes) {
-    const auto step = folder_number(file.path, "step");
+  void read(const fs::path& file, common::TextFiles& text, PeakTable& peaks) {
+    const auto step = folder_number(file, "step");
     without_step_ += step ? 0 : 1;
-    at_ = {step.value_or(0), folder_number(file.path, "rank").value_or(0), 0, {}};
-    NodeReader nodes([&](const Node& node) { take(node, peaks); });
-    const std::string why = common::read_json(log::read_text(file), nodes);
-    if (!why.empty()) {
-      notes.add(printable(file.path.string()) + ": " + why + "; the rest is not read");
-    }
+    node_ = {step.value_or(0), folder_number(file, "rank").value_or(0)};
+    text.read_whole(file, [&](std::string_view json) {
+      return common::read_json(json, [&](Around around, const common::JsonObject& object) {
+        if (around.size() < kNode || around[0].key != "data") return true;
+        if (is_floating(object.texts.named("dtype").value_or(""))) take(around, object, peaks);
+        if (around.size() == kNode) end_node(around[1].key);
+        return true;
+      });
+    });
   }
 
-  void tell(const std::string& log, std::size_t files, frames::Notes& notes) const {
+  void add_notes(const std::string& log, std::size_t files, frames::Notes& notes) const {
     if (first_) {
       notes.add(fmt::format(
           "{}: step {}{}: '{}', node {} of its dump, is the first with finite inputs and NaN or "
@@ -128,24 +163,35 @@ class Dumps {
   }
 
  private:
-  void take(const Node& node, PeakTable& peaks) {
-    ++at_.place;
-    without_values_ += node.without_values;
-    bool inputs = false, finite_inputs = true, finite_outputs = true;
-    for (const NodeTensor& tensor : node.tensors) {
-      masks_ += is_mask(tensor) ? 1 : 0;
-      inputs |= !tensor.is_output;
-      (tensor.is_output ? finite_outputs : finite_inputs) &= is_finite(tensor);
-      const double largest = largest_of(tensor);
-      peaks.add(tensor.name, tensor.role, at_.step, {{largest, largest}, smallest_of(tensor)});
+  /// Takes a floating-point tensor of the node that is open.
+  void take(Around around, const common::JsonObject& tensor, PeakTable& peaks) {
+    const std::string name = name_of(around);
+    const auto min = tensor.numbers.named("Min"), max = tensor.numbers.named("Max");
+    if (!min || !max || name.size() > kLongestName || node_.tensors == kMostTensors) {
+      ++without_values_;
+      return;
     }
-    if (!inputs || !finite_inputs || finite_outputs) return;
-    at_.name = node.name;
-    if (!first_ || at_.before(*first_)) first_ = at_;
+    ++node_.tensors;
+    const Range range{*min, *max};
+    const std::string section = around.size() > kNode ? around[kNode].key : "";
+    const bool is_output = section == "output";
+    masks_ += range.is_mask() ? 1 : 0;
+    node_.has_inputs |= !is_output;
+    (is_output ? node_.finite_outputs : node_.finite_inputs) &= range.is_finite();
+    peaks.add(name, role_of(around[1].key, section), node_.step,
+              {{range.largest(), range.largest()}, range.smallest()});
   }
 
-  FirstNode at_;
-  std::optional<FirstNode> first_;
+  void end_node(const std::string& name) {
+    ++node_.place;
+    node_.name = name;
+    const bool is_cause = node_.has_inputs && node_.finite_inputs && !node_.finite_outputs;
+    if (is_cause && (!first_ || node_.before(*first_))) first_ = node_;
+    node_ = {node_.step, node_.rank, node_.place};
+  }
+
+  Node node_;                  ///< the node that is open
+  std::optional<Node> first_;  ///< the first with finite inputs and other outputs
   std::uint64_t masks_ = 0, without_values_ = 0, without_step_ = 0;
 };
 
@@ -160,18 +206,15 @@ void read_msprobe_dump(const log::OpenPath& log, const common::TimelineSelection
                        const frames::Progress& progress) {
   const std::vector<fs::path> files = common::files_below(log, kDumpLevels, is_dump_file);
   Dumps dumps;
-  const auto read = [&](const log::OpenPath& file, std::uint64_t before, std::uint64_t in_all,
-                        PeakTable& peaks) {
-    dumps.read(file, peaks, notes);
-    const std::uint64_t done = before + common::bytes_of(log, {file.path});
-    if (progress) progress(done, std::max(done, in_all));
+  const auto read = [&](const fs::path& file, common::TextFiles& text, PeakTable& peaks) {
+    dumps.read(file, text, peaks);
   };
   common::PeakLog kind = "msprobe dump";
   kind.rounded = false;
   kind.in_order = true;
-  kind.has_dtypes = true;  // of others it takes no tensor
-  common::read_peaks(kind, log, files, read, selection, visit, notes);
-  dumps.tell(printable(log.path.string()), files.size(), notes);
+  kind.has_dtypes = true;  // tensors of other types are skipped
+  common::read_peaks(kind, log, files, read, selection, visit, notes, progress);
+  dumps.add_notes(printable(log.path.string()), files.size(), notes);
 }
 
 }  // namespace halfscope::analyzers::readers::statistics

@@ -3,10 +3,8 @@
 // paddle/fluid/eager/nan_inf_utils:
 //   [PRECISION] [ERROR] in [device=gpu:0, op=divide, tensor=, dtype=fp32], numel=40, num_nan=0,
 //   num_inf=4, num_zero=0, max=inf, min=1.048930e+00, mean=inf
-// on one line; without [ERROR], num_nan and num_inf where there are neither. Six decimals (%e) of
-// the binary32 value. max and min are over infinities too; NaN may hide values from them.
-#include "analyzers/readers/statistics/paddle.hpp"
-
+// on one line; without [ERROR], num_nan and num_inf if there are neither. Numbers have six decimals
+// (%e) of the binary32 value. max and min include infinities; NaN may hide values from them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +19,7 @@
 #include "analyzers/readers/common/contradictions.hpp"
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/common/text_lines.hpp"
-#include "analyzers/readers/common/timeline.hpp"
+#include "analyzers/readers/statistics/statistics.hpp"
 
 namespace halfscope::analyzers::readers::statistics {
 
@@ -37,24 +35,23 @@ using log::Role;
 
 constexpr std::string_view kMark = "[PRECISION]";
 constexpr std::size_t kPaddleLookedAt = std::size_t{1} << 20;
-constexpr std::size_t kPaddleLongestLine = std::size_t{1} << 16;
 constexpr std::uint64_t kMostValues = std::uint64_t{1} << 48;  // of a tensor; sums must not wrap
 
-/// A format by Paddle's name, with the ends of its finite nonzero magnitudes.
+/// A format, with Paddle's name and its least and largest finite nonzero magnitudes.
 struct Held {
   std::string_view name;
   Dtype dtype;
   Magnitude least, most;
 };
 constexpr std::uint64_t kAllOnes = kFractionUnit - 1;
-/// The fraction of a largest finite number with so many bits of precision.
+/// The fraction of the largest finite number with `precision` bits.
 constexpr std::uint64_t ones(int precision) { return kAllOnes - (kAllOnes >> (precision - 1)); }
 constexpr Held kHeld[] = {{"fp16", Dtype::f16, {-24, 0}, {15, ones(11)}},
                           {"bf16", Dtype::bf16, {-133, 0}, {127, ones(8)}},
                           {"fp32", Dtype::f32, {-149, 0}, {127, ones(24)}},
                           {"fp64", Dtype::f64, {-1074, 0}, {1023, ones(53)}}};
 
-/// What follows KEY= up to the next comma, bracket or space.
+/// The text behind "KEY=" up to the next comma, bracket or space; empty if the key is missing.
 std::optional<std::string_view> text_of(std::string_view line, std::string_view key) {
   for (std::size_t at = line.find(key); at != std::string_view::npos; at = line.find(key, at + 1)) {
     const std::size_t value = at + key.size();
@@ -73,8 +70,8 @@ std::optional<std::uint64_t> count_of(std::string_view line, std::string_view ke
   return static_cast<std::uint64_t>(*number);
 }
 
-/// max or min as a range; NaN and infinities are themselves, and so is zero: %e prints no other
-/// number as 0.
+/// max or min as a range. NaN and infinities are themselves, and so is zero, since %e prints no
+/// other number as 0.
 std::optional<Bounds> extreme_of(std::string_view line, std::string_view key) {
   const auto text = text_of(line, key);
   const auto number = text ? common::number_in(*text) : std::nullopt;
@@ -84,7 +81,7 @@ std::optional<Bounds> extreme_of(std::string_view line, std::string_view key) {
                                 : common::printed_bounds(*number, *digit);
 }
 
-/// What is printed of a binary64 number is that number rounded to binary32.
+/// The range of a number of the format. Binary64 numbers are rounded to binary32 before printing.
 Bounds in_binary64(const Bounds& printed, Dtype dtype) {
   if (dtype != Dtype::f64 || !std::isfinite(printed.low)) return printed;
   const auto error = [](double x) { return std::abs(x) * 0x1p-23 + 0x1p-149; };
@@ -99,7 +96,7 @@ struct PaddleEntry {
   std::uint64_t finite_nonzero() const { return numel - nan - inf - zero; }
 };
 
-/// Returns what is wrong with a line; empty where nothing is.
+/// Returns the error in a line, or an empty text.
 std::string_view parse(std::string_view line, PaddleEntry& entry) {
   entry.op = text_of(line, "op").value_or("");
   entry.tensor = text_of(line, "tensor").value_or("");
@@ -142,7 +139,7 @@ constexpr Contradiction kZeros{
 
 bool is_nan(const Bounds& b) { return std::isnan(b.low); }
 bool is_inf(const Bounds& b) { return std::isinf(b.low); }
-/// A finite value that surely is not zero.
+/// Returns true for a finite value that is certainly not zero.
 bool is_nonzero(const Bounds& b) {
   return std::isfinite(b.low) && common::magnitude_bounds(b).low > 0;
 }
@@ -150,7 +147,7 @@ bool is_nonzero(const Bounds& b) {
 bool specials_fit(const PaddleEntry& e) {
   if (e.nan == 0 && (is_nan(e.max) || is_nan(e.min))) return false;
   if (e.inf > 0 && e.nan == 0 && !is_inf(e.max) && !is_inf(e.min)) return false;
-  if (e.held->dtype == Dtype::f64) return true;  // finite ones may be printed as inf
+  if (e.held->dtype == Dtype::f64) return true;  // finite values may be printed as inf
   const bool same = e.max.low == e.min.low;
   const std::uint64_t ends = (is_inf(e.max) ? 1U : 0U) + (is_inf(e.min) && !same ? 1U : 0U);
   const bool all = is_inf(e.max) && same && e.nan == 0;
@@ -166,7 +163,8 @@ bool format_fits(const PaddleEntry& e) {
   return fits(e.max) && fits(e.min);
 }
 
-/// Zeros lie between max and min, as far as no NaN hides values from them; max and min are values.
+/// Returns true if num_zero can be true: zeros lie between min and max unless NaN hides them, and
+/// min and max are values.
 bool zeros_fit(const PaddleEntry& e) {
   if (e.numel == 0) return true;
   const bool apart = e.min.high < e.max.low;
@@ -180,7 +178,7 @@ bool zeros_fit(const PaddleEntry& e) {
   return e.min.low <= 0 && e.max.high >= 0 && (!all_zero || e.finite_nonzero() == 0);
 }
 
-/// What in an entry cannot be true together; null where everything can.
+/// The contradiction in an entry; null if there is none.
 const Contradiction* contradiction_in(const PaddleEntry& e) {
   const bool fits =
       e.nan <= e.numel && e.inf <= e.numel - e.nan && e.zero <= e.numel - e.nan - e.inf;
@@ -195,12 +193,12 @@ SpecialCounts specials_of(const PaddleEntry& e) {
   SpecialCounts specials;
   specials.nan = e.nan;
   specials.zero = e.zero;
-  // Where there are both, how many of each is not told; no count here is by sign.
+  // If there are infinities of both signs, the split is unknown; no count depends on the sign.
   (is_inf(e.max) ? specials.positive_infinity : specials.negative_infinity) = e.inf;
   return specials;
 }
 
-/// What an entry tells that contradicts itself so.
+/// The table of an entry with a contradiction.
 BoundedTable table_in_doubt(const PaddleEntry& e, const Contradiction* kind) {
   BinadeTable exact;
   if (kind == &kSpecials || kind == &kFormat) {
@@ -218,7 +216,7 @@ BoundedTable table_in_doubt(const PaddleEntry& e, const Contradiction* kind) {
   return table;
 }
 
-/// An entry as a table: the specials are exact, and the others lie where max and min leave room.
+/// The table of an entry: special values are exact, other values lie between min and max.
 class Filler {
  public:
   explicit Filler(const PaddleEntry& entry) : entry_(entry), least_(entry.held->least) {
@@ -231,7 +229,7 @@ class Filler {
     if (known && entry.max.high < 0) least_ = clipped(-entry.max.high);
   }
 
-  /// Two of the values are max and min themselves, where they are neither zero nor infinite.
+  /// max and min are values themselves, unless they are zero or infinite.
   BoundedTable table() const {
     BinadeTable exact;
     exact.add_specials(specials_of(entry_));
@@ -261,8 +259,8 @@ class Filler {
   Magnitude least_, most_;
 };
 
-/// Backward operators are called OP_grad; of what a gradient is only a tensor's name says. What an
-/// optimizer's operators make are no activations.
+/// Backward operators are called OP_grad; the tensor's name says whose gradient it is. Outputs of
+/// an optimizer's operators are not activations.
 Role role_of(const PaddleEntry& entry) {
   if (entry.op.ends_with("_grad")) {
     const bool of_parameter = entry.tensor.find(".w_") != std::string_view::npos ||
@@ -277,27 +275,21 @@ Role role_of(const PaddleEntry& entry) {
   return of_optimizer ? Role::unknown : Role::activation;
 }
 
-/// The entries of one worker. A line has no step: the n-th of an operator and tensor is entry n.
+/// The entries of one worker. Lines have no step: the n-th line of an operator and tensor is step
+/// n.
 class Worker {
  public:
   Worker(std::string prefix, Timeline& timeline)
       : prefix_(std::move(prefix)), timeline_(timeline) {}
 
-  void read(const log::OpenPath& file, std::uint64_t before, std::uint64_t in_all,
-            frames::Notes& notes, const frames::Progress& progress) {
-    common::TextLines lines(file, progress, before, in_all);
-    common::BadLines bad;
+  void read(const fs::path& file, common::TextFiles& text, frames::Notes& notes) {
     common::Contradictions contradictions;
-    while (const auto line = lines.next()) {
-      const std::size_t mark = line->substr(0, kPaddleLongestLine).find(kMark);
-      if (mark == std::string_view::npos) continue;
-      const std::string_view why = line->size() > kPaddleLongestLine
-                                       ? "is longer than 64 KiB"
-                                       : take(line->substr(mark), lines.number(), contradictions);
-      if (!why.empty()) bad.add(lines.number(), why);
-    }
-    bad.tell(lines.name(), notes);
-    contradictions.tell(lines.name(), notes);
+    text.read_lines(file, [&](std::string_view line, std::uint64_t number) {
+      const std::size_t mark = line.find(kMark);
+      return std::string(
+          mark == std::string_view::npos ? "" : take(line.substr(mark), number, contradictions));
+    });
+    contradictions.tell(log::printable(file.string()), notes);
   }
 
  private:
@@ -347,18 +339,16 @@ void read_paddle(const log::OpenPath& log, const common::TimelineSelection& sele
                  const frames::Progress& progress) {
   const std::vector<fs::path> files = common::files_below(log, 0, is_paddle_file);
   Timeline timeline(log.path.string(), selection, visit);
-  const std::uint64_t in_all = common::bytes_of(log, files);
-  std::uint64_t before = 0;
+  common::TextFiles text(log, files, notes, progress);
   for (const fs::path& file : files) {
     const std::string prefix = files.size() > 1 ? file.filename().string() + "/" : "";
-    Worker(prefix, timeline).read(log.at(file), before, in_all, notes, progress);
-    before += common::bytes_of(log, {file});
+    Worker(prefix, timeline).read(file, text, notes);
   }
   if (visit.kind) {
     frames::LogKind kind{"Paddle tensor checks", {Gap::underflow, Gap::rounded}};
     kind.tool = frames::Tool::paddle;
-    if (!selection.recorded_scale && !selection.scale_tag) kind.gaps.push_back(Gap::loss_scale);
-    for (const Gap gap : {Gap::counts, Gap::updates, Gap::steps}) kind.gaps.push_back(gap);
+    if (!selection.knows_scale()) kind.gaps.push_back(Gap::loss_scale);
+    kind.gaps.insert(kind.gaps.end(), {Gap::counts, Gap::updates, Gap::steps});
     visit.kind(kind);
   }
   timeline.finish(notes);

@@ -10,27 +10,28 @@
 
 namespace halfscope::analyzers::readers::statistics {
 
-/// Of a tensor in high precision: LogTensorStats.
+/// A statistic of a tensor in high precision (LogTensorStats).
 enum class Magnitude : std::uint8_t { min, max, amax, norm, dynamic_range };
 inline constexpr std::size_t kMagnitudes = 5;
 
-/// Of the same tensor as it is quantised: LogFp8TensorStats, LogNvfp4TensorStats.
+/// A statistic of a quantised tensor (LogFp8TensorStats, LogNvfp4TensorStats).
 struct Quantised {
   frames::QuantisedStatistic statistic = frames::QuantisedStatistic::underflows;
   frames::Recipe recipe = frames::Recipe::own;
   bool columnwise = false;
 };
 
-/// "mlp.fc1_gradient_mxfp8_underflows%_columnwise", taken apart. Refers to it.
+/// The parts of a logged name such as "mlp.fc1_gradient_mxfp8_underflows%_columnwise", which must
+/// outlive them.
 struct TeName {
   std::string_view tensor;  ///< "mlp.fc1_gradient"
-  std::string_view layer;   ///< "mlp.fc1"; all of it where it does not say of which tensor
+  std::string_view layer;   ///< "mlp.fc1"; the whole tensor's name if it has no kind
   std::string_view kind;    ///< "gradient"; may be empty
   log::Role role = log::Role::unknown;
   std::variant<Magnitude, Quantised> statistic;
 };
 
-/// Empty where the name is none of a statistic that is used.
+/// Empty if the name is not that of a statistic in use.
 std::optional<TeName> te_name(std::string_view logged);
 
 }  // namespace halfscope::analyzers::readers::statistics

@@ -8,7 +8,7 @@
 namespace halfscope::analyzers::readers::statistics {
 namespace {
 
-/// Grows by a quarter: doubling would leave half of the memory of thousands of series unused.
+/// Appends a value. The vector grows by a quarter: doubling would leave half of the memory unused.
 template <typename T>
 void append(std::vector<T>& to, T value) {
   if (to.size() == to.capacity()) to.reserve(to.size() + to.size() / 4 + 4);
@@ -56,7 +56,7 @@ void PrintedSeries::sort(const Steps& steps_of_log) {
     return steps_of_log[steps[a]] < steps_of_log[steps[b]];
   });
   const auto of_step = [&](std::size_t a, std::size_t b) { return steps[a] == steps[b]; };
-  // From the end, the first of a step is its last line.
+  // In reverse order the first place of a step is that of its last line.
   const auto kept = std::unique(places.rbegin(), places.rend(), of_step);
   places.erase(places.begin(), kept.base());
   steps = picked(steps, places);

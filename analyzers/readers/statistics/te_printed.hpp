@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one file of Transformer Engine's statistics prints: numbers by name and step. A log has
-// millions of them, so a number is held in a few bytes.
+// The numbers in a file of Transformer Engine's statistics, by name and step. A log has millions of
+// them, so each is held in a few bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace halfscope::analyzers::readers::statistics {
 
-/// The steps of all files of a log, numbered as they come.
+/// The steps of all files of a log, numbered in the order in which they come.
 class Steps {
  public:
   std::uint32_t number_of(std::int64_t step);
@@ -24,30 +24,30 @@ class Steps {
  private:
   std::vector<std::int64_t> steps_;
   std::unordered_map<std::int64_t, std::uint32_t> numbers_;
-  std::uint32_t last_ = 0;  // lines of a step follow one another
+  std::uint32_t last_ = 0;  ///< the number returned last; lines of a step follow one another
 };
 
-/// A statistic of a tensor. Of several at a step the last one holds.
+/// A statistic of a tensor.
 struct PrintedSeries {
   std::string_view logged;  ///< the whole name
   TeName name;
-  std::vector<std::uint32_t> steps;  ///< by their numbers
+  std::vector<std::uint32_t> steps;  ///< their numbers
   std::vector<double> values;        ///< as printed
-  std::vector<std::uint32_t> lines;  ///< of magnitudes alone: from 1
-  PrintedSeries* next = nullptr;     ///< of the line that followed: each step has the same order
+  std::vector<std::uint32_t> lines;  ///< from 1; empty for statistics of quantised tensors
+  PrintedSeries* next = nullptr;     ///< the series of the next line: most steps have one order
 
   void add(std::uint32_t step, double value);
   void add_line(std::uint64_t line);
-  /// Ascending by step, one a step.
+  /// Sorts by step and keeps the last value of each step.
   void sort(const Steps& steps_of_log);
 };
 
 /// The series of one file, in the order of their first lines.
 class PrintedFile {
  public:
-  /// That of a logged name; null where it is of no statistic that is used.
+  /// The series of a logged name, which is added if it is new. Null if te_name() is empty.
   PrintedSeries* find(std::string_view logged);
-  /// Without adding it: null where there is none.
+  /// The same without adding it. Null if it is not there.
   PrintedSeries* known(std::string_view logged);
   void sort(const Steps& steps);
   std::deque<PrintedSeries>& all() { return series_; }
@@ -61,8 +61,8 @@ class PrintedFile {
     }
   };
   std::unordered_map<std::string, PrintedSeries*, Hash, std::equal_to<>> by_name_;
-  std::deque<PrintedSeries> series_;  // these refer to the names above
-  PrintedSeries* last_ = nullptr;     // that find() gave last
+  std::deque<PrintedSeries> series_;  ///< these refer to the names above
+  PrintedSeries* last_ = nullptr;     ///< the result of the last call of find()
 };
 
 }  // namespace halfscope::analyzers::readers::statistics

@@ -39,7 +39,7 @@ Bounds bounds_of(QuantisedStatistic statistic, double printed) {
   return {std::clamp(bounds.low, 0.0, most), std::min(bounds.high, most)};
 }
 
-/// Two sorted series as one; of both at a step the worse.
+/// Merges two sorted series. If both have a step, the worse value is kept.
 void merge(PrintedSeries& to, const PrintedSeries& from, const Steps& steps) {
   const auto statistic = std::get<Quantised>(to.name.statistic).statistic;
   const bool least = statistic == QuantisedStatistic::scale_inv_min;
@@ -75,7 +75,7 @@ log::Role role_of(const TeName& name, const frames::Selection& selection) {
   return source == frames::RoleSource::option ? role : name.role;
 }
 
-/// The selected steps that some selected series has, ascending.
+/// The selected steps of all selected series, ascending.
 std::vector<std::int64_t> steps_of(const PrintedFile& all, const Steps& steps,
                                    const frames::Selection& selection) {
   std::vector<bool> has(steps.size());
@@ -91,7 +91,7 @@ std::vector<std::int64_t> steps_of(const PrintedFile& all, const Steps& steps,
   return found;
 }
 
-/// Those of `series` whose step `other` has with a value that makes them impossible.
+/// The steps at which `least` is above `most`.
 std::vector<std::uint32_t> crossed(const PrintedSeries& least, const PrintedSeries& most,
                                    const Steps& steps) {
   std::vector<std::uint32_t> found;
@@ -106,7 +106,7 @@ std::vector<std::uint32_t> crossed(const PrintedSeries& least, const PrintedSeri
   return found;
 }
 
-/// `dropped` are among its steps, in its order.
+/// Drops steps of a series, which `dropped` has in the same order.
 void drop(PrintedSeries& series, const std::vector<std::uint32_t>& dropped) {
   std::size_t kept = 0;
   auto next = dropped.begin();
@@ -125,7 +125,7 @@ void drop(PrintedSeries& series, const std::vector<std::uint32_t>& dropped) {
 }  // namespace
 
 const Contradiction* wrong_with(QuantisedStatistic statistic, double value) {
-  if (!std::isfinite(2 * value)) return &kNotFinite;  // nor are its bounds
+  if (!std::isfinite(2 * value)) return &kNotFinite;  // its bounds are not finite either
   if (is_share(statistic)) return value < 0 || value > 100 ? &kNoPercentage : nullptr;
   return value < 0 ? &kNegative : nullptr;
 }
@@ -166,9 +166,9 @@ void QuantisedRanks::drop_crossed(const Steps& steps, const std::string& log,
   contradictions.tell(log::printable(log), notes);
 }
 
-void QuantisedRanks::tell(const Steps& steps, const frames::Selection& selection,
-                          const frames::Visitor& visit, const std::string& log,
-                          frames::Notes& notes) {
+void QuantisedRanks::report(const Steps& steps, const frames::Selection& selection,
+                            const frames::Visitor& visit, const std::string& log,
+                            frames::Notes& notes) {
   if (none_) return;
   drop_crossed(steps, log, notes);
   if (!visit.quantised) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Transformer Engine measured of tensors that it quantised to FP8 or FP4, over all ranks.
+// Transformer Engine's statistics of tensors quantised to FP8 or FP4, over all ranks.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@ namespace halfscope::analyzers::readers::statistics {
 
 inline constexpr int kLastDigit = -4;  ///< {:.4f}
 
-/// What is wrong with a number: it is not used then. Null where nothing is.
+/// The reason why a number is not used; null if it is.
 const common::Contradiction* wrong_with(frames::QuantisedStatistic statistic, double value);
 
-/// Of each tensor and step the worst over the ranks: the largest share, error and factor, and the
-/// least factor.
+/// The worst values of each tensor and step over the ranks: the largest share, error and factor,
+/// and the least factor.
 class QuantisedRanks {
  public:
-  /// The sorted series of a file; takes those of quantised tensors.
+  /// Adds the series of quantised tensors of a file. The file is sorted.
   void add(PrintedFile&& file, const Steps& steps);
-  /// Tells what is selected.
-  void tell(const Steps& steps, const frames::Selection& selection, const frames::Visitor& visit,
-            const std::string& log, frames::Notes& notes);
+  /// Reports the selected series.
+  void report(const Steps& steps, const frames::Selection& selection, const frames::Visitor& visit,
+              const std::string& log, frames::Notes& notes);
   bool empty() const { return none_; }
 
  private:

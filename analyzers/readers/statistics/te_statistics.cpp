@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line, by nvdlfw_inspect/logging.py (FileLogger.log_scalar, {:06d} and {:.4f}):
+// A line, by nvdlfw_inspect/logging.py (FileLogger.log_scalar, {:06d} and {:.4f}):
 //   2026-01-01 00:00:00,000 - INFO - LAYER_TENSOR_STATISTIC \t\t iteration=000002 \t\t value=0.0000
-// How statistics are computed: transformer_engine/debug/features/utils/stats_computation.py.
-#include "analyzers/readers/statistics/te_statistics.hpp"
-
+// The statistics are computed in transformer_engine/debug/features/utils/stats_computation.py.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,8 +17,7 @@
 #include "analyzers/readers/common/contradictions.hpp"
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/common/peak_table.hpp"
-#include "analyzers/readers/common/text_lines.hpp"
-#include "analyzers/readers/common/timeline.hpp"
+#include "analyzers/readers/statistics/statistics.hpp"
 #include "analyzers/readers/statistics/te_printed.hpp"
 #include "analyzers/readers/statistics/te_quantised.hpp"
 
@@ -33,7 +30,6 @@ using frames::Notes;
 namespace {
 
 constexpr std::size_t kTeLookedAt = std::size_t{1} << 16;
-constexpr std::size_t kTeLongestLine = std::size_t{1} << 14;
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t");
@@ -41,15 +37,15 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// What follows the last blank.
+/// The part behind the last blank.
 std::string_view last_word(std::string_view text) {
   std::size_t at = text.size();
   while (at > 0 && text[at - 1] != ' ' && text[at - 1] != '\t') --at;
   return text.substr(at);
 }
 
-/// Where "KEY=" begins, from `from` on; npos where it is not. Looks for the sign, which is rarer
-/// than the letters.
+/// The position of "KEY=" from `from` on, or npos. Searches for the sign, which is rarer than the
+/// letters.
 std::size_t find_key(std::string_view line, std::string_view key, std::size_t from) {
   std::size_t sign = line.find('=', from);
   while (sign != std::string_view::npos) {
@@ -59,7 +55,7 @@ std::size_t find_key(std::string_view line, std::string_view key, std::size_t fr
   return sign;
 }
 
-/// A line's parts as they are written.
+/// The parts of a line, as written.
 struct TeEntry {
   std::string_view name, step, value;
 };
@@ -78,19 +74,19 @@ std::optional<TeEntry> entry_in(std::string_view line) {
   return entry;
 }
 
-/// What one file says of one tensor at one step, by statistic.
+/// The statistics of one tensor at one step in one file.
 struct Statistics {
   std::array<std::optional<common::Bounds>, kMagnitudes> of;
-  std::uint64_t line = 0;  ///< of the last one
+  std::uint64_t line = 0;  ///< of the last statistic
   const std::optional<common::Bounds>& operator[](Magnitude which) const {
     return of[static_cast<std::size_t>(which)];
   }
 };
 
-/// The norm is of the tensor's own format, bfloat16's eight bits at the least.
+/// The norm is rounded to the tensor's own format, which has eight bits or more.
 constexpr double kTeNormError = 0x1p-7;
-/// The dynamic range is log2(largest) - log2(smallest nonzero magnitude), each rounded to binary32:
-/// below 150, by an error of 2^-16 at most, and their difference once more.
+/// The error of the dynamic range, log2(largest) - log2(smallest nonzero magnitude). Each logarithm
+/// is below 150 and rounded to binary32, with an error of at most 2^-16, and so is the difference.
 constexpr double kLogErrors = 0x1p-14;
 
 constexpr Contradiction kNegativeRange{"dynamic_range is negative", "it is not used"};
@@ -154,27 +150,24 @@ class TensorMagnitudes {
   std::array<const PrintedSeries*, kMagnitudes> of_{};
 };
 
-/// One file: that of a rank. Of an entry that comes again the last one holds.
+/// The file of one rank. If an entry comes again, the last one is used.
 class RankFile {
  public:
   RankFile(Steps& steps, QuantisedRanks& ranks) : steps_(steps), ranks_(ranks) {}
 
-  void read(const log::OpenPath& file, std::uint64_t before, std::uint64_t in_all, PeakTable& peaks,
-            Notes& notes, const frames::Progress& progress) {
-    common::TextLines lines(file, progress, before, in_all);
-    common::BadLines bad;
-    while (const auto line = lines.next()) {
-      if (const auto why = take(*line, lines.number()); !why.empty()) bad.add(lines.number(), why);
-    }
-    bad.tell(lines.name(), notes);
+  void read(const std::filesystem::path& file, common::TextFiles& text, PeakTable& peaks,
+            Notes& notes) {
+    text.read_lines(file, [&](std::string_view line, std::uint64_t number) {
+      return std::string(take(line, number));
+    });
     printed_.sort(steps_);
-    tell_magnitudes(peaks);
-    wrong_.tell(lines.name(), notes);
+    report_magnitudes(peaks);
+    wrong_.tell(log::printable(file.string()), notes);
     ranks_.add(std::move(printed_), steps_);
   }
 
  private:
-  void tell_magnitudes(PeakTable& peaks) {
+  void report_magnitudes(PeakTable& peaks) {
     std::map<std::string_view, TensorMagnitudes> tensors;
     for (const PrintedSeries& series : printed_.all()) {
       const auto* const which = std::get_if<Magnitude>(&series.name.statistic);
@@ -201,9 +194,8 @@ class RankFile {
                        range ? ", dynamic_range=" + common::text_of(*range) : "");
   }
 
-  /// What is wrong with a line; empty where nothing is.
+  /// Returns the error in a line, or an empty text.
   std::string_view take(std::string_view line, std::uint64_t number) {
-    if (line.size() > kTeLongestLine) return "is longer than 16 KiB";
     const std::optional<TeEntry> entry = entry_in(line);
     if (!entry) return {};  // other messages
     PrintedSeries* const series = printed_.find(entry->name);
@@ -261,24 +253,20 @@ constexpr std::string_view kFolder = "nvdlfw_inspect_statistics_logs";
 
 /// FOLDER/rank_0/nvdlfw_inspect_statistics_logs, ..., as NVIDIA BioNeMo's recipes write: by path.
 std::vector<std::filesystem::path> folders_of_ranks(const log::OpenPath& log) {
-  std::vector<std::filesystem::path> found;
-  std::error_code error, unreadable;
-  std::filesystem::directory_iterator entries(log.path, error);
-  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
-    if (entries->is_symlink(unreadable) || !entries->is_directory(unreadable)) continue;
-    const std::filesystem::path folder = entries->path() / kFolder;
-    if (std::filesystem::is_directory(folder, unreadable)) found.push_back(folder);
-  }
-  std::sort(found.begin(), found.end());
-  return found;
+  std::vector<std::filesystem::path> folders = common::folders_of(log.path);
+  for (std::filesystem::path& folder : folders) folder /= kFolder;
+  std::erase_if(folders, [](const std::filesystem::path& folder) {
+    std::error_code unreadable;
+    return !std::filesystem::is_directory(folder, unreadable);
+  });
+  return folders;
 }
 
 std::vector<std::filesystem::path> files_of_log(const log::OpenPath& log) {
   std::vector<std::filesystem::path> files = common::files_below(log, kTeLevels, is_te_file);
   for (const std::filesystem::path& folder : folders_of_ranks(log)) {
-    for (std::filesystem::path& file : common::files_below(log.at(folder), 0, is_te_file)) {
-      files.push_back(std::move(file));
-    }
+    std::ranges::move(common::files_below(log.at(folder), 0, is_te_file),
+                      std::back_inserter(files));
   }
   return files;
 }
@@ -297,13 +285,13 @@ void read_te_statistics(const log::OpenPath& log, const common::TimelineSelectio
                         const frames::Progress& progress) {
   Steps steps;
   QuantisedRanks ranks;
-  const auto read = [&](const log::OpenPath& file, std::uint64_t before, std::uint64_t in_all,
+  const auto read = [&](const std::filesystem::path& file, common::TextFiles& text,
                         PeakTable& peaks) {
-    RankFile(steps, ranks).read(file, before, in_all, peaks, notes, progress);
+    RankFile(steps, ranks).read(file, text, peaks, notes);
   };
   common::read_peaks("Transformer Engine statistics", log, files_of_log(log), read, selection,
-                     visit, notes);
-  ranks.tell(steps, selection, visit, log.path.string(), notes);
+                     visit, notes, progress);
+  ranks.report(steps, selection, visit, log.path.string(), notes);
 }
 
 }  // namespace halfscope::analyzers::readers::statistics

@@ -27,7 +27,7 @@ using frames::Notes;
 using log::BadInput;
 using log::printable;
 
-/// One pass over the histograms an index found.
+/// One pass over the histograms of an index.
 class FrameReader {
  public:
   FrameReader(const TensorBoardIndex& index, Timeline& timeline) : index_(index), to_(timeline) {}
@@ -48,12 +48,7 @@ class FrameReader {
 
   std::set<Gap> gaps() const {
     std::set<Gap> gaps = gaps_;
-    const bool some = !steps_.empty();
-    if (some && static_cast<std::uint64_t>(*steps_.rbegin()) -
-                        static_cast<std::uint64_t>(*steps_.begin()) >=
-                    steps_.size()) {
-      gaps.insert(Gap::every_step);
-    }
+    if (common::skips_steps(steps_)) gaps.insert(Gap::every_step);
     return gaps;
   }
   const Notes& notes() const { return notes_; }
@@ -115,23 +110,23 @@ class FrameReader {
   Timeline& to_;
   std::optional<log::EventReader> reader_;
   std::uint32_t file_ = 0;
-  log::proto::HistogramProto histogram_;  // one of each, so that their memory is used again
+  log::proto::HistogramProto histogram_;  // members, so that their memory is used again
   log::proto::TensorProto tensor_;
   std::set<std::int64_t> steps_;
   std::set<Gap> gaps_;
   Notes notes_;
 };
 
-/// Tells the scalars, and notes by which tags they were recognised.
-void tell_scalars(const TensorBoardIndex& index, lines::ScalarLog& found, const fs::path& log,
-                  Notes& notes) {
+/// Reports the scalars, and notes by which tags they were recognised.
+void report_scalars(const TensorBoardIndex& index, lines::ScalarLog& found, const fs::path& log,
+                    Notes& notes) {
   for (const TensorBoardIndex::Tag& tag : index.tags()) {
     if (tag.scalar) found.series(tag.name, tag.named, "");
   }
   for (const TensorBoardIndex::Scalar& scalar : index.scalars()) {
-    found.add(found.series(index.tags()[scalar.tag].name), scalar.step, scalar.value);
+    found.series(index.tags()[scalar.tag].name).add(scalar.step, scalar.value);
   }
-  found.tell_scalars();
+  found.report_scalars();
   std::string list;
   for (const auto& [meaning, series] : found.used()) {
     list += fmt::format("{}{} is '{}'", list.empty() ? "" : ", ", lines::name_of(meaning),
@@ -170,7 +165,7 @@ void read_tensorboard(const log::OpenPath& opened, const common::TimelineSelecti
   const TensorBoardIndex index(event_files_of(opened), selection.scale_tag, progress);
   refuse_empty(index, log);
   lines::ScalarLog scalars(opened, {}, selection, visit, notes, progress);
-  tell_scalars(index, scalars, log, notes);
+  report_scalars(index, scalars, log, notes);
   scalars.timeline().names(names_of_histograms(index));
   FrameReader frames(index, scalars.timeline());
   frames.read(progress);
@@ -178,7 +173,7 @@ void read_tensorboard(const log::OpenPath& opened, const common::TimelineSelecti
   std::set<Gap> gaps = frames.gaps();
   const bool any = !index.histograms().empty();
   gaps.insert({Gap::updates, any ? Gap::dtype : Gap::tensors});
-  if (any && !selection.recorded_scale && !selection.scale_tag) gaps.insert(Gap::loss_scale);
+  if (any && !selection.knows_scale()) gaps.insert(Gap::loss_scale);
   notes.add_all(index.notes());
   notes.add_all(frames.notes());
   if (const auto below = folder_with_events_in(log)) {

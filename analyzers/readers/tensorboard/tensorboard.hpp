@@ -3,17 +3,12 @@
 #pragma once
 
 #include "analyzers/readers/common/timeline.hpp"
-#include "halfscope/log/open_file.hpp"
 
 namespace halfscope::analyzers::readers::tensorboard {
 
-/// Whether a file begins with a record of an event, or a folder holds such files.
-bool is_tensorboard(const log::OpenPath& log);
-
-/// As for_each_frame. A folder's files are one run. Folders in it are other runs: one is
-/// named, none is added.
-void read_tensorboard(const log::OpenPath& log, const common::TimelineSelection& selection,
-                      const frames::Visitor& visit, frames::Notes& notes,
-                      const frames::Progress& progress);
+/// A file that begins with the record of an event, or a folder that holds such files. The files of
+/// a folder are one run. Folders in it are other runs: a note names one, none is read.
+common::Recognises is_tensorboard;
+common::Reads read_tensorboard;
 
 }  // namespace halfscope::analyzers::readers::tensorboard

@@ -15,15 +15,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether the first record has right checksums and is an event. Records of other kinds come in the
-/// same framing (TFRecord).
+/// Returns true if the first record has correct checksums and is an event. TFRecord files of other
+/// content have the same framing.
 bool begins_with_event(const log::OpenPath& file) {
   constexpr std::size_t kHeaderBytes = 12;
   constexpr std::uint64_t kMost = 1 << 20;
   const std::string header = common::beginning_of(file, kHeaderBytes);
   const auto length = log::record_length(header);
   if (!length) return false;
-  if (*length > kMost) return true;  // a record to be sure, and too large to look into
+  if (*length > kMost) return true;  // a valid record, too large to read
   const std::string begin =
       common::beginning_of(file, kHeaderBytes + static_cast<std::size_t>(*length));
   log::EventOutline event;

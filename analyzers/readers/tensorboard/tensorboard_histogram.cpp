@@ -22,9 +22,9 @@ using log::proto::TensorProto;
 constexpr double kLargest = std::numeric_limits<double>::max();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// The edges that torch, tensorboardX and TensorFlow use unless told otherwise: zero, and of both
-/// signs 1e-12 times powers of 1.1 up to 1e20, each from the one before by a rounded
-/// multiplication; TensorFlow's also have the largest number (torch/utils/tensorboard/writer.py,
+/// The default edges of torch, tensorboardX and TensorFlow: zero, and with both signs 1e-12 times
+/// powers of 1.1 up to 1e20, each computed from the one before by a rounded multiplication.
+/// TensorFlow also has the largest number (torch/utils/tensorboard/writer.py,
 /// tensorflow/core/lib/histogram/histogram.cc).
 const std::vector<double>& default_edges() {
   static const std::vector<double> edges = [] {
@@ -43,8 +43,7 @@ bool are_default(const std::vector<double>& edges) {
   });
 }
 
-/// Writers leave empty buckets at the ends away. What lies beyond those that are there is known to
-/// lie beyond all that there were.
+/// Adds the outermost buckets of the default edges. Writers omit empty buckets at the ends.
 void restore_outer_edges(Histogram& h) {
   const double outermost = default_edges().back();
   if (h.edges.front() > -outermost) {
@@ -57,8 +56,8 @@ void restore_outer_edges(Histogram& h) {
   }
 }
 
-/// A bucket's left edge is the limit of the one before it; the first one has none, holds -infinity
-/// too, and is there for its limit where it is empty.
+/// A bucket's left edge is the limit of the bucket before it. The first bucket has no left edge and
+/// holds -infinity too; if it is empty, only its limit is used.
 Histogram buckets_of(const HistogramProto& proto) {
   if (proto.bucket_limit_size() != proto.bucket_size() || proto.bucket_size() == 0) {
     throw std::invalid_argument(
@@ -70,12 +69,12 @@ Histogram buckets_of(const HistogramProto& proto) {
   if (!first_is_empty) h.edges.push_back(-kInfinity);
   h.edges.insert(h.edges.end(), proto.bucket_limit().begin(), proto.bucket_limit().end());
   h.counts.assign(proto.bucket().begin() + (first_is_empty ? 1 : 0), proto.bucket().end());
-  if (h.counts.empty()) h.last_closed = false;  // one edge, and what is there is skipped
+  if (h.counts.empty()) h.last_closed = false;
   return h;
 }
 
-/// Writers that leave min, max or num away have 0 there, as messages without them read. Where all
-/// values are 0 one bucket has them.
+/// Returns true if the writer omitted min and max, which then read as 0. If all values are 0, one
+/// bucket has them and min and max are set.
 bool is_unset(double min, double max, const Histogram& h) {
   if (min != 0 || max != 0) return false;
   std::size_t occupied = 0;
@@ -109,7 +108,7 @@ BoundedTable table_of_run_log(const HistogramProto& proto) {
     h.edges.push_back(right);
     h.counts.push_back(count);
   };
-  // (a, b] of binary64 numbers is [after a, after b).
+  // In binary64, (a, b] is [next after a, next after b).
   const auto edge = [](double x) { return x < 0 ? std::nextafter(x, kInfinity) : x; };
   add(edge(written.edges.front()), 0);
   for (std::size_t i = 0; i < written.counts.size(); ++i) {
@@ -148,9 +147,10 @@ Histogram buckets_of(const std::vector<double>& rows) {
   return h;
 }
 
-/// How far from their buckets values may lie: TensorFlow computes a value's bucket from its
-/// distance to the least one, rounded at each of 4 operations, and the edges on their own
-/// (tensorboard/plugins/histogram/summary_v2.py). 32 half units of the larger end are above both.
+/// The largest distance of a value from its bucket. TensorFlow computes the bucket from the
+/// distance to the least value, with 4 rounded operations, and the edges separately
+/// (tensorboard/plugins/histogram/summary_v2.py). 32 half units of the larger end exceed both
+/// errors.
 double rounding_slack(const Histogram& h) {
   return 0x1p-48 * std::max(std::abs(h.edges.front()), std::abs(h.edges.back()));
 }
@@ -165,8 +165,8 @@ bool is_linear(const Histogram& h, double slack) {
   return true;
 }
 
-/// Where a value is infinite or NaN so is an edge: then buckets say how many finite values there
-/// are, and nothing of how large they are; the others are not counted.
+/// The table if an edge is infinite or NaN, because a value is. The buckets then count the finite
+/// values, without their magnitudes; the other values are not counted.
 BoundedTable table_without_edges(const Histogram& h) {
   double sum = 0;
   for (const double count : h.counts) sum += count;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The histograms of TensorBoard event files, as each of their writers means them.
+// The histograms of TensorBoard event files, by the rules of the program that wrote them.
 #pragma once
 
 #include <optional>
@@ -9,15 +9,15 @@
 
 namespace halfscope::analyzers::readers::tensorboard {
 
-/// A legacy histogram: of torch, tensorboardX, TensorFlow, or anybody's add_histogram_raw. Throws
-/// std::invalid_argument saying what is wrong, as table_of.
+/// The table of a legacy histogram of torch, tensorboardX, TensorFlow or add_histogram_raw. Throws
+/// std::invalid_argument with the reason if it is not usable; so do the functions below.
 BoundedTable table_of(const log::proto::HistogramProto& histogram);
 
-/// The same as Halfscope's run logs have it: buckets of negative values are half-open from zero
-/// outwards, the one around zero holds zeros alone, and min and max are bounds (docs/run-log.md).
+/// The same for Halfscope's run logs: buckets of negative values are half-open from zero outwards,
+/// the bucket around zero holds only zeros, and min and max are bounds (docs/run-log.md).
 BoundedTable table_of_run_log(const log::proto::HistogramProto& histogram);
 
-/// A tensor of TensorFlow 2's summaries: rows of left edge, right edge and count.
+/// The table of a tensor of TensorFlow 2's summaries: rows of left edge, right edge and count.
 BoundedTable table_of(const log::proto::TensorProto& tensor);
 
 }  // namespace halfscope::analyzers::readers::tensorboard

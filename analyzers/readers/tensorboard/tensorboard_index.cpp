@@ -22,20 +22,14 @@ using Plugin = TensorBoardIndex::Plugin;
 constexpr std::string_view kOwnTables = "binades/", kOwnNumbers = "exact/";  // docs/run-log.md
 constexpr std::uint64_t kProgressBytes = std::uint64_t{1} << 20;
 
-std::uint64_t size_of(const std::vector<log::OpenPath>& files) {
-  std::uint64_t bytes = 0;
-  for (const log::OpenPath& file : files) bytes += file.open()->size();
-  return bytes;
-}
-
 Plugin plugin_of(std::string_view name) {
   if (name == "scalars") return Plugin::scalars;
   if (name == "histograms") return Plugin::histograms;
   return name == "halfscope" ? Plugin::halfscope : Plugin::other;
 }
 
-/// Those that hold: of a tag and step the last, and none that a later restart dropped. least: of
-/// the steps that restarts from the nth on went on from, the lowest.
+/// Keeps the last entry of each tag and step, unless a later restart dropped it. least[n] is the
+/// lowest step from which the restarts from the nth on went on.
 template <typename Entry>
 void keep_last_of(std::vector<Entry>& entries, const std::vector<std::int64_t>& least) {
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
@@ -57,7 +51,8 @@ void keep_last_of(std::vector<Entry>& entries, const std::vector<std::int64_t>& 
 TensorBoardIndex::TensorBoardIndex(std::vector<log::OpenPath> files,
                                    const std::optional<std::string>& recorded_scale,
                                    const frames::Progress& progress)
-    : files_(std::move(files)), recorded_scale_(recorded_scale), bytes_(size_of(files_)) {
+    : files_(std::move(files)), recorded_scale_(recorded_scale) {
+  for (const log::OpenPath& file : files_) bytes_ += file.open()->size();
   for (std::uint32_t file = 0; file < files_.size(); ++file) read(file, progress);
   keep_last();
   if (unnamed_ != 0) {
@@ -70,7 +65,7 @@ TensorBoardIndex::TensorBoardIndex(std::vector<log::OpenPath> files,
 void TensorBoardIndex::read(std::uint32_t file, const frames::Progress& progress) {
   log::EventReader reader(files_[file]);
   log::EventOutline event;
-  std::uint64_t told = 0;
+  std::uint64_t reported = 0;
   while (const auto message = reader.next_message()) {
     if (!event.read(*message)) {
       reader.reject("a record is not a TensorBoard event");
@@ -83,9 +78,9 @@ void TensorBoardIndex::read(std::uint32_t file, const frames::Progress& progress
     any_record_ = true;
     if (event.starts) restarts_.push_back(event.step);
     for (const ValueOutline& value : event.values) take(value, event.step, reader, *message, file);
-    if (progress && reader.offset() - told >= kProgressBytes) {
-      told = reader.offset();
-      progress(bytes_before_ + told, 2 * bytes_);
+    if (progress && reader.offset() - reported >= kProgressBytes) {
+      reported = reader.offset();
+      progress(bytes_before_ + reported, 2 * bytes_);
     }
   }
   bytes_before_ += reader.size();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the event files of one run hold, and where: one pass that looks into no histogram.
+// The tags and scalars in the event files of one run, and the places of its histograms.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,14 @@ class EventReader;
 
 namespace halfscope::analyzers::readers::tensorboard {
 
-/// Reads all files, in order, as one run: of a tag and step that are there twice the last value
-/// holds, and where the run went on from a step (SessionLog START), what came before of that step
-/// and later ones is dropped. Memory is bounded by the number of histograms and of known scalars.
+/// Reads all files, in order, as one run, without the contents of histograms. The last value of a
+/// tag and step is kept. If the run went on from a step (SessionLog START), earlier values of that
+/// step and later steps are dropped. Memory is bounded by the number of histograms and of known
+/// scalars.
 class TensorBoardIndex {
  public:
-  /// recorded_scale: a tag that is wanted beside those meaning_of_tag() knows. Throws
-  /// log::BadInput.
+  /// recorded_scale is a tag that is read in addition to those that meaning_of_tag() knows. Throws
+  /// log::BadInput if a file cannot be read.
   TensorBoardIndex(std::vector<log::OpenPath> files,
                    const std::optional<std::string>& recorded_scale,
                    const frames::Progress& progress);
@@ -35,19 +36,20 @@ class TensorBoardIndex {
   enum class Plugin : std::uint8_t { unknown, scalars, histograms, halfscope, other };
   struct Tag {
     std::string name;
-    Plugin plugin = Plugin::unknown;         ///< what its values are, as the first one says
-    lines::Named named = {};                 ///< of scalars
-    bool scalar = false, histogram = false;  ///< what values of it there are
+    Plugin plugin = Plugin::unknown;         ///< as its first value says
+    lines::Named named = {};                 ///< its meaning as a scalar
+    bool scalar = false, histogram = false;  ///< whether it has such values
     bool of_run_log = false;                 ///< a histogram of Halfscope's own
   };
-  struct Place {  ///< of a histogram: bytes [offset, offset + size) of a file
+  /// A histogram: bytes [offset, offset + size) of a file.
+  struct Place {
     std::uint32_t tag;
     std::uint32_t file;
     std::int64_t step;
     std::uint64_t offset;
     std::uint32_t size;
     Form form;
-    std::uint32_t restarts;  ///< that came before it
+    std::uint32_t restarts;  ///< before it
   };
   struct Scalar {
     std::uint32_t tag;
@@ -58,7 +60,7 @@ class TensorBoardIndex {
 
   const log::OpenPath& file(std::uint32_t number) const { return files_[number]; }
   const std::vector<Tag>& tags() const { return tags_; }
-  const std::vector<Place>& histograms() const { return places_; }  ///< as they were written
+  const std::vector<Place>& histograms() const { return places_; }  ///< in the order of the files
   const std::vector<Scalar>& scalars() const { return scalars_; }   ///< by tag and step
   std::uint64_t bytes() const { return bytes_; }                    ///< of all files
   bool any_record() const { return any_record_; }
@@ -82,9 +84,9 @@ class TensorBoardIndex {
   std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> tag_numbers_;
   std::vector<Place> places_;
   std::vector<Scalar> scalars_;
-  std::vector<std::int64_t> restarts_;  ///< the steps the run went on from, in order
+  std::vector<std::int64_t> restarts_;  ///< the steps from which the run went on, in order
   std::uint64_t bytes_ = 0, bytes_before_ = 0;
-  std::uint64_t unnamed_ = 0;  ///< tensors of tags whose plugin nothing names
+  std::uint64_t unnamed_ = 0;  ///< tensors whose tag has no plugin
   bool any_record_ = false;
   frames::Notes notes_;
 };

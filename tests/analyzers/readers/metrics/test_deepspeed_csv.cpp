@@ -36,7 +36,7 @@ void write_csv(const fs::path& folder) {
         "step,loss_scale\r\n32,65536\r\n64,32768\r\n96,32768\r\n128,65536\r\n192,16384\r\n");
   write(folder / "Train_Samples_lr.csv", "step,lr\r\n32,0.1\r\n64,0.2\r\n");
   write(folder / "Train_Samples_train_loss.csv", "step,train_loss\r\n0,3.5\r\n32,3.25\r\n");
-  write(folder / "Train_Samples_elapsed_time_ms_step.csv", "step,elapsed\r\n33,9\r\n");
+  write(folder / "Train_Samples_elapsed_time_ms_step.csv", "step,elapsed_time_ms_step\r\n33,9\r\n");
 }
 
 TEST_CASE("DeepSpeed's CSV files are one timeline") {
@@ -102,12 +102,12 @@ TEST_CASE("a CSV file whose second column has the file's own name is read") {
   by_file.scale_tag = "a";
   CHECK(Read(other, by_column).scale(32) == 7);
   CHECK(Read(other, by_file).scale(32) == 7);
-  write(folder / "other" / "b.csv", "step,lr\n1,0.5\n2,0.5\n");
+  write(folder / "other" / "b_lr.csv", "step,lr\n1,0.5\n2,0.5\n");
   write(folder / "other" / "c.csv", "step,Train_Samples_lr\n1,0.25\n");
   const Read both(folder / "other");
   CHECK(both.scalars.at(1).learning_rate == 0.5);
   CHECK(both.scalars.at(2).learning_rate == 0.5);
-  CHECK(both.noted("the learning rate is read from 'b'; 'c' is not used"));
+  CHECK(both.noted("the learning rate is read from 'b_lr'; 'c' is not used"));
 }
 
 TEST_CASE("folders of two jobs of DeepSpeed are refused, with a list") {
@@ -129,9 +129,27 @@ TEST_CASE("a header in the middle of DeepSpeed's file is a restart") {
 TEST_CASE("other CSV files are none of DeepSpeed's") {
   const TempFolder folder;
   CHECK_FALSE(is_deepspeed_csv(write(folder / "a.csv", "step,loss,lr\n1,2,3\n")));
-  CHECK_FALSE(is_deepspeed_csv(write(folder / "b.csv", "step,loss\none,two\n")));
   CHECK_FALSE(is_deepspeed_csv(write(folder / "c.csv", "epoch,loss\n1,2\n")));
   CHECK_FALSE(is_deepspeed_csv(folder / "missing"));
+}
+
+TEST_CASE(
+    "a table of steps and one metric is DeepSpeed's by the names of the metric and the file") {
+  const TempFolder folder;
+  for (const char* name : {"loss.csv", "run.csv", "Train_loss_old.csv", "myloss.csv"}) {
+    INFO(name);
+    const Read read(write(folder / name, "step,loss\n32,2.5\n64,2\n"));
+    CHECK(read.kinds[0].name == "CSV metrics");
+    CHECK(read.kinds[0].tool == analyzers::frames::Tool::other);
+    CHECK(read.scalars.at(32).loss == 2.5);
+  }
+  for (const char* name : {"Train_Samples_loss.csv", "Eval_loss.csv"}) {
+    INFO(name);
+    const Read read(write(folder / name, "step,loss\n32,2.5\n64,2\n"));
+    CHECK(read.kinds[0].name == "DeepSpeed CSV metrics");
+  }
+  const Read cut(write(folder / "cut" / "Train_Samples_loss.csv", "step,loss\n32,2.\n64,2e-"));
+  CHECK(cut.noted("a line is skipped; the first is line 3: a cell is not a number"));
 }
 
 }  // namespace test_deepspeed_csv

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "analyzers/readers/statistics/msprobe.hpp"
+#include "analyzers/readers/statistics/statistics.hpp"
 #include "analyzers/reading.hpp"
 #include "catch.hpp"
 
@@ -55,7 +55,8 @@ TEST_CASE("metrics CSV: any table with steps and a scalar that is known, and no 
   };
   CHECK(is_ours("loss,step\n"));
   CHECK(is_ours("epoch,loss\n"));
-  CHECK(!is_ours("step,loss\n1,2\n"));
+  CHECK(is_ours("step,loss\n1,2\n"));
+  CHECK(!is_ours("step,Train_Samples_train_loss\n1,2\n"));
   CHECK(analyzers::readers::metrics::is_deepspeed_csv(folder / "log"));
   CHECK(!is_ours("vpp_stage,name,step,loss,min,max\n"));
   CHECK(analyzers::readers::statistics::is_msprobe(folder / "log"));

@@ -2,6 +2,7 @@
 #include "analyzers/readers/wandb/wandb.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include "analyzers/reading.hpp"
 #include "catch.hpp"
@@ -133,6 +134,22 @@ TEST_CASE("W&B: hostile JSON is skipped and told") {
   const Told other = told_of(folder.write("log", kRow + "\n" + odd + "\n"));
   CHECK(other.frames.size() == 2);
   CHECK(other.noted("a histogram is skipped; the first is 'gradients/x', step 2"));
+}
+
+TEST_CASE("W&B: NaN and infinities, bare and in strings, and the place of an error behind them") {
+  const TempFolder folder;
+  const Told told = told_of(
+      folder.write("log",
+                   "{\"_step\": 1, \"loss\": -Infinity, \"lr\": Infinity, \"a\": \"\\\"NaN\", "
+                   "\"grad_norm\": NaN}\n"
+                   "{\"_step\": 2, \"loss\": \"-Infinity\", \"x\": [NaN, -Infinity], \"lr\": 0.5}\n"
+                   "{\"_step\": 3, \"loss\": -Infinity, \"lr\": x}\n"));
+  CHECK(told.scalars.at(1).loss == -std::numeric_limits<double>::infinity());
+  CHECK(told.scalars.at(1).learning_rate == std::numeric_limits<double>::infinity());
+  CHECK(std::isnan(told.scalars.at(1).more.at("gradient_norm")));
+  CHECK(told.scalars.at(2).loss == -std::numeric_limits<double>::infinity());
+  CHECK(told.scalars.at(2).learning_rate == 0.5);
+  CHECK(told.noted("the first is line 3: is not JSON at '\"lr\": x', byte 39"));
 }
 
 TEST_CASE("W&B: a step that is not a whole number is told, and its row numbered") {
