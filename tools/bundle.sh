@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
-# ./run bundle: build/bundle, to be carried to a machine with a GPU (docs/gpu.md). ./run gpu.
-# Sourced by ./run, which sets $system_python.
+# ./run bundle: makes build/bundle, to be copied to a machine with a GPU (docs/gpu.md). And ./run
+# gpu. Sourced by ./run, which sets $system_python.
 
 readonly bundle_folder=build/bundle bundle_most=60000000 bundle_glibc=2.35
 
@@ -21,7 +21,7 @@ bundle() {
   say "the bundle is $bundle_folder, $(bundle_bytes) bytes; bash $bundle_folder/gpu.sh OUT runs it"
 }
 
-# Each under the one name that programs ask for: what carries the bundle may not carry links.
+# Replaces links by files with the names that programs load, since a copy may lose links.
 bundle_libraries() {
   local file
   for file in "$bundle_folder"/lib/*; do
@@ -41,7 +41,7 @@ print(os.path.join(os.path.dirname(sklearn.__file__), "datasets/data"))') ||
 
 bundle_bytes() { du --summarize --bytes "$bundle_folder" | cut -f 1; }
 
-# The bundle must start without a driver, cuDNN and cuBLAS, and on an older glibc than Debian 12's.
+# Checks that the bundle starts without a driver, cuDNN and cuBLAS, and with an older glibc.
 check_bundle() {
   local file linked newest
   for file in "$bundle_folder"/bin/* "$bundle_folder"/lib/*; do
@@ -58,7 +58,7 @@ check_bundle() {
   die 1 "bundle: $(bundle_bytes) bytes, above $bundle_most: the sizes are above"
 }
 
-# Uses a bundle that was built elsewhere and carried here, too.
+# Runs the bundle, which may have been built on another machine.
 gpu() {
   if [[ ! -x $bundle_folder/gpu.sh ]]; then
     [[ -e /dev/nvidiactl || -n ${HALFSCOPE_GPU_DRY:-} ]] ||

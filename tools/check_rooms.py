@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that includes follow tools/rooms.txt: no arrow upward, no cycle of files, no other room;
-and that reports, cli and python call no analyzer but the entries listed there.
+"""Checks includes against tools/rooms.txt: no include of a higher room, no cycle of files, no
+unlisted room; and that reports, cli and python call only those functions of analyzers that are
+listed there.
 
-check_rooms.py [FOLDER]   prints what is wrong; exit code 1 where something is
+check_rooms.py [FOLDER]   prints each violation; exit code 1 if there is any
 """
 
 import pathlib
@@ -14,7 +15,7 @@ SOURCES = {".cpp", ".hpp", ".cu"}
 
 
 def read_table(path):
-    """{room: its place among all}, {layer: the layers it may include}, {entry}"""
+    """Returns {room: its index, lowest first}, {layer: layers that it may include}, {entry}."""
     places, below, entries = {}, {}, {"name_of"}
     for line in path.read_text().splitlines():
         if line.startswith("layer "):
@@ -28,7 +29,7 @@ def read_table(path):
 
 
 def read_includes(root, layers):
-    """{file: the files of these layers and of lib that it includes}, by paths under root"""
+    """Returns {file: files that it includes}, for the project's own files, by paths under root."""
     files = {path.relative_to(root).as_posix(): path for layer in layers
              for path in (root / layer).rglob("*") if path.suffix in SOURCES}
     found = {}
@@ -43,7 +44,7 @@ def room_of(name):
 
 
 def arrow_fault(file, included, places, below):
-    """What is wrong with one include; empty where nothing is."""
+    """Returns the violation of one include as text. Empty if there is none."""
     layer, other = (name.split("/")[0] for name in (file, included))
     if other not in below[layer]:
         return f"{file} includes {included}: {layer} knows nothing of {other}"
@@ -58,7 +59,7 @@ def arrow_fault(file, included, places, below):
 
 
 def without_ends(graph):
-    """The files of a graph but those that lead to no cycle."""
+    """Returns the graph without the files from which no path leads to a cycle."""
     left = {file: set(others) for file, others in graph.items()}
     while ends := [file for file, others in left.items() if not others & left.keys()]:
         for end in ends:
@@ -67,7 +68,7 @@ def without_ends(graph):
 
 
 def cycles(includes):
-    """Files that include each other, over whichever others."""
+    """Returns a message for each file that includes itself, directly or over other files."""
     leading = without_ends(includes)
     backward = {file: {other for other in leading if file in leading[other]} for file in leading}
     inside = without_ends(backward)
@@ -76,7 +77,7 @@ def cycles(includes):
 
 
 def call_faults(root, places, entries):
-    """Calls of analyzers that are no entries."""
+    """Yields a message for each call of an analyzer that is not an entry."""
     rooms = {room.rsplit("/", 1)[-1] for room in places if room.startswith("analyzers")}
     call = re.compile(rf"\b(?:{'|'.join(rooms)})::((?:\w+::)*)([a-z]\w*)\(")
     for layer in ("reports", "cli", "python/src"):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sentences about data stand in reports/answer. A renderer has labels: few words, no more.
+"""Checks that all sentences about data are in reports/answer. Renderers may only have short labels.
 
-check_sentences.py         fails where a renderer has a sentence that tools/labels.txt does not have
+check_sentences.py         fails if a renderer has a sentence that is not in tools/labels.txt
 
-A sentence here is a string of five words or more, without markup and what is filled in. labels.txt
-has those that are no sentence about data, a line each: fixed labels, messages of programs.
+A sentence is a string of five words or more, without markup and placeholders. labels.txt lists, one
+per line, the long strings that are not about data: fixed labels, messages of programs.
 """
 
 import pathlib
@@ -19,7 +19,7 @@ LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*')
 
 
 def literals(source):
-    """Strings of C++, those beside each other joined, without comments and includes."""
+    """Yields the string literals of C++ source, adjacent ones joined, without comments."""
     source = re.sub(r"^#include[^\n]*|//[^\n]*", "", source, flags=re.M)
     for found in LITERAL.finditer(source):
         yield "".join(re.findall(r'"((?:[^"\\\n]|\\.)*)"', found.group()))
@@ -28,14 +28,14 @@ def literals(source):
 def sentences(source):
     for literal in literals(source):
         text = literal.replace('\\"', '"').replace("\\n", " ")
-        text = re.sub(r'\b(?:title|aria-label)="([^"]*)"', r"> \1 <", text)  # what people read
+        text = re.sub(r'\b(?:title|aria-label)="([^"]*)"', r"> \1 <", text)  # people read them
         text = re.sub(r"<[^>]*>|\{[^}]*\}", " ", text)
         if len(re.findall(r"[A-Za-z][a-z]+", text)) >= WORDS:
             yield " ".join(text.split())
 
 
 def found():
-    """(file, sentence) of all renderers"""
+    """Returns (file, sentence) for all sentences in renderers."""
     files = sorted(file for folder in FOLDERS for ending in ("cpp", "hpp")
                    for file in (ROOT / folder).glob(f"*.{ending}"))
     return [(str(file.relative_to(ROOT)), sentence) for file in files

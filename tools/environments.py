@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual environments of the frameworks: one each, made on first use, kept."""
+"""Virtual environments of the frameworks: one for each, made at its first use and kept."""
 
 import dataclasses
 import glob
@@ -13,16 +13,16 @@ import subprocess
 
 @dataclasses.dataclass(frozen=True)
 class Environment:
-    """What goes into one environment, by which Python. `stands_on` names another environment whose
-    packages are seen too: the CUDA build of torch is too large to be had several times."""
+    """The Python and the packages of one environment. `stands_on` names another environment whose
+    packages are visible too: torch with CUDA is too large to install several times."""
 
     name: str
     python: str
     packages: tuple
-    alone: tuple = ()  # packages installed without what they depend on
+    alone: tuple = ()  # packages installed without their dependencies
     stands_on: str = ""
-    first: tuple = ()  # packages that must be there before the others are built
-    flags: tuple = ()  # for pip
+    first: tuple = ()  # packages that must be installed before the others are built
+    flags: tuple = ()  # options of pip
     settings: tuple = ()  # environment variables that its installation and its driver need
 
     def variables(self):
@@ -31,11 +31,11 @@ class Environment:
 
 
 class NotInstalled(Exception):
-    """Why an environment could not be made: one line."""
+    """Raised if an environment could not be made. Its text is the reason, in one line."""
 
 
 def find_python(version):
-    """The Python of this version, from PATH, pyenv or uv."""
+    """Returns the Python of a version, from PATH, pyenv or uv. Raises NotInstalled."""
     name = f"python{version}"
     places = [shutil.which(name)]
     places += sorted(glob.glob(os.path.expanduser(f"~/.pyenv/versions/{version}.*/bin/{name}")))
@@ -43,7 +43,8 @@ def find_python(version):
         found = subprocess.run(["uv", "python", "find", version], capture_output=True, text=True)
         places.append(found.stdout.strip())
     for place in places:
-        # A shim of pyenv is on PATH also where its version is not active: only running it tells.
+        # A shim of pyenv is on PATH even if its version is not active, so it must be run to find
+        # out.
         if place and subprocess.run([place, "-c", ""], capture_output=True).returncode == 0:
             return place
     raise NotInstalled(f"needs Python {version}: none on PATH, in ~/.pyenv or known to uv")
@@ -63,20 +64,20 @@ def _pip(environment, python, arguments):
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if "rror" in line]
         last = (errors or done.stderr.splitlines() or ["no word from pip"])[-1].strip()
-        if "connection broken" in done.stderr:  # said before pip's error, which names a package alone
+        if "connection broken" in done.stderr:  # pip's later error only names a package
             last = "the package index cannot be reached"
         raise NotInstalled(f"{' '.join(arguments)}, Python {environment.python}: {last[:160]}")
 
 
 def _see_packages_of(folder, below):
-    """The packages of another environment come after those of this one."""
+    """Adds the packages of another environment to the search path, after those of this one."""
     (packages,) = folder.glob("lib/python*/site-packages")
     (others,) = below.glob("lib/python*/site-packages")
     (packages / "stands_on.pth").write_text(f"{others}\n", encoding="utf-8")
 
 
 def ensure(name, table, root, say):
-    """Makes the environment unless it is there as the table says; returns its Python."""
+    """Makes the environment unless it exists with the same packages. Returns its Python."""
     environment = table[name]
     folder = pathlib.Path(root) / name
     python, stamp = str(folder / "bin" / "python"), folder / "installed"

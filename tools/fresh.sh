@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
-# ./run fresh: a command of ./run where nothing is installed: a clone of a commit in a bare root of
-# Debian 12, made by debootstrap. Sourced by ./run, which sets $root.
+# ./run fresh: runs a command of ./run on a clone of a commit, in a minimal root file system of
+# Debian 12 made by debootstrap, in which nothing else is installed. Sourced by ./run, which sets
+# $root.
 
 readonly fresh_cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/halfscope
 readonly fresh_release=bookworm
-# What a command leaves behind for people, brought back into build/fresh.
+# Results of a command that are copied back into build/fresh.
 readonly -a fresh_results=(build/demo build/bench.json build/ctest.xml build/pytest.xml build/arm
   build/wheel)
 
@@ -36,12 +37,12 @@ fresh() {
   return "$status"
 }
 
-# needs_root COMMAND: a root of its own is made by root alone.
+# needs_root COMMAND: ends the script unless root runs it: only root can make a root file system.
 needs_root() {
   [[ $(id -u) == 0 ]] || { echo "$1: not run, needs root" >&2; exit 3; }
 }
 
-# arm [--commit C]: makes the root as fresh does; arm --here does the work, inside it.
+# arm [--commit C]: makes the root file system as fresh does; arm --here builds and tests inside it.
 arm() {
   case $* in
     --here) arm_here ;;
@@ -50,8 +51,8 @@ arm() {
   esac
 }
 
-# lib and its tests by the cross compiler, run under qemu-user. Debian's arm64 libraries stand beside
-# its own, which changes the system: in a root of its own, so that no other is changed.
+# Builds lib and its tests with the cross compiler and runs them under qemu-user. Installing
+# Debian's arm64 libraries changes the system, so this needs a root file system of its own.
 arm_here() {
   as_root dpkg --add-architecture arm64
   ensure arm
@@ -64,8 +65,8 @@ arm_here() {
   python3 tools/count_tests.py build/arm/ctest.xml
 }
 
-# bare_root RELEASE: sets $bare, a root that holds git and what this release of Debian cannot do
-# without, in the cache folder. Made anew when the machine's sources or settings are others.
+# bare_root RELEASE: sets $bare, a minimal root file system of a Debian release with git, in the
+# cache folder. It is made again if the machine's package sources or settings have changed.
 bare_root() {
   local sources mirror stamp making
   sources=$(debian_sources)
@@ -95,7 +96,8 @@ bare_root() {
   mv "$making" "$bare"
 }
 
-# The machine's own sources of Debian 12, a line each, and how it fetches from them.
+# Prints the machine's package sources of Debian 12, one per line. acquire_settings prints apt's
+# settings.
 debian_sources() {
   # shellcheck disable=SC2016  # apt expands them
   apt-get indextargets --format '$(ORIGIN) $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
@@ -103,9 +105,10 @@ debian_sources() {
 }
 acquire_settings() { apt-config dump Acquire; }
 
-# in_root ROOT COMMAND...: with the machine's network, certificates and settings of pip, and nothing
-# else of it. What is mounted goes with the namespace. Debian's packages and pip's are kept in the cache
-# folder, for the next root; what was compiled is the machine's own ccache's, in both directions.
+# in_root ROOT COMMAND...: runs a command in the root file system with the machine's network,
+# certificates and settings of pip, but nothing else of it. Mounts end with the namespace. Packages
+# of Debian and pip stay in the cache folder for the next root; ccache's files are shared with the
+# machine.
 in_root() {
   local inside=$1 file name
   local -a keep=()

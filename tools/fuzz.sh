@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
-# ./run fuzz: libFuzzer on every reader, or on those named. Sourced by ./run, which sets
+# ./run fuzz: runs libFuzzer on every reader, or on the named readers. Sourced by ./run, which sets
 # $system_python.
 
 readonly fuzz_folder=build-fuzz fuzz_inputs=65536  # bytes of the longest input
@@ -42,15 +42,15 @@ fuzz_targets() {
   find tests/fuzz -name 'fuzz_*.cpp' -printf '%f\n' | sed 's/^fuzz_//; s/\.cpp$//' | sort
 }
 
-# fuzz_one TARGET SECONDS: prints one line, and where something is found, how to replay it. The
-# corpus stays for the next time. No input may take 256 MiB at once, 1 GiB in all, or 10 seconds.
+# fuzz_one TARGET SECONDS: prints one line, and how to replay a failure. Keeps the corpus for the
+# next run. An input fails if it needs 256 MiB in one allocation, 1 GiB in all, or 10 seconds.
 fuzz_one() {
   local target=$1 seconds=$2 status=0 input
   local log=$fuzz_folder/$1.log found=$fuzz_folder/found/$1
   local -a words=() corpus=("$fuzz_folder/corpus/$1" "$fuzz_folder/seeds/$1")
   mkdir -p "${corpus[@]}" "$found"
   [[ ! -d tests/fuzz/regressions/$target ]] || corpus+=("tests/fuzz/regressions/$target")
-  for input in tests/fuzz/dictionaries/*.dict; do  # one of several targets is "a+b.dict"
+  for input in tests/fuzz/dictionaries/*.dict; do  # "a+b.dict" is for the targets a and b
     [[ +$(basename "$input" .dict)+ != *"+$target+"* ]] || words=(-dict="$input")
   done
   "$fuzz_folder/bin/fuzz_$target" -max_total_time="$seconds" -print_final_stats=1 \

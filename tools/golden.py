@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The golden record: everything that the program prints of some 210 logs, held still while code moves.
+"""The golden record: all outputs of the program for about 210 logs, to detect changes of outputs.
 
 golden.py record   writes golden/hashes.txt, and the outputs themselves to build/golden/recorded
-golden.py check    makes them again; lists what differs, as a diff where the recorded outputs are there
+golden.py check    makes the outputs again and lists those that differ
 """
 
 import argparse
@@ -77,7 +77,7 @@ PAGES = {"clean", "gaps", "large", "bfloat16", "half-precision", "nan-lasting", 
 
 
 class Page(html.parser.HTMLParser):
-    """A page's data islands and its text; neither markup nor the libraries it brings."""
+    """Extracts a page's text and embedded data, without markup and libraries."""
 
     def __init__(self):
         super().__init__()
@@ -108,7 +108,7 @@ def text_of_page(path):
 
 
 def run(arguments, folder):
-    """What a command prints, its messages and its exit code. The build it is of does not matter."""
+    """Returns a command's output, messages and exit code as text, without the program's version."""
     done = subprocess.run([PROGRAM, *arguments], cwd=folder, text=True,
                           capture_output=True, encoding="utf-8", errors="backslashreplace")
     text = f"{done.stdout}\n-- messages\n{done.stderr}\n-- exit code {done.returncode}\n"
@@ -151,7 +151,7 @@ def of_two_logs(pair, folder):
 
 
 def outputs():
-    """{name: text}"""
+    """Runs all commands. Returns {name: output}."""
     sys.path[:0] = [str(HERE / "golden"), str(ROOT / "build/python")]
     import logs
     with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -165,7 +165,7 @@ def outputs():
         found = made(of_simulation, SIMULATED.items())
         found += made(of_one_log, ((log,) for log in logs.single_logs(folder)))
         found += made(of_command, ((arguments,) for arguments in OTHER))
-        wait(found)  # some pairs are of simulated runs
+        wait(found)  # some pairs need the simulated runs
         found += made(of_two_logs, ((pair,) for pair in PAIRS))
         return dict(output for task in found for output in task.result())
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Installs what a command of ./run needs and this machine lacks; sourced by ./run, which sets $root.
-# Debian packages by apt-get, Python packages by pip into .venv. What is there is left alone: the
-# Debian packages are looked up with dpkg-query, the Python ones by a stamp of their requirements.
+# Installs packages that a command of ./run needs and this machine lacks: Debian packages with
+# apt-get, Python packages with pip into .venv. Installed packages are not changed: dpkg-query finds
+# Debian's, a stamp of the requirements Python's. Sourced by ./run, which sets $root.
 
 # shellcheck disable=SC2154
 readonly venv="$root/.venv"
-readonly system_python=/usr/bin/python3  # Debian's, whatever else stands first on PATH
+readonly system_python=/usr/bin/python3  # Debian's, even if another one is first on PATH
 
-# The packages of each need, by the names of Debian 12.
+# The Debian 12 packages of each need.
 debian_packages() {
   sed -n "s/^$1: //p" "$root/tools/debian-packages.txt" | grep . || die 2 "unknown need: $1"
 }
@@ -23,7 +23,7 @@ requirements() {
   esac
 }
 
-# Prints those of the given Debian packages that are not installed.
+# Prints the given Debian packages that are not installed.
 missing_packages() {
   local installed name
   installed=$(dpkg-query --show --showformat '${db:Status-Status} ${Package} ${Package}:${Architecture}\n' \
@@ -33,14 +33,14 @@ missing_packages() {
   done
 }
 
-# What .venv must have been filled from: the requirements and the Python that reads them.
+# Prints the stamp for .venv: the requirements and the version of Python.
 requirements_stamp() {
   { cat "$root/$1"; "$system_python" --version; } | sha256sum | cut -d ' ' -f 1
 }
 
 stamp_file() { echo "$venv/.installed-$(basename "$1" .txt)"; }
 
-# Prints those of the given requirements files that .venv does not hold as they are now.
+# Prints the given requirements files that changed since .venv was filled, or were never installed.
 missing_requirements() {
   local file stamp
   for file in "$@"; do
@@ -55,7 +55,7 @@ missing_requirements() {
 # The packages a requirements file names, without its comments.
 packages_in() { sed -e 's/[[:space:]]*#.*//' -e '/^$/d' "$@"; }
 
-# as_root COMMAND...: apt-get wants to be root.
+# as_root COMMAND...: runs a command as root, with sudo if necessary.
 as_root() {
   if [[ $(id -u) == 0 ]]; then
     "$@"
@@ -65,7 +65,7 @@ as_root() {
 }
 apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 "$@"; }
 
-# One unreachable third-party source must not stop what the others can give.
+# An unreachable third-party source must not prevent installation from the other sources.
 apt_update() {
   apt_get -qq update || echo "run: apt-get update had errors; continuing with the existing lists" >&2
 }
@@ -96,7 +96,7 @@ pip_install() {
   done
 }
 
-# On a system without apt nothing is installed: the person is told what to install.
+# On a system without apt nothing is installed; a message says what to install.
 no_apt() {
   cat >&2 <<EOF
 run: this system has no apt-get, so the packages cannot be installed from here. Needed, by their Debian 12 names:
@@ -107,7 +107,7 @@ EOF
   exit 3
 }
 
-# ensure NEED...: says what is missing, then installs it.
+# ensure NEED...: prints the missing packages, then installs them.
 ensure() {
   local need
   local -a wanted=() files=() packages=() stale=()

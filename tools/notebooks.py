@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs notebooks from their own folder and writes the outputs into them: ./run notebooks [FILE...].
 
-The kernel is the Python that runs this file, whichever kernels are installed. Only outputs change:
-no times, no versions, so that the same results give the same files."""
+The kernel is the Python that runs this file, independent of installed kernels. Only outputs change,
+without times and versions, so that the same results produce the same files."""
 
 import argparse
 import json
@@ -18,8 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def kernel_in(folder):
-    """A kernel's name, and the variables by which Jupyter finds it in the folder. The kernel finds the
-    program that was built."""
+    """Makes a kernel in a folder. Returns its name, and the environment variables with which
+    Jupyter finds it. The kernel has the built program on its PATH."""
     program = pathlib.Path(os.environ.get("HALFSCOPE_PROGRAM", ROOT / "build" / "halfscope"))
     kernel = pathlib.Path(folder) / "kernels" / "halfscope"
     kernel.mkdir(parents=True)
@@ -32,7 +32,7 @@ def kernel_in(folder):
 
 
 def joined(outputs):
-    """Neighbouring pieces of one stream as one: where a kernel cuts it is chance."""
+    """Joins adjacent pieces of one stream, because a kernel splits streams at random places."""
     whole = []
     for output in outputs:
         if whole and output.output_type == "stream" and whole[-1].get("name") == output.name:
@@ -43,7 +43,7 @@ def joined(outputs):
 
 
 def executed(path, kernel):
-    """The notebook with its outputs; what else it says of itself stays."""
+    """Runs a notebook and returns it with its outputs; its metadata do not change."""
     notebook = nbformat.read(path, as_version=4)
     metadata = dict(notebook.metadata)
     nbclient.NotebookClient(notebook, timeout=600, kernel_name=kernel, record_timing=False,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints what `./run lint` reads of a compile_commands.json: the project's own C++ files.
+"""Prints the project's own C++ files in a compile_commands.json, for `./run lint`.
 
-Without an option the sources that clang-tidy reads, a line each. CUDA files are left out, since
-clang-tidy 14 does not read the headers of current CUDA toolkits; and tests, which have
---test-commands: a shell command a line that checks the syntax of one test.
+Without an option prints the sources for clang-tidy, one per line, without CUDA files (clang-tidy 14
+cannot read the headers of current CUDA toolkits) and without tests. With --test-commands prints,
+for each test, a shell command that checks its syntax.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def own_files(commands):
 
 
 def syntax_command(entry):
-    """The entry's command without its output and its cache, as one that only checks the syntax."""
+    """Returns an entry's command without output and compiler cache; it only checks the syntax."""
     command = re.sub(r" -o \S+|^\S*ccache ", " ", entry["command"])
     return f"cd {shlex.quote(entry['directory'])} && {command} -fsyntax-only"
 

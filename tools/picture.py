@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws docs/images/histogram.png: a histogram of the shipped log's report, as the page draws it.
+"""Draws docs/images/histogram.png: a histogram from the page of the shipped log.
 
     ./run demo && .venv/bin/python tools/picture.py        (needs what ./run test installs)
 """

@@ -2,7 +2,7 @@
 """Writes python/halfscope/_fields.py: a class for every object in the JSON, from docs/schema.
 
 python_fields.py           writes the file
-python_fields.py --check   exit code 1 where the file is not what the schemas say
+python_fields.py --check   exit code 1 if the file does not agree with the schemas
 """
 
 import json
@@ -12,7 +12,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 OUT = ROOT / "python/halfscope/_fields.py"
-# Of each schema the class of the whole, and classes that are not called as their field.
+# {schema: class of its whole object}, and {(schema, field): class} where the name of the field does
+# not determine the name of the class.
 WHOLE = {"analyze": "FindingsFields", "recommend": "RecommendationFields",
          "compare": "ComparisonFields", "policies": "PolicyTrace",
          "reduce": "Reduction"}
@@ -49,11 +50,11 @@ def singular(field):
 
 class Writer:
     def __init__(self):
-        self.classes = {}  # name: (fields, nested), in order
+        self.classes = {}  # {name: (fields, nested)}, in order
         self.docs = {}
 
     def class_of(self, part, name, schema, parent="", inside=None):
-        """The name of a class with these properties; another one that has them is taken."""
+        """Returns the name of a class with these properties; an existing one if possible."""
         required = set(part.get("required", ()))
         fields, nested = {}, {}
         for field, of in part["properties"].items():
@@ -72,13 +73,13 @@ class Writer:
         raise SystemExit(f"{schema['name']}: two classes {name} with other fields")
 
     def type_of(self, part, field, parent, schema):
-        """(type, the class of objects in it or None)"""
+        """Returns (type as text, name of the class of objects in it or None)."""
         if "$ref" in part:
             name = part["$ref"].removeprefix("#/$defs/")
             return self.type_of(schema["$defs"][name], name, parent, schema)
         if "properties" in part and not all(map(str.isidentifier, part["properties"])):
             values = [self.type_of(of, field, parent, schema)[0] for of in part["properties"].values()]
-            return f"dict[str, {' | '.join(dict.fromkeys(values))}]", None  # numbers to values
+            return f"dict[str, {' | '.join(dict.fromkeys(values))}]", None  # keys are numbers
         if "properties" in part:
             name = CALLED.get((schema["name"], field)) or camel(singular(field))
             if name in WHOLE.values() or name == parent:
@@ -119,9 +120,9 @@ def text_of(name, doc, fields, nested):
     out = f'\n\nclass {name}(Record):\n    """{doc}"""\n\n    __slots__ = ()\n'
     for field, said in fields.items():
         own = ""
-        if keyword.iskeyword(field):  # the attribute is called from_
+        if keyword.iskeyword(field):  # the attribute gets an underscore, as from_
             own = f" = field({field!r})"
-        elif hasattr(dict, field):  # the field hides the method
+        elif hasattr(dict, field):  # the field hides a method of dict
             own = f" = field({field!r})  # type: ignore[assignment]"
         out += f"    {field}{'_' if keyword.iskeyword(field) else ''}: {said}{own}\n"
     if nested:
@@ -131,7 +132,7 @@ def text_of(name, doc, fields, nested):
 
 
 def merged(schemas):
-    """Properties of any of them; required what all require."""
+    """Returns a schema with the properties of all schemas; required are those that all require."""
     return {"properties": {k: v for s in schemas for k, v in s["properties"].items()},
             "required": set.intersection(*(set(s["required"]) for s in schemas))}
 
@@ -147,7 +148,7 @@ def written():
             if "oneOf" in part:
                 part = merged([schema["$defs"][each["$ref"].split("/")[-1]] for each in part["oneOf"]])
         writer.class_of(part, whole, schema)
-    # A class stands below those in it.
+    # A class must follow the classes that it uses.
     names, order = list(writer.classes), []
 
     def place(name):

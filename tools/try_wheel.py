@@ -16,7 +16,7 @@ def passed(what):
 
 
 def import_seconds():
-    """The lowest of ten starts: what `import halfscope` adds to them."""
+    """Returns the seconds that `import halfscope` needs: the least of ten starts of Python."""
     code = ("import sys, time; start = time.perf_counter(); import halfscope; "
             "print(time.perf_counter() - start); assert 'torch' not in sys.modules")
     return min(float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True,
@@ -24,7 +24,7 @@ def import_seconds():
 
 
 def package():
-    """With nothing but Python: the program, a page, an import, and what a missing PyTorch says."""
+    """Tests with nothing but Python: the program, a page, an import, the error without torch."""
     program = pathlib.Path(sys.executable).with_name("halfscope")
     version = subprocess.run([program, "--version"], check=True, capture_output=True, text=True)
     passed(f"Python {sys.version.split()[0]}, halfscope --version: {version.stdout.splitlines()[0]}")
@@ -43,7 +43,7 @@ def package():
 
 
 def readme():
-    """The README's example in Python, on the shipped log."""
+    """Runs the README's example in Python, on the shipped log."""
     text = (HERE / "README.md").read_text()
     (example,) = re.findall(r"```python\n(import halfscope\n.*?)```", text, re.DOTALL)
     exec(example.replace("runs/mine", str(HERE / "log")))
@@ -52,7 +52,7 @@ def readme():
 
 
 def beside():
-    """In one process with libraries that have protobuf, oneTBB and the C++ library inside, too."""
+    """Tests in one process with libraries that also contain protobuf, oneTBB and a C++ library."""
     import tensorflow
     import torch
 

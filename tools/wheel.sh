@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154,SC2164,SC2030,SC2031
-# ./run wheel: build/wheel has the Python package as wheels that need nothing of the machine but glibc
-# and libgcc_s, and as source. One is for Debian 12's Python 3.11, one for 3.12 and later: the stable
-# ABI, with the headers of Debian 13. Where the CUDA compiler is found, they have the GPU's code: CUDA's
-# runtime is linked into them, and a driver is looked for when a GPU is asked for. Sourced by ./run,
-# which sets $root and $venv.
+# ./run wheel: makes the Python package in build/wheel, as source and as wheels that only need glibc
+# and libgcc_s. One wheel is for Debian 12's Python 3.11, one for 3.12 and later (stable ABI, with
+# the headers of Debian 13). If the CUDA compiler is found, they contain GPU code: CUDA's runtime is
+# linked in, and the driver is loaded when a GPU is first used. Sourced by ./run, which sets $root
+# and $venv.
 
 readonly wheel_folder=$root/build/wheel wheel_debian=$root/build/wheel-debian
 readonly wheel_source=$root/build/wheel-source wheel_others=$root/build/wheel-others
@@ -26,14 +26,15 @@ wheel() {
   say "the wheels are $(echo build/wheel/*.whl)"
 }
 
-# apt-get on the source packages of Debian 12 and the packages of Debian 13, with lists of its own.
+# Runs apt-get for source packages of Debian 12 and packages of Debian 13, with its own package
+# lists.
 wheel_apt() {
   apt-get -qq -o Dir::Etc::SourceList="$wheel_debian/sources.list" -o Dir::Etc::SourceParts=/dev/null \
     -o Dir::State::Lists="$wheel_debian/lists" -o APT::Sandbox::User=root "$@" </dev/null
 }
 
-# The headers of Debian 13's Python, and static libraries with position-independent code, from the
-# sources of Debian 12's own: kept until these functions change.
+# Makes the headers of Debian 13's Python, and static libraries with position-independent code from
+# the sources of Debian 12. They are kept until these functions change.
 wheel_libraries() {
   local stamp archive
   stamp=$(declare -f wheel_libraries wheel_compile wheel_cmake | sha256sum)
@@ -62,11 +63,11 @@ wheel_libraries() {
 
 wheel_compile() {
   local library
-  # The allocator's proxy as a static library; function_replacement.cpp is Windows', and libtbb has the rest.
+  # Makes the allocator's proxy a static library. function_replacement.cpp is only for Windows.
   sed -i '/^if (NOT BUILD_SHARED_LIBS)/,/^endif/d; /function_replacement.cpp/d' \
     onetbb-*/src/tbbmalloc_proxy/CMakeLists.txt
   wheel_cmake fmtlib-* fmt -DFMT_TEST=OFF -DFMT_DOC=OFF
-  # It reads nothing encrypted; arc4random would need glibc 2.36.
+  # Without encryption, which Halfscope does not read. arc4random would need glibc 2.36.
   wheel_cmake libzip-* zip -DENABLE_{COMMONCRYPTO,GNUTLS,MBEDTLS,OPENSSL}=OFF -DHAVE_ARC4RANDOM=OFF
   wheel_cmake libzstd-*/build/cmake libzstd_static -DZSTD_BUILD_{PROGRAMS,SHARED}=OFF
   wheel_cmake highway-* hwy -DBUILD_TESTING=OFF -DHWY_ENABLE_{EXAMPLES,TESTS}=OFF
@@ -77,7 +78,7 @@ wheel_compile() {
   make -C libisal-* -f Makefile.unx units=crc lib
   find build zlib-*/libz.a bzip2-*/libbz2.a -name 'lib*.a' -exec mv -t lib {} +
   mv libisal-*/bin/isa-l.a lib/libisal.a
-  for library in lzma pugixml; do  # Debian's have such code
+  for library in lzma pugixml; do  # Debian's static libraries are position-independent
     ln -s "$(g++ -print-file-name=lib$library.a)" lib
   done
 }
@@ -90,7 +91,8 @@ wheel_cmake() {
   cmake --build "build/${1%%-*}" --target ${2//,/ }
 }
 
-# Both from the source package, in one build folder: the second compiles no more than the module.
+# Builds both wheels from the source package in one build folder, so the second compiles only the
+# module.
 wheel_build() {
   local wheel include=$wheel_debian/python/usr/include
   say "wheel: for Python 3.11 and for 3.12 and later"
@@ -99,7 +101,7 @@ wheel_build() {
   tar --extract --file "$wheel_folder"/halfscope-*.tar.gz --strip-components 1 --directory "$wheel_source"
   (
     cd "$wheel_source"
-    export CCACHE_BASEDIR=$PWD CC=cc CXX=c++  # by the names that ./run build has in the same cache
+    export CCACHE_BASEDIR=$PWD CC=cc CXX=c++  # as in ./run build, to share its ccache
     wheel_pip 3.11
     wheel_pip 3.12 --config-settings "cmake.define.HALFSCOPE_STABLE_ABI=$include/python3.13;$include" \
       --config-settings "build.targets=_halfscope;halfscope"
@@ -111,7 +113,7 @@ wheel_build() {
   done
 }
 
-# wheel_log NAME COMMAND...: what it prints goes to a file, and is shown where it fails.
+# wheel_log NAME COMMAND...: writes the command's output to a file, and shows its end if it fails.
 wheel_log() {
   "${@:2}" >>"$wheel_folder/$1.log" 2>&1 || {
     tail -n 20 "$wheel_folder/$1.log" >&2
@@ -128,7 +130,7 @@ wheel_pip() {
     --config-settings "cmake.define.HALFSCOPE_STATIC_LIBRARIES=$wheel_debian/lib" "${@:2}" .
 }
 
-# A wheel is small, and its module shows Python one function and others nothing.
+# Checks that wheels are small and that their module exports only Python's init function.
 wheel_check() {
   local file module
   for file in "$wheel_folder"/*.whl; do
@@ -142,7 +144,7 @@ wheel_check() {
   done
 }
 
-# wheel_try RELEASE: installed where there is Python and nothing else.
+# wheel_try RELEASE: tests the wheel in a root file system that has only Python.
 wheel_try() {
   [[ $(id -u) == 0 ]] || { echo "wheel: not tried in a bare $1, needs root" >&2; return 0; }
   ensure fresh
@@ -166,12 +168,12 @@ wheel_try() {
   )
 }
 
-# In one process with the libraries of others: TensorFlow of the package index, PyTorch of Debian.
+# Tests the wheel in one process with TensorFlow of the package index and PyTorch of Debian.
 wheel_beside() {
   local python=$wheel_others/bin/python
   say "wheel: beside TensorFlow and PyTorch"
   [[ -x $python ]] || "$system_python" -m venv --system-site-packages "$wheel_others"
   "$python" -m pip install --quiet 'numpy<2' tensorflow-cpu
   "$python" -m pip install --quiet --no-index --force-reinstall --find-links "$wheel_folder" halfscope
-  TF_CPP_MIN_LOG_LEVEL=3 "$python" "$root/tools/try_wheel.py" beside  # TensorFlow's notes on the CPU
+  TF_CPP_MIN_LOG_LEVEL=3 "$python" "$root/tools/try_wheel.py" beside  # hides notes on the CPU
 }

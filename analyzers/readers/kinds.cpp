@@ -81,8 +81,7 @@ bool has_tensor_files(const log::OpenPath& log) {
   return folder_holds(log, readers::tensors::holds_tensor_files);
 }
 
-/// Asked where nothing else is found: a checkpoint that lies in another log's folder is no part of
-/// it.
+/// Called only if no other kind is found: a checkpoint in another log's folder is not part of it.
 bool has_torch_files(const log::OpenPath& log) {
   return folder_holds(log, readers::tensors::holds_torch_files);
 }
@@ -107,7 +106,8 @@ void read_one_tensor_file(const log::OpenPath& log, const TimelineSelection& s,
   }
 }
 
-/// Tensor files know their roles and scales; beside other logs they are of one timeline.
+/// Reads a folder of tensor files. If the folder also holds other logs, passes the frames through
+/// the timeline that they share, which knows the loss scales.
 void read_tensor_files(const log::OpenPath& log, const TimelineSelection& s, const Visitor& visit,
                        Notes& notes, const Progress& progress) {
   if (!s.joined) refuse_tag(log.path, s);
@@ -130,7 +130,7 @@ void read_tensor_files(const log::OpenPath& log, const TimelineSelection& s, con
   readers::tensors::read_tensor_folder(folder, s, through, notes, progress);
 }
 
-/// What reading tensor files has to say, their frames have said already.
+/// Adds no notes, because reading the frames of these files has added them already.
 void read_whole_files(const log::OpenPath& log, const Selection& s,
                       const frames::WholeRanksVisitor& visit, Notes&, const Progress& progress) {
   const auto alone = [&](const frames::WholeStep& step) { visit(std::span(&step, 1)); };
@@ -144,7 +144,7 @@ bool is_file(const log::OpenPath& log) {
 
 using run_log::visit_sampled_ranks;
 
-// In this order a folder is asked what it is: run logs, whatever else lies in them, first.
+// A log is tested for kinds in this order. Run logs are first: their folders may hold other files.
 constexpr std::array kKinds = {
     Kind{has_ranks, read_rank_folders, visit_sampled_ranks, true, false, true, run_log::rank_parts},
     Kind{is_run_log, read_run_log, visit_sampled_ranks, true, false, true, run_log::rank_parts},
@@ -168,7 +168,7 @@ constexpr std::array kKinds = {
 };
 static_assert(kKinds.size() == common::kKindNames.size());
 
-/// Logs of several kinds in one folder, as one timeline.
+/// Reads logs of several kinds in one folder as one timeline.
 void read_joined(const Log& log, const Selection& selection, const Visitor& visit, Notes& notes,
                  const Progress& progress) {
   std::vector<const Kind*> found(log.kinds().begin(), log.kinds().end());
@@ -213,13 +213,13 @@ std::vector<const Kind*> kinds_of(const log::OpenPath& log, bool by_lines) {
 }
 
 bool may_have_scalars(const Log& log) {
-  if (log::is_of_kernel(log.path())) return false;  // it is refused
+  if (log::is_of_kernel(log.path())) return false;  // require_some_kind() refuses it
   return std::ranges::any_of(log.kinds(), [](const Kind* kind) { return kind->has_scalars; });
 }
 
 namespace {
 
-/// "; 'a.png' is a PNG image, ...": of a folder's first files.
+/// Returns the contents of a folder's first files: "; 'a.png' is a PNG image, ...".
 std::string files_text(const log::OpenPath& log) {
   constexpr std::size_t kMostNamed = 4;
   const std::vector<fs::path> files = common::files_of(log.path);
@@ -233,8 +233,8 @@ std::string files_text(const log::OpenPath& log) {
   return text;
 }
 
-/// The beginning of a URL, also of one with a slash too few or without its scheme; the rest may
-/// hold a password. Empty for other paths.
+/// Returns the beginning of a URL, even of one with a missing slash or scheme, without the part
+/// that may hold a password. Empty for other paths.
 std::string without_password(std::string_view path) {
   const std::size_t name =
       path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
@@ -249,7 +249,7 @@ std::string without_password(std::string_view path) {
   return fmt::format("{}...", path.substr(0, name + 2));
 }
 
-/// Throws log::BadInput where nothing is understood.
+/// Throws log::BadInput, with the reason, if a log is of no known kind.
 void require_some_kind(const Log& log) {
   const std::string shown = printable(log.path().string());
   if (log.kinds().empty() && !input::exists(log.path())) {
@@ -265,10 +265,10 @@ void require_some_kind(const Log& log) {
                    ": lies on a file system of the kernel, which holds no logs; name a log");
   }
   if (log.path().extension() == ".hst" && !record::is_record(log.opened())) {
-    const record::RecordFile refused(log.opened());  // says what is wrong
+    const record::RecordFile refused(log.opened());  // throws, with the reason
   }
   if (!log.kinds().empty()) return;
-  log::RunLog::is_one(log.path());  // where it is laid out as one, it says what is missing
+  log::RunLog::is_one(log.path());  // throws if it is a run log with missing files
   const std::string below = list_text(logs_below(log.opened()));
   if (!below.empty()) throw BadInput(shown + ": " + below);
   throw BadInput(shown + ": holds no file that Halfscope can read" + files_text(log.opened()) +
@@ -283,7 +283,7 @@ void read_log(const Log& log, const Selection& selection, const Visitor& visit, 
   found.front()->read(log.opened(), selection, visit, notes, progress);
 }
 
-/// A log that is one part.
+/// Returns the whole log as one part.
 frames::Part whole(const Log& log, const Selection& selection) {
   frames::Part part;
   part.log = log.path().string();
@@ -340,7 +340,7 @@ frames::Parts ranks_of(const Log& log, const Selection& selection) {
   frames::Parts parts = parts_of(log, selection);
   const frames::Part& first = parts.front();
   const bool complete = first.of == parts.size() && first.log == parts.back().log;
-  // One part is no ranks, and is not opened for this.
+  // A single part is not a run of ranks. It is not opened here.
   if (parts.size() < 2 || !complete || !first.manifest()) parts.clear();
   return parts;
 }

@@ -40,7 +40,7 @@ std::span<const Kind* const> Log::kinds() const {
 
 namespace {
 
-/// Whether a folder is laid out as a run log, and something is missing.
+/// Returns true if a folder has the layout of a run log but files are missing.
 bool is_broken_run_log(const std::filesystem::path& log) {
   try {
     log::RunLog::is_one(log);
@@ -53,7 +53,7 @@ bool is_broken_run_log(const std::filesystem::path& log) {
 }  // namespace
 
 struct Logs::State {
-  log::OpenFiles files;  // of all: a file that two logs have is opened once, too
+  log::OpenFiles files;  // shared by all logs: a file in two logs is opened once
   bool by_lines;
   std::map<std::filesystem::path, Log> logs;
 };

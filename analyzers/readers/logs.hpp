@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logs that are open: the kind of each is decided once and its files are opened once, however many
-// passes read it.
+// Open logs: each log's kind is found once and its files are opened once, for all passes over it.
 #pragma once
 
 #include <filesystem>
@@ -15,19 +14,19 @@ namespace halfscope::analyzers::readers {
 
 struct Kind;
 
-/// One log. Copies are of the same one; for one thread at a time.
+/// Handle of one log; copies refer to the same log. Not for use by two threads at once.
 class Log {
  public:
-  /// Opens nothing yet. A path alone stands for a log that is read once.
+  /// Opens nothing yet. A Log made from a plain path shares its open files with no other Log.
   Log(const std::filesystem::path& path);
   Log(const log::OpenPath& path);
 
   const std::filesystem::path& path() const { return opened().path; }
   const log::OpenPath& opened() const;
-  /// What is to be said of the place where it was found; mostly nothing.
+  /// A note if the log was found in a folder below the path that was named; else empty.
   const std::string& note() const;
-  /// Which kinds it is of, in the order of the table: several where they lie in one folder; none
-  /// where nothing is understood. Looked for when it is asked first.
+  /// Returns the kinds of the log, in the order of readers::kinds(): several if one folder holds
+  /// several, none if no kind is recognised. The first call looks at the files.
   std::span<const Kind* const> kinds() const;
 
  private:
@@ -36,15 +35,16 @@ class Log {
   std::shared_ptr<State> state_;
 };
 
-/// The logs of one answer, each opened when it is asked for first, and kept. Copies share them.
+/// The logs of one answer. Each is opened at its first use and kept open. Copies share the logs.
 class Logs {
  public:
   Logs();
-  /// With --lines every log but a record is a console log. These throw frames::BadOption if it is
-  /// no pattern.
+  /// If --lines is set, every log except a record is read as a console log. Both constructors throw
+  /// frames::BadOption if --lines is not a valid pattern.
   explicit Logs(const frames::Selection& selection);
   Logs(const log::OpenFiles& files, const frames::Selection& selection);
-  /// Where a folder is no log and has one in a folder below, that one.
+  /// Returns the log at a path. For a folder that is not a log, returns the only log below it if
+  /// there is exactly one.
   const Log& at(const std::filesystem::path& log) const;
 
  private:

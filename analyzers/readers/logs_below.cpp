@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr int kLevels = 4;
 constexpr std::size_t kMostFolders = 256, kMostEntries = 10'000;
 
-/// Looks into folders level by level.
+/// Breadth-first search of folders for logs.
 class Search {
  public:
   LogsBelow below(const log::OpenPath& folder) {

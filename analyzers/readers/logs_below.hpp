@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logs in the folders of a folder that is none itself.
+// The search for logs below a folder that is not a log itself.
 #pragma once
 
 #include <filesystem>
@@ -10,21 +10,22 @@
 
 namespace halfscope::analyzers::readers {
 
+/// The logs found below a folder.
 struct LogsBelow {
   struct Found {
     std::filesystem::path path;
-    std::string is;  ///< "console logs"
+    std::string is;  ///< names of its kinds, such as "console logs"
   };
-  std::vector<Found> logs;  ///< by path
-  bool all = true;          ///< false: there are more folders than were looked into
+  std::vector<Found> logs;  ///< sorted by path
+  bool all = true;          ///< false if the search stopped before it saw every folder
 };
 
-/// Up to four levels down. Hidden folders, links and what lies in a log are not looked into. Never
-/// throws log::BadInput.
+/// Searches four levels of folders. Skips hidden folders, links and folders in logs. Never throws
+/// log::BadInput.
 LogsBelow logs_below(const log::OpenPath& folder);
 
-/// "is no log itself; the logs in it are 'a' (run logs) and 'b' (console logs); name one", or
-/// nothing.
+/// Returns "is no log itself; the logs in it are 'a' (run logs) and 'b' (console logs); name one".
+/// Empty if no log was found.
 std::string list_text(const LogsBelow& below);
 
 }  // namespace halfscope::analyzers::readers

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole tensors of a log, for analyzers that must see values.
+// Visits the whole tensors of a log, for analyzers that need every value.
 #pragma once
 
 #include "analyzers/frames/whole_tensors.hpp"
@@ -7,13 +7,13 @@
 
 namespace halfscope::analyzers::readers {
 
-/// Calls `visit` for every selected step of one log that has whole tensors (--tensor is not looked
-/// at), by step, then rank. Loads no tensor. Throws log::BadInput.
+/// Calls `visit` for every selected step of one log that has whole tensors, ordered by step, then
+/// rank. Ignores --tensor and loads no tensor: the visitor does both. Throws log::BadInput.
 void for_each_whole_step(const Log& log, const frames::Selection& selection,
                          const frames::WholeStepVisitor& visit, frames::Notes& notes,
                          const frames::Progress& progress = {});
 
-/// The same, but the ranks of a run at one step together.
+/// Same as for_each_whole_step(), but one call of `visit` receives all ranks of a step.
 void for_each_whole_step_of_ranks(const Log& log, const frames::Selection& selection,
                                   const frames::WholeRanksVisitor& visit, frames::Notes& notes,
                                   const frames::Progress& progress = {});

@@ -32,7 +32,7 @@ bool is_measure(Meaning meaning) {
          meaning == Meaning::loss_scale || meaning == Meaning::log2_loss_scale;
 }
 
-/// Adds a text between values to a pattern.
+/// Appends the text between two values to a pattern. Braces are doubled, blanks merged.
 void add_text(std::string_view text, std::string& pattern) {
   for (const char c : text) {
     const bool blank = c == ' ' || c == '\t';
@@ -41,7 +41,7 @@ void add_text(std::string_view text, std::string& pattern) {
   }
 }
 
-/// --lines with a pattern, quoted for a shell and for Python.
+/// Returns the option --lines with a pattern, quoted for a shell and for Python.
 frames::Message quoted(const std::string& pattern) {
   const bool single = pattern.find('\'') == std::string::npos;
   std::string shell = "'", python(1, single ? '\'' : '"');
@@ -55,7 +55,7 @@ frames::Message quoted(const std::string& pattern) {
           python + python.front()};
 }
 
-/// What the lines of a text have.
+/// Counts what the lines of a text contain, to word the error message.
 class TextSurvey {
  public:
   static constexpr std::uint64_t kMostLines = 100'000;
@@ -78,7 +78,7 @@ class TextSurvey {
   }
   bool full() const { return lines_ >= kMostLines; }
 
-  /// What was seen, and what to do.
+  /// Returns the message: what the lines contain, and what the user can do.
   frames::Message text() const {
     std::string seen =
         fmt::format("{}{} line{}", full() ? "the first " : "", lines_, lines_ == 1 ? "" : "s");
@@ -128,8 +128,8 @@ class TextSurvey {
   }
 
   std::uint64_t lines_ = 0, with_pair_ = 0;
-  std::uint64_t measures_ = 0, steps_too_ = 0;   // lines with a measure; of these with a step
-  std::unordered_map<std::string, Form> forms_;  // by pattern, or by what is no figure
+  std::uint64_t measures_ = 0, steps_too_ = 0;   // lines with a measure; with a step as well
+  std::unordered_map<std::string, Form> forms_;  // by pattern, or by the line without its digits
   Form most_, most_with_pair_;
 };
 
@@ -137,17 +137,18 @@ class TextSurvey {
 
 namespace {
 
-/// The pattern of a line's pairs, from the first name on; unnamed: of all its numbers.
+/// Returns the pattern of a line's pairs from the first name on. If `unnamed` is true, the pattern
+/// begins at the start of the line and also covers numbers without a name.
 SuggestedPattern pattern_of(std::string_view line, bool unnamed) {
   constexpr std::size_t kLongest = 160;
   SuggestedPattern found;
   std::string pattern;
   std::vector<Meaning> named;
-  const char* at = unnamed ? line.data() : nullptr;  // the end of what the pattern has
+  const char* at = unnamed ? line.data() : nullptr;  // end of the text that the pattern covers
   for (const lines::Pair& pair : lines::pairs_in(line)) {
     if (at == nullptr && pair.name.empty()) continue;
     if (at == nullptr) at = pair.name.data();
-    if (at == pair.text.data() && !pattern.empty()) break;  // nothing stands between two values
+    if (at == pair.text.data() && !pattern.empty()) break;  // no text between two values
     add_text({at, static_cast<std::size_t>(pair.text.data() - at)}, pattern);
     Meaning meaning = pair.named.meaning;
     const bool again = std::ranges::find(named, meaning) != named.end();
@@ -171,7 +172,7 @@ SuggestedPattern pattern_for(std::string_view line) {
   const bool begins_with_numbers = name != 0 && name < line.size() && line[name - 1] == ' ';
   SuggestedPattern found = pattern_of(line, false);
   const bool braces = line.find_first_of("{}") != std::string_view::npos;
-  if (found.text.empty() || braces) return found;  // numbers without any name are no training's
+  if (found.text.empty() || braces) return found;  // without any name: not output of training
   const bool known = found.step || found.measure;
   return known && !begins_with_numbers ? found : pattern_of(line, true);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error message for a text file without a line that Halfscope knows.
+// The error message for a text file in which Halfscope recognises no line.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace halfscope::analyzers::readers {
 
-/// A pattern for --lines that matches a line.
+/// A pattern for --lines that matches one line.
 struct SuggestedPattern {
-  std::string text;      ///< empty: the line has no pair of a name and a number
-  bool step = false;     ///< names a step
-  bool measure = false;  ///< names a loss, a gradient norm or a loss scale
+  std::string text;      ///< the pattern; empty if the line has no pair of a name and a number
+  bool step = false;     ///< the pattern names a step
+  bool measure = false;  ///< the pattern names a loss, a gradient norm or a loss scale
 };
-/// From the first name of a pair on, with names in braces where the meaning is known and {} for
-/// other numbers; at most some 160 characters. refuse_text() calls it for each line.
+/// Returns a pattern from a line's first name-number pair on: known numbers become a name in
+/// braces, others {}. About 160 characters at most. refuse_text() calls it for each line.
 SuggestedPattern pattern_for(std::string_view line);
 
-/// Throws frames::OptionHelps of a text file in which no line is known: with what its lines have,
-/// and a pattern for the most frequent form.
+/// Throws frames::OptionHelps for a text file in which no line is recognised. The message says what
+/// the lines contain and suggests a --lines pattern for the most frequent form of line.
 [[noreturn]] void refuse_text(const log::OpenPath& file);
 
 }  // namespace halfscope::analyzers::readers

@@ -23,7 +23,7 @@ from halfscope._halfscope import BadInput, BinadeTable, __version__
 from halfscope._logs import analyze, compare, policies, recommend, reduce, report
 from halfscope._tables import binade_table
 
-# Imported when they are first asked for: a script that counts arrays needs none of them.
+# Imported at their first use. A script that only counts arrays needs none of them.
 _LATER = {"Comparison": "_results", "Counts": "_count", "Findings": "_results", "Policies": "_results",
           "PolicyTrace": "_results", "Recommendation": "_results", "Reduction": "_results", "Reductions": "_results",
           "Report": "_results",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`halfscope` and `python -m halfscope`: the program, which is installed with the package."""
+"""`halfscope` and `python -m halfscope`: runs the program that is installed with the package."""
 
 import os
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of the functions, and how errors describe them."""
+"""Checks of the functions' arguments, and descriptions of arguments in errors."""
 
 import operator
 import os
@@ -13,13 +13,14 @@ _PLAIN = (str, bytes, int, bool, float, complex, type(None), range)
 
 
 def require_ending(path, *known):
-    """Refuses a file's name with another ending, as --out of the program does; one without any passes.
-    Raises ValueError."""
+    """Raises ValueError if a file's name has another ending than `known`, as --out of the program
+    does. A name without an ending is accepted."""
     _halfscope.require_ending(os.fspath(path), list(known))
 
 
 def described(value):
-    """What an error says of a value: a short text or number as it is, of others type and shape."""
+    """Returns a value for an error: short texts and numbers as they are, others by type and
+    shape."""
     if type(value) in _PLAIN:
         if isinstance(value, str) and "://" in value:
             from halfscope._urls import hidden
@@ -27,7 +28,7 @@ def described(value):
             value = hidden(value)
         try:
             text = repr(value)
-        except ValueError:  # a whole number of more digits than Python prints
+        except ValueError:  # an integer with more digits than Python prints
             return f"{type(value).__name__} of {value.bit_length()} bits"
         return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
     if type(value) is slice:
@@ -45,16 +46,16 @@ def described(value):
 
 
 def _kind_of(value):
-    """Type and shape of a value. Entries are not described: they may contain each other."""
+    """Returns type and shape of a value, without its entries, which may be recursive."""
     shape = getattr(value, "shape", None)
     kind = type(value).__name__
     return f"{kind} of shape {tuple(shape)}" if isinstance(shape, tuple) else kind
 
 
 def check_text(name, value, expected, most=_MOST_CHARACTERS, parts=1):
-    """Raises TypeError if a value is no text, and ValueError if it is longer than anything that is
-    expected: errors of the extension would print all of it. parts: at most so many between commas,
-    each of which may be so long."""
+    """Raises TypeError if a value is not a str, and ValueError if it is longer than `most`
+    characters: errors of the extension would print all of it. A longer value is accepted if it has
+    at most `parts` parts between commas, each with at most `most` characters."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is {described(value)}, expected {expected}")
     if len(value) > most and (len(value) > parts * most or max(map(len, value.split(","))) > most):
@@ -62,7 +63,8 @@ def check_text(name, value, expected, most=_MOST_CHARACTERS, parts=1):
 
 
 def check_number(name, value, expected="a number", kind=Real, most=None):
-    """Raises TypeError if a value is no number of a kind, and ValueError if it is too large."""
+    """Raises TypeError if a value is not a number of type `kind`, and ValueError if it is outside
+    of [0, most] or too large for a float."""
     if not isinstance(value, kind):
         raise TypeError(f"{name} is {described(value)}, expected {expected}")
     try:
@@ -93,8 +95,8 @@ def _first_and_end(steps):
 
 
 def first_and_end(steps):
-    """(first, end) of None, one step, a slice, a range, or a text as --step takes it. Raises
-    TypeError or ValueError."""
+    """Returns (first, end) for a step, a slice, a range, a text as for --step, or None (all steps);
+    each is None if open. Raises TypeError or ValueError."""
     if steps is None:
         return None, None
     try:

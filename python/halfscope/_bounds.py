@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server can cost: bytes, seconds and pages. docs/remote.md names the limits."""
+"""Limits for servers: bytes, seconds and pages. docs/remote.md lists them."""
 
 import asyncio
 import concurrent.futures
@@ -9,18 +9,18 @@ import threading
 
 from halfscope._urls import Empty, Refused
 
-LISTING_SECONDS = 300  # of one URL, in all
-LISTING_BYTES = 1 << 26  # of a web server's pages of links, in all
+LISTING_SECONDS = 300  # to list one URL
+LISTING_BYTES = 1 << 26  # all pages of links of a web server together
 LISTING_PAGES = 10_000
-ANSWER_SECONDS = 300  # of one request
-SILENT_SECONDS = 30  # without a byte
+ANSWER_SECONDS = 300  # for one request
+SILENT_SECONDS = 30  # time without a byte
 _AT_ONCE = 8
 _COPY = "copy it and name the copy"
 _SMALLER = "name a folder with fewer files, or copy it and name the copy"
 
 
 class Threads:
-    """A thread pool that the end of the program does not wait for."""
+    """A pool of daemon threads: the program can end while they run."""
 
     def __init__(self, count):
         self._jobs = queue.SimpleQueue()
@@ -35,7 +35,7 @@ class Threads:
         return future
 
     def end(self):
-        """Jobs that did not begin never do."""
+        """Ends the threads. Jobs that have not begun are dropped."""
         self.ended.set()
         for _ in range(self._count):
             self._jobs.put(None)
@@ -51,7 +51,7 @@ class Threads:
 
 
 class _Listed:
-    """Pages of links that a session read."""
+    """Counts the pages of links that a session read. Raises Refused above the limits."""
 
     def __init__(self):
         self.pages = self.bytes = 0
@@ -69,7 +69,7 @@ def _response_class(listed):
     import aiohttp
 
     class Response(aiohttp.ClientResponse):
-        """Its body is read up to what was asked for, and never unpacked."""
+        """A response whose body may not be longer than requested and is never unpacked."""
 
         async def read(self):
             if self._body is None:
@@ -89,7 +89,7 @@ def _response_class(listed):
             if not asked:
                 listed.add_page()
             room = int(asked[2]) - int(asked[1]) + 1 if asked else listed.room()
-            most = room if self.status < 300 else max(room, 1 << 20)  # an error has a page, too
+            most = room if self.status < 300 else max(room, 1 << 20)  # errors have pages too
             body = bytearray()
             async for chunk in self.content.iter_any():
                 body += chunk
@@ -115,13 +115,13 @@ async def _web_client(**settings):
 
 
 def options(url):
-    """Settings of fsspec's file system for a URL."""
+    """Returns the settings of fsspec's file system for a URL."""
     web = url.startswith(("http://", "https://"))
     return {"get_client": _web_client, "skip_instance_cache": True} if web else {}
 
 
 def bounded(filesystem, method, *arguments, **settings):
-    """The result of a file system's method. Raises TimeoutError; Ctrl-C ends it at once."""
+    """Calls a method of a file system. Raises TimeoutError. Ctrl-C ends the call at once."""
     if not filesystem.async_impl:
         return getattr(filesystem, method)(*arguments, **settings)
     from fsspec.asyn import sync
@@ -131,7 +131,7 @@ def bounded(filesystem, method, *arguments, **settings):
 
 
 async def _web_files(filesystem, path):
-    """The files below a web server's page of links. An error of any page is raised."""
+    """Returns the files below a web server's page of links. Raises the first error of any page."""
     files, folders, known = [], [path], {path}
     while folders:
         for entry in await filesystem._ls(folders.pop(), detail=True):
@@ -143,7 +143,7 @@ async def _web_files(filesystem, path):
 
 
 async def _found(filesystem, path):
-    """{path: bytes or None} of a folder"""
+    """Returns {path: bytes or None} for all files below a folder."""
     if filesystem.protocol != ("http", "https"):
         found = await filesystem._find(path, detail=True)
         return {name: info.get("size") for name, info in found.items()}
@@ -159,10 +159,10 @@ async def _found(filesystem, path):
 
 
 def sizes(filesystem, path):
-    """{path: bytes} of one file, or of all in a folder and in those below."""
+    """Returns {path: bytes} for a file, or for all files below a folder. Raises Empty if none."""
     info = bounded(filesystem, "info", path)
     if info.get("mimetype") == "text/html" and not path.endswith(("/", ".html")):
-        path += "/"  # a web server's page of a folder
+        path += "/"  # a web server's page of links, for a folder
     if info["type"] == "file" and info.get("size") is not None and not path.endswith("/"):
         return {path: info["size"]}
     if filesystem.async_impl:
@@ -173,7 +173,7 @@ def sizes(filesystem, path):
         found = {name: info.get("size")
                  for name, info in filesystem.find(path, detail=True).items()}
     found = {name: size for name, size in found.items()
-             if not name.partition("?")[0].endswith("/")}  # a folder, and itself if it is empty
+             if not name.partition("?")[0].endswith("/")}  # no folders; an empty one lists itself
     for name, size in found.items():
         if size is None and (size := bounded(filesystem, "info", name).get("size")) is None:
             raise OSError(f"{name} has no size; {_COPY}")

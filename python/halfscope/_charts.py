@@ -12,14 +12,14 @@ from halfscope._parts import part
 
 FOLDER = Path(__file__).parent / "charts"  # reports/assets/charts
 WIDTH = 640  # pixels
-TITLE = 60  # pixels that a title takes, which a page has outside of the chart
-FONT = "Arial, 'Liberation Sans', Helvetica, sans-serif"  # vl-convert has its widths everywhere
-WIDEST = 1.25  # DejaVu Sans beside Arial: what a reader without these fonts may have
+TITLE = 60  # height of a title in pixels; in a page the title is outside of the chart
+FONT = "Arial, 'Liberation Sans', Helvetica, sans-serif"  # vl-convert knows its widths everywhere
+WIDEST = 1.25  # width of DejaVu Sans, a possible fallback font, relative to Arial
 
 
 @functools.lru_cache(maxsize=None)
 def _read(folder):
-    """{name: what NAME.json holds}"""
+    """Returns {NAME: content of NAME.json} for all files of a folder."""
     import json
 
     return {file.stem: json.loads(file.read_text(encoding="utf-8"))
@@ -27,7 +27,7 @@ def _read(folder):
 
 
 def filled(given, values):
-    """A specification with its values in place: reports/assets/charts/README.md has the rule."""
+    """Returns a specification with its placeholders replaced (reports/assets/charts/README.md)."""
     if isinstance(given, list):
         out = []
         for element in given:
@@ -45,7 +45,7 @@ def filled(given, values):
 
 
 def _config(width):
-    """The theme of a page in daylight, as configOf() of charts.js has it."""
+    """Returns the light theme of a page, as configOf() in charts.js does."""
     shared = _read("shared")
     config = filled(shared["theme"], {**shared["pieces"], **shared["light"]})
     config.update(background=shared["light"]["card"], font=FONT)
@@ -58,7 +58,8 @@ def _config(width):
 class Chart:
     """One chart: `name`, `log`, `title`, `note`, and the `rows` that it draws.
 
-    In Jupyter it is a picture, drawn by vl-convert: no script, no network. altair() is interactive.
+    Jupyter shows it as a picture, drawn by vl-convert without scripts or network. altair() returns
+    an interactive chart.
     """
 
     def __init__(self, told):
@@ -74,8 +75,8 @@ class Chart:
         return f"<Chart {self.name!r}: {len(self.rows)} rows>"
 
     def spec(self, *, axis="linear", width=WIDTH):
-        """The Vega-Lite specification as a dict, rows inside. axis: "linear" or "log" counts, where
-        the chart has the choice; width: of the picture, in pixels."""
+        """Returns the Vega-Lite specification as a dict, with the rows. axis: "linear" or "log"
+        counts, if the chart has the choice. width: width of the picture in pixels."""
         if not isinstance(axis, str) or axis not in ("linear", "log"):
             raise ValueError(f"axis is {described(axis)}, expected 'linear' or 'log'")
         given = _read(self._page)[self._chart]
@@ -85,7 +86,7 @@ class Chart:
         spec.update(width=width, datasets={data: self.rows}, config=_config(width),
                     title={"text": self.title, "anchor": "start", "offset": 14, "fontSize": 13,
                            "limit": width})
-        if isinstance(spec.get("height"), dict):  # so many pixels a name
+        if isinstance(spec.get("height"), dict):  # a number of pixels for each name
             names = {row[spec["encoding"]["y"]["field"]] for row in self.rows}
             spec["height"] = spec["height"]["step"] * len(names)
         else:
@@ -95,21 +96,21 @@ class Chart:
         return {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **spec}
 
     def altair(self, **options):
-        """The chart as an altair.Chart. options: as for spec()."""
+        """Returns the chart as an altair.Chart. options: as for spec()."""
         spec = self.spec(**options)
-        rows = spec.pop("datasets")  # read as specifications they take seconds
-        # Validated when it is drawn; here too it takes ten times as long.
+        rows = spec.pop("datasets")  # from_dict() would need seconds for them
+        # Altair validates the chart when it is drawn; validating here too is ten times slower.
         chart = part("altair", "altair()", "altair").Chart.from_dict(spec, validate=False)
         chart.datasets = rows
         return chart
 
     def svg(self, **options):
-        """The chart as SVG text. options: as for spec()."""
+        """Returns the chart as SVG text. options: as for spec()."""
         convert = part("vl_convert", "a chart as SVG", "vl-convert-python")
         return _at_size(convert.vegalite_to_svg(_larger(_still(self.spec(**options)))))
 
     def png(self, *, scale=2, **options):
-        """The chart as the bytes of a PNG file. scale: pixels of the picture for one of the chart."""
+        """Returns the bytes of a PNG file. scale: pixels of the picture per pixel of the chart."""
         convert = part("vl_convert", "a chart as PNG", "vl-convert-python")
         return convert.vegalite_to_png(_still(self.spec(**options)), scale=scale)
 
@@ -124,7 +125,7 @@ class Chart:
         Path(path).write_bytes(self.png(**options))
 
     def save(self, path, **options):
-        """Writes the chart as its name says: .svg or .png."""
+        """Writes the chart as SVG or PNG, by the ending of the file's name: .svg or .png."""
         ending = os.path.splitext(os.fspath(path))[1].lower()
         if ending not in (".svg", ".png"):
             raise ValueError(f"the name of a chart's file ends in .svg or .png, found {os.fspath(path)!r}")
@@ -138,17 +139,18 @@ class Chart:
 
 
 def _still(spec):
-    """Without the points that are not seen and only hovered over; a second legend below the first."""
+    """Returns a specification for a static picture: without the invisible points that only serve
+    tooltips, and with a second legend below the first."""
     legend = {**spec["config"]["legend"], "layout": {"bottom": {"direction": "vertical"}}}
-    spec = {**spec, "config": {**spec["config"], "legend": legend}}  # no schema has layout: not Altair's
+    spec = {**spec, "config": {**spec["config"], "legend": legend}}  # Altair would refuse "layout"
     if "layer" not in spec:
         return spec
     return {**spec, "layer": [layer for layer in spec["layer"] if not _is_hovered(layer.get("mark"))]}
 
 
 def _larger(spec):
-    """All texts as large as they are in the widest font of a reader: an SVG has its texts where they
-    were laid out, and they must not meet in another font."""
+    """Returns a specification with font sizes times WIDEST. An SVG fixes the positions of texts, so
+    they need space for the widest font that a reader may have."""
     if isinstance(spec, list):
         return [_larger(value) for value in spec]
     if not isinstance(spec, dict):
@@ -158,7 +160,7 @@ def _larger(spec):
 
 
 def _at_size(svg):
-    """Texts of _larger() in their own size, where they are."""
+    """Returns an SVG of _larger() with its texts in their real size, at unchanged positions."""
     return re.sub(r'font-size="([\d.]+)px"', lambda size: f'font-size="{float(size[1]) / WIDEST:g}px"', svg)
 
 
@@ -167,7 +169,7 @@ def _is_hovered(mark):
 
 
 def _drawn_layers(layers, rows):
-    """Layers with a name where their run has values, as draw() of compare.js."""
+    """Returns layers without a name and those whose run has values, as draw() in compare.js."""
     there = [row for row in rows if row.get("loss", 0) is not None]
     drawn = {f"run{row['run']}" for row in there} | {
         f"skipped{row['run']}" for row in there if row.get("skipped")}
@@ -175,7 +177,8 @@ def _drawn_layers(layers, rows):
 
 
 class Charts(Mapping):
-    """Charts by name, in the order of the page. Those of a second log have its name before theirs."""
+    """Charts by name, in the order of the page. If logs have charts of one name, those of the later
+    logs are named "LOG: NAME"."""
 
     def __init__(self, charts, of_tensor=None):
         self._charts, self._of_tensor = {}, of_tensor
@@ -199,7 +202,8 @@ class Charts(Mapping):
         return f"<Charts: {', '.join(self) or 'none'}>"
 
     def of(self, tensor):
-        """The charts of one tensor, by its name in the log: "histogram", "heat" and "scales"."""
+        """Returns the charts of one tensor, by its name in the log: "histogram", "heat" and
+        "scales". Raises KeyError if the log has no finite nonzero values of it."""
         found = self._of_tensor(tensor) if self._of_tensor else []
         if not found:
             raise KeyError(f"the log has no finite nonzero values of a tensor {described(tensor)}")
@@ -208,5 +212,5 @@ class Charts(Mapping):
         return charts
 
     def first(self, names):
-        """The first of these names that there is, else the first chart of all; None of none."""
+        """Returns the first chart with one of these names, else the first of all; None if none."""
         return next((self[name] for name in names if name in self), next(iter(self.values()), None))

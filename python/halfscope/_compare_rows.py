@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the charts of two runs, as reports/assets/compare.js makes them of the same fields."""
+"""Rows for the charts of two runs, computed as in reports/assets/compare.js."""
 
 import math
 
@@ -18,7 +18,8 @@ def _loss_rows(found):
 
 
 def _scale_rows(found):
-    """Where the scale or what became of the step changes, and both ends of every stretch between."""
+    """Returns rows for the loss scale of both runs: the first and the last step of each stretch in
+    which the scale and `skipped` do not change."""
     rows = []
     for run in RUNS:
         skipped = set(found["summary"][run]["skipped"])
@@ -42,7 +43,7 @@ def _outlines(tensor):
                   for e, count in tensor[run]["binades"]}
         if not counts:
             continue
-        for e in range(min(counts) - 1, max(counts) + 2):  # down to zero where nothing is
+        for e in range(min(counts) - 1, max(counts) + 2):  # empty binades get a count of 0
             values = counts.get(e, 0)
             rows.append({"run": run.upper(), "e": e, "values": values,
                          "share": values / tensor[run]["total"]})
@@ -50,7 +51,7 @@ def _outlines(tensor):
 
 
 def charts_of(found):
-    """As Judged.charts() gives them; none without rows."""
+    """Returns charts in the form of Judged.charts(), without those that have no rows."""
     loss, scales = _loss_rows(found), _scale_rows(found)
     runs = "{} (dashed) and {} (line)".format(*found["logs"])
     told = []
@@ -64,7 +65,7 @@ def charts_of(found):
 
 
 def tensor_chart(found, tensor):
-    """The chart of one tensor in both runs."""
+    """Returns a list with the chart of one tensor in both runs; empty if there is none."""
     for each in found["tensors"]:
         if each["name"] == tensor:
             rows = _outlines(each)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counted logs: small, exact, and they add."""
+"""Counted logs: small, exact records that can be added."""
 
 import os
 import pathlib
@@ -14,7 +14,7 @@ _NTH = ("first", "second", "third", "fourth", "fifth")
 
 
 def _named(text, paths, count):
-    """A message on temporary files, with what they are of in their places."""
+    """Returns a message with "the first Counts", ... in place of the paths of temporary files."""
     for number, path in paths.items():
         nth = _NTH[number] if number < len(_NTH) else f"{number + 1}th"
         text = text.replace(path, f"the {nth} Counts" if count > 1 else "the Counts")
@@ -22,29 +22,29 @@ def _named(text, paths, count):
 
 
 class Counts:
-    """What `count` made of logs, or of parts of them.
+    """The result of count(): the counts of logs, or of parts of logs.
 
-    `a + b` and sum(many) join them: the same bytes in any order and any division. They can be
-    pickled, compared, saved with save() and read with Counts.load(). Every function that takes a log
-    takes them: halfscope.recommend(counts).
+    `a + b` and sum(many) join them; the bytes do not depend on the order or on the division into
+    parts. Counts can be pickled, compared, saved with save() and read with Counts.load(). Every
+    function accepts them in place of a log: halfscope.recommend(counts).
     """
 
-    _file = None  # (folder, path): made when somebody wants a path
+    _file = None  # (folder, path) of a temporary file, written when a path is first needed
 
     def __init__(self, data):
-        """data: the bytes of a record. Raises BadInput where it is damaged."""
+        """data: the bytes of a record. Raises BadInput if it is damaged."""
         self._data = bytes(data)
-        self._data, self._logs = self._merge([self])  # damage is found, and parts are sorted
+        self._data, self._logs = self._merge([self])  # finds damage and sorts the parts
 
     @classmethod
     def load(cls, path):
-        """Those of a file that `halfscope count`, `halfscope merge` or save() wrote. Raises
-        BadInput."""
+        """Reads a record, which `halfscope count`, `halfscope merge` or save() wrote."""
         return cls.merged([path])
 
     @classmethod
     def merged(cls, many):
-        """The union of several, which may be files. Raises BadInput where parts of one log differ."""
+        """Returns the union of Counts, or files of them. Raises BadInput if parts of a log
+        differ."""
         found = cls.__new__(cls)
         found._data, found._logs = cls._merge(many)
         return found
@@ -72,7 +72,7 @@ class Counts:
             return pathlib.Path(out).read_bytes(), logs
 
     def save(self, path):
-        """Writes a record: a log for the program and for every function here."""
+        """Writes a record, which the program and every function here accept as a log."""
         pathlib.Path(path).write_bytes(self._data)
 
     def to_parquet(self, folder):
@@ -88,7 +88,7 @@ class Counts:
 
     @property
     def logs(self):
-        """{name of a log: (parts that are here, parts that it has)}"""
+        """{name of a log: (number of its parts in here, number of all its parts)}"""
         return {name: (here, of) for name, here, of in self._logs}
 
     @property
@@ -129,7 +129,7 @@ class Counts:
 
 
 def _unpickled(data, logs):
-    """As they were: sorted, and without damage."""
+    """Returns Counts without checking them: they were sorted and undamaged when pickled."""
     counts = Counts.__new__(Counts)
     counts._data, counts._logs = data, logs
     return counts
@@ -150,11 +150,11 @@ def count(logs, *, shard=(1, 1), roles=None, recorded_scale=None, learning_rate=
           read_as=None, ranks=None, lines=None):
     """Counts logs into a small record, perhaps a part on each of many machines.
 
-    logs, roles, recorded_scale, learning_rate, read_as, ranks, lines: as for analyze. A log may be a
-    URL of an object store or a web server (docs/remote.md): its bytes come as they are counted. shard:
-    (i, n) counts every nth part from the ith on, i from 1 to n. A part is a rank of a run, a step of
-    a folder of tensor files, or a whole log. Returns Counts. Raises BadInput, and ValueError or
-    TypeError for an argument out of its range.
+    logs, roles, recorded_scale, learning_rate, read_as, ranks, lines: as for analyze. A log may be
+    a URL of an object store or a web server (docs/remote.md); its bytes are fetched while they are
+    counted. shard: (i, n) counts every nth part from the ith on, i from 1 to n. A part is a rank of
+    a run, a step of a folder of tensor files, or a whole log. Returns Counts. Raises BadInput, and
+    ValueError or TypeError for an argument out of its range.
     """
     selection = _selection(None, None, roles, recorded_scale, learning_rate=learning_rate,
                            read_as=read_as, ranks=ranks, lines=lines)
@@ -162,14 +162,14 @@ def count(logs, *, shard=(1, 1), roles=None, recorded_scale=None, learning_rate=
 
 
 def counted(paths, selection, index=1, of=1):
-    """Counts of one shard. Its logs may be URLs."""
+    """Returns the Counts of one shard; logs the notes. Paths may be URLs."""
     counts, notes = counted_with_notes(paths, selection, index, of)
     _log_notes(notes)
     return counts
 
 
 def counted_with_notes(paths, selection, index=1, of=1):
-    """(Counts of one shard, notes on the logs)"""
+    """Returns (Counts of one shard, notes on the logs). Paths may be URLs."""
     from halfscope._remote import Remote
 
     with Remote(paths) as remote, tempfile.TemporaryDirectory(prefix="halfscope-") as folder:

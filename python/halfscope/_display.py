@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a notebook shows of a result: the sentences and tables of the answer, laid out as HTML."""
+"""The display of a result in a notebook: the sentences and tables of the answer as HTML."""
 
 import base64
 import html
 
-# Names and code inside a sentence stand between these (reports/answer/marks.hpp).
+# These characters enclose names and code inside a sentence (reports/answer/marks.hpp).
 BEGIN, END = "\x0e", "\x0f"
-MOST_ROWS = 20  # of a table; to_pandas() has all
+MOST_ROWS = 20  # rows of a table that are shown; to_pandas() has all rows
 
 STYLE = """<style>
 .halfscope {max-width: 62rem; font-family: system-ui, sans-serif; line-height: 1.45}
@@ -101,7 +101,7 @@ def _folded(section, is_open):
 
 
 def _sections(sections, shown):
-    """The first is unfolded where it has the numbers."""
+    """Returns the sections, folded. The first is open if nothing else shows the key numbers."""
     has_numbers = shown["numbers"] or shown["findings"] or not shown["first"]
     return "".join(_folded(section, at == 0 and not has_numbers) if _title(section) else _open(section)
                    for at, section in enumerate(sections))
@@ -121,7 +121,7 @@ def _pictures(charts):
 
 
 def html_of(shown, charts):
-    """A fragment of HTML: headline, lines to paste, key numbers, findings, charts, evidence."""
+    """Returns a fragment of HTML: headline, code to paste, key numbers, findings, charts, rest."""
     paste = _paste(shown["paste"]) if shown["paste"] else ""
     sections = shown["sections"]
     lead = "" if shown["first"] else "".join(map(_open, sections[:1]))
@@ -131,7 +131,7 @@ def html_of(shown, charts):
 
 
 def text_of(shown):
-    """The same as plain text, without the evidence."""
+    """Returns the display as plain text, without the evidence."""
     lines = [plain(line) for line in shown["first"]]
     if shown["paste"]:
         lines += ["", *(f"  {line}" for line in shown["paste"]["lines"].splitlines()), ""]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of records as columns, for pandas and Arrow.
 
-The columns follow from the record's class, not from the log: a script that works with one log works
-with all. A number that may be known between bounds only is three columns: NAME (none where it is not
+The columns depend only on the record's class, not on the log, so that one script works with all
+logs. A number that may be known only between bounds has three columns: NAME (None unless it is
 exact), NAME_low and NAME_high.
 """
 
@@ -13,7 +13,7 @@ _SCALARS = {"int", "float", "bool", "str"}
 
 
 def _words(said):
-    """The alternatives of a type; a Literal is text."""
+    """Returns the alternatives in a type's text, without None. A Literal counts as str."""
     words, depth = [""], 0
     for letter in said.replace(" | ", "|"):
         depth += {"[": 1, "]": -1}.get(letter, 0)
@@ -26,7 +26,8 @@ def _words(said):
 
 
 def _kind(said):
-    """"int", "float", "bool", "str", a list of one; "bounds int" and "bounds float"; else None."""
+    """Returns the kind of column for a type: "int", "float", "bool", "str", "list KIND", "bounds
+    int" or "bounds float". None if a column cannot hold the type."""
     words = _words(said)
     scalars = [word for word in words if word in _SCALARS]
     lists = [word for word in words if word.startswith("list[")]
@@ -61,9 +62,9 @@ def _add_record(columns, record, fields, nested, before=""):
 
 
 def columns_of(records, cls):
-    """{column: (kind, values)} of records of a class."""
+    """Returns {column: (kind, values)} for records of a class."""
     columns = {}
-    _add_record(columns, {}, cls._fields, cls._nested)  # all columns, whatever there is
+    _add_record(columns, {}, cls._fields, cls._nested)  # adds all columns, with or without records
     for _, values in columns.values():
         values.clear()
     for record in records:
@@ -72,7 +73,7 @@ def columns_of(records, cls):
 
 
 def to_pandas(columns):
-    """A DataFrame; whole numbers are Int64 and truth values boolean, so that some may be missing."""
+    """Returns a DataFrame. Integers are Int64 and bools boolean, types with missing values."""
     pandas = part("pandas", "to_pandas()", "pandas")
     types = {"int": "Int64", "float": "float64", "bool": "boolean", "str": "object"}
     return pandas.DataFrame({name: pandas.Series(values, dtype=types.get(kind, "object"))
@@ -80,7 +81,7 @@ def to_pandas(columns):
 
 
 def to_arrow(columns):
-    """A pyarrow.Table."""
+    """Returns a pyarrow.Table."""
     pyarrow = part("pyarrow", "to_arrow()", "pyarrow")
     types = {"int": pyarrow.int64(), "float": pyarrow.float64(), "bool": pyarrow.bool_(),
              "str": pyarrow.string()}
@@ -96,7 +97,8 @@ def to_arrow(columns):
 
 
 def with_keys(records, keys, cls, name):
-    """Records of a class with columns before them: [(values of the keys, record)]."""
+    """Returns (records, class) with key columns before the fields of `cls`. `records` is a list of
+    (values of the keys, record); `keys` is {name: type}."""
     fields = {**keys, **cls._fields}
     made = type(name, (Record,), {"__annotations__": fields, "_nested": cls._nested})
     return [{**dict(zip(keys, values)), **record} for values, record in records], made

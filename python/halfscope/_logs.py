@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logs to results: the command line's answers, as Python objects."""
+"""The functions that analyse logs: the answers of the command line as Python objects."""
 
 import os
 import re
@@ -11,22 +11,22 @@ from halfscope._arguments import check_number, check_text, described, first_and_
 
 
 _LONGEST_PATH, _LONGEST_FILE_NAME = 4096, 255
-_LONGEST_NAME = 256  # of a scalar's tag, or in a glob of tensors
+_LONGEST_NAME = 256  # characters of a scalar's tag or of a name in a glob
 
 
 class _PathOf(str):
-    """The path of a record, which lasts as long as the Counts that it is of."""
+    """A path. If it is the temporary file of Counts, keeps these alive in `counts`."""
 
 
 def is_remote(path):
-    """Whether it is a URL."""
+    """Returns True if a path is a URL."""
     scheme, found, _ = path.partition("://")
     return bool(found) and scheme.isascii() and scheme.replace("+", "").isalnum()
 
 
 def require_path(path):
-    """Raises BadInput for a URL with a slash too few or without its scheme: it may hold a password,
-    which a message on a path would print."""
+    """Raises BadInput for a URL with a missing slash or scheme. It may hold a password, which a
+    message about a path would print."""
     if "@" in path and not is_remote(path) and re.match("//|[A-Za-z][A-Za-z0-9+.-]+:/", path) and (
             not os.path.exists(path)):
         raise _halfscope.BadInput(f"{path[:path.index('/')]}/...: is no valid URL; check it")
@@ -49,7 +49,7 @@ def _path(log):
 def _paths(logs):
     one = isinstance(logs, (str, bytes, os.PathLike))
     try:
-        if hasattr(logs, "keys") and not one and len(logs):  # a dict or a data frame would give its names
+        if hasattr(logs, "keys") and not one and len(logs):  # iterating a dict would yield its keys
             raise TypeError
         paths = list(map(_path, [logs] if one else logs))
     except TypeError:
@@ -112,8 +112,8 @@ def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_ra
 
 
 def _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale=1.0, **reading):
-    """(paths, selection). Logs at URLs are counted first, and their record is read. reading:
-    learning_rate, read_as, ranks and lines."""
+    """Returns (paths, selection). Logs at URLs are counted first; the paths are then those of
+    records. reading: learning_rate, read_as, ranks and lines."""
     paths = _paths(logs)
     selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, **reading)
     if not any(map(is_remote, paths)):
@@ -131,14 +131,15 @@ def _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale=1.0, **readi
 
 
 def _found(function, *arguments):
-    """Notes on the log go to the logger, as the command line writes them to stderr."""
+    """Calls a function of the extension and returns its result. Notes on the log go to the logger
+    "halfscope", as the command line writes them to stderr."""
     found, notes = function(*arguments)
     _log_notes(notes)
     return found
 
 
 def _log_notes(notes):
-    """The first ten, each once: parts of a log have the same."""
+    """Logs the first ten different notes. Parts of a log often have the same notes."""
     if notes:
         import logging
 
@@ -151,7 +152,7 @@ def _log_notes(notes):
 
 
 def _check_targets(headroom, target_underflow):
-    """As the command line's parser does."""
+    """Raises ValueError or TypeError as the command line's parser does."""
     if not _is_whole(headroom, range(41)):
         raise ValueError(f"headroom is {described(headroom)}, expected whole binades, 0 to 40")
     _check("target_underflow", target_underflow, Real, "a share from 0 to 1")
@@ -164,18 +165,18 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
             formats=False, ranks=None, lines=None):
     """Counts what rounding to a format does to every tensor of one or several logs.
 
-    logs: a path or several, of every kind in docs/logs.md. loss_scale: counts are for the unscaled
-    values times this. recorded_scale: the scale the values carry, if the log does not say, or the
-    tag of its scalar that has it. subnormals: "keep", or the hardware's rule to make them zero:
-    "flush" (tiny after rounding), "flush-before" (before), "flush-result" (a subnormal result).
-    steps: one step, slice(first, end), or a text as of --step: "50", "10:20". tensor: a glob. roles: {glob: role}. read_as: "bf16" or
-    "f16", the dtype of 2-byte NPY elements without a type. learning_rate: that of plain SGD, if the
-    log does not say. what_if: also the effect of other arithmetic on weight updates; slower.
-    formats: also every other format, including FP8 and MX, at its best scale; slower. ranks: number
-    of processes that print each message into a console log. lines: a pattern of a console log's lines,
-    such as "iter {step}: loss {loss}" (docs/logs.md).
-    Returns Findings, with the fields of `halfscope analyze --json`. Raises BadInput, and ValueError
-    or TypeError for an argument out of its range.
+    logs: a path or several, of any kind in docs/logs.md. loss_scale: counts are for the unscaled
+    values times this. recorded_scale: the loss scale that the values carry, if the log does not say
+    it, or the tag of the log's scalar that has it. subnormals: "keep", or the hardware's rule to
+    make them zero: "flush" (tiny after rounding), "flush-before" (before), "flush-result" (a
+    subnormal result). steps: one step, slice(first, end), or a text as of --step: "50", "10:20".
+    tensor: a glob. roles: {glob: role}. read_as: "bf16" or "f16", the dtype of 2-byte NPY elements
+    without a type. learning_rate: that of plain SGD, if the log does not say. what_if: also the
+    effect of other arithmetic on weight updates; slower. formats: also every other format,
+    including FP8 and MX, at its best scale; slower. ranks: number of processes that print each
+    message into a console log. lines: a pattern of a console log's lines, such as "iter {step}:
+    loss {loss}" (docs/logs.md). Returns Findings, with the fields of `halfscope analyze --json`.
+    Raises BadInput, and ValueError or TypeError for an argument out of its range.
     """
     from halfscope._results import Findings
 
@@ -190,13 +191,14 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
 
 def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded_scale=None,
               steps=None, tensor=None, roles=None, read_as=None, ranks=None, lines=None):
-    """The static loss scale for a log: the largest power of two that leaves `headroom` binades.
+    """Recommends a static loss scale: the largest power of two that leaves `headroom` binades
+    unused.
 
-    Arguments as for analyze. format: None means the one that the run computed in, "binary16" or
-    "bfloat16". headroom: whole binades, 0 to 40. target_underflow: the share of finite nonzero
-    gradients that may become zero, 0 to 1. Returns a Recommendation, with the fields of `halfscope
-    recommend --json`; printed, it is the answer. Raises BadInput, and ValueError or TypeError for an
-    argument out of its range.
+    Arguments as for analyze. format: None stands for the format in which the run computed,
+    "binary16" or "bfloat16". headroom: whole binades, 0 to 40. target_underflow: the share of
+    finite nonzero gradients that may become zero, 0 to 1. Returns a Recommendation, with the fields
+    of `halfscope recommend --json`; print() shows the answer. Raises BadInput, and ValueError or
+    TypeError for an argument out of its range.
     """
     from halfscope._results import Recommendation
 
@@ -212,7 +214,7 @@ def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded
 def report(logs, *, title=None, format=None, loss_scale=1.0, headroom=1, target_underflow=0.001,
            policies=(), recorded_scale=None, subnormals="keep", steps=None, tensor=None, roles=None,
            read_as=None, learning_rate=None, ranks=None, lines=None):
-    """Everything that `halfscope report` puts on one page.
+    """Returns all results that `halfscope report` puts on one page.
 
     Arguments as for analyze and recommend. title: by default the logs' names. policies: texts such
     as "torch,growth_interval=500" to replay; none: every policy at its defaults. Returns a Report:
@@ -239,7 +241,7 @@ def _report(logs, selection, format, subnormals, headroom=1, target_underflow=0.
 
 
 def _title(log):
-    """The last two parts of its path: the last alone is often just "log"."""
+    """Returns the last two parts of a log's path, since the last is often just "log"."""
     names = [os.path.realpath(log)] if log.counts is None else log.counts.logs
     return ", ".join("/".join(name.split("/")[-2:]) for name in names)
 
@@ -263,12 +265,12 @@ def compare(a, b, *, format=None, loss_scale="own", recorded_scale=None, subnorm
             steps=None, tensor=None, roles=None, read_as=None, ranks=None, sums=None):
     """Compares two runs tensor by tensor: FP32 with FP16, before with after.
 
-    Arguments as for analyze. format: by default bfloat16 if a run computed in it and neither run
-    in FP16, else binary16. loss_scale: "own" counts the gradients of a step at that step's scale.
-    sums: "length=K,format=F[,magnitudes=TENSOR]": the elements are the same sums in other orders;
-    the field `sums` says whether they differ by rounding (docs/compare.md).
-    Returns a Comparison, with the fields of `halfscope compare --json`. Raises BadInput, and
-    ValueError or TypeError for an argument out of its range.
+    Arguments as for analyze. format: by default bfloat16 if a run computed in bfloat16 and none in
+    FP16, else binary16. loss_scale: "own" counts the gradients of a step at that step's scale.
+    sums: "length=K,format=F[,magnitudes=TENSOR]" if both runs computed the elements as the same
+    sums in different orders; the field `sums` says whether rounding explains the difference
+    (docs/compare.md). Returns a Comparison, with the fields of `halfscope compare --json`. Raises
+    BadInput, and ValueError or TypeError for an argument out of its range.
     """
     from halfscope._results import Comparison
 
@@ -285,9 +287,10 @@ def compare(a, b, *, format=None, loss_scale="own", recorded_scale=None, subnorm
 
 def reduce(logs, *, over=None, format=None, order=None, counts=(), recorded_scale=None, steps=None,
            tensor=None, roles=None, read_as=None, ranks=None):
-    """What sums lose in FP16 and BF16: over ranks, microbatches and the elements of tensors.
+    """Computes the error of sums in FP16 and BF16: over ranks, microbatches and elements of
+    tensors.
 
-    over: "ranks", "microbatches" or "elements"; by default all that the log has. format: that of
+    over: "ranks", "microbatches" or "elements"; by default all that the log has. format: format of
     the accumulator; by default binary16, bfloat16 and binary32. order: "sequential", "ring", "tree"
     or "pairwise"; by default each. counts: numbers of ranks or microbatches to predict. Other
     arguments as for analyze. Returns Reductions, a list of Reduction, with the fields of `halfscope
@@ -317,10 +320,10 @@ def policies(log=None, *, amax=None, policies=(), assume_constant_between=False,
     every step, a list or a one-dimensional array; nan and inf are allowed. policies: texts such as
     "torch,growth_interval=500"; none: every policy at its defaults, and the run's own scale.
     assume_constant_between: treat missing steps as equal to the step before; otherwise they are an
-    error. framework: its dynamic settings are searched; settings after its name stay,
-    "deepspeed,hysteresis=2". Other arguments as for recommend. Returns Policies, a list of
-    PolicyTrace with the fields of `halfscope policies --json`. Raises BadInput, and ValueError for an
-    unknown policy or setting.
+    error. framework: searches the best dynamic settings of this framework; settings after its name
+    are fixed, "deepspeed,hysteresis=2". Other arguments as for recommend. Returns Policies, a list
+    of PolicyTrace with the fields of `halfscope policies --json`. Raises BadInput, and ValueError
+    for an unknown policy or setting.
     """
     policies = _texts(policies)
     if framework is not None:

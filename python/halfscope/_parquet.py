@@ -9,7 +9,7 @@ import tempfile
 from halfscope import _halfscope
 from halfscope._parts import part as _module
 
-_NONE = -2**63  # of a number that is not known
+_NONE = -2**63  # stands for a number that is unknown
 
 
 def _numbers(pyarrow, data, kind):
@@ -30,7 +30,7 @@ def _columns(pyarrow, columns):
 
 
 def tables_of(pyarrow, read):
-    """Of one part, by the name of their files, as pyarrow Tables."""
+    """Returns {name of the file: pyarrow Table} for one part of a log."""
     tensors = _columns(pyarrow, read["tensors"])
     scalars = _columns(pyarrow, read["scalars"])
 
@@ -51,7 +51,8 @@ def tables_of(pyarrow, read):
 
 
 def write(logs, selection, folder, log_notes):
-    """tensors.parquet, binades.parquet and scalars.parquet in a folder, part by part."""
+    """Writes tensors.parquet, binades.parquet and scalars.parquet into a folder, part by part.
+    Files appear only when all are complete. log_notes receives the notes on the logs."""
     pyarrow = _module("pyarrow", "to_parquet()", "pyarrow")
     import pyarrow.parquet as parquet
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages that are needed only where somebody asks for what they do."""
+"""Imports optional packages when a function needs them."""
 
 import importlib
 
 
 def part(module, what, package):
-    """The module; else an ImportError that says what needs it and what to install."""
+    """Returns the module. Raises ImportError that says what needs it and how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

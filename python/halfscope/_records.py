@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An object of a result: a mapping with the JSON's fields, and the same fields as attributes."""
+"""Objects of a result: mappings whose fields, as in the JSON, are attributes too."""
 
 import keyword
 
@@ -7,12 +7,12 @@ Bounds = list[float]  # low and high
 
 
 def _field(attribute):
-    """The field of an attribute: from_ is `from`, a word of Python."""
+    """Returns the field of an attribute: `from` for from_, because `from` is a keyword."""
     return attribute[:-1] if keyword.iskeyword(attribute[:-1]) else attribute
 
 
 def field(name):
-    """A field that hides a method of dict, or is a word of Python."""
+    """Returns a property for a field whose name is a method of dict or a keyword."""
     return property(lambda self: self.get(name))
 
 
@@ -30,12 +30,12 @@ def _short(value):
 class Record(dict):
     """A mapping whose fields (docs/json.md) are attributes too.
 
-    A documented field that the log cannot answer is None as an attribute, and no key.
+    A documented field that the log cannot answer is None as an attribute and missing as a key.
     """
 
     __slots__ = ()
-    _fields = {}  # name: type, of this class
-    _nested = {}  # field: class of the objects in it
+    _fields = {}  # {name of a field: type}
+    _nested = {}  # {name of a field: class of the objects in it}
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)

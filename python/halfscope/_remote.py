@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logs that lie elsewhere: s3://, gs://, https:// and what else fsspec knows.
+"""Logs at URLs: s3://, gs://, https:// and other schemes of fsspec.
 
-Files with a log's names and sizes lie in a folder, without their bytes. These come in ranges,
-several at a time, when they are read, and go when they have been counted.
+A temporary folder holds sparse files with the names and sizes of the log's files. Their bytes are
+fetched in ranges, several at a time, when they are read, and freed when they have been counted.
 """
 
 import concurrent.futures
@@ -19,38 +19,39 @@ from halfscope._bounds import bounded
 from halfscope._logs import is_remote
 from halfscope._urls import STORES, Refused, chain_of, hidden, reason, shown, why
 
-_BLOCK = 1 << 18  # the least that is asked for, and what is kept account of
-_REQUEST = (1 << 23) // _BLOCK
-_AHEAD = (1 << 26) // _BLOCK  # of files that are read from front to back
-_KEPT = (1 << 20) // _BLOCK  # at a file's beginning: it is looked at again
+_BLOCK = 1 << 18  # bytes; files are requested and freed in blocks
+_REQUEST = (1 << 23) // _BLOCK  # most blocks of one request
+_AHEAD = (1 << 26) // _BLOCK  # blocks that are fetched in advance if a file is read in order
+_KEPT = (1 << 20) // _BLOCK  # first blocks of a file, never freed: they are read again
 _THREADS = 8
-_PAUSES = (0.5, 2, 8)  # seconds before a range is asked for again
-_LOOK = 0.2  # seconds between looks at whether the bytes are still awaited
+_PAUSES = (0.5, 2, 8)  # seconds before each new try of a request
+_LOOK = 0.2  # seconds between checks whether the caller still waits
 
 
 class _File:
-    """One file, and which of its blocks are here or under way."""
+    """One file, with the blocks that were fetched or requested. All methods are thread-safe."""
 
     def __init__(self, local, size, read, pool, awaited):
-        """read: what gives the bytes from begin up to end. awaited: whether the caller still waits."""
+        """local: path of the sparse file. read(begin, end): fetches bytes. pool: runs the requests.
+        awaited(): returns True while the caller still waits."""
         self._local, self._size, self._awaited = local, size, awaited
         self._read, self._pool = read, pool
         self._end = -(-size // _BLOCK)
         self._lock = threading.Lock()
-        self._blocks = {}  # number: the future of its request
-        self._last = 0  # where the last question ended
+        self._blocks = {}  # number of a block: the future of its request
+        self._last = 0  # block at which the last call of need() ended
 
     def expect(self, begin, end):
-        """They will be needed."""
+        """Requests bytes that will be needed. Does not wait."""
         with self._lock:
             self._request(self._missing(begin // _BLOCK, min(self._end, -(-end // _BLOCK))))
 
     def need(self, begin, end):
-        """Returns when they are here, or are no longer awaited. Raises OSError."""
+        """Returns when the bytes are in the file or the caller waits no longer. Raises OSError."""
         first, last = begin // _BLOCK, -(-end // _BLOCK)
         with self._lock:
             self._request(self._missing(first, last))
-            if begin > 0 and last > self._last and first + 1 >= self._last:  # from front to back
+            if begin > 0 and last > self._last and first + 1 >= self._last:  # reading in order
                 ahead = self._missing(last, min(self._end, last + _AHEAD))
                 self._request((a, b) for a, b in ahead if b - a == _REQUEST or b == self._end)
             self._last = last
@@ -62,7 +63,7 @@ class _File:
                 future.result()
 
     def leave(self, begin, end):
-        """They are not needed for now."""
+        """Frees bytes that are not needed for now. They can be requested again."""
         first = max(_KEPT, -(-begin // _BLOCK))
         last = self._end if end >= self._size else end // _BLOCK
         with self._lock:
@@ -75,7 +76,7 @@ class _File:
                         _halfscope.punch_hole(file.fileno(), block * _BLOCK, _BLOCK)
 
     def _missing(self, first, last):
-        """Runs of blocks that nobody has asked for, none longer than a request."""
+        """Yields ranges of blocks that are not requested yet, each at most _REQUEST long."""
         while first < last:
             end = first
             while end < min(last, first + _REQUEST) and end not in self._blocks:
@@ -111,14 +112,14 @@ class _File:
 
 
 def _needed(url, error):
-    """What to install, as fsspec says it, or as the missing module is called."""
+    """Returns a message that names the missing module, or else fsspec's own message."""
     missing = next((one.name for one in chain_of(error) if getattr(one, "name", None)), None)
     return f"{hidden(url)} needs {missing}; install it with pip install {missing}" if missing else (
         f"{hidden(url)}: {reason(error, url)}")
 
 
 def _filesystem(url):
-    """(file system of fsspec, path in it)"""
+    """Returns (file system of fsspec, path in it)."""
     try:
         import fsspec
     except ImportError:
@@ -136,16 +137,16 @@ def _filesystem(url):
 
 
 class Remote:
-    """Logs, those at URLs as files of a folder: a context, and the source of origins.hpp."""
+    """A context with logs, those at URLs as local files. Also the source that origins.hpp calls for
+    bytes: need() and leave()."""
 
     def __init__(self, logs):
-        """Raises BadInput for a URL that cannot be listed, and ImportError where a library is
-        missing."""
+        """Raises BadInput if a URL cannot be listed, and ImportError if a library is missing."""
         self._undo = contextlib.ExitStack()
         self._files = {}
-        self._interrupted = None  # by what, while bytes were awaited
+        self._interrupted = None  # exception that ended the wait for bytes
         self.notes = []
-        self.renamed = []  # (what paths here begin with, what they are shown with)
+        self.renamed = []  # (beginning of a local path, beginning of its URL)
         with contextlib.ExitStack() as undo:
             undo.callback(self.close)
             self.logs = [self._add(log) if is_remote(log) else log for log in logs]
@@ -153,7 +154,7 @@ class Remote:
 
     @property
     def source(self):
-        """Itself, if bytes have to come."""
+        """This object if some log is at a URL, else None."""
         return self if self.renamed else None
 
     def __enter__(self):
@@ -178,14 +179,14 @@ class Remote:
         return pool
 
     def named(self, text):
-        """A message, with URLs in place of this machine's paths."""
+        """Returns a message with URLs in place of local paths."""
         for here, there in self.renamed:
             text = text.replace(here, there)
         return text
 
     @contextlib.contextmanager
     def naming(self):
-        """Errors in it name URLs."""
+        """A context in which a BadInput names URLs in place of local paths."""
         try:
             yield
         except _halfscope.BadInput as error:
@@ -194,8 +195,8 @@ class Remote:
             raise _halfscope.BadInput(self.named(str(error))) from None
 
     def call(self, function, *arguments):
-        """The result of a function that reads the logs. If bytes have to come, it runs in a thread
-        of its own, and Ctrl-C ends the call while they are awaited."""
+        """Returns the result of a function that reads the logs. If some log is at a URL, it runs in
+        a thread of its own, so that Ctrl-C ends the call while it waits for bytes."""
         if self.source is None:
             return function(*arguments)
         thread = _bounds.Threads(1)
@@ -217,7 +218,7 @@ class Remote:
             raise
         except Exception as error:
             raise _halfscope.BadInput(f"{hidden(url)}: {why(error, url)}") from None
-        # With the folder that it is in: a rank is a part of that.
+        # The name of the parent folder is kept too, because a rank belongs to it.
         scheme, _, rest = shown(url).rstrip("/").partition("://")
         *above, place, name = ["", *rest.split("/")]
         root = os.path.join(self._folder, str(len(self.renamed)), "")
@@ -228,13 +229,13 @@ class Remote:
             if ".." not in below and below[-1:] != [""] or below == [""]:
                 try:
                     self._place(filesystem, remote, size, os.path.join(log, *below).rstrip("/"))
-                except OSError as error:  # no file can have the name, or another one has it
+                except OSError as error:  # the name is not valid here, or used by another file
                     self.notes.append(f"{shown(url)}: '{'/'.join(below)}' cannot be a file here "
                                       f"({error.strerror}), and is left out")
         return log
 
     def _place(self, filesystem, remote, size, local):
-        """A file of its size, without its bytes."""
+        """Creates the sparse file of a remote file."""
         os.makedirs(os.path.dirname(local), exist_ok=True)
         with open(local, "xb") as file:
             file.truncate(size)
@@ -244,7 +245,7 @@ class Remote:
 
         self._files[local] = _File(local, size, read, self._pool, self._awaits)
         if local.endswith(".safetensors"):
-            self._files[local].expect(0, 1)  # its header
+            self._files[local].expect(0, 1)  # the header
 
     def need(self, path, begin, end):
         if path in self._files:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all results have: tables, charts, a page, and a display of their own in Jupyter."""
+"""The base class of results: tables, charts, a page, and a display in Jupyter."""
 
 from halfscope import _frames
 from halfscope._arguments import described, require_ending
@@ -7,14 +7,14 @@ from halfscope._records import Record
 
 
 class Result:
-    """What all results have: tables, charts, a page, and a display of their own in Jupyter."""
+    """Base class of results: tables, charts, a page, and a display in Jupyter."""
 
-    _shown_first = ()  # charts of the display, by name
-    _pandas_table = None  # the table that to_pandas() gives without a name
-    _found = _again = _drawn = _said = None  # of a copy
+    _shown_first = ()  # names of the charts in the display
+    _pandas_table = None  # name of the table that to_pandas() returns by default
+    _found = _again = _drawn = _said = None  # None in a copy, which has only the fields
 
     def _judged(self):
-        """What the library found; a copy or an unpickled result has the fields alone."""
+        """Returns the extension's result. Raises RuntimeError for a copy, which has only fields."""
         if self._found is None:
             raise RuntimeError(f"this {type(self).__name__} is a copy that has its fields alone: charts, "
                                "pages and the display need the result of the call itself")
@@ -31,12 +31,12 @@ class Result:
 
     # --- tables
     def _tables(self):
-        """{name: (records, class)}, made when asked for"""
+        """Returns {name: function that returns (records, class)}."""
         return {}
 
     @property
     def tables(self):
-        """Names of the tables that to_pandas() and to_arrow() give, the usual one first."""
+        """Names of the tables for to_pandas() and to_arrow(), the default first."""
         return list(self._tables())
 
     def _columns(self, table):
@@ -47,21 +47,21 @@ class Result:
         return _frames.columns_of(*tables[name]())
 
     def to_pandas(self, table=None):
-        """One table as a pandas.DataFrame. table: one of `tables`; by default the first.
+        """Returns a table as a pandas.DataFrame. table: one of `tables`; by default the first.
 
-        Columns are named as the fields of docs/json.md, those of an object in a field FIELD_NAME.
-        The columns of a table do not depend on the log: what it cannot answer is missing (NA). A
-        number that may be known between bounds only is three columns: NAME (NA where it is not
+        Columns have the names of the fields in docs/json.md; a field of a nested object is named
+        FIELD_NAME. The columns do not depend on the log: values that the log cannot answer are NA.
+        A number that may be known only between bounds has three columns: NAME (NA unless it is
         exact), NAME_low and NAME_high. Needs pandas.
         """
         return _frames.to_pandas(self._columns(table))
 
     def to_arrow(self, table=None):
-        """The same as a pyarrow.Table. Needs pyarrow."""
+        """Returns a table as a pyarrow.Table, otherwise as to_pandas(). Needs pyarrow."""
         return _frames.to_arrow(self._columns(table))
 
     def __arrow_c_stream__(self, requested_schema=None):
-        """The first table, for every package that takes Arrow's PyCapsule interface."""
+        """The first table, for packages that read Arrow's PyCapsule interface."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     # --- charts
@@ -76,7 +76,7 @@ class Result:
     def charts(self):
         """The charts of the page by name: `charts["gradients"].altair()`, `.save_svg("x.svg")`.
 
-        `charts.of(TENSOR)` has those of one tensor, by its name in the log.
+        `charts.of(TENSOR)` has the charts of one tensor, by its name in the log.
         """
         if self._drawn is None:
             self._drawn = self._charts()
@@ -91,22 +91,22 @@ class Result:
         return chart
 
     def save_svg(self, path, chart=None, **options):
-        """Writes a chart as SVG. chart: one of `charts`; by default the one that the display shows
-        first. options: axis="log" for logarithmic counts, width in pixels. Needs vl-convert-python."""
+        """Writes a chart as SVG. chart: one of `charts`; by default the first chart of the display.
+        options: axis="log" for logarithmic counts, width in pixels. Needs vl-convert-python."""
         self._chart(chart).save_svg(path, **options)
 
     def save_png(self, path, chart=None, **options):
-        """Writes a chart as PNG; options as for save_svg(), and scale: pixels of the picture for one
-        of the chart, by default 2. Needs vl-convert-python."""
+        """Writes a chart as PNG; options as for save_svg(), and scale: pixels of the picture per
+        pixel of the chart, by default 2. Needs vl-convert-python."""
         self._chart(chart).save_png(path, **options)
 
     # --- pages
     def save_html(self, path, title=None):
         """Writes the page of `halfscope report`: one file that needs no network.
 
-        The logs are read again, since a page has more than one answer. title: by default the logs'
-        names. Raises BadInput where the page cannot be written, ValueError of a name that ends in
-        another way than .html or .htm.
+        The logs are read again, because a page has more than one answer. title: by default the
+        logs' names. Raises BadInput if the page cannot be written, and ValueError if the name has
+        another ending than .html or .htm.
         """
         self._judged()
         require_ending(path, ".html", ".htm")
@@ -134,7 +134,7 @@ class Result:
 
 
 def record_tables(self):
-    """Lists of records that this result has, by field."""
+    """Returns {field: table} for the fields of a result that are lists of records."""
     def table(field):
         return lambda: (self.get(field) or [], self._nested[field])
 
@@ -143,11 +143,11 @@ def record_tables(self):
 
 
 def row_class(**fields):
-    """The class of a table's rows that no schema has: {column: type}."""
+    """Returns a class for rows of a table without a schema. fields: {column: type}."""
     return type("Row", (Record,), {"__annotations__": fields})
 
 
 def named(logs):
-    """One log by its name, several by their number."""
+    """Returns the name of a single log; for several logs their number."""
     names = [str(log) for log in logs]
     return names[0] if len(names) == 1 else f"{len(names)} logs"

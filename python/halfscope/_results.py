@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What analyze, recommend, compare, policies and report return."""
+"""The results of analyze, recommend, compare, reduce, policies and report."""
 
 import os
 import re
@@ -13,14 +13,15 @@ from halfscope._records import Record
 from halfscope._result import Result, named, record_tables, row_class
 
 
-FORMATS = {"formats": FormatFit, "mx_formats": BlockFit}  # by --formats
+FORMATS = {"formats": FormatFit, "mx_formats": BlockFit}  # fields that --formats adds
 
 
 class Findings(Result, FindingsFields):
-    """What rounding to a format does to every tensor of one or several logs: docs/json.md, analyze.
+    """The effect of rounding to a format on every tensor of one or more logs: docs/json.md,
+    analyze.
 
     Tables: `tensors`; `per_step`, `by_scale` and `binades` of every tensor, with formats=True also
-    `formats` and `mx_formats`; and those lists of objects that the log has.
+    `formats` and `mx_formats`; and each field of the result that is a list of objects.
     """
 
     _shown_first = ("gradients",)
@@ -35,7 +36,7 @@ class Findings(Result, FindingsFields):
                 f"{named(self['logs'])}, against {self['format']}>")
 
     def tensor(self, name):
-        """The entry of a tensor by its name in the log; of several logs, that of the first."""
+        """Returns the entry of a tensor by its name; if several logs have the tensor, the first."""
         for tensor in self["tensors"]:
             if tensor["name"] == name:
                 return tensor
@@ -75,17 +76,17 @@ def _as_code(word):
 
 
 def _escaped(text):
-    """Text as Markdown shows it as it is; words that it would link, URLs and @names, as code."""
+    """Escapes a text for Markdown. URLs and @names, which Markdown may link, become code."""
     return "".join(_as_code(word) if re.search(r"@|://|www\.", word) else
                    re.sub(r"([\\`*_\[\]<>|#~&])", r"\\\1", word)
                    for word in re.split(r"(\s+)", text))
 
 
 class Recommendation(Result, RecommendationFields):
-    """The loss scale for a log, and what it rests on: docs/json.md, recommend.
+    """The recommended loss scale for a log, with the evidence: docs/json.md, recommend.
 
-    Printed, it is the answer and all findings. Tables: `findings`, and those lists of objects that
-    the log has, such as `headroom`, `scales`, `overflow_events`.
+    print() shows the answer and all findings. Tables: `findings`, and each field of the result that
+    is a list of objects, such as `headroom`, `scales`, `overflow_events`.
     """
 
     _shown_first = ("gradients", "scales/gradients", "timeline")
@@ -103,9 +104,9 @@ class Recommendation(Result, RecommendationFields):
     def _tables(self):
         return {"findings": lambda: (self["answer"]["findings"], Finding), **record_tables(self)}
 
-    # The same of an unpickled one: the sentences are among the fields.
+    # An unpickled result can be printed too: the sentences are fields.
     def _first(self):
-        """The headline with its action, and the sentence on the loss scale."""
+        """Returns the headline with its action, and the sentence on the loss scale if another."""
         answer = self["answer"]
         lead = " ".join(filter(None, (answer["headline"], answer.get("action"))))
         scale = answer.get("scale", "")
@@ -171,7 +172,7 @@ class Comparison(Result, ComparisonFields):
 
 
 class Reductions(list):
-    """Sums, a Reduction each: docs/json.md, reduce. str(): what they lose, in sentences."""
+    """A list with a Reduction for each sum: docs/json.md, reduce. str() describes the errors."""
 
     def __init__(self, found, text):
         super().__init__(found)
@@ -181,18 +182,19 @@ class Reductions(list):
         return self._text
 
     def to_pandas(self):
-        """A row each; a prediction has NAME_low and NAME_high in place of NAME. Needs pandas."""
+        """Returns a DataFrame with a row for each sum. A prediction has NAME_low and NAME_high, and
+        NA in NAME. Needs pandas."""
         return _frames.to_pandas(_frames.columns_of(self, Reduction))
 
     def to_arrow(self):
-        """The same as a pyarrow.Table. Needs pyarrow."""
+        """Returns a pyarrow.Table, otherwise as to_pandas(). Needs pyarrow."""
         return _frames.to_arrow(_frames.columns_of(self, Reduction))
 
 
 class Policies(Result, list):
-    """Policies replayed over a run, a PolicyTrace each: docs/json.md, policies.
+    """A list with a PolicyTrace for each policy replayed over a run: docs/json.md, policies.
 
-    Tables: `policies`, a row each; `steps`, a row a policy and step.
+    Tables: `policies`, a row for each policy; `steps`, a row for each policy and step.
     """
 
     _shown_first = ("policy-scales", "policy-flushed")
@@ -206,7 +208,7 @@ class Policies(Result, list):
         return f"<Policies: {len(self)} replayed over {named(logs)}>"
 
     def named(self, policy):
-        """The trace of a policy, by its name: "torch", or "recorded" for the run itself."""
+        """Returns the trace of a policy by its name: "torch", or "recorded" for the run itself."""
         for trace in self:
             if trace["policy"] == policy:
                 return trace
@@ -238,10 +240,10 @@ class Policies(Result, list):
 
 
 class Report(Result):
-    """Everything on one page: `halfscope report`.
+    """All results on one page: `halfscope report`.
 
-    recommendation: a Recommendation; analysis: Findings; policies: those replayed, where the log
-    can be; title. Tables: those of the three.
+    `recommendation` is a Recommendation, `analysis` is Findings, and `policies` has the replayed
+    policies (empty if the log cannot be replayed). Tables: the tables of these three.
     """
 
     _shown_first = ("gradients", "scales/gradients", "timeline", "update-ratios", "outcomes", "rooms",
@@ -270,7 +272,7 @@ class Report(Result):
 
     @property
     def policies(self):
-        """The fields of `halfscope policies --json`; empty where the log cannot be replayed."""
+        """The fields of `halfscope policies --json`; empty if the log cannot be replayed."""
         return self._part("policies", lambda: Policies(self._judged().traces(PolicyTrace)))
 
     def __repr__(self):
@@ -286,12 +288,12 @@ class Report(Result):
             for name, table in part._tables().items()}}
 
     def save_html(self, path, title=None):
-        """Writes the page: one file that needs no network. Raises BadInput, ValueError."""
+        """Writes the page: one file that needs no network. Raises BadInput and ValueError."""
         require_ending(path, ".html", ".htm")
         self._judged().write_page(title or self.title, os.fspath(path))
 
     def markdown(self):
-        """The answer and its tables as Markdown, as `halfscope report --out FILE.md` writes it."""
+        """Returns the answer and its tables as Markdown, as `halfscope report --out FILE.md`."""
         return self._judged().markdown(self.title)
 
     def save_markdown(self, path):

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the charts of shares: all values of a role by magnitude, with the zeros as a bar of their own."""
+"""Rows for the charts of shares: the share of a role's values in each binade, and a bar of
+zeros."""
 
 ROLES = {"activation_grad": "Activation gradients", "weight_grad": "Weight gradients"}
 CLASSES = ("zero", "subnormal", "normal", "overflow")
 WORDS = {"zero": "becomes zero", "subnormal": "subnormal", "normal": "normal", "overflow": "overflow"}
-NAMED = 6  # binades that a class needs for its name
+NAMED = 6  # smallest width of a class, in binades, that has space for its name
 GAP = 2  # binades between the bar of the zeros and the smallest magnitude
 
 
 def _counted(tensors):
-    """{binade: values}, zeros and all finite values; None where a count is known between bounds only."""
+    """Returns ({binade: number of values}, zeros, all finite values). None if some count is known
+    only between bounds, or if there are no values."""
     binades, zeros = {}, 0
     for tensor in tensors:
         if not all(isinstance(count, int) for count in (tensor["zero"], *dict(tensor["binades"]).values())):
@@ -33,7 +35,7 @@ def _rows(binades, zeros, total, limits):
 
 
 def _bands(limits, first, last):
-    """The name of each class, in the middle of what is drawn of it."""
+    """Returns the name of each class, with the middle of its visible part."""
     ends = [first, *limits, last]
     return [{"middle": (low + high) / 2, "words": WORDS[name]}
             for name, low, high in zip(CLASSES, ends, ends[1:]) if high - low >= NAMED]
@@ -50,8 +52,8 @@ def _parameters(rows, limits):
 
 
 def charts_of(found, page):
-    """A chart of each log and role of gradients, as Judged.charts() gives them. page: the other
-    charts, which have the format's limits."""
+    """Returns a chart for each log and role of gradients, in the form of Judged.charts(). page: the
+    page's charts, which have the format's limits."""
     told = []
     for drawn in page.values():
         role = drawn.name.removeprefix("histogram/")

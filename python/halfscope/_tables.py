@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays to binade tables."""
+"""Counts arrays into binade tables."""
 
 from halfscope import _halfscope
 
-# Types that DLPack and the buffer protocol cannot name: their bits travel as integers.
+# Types without a name in DLPack and the buffer protocol; their bits are passed as integers.
 _AS_BITS = {
     "bfloat16": ("uint16", "BF16"),
     "float8_e4m3fn": ("uint8", "F8_E4M3"),
@@ -12,9 +12,10 @@ _AS_BITS = {
 
 
 def as_numbers(array):
-    """Returns what the extension can look at, and the name of the type its bits are of, or None.
+    """Returns (array that the extension can read, name of the type of its bits). The name is None
+    if the array has its own dtype.
 
-    Never copies. A PyTorch tensor is detached: its values are read, nothing is differentiated.
+    Never copies. PyTorch tensors are detached from autograd.
     """
     dtype = str(getattr(array, "dtype", ""))
     if hasattr(array, "detach"):
@@ -34,11 +35,11 @@ def as_numbers(array):
 def binade_table(array, *, threads=0):
     """Counts an array's values by binade, in one pass and without copying it.
 
-    array: of any shape; NumPy array, PyTorch CPU tensor or anything else that speaks DLPack or the
-    buffer protocol; float16, bfloat16, float32 or float64 (OCP E4M3 and E5M2 too, where the package has
-    them), in C order without gaps. Nothing is converted: other types raise TypeError, other layouts
-    and other devices ValueError, with what to do. threads: 0 uses all cores.
-    Returns a BinadeTable; docs/numerics/counting.md derives its counts.
+    array: NumPy array, PyTorch CPU tensor or any array that supports DLPack or the buffer protocol,
+    of any shape; float16, bfloat16, float32 or float64 (also OCP E4M3 and E5M2, if the package has
+    them), contiguous in C order. Nothing is converted: raises TypeError for other types, and
+    ValueError for other layouts and devices, with advice. threads: 0 uses all cores. Returns a
+    BinadeTable; docs/numerics/counting.md derives its counts.
     """
     numbers, dtype = as_numbers(array)
     return _halfscope.count_binades(numbers, dtype, threads)

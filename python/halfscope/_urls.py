@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""URLs as messages show them: without what may be secret."""
+"""URLs in messages, without parts that may be secret."""
 
 import re
 import socket
 import urllib.parse
 
 _SCHEMES = "s3://, gs://, az://, https://, http://"
-# Object stores, whose keys may hold / ? # @, and obstore's names of them.
+# {scheme of an object store: its name in obstore}. Keys in object stores may hold / ? # @.
 STORES = {"s3": "s3", "s3a": "s3a", "gs": "gs", "gcs": "gs", "az": "az", "adl": "adl",
           "azure": "azure", "abfs": "abfs", "abfss": "abfss"}
 
 
 class Refused(Exception):
-    """An answer that is not read further. Its text is for the user."""
+    """Raised to stop reading an answer. Its text is for the user."""
 
 
 class Empty(Exception):
-    """A folder without files."""
+    """Raised for a folder without files."""
 
 
 def _is_ambiguous(url):
-    """Whether a user name or password may reach beyond the first / ? or #: a @ stands behind it."""
+    """Returns True if user name or password may extend beyond the first / ? or #: a @ follows."""
     scheme, _, rest = url.partition("://")
     if scheme in STORES and ":" not in rest.rpartition("@")[0]:
         return False
@@ -28,13 +28,13 @@ def _is_ambiguous(url):
 
 
 def _is_user(authority):
-    """Whether what should be HOST:PORT is USER:PASSWORD, of which the @ and the host are missing."""
+    """Returns True if the text in place of HOST:PORT looks like USER:PASSWORD, without a host."""
     host, colon, port = authority.rpartition(":")
     return "@" not in authority and bool(colon) and not host.startswith("[") and not port.isdecimal()
 
 
 def shown(url):
-    """The name of a URL that was read: without user, password, query and fragment."""
+    """Returns the name of a URL that was read: without user, password, query and fragment."""
     scheme, _, rest = url.partition("://")
     rest = re.split("[?#]" if scheme.startswith("http") else "[?]", rest, maxsplit=1)[0]
     host, slash, path = rest.partition("/")
@@ -42,7 +42,7 @@ def shown(url):
 
 
 def hidden(url):
-    """The name of a URL that could not be read: also without what may be part of a password."""
+    """Returns the name of a URL that could not be read: no possible part of a password either."""
     scheme, _, rest = url.partition("://")
     if not _is_ambiguous(url):
         return f"{scheme}://..." if _is_user(re.split("[/?#]", rest, maxsplit=1)[0]) else shown(url)
@@ -51,7 +51,7 @@ def hidden(url):
 
 
 def _secrets(url):
-    """Parts of a URL that no message may hold, the longest first."""
+    """Returns the parts of a URL that no message may show, the longest first."""
     rest = url.partition("://")[2]
     authority = re.split("[/?#]", rest, maxsplit=1)[0]
     secret = re.split("[?#]", rest, maxsplit=1)[1:]
@@ -65,8 +65,8 @@ def _secrets(url):
 
 
 def reason(error, url=""):
-    """One line on an error, without what may be secret in the URL or in others."""
-    text = str(error).partition("Debug source")[0]  # that of obstore
+    """Returns an error as one line, without the secrets of `url` and of other URLs in it."""
+    text = str(error).partition("Debug source")[0]  # obstore appends such a part
     for whole in {url, urllib.parse.quote(url, safe=":/?#[]@!$&'()*+,;=%")} - {""}:
         text = text.replace(whole, hidden(url))
     text = re.sub(r"\w+://[^\s]+?(?=['\")\]>,]*(?:\s|$))", lambda found: hidden(found[0]),
@@ -79,7 +79,7 @@ def reason(error, url=""):
 
 
 def chain_of(error):
-    """The error, and what it came from."""
+    """Returns the error and its causes, the error first."""
     chain = []
     while error is not None and error not in chain:
         chain.append(error)
@@ -88,7 +88,7 @@ def chain_of(error):
 
 
 def _place_of(chain, url):
-    """(host, HOST:PORT) that did not answer."""
+    """Returns (host, HOST:PORT) of the server that did not answer."""
     for error in chain:
         host, port = getattr(error, "host", None), getattr(error, "port", None)
         if isinstance(host, str):
@@ -109,7 +109,7 @@ def _of_status(status):
 
 
 def _of_connection(chain, url):
-    """Why no server answers; None if one does."""
+    """Returns the reason why no server answers. None if one does."""
     web = url.startswith("http")
     unknown = any(isinstance(one, socket.gaierror) for one in chain)
     refused = any(isinstance(one, ConnectionRefusedError) for one in chain)
@@ -126,7 +126,7 @@ def _of_connection(chain, url):
 
 
 def why(error, url):
-    """Why a URL cannot be listed, without what may be secret."""
+    """Returns the reason why a URL cannot be listed, without secrets."""
     chain = chain_of(error)
     web = url.startswith("http")
     statuses = [one.status for one in chain
@@ -146,7 +146,7 @@ def why(error, url):
     if any(isinstance(one, TimeoutError) for one in chain):
         return "the server does not answer in time; try again later, or copy it and name the copy"
     if web and isinstance(error, FileNotFoundError) and len(chain) > 1:
-        error = chain[1]  # fsspec's is of whatever went wrong
+        error = chain[1]  # fsspec raises FileNotFoundError for any failure
     if isinstance(error, FileNotFoundError):
         return "no such path; check the URL"
     if isinstance(error, PermissionError):

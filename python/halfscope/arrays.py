@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The emulator on arrays: each element as the scalar functions have it, bit for bit.
+"""The emulator on arrays: each element has the bits that the scalar functions return.
 
     values, flags = halfscope.arrays.convert(gradients, "binary16")
     total, flags = halfscope.arrays.add(a, b)
 
-Arrays are NumPy arrays, with ml_dtypes' types for bfloat16 and FP8, or PyTorch CPU tensors, or
-whatever else speaks DLPack; in C order without gaps. None is copied: results go into `out`, or into a
-new array of the same kind. Each function returns (values, flags): the array, and the exceptions of
-IEEE 754 that some element raised, of "invalid", "divide_by_zero", "overflow", "underflow" and
-"inexact".
+Arrays are NumPy arrays (with ml_dtypes' types for bfloat16 and FP8), PyTorch CPU tensors, or any
+arrays that support DLPack; contiguous in C order. None is copied: results are written to `out`, or
+to a new array of the same kind. Each function returns (values, flags): the array, and the IEEE 754
+exceptions that some element raised ("invalid", "divide_by_zero", "overflow", "underflow",
+"inexact").
 
-The options of all functions, as of `halfscope emulate` (docs/emulate.md):
-rounding: "near_even" (default), "near_maxMag", "minMag", "min", "max", "odd" or "stochastic"; the
-last one draws its bits from `seed` and the element's place. subnormals: "keep", "flush",
-"flush-before" or "flush-result". saturate: the largest finite number in place of an infinity. nan:
-"x86", "canonical" or "cuda". denormals_are_zero: subnormal operands count as zeros. threads: 0 uses
-all cores; results are the same for any number.
+All functions accept the options of `halfscope emulate` (docs/emulate.md):
+rounding: "near_even" (default), "near_maxMag", "minMag", "min", "max", "odd" or "stochastic", which
+draws its bits from `seed` and the element's index. subnormals: "keep", "flush", "flush-before" or
+"flush-result". saturate: the largest finite number in place of an infinity. nan: "x86", "canonical"
+or "cuda". denormals_are_zero: subnormal operands count as zeros. threads: 0 uses all cores; results
+do not depend on the number.
 
-Raises TypeError for elements that are none of these types, and ValueError for other layouts, other
-devices, lengths that differ, and unknown formats or options.
+All functions raise TypeError for elements of other types, and ValueError for other layouts, other
+devices, different lengths, and unknown formats or options.
 """
 
 import re
@@ -32,18 +32,18 @@ from halfscope._parts import part
 __all__ = ["Rounded", "add", "convert", "fused_multiply_add", "multiply", "quantise",
            "tensor_core_product"]
 
-# Format, and the dtype that holds it in NumPy (with ml_dtypes) and in PyTorch.
+# {format: name of its dtype in NumPy with ml_dtypes, and in PyTorch}
 _DTYPES = {"binary16": "float16", "bfloat16": "bfloat16", "binary32": "float32",
            "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e3m2": "float6_e3m2fn",
            "e2m3": "float6_e2m3fn", "e2m1": "float4_e2m1fn"}
-_NARROW = re.compile(r"float[468]_")  # types of ml_dtypes and PyTorch in a byte
+_NARROW = re.compile(r"float[468]_")  # one-byte types of ml_dtypes and PyTorch
 _FORMATS = {dtype: format for format, dtype in _DTYPES.items()}
 _NAMES = {"fp16": "binary16", "half": "binary16", "float16": "binary16", "f16": "binary16",
           "bf16": "bfloat16", "fp32": "binary32", "float32": "binary32", "single": "binary32"}
 
 
 class Rounded(NamedTuple):
-    """What a function gives: the array, and the exceptions that some element raised."""
+    """The result of a function: the array, and the exceptions that some element raised."""
 
     values: Any
     flags: FrozenSet[str]
@@ -63,7 +63,7 @@ def _is_torch(array):
 
 
 def _seen(array):
-    """The same memory as the extension can look at it: types that DLPack has no name for as bits."""
+    """Returns a view for the extension. Types without a name in DLPack become integers."""
     if _is_torch(array):
         array = array.detach()
         if _NARROW.match(_dtype(array)):
@@ -88,7 +88,7 @@ def _format_of(array, format):
 
 
 def _empty(like, format):
-    """A new array for values of a format, of the kind of another one."""
+    """Returns a new array for values of a format, of the same kind and shape as `like`."""
     name = _DTYPES.get(_NAMES.get(format.lower(), format))
     if _is_torch(like):
         import torch
@@ -126,11 +126,11 @@ def _rounded(values, flags):
 
 
 def convert(array, format=None, *, out=None, **options):
-    """Converts float32 to a format, each element rounded once; or a format to float32, exactly.
+    """Converts float32 to a format, rounding each element once; or a format to float32, exactly.
 
     array: float32, or elements of a format of at most 16 bits. format: "binary16", "bfloat16",
-    "e4m3", ...: of the result where the array is float32; else of the array, by default what its
-    dtype says. out: for the result, of the array's shape; uint16 and uint8 hold bits.
+    "e4m3", ...; the format of the result if the array is float32, else the format of the array, by
+    default its dtype. out: array of the same shape for the result; uint16 and uint8 hold bits.
     """
     options = _options(**options)
     if _dtype(array) == "float32":
@@ -144,9 +144,9 @@ def convert(array, format=None, *, out=None, **options):
 
 
 def quantise(array, format="binary16", **options):
-    """Rounds float32 values to a format and keeps them as float32, where they are.
+    """Rounds float32 values in place to values of a format.
 
-    format: any whose values are all float32's, "tf32" among them.
+    format: any format whose values are all float32 values, such as "tf32".
     """
     flags = _halfscope.quantise_array(_checked(format), _seen(array), _options(**options))
     return _rounded(array, flags)
@@ -161,27 +161,27 @@ def _combine(operation, arrays, out, format, options):
 
 
 def add(a, b, *, out=None, format=None, **options):
-    """a + b, each element rounded once. a, b: of one 16-bit format and one length. out: may be a or
-    b. format: by default what a's dtype says; needed for uint16."""
+    """Returns a + b, rounding each element once. a, b: arrays of one 16-bit format and one length.
+    out: may be a or b. format: by default the dtype of a; required for uint16."""
     return _combine("add", (a, b), out, format, options)
 
 
 def multiply(a, b, *, out=None, format=None, **options):
-    """a * b, as add()."""
+    """Returns a * b. Arguments as for add()."""
     return _combine("multiply", (a, b), out, format, options)
 
 
 def fused_multiply_add(a, b, c, *, out=None, format=None, **options):
-    """a * b + c, rounded once, as add()."""
+    """Returns a * b + c, rounded once. Arguments as for add()."""
     return _combine("fused_multiply_add", (a, b, c), out, format, options)
 
 
 def tensor_core_product(a, b, architecture, *, format=None):
-    """The product of two matrices with the sums of a Tensor Core, bit for bit, as float32.
+    """Returns the product of two matrices as a Tensor Core computes it, bit for bit, in float32.
 
     a: (m, k), b: (k, n), float16 or bfloat16; or float32, which is rounded to `format` first.
     architecture: "volta", "turing", "ampere", "ada", "hopper" or "blackwell". Products are added in
-    FP32, in one chain of the architecture's steps, k ascending, from +0 (docs/tensor-core.md).
+    FP32, starting at +0, in the architecture's steps in ascending k (docs/tensor-core.md).
     """
     formats = {_format_of(side, format if _dtype(side) == "float32" else None) for side in (a, b)}
     formats = {_NAMES.get(each, each) for each in formats}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs counted on many machines with Dask: `pip install 'halfscope[dask]'`.
 
-halfscope.distributed.analyze(logs, client=client) gives what halfscope.analyze(logs) does. The
-parts of the logs (ranks of a run, steps of a folder of tensor files) are counted by the workers and
-joined in a tree; workers read the logs by their paths or URLs.
+halfscope.distributed.analyze(logs, client=client) returns the result of halfscope.analyze(logs).
+Workers count the parts of the logs (ranks of a run, steps of a folder of tensor files), and the
+counts are joined in a tree. Workers read the logs by their paths or URLs.
 """
 
 import contextlib
@@ -16,8 +16,8 @@ from halfscope._count import counted_with_notes
 from halfscope._logs import _log_notes, _paths, _selection, is_remote
 
 _READING = ("roles", "recorded_scale", "learning_rate", "read_as", "ranks", "lines")
-_RETRIES = 3  # of a part whose worker is lost or fails
-_JOINED = 4
+_RETRIES = 3  # new tries for a part whose worker is lost or fails
+_JOINED = 4  # counts that one task joins
 
 
 def _distributed():
@@ -35,7 +35,7 @@ def _selection_of(reading):
 
 
 def _count_shard(logs, index, of, reading):
-    """(Counts, notes), or the BadInput: Dask would log it with a traceback for every task."""
+    """Returns (Counts, notes), or the BadInput: Dask would log a traceback if it were raised."""
     try:
         return counted_with_notes(logs, _selection_of(reading), index, of)
     except halfscope.BadInput as error:
@@ -45,7 +45,7 @@ def _count_shard(logs, index, of, reading):
 
 
 def _merged(many):
-    """The union of what _count_shard gave, as it would give it."""
+    """Joins results of _count_shard() and returns them in its form."""
     for one in many:
         if isinstance(one, halfscope.BadInput):
             return one
@@ -66,7 +66,7 @@ def _client_or_local(client):
 
 
 def _joined(client, futures):
-    """A few at a time, the last ones here: no worker ever holds all."""
+    """Joins results a few at a time, the last ones in this process, so that no worker holds all."""
     while len(futures) > _JOINED:
         futures = [client.submit(_merged, futures[i:i + _JOINED], retries=_RETRIES, pure=False)
                    for i in range(0, len(futures), _JOINED)]
@@ -74,7 +74,7 @@ def _joined(client, futures):
 
 
 def _parts(logs, reading):
-    """How many there are, or the BadInput."""
+    """Returns the number of parts of the logs, or the BadInput."""
     from halfscope._remote import Remote
 
     try:
@@ -86,22 +86,22 @@ def _parts(logs, reading):
 
 
 def count(logs, *, client=None, shards=None, progress=True, **reading):
-    """What halfscope.count(logs) gives, by the workers of a Dask cluster.
+    """Counts logs as halfscope.count(logs) does, with the workers of a Dask cluster.
 
-    logs: a path or URL or several, as the workers see them. client: a distributed.Client; by default that
-    of a LocalCluster of one worker a processor, which ends with the call. shards: tasks; by default
-    one a part, but no more than 16 a thread of the cluster. progress: a bar, where standard output
-    is a terminal. reading: roles, recorded_scale,
-    learning_rate, read_as, ranks and lines, as for halfscope.count. Returns
-    Counts. A lost worker's parts are counted again. Raises BadInput of the first part that cannot be
-    read, and ValueError or TypeError for an argument out of its range.
+    logs: one or several paths or URLs, as the workers see them. client: a distributed.Client; by
+    default a LocalCluster with a worker for each processor, which ends with the call. shards:
+    number of tasks; by default one for each part, at most 16 for each thread of the cluster.
+    progress: shows a bar if standard output is a terminal. reading: roles, recorded_scale,
+    learning_rate, read_as, ranks and lines, as for halfscope.count. Returns Counts. Parts of a lost
+    worker are counted again. Raises the BadInput of the first part that cannot be read, and
+    ValueError or TypeError for an argument out of its range.
     """
     distributed = _distributed()
     logs = _paths(logs)
     unknown = set(reading) - set(_READING)
     if unknown:
         raise TypeError(f"count() got unexpected arguments {sorted(unknown)}")
-    _selection_of(reading)  # what is out of its range is refused here
+    _selection_of(reading)  # raises for an argument out of its range
     # The workers of a cluster may see what this process does not.
     ask = client.submit(_parts, logs, reading, pure=False).result if client else lambda: _parts(logs, reading)
     parts = ask()
@@ -123,10 +123,11 @@ def count(logs, *, client=None, shards=None, progress=True, **reading):
 
 
 def analyze(logs, *, client=None, shards=None, progress=True, **arguments):
-    """What halfscope.analyze(logs) gives, counted by the workers of a Dask cluster.
+    """Analyses logs as halfscope.analyze(logs) does, counted by the workers of a Dask cluster.
 
-    client, shards, progress: as for count. Other arguments: those of halfscope.analyze. What needs
-    the tensors themselves (what_if) is refused. Returns Findings. Raises as count and analyze do.
+    client, shards, progress: as for count. Other arguments: those of halfscope.analyze, except
+    those that need the tensors themselves (what_if). Returns Findings. Raises as count and analyze
+    do.
     """
     reading = {name: arguments.pop(name) for name in _READING if name in arguments}
     counts = count(logs, client=client, shards=shards, progress=progress, **reading)

@@ -16,8 +16,9 @@ from halfscope.torch.callbacks import RecorderParts
 
 
 class RecorderCallback(RecorderParts, Callback):
-    """RecorderCallback(out, every=1, **settings), as halfscope.torch.Recorder has them. The scaler
-    and the first step are the trainer's. Several optimizers have folders optimizer-0, ... in out."""
+    """RecorderCallback(out, every=1, **settings) with the arguments of halfscope.torch.Recorder.
+    The scaler and the first step come from the trainer. With several optimizers, their logs are in
+    the folders optimizer-0, ... of `out`."""
 
     def on_train_start(self, trainer, pl_module):
         self._scaler = getattr(trainer.precision_plugin, "scaler", None)
@@ -26,7 +27,7 @@ class RecorderCallback(RecorderParts, Callback):
                    clipping=f"{trainer.gradient_clip_algorithm or 'norm'} {clip}" if clip else None)
 
     def on_before_backward(self, trainer, pl_module, loss):
-        if self._scaler is None and len(self.recorders) == 1:  # a scaler shows its loss itself
+        if self._scaler is None and len(self.recorders) == 1:  # else scaler.scale() shows the loss
             self.recorder.loss(loss)
 
     def on_train_end(self, trainer, pl_module):

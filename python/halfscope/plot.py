@@ -22,8 +22,7 @@ def _arguments(given):
 
 
 def chart_of(log, *, chart=None, tensor=None, format=None):
-    """The chart that the command draws: a halfscope Chart. Raises BadInput, and KeyError for a chart
-    or tensor that is not there."""
+    """Returns the Chart to draw. Raises BadInput, and KeyError for an unknown chart or tensor."""
     advice = halfscope.recommend(log, format=format)
     if tensor is not None:
         return advice.charts.of(tensor)[chart or "histogram"]

@@ -14,15 +14,15 @@ from halfscope.torch.guard import Hook, call
 
 
 class RecorderCallback(RecorderParts, TrainerCallback):
-    """RecorderCallback(out, every=1, **settings), as halfscope.torch.Recorder has them. The scaler
-    and the first step are the trainer's."""
+    """RecorderCallback(out, every=1, **settings) with the arguments of halfscope.torch.Recorder.
+    The scaler and the first step come from the trainer."""
 
     def on_train_begin(self, args, state, control, model=None, optimizer=None, **_):
-        self._losses = []  # of the step's microbatches, and whether each is a part of a sum
+        self._losses = []  # (loss of a microbatch, True if the loss is a part of the step's sum)
         clip = args.max_grad_norm
         self.begin(model, [optimizer], first_step=state.global_step,
                    clipping=f"norm {clip}" if clip else None)
-        self._scaled = getattr(optimizer, "scaler", None) is not None  # it shows its loss itself
+        self._scaled = getattr(optimizer, "scaler", None) is not None  # scale() shows the loss
         self._hook = model.register_forward_hook(Hook(call, self._returned), with_kwargs=True)
 
     def _returned(self, model, inputs, named, output):
@@ -31,7 +31,7 @@ class RecorderCallback(RecorderParts, TrainerCallback):
             self._losses.append((loss.detach().mean(), named.get("num_items_in_batch") is not None))
 
     def on_pre_optimizer_step(self, args, state, control, **_):
-        """Adds them up as the Trainer does, which shows its own loss to no callback."""
+        """Adds up the losses as the Trainer does, which passes its own loss to no callback."""
         for loss, is_part in self._losses:
             self.recorder.loss(loss if is_part else loss / len(self._losses))
         self._losses.clear()

@@ -3,9 +3,9 @@
 
 Every framework is installed from the package index into an environment of its own, once; --new
 installs it again. Its tests are those of `./run test` that need it: the recorder, emulate() and
-distributed checkpoints on PyTorch, the recorder's callbacks, and the lines to paste, where a
-warning is a failure; of Ray and Spark, which needs Java, the examples of counting. Ends with 1
-where a test fails, with 3 where a framework could not be installed."""
+distributed checkpoints on PyTorch, the recorder's callbacks, and the lines to paste, for which a
+warning is a failure; for Ray and Spark (which needs Java) the examples of counting. Exit code 1 if
+a test fails, 3 if a framework could not be installed."""
 
 import argparse
 import dataclasses
@@ -30,7 +30,8 @@ TESTING = ("pytest", "numpy")
 
 @dataclasses.dataclass(frozen=True)
 class Framework:
-    """`modules`: what a test may not miss here. `gigabytes`: what must be free to install it."""
+    """A framework and its tests. `modules` must be importable in its environment. `gigabytes` of
+    disk space must be free to install it."""
 
     environment: Environment
     modules: tuple
@@ -39,8 +40,8 @@ class Framework:
 
 
 def newest_python():
-    """The newest releases of some frameworks want more than Debian 12's Python, which our extension
-    module is built for. Their lines are tested without it."""
+    """Returns the newest Python's version. New releases of some frameworks need a newer Python than
+    Debian 12's, for which our extension module is built; they are tested without it."""
     for version in ("3.13", "3.12"):
         try:
             environments.find_python(version)
@@ -51,11 +52,11 @@ def newest_python():
 
 
 def on_torch(name, packages, modules, tests=LINES, **more):
-    """A framework that uses the installed PyTorch: a CUDA build is several gigabytes."""
+    """Returns a framework that uses the environment of PyTorch, which has several gigabytes."""
     return Framework(Environment(name, "3.11", packages, stands_on="torch", **more), modules, tests)
 
 
-# Current releases: no version is asked for but where a framework fell still.
+# Current releases. Versions are fixed only for frameworks that are no longer developed.
 _FASTAI = ("matplotlib", "pandas", "pillow", "scipy", "pyyaml", "requests", "packaging",
            "fastdownload", "fastcore", "fastprogress", "fasttransform", "plum-dispatch",
            "scikit-learn", "cloudpickle")
@@ -106,7 +107,7 @@ def read_arguments():
 
 
 def prepare(framework, folder, new):
-    """The Python of a framework's environment, installed where it is not there."""
+    """Returns the Python of a framework's environment; installs it first if it is missing."""
     name = framework.environment.name
     if new:
         shutil.rmtree(folder / name, ignore_errors=True)
@@ -119,7 +120,7 @@ def prepare(framework, folder, new):
 
 
 def versions(framework, python):
-    """Of what was installed: 'pytest 9.2.0, numpy 2.4.6, torch 2.15.0'."""
+    """Returns the installed versions: 'pytest 9.2.0, numpy 2.4.6, torch 2.15.0'."""
     environment = framework.environment
     done = subprocess.run([python, "-m", "pip", "list", "--format=freeze"], capture_output=True,
                           text=True, env=environment.variables())
@@ -131,12 +132,12 @@ def versions(framework, python):
 
 
 def run_tests(framework, python, folder):
-    """(passed, failed, skipped)."""
+    """Runs the tests of a framework. Returns (passed, failed, skipped)."""
     environment = framework.environment
     variables = {**environment.variables(), "HALFSCOPE_FRAMEWORKS": ",".join(framework.modules),
                  "HALFSCOPE_PROGRAM": str(ROOT / "build" / "halfscope"),
                  "HALFSCOPE_BUILD_DIR": str(ROOT / "build"), "PYTHONDONTWRITEBYTECODE": "1"}
-    if environment.python == "3.11":  # what the extension module was built for
+    if environment.python == "3.11":  # the extension module was built for this version
         variables["PYTHONPATH"] = str(ROOT / "build" / "python")
     tests = [str(path) for pattern in framework.tests
              for path in sorted((ROOT / "tests" / "python").glob(pattern))]

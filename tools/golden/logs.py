@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The logs of the golden record: every reader's, whole and damaged, and runs with every trouble."""
+"""Writes the logs of the golden record: intact and damaged logs of every reader, and runs with each
+kind of numeric failure."""
 
 import json
 import pathlib
@@ -21,9 +22,9 @@ LAYERS = {"conv1": (8, 1, 3, 3), "conv2": (16, 8, 3, 3), "fc": (10, 144)}
 
 
 def draw(seed, shape, middle, deviation=4):
-    """Values of either sign whose binades lie about 2^middle; a few are zero.
+    """Returns values of both signs whose binades are around 2^middle; a few are zero.
 
-    Made of integers, so that every machine makes the same.
+    Drawn as integers, so that the values are the same on every machine.
     """
     random = np.random.default_rng(seed)
     coins = random.integers(0, 2, (4 * deviation**2, *shape)).sum(axis=0) - 2 * deviation**2
@@ -34,7 +35,7 @@ def draw(seed, shape, middle, deviation=4):
 
 
 class Run:
-    """A run log, written step by step. scale: of the recorded gradients; 1 where they are unscaled."""
+    """Writes a run log step by step. scaled: True if recorded gradients carry a loss scale."""
 
     def __init__(self, folder, scaled=False, rank=0, world_size=1, sharded=(), **about):
         manifest = {"scaled": scaled, "rank": rank, "world_size": world_size,
@@ -43,7 +44,7 @@ class Run:
         self._writer = _halfscope.RunLogWriter(str(folder), json.dumps(manifest))
 
     def step(self, step, values, scale=1.0, sample=False, computed=None, **scalars):
-        """values: {name: float32 array}, scaled as the manifest says."""
+        """Writes a step. values: {name: float32 array}; scale: that of the gradients."""
         for name, array in values.items():
             table, mean, sum_squares, _ = _halfscope.measure(array)
             is_gradient = name.split("/")[0].endswith("grad")
@@ -61,7 +62,7 @@ class Run:
 
 
 def gradients(step, middle=-18):
-    """What one step of a small network records."""
+    """Returns the tensors that one step of a small network records."""
     values = {}
     for number, (layer, shape) in enumerate(LAYERS.items()):
         seed = 100 * step + 10 * number
@@ -122,7 +123,7 @@ def broken_runs(folder):
 
 
 def scaled_run(folder, name, first_scale, **about):
-    """Recorded with its scale on the gradients, which is halved after every overflow."""
+    """Writes a run whose gradients carry the loss scale, which is halved after every overflow."""
     run, scale = Run(folder / name, scaled=True, **about), first_scale
     for step in range(14):
         values = gradients(step)
@@ -170,7 +171,7 @@ def other_runs(folder):
     for step in range(30):
         run.step(step, {}, loss_scale=2.0**16 if step < 20 else 2.0**15, found_inf=step == 19,
                  max_abs_weight_grad=INF if step == 19 else 0.5, max_abs_activation_grad=0.25)
-    tensorboard = folder / "run-log-as-tensorboard"  # what TensorBoard itself sees of a run log
+    tensorboard = folder / "run-log-as-tensorboard"  # the files of a run log that TensorBoard reads
     shutil.copytree(folder / "clean", tensorboard)
     (tensorboard / "run.json").unlink()
 
@@ -201,7 +202,7 @@ def tensor_files(folder):
 
 
 def of_the_tests(folder):
-    """Logs that lie among the tests, and the seeds of the readers' fuzz targets."""
+    """Copies logs from the tests, and writes the seeds of the readers' fuzz targets."""
     shutil.copytree(ROOT / "data/digits-cnn/log", folder / "digits")
     for kind in ("console", "tensorboard", "wandb"):
         shutil.copytree(ROOT / "tests/data" / kind, folder / kind,
@@ -227,7 +228,7 @@ def write_all(folder):
 
 
 def single_logs(folder):
-    """Each log's path under the folder."""
+    """Yields the path of each log, relative to the folder."""
     apart = {"console", "tensorboard", "wandb"}
     for path in sorted(folder.iterdir()):
         if path.name in apart:

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Everything that needs a GPU, in one command: ./run gpu, or this file in a bundle (docs/gpu.md).
+# Runs everything that needs a GPU: ./run gpu, or this file in a bundle (docs/gpu.md).
 #
 #   gpu.sh [--archive-only] [OUT [STEP...]]
 #
-# Runs the steps (all, or those named) of steps.sh into OUT, build/gpu or gpu-results unless told,
-# each under its own time limit. A step that fails or hangs is written down and the next one runs.
-# Ends with 0 where all passed, with 1 where one did not, with 3 where there is no GPU.
+# Runs all or the named steps of steps.sh, each with its own time limit. OUT receives the results
+# (default: build/gpu or gpu-results). After a step that fails or hangs, the next one runs.
+# Exit code 0 if all steps passed, 1 if one did not, 3 if there is no GPU.
 #
-#   HALFSCOPE_BUNDLE      the folder with bin/, lib/ and data/ (default: where this file lies)
-#   HALFSCOPE_GPU_SECONDS all steps together; later ones are left out (default: 460)
-#   HALFSCOPE_GPU_LIMIT   no step gets more seconds than this
+#   HALFSCOPE_BUNDLE      the folder with bin/, lib/ and data/ (default: the folder of this file)
+#   HALFSCOPE_GPU_SECONDS seconds for all steps; later steps are skipped (default: 460)
+#   HALFSCOPE_GPU_LIMIT   most seconds for one step
 #   HALFSCOPE_GPU_DRY=1   every step on the CPU backend with tiny settings, to try the script itself
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -18,7 +18,7 @@ readonly here
 export HALFSCOPE_BUNDLE=${HALFSCOPE_BUNDLE:-$here} HALFSCOPE_GPU_DRY=${HALFSCOPE_GPU_DRY:-}
 readonly budget=${HALFSCOPE_GPU_SECONDS:-460} most=${HALFSCOPE_GPU_LIMIT:-600}
 
-# Name and seconds, in the order of what is wanted most if time runs out.
+# Name and seconds of each step. The most important steps come first, in case time runs out.
 readonly -a steps=(
   "versions 40" "operations 100" "twins 90" "tensor_core 100" "repeat 40" "plans 40"
   "lenet 60" "emulation 60" "tinyssd 100" "bench 90" "resnet50 150" "shapes 120" "seeds 120"
@@ -41,17 +41,17 @@ require_gpu() {
   [[ ! $line =~ ^"cudnn backend"\ +no:\ (.*) ]] || die 3 "${BASH_REMATCH[1]}"
 }
 
-# A text as JSON has it.
+# Prints a text as a JSON string.
 quoted() {
   local text=${1//\\/\\\\}
   text=${text//\"/\\\"}
   printf '"%s"' "$(tr '\000-\037' ' ' <<<"$text" | sed 's/ *$//')"
 }
 
-# The lines "fact: NAME = VALUE" of a step's log.
+# Prints the lines "fact: NAME = VALUE" of a step's log.
 facts_of() { sed -n 's/^fact: //p' "$out/logs/$1.txt" 2>/dev/null; }
 
-# NAME RESULT SECONDS LIMIT: one row of both summaries.
+# NAME RESULT SECONDS LIMIT: adds a row to both summaries.
 write_down() {
   local fact comma=""
   local -a columns=("$1" "$2" "$3 s")
@@ -70,7 +70,7 @@ write_down() {
   printf '%-12s %-10s %7s\n' "${columns[@]}"
 }
 
-# NAME LIMIT: runs one step. Its end is one of passed, failed (N), timed out, left out.
+# NAME LIMIT: runs one step. The result is passed, failed (N), timed out or left out.
 run_step() {
   local limit=$2 begun result=passed code=0 left
   left=$((budget - ($(now) - started)))
@@ -92,7 +92,7 @@ run_step() {
   [[ $result == passed ]]
 }
 
-# Both summaries begin; write_summary ends the second.
+# Begins both summaries; write_summary ends the second.
 begin() {
   out=$(mkdir -p "$1" && cd "$1" && pwd) || die 1 "the folder '$1' cannot be made"
   rm -rf "$out"/{logs,runs,pages,work,tensor_core,summary.txt,summary.json,device.json,plans.md} \
@@ -110,8 +110,8 @@ write_summary() {
   printf '\n]}\n'
 }
 
-# All that is worth keeping, as one file of less than 16 MB: no checkpoints, sampled tensors of the
-# longest runs alone; where it is larger none, then no pages, then no runs.
+# Packs the results into one file of less than 16 MB: no checkpoints, and sampled tensors only of
+# the longest runs. If the file is larger, leaves out all sampled tensors, then pages, then runs.
 archive() {
   local file=$out/gpu-results.tar.gz leave
   local -a names without=(--exclude='runs/*/checkpoint' --exclude='runs/*-operations/tensors'

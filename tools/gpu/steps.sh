@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# steps.sh STEP OUT: one step of gpu.sh, in a process of its own so that a time limit can end it.
-# A line "fact: NAME = VALUE" goes into the summary. The steps are functions of their names.
+# steps.sh STEP OUT: runs one step of gpu.sh, in a process of its own so that a time limit can end
+# it. Lines "fact: NAME = VALUE" go into the summary. Each step is a function with its name.
 # shellcheck disable=SC2317  # called by name, at the end
 set -uo pipefail
 readonly step=$1 out=$2
@@ -16,7 +16,7 @@ source "$here/training.sh"
 
 fact() { printf 'fact: %s = %s\n' "$1" "$2"; }
 
-# Runs a command that must succeed; what follows runs all the same.
+# Runs a command that must succeed for the step to pass. If it fails, the step continues.
 must() {
   "$@" && return 0
   local code=$?
@@ -25,7 +25,7 @@ must() {
   return "$code"
 }
 
-# FILE COMMAND...: the same, and what it prints goes into the file, too.
+# FILE COMMAND...: same as must, and also writes the command's output to a file.
 must_into() {
   local code
   "${@:2}" 2>&1 | tee "$1"
@@ -36,7 +36,7 @@ must_into() {
   return "$code"
 }
 
-# NAME ARGUMENT...: a test program's tests. None may be skipped: there is a GPU.
+# NAME ARGUMENT...: runs a test program. A skipped test is a failure, because there is a GPU.
 tests() {
   local log=$out/work/$step.txt
   must_into "$log" "$bin/$1" "${@:2}" --durations yes
@@ -47,7 +47,7 @@ tests() {
   return 0
 }
 
-# Versions and the device. What only some machines have is asked for, and not insisted on.
+# Reports versions and the device. Information that some machines lack is optional.
 versions() {
   uname -srm
   sed -n 's/^PRETTY_NAME=//p' /etc/os-release
@@ -57,11 +57,11 @@ versions() {
   fact "halfscope" "$(sed -n 's/^halfscope  *//p' "$out/work/info")"
   "$bin/write_device" >"$out/device.json" && return 0
   [[ -s $out/device.json ]] || rm -f "$out/device.json"
-  fact "properties of the device" "not told: see this step's log"  # wanted, not needed
+  fact "properties of the device" "not told: see this step's log"  # optional
 }
 
-# Every operation against the emulated one.
-# A network of theirs wants scikit-learn's digits, which the machine may not have: a home with them.
+# Compares every operation with the emulated one. A network in the tests needs scikit-learn's
+# digits, which the machine may lack, so a temporary home contains them.
 operations() {
   local home=$out/work/home
   install -D -m 644 "$bundle/data/digits/digits.csv.gz" \
@@ -69,18 +69,19 @@ operations() {
   HOME=$home tests test_cudnn '[gpu]~[.]'
 }
 
-# Every convolution of the networks, at their own sizes, against binary64.
+# Compares every convolution of the networks, at its own size, with binary64.
 shapes() {
   tests test_cudnn '[gpu][large]'
 }
 
-# CUDA's half functions on all encodings, array operations, tables, updates: the CPU's results.
+# Checks that the GPU has the CPU's results: half functions on all encodings, arrays, histograms,
+# updates.
 twins() {
   tests test_cuda '[gpu]~[.]'
   sed -n 's/^\(.*\): \(of [0-9]* inputs .*\)$/fact: \1 = \2/p' "$out/work/twins.txt"
 }
 
-# What the Tensor Cores compute, against the model; the raw results are kept.
+# Compares the results of Tensor Cores with the model, and keeps the raw results.
 tensor_core() {
   local code=0
   "$bin/probe_tensor_core" "$out/tensor_core" || code=$?
@@ -88,7 +89,7 @@ tensor_core() {
   ((code == 0)) || failed=1
 }
 
-# Plans of every convolution for this very device, not for the H100 that was written by hand.
+# Plans every convolution for this device, instead of the H100 description that was written by hand.
 plans() {
   local json=$bundle/data/h100.json
   grep -qs '"cudnn_device_properties"' "$out/device.json" && json=$out/device.json
@@ -96,7 +97,7 @@ plans() {
   fact "properties of" "$(basename "$json")"
 }
 
-# Speed of the array operations and tables, as shares of the memory's bandwidth.
+# Measures the speed of array operations and histograms, as shares of the memory's bandwidth.
 bench() {
   must_into "$out/work/bench" "$bin/bench_cuda" --json "$out/bench_cuda.json"
   awk '/^(table|read device|largest and sum|updates)/ {

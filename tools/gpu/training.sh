@@ -1,34 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154,SC2034
-# The steps that train networks; sourced by steps.sh, whose $out, $bin, $bundle, $dry and $failed
-# they use.
+# The steps that train networks. Sourced by steps.sh, which sets $out, $bin, $bundle, $dry, $failed.
 
 backend=cudnn
 timed=resnet50 # the network whose steps are timed
 [[ -z $dry ]] || backend=cpu timed=mlp
 readonly backend timed
 
-# N, or few in a dry run.
+# N: prints N, or a small number in a dry run.
 steps_of() { [[ -n $dry ]] && echo 4 || echo "$1"; }
 
-# NETWORK RUN ARGUMENT...: trains. The digits are the bundle's own: the machine may have no
-# scikit-learn.
+# NETWORK RUN ARGUMENT...: trains a network. The digits are in the bundle, since scikit-learn may be
+# missing.
 simulate() {
   local -a data=()
   [[ $1 != lenet ]] || data=(--data "$bundle/data/digits")
   must_into "$out/work/said" "$bin/halfscope" simulate "$1" "${data[@]}" --out "$2" --force "${@:3}"
 }
 
-# RUN: what was just said of it, the last loss and what is right, becomes a fact.
+# RUN: reports the last loss and accuracy that were printed as a fact.
 loss_fact() { fact "$(basename "$1")" "$(grep -m 1 ', loss ' "$out/work/said" | sed 's/^[^:]*: //')"; }
 
-# The same on the GPU, with that fact.
+# Trains on the GPU and reports that fact.
 train() { simulate "$1" "$2" --backend "$backend" "${@:3}" && loss_fact "$2"; }
 
-# RUN: its page.
+# RUN: makes its page.
 page() { must "$bin/halfscope" report "$1" --out "$out/pages/$(basename "$1").html"; }
 
-# NETWORK RUN ARGUMENT...: some steps with every operation emulated, too, from the same inputs.
+# NETWORK RUN ARGUMENT...: trains some steps and also emulates every operation with the same inputs.
 check_operations() {
   local -a check=(--check-operations)
   [[ -z $dry ]] || check=()
@@ -36,7 +35,7 @@ check_operations() {
   [[ -n $dry || -s $2/operations.json ]] || failed=1
 }
 
-# NETWORK STEPS: in three precisions.
+# NETWORK STEPS: trains in three precisions.
 in_every_precision() {
   local precision
   local -a scale
@@ -53,7 +52,7 @@ in_every_precision() {
 lenet() { in_every_precision lenet 600; }
 tinyssd() { in_every_precision tinyssd 600; }
 
-# Whether a detector trained in mixed precision needs its scale: the same seeds with and without.
+# Trains a detector in mixed precision, with and without its loss scale, from the same seeds.
 seeds() {
   local seed scale
   for seed in 1 2 3; do
@@ -64,7 +63,7 @@ seeds() {
   done
 }
 
-# FOLDER: a run in it, and what other commands make of its log.
+# FOLDER: trains a run in it, and runs other commands on its log.
 run_in() (
   cd "$1" || exit
   simulate lenet run --backend "$backend" --precision mixed --loss-scale torch \
@@ -73,8 +72,9 @@ run_in() (
     "$bin/halfscope" policies run --json policies.json >>said
 )
 
-# The same run twice, compared byte by byte: weights and optimizer state at the end, sampled tensors,
-# and all tables and scalars. (Event files also hold times, so what is read from them is compared.)
+# Trains the same run twice and compares byte by byte: final weights and optimizer state, sampled
+# tensors, all histograms and scalars. Event files also hold times, so their contents are compared
+# as read.
 repeat() {
   local first=$out/work/first second=$out/work/second file all=0 differ=0
   mkdir -p "$first" "$second"
@@ -88,8 +88,8 @@ repeat() {
   ((all > 0 && differ == 0)) || failed=1
 }
 
-# COMPARISON: the shares of zeros among every gradient's values, emulated (A) and by cuDNN (B), become
-# facts; a difference of more than 1 % of the values fails.
+# COMPARISON: reports each gradient's shares of zeros, emulated (A) and by cuDNN (B), as facts.
+# Fails if they differ by more than 1 % of the values.
 zero_facts() {
   local said
   said=$(sed 's/{"name":/\n&/g' "$1" | sed -n -E \
@@ -107,7 +107,8 @@ zero_facts() {
   printf '%s\n' "$said"
 }
 
-# A detector without a loss scale, whose gradients underflow: three steps from the same weights.
+# Trains a detector whose gradients underflow, without a loss scale: three steps from the same
+# weights.
 underflow() {
   local -a same=(--precision mixed --steps 3 --record-every 1 --sample-every 1)
   train tinyssd "$out/runs/tinyssd-gpu" "${same[@]}"
@@ -117,7 +118,7 @@ underflow() {
   zero_facts "$out/work/zeros.json"
 }
 
-# The emulated run beside the real one: same network, seed, data.
+# Trains an emulated run and a real one with the same network, seed and data.
 emulation() {
   local -a same=(--precision mixed --loss-scale torch --steps "$(steps_of 200)" --record-every 20)
   train lenet "$out/runs/lenet-gpu" "${same[@]}"
@@ -129,11 +130,11 @@ emulation() {
   underflow
 }
 
-# NAME FILE: a number of a flat JSON file.
+# NAME FILE: prints a number of a flat JSON file.
 number() { sed -n "s/.*\"$1\": *\\([0-9.e+-]*\\).*/\\1/p" "$2"; }
 
-# PRECISION EVERY: milliseconds of a step, with tables at every EVERYth one, into `took`; the log is
-# not kept.
+# PRECISION EVERY: sets `took` to the milliseconds of a step if every EVERYth one has histograms.
+# Removes the log.
 time_of_step() {
   local times=$out/work/times.json run=$out/work/timed
   took=0
@@ -145,10 +146,11 @@ time_of_step() {
   rm -rf "$run"
 }
 
-# A B: how much longer A is, in percent.
+# A B: prints how much longer A is than B, in percent.
 percent_more() { awk -v a="$1" -v b="$2" 'BEGIN { if (b > 0) printf "%.1f %%", (a / b - 1) * 100 }'; }
 
-# Speed of fp32 against mixed, and what recording costs: every step, every tenth, none but the first.
+# Measures the speed of fp32 and mixed, and the cost of recording each step, each tenth, only the
+# first.
 resnet50() {
   local precision every took
   local -A ms=()

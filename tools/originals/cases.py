@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs: environments, drivers, and the settings of each policy. To add a framework: its
-environment, a file drive_X.py, and a line in DRIVERS."""
+"""Environments, drivers, and the settings of each policy. A new framework needs an environment, a
+file drive_X.py, and a line in DRIVERS."""
 
 import dataclasses
 
 from environments import Environment
 
-# Exact versions: what ran can be run again. Where a framework fell still, its last one.
+# Exact versions, so that runs can be repeated. For frameworks that are no longer developed, the
+# last.
 _ENVIRONMENTS = (
     Environment("chainer", "3.8", ("setuptools<60", "wheel", "numpy==1.23.5", "chainer==7.8.1")),
     Environment("jax", "3.11", ("jax==0.10.2", "jmp==0.0.4", "flax==0.12.8")),
@@ -18,7 +19,8 @@ _ENVIRONMENTS = (
     Environment("tensorflow1", "3.7", ("tensorflow==1.15.5", "protobuf<3.21")),
     Environment("torch", "3.11", ("numpy==2.4.6", "torch==2.15.0")),
 )
-# What fastai 1 and 2 import, without spaCy and torchvision, which their scalers do not need.
+# Packages that fastai 1 and 2 import, without spaCy and torchvision, which their scalers do not
+# need.
 _FASTAI = ("matplotlib", "pandas", "numpy", "pillow", "scipy", "pyyaml", "requests", "packaging")
 _ON_TORCH = (
     Environment("colossalai", "3.11", ("psutil", "rich", "packaging"),
@@ -42,16 +44,16 @@ ENVIRONMENTS = {environment.name: environment for environment in (*_ENVIRONMENTS
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A policy at some settings, named as ours names them; `theirs` where the original's differ."""
+    """A policy with settings, by our names; `theirs` has the original's if they differ."""
 
     policy: str
     settings: dict = dataclasses.field(default_factory=dict)
     theirs: dict = None
-    tolerance: float = 0.0  # relative, of the scale; 0 compares exactly
-    runs: str = ""  # the driver's name of the original, where a policy has several
+    tolerance: float = 0.0  # relative tolerance of the scale; 0 compares exactly
+    runs: str = ""  # name of the original in its driver; needed if a policy has several originals
 
     def text(self):
-        """As halfscope policies --policy takes it."""
+        """Returns the text for halfscope policies --policy."""
         return ",".join([self.policy, *(f"{key}={value}" for key, value in self.settings.items())])
 
     def original_name(self):
@@ -64,7 +66,7 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Driver:
-    """One file drive_X.py, the environment it runs in, the cases it runs."""
+    """A file drive_X.py, with its environment and its cases."""
 
     file: str
     environment: str
@@ -140,7 +142,7 @@ def _mindspore(name, initial):
 
 
 def _tf_contrib():
-    # It has no defaults for the first two.
+    # The class has no defaults for the first two.
     start = {"init_loss_scale": 2.0**15, "incr_every_n_steps": 2000}
     yield Case("tf-contrib", start)
     yield Case("tf-contrib", {**start, "incr_every_n_steps": 4})
@@ -159,7 +161,7 @@ def _fairseq():
 
 
 def _megatron():
-    # The class has no defaults: those of Megatron-LM's command line.
+    # The class has no defaults; these are those of Megatron-LM's command line.
     start = {"initial_scale": 2.0**32, "min_scale": 1.0, "growth_factor": 2.0,
              "backoff_factor": 0.5, "growth_interval": 1000, "hysteresis": 2}
     for settings in (
@@ -231,7 +233,7 @@ DRIVERS = (
     Driver("drive_chainer.py", "chainer", tuple(_chainer())),
 )
 
-# Originals that no package of the index holds, or not so that they run without a GPU.
+# Originals that are in no package of the index, or that cannot run without a GPU.
 NOT_IN_THE_INDEX = (
     "apex, apex-legacy, apex-hysteresis: NVIDIA's apex is not in the index (its `apex` 0.9.10dev "
     "is another)",

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a framework's own scaler over series of magnitudes; imported by drive_*.py, which run in the
-environment of their framework. Knows no policy: what a step does is the framework's.
+"""Runs a framework's own scaler over series of magnitudes. Imported by drive_*.py, which run in the
+environment of their framework. Contains no policy: the framework's code decides each step.
 
-A driver gives ORIGINALS, a function a policy name: called with the options it returns an object
-with `scale()`, the loss scale the next step starts with, and `step(gradients)`, which runs one step
-and tells whether the weights were updated. `gradients(scale)` is one backward pass: it returns the
-gradients of this step at that scale as they are in binary16."""
+A driver passes {policy name: function} to main(). The function receives the options and returns an
+object with `scale()`, the loss scale at the start of the next step, and `step(gradients)`, which
+runs one step and returns True if the weights were updated. `gradients(scale)` simulates a backward
+pass: it returns the step's gradients at that scale as they are in binary16."""
 
 import importlib
 import importlib.util
@@ -19,7 +19,7 @@ import numpy
 
 
 def module_of(package, name):
-    """One module of an installed package, without what the packages on the way would import."""
+    """Returns a module of an installed package without running the __init__ of its packages."""
     if package not in sys.modules:
         (folder,) = importlib.util.find_spec(package).submodule_search_locations
         _bare(package, folder)
@@ -33,14 +33,14 @@ def module_of(package, name):
 
 
 def _bare(name, folder):
-    """A package whose __init__ does not run."""
+    """Adds a package to sys.modules without running its __init__."""
     package = types.ModuleType(name)
     package.__path__ = [str(folder)]
     sys.modules[name] = package
 
 
 def binary16_gradients(magnitude, scale):
-    """Three gradients as a backward pass in binary16 at this scale gives them."""
+    """Returns three gradients as a backward pass in binary16 would compute them at this scale."""
     with numpy.errstate(all="ignore"):
         largest = numpy.float64(magnitude) * numpy.float64(scale)
         return numpy.array([largest, -0.5 * largest, 0.0 * largest]).astype(numpy.float16)
@@ -52,7 +52,7 @@ def number(value):
 
 
 def trace(original, series):
-    """One scaler over one series: what it did at every step."""
+    """Runs one scaler over one series. Returns its scale, skips and attempts at every step."""
     scales, skipped, attempts, error = [], [], [], None
     for step, magnitude in enumerate(series):
         passes = []
@@ -64,7 +64,7 @@ def trace(original, series):
         scales.append(number(original.scale()))
         try:
             updated = original.step(gradients)
-        except Exception as problem:  # the framework's own way to end training, or a difference
+        except Exception as problem:  # the framework ends training, or behaves differently
             error = {"step": step, "message": f"{type(problem).__name__}: {problem}"}
             attempts.append(len(passes))
             break
@@ -81,7 +81,7 @@ def trace(original, series):
 
 
 def main(originals, version):
-    """drive_X.py JOB RESULT: the job has the series and the cases, the result their traces."""
+    """Runs drive_X.py JOB RESULT: JOB has series and cases, RESULT receives the traces."""
     with open(sys.argv[1], encoding="utf-8") as file:
         job = json.load(file)
     series = [[float(value) for value in values] for values in job["series"]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chainer: a whole optimizer with one parameter."""
+"""Chainer: a complete optimizer with one parameter."""
 
 import warnings
 

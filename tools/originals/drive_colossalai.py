@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Colossal-AI on the CPU: its scaler alone; the package would import all of its training code."""
+"""Colossal-AI on the CPU: only its scaler, since the package would import all of its training
+code."""
 
 import importlib.metadata
 
@@ -7,7 +8,7 @@ import drive
 import torch
 
 scaler = drive.module_of("colossalai", "amp.naive_amp.grad_scaler.dynamic_grad_scaler")
-# It asks for the number of devices, which it has no use for and the CPU's accelerator no answer to.
+# The scaler requests the number of devices, which the CPU accelerator lacks. The value is not used.
 type(scaler.get_accelerator()).device_count = lambda self: 1
 
 

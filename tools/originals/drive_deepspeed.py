@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepSpeed: the scaler of ZeRO, and the rule of FP16_Optimizer without ZeRO, which is a method of
-an optimizer that wants a GPU; here it works on an object with the same members."""
+"""DeepSpeed: the scaler of ZeRO, and the rule of FP16_Optimizer without ZeRO. The rule is a method
+of an optimizer that needs a GPU; here it runs on an object with the same members."""
 
 import logging
 import types
@@ -15,7 +15,7 @@ deepspeed.utils.logger.setLevel(logging.ERROR)
 
 
 class Rank0:
-    """The scaler asks its rank before it logs; there is one process here, and no group."""
+    """Replaces deepspeed's module dist: the scaler requests its rank before it logs."""
 
     @staticmethod
     def get_rank():
@@ -36,7 +36,8 @@ class Zero:
 
     def step(self, gradients):
         gradient = torch.from_numpy(gradients(self.scale()))
-        # Its has_overflow_serial() calls this, which lacks self, as a method: it cannot work.
+        # has_overflow_serial() calls this function as a method, but it lacks self, so it would
+        # fail.
         overflow = bool(DynamicLossScaler._has_inf_or_nan(gradient))
         self.scaler.update_scale(overflow)
         return not overflow

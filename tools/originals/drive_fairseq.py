@@ -24,7 +24,7 @@ class Fairseq:
             norm = numpy.linalg.norm(gradients(self.scale()).astype(numpy.float32))
         try:
             self.scaler.check_overflow(float(norm))
-        except OverflowError:  # what the trainer drops the batch for
+        except OverflowError:  # the trainer then drops the batch
             return False
         self.scaler.update()
         return True

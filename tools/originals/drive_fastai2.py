@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fastai 2: the callback with a scaler of its own (MixedPrecision is torch's GradScaler), with the
-parameters that a learner on a GPU would have given it."""
+"""fastai 2: the callback that has its own scaler (MixedPrecision uses torch's GradScaler), with the
+parameters that it would receive from a learner on a GPU."""
 
 import types
 import warnings
@@ -23,7 +23,7 @@ class Fastai2:
         self.callback = NonNativeMixedPrecision(**options)
         model = types.SimpleNamespace(zero_grad=lambda: None)
         self.callback.learn = types.SimpleNamespace(model=model, loss_grad=torch.zeros(()))
-        # As before_fit() leaves it.
+        # The state after before_fit().
         self.callback.model_pgs, self.callback.master_pgs = [[self.half]], [[self.master]]
         self.callback.count = 0
 

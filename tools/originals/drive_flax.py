@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX: Flax, whose scaler differentiates a loss itself. The loss here has any gradient we say."""
+"""JAX: Flax, whose scaler differentiates a loss itself. The loss here has a prescribed gradient."""
 
 import drive
 import flax

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX: jmp. Compiled with its whole state as arguments: where the object itself passes through a
-pytree it forgets min_loss_scale."""
+"""JAX: jmp. Compiled with its complete state as arguments, because the object loses min_loss_scale
+if it passes through a pytree."""
 
 import importlib.metadata
 

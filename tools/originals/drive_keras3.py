@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keras 3 on torch. On JAX the CPU takes subnormal numbers as 0: the scale, which has no floor, is
-0 after 2^-126 there, not after 2^-149."""
+"""Keras 3 on torch. With JAX the CPU treats subnormal numbers as 0, so that the scale, which has no
+lower limit, becomes 0 after 2^-126 instead of 2^-149."""
 
 import os
 
@@ -25,7 +25,7 @@ class Keras3:
         return self.optimizer.dynamic_scale.value
 
     def step(self, gradients):
-        gradient = gradients(float(self.scale())).astype(numpy.float32)  # as of a float32 variable
+        gradient = gradients(float(self.scale())).astype(numpy.float32)  # the variable is float32
         before = int(self.inner.iterations.value)
         with torch.no_grad():
             self.optimizer.apply([torch.from_numpy(gradient)], [self.weight])

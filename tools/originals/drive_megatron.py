@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Megatron-Core: its scaler, from the one file that holds it. It puts its scale on the GPU; here
-its tensors are put on the CPU instead."""
+"""Megatron-Core: its scaler, from the only file that it needs. The scaler puts its scale on the
+GPU; here its tensors are on the CPU instead."""
 
 import importlib.metadata
 import types

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """MindSpore on the CPU: the manager, which decides in Python, and the cell, which decides on the
-device. Whether a gradient overflowed, MindSpore finds outside of both."""
+device. MindSpore detects overflow outside of both."""
 
 import drive
 import mindspore
@@ -34,7 +34,7 @@ class Cell:
     def __init__(self, loss_scale_value=2.0**24, scale_factor=2, scale_window=2000):
         self.cell = nn.DynamicLossScaleUpdateCell(loss_scale_value, scale_factor, scale_window)
         start = mindspore.Tensor(self.cell.get_loss_scale(), mindspore.float32)
-        self.current = mindspore.Parameter(start, name="scale")  # as TrainOneStepWithLossScaleCell
+        self.current = mindspore.Parameter(start, name="scale")  # as TrainOneStepWithLossScaleCell has
 
     def scale(self):
         return self.current.asnumpy()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MXNet: a Gluon trainer with one parameter. Its scaler has no arguments: settings other than the
-defaults are set on the object."""
+"""MXNet: a Gluon trainer with one parameter. Its scaler has no arguments, so settings are assigned
+to the object."""
 
 import drive
 import numpy
 
 numpy.seterr(all="ignore")
-numpy.bool = bool  # MXNet 1.9 names it; NumPy from 1.24 on lacks it
+numpy.bool = bool  # MXNet 1.9 uses it; NumPy 1.24 and later lack it
 import mxnet
 from mxnet import gluon
 from mxnet.contrib import amp
@@ -14,7 +14,7 @@ from mxnet.contrib.amp.loss_scaler import LossScaler
 
 
 class Counting(mxnet.optimizer.Optimizer):
-    """Tells whether the scaler let it step. SGD's operator would refuse a scale under 2^-127."""
+    """Counts applied steps. SGD's own operator would refuse scales below 2^-127."""
 
     steps = 0
 
@@ -38,11 +38,11 @@ class Mxnet:
             self.scaler._loss_scale = self.scaler._next_loss_scale = init_scale
         if scale_window is not None:
             self.scaler._scale_seq_len = scale_window
-        # As amp.init_trainer() does, without amp.init(), which rewrites every operator.
+        # Does what amp.init_trainer() does, without amp.init(), which rewrites every operator.
         self.trainer._amp_loss_scaler = self.scaler
-        # As NumPy's number: 1 / 0 is infinity, where Python's would end the run.
+        # A NumPy number, for which 1 / 0 is infinity; a Python number would raise.
         self.trainer._amp_original_scale = numpy.float64(self.trainer._scale)
-        self.loss = 0.0  # a number: an operator would refuse a scale below 2^-1022
+        self.loss = 0.0  # a Python number: an operator would refuse scales below 2^-1022
 
     def scale(self):
         return self.scaler.loss_scale

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NNabla: the updater with a real solver; its network is one whose gradients we say."""
+"""NNabla: the updater with a real solver, and a network with prescribed gradients."""
 
 import drive
 import nnabla
@@ -9,7 +9,7 @@ from nnabla.experimental.mixed_precision_training import DynamicLossScalingUpdat
 
 
 class Loss:
-    """What the updater needs of a network's loss."""
+    """The methods of a network's loss that the updater calls."""
 
     def __init__(self, weight):
         self.weight = weight

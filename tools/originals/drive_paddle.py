@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PaddlePaddle on the CPU. GradScaler switches itself off unless the place is a GPU; it is told
-that it is, and everything else is its own, on the CPU's kernels. The operator is what a static
-graph updates its scale with."""
+"""PaddlePaddle on the CPU. GradScaler disables itself unless the place is a GPU, so the place is
+faked; all else is Paddle's own code on CPU kernels. The operator is the one with which a static
+graph updates its scale."""
 
 import contextlib
 import io
@@ -19,7 +19,7 @@ def pretended_gpu():
 
 
 class Counting(paddle.optimizer.SGD):
-    """Tells whether the scaler let it step."""
+    """Counts the steps that the scaler did not skip."""
 
     steps = 0
 
@@ -44,7 +44,7 @@ class GradScaler:
         values = gradients(self.scale()).astype(numpy.float32)
         self.weight.grad = paddle.to_tensor(values)
         before = self.optimizer.steps
-        with contextlib.redirect_stdout(io.StringIO()):  # it prints every backoff
+        with contextlib.redirect_stdout(io.StringIO()):  # the scaler prints every backoff
             self.scaler.step(self.optimizer)
             self.scaler.update()
         return self.optimizer.steps > before

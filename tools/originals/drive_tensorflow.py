@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow 2 on the CPU: Keras 2 (tf_keras), and TensorFlow's own loss scale of old."""
+"""TensorFlow 2 on the CPU: Keras 2 (tf_keras), and TensorFlow's own, older loss scale."""
 
 import os
 
@@ -12,12 +12,12 @@ import tensorflow as tf
 import tf_keras
 
 
-# With rewriting, a backoff by 3 rounds otherwise than a division.
+# Without this, TensorFlow rewrites the division, and a backoff by 3 rounds differently.
 tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
 class Counting(tf_keras.optimizers.SGD):
-    """Tells whether the scaler let it step."""
+    """Counts the steps that the scaler did not skip."""
 
     def __init__(self):
         super().__init__(0.0)
@@ -48,7 +48,7 @@ class Keras2:
         return self.optimizer.loss_scale
 
     def step(self, gradients):
-        gradient = gradients(float(self.scale())).astype(numpy.float32)  # as of a float32 variable
+        gradient = gradients(float(self.scale())).astype(numpy.float32)  # the variable is float32
         before = int(self.inner.steps)
         self.advance(tf.constant(gradient))
         return int(self.inner.steps) > before

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow 1, whose contrib was dropped from TensorFlow 2: a graph and a session a scaler."""
+"""TensorFlow 1, for its contrib, which TensorFlow 2 lacks: a graph and a session for each
+scaler."""
 
 import os
 import warnings
@@ -19,7 +20,7 @@ tf.logging.set_verbosity(tf.logging.ERROR)
 
 
 class Counting(tf.train.GradientDescentOptimizer):
-    """Tells whether the scaler let it step."""
+    """Counts the steps that the scaler did not skip."""
 
     def __init__(self):
         super().__init__(0.0)

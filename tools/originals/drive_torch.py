@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch: its GradScaler around an optimizer with one parameter, on the CPU, whose kernel is the
-GPU's but for the threads."""
+"""PyTorch: its GradScaler with an optimizer of one parameter, on the CPU. The CPU kernel is that of
+the GPU, except for threads."""
 
 import drive
 import numpy
@@ -8,7 +8,7 @@ import torch
 
 
 class Counting(torch.optim.SGD):
-    """Tells whether the scaler let it step."""
+    """Counts the steps that the scaler did not skip."""
 
     steps = 0
 
@@ -23,13 +23,13 @@ class Torch:
         self.scaler = torch.amp.GradScaler("cpu", **options)
         self.weight = torch.nn.Parameter(torch.zeros(3))
         self.optimizer = Counting([self.weight], lr=0.0)
-        self.scaler.scale(torch.zeros(()))  # the state is made on first use
+        self.scaler.scale(torch.zeros(()))  # creates the scaler's state
 
     def scale(self):
         return self.scaler.get_scale()
 
     def step(self, gradients):
-        values = gradients(self.scaler.get_scale()).astype(numpy.float32)  # it takes no binary16
+        values = gradients(self.scaler.get_scale()).astype(numpy.float32)  # binary16 is not accepted
         self.weight.grad = torch.from_numpy(values)
         before = self.optimizer.steps
         self.scaler.step(self.optimizer)

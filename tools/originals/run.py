@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the frameworks' own loss scalers beside ours: ./run originals [POLICY...].
+"""Compares the frameworks' own loss scalers with ours: ./run originals [POLICY...].
 
-Every scaler comes from its package, installed from the package index into an environment of its
-own, and runs through the same random series as `halfscope policies --amax`. Compared at every step:
-the loss scale, whether the step was skipped, the number of attempts. Ends with 1 on a
-difference."""
+Every scaler is that of its package, installed from the package index into an environment of its
+own, and runs through the same random series as `halfscope policies --amax`. Compares at every step
+the loss scale, the skip and the number of attempts. Exit code 1 if there is a difference."""
 
 import argparse
 import json
@@ -26,7 +25,7 @@ SHOWN = 3  # differences of one policy that are printed; all are counted
 
 
 class DriverFailed(Exception):
-    """A driver that ended early: the framework is there, so this is a fault of ours."""
+    """Raised if a driver ended early. The framework is installed, so the error is in our code."""
 
 
 def say(text):
@@ -34,12 +33,12 @@ def say(text):
 
 
 def number(value):
-    """A scale of either side: JSON has no infinity."""
+    """Returns a scale from JSON as a float. JSON has no infinity, so None stands for it."""
     return math.inf if value is None else float(value)
 
 
 def ours(program, path, texts):
-    """Our traces of one series: one a policy text."""
+    """Returns our traces of one series, one for each policy text."""
     command = [program, "policies", "--amax", str(path), "--json", "-"]
     for text in texts:
         command += ["--policy", text]
@@ -50,7 +49,7 @@ def ours(program, path, texts):
 
 
 def theirs(driver, python, variables, job, folder):
-    """What a driver says of its framework: version, and the traces of every case."""
+    """Runs a driver. Returns the framework's version, and the traces of every case."""
     question, answer = folder / "job.json", folder / "result.json"
     question.write_text(json.dumps(job), encoding="utf-8")
     answer.unlink(missing_ok=True)
@@ -67,7 +66,7 @@ def same_scale(case, a, b):
 
 
 def compare(case, original, replayed):
-    """Steps compared, and the differences of one trace, each a line."""
+    """Compares two traces. Returns the number of steps, and a line for each difference."""
     found = []
     lengths = len(original["scale"]), len(replayed["scale"])
     if lengths[0] != lengths[1]:
@@ -80,7 +79,7 @@ def compare(case, original, replayed):
         found.append(f"final scale {original['final']}, ours {replayed['final']}")
     for step in range(min(lengths)):
         if ends[0] == step:
-            continue  # what the step that ends training counts as is nobody's decision any more
+            continue  # the step that ends training is not comparable
         pairs = {
             "scale": (number(original["scale"][step]), number(replayed["scale"][step])),
             "skipped": (step in skipped[0], step in skipped[1]),
@@ -94,7 +93,7 @@ def compare(case, original, replayed):
 
 
 class Row:
-    """A line of the table: one policy under all its settings."""
+    """A row of the table: one policy with all its settings."""
 
     def __init__(self, case, version, what):
         self.policy, self.version, self.what = case.policy, version, what
@@ -114,7 +113,7 @@ def judge(row, case, names, originals, replays):
 
 
 def table(rows):
-    """Markdown, and readable as it is."""
+    """Prints the rows as a Markdown table with aligned columns."""
     head = ("policy", "original", "what ran", "settings", "series", "steps", "skipped",
             "ended by error", "differences")
     lines = [head]
@@ -143,7 +142,7 @@ def read_arguments():
 
 
 def make_series(arguments, folder):
-    """Names, magnitudes and files of the series that all run through."""
+    """Returns names, magnitudes and files of the series."""
     names, magnitudes, paths = [], [], []
     for kind in series.KINDS:
         for seed in range(arguments.seeds):
@@ -155,7 +154,7 @@ def make_series(arguments, folder):
 
 
 def run_driver(driver, chosen, arguments, made, folder):
-    """The rows of one driver."""
+    """Runs one driver and compares its cases. Returns its rows of the table."""
     names, magnitudes, paths = made
     known = cases.ENVIRONMENTS
     python = environments.ensure(driver.environment, known, arguments.environments, say)

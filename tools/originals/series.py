@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Series of largest gradient magnitudes, one a step: seeded, all values binary32."""
+"""Random series of the largest gradient magnitude of each step: seeded, all values binary32."""
 
 import math
 import random
@@ -10,12 +10,12 @@ INF = math.inf
 
 
 def binary32(value):
-    """The nearest binary32: a product with a binary32 scale is then exact in binary64."""
+    """Returns the nearest binary32, whose product with a binary32 scale is exact in binary64."""
     return struct.unpack("<f", struct.pack("<f", value))[0]
 
 
 def _training(rng, steps):
-    """Log-normal around a level that falls and wanders, with spikes, zeros, NaN and infinities."""
+    """Log-normal values around a falling, drifting level, with spikes, zeros, NaN, infinities."""
     level = math.log(2.0**-2)
     for _ in range(steps):
         level += rng.gauss(-1.0 / steps, 0.02)
@@ -32,7 +32,7 @@ def _training(rng, steps):
 
 
 def _storms(rng, steps):
-    """Training with runs of up to 40 NaN steps: what a model that has broken down shows."""
+    """Training with sequences of up to 40 NaN steps, as from a model that has diverged."""
     left = 0
     for value in _training(rng, steps):
         if left == 0 and rng.random() < 0.004:
@@ -44,13 +44,13 @@ def _storms(rng, steps):
 
 
 def _tiny(rng, steps):
-    """Gradients so small that the scale grows to its upper end, seldom stopped."""
+    """Gradients so small that the scale grows to its upper limit; overflow is rare."""
     for _ in range(steps):
         yield NAN if rng.random() < 0.0008 else 2.0 ** rng.uniform(-120, -100)
 
 
 def _huge(rng, steps):
-    """Gradients so large that the scale falls to its lower end, and a calm in between."""
+    """Gradients so large that the scale falls to its lower limit, with calm phases in between."""
     calm = False
     for _ in range(steps):
         if rng.random() < 0.01:
@@ -62,15 +62,14 @@ def _huge(rng, steps):
 
 
 def _dead(rng, steps):
-    """Training; then NaN alone, long enough that a binary64 scale without a floor becomes 0; then
-    training again."""
+    """Training; only NaN until a binary64 scale without lower limit becomes 0; training."""
     for step, value in enumerate(_training(rng, steps)):
         yield NAN if 0.2 * steps <= step < 0.2 * steps + 1200 else value
 
 
 def _edges(rng, steps):
-    """Products on both sides of 65520, where binary16 begins to overflow, at every scale 2^k."""
-    below = 65520 - 2.0**-8  # the binary32 before it
+    """Products on both sides of 65520, where binary16 overflows, for every scale 2^k."""
+    below = 65520 - 2.0**-8  # the largest binary32 below 65520
     for _ in range(steps):
         corner = rng.choice((65520.0, below, 65504.0, 65536.0, 32760.0, 1.0))
         yield corner * 2.0 ** -rng.randint(8, 20)
@@ -87,5 +86,5 @@ KINDS = {
 
 
 def make(kind, seed, steps):
-    """The magnitudes of one series."""
+    """Returns the magnitudes of one series."""
     return [binary32(value) for value in KINDS[kind](random.Random(f"{kind} {seed}"), steps)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""(h) The recommended loss scale, taken: what it promised from an FP32 run, and what came."""
+"""(h) Following the recommended loss scale: the prediction from an FP32 run, and the result."""
 
 import math
 
@@ -7,9 +7,9 @@ from facts import facts
 from rounding import predicted, seen
 
 TITLE = "The advice, followed"
-# Network and batch.
+# {network: batch size}
 NETWORKS = {"lenet": 32, "tinyssd": 8, "tinyssd-all-anchors": 8}
-ABOVE = 2  # binades: four times the recommended scale, one beyond the headroom that it leaves
+ABOVE = 2  # binades: four times the recommended scale, one binade above its headroom
 SIZES = {"full": {"seeds": 3, "networks": {"lenet": (400, 50), "tinyssd": (100, 20),
                                            "tinyssd-all-anchors": (100, 20)}},
          "short": {"seeds": 1, "networks": {"lenet": (6, 2)}}}
@@ -22,7 +22,7 @@ def options(size, network, seed):
 
 
 def promise(advice, tensors, exponent):
-    """What the FP32 run's log says of a static scale: flushed values, steps that overflow."""
+    """Returns the prediction for a static scale: flushed values, overflowing steps."""
     at = next((scale for scale in advice["scales"] if scale["log2_scale"] == exponent), None)
     found = predicted(tensors, "binary16", exponent)
     return {"flushed": found["flushed"], "l2": found["l2"],
@@ -30,7 +30,7 @@ def promise(advice, tensors, exponent):
 
 
 def family(program, size, job):
-    """One network and seed: FP32, what its log recommends, and runs with and without it."""
+    """Runs one network and seed: FP32, then mixed with and without the advised scale."""
     network, seed = job
     exact = f"{network}-fp32-{seed}"
     command = program.simulate(exact, *options(size, network, seed))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stories' pictures, from their JSON: altair charts."""
+"""Charts of the stories, from their JSON, with altair."""
 
 import math
 
 import altair as alt
 
 WIDTH, HEIGHT = 560, 200
-LOWEST = -44  # binade at which the few smaller values are drawn
+LOWEST = -44  # lowest binade of histograms; smaller values are drawn in it
 BINARY16 = {"becomes zero": "#d55e00", "subnormal": "#e69f00", "normal": "#7f93a8"}
 PRECISIONS = ("fp32", "mixed", "bf16", "fp16")
 
@@ -25,7 +25,7 @@ def chart(rows, text="", subtitle="", **size):
 
 
 def picture(drawn):
-    """With room for text: readers' fonts are wider than the one that vl-convert measures by."""
+    """Adds margins for text, because readers' fonts can be wider than the one in vl-convert."""
     return drawn.configure(
         padding={"left": 40, "right": 60, "top": 5, "bottom": 10},
         axis={"labelFlush": False, "labelLimit": 300}, axisLeft={"titlePadding": 20},
@@ -49,7 +49,7 @@ def lost_update(found):
 
 
 def waits(found):
-    """How many updates a copy waits for the next number it can show."""
+    """Number of updates until a binary16 copy changes."""
     rows = [{"weight": round(math.log2(abs(row["weight"]))), "updates": row["copy_changes"],
              "alone": "moves at the first" if row["alone_changes"] else "never moves",
              "update": "away from 0" if row["weight"] * row["update"] > 0 else "towards 0"}
@@ -66,7 +66,7 @@ def waits(found):
 
 
 def binades(counts):
-    """The bars of a role's values that are not zero."""
+    """Returns the bars for a role's values that are not zero."""
     bars = {}
     for exponent, count in counts["binades"]:
         at = max(exponent, LOWEST)
@@ -77,7 +77,7 @@ def binades(counts):
 
 
 def histograms(runs, role):
-    """Binades of runs' gradients, as binary16 sees them, {name: run}, on the same axis."""
+    """Binades of gradients by class in binary16, a chart for each run. runs: {name: run}."""
     drawn = []
     for name, run in runs.items():
         counts = run[role]
@@ -94,7 +94,7 @@ def histograms(runs, role):
 
 
 def loss_by_scale(found):
-    """End loss of every run of the sweep; FP32's as lines."""
+    """Final loss of every run of the sweep. Lines show FP32."""
     rows = [{"scale": run["log2_scale"], "loss": run["end_loss"], "seed": f"seed {run['seed']}"}
             for run in found["sweep"]]
     exact = [{"loss": entry["runs"][0]["end_loss"], "seed": f"seed {entry['seed']}"}
@@ -111,7 +111,7 @@ def loss_by_scale(found):
 
 
 def loss_by_policy(found):
-    """End loss of each policy's runs, one column a variant."""
+    """Final loss of each policy's runs, one column for each variant."""
     columns = []
     for variant in dict.fromkeys(run["variant"] for run in found["policies"]):
         rows = [{"policy": run["policy"], "loss": run["end_loss"], "seed": f"seed {run['seed']}",
@@ -130,7 +130,7 @@ def loss_by_policy(found):
 
 
 def steps_of(run):
-    """[step, log2 scale] with an end, so that a line reaches the last step."""
+    """Returns [step, log2 scale], with a point at the last step so that the line reaches it."""
     points = [[step, math.log2(scale)] for step, scale in run["scales"]]
     return points + [[run["steps"] - 1, points[-1][1]]]
 
@@ -145,7 +145,7 @@ def scales(runs, name, text):
 
 
 def bars(runs, name, levels, text):
-    """Steps of the second half by how far the scale is from the recommended one."""
+    """Steps of each run's second half, by the distance from the recommended scale."""
     rows = [{name: str(run[name]), "binades": above, "steps": steps}
             for run in runs for above, steps in run["second_half"]]
     return chart(rows, text, height=alt.Step(17)).mark_bar().encode(
@@ -158,7 +158,7 @@ def bars(runs, name, levels, text):
 
 
 def settled(found, growth):
-    """Where the scales of all policies settle, and torch's by how often growth is tried."""
+    """Final scales of all policies, and of torch for each growth interval."""
     moving = [run for run in found["runs"] if run["policy"] != "static"]
     levels = sorted({above for run in moving for above, _ in run["second_half"]})
     torch = sorted((run for run in moving if run["policy"] == "torch"),
@@ -170,7 +170,7 @@ def settled(found, growth):
 
 
 def sums(found):
-    """Plain sums over the number of their terms."""
+    """Sums by the number of their terms."""
     rows = [{"terms": n, "sum": total, "term": run["term"], "format": run["format"]}
             for run in found["sums"] for n, total in run["track"]]
     most = max(row["terms"] for row in rows)
@@ -184,7 +184,7 @@ def sums(found):
 
 
 def gradient_errors(found):
-    """Relative error of gradients against binary64, by how sums are kept."""
+    """Relative error of gradients compared with binary64, by the format of sums."""
     words = {"weight_grad": "weight gradients", "activation_grad": "activation gradients"}
     rows = [{"sums in": run["accumulate"], "error": run["true_error"][role]["relative_error"],
              "of": f"{word}, batch {run['batch']}"}
@@ -200,13 +200,13 @@ def gradient_errors(found):
 
 
 def lost_share(run):
-    """Of a run's updates that are not zero, those that change no weight of 16 bits."""
+    """Returns the share of a run's nonzero updates that do not change a 16-bit weight."""
     counts = run["lost_updates"]["bfloat16" if "bf16" in run["precision"] else "binary16"]
     return (counts["update_underflow"] + counts["swamped"]) / max(counts["updates"], 1)
 
 
 def by_precision(found, value, title, text, subtitle=""):
-    """A number of every run of SGD, value(run), by learning rate and precision."""
+    """value(run) for every run with SGD, by learning rate and precision."""
     runs = [run for run in found["runs"] if run["optimizer"] == "sgd"]
     rows = [{"rate": run["rate"], "value": value(run), "precision": run["precision"]}
             for run in runs]

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files of data/stories and reports/gallery do not come out again."""
+"""Finds the files of data/stories and reports/gallery that a new run does not reproduce."""
 
 import re
 
-# Programs and style sheets of a page, and their digests: its data and its text are elsewhere.
+# Scripts, style sheets and their digests in a page. They are not compared.
 BUNDLED = re.compile(r"<script>.*?</script>|<style>.*?</style>"
                      r"|<script [^>]*id=\"(?:vega|script)\"[^>]*>.*?</script>"
                      r'|<meta http-equiv="Content-Security-Policy"[^>]*>', re.DOTALL)
-SHOWN = 60  # characters of a difference
+SHOWN = 60  # characters of a difference that are printed
 
 
 def contents(file):
-    """What is compared: a page without the scripts and styles that every page has."""
+    """Returns the text of a file to compare; a page without its scripts and styles."""
     text = file.read_text(encoding="utf-8")
     return BUNDLED.sub("", text) if file.suffix == ".html" else text
 
 
 def difference(made, shipped):
-    """A sentence about the first difference; None where there is none."""
+    """Returns a sentence about the first difference. None if there is none."""
     if not shipped.is_file():
         return "is not there"
     one, other = contents(shipped), contents(made)

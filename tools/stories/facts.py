@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run was, from its log: the counts that the stories keep."""
+"""Reads the facts and counts for the stories from the log of a run."""
 
 import json
 import math
@@ -13,7 +13,7 @@ CURVE = 20  # points of a loss curve
 
 
 def short(number):
-    """Six digits of a float, which JSON keeps; what is not finite is null."""
+    """Returns a float rounded to six digits for JSON. None if it is not finite."""
     return float(f"{number:.6g}") if math.isfinite(number) else None
 
 
@@ -22,20 +22,20 @@ def mean(numbers):
 
 
 def curve_of(losses):
-    """Means of up to 20 equal parts of the run."""
+    """Returns the mean losses of up to 20 equal parts of the run."""
     parts = min(CURVE, len(losses))
     edges = [len(losses) * i // parts for i in range(parts + 1)]
     return [mean(losses[a:b]) for a, b in zip(edges, edges[1:])]
 
 
 def changes_of(scales):
-    """[step, scale] where it is another than at the step before."""
+    """Returns [step, scale] for each step at which the scale changes."""
     return [[step, scale] for i, (step, scale) in enumerate(scales)
             if i == 0 or scale != scales[i - 1][1]]
 
 
 def scalars_of(folder):
-    """Loss, scale and accuracy: what the log has of every step."""
+    """Returns loss, scale and accuracy, from the scalars of all steps."""
     by_step, _, _ = _halfscope.read_run_log(str(folder))
     steps = sorted(by_step)
     losses = [by_step[step]["loss"] for step in steps]
@@ -53,7 +53,7 @@ def scalars_of(folder):
 
 
 def settings_of(folder):
-    """What the run says of itself: enough to make it again, and by what it was computed."""
+    """Returns the settings with which the run can be repeated, and its backend."""
     run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     return {"backend": run["backend"], "settings": run["simulation"] | {"steps": run["steps"]}}
 
@@ -71,7 +71,7 @@ def binades_of(tensors):
 
 
 def tables_of(analysis):
-    """Sums over the tensors of a role, of `analyze --json` at loss scale 1."""
+    """Returns counts of `analyze --json` at loss scale 1, summed over the tensors of each role."""
     found = {}
     for role in (*GRADIENTS, "update"):
         tensors = [tensor for tensor in analysis["tensors"] if tensor["role"] == role]
@@ -81,19 +81,19 @@ def tables_of(analysis):
 
 
 def zeros_of(analysis):
-    """What is counted exactly whatever the loss scale, of every role of gradients."""
+    """Returns the counts that do not depend on the loss scale, for both roles of gradients."""
     return {role: added([tensor for tensor in analysis["tensors"] if tensor["role"] == role],
                         ("total", "zero", "nan", "inf")) for role in GRADIENTS}
 
 
 def lost_updates_of(analysis):
-    """Of the weight updates that are not zero: lost where weights are kept in the format alone."""
+    """Returns counts of nonzero updates, and of those lost in weights of the format."""
     weights = [tensor for tensor in analysis["tensors"] if "updates" in tensor]
     return added(weights, LOST)
 
 
 def ratio(entries, name):
-    """A norm over all tensors and steps as one vector, relative to the true one."""
+    """Returns the norm over all tensors and steps, relative to the true one; None if unknown."""
     known = [entry for entry in entries if None not in (entry[name], entry["true_norm"])]
     whole = math.fsum(entry["true_norm"] ** 2 for entry in known)
     part = math.fsum(entry[name] ** 2 for entry in known)
@@ -101,7 +101,7 @@ def ratio(entries, name):
 
 
 def true_error_of(folder):
-    """By role, over all recorded steps: what the run's gradients are against those in binary64."""
+    """Returns the errors of the run's gradients compared with binary64, by role over all steps."""
     steps = [json.loads(line) for line in
              (folder / "true_error.jsonl").read_text(encoding="utf-8").splitlines()]
     found = {}
@@ -119,9 +119,9 @@ def true_error_of(folder):
 
 
 def facts(program, name, command, *, tables=None, weights=(), true_error=False):
-    """One run, as the stories' JSON has it.
+    """Returns one run in the form of the stories' JSON.
 
-    tables: tables_of or zeros_of; weights: the formats whose lost updates are counted.
+    tables: tables_of or zeros_of; weights: formats for which lost updates are counted.
     """
     folder = program.folder / name
     found = {"name": name, "command": command, **settings_of(folder),

@@ -7,8 +7,8 @@ TITLE = "Weights of 16 bits"
 PAGE = ("sgd-0.001-fp16-0",)
 PRECISIONS = ("fp32", "mixed", "bf16", "fp16")
 FORMATS = ("binary16", "bfloat16")
-COMPARED = 2500  # runs of at most so many steps are compared with gradients in binary64
-# Learning rate: steps, and steps between tables. Smaller rates get more steps.
+COMPARED = 2500  # longest run, in steps, whose gradients are compared with binary64
+# {learning rate: (steps, steps between histograms)}. Smaller rates need more steps.
 SIZES = {
     "full": {"seeds": 5, "sgd": {0.1: (1000, 50), 0.01: (2500, 125), 0.001: (20000, 600)},
              "adam": {0.001: (500, 25)}},

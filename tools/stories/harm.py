@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""(g) How much of the gradients may be lost before the result of training differs."""
+"""(g) The share of gradients that can be lost before the result of training changes."""
 
 import math
 
@@ -8,7 +8,7 @@ from rounding import predicted, seen
 
 TITLE = "The loss of gradients that does harm"
 ADAM = ("--optimizer", "adam")
-# Setting: network, its options, steps, seeds, and the exponents of the loss scales.
+# {setting: (network, options, steps, seeds, exponents of the loss scales)}
 SIZES = {
     "full": {
         "mlp": ("mlp", (), 1000, 8, (10, 0, -8, -11, -12, -13, -14, -15, -16, -18)),
@@ -22,9 +22,9 @@ SIZES = {
 }
 TABLES = 20   # recorded steps of an FP32 run
 COMPARED = 3  # steps of a mixed run that are compared with binary64
-# Student's t: 99 % of the probability lies within, by the degrees of freedom.
+# {degrees of freedom: bound within which 99 % of Student's t lies}
 T99 = {1: 63.657, 2: 9.925, 3: 5.841, 4: 4.604, 5: 4.032, 6: 3.707, 7: 3.499}
-# What may tell harm from no harm: the larger, the worse; of a ratio in dB the smaller.
+# Measures that may predict harm. Larger is worse, except for ratios in dB.
 MEASURES = ("flushed", "l1", "l2", *(f"{role}_l2" for role in GRADIENTS), "worst_l2", "snr_db",
             "worst_snr_db")
 
@@ -42,7 +42,7 @@ def end_of(folder):
 
 
 def family(program, size, job):
-    """One setting and seed: FP32; mixed at each static scale; mixed in bfloat16 without one."""
+    """Runs one setting and seed: FP32, mixed at each static scale, mixed bfloat16."""
     setting, seed = job
     exact = f"{setting}-fp32-{seed}"
     command = program.simulate(exact, *options(size, setting, seed, TABLES))
@@ -68,16 +68,17 @@ def mean(numbers):
 
 
 def deviation(numbers):
-    """The standard deviation of what these are a sample of."""
+    """Returns the sample standard deviation (with n - 1)."""
     middle = mean(numbers)
     return math.sqrt(math.fsum((x - middle) ** 2 for x in numbers) / (len(numbers) - 1))
 
 
 def difference(losses, exact):
-    """The verdict on a condition, from the losses at the end and those of FP32, seed by seed.
+    """Returns the verdict on a condition, from its final losses and those of FP32 with the same
+    seeds.
 
-    log_ratio: the mean of log(loss / FP32's); half_width: of its interval of 99 %, by Student's t;
-    spread: the standard deviation over the seeds of the log of FP32's loss."""
+    log_ratio: the mean of log(loss / FP32's loss). half_width: half of its 99 % interval, by
+    Student's t. spread: the standard deviation over the seeds of the log of FP32's loss."""
     spread = deviation([math.log(loss) for loss in exact])
     if None in losses:
         return {"verdict": "differs", "spread": short(spread)}
@@ -96,13 +97,13 @@ def known_mean(numbers):
 
 
 def over_seeds(parts):
-    """Counts are added, all else is a mean."""
+    """Combines the results of all seeds: adds counts, averages all else."""
     return {key: sum(part[key] for part in parts) if isinstance(parts[0][key], int)
             else known_mean([part[key] for part in parts]) for key in parts[0]}
 
 
 def condition(setting, way, runs, exact):
-    """One setting at one scale, over the seeds; the command line is the first seed's."""
+    """Returns one setting at one scale, over all seeds, with the first seed's command line."""
     lists = {key: [run[key] for run in runs] for key in ("end_loss", "accuracy", "skipped")}
     broken = [None if run["nonfinite_losses"] else run["end_loss"] for run in runs]
     found = {"setting": setting, "way": way, "seeds": len(runs), "command": runs[0]["command"],
@@ -115,11 +116,11 @@ def condition(setting, way, runs, exact):
 
 
 def limits(conditions):
-    """For each measure: the least harm seen, and the most that did none.
+    """Returns, for each measure, the least value with harm and the largest value without.
 
-    with_harm: of conditions that differ, the one with the smallest loss (the largest ratio in dB);
-    without: of conditions that are the same or differ little, the one with the largest loss;
-    between: how many of both lie from one to the other, where the measure does not decide."""
+    with_harm: the condition with the smallest loss of gradients (largest ratio in dB) whose verdict
+    is "differs". without: the condition with the largest loss whose verdict is "same" or "small".
+    between: number of conditions between these two, for which the measure does not decide."""
     found = []
     for measure in MEASURES:
         sign = -1 if measure.endswith("_db") else 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""(c) A loss scale far too large: what a fixed one does, and how dynamic policies come down."""
+"""(c) A loss scale far too large: the effect if it is fixed, and how dynamic policies lower it."""
 
 import math
 
@@ -7,8 +7,9 @@ from facts import facts
 
 TITLE = "An overlarge scale"
 PAGE = ("torch-0",)
-START = 24  # log2 of the scale that every run starts with
-# Frameworks whose scale moves by factors and whose settings name a start and an interval.
+START = 24  # log2 of the initial scale of every run
+# Frameworks whose scale changes by factors and whose settings have an initial scale and an
+# interval.
 GROWING = ("torch", "apex", "apex-legacy", "apex-hysteresis", "megatron", "colossalai", "deepspeed",
            "deepspeed-fused", "fairseq", "metaseq", "tf1", "keras2", "keras3", "tf-contrib",
            "nnabla", "nnabla-tutorial", "mxnet", "jmp", "flax", "paddle", "mindspore",
@@ -35,7 +36,7 @@ def reference_run(program, size, seed):
 
 
 def steps_above(run, recommended, first):
-    """From step `first` on: [binades above the recommended scale, rounded down, steps there]."""
+    """Returns [binades above the recommended scale, rounded down; steps] from `first` on."""
     counts = {}
     ends = [step for step, _ in run["scales"][1:]] + [run["steps"]]
     for (begin, scale), end in zip(run["scales"], ends):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""(d) A long sum in binary16 stalls, in binary32 it does not (yet)."""
+"""(d) A long sum stalls in binary16, but not (yet) in binary32."""
 
 import struct
 
@@ -17,7 +17,7 @@ SIZES = {
 
 
 def plain_sum(program, job, terms):
-    """The same term, rounded to the format, added over and over; the sum at powers of two."""
+    """Adds the same term, rounded to the format, many times. Returns the sum at powers of two."""
     text, name = job
     operation, layout = FORMATS[name]
     term = struct.pack(layout, TERMS[text]).hex().upper()

@@ -28,7 +28,7 @@ def value(digits):
 
 
 class Arithmetic:
-    """Updates as an optimizer does them, each operation by the emulator."""
+    """The operations of an optimizer's update, each computed by the emulator."""
 
     def __init__(self, program):
         self.half_add = Operation(program, "f16_add")
@@ -44,7 +44,7 @@ class Arithmetic:
 
 
 def train(arithmetic, start, update, steps):
-    """A weight in binary16 alone, and a master weight in binary32 with its binary16 copy."""
+    """Updates a weight kept only in binary16, and a binary32 master with its binary16 copy."""
     alone, master = half(start), single(start)
     track = []
     for step in range(1, steps + 1):
@@ -55,7 +55,8 @@ def train(arithmetic, start, update, steps):
 
 
 def wait(arithmetic, start, update):
-    """Steps until the binary16 copy of a master weight changes, and whether binary16 alone does."""
+    """Returns the steps until the binary16 copy of a master weight changes, and whether a weight
+    kept only in binary16 changes in one step."""
     alone = value(arithmetic.half_add(half(start), half(update)))
     master, steps = single(start), 0
     while value(arithmetic.copy(master)) == start:
@@ -66,7 +67,7 @@ def wait(arithmetic, start, update):
 
 
 def write_log(folder, tracks):
-    """The first steps as tensors, for `analyze` and `report`."""
+    """Writes the first steps as tensor files, for `analyze` and `report`."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     for i in range(PAGE_STEPS):
@@ -84,7 +85,7 @@ def tracks_of(arithmetic, steps):
 
 
 def write_page_log(program):
-    """What the page is about, without all else."""
+    """Writes only the log of the page."""
     with Arithmetic(program) as arithmetic:
         write_log(program.folder / "lost-update", tracks_of(arithmetic, PAGE_STEPS))
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""(e) Infinities because of the loss scale, and infinities and NaN of the model: told apart."""
+"""(e) Distinguishes infinities caused by the loss scale from infinities and NaN of the model."""
 
 from facts import facts
 
 TITLE = "NaN in the model, or overflow by scale"
 PAGE = ("both-0", "--step", "0:30")
 PAGE_TITLE = f"{TITLE}: the first 30 steps of the run"
-# A scale that is too large; a learning rate that takes activations beyond binary16; one that takes
-# the model beyond any format, in bfloat16, whose range is binary32's; and the first two at once.
+# A scale that is too large; a learning rate at which activations exceed binary16; one at which the
+# model diverges in bfloat16, which has the range of binary32; and the first two together.
 RUNS = {
     "scale": ("mixed", "--loss-scale", "torch,init_scale=2^24"),
     "range": ("mixed", "--loss-scale", "torch,init_scale=2^6", "--lr", 1000),

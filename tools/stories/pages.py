@@ -6,11 +6,11 @@ import shlex
 
 from program import Program, command_line
 
-MADE_BY = "pages.json"  # in the gallery: the command lines of every page
+MADE_BY = "pages.json"  # file in the gallery with the command lines of every page
 
 
 def runs_in(found):
-    """Every run in a story's JSON, {name: command line}."""
+    """Returns {name: command line} for every run in a story's JSON."""
     if isinstance(found, dict) and "command" in found and "settings" in found:
         return {found["name"]: found["command"]}
     parts = found.values() if isinstance(found, dict) else found
@@ -19,7 +19,7 @@ def runs_in(found):
 
 
 def make_run(story, program, told):
-    """The page's run by its command line in the story's JSON, unless it is there. Returns that."""
+    """Makes the page's run, unless it exists. Returns its command line from the story's JSON."""
     name = story.PAGE[0]
     command = runs_in(told).get(name)
     if command is None:
@@ -30,7 +30,7 @@ def make_run(story, program, told):
 
 
 def write_page(name, story, path, folder, told, pages):
-    """Returns the command lines, as a person would type them."""
+    """Writes a page. Returns the command lines, as a user would type them."""
     program = Program(path, folder)
     pages.mkdir(parents=True, exist_ok=True)
     run = make_run(story, program, told)
@@ -41,7 +41,7 @@ def write_page(name, story, path, folder, told, pages):
 
 
 def note(pages, name, lines):
-    """Keeps the command lines of one page beside the others'."""
+    """Adds the command lines of one page to the file with those of all pages."""
     file = pages / MADE_BY
     known = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     known[name] = lines

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls the program in a folder of its own, several runs at a time, and keeps what it was told."""
+"""Calls the program in a folder of its own, several runs at a time, and keeps the command lines."""
 
 import concurrent.futures
 import json
@@ -9,11 +9,11 @@ import subprocess
 
 
 class ProgramFailed(Exception):
-    """The program ended with an error: its own words, after the command line."""
+    """Raised if the program ended with an error. Has the command line and the program's message."""
 
 
 class Program:
-    """Command lines are as a person would type them in `folder`, where runs have short names."""
+    """Runs the program in `folder`, so that command lines have short names of runs."""
 
     def __init__(self, path, folder, jobs=1):
         self.path = pathlib.Path(path).resolve()
@@ -30,17 +30,17 @@ class Program:
         return done.stdout
 
     def ask(self, *arguments):
-        """What a command answers as JSON."""
+        """Returns the JSON output of a command."""
         return json.loads(self.call(*arguments, "--json", "-"))
 
     def simulate(self, name, network, *options):
-        """Trains; a run of that name is replaced. Returns the command line."""
+        """Trains a run, replacing one of the same name. Returns the command line."""
         arguments = ["simulate", network, *map(str, options), "--out", name]
-        self.call(*arguments, "--threads", 1, "--force")  # no result depends on either
+        self.call(*arguments, "--threads", 1, "--force")  # neither option affects results
         return command_line(arguments)
 
     def each(self, function, items):
-        """[function(item)], several at a time, in the order of the items."""
+        """Returns [function(item)] in the order of the items. Runs several at a time."""
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
             return list(pool.map(function, items))
 
@@ -50,7 +50,7 @@ def command_line(arguments):
 
 
 class Operation:
-    """`halfscope emulate OPERATION`, asked one line at a time: {hex digits} -> hex digits."""
+    """Runs `halfscope emulate OPERATION` line by line: hex operands -> hex result."""
 
     def __init__(self, program, name):
         self.process = subprocess.Popen([program.path, "emulate", name], stdin=subprocess.PIPE,

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a format does to gradients at a loss scale, predicted from the binades of an FP32 run.
+"""Predicts the effect of a format on gradients at a loss scale, from the binades of an FP32 run.
 
-Values are taken as spread evenly over their binade, which makes the error of rounding ulp^2 / 12.
-A value of exactly half the smallest number of a format is taken as kept; it becomes zero."""
+Assumes that values are uniform in their binade, so the squared error of rounding is ulp^2 / 12. A
+value of exactly half the smallest number of a format counts as kept, although it becomes zero."""
 
 import math
 
 from facts import GRADIENTS, short
 
-FORMATS = {"binary16": (11, -14), "bfloat16": (8, -126)}  # precision, least exponent of a normal
+FORMATS = {"binary16": (11, -14), "bfloat16": (8, -126)}  # (precision, least normal exponent)
 
 
 class Sums:
-    """Of magnitudes and squares of values, and of the squared errors of rounding them."""
+    """Sums of values' magnitudes, of their squares, and of the squared errors of rounding."""
 
     def __init__(self, form, log2_scale):
         self.precision, self.least = FORMATS[form]
@@ -46,7 +46,7 @@ def share(part, whole):
 
 
 def predicted(tensors, form, log2_scale):
-    """Of the gradients in `analyze --json`: shares that become zero, and the signal over noise."""
+    """Predicts, for the gradients in `analyze --json`, shares that become zero and the SNR."""
     gradients = [tensor for tensor in tensors if tensor["role"] in GRADIENTS]
     sums = Sums(form, log2_scale).add_all(gradients)
     each = [Sums(form, log2_scale).add_all([tensor]) for tensor in gradients]
@@ -62,8 +62,8 @@ def predicted(tensors, form, log2_scale):
 
 
 def seen(true_error):
-    """The same of a run with --true-error, in which gradients are compared with those in binary64:
-    what underflowed in each tensor, and the error of the gradients from whatever reason."""
+    """Returns the measured values for a run with --true-error, which compares gradients with
+    binary64: underflow, and the total error of the gradients."""
     found = {}
     for role in GRADIENTS:
         error = true_error[role]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the simulator's stories: ./run stories [STORY...].
 
-Each trains networks by `halfscope simulate`, asks the other commands about the runs, and writes
-what came out to data/stories/STORY.json, with every command line, and a report of one of the runs
-to reports/gallery/STORY.html. Results are those of the seeds: the same files come out again.
+Each story trains networks with `halfscope simulate` and runs other commands on the logs. It writes
+the results, with every command line, to data/stories/STORY.json, and a report of one of the runs to
+reports/gallery/STORY.html. Results depend only on the seeds, so the same files are made again.
 
---check writes to a temporary folder instead and compares: it prints the files that differ, and
-returns 1 where there are any. --pages makes the reports alone: a run that is in the folder of runs
-is used as it is, a run that is missing is trained by its command line in data/stories."""
+--check writes to a temporary folder instead and compares: it prints the files that differ; exit
+code 1 if there are any. --pages makes only the reports: existing runs in the folder of runs are
+used, missing runs are trained by their command line in data/stories."""
 
 import argparse
 import json
@@ -38,7 +38,7 @@ DATA, GALLERY = pathlib.Path("data/stories"), pathlib.Path("reports/gallery")
 
 
 def tell(name, path, folder, size="full", jobs=1):
-    """A story's runs, as its JSON has them; the runs themselves stay in the folder."""
+    """Makes a story's runs in the folder. Returns the content of its JSON."""
     story = STORIES[name]
     program = Program(path, folder, jobs)
     return {"story": name, "title": story.TITLE, "size": size,
@@ -46,7 +46,7 @@ def tell(name, path, folder, size="full", jobs=1):
 
 
 def text_of(found):
-    """One line a run or entry: a difference of two versions can be read."""
+    """Returns the JSON with one line for each run or entry, so that diffs are readable."""
     lines = []
     for key, part in found.items():
         if isinstance(part, list):
@@ -58,7 +58,7 @@ def text_of(found):
 
 
 def make(name, given, runs, out):
-    """Writes a story's JSON and its page, or its page alone. Returns the files, relative."""
+    """Writes a story's JSON and page, or only its page. Returns the files as relative paths."""
     start = time.monotonic()
     data, files = DATA / f"{name}.json", []
     if given.pages:
@@ -79,11 +79,11 @@ def make(name, given, runs, out):
 
 
 def check(names, given):
-    """Makes the files elsewhere; True where those that are shipped are the same."""
+    """Makes the files in a temporary folder. Returns True if the shipped files are the same."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        # Trained anew, but for pages: these may be made of the runs that are there.
+        # All runs are trained again, except for --pages, which may use existing runs.
         runs = given.runs if given.pages or given.runs != RUNS else folder / "runs"
         files = [file for name in names for file in make(name, given, runs, folder)]
         found = differences(folder, given.out, files)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""(b) A detector whose gradients are mostly zero or tiny, with every way of scaling its loss."""
+"""(b) A detector whose gradients are mostly zero or tiny, with every kind of loss scaling."""
 
 from facts import facts, tables_of, zeros_of
 
 TITLE = "Small gradients: a detector"
 PAGE = ("all-anchors-fp32-0",)
 VARIANTS = {"matched": "tinyssd", "all-anchors": "tinyssd-all-anchors"}
-NO_DRIVER = ("te-delayed",)  # scales FP8 tensors one by one: no loss scale
+NO_DRIVER = ("te-delayed",)  # scales FP8 tensors one by one, so it has no loss scale
 SIZES = {
     "full": {"steps": 200, "batch": 8, "seeds": 3, "record": 100,
              "sweep": (0, -6, -8, -10, -12, -14), "policies": None, "policy_steps": 60,
@@ -23,7 +23,7 @@ def options(size, seed, *more, kind=""):
 
 
 def main_runs(program, size, job):
-    """One seed: FP32, and what its log recommends; mixed without a scale, and with that one."""
+    """Runs one seed: FP32, mixed without a scale, mixed with the recommended scale."""
     variant, seed = job
     network = VARIANTS[variant]
     name = f"{variant}-fp32-{seed}"
@@ -42,7 +42,8 @@ def main_runs(program, size, job):
 
 
 def sweep_run(program, size, job):
-    """A scale below 1 is a smaller weight of the loss, undone in binary32 before the update."""
+    """Runs one scale of the sweep. A scale below 1 multiplies the loss by a smaller weight, undone
+    in binary32 before the update."""
     exponent, seed = job
     name = f"all-anchors-scale-2^{exponent}-{seed}"
     command = program.simulate(name, VARIANTS["all-anchors"], *options(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of docs/stories.md, from data/stories: python3 tools/stories/tables.py prints them."""
+"""Prints the tables of docs/stories.md, from data/stories: python3 tools/stories/tables.py."""
 
 import json
 import math
@@ -7,7 +7,7 @@ import pathlib
 from decimal import Decimal
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LITTLE = 1e-6  # conditions that lose less of the sum of squares are told in one line
+LITTLE = 1e-6  # conditions that lose a smaller share of the sum of squares are left out
 MEASURES = {
     "flushed": "gradient values that become zero", "l1": "their share of L1",
     "l2": "their share of L2", "weight_grad_l2": "the same, weight gradients alone",
@@ -17,13 +17,13 @@ MEASURES = {
 
 
 def table(head, rows):
-    """Markdown, the first two columns to the left."""
+    """Returns a Markdown table; the first two columns are left-aligned."""
     lines = [head, ["---"] * 2 + ["--:"] * (len(head) - 2), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
 def percent(share):
-    """Two digits; as a power of ten where it is tiny."""
+    """Returns a percentage with two digits, or as a power of ten if it is tiny."""
     if share == 0 or share > 0.995:
         return f"{100 * share:.0f} %"
     if share < 1e-6:
@@ -32,7 +32,7 @@ def percent(share):
 
 
 def ratio_of(row):
-    """The loss over FP32's: the mean over seeds, and the ends of its interval."""
+    """Returns the loss divided by FP32's: the mean over seeds, and its interval."""
     if row.get("log_ratio") is None:
         return "infinite or NaN"
     ends = [math.exp(row["log_ratio"] + sign * row["half_width"]) for sign in (-1, 1)]
@@ -51,7 +51,7 @@ def exact_runs(found):
 
 
 def harm_rows(found):
-    """The conditions that lose more than a little."""
+    """Returns the conditions that lose at least LITTLE."""
     return [row for row in found["conditions"]
             if row["way"] != "fp32" and row["predicted"]["l2"] >= LITTLE]
 
@@ -94,7 +94,7 @@ def span(values, form):
 
 
 def spread(found):
-    """FP32 over the seeds: the yardstick."""
+    """Returns the table of FP32's results over the seeds, the reference for all others."""
     rows = []
     for setting, row in exact_runs(found).items():
         beside = next(other for other in found["conditions"]
@@ -107,7 +107,7 @@ def spread(found):
 
 
 def seen_share(runs):
-    """Underflowed of the gradients that are not zero in truth, over roles and seeds."""
+    """Returns the underflowed share of the truly nonzero gradients, over roles and seeds."""
     counts = [counts for run in runs for counts in run["seen"].values()]
     return sum(part["underflowed"] for part in counts) / sum(part["true_nonzero"]
                                                              for part in counts)

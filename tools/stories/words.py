@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stories' numbers, from their JSON, as lines of text."""
+"""Prints the numbers of the stories' JSON as lines of text."""
 
 import math
 import textwrap
 
 from charts import lost_share
 
-WIDTH = 96  # columns of a notebook's output that need no scrolling
+WIDTH = 96  # columns that a notebook shows without scrolling
 
 
 def span(values, form="{:.3g}"):
-    """From the smallest to the largest, or the one there is; None is told."""
+    """Returns "smallest to largest", or a single value; adds "or none" if a value is None."""
     values = list(values)
     known = [value for value in values if value is not None]
     ends = [form.format(end) for end in (min(known), max(known))] if known else []
@@ -19,13 +19,13 @@ def span(values, form="{:.3g}"):
 
 
 def share(values, digits=0):
-    """The same in percent."""
+    """Returns span() in percent."""
     return span([None if value is None else 100 * value for value in values],
                 f"{{:.{digits}f}}") + ("" if all(value is None for value in values) else " %")
 
 
 def table(head, *rows):
-    """Columns with a head, the first to the left."""
+    """Returns a table as text; the first column is left-aligned."""
     cells = [[str(cell) for cell in row] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells)]
     return "\n".join("  ".join(cell.rjust(width) if i else cell.ljust(width)
@@ -34,7 +34,7 @@ def table(head, *rows):
 
 
 def groups(runs, key):
-    """The runs by key(run), in their order."""
+    """Returns {key(run): list of runs}, in the order of the runs."""
     found = {}
     for run in runs:
         found.setdefault(key(run), []).append(run)
@@ -42,12 +42,12 @@ def groups(runs, key):
 
 
 def power(scale):
-    """A loss scale as a power of two, with a fraction where it is none."""
+    """Returns a loss scale as 2^x; x has a fraction if the scale is not a power of two."""
     return f"2^{math.log2(scale):.4g}"
 
 
 def named(found):
-    """All of a story's runs, by name."""
+    """Returns {name: run} for all runs of a story."""
     parts = [found] if "command" in found and "settings" in found else []
     for part in found.values():
         if isinstance(part, list):
@@ -57,7 +57,7 @@ def named(found):
 
 
 def beside(here, told):
-    """What was trained now, against the file's runs of the same name: their first steps."""
+    """Compares new runs with the file's runs of the same names, by their first losses."""
     runs, known = named(here), named(told)
     both = [name for name in runs if name in known]
     same = sum(runs[name]["first_loss"] == known[name]["first_loss"] for name in both)
@@ -74,7 +74,7 @@ def lost_update(found):
 
 
 def detector(found):
-    """FP32, no scale, the recommended scale: loss, score, and what became of the gradients."""
+    """FP32, no scale, the recommended scale: loss, accuracy, and lost gradients."""
     head = ("", "run", "loss", "right", "underflowed", "in norm", "became zero", "error")
     rows = []
     for entry in found["main"]:
@@ -93,7 +93,7 @@ def detector(found):
 
 
 def sweep(found):
-    """By loss scale: where the runs end, and their worst twentieth."""
+    """By loss scale: the final losses of the runs, and their worst twentieth."""
     exact = {entry["seed"]: entry["runs"][0] for entry in found["main"]
              if entry["variant"] == "all-anchors"}
     rows = []
@@ -114,7 +114,7 @@ def first_scale(run):
 
 
 def starts(found):
-    """The policies by the scale that they start with: what they skip and where they end."""
+    """By initial scale of policies: skipped steps and final results."""
     rows = []
     for (variant, _), runs in groups(
             sorted(found["policies"], key=lambda run: run["scales"][0][1]),
@@ -133,12 +133,12 @@ def first_applied(run):
 
 
 def first_near(run, recommended):
-    """The first step at a scale at most two binades above the recommended one."""
+    """Returns the first step with a scale at most two binades above the recommended one."""
     return next((step for step, scale in run["scales"] if scale <= 4 * recommended), None)
 
 
 def descents(found, policies, growth):
-    """How policies come down from the scale they start with, over the seeds."""
+    """How policies lower their initial scale, over the seeds."""
     recommended = {run["seed"]: run["static_scale"] for run in found["references"]}
     chosen = [run for run in found["runs"] if run["policy"] in policies and (
         run["growth_interval"] == growth or run["policy"] == "torch")]
@@ -171,7 +171,7 @@ def stalls(found):
 
 
 def sum_errors(found):
-    """Sums in FP32 and in FP16: the gradients' errors, seed by seed, and where training ends."""
+    """Sums in FP32 and in FP16: errors of the gradients, and final losses."""
     rows = []
     for batch, runs in groups(found["runs"], lambda run: run["batch"]).items():
         ways = groups(runs, lambda run: run["accumulate"])
@@ -189,7 +189,7 @@ def sum_errors(found):
 
 
 def causes(runs):
-    """What recommend and policies say of the steps that were left out."""
+    """The causes that recommend and policies report for skipped steps."""
     lines = []
     for run in runs:
         ends = [power(scale) for _, scale in (run["scales"][0], run["scales"][-1])]
@@ -202,7 +202,7 @@ def causes(runs):
 
 
 def half_weights(found):
-    """By optimizer, rate and precision, over the seeds; FP32's runs are of the same seeds."""
+    """By optimizer, learning rate and precision, over the seeds, compared with FP32."""
     exact = {(run["optimizer"], run["rate"], run["seed"]): run for run in found["runs"]
              if run["precision"] == "fp32"}
     rows = []
@@ -223,7 +223,7 @@ def half_weights(found):
 
 
 def broken(found):
-    """The runs whose loss did not stay finite."""
+    """The runs with a loss that was not finite."""
     rows = groups([run for run in found["runs"] if run["nonfinite_losses"]],
                   lambda run: (run["optimizer"], run["rate"], run["precision"]))
     return "\n".join(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches as functions of the step, the same ones every time: (seed, device) -> (step -> batch)."""
+"""Reproducible batches as functions of the step: (seed, device) -> (step -> batch)."""
 
 import functools
 import math
@@ -30,7 +30,7 @@ def digits(count):
 
 
 def gratings(count, size):
-    """Stripes in ten directions, under noise."""
+    """Images of stripes in ten directions, with noise."""
     def batches(seed, device):
         line = torch.arange(size, device=device, dtype=torch.float32)
         y, x = torch.meshgrid(line, line, indexing="ij")
@@ -54,7 +54,7 @@ def _library_text():
 
 
 def text(count, length):
-    """Python's own standard library, byte by byte."""
+    """The bytes of Python's own standard library."""
     def batches(seed, device):
         everything = _library_text().to(device)
 
@@ -68,7 +68,7 @@ def text(count, length):
 
 
 def squares(count, size=64, cell=4):
-    """Noise with one bright square; targets: which cell holds its corner, and how large it is."""
+    """Noise with one bright square. Targets: the cell with its corner, and its size."""
     def batches(seed, device):
         cells = size // cell
 

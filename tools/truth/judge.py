@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""judge.py OUT [--all]: holds what halfscope said against what happened, for each folder that train.py
-made in OUT. Prints a table and the discrepancies by group, with --all each; writes OUT/judge.txt and
-OUT/judge.json. Ends with 1 where anything differs.
+"""judge.py OUT [--all]: compares halfscope's results with the true ones, for each folder that
+train.py made in OUT. Prints a table and the discrepancies by group, with --all each; writes
+OUT/judge.txt and OUT/judge.json. Exit code 1 if there is a discrepancy.
 """
 
 import fnmatch
@@ -13,7 +13,8 @@ import sys
 POINT = 0.01  # a share that differs by more than this is a discrepancy
 TARGET = 0.001  # the share that may be flushed: the program's own default
 
-# Weight gradients that are zero but for rounding, by task: what follows takes the shift away.
+# {task: weight gradients that would be zero without rounding, since a later layer cancels the
+# shift}
 NOISE = {"cnn": ["0.bias", "3.bias"], "clip": ["0.bias", "3.bias"],
          "detector": ["body.0.bias", "body.3.bias"], "lm": ["*.attention.qkv.bias"]}
 GROUPS = {
@@ -27,7 +28,7 @@ GROUPS = {
 
 
 def ends(count):
-    """A count as [low, high]."""
+    """Returns a count as [low, high]."""
     return count if isinstance(count, list) else [count, count]
 
 
@@ -41,7 +42,7 @@ def by_scale(tensor):
 
 
 class Judge:
-    """One recorded run of one task."""
+    """Judges one recorded run of one task."""
 
     def __init__(self, folder, truth, mode):
         self.truth, self.mode = truth, mode
@@ -53,7 +54,7 @@ class Judge:
         self.found = []  # discrepancies
 
     def differs(self, kind, text, group="other", size=0.0):
-        """size: how bad it is, among those of its group."""
+        """Adds a discrepancy. size: its severity within its group."""
         self.found.append({"task": self.truth["task"], "run": self.mode, "kind": kind, "text": text,
                            "group": group, "size": size})
 
@@ -62,8 +63,8 @@ class Judge:
                    for pattern in NOISE.get(self.truth["task"], []))
 
     def _nearer_the_loss(self, name):
-        """Activation gradients that this gradient is computed from: they are in the order of the
-        forward pass."""
+        """Returns the activation gradients from which this gradient is computed. Names are in the
+        order of the forward pass."""
         names = [each for each in self.real["tensors"] if each.startswith("activation_grad/")]
         role, path = name.split("/", 1)
         if role == "weight_grad":
@@ -72,7 +73,7 @@ class Judge:
         return names[own[0] + (role == "activation_grad"):] if own else names
 
     def _cascades(self, name, k):
-        """Whether one of these loses values at 2^k that a larger scale keeps."""
+        """Returns True if one of these loses values at scale 2^k that a larger scale keeps."""
         for each in self._nearer_the_loss(name):
             real = self.real["tensors"][each]
             lost = real["lost"][self.real["scales"].index(k)] - min(real["lost"])
@@ -92,7 +93,7 @@ class Judge:
                 "swamped": self.swamped(), "discrepancies": self.found}
 
     def same_pass(self):
-        """The recorder's counts of the very gradients that plain PyTorch counted."""
+        """Compares the recorder's counts with those of plain PyTorch for the same gradients."""
         compared = exact = 0
         for name, counted in self.run["same"].items():
             said = self.said.get(name)
@@ -115,7 +116,7 @@ class Judge:
             yield f"overflow at 2^{k}", counted["overflow"][i], rows[k]["overflow"]
 
     def true_highest(self, kind="weights"):
-        """The largest exponent up to which no looked-at step overflowed; None where even 2^0 does."""
+        """Returns the largest exponent up to which no examined step overflowed, or None."""
         clean = [not any(column) for column in zip(*self.real["overflow"][kind])]
         first_bad = clean.index(False) if False in clean else len(clean)
         return self.real["scales"][first_bad - 1] if first_bad else None
@@ -147,7 +148,7 @@ class Judge:
                          "overflow", row["overflowing"] / row["steps"])
 
     def _shares(self, name):
-        """(k, counted zeros, said zeros, nonzero values) where no looked-at step overflowed."""
+        """Yields (k, counted zeros, halfscope's zeros, nonzero values) up to the overflow."""
         real, rows = self.real["tensors"][name], by_scale(self.said[name])
         top = self.true_highest("any")
         for i, k in enumerate(self.real["scales"]):
@@ -155,12 +156,13 @@ class Judge:
                 yield k, real["lost"][i], rows[k]["flushed_to_zero"], real["nonzero"]
 
     def _names(self, half):
-        """Tensors whose real gradients are FP16 results, or those autocast keeps in FP32."""
+        """Returns the tensors whose real gradients are FP16 results if `half`, else the others,
+        which autocast keeps in FP32."""
         return [name for name, real in self.real["tensors"].items()
                 if name in self.said and (real["not_half_values"] == 0) == half]
 
     def underflow(self):
-        """Zeros that FP16 makes in fact, against those that were predicted from the log."""
+        """Compares the true zeros in FP16 with those predicted from the log."""
         rows = [row for name in self._names(True) for row in self._rows(name)]
         off = [row for row in rows if row["off_less_floor"] > POINT]
         groups = {}
@@ -177,7 +179,7 @@ class Judge:
                 "rows": sorted(rows, key=lambda row: -row["off"])[:200]}
 
     def _differing_shares(self, rows, group):
-        """One line a tensor and group."""
+        """Adds one discrepancy for a tensor and group, with its worst scale."""
         worst = max(rows, key=lambda row: row["off_less_floor"])
         low, high = worst["said"]
         self.differs("underflow", f"{worst['name']} at {len(rows)} scales, most at 2^{worst['k']}: "
@@ -186,7 +188,8 @@ class Judge:
                      group, worst["off_less_floor"])
 
     def _rows(self, name):
-        """The floor is what becomes zero at any scale: another sign before a ReLU, say."""
+        """Yields a row for each scale. `floor` is the share that becomes zero at any scale, such as
+        values that change sign before a ReLU."""
         shares = list(self._shares(name))
         floor = min((lost / nonzero for _, lost, _, nonzero in shares), default=0)
         for k, lost, said, nonzero in shares:
@@ -197,15 +200,15 @@ class Judge:
                    "off_less_floor": max(low - real, real - floor - high, 0)}
 
     def _kept_in_fp32(self):
-        """What halfscope counts as flushed at scale 1, and what became zero: [name, said, counted]."""
+        """Returns [name, values said to be flushed at scale 1, values that became zero]."""
         return [[name, said, lost] for name in self._names(False)
                 for k, lost, said, _ in self._shares(name) if k == 0]
 
     def lowest(self):
-        """The lowest scale said to flush no more than 0.1 % of any tensor, and the one that does not
-        in fact. Zeros that no scale cures are not its fault: the floor."""
+        """Compares halfscope's lowest scale that flushes at most 0.1 % of any tensor with the true
+        one. Zeros that occur at any scale (the floor) do not count."""
         rows = [row for name in self._names(True) for row in self._rows(name)]
-        above = {}  # by exponent: the tensor with the largest share of zeros above its floor
+        above = {}  # {exponent: (largest share of zeros above the floor, its tensor)}
         for row in rows:
             pair = (row["real"] - row["floor"], row["name"])
             above[row["k"]] = max(above.get(row["k"], pair), pair)
@@ -226,7 +229,7 @@ class Judge:
 
     @staticmethod
     def _sets_lowest(rows):
-        """The tensor whose said share is above the target up to the largest scale."""
+        """Returns the tensor whose predicted share exceeds the target up to the largest scale."""
         above = [(row["k"], row["said"][0], row["name"]) for row in rows if row["said"][0] > TARGET]
         return max(above)[2] if above else None
 
@@ -238,7 +241,7 @@ class Judge:
                 value = said.get(field, -1)
                 sums[field][0] += count
                 sums[field][1] += max(value, 0)
-                # Adam's updates are computed in another order here: their last bits differ.
+                # Adam's updates are computed here in another order, so their last bits differ.
                 may = 0 if self.truth["optimizer"] == "SGD" else max(2, 1e-4 * counted["updates"])
                 if abs(value - count) > may:
                     self.differs("updates", f"{name}: {field} is {count}, halfscope says {value}")
@@ -278,7 +281,7 @@ def told(each):
 
 
 def grouped(found):
-    """A line a group and its worst discrepancy."""
+    """Yields two lines for each group: a summary and its worst discrepancy."""
     for group, meaning in GROUPS.items():
         some = [each for each in found if each["group"] == group]
         if some:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small networks of the kinds that people train."""
+"""Small networks of common kinds."""
 
 import torch
 from torch import nn
@@ -14,7 +14,7 @@ def cnn():
 
 
 class Block(nn.Module):
-    """As torchvision's: one ReLU, in place, used twice."""
+    """A residual block as in torchvision: one in-place ReLU that is used twice."""
 
     def __init__(self, inputs, outputs, stride):
         super().__init__()
@@ -111,7 +111,7 @@ class Lstm(nn.Module):
 
 
 class Detector(nn.Module):
-    """One cell a place: a logit for an object, and its size."""
+    """Predicts, for each cell, a logit for an object and the object's size."""
 
     def __init__(self, width):
         super().__init__()
@@ -129,7 +129,7 @@ class Detector(nn.Module):
 
 
 def detector_loss(model, batch):
-    """Focal loss, averaged over all cells, and a lightly weighted one of sizes."""
+    """Returns the focal loss averaged over all cells, plus a small loss of sizes."""
     images, present, side = batch
     logits, sizes = (output.float() for output in model(images))
     plain = functional.binary_cross_entropy_with_logits(logits, present, reduction="none")

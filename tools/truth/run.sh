@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Holds halfscope against real FP16 training on a GPU: docs/gpu.md#against-real-fp16-training
+# Compares halfscope with real FP16 training on a GPU: docs/gpu.md#against-real-fp16-training
 #
-#   run.sh OUT [PART...]      parts: the tasks of tasks.py, tests; all of them unless told
+#   run.sh OUT [PART...]      parts: the tasks of tasks.py, and tests (default: all)
 #
-# Three tasks at a time, each with a time limit of its own; then the judge. OUT gets judge.txt,
-# judge.json, summary.txt, tests.txt and results.tar.gz (in pieces where it is large).
+# Runs three tasks at a time, each with its own time limit, then the judge. Writes judge.txt,
+# judge.json, summary.txt, tests.txt and results.tar.gz (in pieces if it is large) to OUT.
 #
-#   PYTHON             with PyTorch and halfscope (default: python3)
+#   PYTHON             Python with PyTorch and halfscope (default: python3)
 #   HALFSCOPE_PROGRAM  (default: halfscope)
 #   TRUTH_LIMIT        seconds of one task (default: 210)
-#   TRUTH_DRY=1        tiny, on the CPU
+#   TRUTH_DRY=1        tiny tasks on the CPU
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 out=$(mkdir -p "$1" && cd "$1" && pwd) || exit 1
@@ -23,7 +23,7 @@ export HALFSCOPE_PROGRAM=$program OMP_NUM_THREADS=${OMP_NUM_THREADS:-4}
 
 wanted() { [[ $parts =~ ^\ *$ || $parts == *" $1 "* ]]; }
 
-# NAME LIMIT COMMAND...: what it prints goes to NAME.txt, how it ended into the summary.
+# NAME LIMIT COMMAND...: writes the command's output to NAME.txt, and its result to the summary.
 part() {
   local begun=$SECONDS code=0
   wanted "$1" || return 0
@@ -31,7 +31,7 @@ part() {
   printf '%-10s exit %3d  %4d s\n' "$1" "$code" $((SECONDS - begun)) | tee -a "$out/summary.txt"
 }
 
-# TASK...: one after the other.
+# TASK...: runs tasks one after the other.
 lane() {
   local task dry=()
   [[ -z ${TRUTH_DRY:-} ]] || dry=(--dry)
@@ -55,7 +55,7 @@ versions() {
     torch.version.cuda, torch.backends.cudnn.version())'
 }
 
-# Whole tensors of the smallest network alone.
+# Keeps whole tensors only of the smallest network.
 archive() {
   rm -rf "$work"/runs/{clip,resnet,lm,lstm,detector}/*/tensors
   tar -C "$work" -czf "$out/results.tar.gz" .

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Updates that an FP16 weight does not feel, counted by PyTorch's own half arithmetic."""
+"""Counts updates that do not change an FP16 weight, with PyTorch's own half arithmetic."""
 
 import torch
 
 
 def _update(optimizer, group, parameter, before):
-    """What was added to the weight, by the optimizer's definition, from its state."""
+    """Returns the update of a weight, from the optimizer's state and definition."""
     state = optimizer.state.get(parameter, {})
     if isinstance(optimizer, torch.optim.SGD):
         direction = state["momentum_buffer"] if group["momentum"] else parameter.grad
@@ -21,7 +21,7 @@ def _update(optimizer, group, parameter, before):
 
 
 def count(optimizer, names, before):
-    """{name: counts} after a step. before: {name: weight before it}; names: {id: name}."""
+    """Returns {name: counts} after a step. before: {name: weight before it}; names: {id: name}."""
     found = {}
     for group in optimizer.param_groups:
         for parameter in group["params"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is trained: networks, their data, their optimizers. Nothing is downloaded."""
+"""The training tasks: networks, their data, their optimizers. Nothing is downloaded."""
 
 import dataclasses
 import typing
@@ -39,7 +39,7 @@ def _adam(lr):
 
 
 def tasks(dry):
-    """{name: Task}; tiny ones in a dry run."""
+    """Returns {name: Task}. The tasks are tiny in a dry run."""
     size = 8 if dry else 32
     cnn = Task(networks.cnn, data.digits(16 if dry else 128), _cross_entropy, _sgd(0.05))
     found = {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """train.py TASK OUT [--program P] [--dry]: trains a network in FP32 and in mixed precision, recorded
-by halfscope, and measures beside it what halfscope should have said: OUT/TASK/truth.json.
+by halfscope, and measures the true results for comparison: OUT/TASK/truth.json.
 
-docs/gpu.md has more. --dry: tiny, on the CPU, all in FP32, to try the program itself.
+docs/gpu.md has more. --dry: a tiny run on the CPU, all in FP32, to test the program itself.
 """
 
 import argparse
@@ -20,11 +20,11 @@ import tasks
 import truth
 from halfscope.torch import Recorder
 
-DATA, FRESH_DATA = 1, 2  # seeds: of the recorded runs, and of a run that halfscope has not seen
+DATA, FRESH_DATA = 1, 2  # seeds of the recorded runs, and of a run that halfscope did not record
 
 
 class Training:
-    """One network, ready to be trained from the same weights again and again."""
+    """One network that can be trained repeatedly from the same weights."""
 
     def __init__(self, name, out, program, dry):
         self.name, self.out, self.program, self.dry = name, out, program, dry
@@ -55,7 +55,7 @@ def _grad_scaler(enabled):
 
 
 class RecordedRun:
-    """A run as a user of halfscope makes it, and the truth of its recorded steps beside it."""
+    """A run recorded as by a user of halfscope, with the true results of its recorded steps."""
 
     def __init__(self, training, mode):
         self.training, self.mode = training, mode
@@ -120,7 +120,7 @@ class _nothing:
 
 
 def fixed(training, scale, seed, steps=None):
-    """A run at one loss scale: the steps whose weight gradients are not finite, skipped as ever."""
+    """Trains at one loss scale. Skips and lists steps with weight gradients that are not finite."""
     model = training.model()
     optimizer = training.task.optimizer(model.parameters())
     batches = training.task.batches(seed, training.device)
@@ -145,7 +145,7 @@ def fixed(training, scale, seed, steps=None):
 
 
 def ask(training, mode):
-    """What the program says of the log: its answer goes into files for the judge, too."""
+    """Runs recommend and analyze on the log. Writes their answers to files, for the judge."""
     answers = {}
     for command in ("recommend", "analyze"):
         file = training.out / f"{command}-{mode}.json"
@@ -156,7 +156,7 @@ def ask(training, mode):
 
 
 def scales_to_try(advice):
-    """[(why, scale, seed of the data)]"""
+    """Returns [(reason, scale, seed of the data)]."""
     if not advice.get("static_scale"):
         return [("1", 1.0, DATA)]
     advised = float(advice["static_scale"])
@@ -202,7 +202,7 @@ def main():
     for mode in ("fp32", "amp"):
         result["runs"][mode] = RecordedRun(training, mode).run()
         result["fixed"] += fixed_runs(training, mode, ask(training, mode), done)
-        (out / "truth.json").write_text(json.dumps(result, allow_nan=True))  # what is there so far
+        (out / "truth.json").write_text(json.dumps(result, allow_nan=True))  # the results so far
         print(f"{training.name} {mode}: {result['runs'][mode]['seconds']:.0f} s", flush=True)
 
 

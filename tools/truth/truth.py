@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What really happens to gradients, counted by plain PyTorch. Shares no code with halfscope.
+"""Counts the true effects on gradients with plain PyTorch. Shares no code with halfscope.
 
 Names are those of a run log: weight_grad/PARAMETER and activation_grad/MODULE[.INDEX].
 """
@@ -22,7 +22,7 @@ def _outputs(path, output):
 
 @contextlib.contextmanager
 def activation_gradients(model):
-    """{name: [gradient of each call]} of the backward passes inside."""
+    """A context that collects {name: [gradient of each call]} from the backward passes inside."""
     found = collections.defaultdict(list)
 
     def forward_hook(path):
@@ -34,7 +34,7 @@ def activation_gradients(model):
 
     def keep_in(pieces):
         def keep(gradient):
-            if gradient is not None:  # the loss does not depend on this output
+            if gradient is not None:  # None: the loss does not depend on this output
                 pieces.append(gradient.detach().clone())
         return keep
 
@@ -57,8 +57,8 @@ def _flat(pieces):
 
 
 def gradients(task, model, batch, scale, half):
-    """All gradients of one pass, one flat tensor each, as they come: with the scale. A CPU has no FP16
-    autocast: in a dry run the gradients alone are rounded."""
+    """Returns all gradients of one pass as flat tensors, with the loss scale. A CPU has no FP16
+    autocast, so in a dry run only the gradients are rounded."""
     model.zero_grad(set_to_none=True)
     device = next(model.parameters()).device.type
     with activation_gradients(model) as found:
@@ -71,21 +71,21 @@ def gradients(task, model, batch, scale, half):
 
 
 def _classes(values, factor):
-    """Of float32 values times a factor, in FP16: how many become zero, how many infinite."""
+    """Returns how many float32 values times a factor become zero in FP16, and how many infinite."""
     half = (values * factor).half()
     finite = torch.isfinite(values)
     return [((half == 0) & (values != 0)).sum(), (torch.isinf(half) & finite).sum()]
 
 
 class SamePass:
-    """The very gradients that a recorder has read, counted again."""
+    """Counts the same gradients that a recorder reads."""
 
     def __init__(self):
         self.tensors = {}
 
     def add(self, found, scale):
         for name, pieces in found.items():
-            if not pieces:  # an output that the loss does not depend on
+            if not pieces:  # the loss does not depend on this output
                 continue
             values = _flat(pieces).float()
             counts = [(values == 0).sum(), torch.isnan(values).sum(), torch.isinf(values).sum()]
@@ -106,13 +106,13 @@ class SamePass:
 
 
 class RealPasses:
-    """The same weights and batch in FP32, and in FP16 at every scale."""
+    """Compares passes with the same weights and batch in FP32, and in FP16 at every scale."""
 
     def __init__(self, task, twin):
         self._task, self._twin = task, twin
         self.steps = []
         self.tensors = {}
-        self.overflow = {"weights": [], "any": []}  # by step, by scale: whether it is not finite
+        self.overflow = {"weights": [], "any": []}  # [step][scale]: True if not finite
 
     def add(self, step, model, batch):
         self._twin.load_state_dict(model.state_dict())

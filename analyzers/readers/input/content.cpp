@@ -28,7 +28,7 @@ constexpr std::string_view kExport = "export the run's values as JSON or CSV and
 constexpr std::string_view kConvert =
     "convert its tensors to safetensors, or save them with torch.save or numpy.savez";
 
-/// A kind of file, by the bytes at a place. To add one: a row here.
+/// A kind of file that has certain bytes at offset `at`. A new kind needs only a row here.
 struct ContentRow {
   std::string_view bytes;
   std::size_t at;
@@ -100,7 +100,7 @@ std::vector<std::string> cells_of(std::string_view line) {
   return cells;
 }
 
-/// Of a CSV file: names in the first line, numbers in the second.
+/// Returns the content of a CSV file (names, then numbers). Empty for other texts.
 std::optional<Content> table_content(std::string_view text) {
   const std::size_t end = std::min(text.find('\n'), text.size());
   const std::vector<std::string> names = cells_of(text.substr(0, end));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file is that is no log: refusals say it, and what to do.
+// Names the content of files that are not logs, for error messages.
 #pragma once
 
 #include <string>
@@ -9,20 +9,21 @@
 
 namespace halfscope::analyzers::readers::input {
 
+/// The content of a file, and what the user can do about it.
 struct Content {
-  std::string is;       ///< "a PNG image", "gzip of a PNG image", "empty"
-  std::string way_out;  ///< "name the log itself"
-  bool lines = false;   ///< text that may be a run's output
+  std::string is;       ///< kind of file: "a PNG image", "gzip of a PNG image", "empty"
+  std::string way_out;  ///< advice to the user, such as "name the log itself"
+  bool lines = false;   ///< true if the file is text that may be a run's output
 };
 
-/// Of a regular file as open_input() opens it, by its first bytes.
+/// Returns the content of a regular file that open_input() opened, judged by its first bytes.
 Content content_of(const log::OpenFile& file);
 
-/// Whether bytes begin as a file of some kind that is no log.
+/// Returns true if bytes begin like a known kind of file that is not a log, such as an image.
 bool is_of_other_kind(std::string_view beginning);
 
-/// Whether a file is surely no log, though it begins as files of tensors do: an archive of other
-/// files, or packed, or nothing at all.
+/// Returns true if a file is certainly no tensor file: it is empty, it could not be unpacked, it is
+/// still compressed, or it is a ZIP archive of other files.
 bool is_foreign(const log::OpenFile& file);
 
 }  // namespace halfscope::analyzers::readers::input

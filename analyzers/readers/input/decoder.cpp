@@ -19,7 +19,7 @@ using State = Decoder::State;
 
 constexpr std::string_view kGzip = "\x1f\x8b", kBzip2 = "BZh";
 
-/// zlib and bzip2 count in 32 bits.
+/// Limits a size to `unsigned`, in which zlib and bzip2 count bytes.
 unsigned length_of(std::size_t size) {
   return static_cast<unsigned>(std::min<std::size_t>(size, std::numeric_limits<unsigned>::max()));
 }
@@ -139,14 +139,14 @@ class Zstd : public Decoder {
       ended_ = result == 0;
       return {in.pos, out.pos, State::more};
     }
-    // Behind the end of a frame there may be something else.
+    // Data after the end of a frame need not be zstd.
     if (ended_) return {.state = State::done};
     const bool window = ZSTD_getErrorCode(result) == ZSTD_error_frameParameter_windowTooLarge;
     return {in.pos, out.pos, window ? State::too_large : State::damaged};
   }
 
  private:
-  ZSTD_DStream* stream_;  // of windows up to 128 MiB, as `zstd` has it
+  ZSTD_DStream* stream_;  // accepts windows up to 128 MiB, as the program zstd does
   bool ended_ = false;
 };
 
@@ -164,10 +164,11 @@ constexpr std::array kPackingRows = {
     PackingRow{Packing::bzip2, "bzip2", kBzip2},
     PackingRow{Packing::zstd, "zstd", "\x28\xB5\x2F\xFD"},
     PackingRow{Packing::zip, "a ZIP archive", "PK\x03\x04"},
-    PackingRow{Packing::zip, "a ZIP archive", "PK\x05\x06"},  // without members
+    PackingRow{Packing::zip, "a ZIP archive", "PK\x05\x06"},  // an archive without members
 };
 
-/// "BZh" may begin a text: a level and the first block's mark, or the end's, follow.
+/// Returns true if bytes after "BZh" are those of bzip2: a level, then the mark of a block or of
+/// the end. A text may begin with "BZh" too.
 bool is_bzip2(std::string_view beginning) {
   constexpr std::string_view kBlock = "1AY&SY", kEnd = "\x17rE8P\x90";
   if (beginning.size() < 10 || beginning[3] < '1' || beginning[3] > '9') return false;

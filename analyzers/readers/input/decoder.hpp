@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The formats in which single files are compressed, each by its own library.
+// Decoders of compressed files. Each format is decoded by its own library.
 #pragma once
 
 #include <cstdint>
@@ -9,30 +9,32 @@
 
 namespace halfscope::analyzers::readers::input {
 
-/// How a file is packed.
+/// The compression format of a file.
 enum class Packing : std::uint8_t { none, gzip, xz, bzip2, zstd, zip };
 
-/// By the first bytes. A ZIP archive may be something else than a packed log (one_member.hpp).
+/// Returns the format that a file's first bytes show. A ZIP archive need not be a compressed log:
+/// NPZ files and files of torch.save are ZIP archives too (see files_in_zip()).
 Packing packing_of(std::string_view beginning);
-/// "gzip"; "a ZIP archive".
+/// Returns the name of a format for messages, such as "gzip" or "a ZIP archive".
 std::string_view name_of(Packing packing);
 
-/// Unpacks one file piece by piece. Several compressed files in a row are one, as gzip has it.
+/// Unpacks one file piece by piece. Concatenated compressed files count as one file, as in gzip.
 class Decoder {
  public:
   enum class State : std::uint8_t {
-    more,      ///< it goes on
-    done,      ///< the data has ended; what follows is not of it
-    damaged,   ///< it is not what it should be
-    too_large  ///< it asks for more memory than a log's data would
+    more,      ///< the data continues
+    done,      ///< the data has ended; bytes that follow do not belong to it
+    damaged,   ///< the data is not valid in this format
+    too_large  ///< unpacking would need more memory than a log does
   };
   struct Step {
-    std::size_t taken = 0, made = 0;  ///< bytes of the input, and of the output
+    std::size_t taken = 0, made = 0;  ///< bytes consumed from the input, written to the output
     State state = State::more;
   };
 
   virtual ~Decoder() = default;
-  /// `last`: no input follows. Neither taken nor made then means that the data is cut.
+  /// Unpacks as much of `input` as fits into `output`. `last` is true if no input follows; if a
+  /// step then consumes and writes nothing, the file is cut off.
   virtual Step step(std::string_view input, std::span<char> output, bool last) = 0;
 
  protected:
@@ -41,7 +43,7 @@ class Decoder {
   Decoder& operator=(const Decoder&) = default;
 };
 
-/// Null for none and for zip. Throws std::bad_alloc.
+/// Returns a new decoder. Null for Packing::none and Packing::zip. Throws std::bad_alloc.
 std::unique_ptr<Decoder> decoder_of(Packing packing);
 
 }  // namespace halfscope::analyzers::readers::input

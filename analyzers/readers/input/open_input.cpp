@@ -30,9 +30,9 @@ bool holds_tensors(std::string_view text) {
   return text.starts_with("\x93NUMPY") || (text.size() > 8 && text[8] == '{' && text[7] == '\0');
 }
 
-/// Returns how many bytes a file may unpack to. Tensors are mapped: any up to 1 GiB, beyond that
-/// what sparse data would. Every line costs time and may be held as a step: any up to 64 MiB,
-/// beyond that what progress lines would.
+/// Returns the number of bytes to which a file may unpack. For tensors, which are mapped: 1 GiB, or
+/// 200 times the packed size if that is more (sparse data). For text, whose lines cost time and
+/// memory: 64 MiB, or 50 times the packed size if that is more (progress lines).
 std::uint64_t limit_of(std::uint64_t packed, bool tensors) {
   const std::uint64_t any = std::uint64_t{1} << (tensors ? 30 : 26), ratio = tensors ? 200 : 50;
   const std::uint64_t most = packed > UINT64_MAX / ratio ? UINT64_MAX : packed * ratio;
@@ -45,19 +45,19 @@ std::string beginning_of(const OpenFile& file) {
   return text;
 }
 
-/// Whether bytes begin as a log of some kind does: text, files of tensors or of events, or one of
-/// these packed again. Of an empty one, too: it is said to be empty.
+/// Returns true if bytes may be the start of a log: text, a file of tensors or events, compressed
+/// data, or nothing (a later message then says that the file is empty).
 bool may_be_log(std::string_view text) {
   if (is_of_other_kind(text)) return false;
   if (text.empty() || packing_of(text) != Packing::none || is_text(text) ||
       encoding_of(text) != Encoding::plain || text.starts_with("\x93NUMPY")) {
     return true;
   }
-  // A length in 64 bits comes first in safetensors and in event files.
+  // Safetensors and event files begin with a length in 64 bits.
   return text.size() >= 12 && text.substr(4, 4) == std::string_view("\0\0\0\0", 4);
 }
 
-/// Unpacks a file, level by level.
+/// Unpacks a file, one level of compression at a time.
 class Unpacking {
  public:
   Unpacking(std::string shown, std::shared_ptr<OpenFile> file)
@@ -106,7 +106,7 @@ class Unpacking {
         cut ? "ends too early, as a file that is cut off" : "is damaged", made));
   }
 
-  /// Whether it was packed and is worth a further look.
+  /// Unpacks one level. Returns false if the file is not packed or its content cannot be a log.
   bool unpack_once() {
     const Packing packing = packing_of(beginning_of(*file_));
     if (packing == Packing::none) return false;

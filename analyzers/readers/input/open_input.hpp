@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the files of logs are opened: compressed ones as what is in them, text in other encodings as
-// UTF-8, and standard input under its name. Every reader then sees plain bytes.
+// Opens the files of logs. Compressed files are unpacked, UTF-16 text is converted to UTF-8, and
+// the path "standard input" opens standard input. Readers therefore see plain bytes only.
 #pragma once
 
 #include <filesystem>
@@ -10,13 +10,14 @@
 
 namespace halfscope::analyzers::readers::input {
 
-/// Never null, never throws log::BadInput: what went wrong is said of the file. One that is surely
-/// no log (gzip of an image) stays packed.
-/// arrival: of its bytes, where they do not lie there yet.
+/// Opens a file. Never returns null and never throws log::BadInput: if unpacking fails, the reason
+/// is in the file's remarks(). A file that is certainly no log (gzip of an image) stays packed.
+/// `arrival` fetches the file's bytes on demand; null if all bytes are in the file already.
 std::shared_ptr<const log::OpenFile> open_input(const std::filesystem::path& path,
                                                 std::shared_ptr<log::Arrival> arrival = nullptr);
 
-/// Files that are opened like this.
+/// Returns a cache of open files that opens each with open_input(). Throws log::BadInput if an
+/// environment variable with a limit is not valid (log::check_user_limits()).
 log::OpenFiles open_files();
 
 }  // namespace halfscope::analyzers::readers::input

@@ -24,12 +24,12 @@ std::filesystem::path folder() {
   return none ? std::filesystem::path("/tmp") : found;
 }
 
-/// -1 where none can be made.
+/// Returns the descriptor of a new file without a name; -1, with errno set, on failure.
 int unnamed_file() {
   const std::filesystem::path in = folder();
   const int made = ::open(in.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
   if (made >= 0) return made;
-  std::string name = (in / "halfscope-XXXXXX").string();  // not every file system has such files
+  std::string name = (in / "halfscope-XXXXXX").string();  // O_TMPFILE may be unsupported
   const int named = ::mkostemp(name.data(), O_CLOEXEC);
   if (named >= 0) ::unlink(name.c_str());
   return named;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that lie nowhere as they are read, in a file without a name.
+// A temporary file for bytes that no file holds as they are read, such as unpacked data.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,21 @@
 
 namespace halfscope::analyzers::readers::input {
 
-/// A file in $TMPDIR or /tmp that goes with the process, however that ends. It takes at most half
-/// of the room that is free there: where /tmp is memory, that much of it.
+/// A file without a name in $TMPDIR or /tmp. It disappears with the process, even after a crash. It
+/// uses at most half of the free space there, since /tmp may be in memory.
 class Spool {
  public:
-  /// `shown` is whose bytes these are, in messages. `most`: bytes that it may have. Throws
-  /// log::BadInput where there is no room.
+  /// `shown` names the source of the bytes in messages. `most` is the largest number of bytes that
+  /// may be written. Throws log::BadInput if the file cannot be created.
   explicit Spool(std::string shown, std::uint64_t most = UINT64_MAX);
   ~Spool();
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
 
+  /// Appends bytes. Throws log::BadInput if they exceed a limit or cannot be written.
   void write(std::string_view bytes);
   std::uint64_t size() const { return size_; }
-  /// The descriptor, which is the caller's from now on.
+  /// Returns the file descriptor; the caller must close it.
   int release();
 
  private:

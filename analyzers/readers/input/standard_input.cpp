@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kWayOut =
     "pipe a log into it ('COMMAND | halfscope analyze -'), or name a file";
 
-/// Of what was taken; a process has one standard input. -1: nothing was.
+/// The descriptor of the file with standard input; -1 before take_standard_input().
 std::atomic<int>& taken() {
   static std::atomic<int> descriptor = -1;
   return descriptor;
@@ -52,7 +52,7 @@ void take_standard_input() {
   if (::fstat(STDIN_FILENO, &status) != 0) refuse("is closed");
   if (::isatty(STDIN_FILENO) != 0) refuse("is a terminal");
   if (S_ISDIR(status.st_mode)) refuse("is a folder");
-  // Of a file, what another program has read already is not of the log.
+  // If another program has read the beginning of a file, only the rest is the log.
   const bool whole_file = S_ISREG(status.st_mode) && ::lseek(STDIN_FILENO, 0, SEEK_CUR) == 0;
   taken() = whole_file ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : spooled();
 }

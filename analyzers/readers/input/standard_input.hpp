@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A log that another program writes into this one.
+// Standard input as a log: another program pipes its output into this one.
 #pragma once
 
 #include <filesystem>
@@ -7,20 +7,21 @@
 
 namespace halfscope::analyzers::readers::input {
 
-/// The path that stands for it, and its name in answers.
+/// The path that stands for standard input, and its name in answers.
 inline constexpr std::string_view kStandardInput = "standard input";
 
-/// Reads all of it, or keeps the file that it is; from now on the path above stands for it. Throws
-/// log::BadInput where it is a terminal, a folder or closed. Again, it does nothing.
+/// Reads all of standard input into a temporary file; if it is redirected from a file, keeps that
+/// file instead. The path above stands for it from now on. Later calls do nothing. Throws
+/// log::BadInput if standard input is a terminal, a folder or closed.
 void take_standard_input();
 
-/// Whether a path stands for it: never, where it was not taken.
+/// Returns true if a path stands for standard input. False before take_standard_input().
 bool is_standard_input(const std::filesystem::path& path);
-/// Whether a path is that of a regular file, or stands for standard input.
+/// Returns true if a path leads to a regular file or stands for standard input.
 bool is_file(const std::filesystem::path& path);
-/// Whether there is anything at a path.
+/// Returns true if a path leads to a file or folder or stands for standard input.
 bool exists(const std::filesystem::path& path);
-/// A new descriptor of what was taken; -1 with errno where there is none.
+/// Returns a new descriptor of the file with standard input; -1, with errno set, if there is none.
 int standard_input();
 
 }  // namespace halfscope::analyzers::readers::input

@@ -17,8 +17,8 @@ constexpr std::size_t kPiece = std::size_t{1} << 18;
 
 bool is_plain(char c) { return (c >= ' ' && c <= '~') || (c >= '\t' && c <= '\r') || c == '\x1b'; }
 
-/// Whether nearly all units, and half of the first, have ASCII in the byte at `low` and zero in the
-/// other. The first: a file of FP16 ones is "<<<<" but for its header.
+/// Returns true if 90% of the 16-bit units, and half of the first 16 (after its header, a file of
+/// FP16 ones looks like text too), have ASCII in byte `low` and zero in the other.
 bool alternates(std::string_view text, std::size_t low) {
   constexpr std::size_t kFirst = 16;
   const std::size_t units = text.size() / 2;
@@ -31,8 +31,8 @@ bool alternates(std::string_view text, std::size_t low) {
   return fit * 10 >= units * 9;
 }
 
-/// Whether a unit among the first is zero: in UTF-32, and in lengths that happen to begin as a
-/// mark.
+/// Returns true if one of the first four 16-bit units is zero. This excludes UTF-32, and binary
+/// lengths that happen to begin like a byte order mark.
 bool begins_with_zero_unit(std::string_view text) {
   constexpr std::size_t kLooked = 8;
   for (std::size_t i = 0; i + 1 < std::min(text.size(), kLooked); i += 2) {
@@ -41,7 +41,7 @@ bool begins_with_zero_unit(std::string_view text) {
   return false;
 }
 
-/// The conversion from UTF-16 by the C library.
+/// Converts UTF-16 with the C library's iconv.
 class Converter {
  public:
   explicit Converter(Encoding encoding)
@@ -53,7 +53,7 @@ class Converter {
   Converter& operator=(const Converter&) = delete;
   bool fine() const { return with_ != reinterpret_cast<::iconv_t>(-1); }
 
-  /// Takes what it can from the text, and adds it to `out`.
+  /// Removes complete characters from the front of `text` and appends them to `out`.
   void convert(std::string_view& text, std::string& out) {
     while (text.size() >= 2) {
       std::string piece(2 * kPiece, '\0');
@@ -63,7 +63,7 @@ class Converter {
       const int why = stopped ? errno : 0;
       out.append(piece, 0, piece.size() - room);
       text.remove_prefix(text.size() - left);
-      if (why == EINVAL) return;  // the first half of a pair
+      if (why == EINVAL) return;  // ends with the first half of a surrogate pair
       if (why == EILSEQ) {
         out += "\xEF\xBF\xBD";
         text.remove_prefix(2);
@@ -87,7 +87,7 @@ bool from_utf16(const log::OpenFile& file, Encoding encoding, std::uint64_t at, 
     at += got;
     std::string_view rest = in;
     converter.convert(rest, out);
-    if (got == 0 && !rest.empty()) out += "\xEF\xBF\xBD";  // half a character is left
+    if (got == 0 && !rest.empty()) out += "\xEF\xBF\xBD";  // the file ends in half a character
     if (!out.empty() && !sink(out)) return true;
     if (got == 0) return true;
     in = std::string(rest);
@@ -132,7 +132,7 @@ std::string_view without_zeros(std::string_view text) {
 }
 
 bool is_text(std::string_view beginning) {
-  // A short header, then elements that may all be zeros, which are no lines to look for.
+  // An NPY file with elements that are all zero would pass the check below.
   if (beginning.starts_with("\x93NUMPY")) return false;
   std::size_t controls = 0, others = 0;
   for (const char c : beginning) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that is not plain UTF-8: what PowerShell and Windows editors write.
+// Text with a byte order mark or in UTF-16, as PowerShell and Windows editors write it.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,25 @@
 namespace halfscope::analyzers::readers::input {
 
 enum class Encoding : std::uint8_t {
-  plain,     ///< to be read as it is
-  utf8_bom,  ///< UTF-8 behind a byte order mark
+  plain,     ///< needs no conversion
+  utf8_bom,  ///< UTF-8 after a byte order mark
   utf16_le,
   utf16_be
 };
 
-/// By the first bytes: a byte order mark, or a zero in every second byte of ASCII text.
+/// Returns the encoding, judged by a byte order mark or by ASCII with zero in every second byte.
 Encoding encoding_of(std::string_view beginning);
 
-/// Calls `sink` with a file's text as UTF-8, without its mark. What is no UTF-16 becomes U+FFFD.
-/// False where the C library cannot convert it.
+/// Calls `sink` with a file's text as UTF-8, without the byte order mark. Invalid UTF-16 becomes
+/// U+FFFD. Returns false if the C library cannot convert the encoding.
 bool to_utf8(const log::OpenFile& file, Encoding encoding, const Sink& sink);
 
-/// Whether bytes are text, in any encoding that goes with ASCII, as far as control characters tell.
-/// Zeros, as file systems leave them after a crash, are passed over; of nothing else there is none.
+/// Returns true if bytes look like text in an encoding that contains ASCII: at most one control
+/// character for every 100 others. Zeros are ignored, because file systems write them after a
+/// crash; bytes that are all zero are not text.
 bool is_text(std::string_view beginning);
 
-/// The text behind the zeros that it begins with, of which there may be gigabytes.
+/// Returns the text after its leading zeros. Fast also for gigabytes of zeros.
 std::string_view without_zeros(std::string_view text);
 
 }  // namespace halfscope::analyzers::readers::input

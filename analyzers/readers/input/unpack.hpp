@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A compressed file as the bytes that were compressed.
+// Unpacks compressed files.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +13,29 @@
 
 namespace halfscope::analyzers::readers::input {
 
-/// Gets the bytes in order; false: no more are wanted.
+/// Receives unpacked bytes in order. Returns false to stop.
 using Sink = std::function<bool(std::string_view bytes)>;
 
 /// How unpacking ended.
 enum class Ending : std::uint8_t {
-  whole,
-  stopped,    ///< by the sink
+  whole,      ///< everything was unpacked
+  stopped,    ///< the sink returned false
   cut,        ///< the file ends too early
-  damaged,    ///< what follows cannot be unpacked, or its checksum is wrong
-  too_large,  ///< it needs more memory than a log's data would
+  damaged,    ///< the rest cannot be unpacked, or a checksum is wrong
+  too_large,  ///< unpacking would need more memory than a log does
   encrypted
 };
 
-/// Calls `sink` with what is packed, whatever the ending. Memory: some 100 MiB at most, for xz and
-/// zstd with their largest windows. What `sink` throws passes through.
+/// Calls `sink` with the unpacked bytes until unpacking ends. In a ZIP archive, unpacks the first
+/// of files_in_zip(). Needs at most 256 MiB of memory. Does not catch exceptions of `sink`.
 Ending unpack(const log::OpenFile& file, Packing packing, const Sink& sink);
 
-/// The first bytes of what is packed, at most `most`.
+/// Returns the first unpacked bytes, at most `most`.
 std::string packed_beginning(const log::OpenFile& file, Packing packing, std::size_t most);
 
-/// The files of a ZIP archive that a log may be among: no folders, nothing hidden, none of what
-/// macOS adds. Empty where it is no archive that can be read, and where it is one of NumPy or
-/// PyTorch, which others read.
+/// Returns the names of the files in a ZIP archive that may be logs: without folders, hidden files
+/// and the files that macOS adds. Empty if the archive cannot be read, or if NumPy or PyTorch wrote
+/// it (a tensor file, which has its own reader).
 std::vector<std::string> files_in_zip(const log::OpenFile& file);
 
 }  // namespace halfscope::analyzers::readers::input

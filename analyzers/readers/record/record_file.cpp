@@ -31,7 +31,7 @@ namespace {
 constexpr std::string_view kIs = "halfscope record";
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 
-/// The field number that a message begins with: of an Item, which it is.
+/// Returns the field number with which a message begins. For an Item, that is its case.
 std::uint32_t case_of(std::string_view message) {
   if (message.empty()) return 0;
   return static_cast<unsigned char>(message.front()) >> 3;
@@ -188,7 +188,7 @@ RecordFile::RecordFile(const log::OpenPath& file) : file_(file) {
 void RecordFile::for_each_item(const PartPlace& part, const ItemVisitor& visit) const {
   log::EventReader reader(file_);
   reader.seek(part.begin);
-  reader.next_message();  // the beginning
+  reader.next_message();  // Begin
   while (const auto message = reader.next_message()) {
     if (reader.offset() >= part.end) return;
     visit(parsed(*message));
@@ -217,7 +217,7 @@ BadInput cannot_write(const std::filesystem::path& path, int error) {
                   "choose another file");
 }
 
-/// Whether the path is still this file's: another process may have put one in its place.
+/// Returns true if the path still leads to this open file. Another process may have replaced it.
 bool is_at(int file, const std::filesystem::path& path) {
   struct ::stat own = {}, there = {};
   return ::fstat(file, &own) == 0 && ::stat(path.c_str(), &there) == 0 &&

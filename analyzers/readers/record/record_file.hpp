@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of counted parts (.hst), read and appended to. docs/record.md describes it.
+// Reads and appends to a record (.hst), a file of counted parts of logs. Format: docs/record.md.
 #pragma once
 
 #include <cstdint>
@@ -18,51 +18,52 @@ class Item;
 
 namespace halfscope::analyzers::readers::record {
 
-/// Version that this code writes; files of a newer one are refused.
+/// Schema version that this code writes. Files with a newer version are refused.
 inline constexpr std::uint32_t kSchema = 1;
 
-/// What a part says of itself.
+/// The header of a part in a record. frames::Part describes the fields of the same name.
 struct PartHeader {
   std::string log;
   std::uint64_t index = 0, of = 1;
   std::string name;
-  std::string settings;                 ///< options that it was counted with
-  std::optional<std::string> manifest;  ///< run.json, as text
+  std::string settings;                 ///< options with which the part was counted
+  std::optional<std::string> manifest;  ///< text of run.json; empty if the log has none
 
-  /// "run/rank-0003"
+  /// Returns the log and the part for messages: "run/rank-0003".
   std::string shown() const;
   friend bool operator==(const PartHeader&, const PartHeader&) = default;
 };
 
-/// A part in a file: [begin, end) is all of it.
+/// A part in a file. All its bytes are in [begin, end), counted from the start of the file.
 struct PartPlace {
   PartHeader header;
   std::uint64_t begin = 0, end = 0;
 };
 
-/// What is said of another file; `shown`: its name.
+/// Returns the error message for a file that is not a record. `shown` is the file's printable name.
 std::string no_record_text(const std::string& shown);
 
-/// Whether the file begins as one of these. Never throws.
+/// Returns true if the file begins like a record. Never throws.
 bool is_record_file(const log::OpenPath& file);
 
-/// A file that is open. Finds its whole parts at once; what is cut or damaged is in damage().
+/// A record that is open for reading. The constructor reads the file once and finds its complete
+/// parts; damage() describes the parts that are cut off or damaged.
 class RecordFile {
  public:
-  /// Throws log::BadInput where it is none, or of a newer schema.
+  /// Throws log::BadInput if the file is not a record or has a newer schema.
   explicit RecordFile(const log::OpenPath& file);
 
   const std::filesystem::path& path() const { return file_.path; }
   const std::vector<PartPlace>& parts() const { return parts_; }
-  /// Where the last whole part ends, if nothing was amiss before it: what lies behind can go.
+  /// End of the last complete part before the first damage, as a byte offset.
   std::uint64_t whole_end() const { return whole_end_; }
-  /// One line each, with the file's name.
+  /// One line for each damaged or cut part, with the file's name. Empty if there is no damage.
   const std::vector<std::string>& damage() const { return damage_; }
 
   using ItemVisitor = std::function<void(const halfscope::record::Item&)>;
-  /// The items of a part, after its beginning; the last is its end.
+  /// Calls `visit` for the items of a part in order, without Begin; the last item is End.
   void for_each_item(const PartPlace& part, const ItemVisitor& visit) const;
-  /// The bytes of a part, piece by piece.
+  /// Calls `visit` with the bytes of a part, at most 1 MiB per call.
   void for_each_piece(const PartPlace& part,
                       const std::function<void(std::string_view)>& visit) const;
 
@@ -73,38 +74,43 @@ class RecordFile {
   std::uint64_t whole_end_ = 0;
 };
 
-/// A file that one process alone writes, as long as this lives.
+/// An open file with an exclusive lock: no other process can write it while this object lives.
 class Alone {
  public:
-  /// flags: as open(2) has them; without O_CREAT nothing is held of what is not there. Throws
-  /// log::BadInput, also of a pipe, for which it does not wait.
+  /// `flags` are those of open(2). Without O_CREAT a missing file is no error: number() is -1.
+  /// Throws log::BadInput if it is locked, cannot be opened or is not a regular file. Never waits.
   Alone(const std::filesystem::path& path, int flags);
   ~Alone();
   Alone(const Alone&) = delete;
   Alone& operator=(const Alone&) = delete;
-  int number() const { return number_; }  ///< of the descriptor; -1: it is not there
-  int close();                            ///< returns errno; 0 where all is well
+  int number() const { return number_; }  ///< file descriptor; -1 if the file is missing
+  int close();                            ///< closes the file; returns 0, or errno on failure
 
  private:
   int number_ = -1;
 };
 
-/// Appends parts to a file, of which one process may write at a time. Throws log::BadInput.
+/// Appends parts to a record. Locks the file, so that no other process writes it. All functions
+/// throw log::BadInput if the file cannot be written.
 class RecordWriter {
  public:
-  /// Makes the file, or goes on where its last whole part ends.
+  /// Creates the file, or opens it and cuts it after its last complete part. Throws log::BadInput
+  /// if a damaged part lies before a complete one.
   explicit RecordWriter(const std::filesystem::path& file);
 
-  /// Those that the file had.
+  /// The parts that the file had when it was opened.
   const std::vector<PartPlace>& parts() const { return parts_; }
 
+  /// Begins a part.
   void begin(const PartHeader& header);
+  /// Adds an item to the part.
   void add(const halfscope::record::Item& item);
-  /// With this the part is there: one that has not ended is dropped when the file is read.
+  /// Ends the part. Readers drop a part without its end.
   void end(const std::vector<std::string>& notes);
-  /// A piece of a part of another file, which has all of it, one after the other.
+  /// Appends the next bytes of a part of another record (RecordFile::for_each_piece()).
   void copy(std::string_view piece);
-  /// The last call. A network file system, or a quota, may say only now that the disk is full.
+  /// Closes the file; no other call may follow. On a network file system or with a quota, an error
+  /// such as a full disk may appear only here.
   void close();
 
  private:
@@ -119,7 +125,7 @@ class RecordWriter {
   std::uint64_t items_ = 0;
 };
 
-/// What a file of parts begins with.
+/// Returns the bytes with which every record begins.
 std::string file_header();
 
 }  // namespace halfscope::analyzers::readers::record

@@ -15,7 +15,7 @@ using frames::LogKind;
 using frames::SkippedSteps;
 using frames::StepPeak;
 
-// Numbers of these stand in files: new ones come last.
+// Records store these enumerators as numbers, so new ones must be added at the end.
 static_assert(static_cast<int>(frames::RoleSource::none) == 4);
 static_assert(static_cast<int>(frames::Gap::every_step) == 10);
 static_assert(static_cast<int>(frames::Tool::deepspeed) == 11);
@@ -159,7 +159,7 @@ frames::Visitor items_of(const std::function<void(const proto::Item&)>& take) {
   visit.peak = [item](const StepPeak& peak) {
     item([&](proto::Item& to) { put_peak(peak, *to.mutable_peak()); });
   };
-  visit.manifest = [item](const log::Manifest&) {  // it stands at the part's beginning
+  visit.manifest = [item](const log::Manifest&) {  // Begin holds the manifest itself
     item([](proto::Item& to) { to.set_manifest(true); });
   };
   visit.scalars = [item](const log::StepScalars& scalars) {

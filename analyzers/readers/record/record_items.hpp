@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a reader tells of a part of a log, as messages of record.proto, and back.
+// Converts what a reader passes to its visitor into messages of record.proto, and back.
 #pragma once
 
 #include <functional>
@@ -22,28 +22,30 @@ class Skipped;
 
 namespace halfscope::analyzers::readers::record {
 
-/// The visitor of a reader, which passes on all that it is told, in order.
+/// Returns a visitor that converts all that a reader passes to it to items, for `take`, in order.
 frames::Visitor items_of(const std::function<void(const halfscope::record::Item&)>& take);
 
-/// The step, unless no log has such a one. Throws std::invalid_argument.
+/// Returns `step`. Throws std::invalid_argument if its magnitude is above common::kLargestStep.
 std::int64_t step_in(std::int64_t step);
 
-/// Counts of whole tensors, as items.
+/// Convert counts of a whole tensor to an item.
 halfscope::record::Item item_of(const frames::CountedSums& counted);
 halfscope::record::Item item_of(const frames::CountedUpdates& counted);
 halfscope::record::Item item_of(const frames::CountedRows& counted);
-/// And back: nothing of other items. Throws log::BadInput as ItemTeller.
+/// Passes the counts of a whole tensor in an item to `visit`, if they are selected. Does nothing
+/// for other items. `where` begins error messages. Throws log::BadInput if an item is not valid.
 void tell_counts(const halfscope::record::Item& item, const frames::Selection& selection,
                  const std::string& where, const frames::WholeCountsVisitor& visit);
 
-/// Tells a visitor what items say, as far as it is selected.
+/// Reads a part's items back: calls a visitor as the log's own reader would, for what is selected.
 class ItemTeller {
  public:
-  /// Refers to all of these. `where` begins messages.
+  /// Keeps references to all arguments. `where` begins error messages. `manifest` is the part's.
   ItemTeller(const frames::Selection& selection, const frames::Visitor& visit,
              const std::optional<log::Manifest>& manifest, const std::string& where)
       : selection_(selection), visit_(visit), manifest_(manifest), where_(where) {}
-  /// Throws log::BadInput where it is an item that nobody writes.
+  /// Passes one item to the visitor. Ignores items of whole tensors and of later schema versions.
+  /// Throws log::BadInput if the item is not valid.
   void tell(const halfscope::record::Item& item);
 
  private:
@@ -59,7 +61,8 @@ class ItemTeller {
   const frames::Visitor& visit_;
   const std::optional<log::Manifest>& manifest_;
   const std::string& where_;
-  std::vector<std::int64_t> log_steps_all_, log_steps_;  ///< and those of them that are selected
+  /// Steps of the last LogSteps item, ascending: all, and those that are selected.
+  std::vector<std::int64_t> log_steps_all_, log_steps_;
 };
 
 }  // namespace halfscope::analyzers::readers::record

@@ -32,13 +32,13 @@ using log::printable;
 
 namespace {
 
-/// A file, and which of its logs; empty: whichever there are.
+/// The file of a record, and the name of a log in it; the name is empty if the path has none.
 struct RecordPath {
   log::OpenPath file;
   std::string log;
 };
 
-/// "all.hst/runs/a" where all.hst is a file.
+/// Splits "all.hst/runs/a" into record and log. Empty if no part of the path is a record.
 std::optional<RecordPath> find_record(const log::OpenPath& path) {
   const std::string text = path.path.string();
   for (std::size_t end = text.size(); end != 0 && end != std::string::npos;
@@ -54,13 +54,13 @@ std::optional<RecordPath> find_record(const log::OpenPath& path) {
   return std::nullopt;
 }
 
-/// Of what is one.
+/// Same as find_record(), but throws log::BadInput if the path is not a record.
 RecordPath require_record(const log::OpenPath& path) {
   if (const auto found = find_record(path)) return *found;
   throw BadInput(no_record_text(printable(path.path.string())));
 }
 
-/// What was said where values were counted cannot be said again.
+/// Throws if the selection has an option that applies only when values are counted.
 void refuse_reading_options(const std::string& shown, const Selection& s) {
   std::optional<Message> option;
   if (s.recorded_scale || s.scale_tag) option = Option::recorded_scale;
@@ -74,7 +74,7 @@ void refuse_reading_options(const std::string& shown, const Selection& s) {
                             " comes too late; count the log again with it");
 }
 
-/// A file that its parts share.
+/// An open record, shared by its parts.
 struct Opened {
   explicit Opened(const log::OpenPath& path) : file(path), shown(printable(path.path.string())) {
     const RecordFile* const alone = &file;
@@ -82,13 +82,13 @@ struct Opened {
   }
   RecordFile file;
   std::string shown;
-  std::vector<Placed> parts;          ///< by log and number, each once
-  std::vector<std::string> problems;  ///< of parts that cannot be together
+  std::vector<Placed> parts;          ///< sorted by log and index, each once
+  std::vector<std::string> problems;  ///< parts that do not belong together; from united()
 };
 using Shared = std::shared_ptr<const Opened>;
 
-/// Looked through once for all that is asked of it. It has files of its own, since it is kept
-/// beside the others.
+/// Returns an open record, which is read once and then kept with the path's open files. It opens
+/// files of its own, because kept objects must not refer to those.
 Shared opened(const log::OpenPath& path) {
   const std::any kept = path.files.kept(path.path);
   if (const auto* const known = std::any_cast<Shared>(&kept)) return *known;
@@ -143,7 +143,7 @@ std::vector<std::string> logs_of(const Opened& opened) {
   return logs;
 }
 
-/// The parts of a file that are of a log, or all.
+/// Returns the parts of one log in a file, or of all logs if `log` is empty.
 Parts parts_of(const Shared& opened, const std::string& log, const Selection& selection) {
   refuse_reading_options(opened->shown, selection);
   for (const std::string& problem : opened->problems) throw BadInput(problem);
@@ -155,7 +155,7 @@ Parts parts_of(const Shared& opened, const std::string& log, const Selection& se
   return parts;
 }
 
-/// "runs/a, runs/b and 3 more"
+/// Lists logs for a message: "runs/a, runs/b, runs/c and 3 more".
 std::string list_text(const std::vector<std::string>& logs) {
   constexpr std::size_t kMost = 3;
   std::string text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of counted parts as a log: FILE, or FILE/LOG where it holds several.
+// Reads a record (.hst) as a log: FILE if it holds one log, FILE/LOG if it holds several.
 #pragma once
 
 #include <string>
@@ -11,19 +11,24 @@
 
 namespace halfscope::analyzers::readers::record {
 
+/// Returns true if a path is a record, or names a log in a record.
 bool is_record(const log::OpenPath& log);
 
-/// What the logs of a record were called where they were counted: at least one.
-/// What of a record's file is damaged or cut, one line each; nothing of other logs.
+/// Returns a line for each damaged or cut part of a record. Empty if none is, or for other logs.
 std::vector<std::string> damage_of(const log::OpenPath& log);
 
+/// Returns the names with which the logs in a record were counted, at least one. Throws
+/// log::BadInput if it is not a record or holds no complete part.
 std::vector<std::string> logs_in(const log::OpenPath& record);
-/// A record's path as that of one of its logs.
+/// Returns the path FILE/LOG of a log in a record. Throws log::BadInput if it is not a record.
 std::filesystem::path path_of(const log::OpenPath& record, const std::string& log);
 
+/// Returns the parts of the log that the path names, or of all logs in the record. Throws
+/// log::BadInput if it is not a record or its parts do not belong together, and frames::OptionHelps
+/// if the selection has an option that only works when the log is counted.
 frames::Parts record_parts(const log::OpenPath& log, const frames::Selection& selection);
 
-/// As for_each_frame.
+/// Reads one log of a record. Same contract as for_each_frame().
 void read_record(const log::OpenPath& log, const common::TimelineSelection& selection,
                  const frames::Visitor& visit, frames::Notes& notes,
                  const frames::Progress& progress);

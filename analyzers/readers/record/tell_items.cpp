@@ -67,7 +67,7 @@ double scale_in(double x) {
   return x;
 }
 
-/// Of steps, or messages of them.
+/// Returns a number of steps or of messages. Throws if it is larger than any log can have.
 std::uint64_t count_in(std::uint64_t count) {
   if (count > static_cast<std::uint64_t>(common::kLargestStep)) {
     reject("a count of " + std::to_string(count));
@@ -193,7 +193,7 @@ SkippedSteps skipped_of(const proto::Skipped& from) {
           .scales = {from.scales().begin(), from.scales().end()}};
 }
 
-/// A tensor's own magnitude is selected as the tensor is; those of roles where none are chosen.
+/// Returns true if a peak is selected. A role's peak is, unless tensors are selected by name.
 bool selects(const Selection& s, const StepPeak& peak) {
   if (!frames::in_steps(s, peak.step)) return false;
   return peak.tensor.empty() ? !s.tensor_glob : frames::selects(s, peak.tensor);
@@ -297,7 +297,7 @@ void ItemTeller::tell_any(const proto::Item& item) {
     case Item::kRun:
       if (visit_.run) visit_.run(item.run());
       return;
-    default: return;  // of whole tensors, or of a later version, which reads the same without it
+    default: return;  // an item of whole tensors, or of a later version that does not need it
   }
 }
 

@@ -26,7 +26,7 @@ std::string bytes_of(const Placed& part) {
   return bytes;
 }
 
-/// Why two parts of a log do not belong together; empty where they do.
+/// Returns the reason why two parts of a log do not belong together. Empty if they do.
 std::string disagreement(const Placed& a, const Placed& b) {
   const PartHeader &one = a.header(), &other = b.header();
   if (one.settings != other.settings) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of records together: sorted, each once.
+// Joins the parts of several records.
 #pragma once
 
 #include <span>
@@ -10,17 +10,17 @@
 
 namespace halfscope::analyzers::readers::record {
 
-/// A part, and the file that has it.
+/// A part, and the file that holds it. Both must outlive this object.
 struct Placed {
   const RecordFile* file;
   const PartPlace* place;
   const PartHeader& header() const { return place->header; }
 };
 
-/// By log and number, in whatever order the files are. The same part of several files is one.
-/// problems: gets a line where a part differs from another of its number, and one for each file
-/// whose parts of a log were counted with other options than another's, or are of another number of
-/// parts.
+/// Returns the parts of all files, each once, sorted by log and index; the order of the files does
+/// not matter. Appends a line to `problems` for each part that differs from a part with the same
+/// log and index, and one for each file and log whose parts have other options or another number of
+/// parts than those of another file. Such parts are left out of the result.
 std::vector<Placed> united(std::span<const RecordFile* const> files,
                            std::vector<std::string>& problems);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of whole tensors as messages, and back.
+// Converts counts of whole tensors to messages of record.proto, and back.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -66,7 +66,7 @@ void require_lengths(const Table& from) {
   if (!fit) throw std::invalid_argument("a table of updates whose lists differ in length");
 }
 
-using Wide = unsigned __int128;  // sums of a list's counts do not wrap
+using Wide = unsigned __int128;  // cannot overflow in sums of a list's counts
 
 Wide sum_of(const UpdateOutcomes& o) {
   return Wide(o.underflow) + o.swamped + o.applied + o.exact + o.overflow;

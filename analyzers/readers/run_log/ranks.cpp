@@ -31,7 +31,7 @@ namespace {
 
 using Key = std::tuple<std::int64_t, std::string>;  // step, name
 
-/// Tables of other ranks that should be rank 0's and are not.
+/// Collects histograms of other ranks that should equal rank 0's but do not.
 struct Differing {
   std::uint64_t tables = 0;
   std::set<std::uint64_t> ranks;
@@ -64,17 +64,17 @@ std::string where(const Part& rank, const Frame& frame) {
          "', step " + std::to_string(frame.step);
 }
 
-/// The largest magnitude of a frame, unscaled; infinity and NaN are themselves.
+/// Returns a frame's largest unscaled magnitude: NaN if it holds NaN, else infinity if it holds it.
 double peak_of(const Frame& frame) {
   if (frame.table.nan().low != 0) return std::numeric_limits<double>::quiet_NaN();
   if (frame.table.inf().low != 0) return std::numeric_limits<double>::infinity();
   return frame.table.largest() ? to_double(*frame.table.largest()) / frame.scale : 0.0;
 }
 
-/// NaN and infinity stay.
+/// Returns the larger of two magnitudes. NaN counts as larger than any number.
 double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
-/// Another rank's gradients are not counted, but a scale must hold for them too.
+/// Passes on the peak of another rank: its values are not counted, but limit the loss scale too.
 void tell_peak(const Frame& frame, const frames::PeakVisitor& peak) {
   if (!peak || !frame.loss_scaled) return;
   const bool scaled = frame.scale != 1.0;
@@ -110,7 +110,7 @@ void add_rank(Frames& all, Frame&& frame, bool sharded, const Part& rank,
   first.table.merge(frame.table);
 }
 
-/// What several ranks say alike is told once, of the first one.
+/// Adds the notes of all ranks. Notes that differ only in the rank's name are added once.
 class OnceTold {
  public:
   void add(const Part& rank, const Notes& of_rank, Notes& notes) {
@@ -124,10 +124,10 @@ class OnceTold {
   }
 
  private:
-  std::set<std::string> told_;  ///< without the rank's name
+  std::set<std::string> told_;  ///< notes added so far, without the rank's name
 };
 
-/// Shards that are not there would be missing from every sum.
+/// Adds a note if ranks are missing: sums over ranks are then incomplete.
 void require_all_ranks(const Parts& ranks, Notes& notes) {
   const Part& first = ranks.front();
   if (ranks.size() == first.of) return;
@@ -135,7 +135,7 @@ void require_all_ranks(const Parts& ranks, Notes& notes) {
             std::to_string(first.of) + " ranks of its manifest; sharded tensors are incomplete");
 }
 
-/// A run log that is opened when it is asked for first, and closed when it has been read.
+/// A run log that is opened at its first use and closed after it has been read.
 class OneRank {
  public:
   explicit OneRank(log::OpenPath folder) : folder_(std::move(folder)) {}
@@ -150,7 +150,7 @@ class OneRank {
   std::optional<log::RunLog> log_;
 };
 
-/// Of a folder "rank-0003".
+/// Returns the rank in a folder's name, such as 3 for "rank-0003". Empty for other names.
 std::optional<std::uint64_t> number_of_rank(const std::filesystem::path& folder) {
   constexpr std::string_view kRank = "rank-";
   const std::string name = folder.filename().string();
@@ -161,14 +161,14 @@ std::optional<std::uint64_t> number_of_rank(const std::filesystem::path& folder)
   return error == std::errc() && stop == end ? std::optional(rank) : std::nullopt;
 }
 
-/// What a rank's folder lies in.
+/// Returns the folder that holds a rank's folder.
 std::string folder_of(const std::filesystem::path& rank) {
   return rank.has_parent_path() ? rank.parent_path().string() : ".";
 }
 
 using ReadWhole = decltype(Part::read_whole);
 
-/// The steps of a folder, as those of a rank.
+/// Wraps a reader of whole tensors so that its steps have this rank.
 ReadWhole of_rank(ReadWhole read, int rank) {
   return [read = std::move(read), rank](const frames::WholeStepVisitor& visit, Notes& notes,
                                         const frames::Progress& progress) {

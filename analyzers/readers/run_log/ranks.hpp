@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of several ranks as one: one folder a rank.
+// A run of several ranks, each with its own run log folder, read as one log.
 #pragma once
 
 #include "analyzers/frames/part.hpp"
@@ -7,12 +7,13 @@
 
 namespace halfscope::analyzers::readers::run_log {
 
-/// The ranks of a folder, or the one of a run log, which is a rank of the folder above where its
-/// name says so ("rank-0003").
+/// Returns one part for each rank folder in a folder. For a single run log returns one part; if its
+/// folder is named like "rank-0003", the part is that rank of the folder above.
 frames::Parts rank_parts(const log::OpenPath& log, const frames::Selection& selection);
 
-/// Frames of the ranks of one log: tables are added for roles that rank 0's manifest calls sharded;
-/// for the others rank 0 is taken, and a difference between ranks is noted.
+/// Reads the ranks of one log and calls `visit` as for one log. For roles that rank 0's manifest
+/// calls sharded, the histograms of all ranks are added; for other roles, rank 0's histogram is
+/// used, and a note says where other ranks differ.
 void join_ranks(const frames::Parts& ranks, const frames::Visitor& visit, frames::Notes& notes,
                 const frames::Progress& progress);
 

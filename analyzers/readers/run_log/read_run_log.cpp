@@ -31,7 +31,7 @@ std::optional<double> magnitude(std::optional<double> x) {
   return x ? std::optional(std::abs(*x)) : std::nullopt;
 }
 
-/// Before gradients are added up they may be larger than their sum; they carry the step's scale.
+/// Visits the peaks of a step's microbatches, whose gradients may be larger than their sum.
 void visit_microbatches(const log::StepScalars& scalars, bool scaled,
                         const frames::PeakVisitor& visit) {
   const double scale = frames::microbatch_scale(scalars, scaled);
@@ -44,7 +44,8 @@ void visit_microbatches(const log::StepScalars& scalars, bool scaled,
   }
 }
 
-/// What FP16 holds of a step's weight gradients: no finite sum in FP32 whose parts are visited.
+/// Returns the largest weight gradient of a step that FP16 must hold. Empty if the gradients are
+/// summed in FP32, the sum is finite, and visit_microbatches() visits the parts instead.
 std::optional<double> weight_peak(const log::StepScalars& scalars, bool scaled, bool sums_in_fp32) {
   const std::optional<double> max_abs = scalars.max_abs_weight_grad;
   const bool visited = frames::usable_scale(frames::microbatch_scale(scalars, scaled)) &&
@@ -72,7 +73,7 @@ void visit_peaks(const log::RunLog& log, const Selection& s, bool sums_in_fp32,
   }
 }
 
-/// The loss scale of every step whose scalars have a usable one.
+/// Returns the loss scale of each step whose scalars have a usable one.
 std::map<std::int64_t, double> loss_scales(const log::RunLog& log) {
   std::map<std::int64_t, double> scales;
   for (const log::StepScalars& scalars : log.scalars()) {
@@ -82,7 +83,7 @@ std::map<std::int64_t, double> loss_scales(const log::RunLog& log) {
   return scales;
 }
 
-/// Size of a folder's files, for the progress bar.
+/// Returns the total size of a folder's files, for the progress bar.
 std::uint64_t event_bytes(const std::filesystem::path& folder) {
   std::uint64_t bytes = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -91,7 +92,7 @@ std::uint64_t event_bytes(const std::filesystem::path& folder) {
   return bytes;
 }
 
-/// Of a run log that has sampled tensors and no tables: what its tables would be.
+/// Computes histograms from the sampled tensors of a run log that has no histograms.
 void read_samples(const log::RunLog& log, const Selection& s, const frames::FrameVisitor& visit,
                   Notes& notes, const frames::Progress& progress) {
   const frames::WholeVisitor see = [&](const frames::WholeTensor& whole) {
@@ -126,10 +127,11 @@ void read_samples(const log::RunLog& log, const Selection& s, const frames::Fram
   tensors.finish(log.folder(), notes);
 }
 
-/// Tables whose loss scale is 0 or too small to undo, as after a collapse: left out, so that the
-/// rest of the run tells how it came to that.
+/// Skips histograms whose loss scale is 0 or too small to undo, as after a collapse of the scale.
+/// The rest of the run can then show the cause.
 class LeftOut {
  public:
+  /// Returns true if the record must be skipped.
   bool takes(log::TensorRecord& record, const Selection& s) {
     if (record.state == log::ScaleState::unscaled || s.recorded_scale) return false;
     if (!record.scale_known || frames::usable_scale(record.scale)) {
@@ -141,7 +143,7 @@ class LeftOut {
     return true;
   }
 
-  /// Throws log::BadInput where no scale of the log is usable.
+  /// Notes the skipped histograms. Throws log::BadInput if no scale of the log is usable.
   void tell(const std::filesystem::path& log, const Selection& s, bool run_has_scale,
             Notes& notes) const {
     if (!first_) return;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames, peaks and scalars of one run log folder.
+// Reads the frames, peaks and scalars of one run log folder.
 #pragma once
 
 #include "analyzers/frames/source.hpp"
 
 namespace halfscope::analyzers::readers::run_log {
 
-/// As for_each_frame().
+/// Reads one run log. Same contract as for_each_frame().
 void read_run_log(const log::RunLog& log, const frames::Selection& selection,
                   const frames::Visitor& visit, frames::Notes& notes,
                   const frames::Progress& progress);

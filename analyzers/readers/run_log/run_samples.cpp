@@ -19,7 +19,7 @@ namespace {
 
 using log::printable;
 
-/// One rank of a run log, with what its sampled steps' records say.
+/// One rank of a run log, with the scalars and the tensor records of its sampled steps.
 struct Rank {
   log::RunLog run;
   std::map<std::int64_t, log::StepScalars> scalars;
@@ -32,7 +32,7 @@ struct Rank {
       return frames::in_steps(selection, step) && samples.contains(step);
     };
     const auto keep = [&](log::TensorRecord&& record) {
-      record.table = BinadeTable();  // the values are at hand
+      record.table = BinadeTable();  // not needed: the values are available
       auto& of_step = records[record.step];
       const std::string name = record.name;
       of_step.insert_or_assign(name, std::move(record));
@@ -41,7 +41,7 @@ struct Rank {
   }
 };
 
-/// The folders of a run's ranks; the run's own where it has none; empty where nothing was sampled.
+/// Returns the folders of a run's ranks, or its own without ranks. Empty if nothing was sampled.
 std::vector<std::filesystem::path> sampled_folders(const std::filesystem::path& log) {
   std::vector<std::filesystem::path> folders = log::rank_folders(log);
   if (folders.empty()) folders.push_back(log);
@@ -85,7 +85,7 @@ void note_skipped(const std::filesystem::path& file, const log::TensorFile& tens
   }
 }
 
-/// The scale in a sampled file's metadata, if it is a number.
+/// Returns the scale in a sampled file's metadata. Empty if there is none or it is not a number.
 std::optional<double> scale_in(const std::map<std::string, std::string>& metadata) {
   const auto found = metadata.find("scale");
   if (found == metadata.end()) return std::nullopt;
@@ -112,7 +112,7 @@ double scale_in_sample(const frames::WholeStep& step, const Selection& selection
   return frames::scale_of(stand_in, selection, step.file);
 }
 
-/// One rank's tensors at a step. Refers to all of these, and to itself.
+/// Fills `step` with one rank's tensors. It then refers to all arguments, and must not be moved.
 void describe(const Sample& sample, const log::Safetensors& tensors, Rank& rank,
               frames::WholeStep& step) {
   step.log = rank.run.folder();
@@ -134,7 +134,7 @@ void describe(const Sample& sample, const log::Safetensors& tensors, Rank& rank,
   };
 }
 
-/// The ranks' tensors at one step, open.
+/// The open files of all ranks at one step.
 class OpenStep {
  public:
   OpenStep(const log::OpenPath& log, std::span<const Sample> samples, std::vector<Rank>& ranks,

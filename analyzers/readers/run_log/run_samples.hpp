@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole tensors of a run log's sampled steps.
+// Visits the whole tensors of a run log's sampled steps.
 #pragma once
 
 #include "analyzers/frames/whole_tensors.hpp"
@@ -7,13 +7,13 @@
 
 namespace halfscope::analyzers::readers::run_log {
 
-/// Calls `visit` for every selected sampled step of a run log: with those ranks that have it,
-/// ascending. Throws log::BadInput.
+/// Calls `visit` for every selected sampled step of a run log. One call has all ranks that sampled
+/// the step, in ascending order. Throws log::BadInput.
 void visit_sampled_ranks(const log::OpenPath& log, const frames::Selection& selection,
                          const frames::WholeRanksVisitor& visit, frames::Notes& notes,
                          const frames::Progress& progress);
 
-/// The same for each rank alone.
+/// Same as visit_sampled_ranks(), but one call of `visit` for each rank of a step.
 void visit_run_samples(const log::OpenPath& log, const frames::Selection& selection,
                        const frames::WholeStepVisitor& visit, frames::Notes& notes,
                        const frames::Progress& progress);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --recorded-scale TAG of a run log: which of its scalars is the loss scale that values carry.
+// --recorded-scale TAG for a run log: TAG names the scalar with the recorded values' loss scale.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace halfscope::analyzers::readers::run_log {
 
+/// The loss scales that the named scalar has, by step.
 class ScaleTag {
  public:
-  /// Throws log::BadInput, with the scalars there are, where the selection names one that the log
-  /// does not have at any step.
+  /// Throws log::BadInput if the log has the scalar at no step; the message lists its scalars.
   ScaleTag(const log::RunLog& log, const frames::Selection& selection);
 
-  /// Gives a record that is scaled the scale of its step: not known where the step has no such
-  /// scalar.
+  /// Sets a scaled record's loss scale to the scalar of its step; unknown if the step has none.
+  /// Does nothing without a tag.
   void set(log::TensorRecord& record) const;
 
  private:
-  std::optional<std::map<std::int64_t, double>> scales_;  // empty: no tag is given
+  std::optional<std::map<std::int64_t, double>> scales_;  ///< by step; empty if no tag was given
 };
 
 }  // namespace halfscope::analyzers::readers::run_log

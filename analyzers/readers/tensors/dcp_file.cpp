@@ -30,7 +30,7 @@ using log::printable;
 
 constexpr std::string_view kModule = "torch.distributed.checkpoint.metadata";
 
-/// Copies a box into the tensor that it is of, a row of the last axis at a time.
+/// Copies a chunk into its tensor, one row of the last axis at a time.
 void copy_box(const DcpChunk& chunk, const std::vector<std::uint64_t>& size, std::size_t width,
               const std::byte* from, std::byte* to) {
   const std::size_t axes = size.size();
@@ -63,7 +63,7 @@ class DcpFile final : public ListedFile<DcpTensor> {
         skipped_.push_back({std::move(tensor.name), std::move(wrong)});
       }
     }
-    // Damage first: a message may have room for one.
+    // Damaged tensors come first, because a message may name only one.
     std::ranges::move(found.skipped, std::back_inserter(skipped_));
     index_names();
     for (const DcpTensor& tensor : tensors_) bytes_ += bytes_of(tensor);
@@ -83,12 +83,12 @@ class DcpFile final : public ListedFile<DcpTensor> {
   }
 
  private:
-  /// What torch.save wrote of a chunk.
+  /// The open file of a chunk, and the tensor in it.
   struct Piece {
     std::shared_ptr<const log::TensorFile> file;
     std::shared_ptr<const NamedTensor> tensor;
   };
-  /// A tensor, and what holds its values.
+  /// A tensor, and the owner of its values: the piece if mapped, else `copied`.
   struct Held {
     Piece piece;
     std::vector<std::byte> copied;
@@ -103,7 +103,7 @@ class DcpFile final : public ListedFile<DcpTensor> {
     return {tensor.name, tensor.size, {*tensor.type->counted, nullptr, count}};
   }
 
-  /// Opened once.
+  /// Returns a file of the folder, which is opened at the first call.
   std::shared_ptr<const log::MappedFile> file(const std::string& name) const {
     const std::lock_guard lock(mutex_);
     auto& mapped = files_[name];
@@ -114,7 +114,7 @@ class DcpFile final : public ListedFile<DcpTensor> {
     return mapped;
   }
 
-  /// Opens a chunk, of which no value is read. Throws log::BadInput if it is not the chunk.
+  /// Opens a chunk; reads no value. Throws log::BadInput if its shape or dtype is wrong.
   std::unique_ptr<log::TensorFile> opened(const DcpTensor& tensor, const DcpChunk& chunk) const {
     const auto mapped = file(chunk.file);
     const std::uint64_t size = mapped->size();
@@ -150,7 +150,7 @@ class DcpFile final : public ListedFile<DcpTensor> {
     return {file, file->tensor(file->names().front())};
   }
 
-  /// Why a tensor cannot be read; empty: it can.
+  /// Returns the reason why a tensor cannot be read. Empty if it can.
   std::string wrong_with(const DcpTensor& tensor) const {
     for (const DcpChunk& chunk : tensor.chunks) {
       if (chunk.file.empty() || chunk.file.find('/') != std::string::npos) {
@@ -190,7 +190,7 @@ class DcpFile final : public ListedFile<DcpTensor> {
   mutable std::map<std::string, std::shared_ptr<const log::MappedFile>> files_;
 };
 
-/// Whether a folder has files of ranks.
+/// Returns true if a folder has ".distcp" files.
 bool has_parts(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator entry(folder, error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of torch.distributed.checkpoint: a folder with ".metadata" and files such as
-// "__0_0.distcp", in which every rank wrote its chunks of the tensors, each by torch.save.
+// Reads checkpoints of torch.distributed.checkpoint: folders with a file ".metadata" and files such
+// as "__0_0.distcp". Each rank writes its chunks of the tensors to its own files with torch.save.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@
 
 namespace halfscope::analyzers::readers::tensors {
 
-/// Whether it is the ".metadata" of one: by its content, or since files of ranks lie beside it.
+/// Returns true for a checkpoint's ".metadata": by its content, or by ".distcp" files next to it.
 bool is_dcp_metadata(const log::OpenPath& path);
 
-/// The tensors of a checkpoint, by the path of its ".metadata". A tensor in one chunk is mapped,
-/// one in several is put together when it is asked for. Tensors whose chunks cannot be read are
-/// skipped, with the reason. Throws log::BadInput where the metadata cannot be read.
+/// Opens a checkpoint by the path of its ".metadata". A tensor in one chunk is mapped; a tensor in
+/// several chunks is assembled in memory at each request. Tensors whose chunks cannot be read are
+/// skipped, with the reason. Throws log::BadInput if the metadata cannot be read.
 std::unique_ptr<log::TensorFile> open_dcp(const log::OpenPath& metadata,
                                           std::optional<Dtype> = std::nullopt);
 

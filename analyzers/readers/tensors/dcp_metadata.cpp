@@ -20,10 +20,10 @@ using Extents = std::vector<std::uint64_t>;
 
 constexpr std::string_view kAdvice =
     "write the checkpoint again with torch.distributed.checkpoint.save";
-/// So that the chunks of one tensor can be compared with each other.
+/// Most chunks of one tensor. Limits the time to compare them with each other.
 constexpr std::size_t kMostChunks = 1 << 14;
 
-/// Whether two boxes of as many axes have an element in common.
+/// Returns true if two chunks, of the same number of axes, share an element.
 bool overlap(const DcpChunk& a, const DcpChunk& b) {
   for (std::size_t axis = 0; axis < a.sizes.size(); ++axis) {
     if (a.offsets[axis] + a.sizes[axis] <= b.offsets[axis] ||
@@ -34,7 +34,7 @@ bool overlap(const DcpChunk& a, const DcpChunk& b) {
   return true;
 }
 
-/// The axis along which boxes lie apart the most.
+/// Returns the axis along which the chunks have the most different offsets.
 std::size_t widest_axis(const std::vector<const DcpChunk*>& chunks) {
   std::size_t widest = 0, most = 0;
   for (std::size_t axis = 0; axis < chunks.front()->offsets.size(); ++axis) {
@@ -45,14 +45,14 @@ std::size_t widest_axis(const std::vector<const DcpChunk*>& chunks) {
   return widest;
 }
 
-/// A chunk that has an element of one before it; null where none has.
+/// Returns a chunk that shares an element with another chunk. Null if no chunks overlap.
 const DcpChunk* overlapping(const std::vector<DcpChunk>& all) {
   std::vector<const DcpChunk*> chunks;
   for (const DcpChunk& chunk : all) {
     if (*log::element_count(chunk.sizes) > 0) chunks.push_back(&chunk);
   }
   if (chunks.size() < 2) return nullptr;
-  if (chunks.front()->offsets.empty()) return chunks[1];  // of a tensor of one element
+  if (chunks.front()->offsets.empty()) return chunks[1];  // a tensor without axes has one element
   const std::size_t axis = widest_axis(chunks);
   const auto begin = [&](const DcpChunk* chunk) { return chunk->offsets[axis]; };
   std::ranges::stable_sort(chunks, {}, begin);
@@ -74,7 +74,7 @@ bool lies_in(const DcpChunk& chunk, const Extents& size) {
   return true;
 }
 
-/// Why chunks are not the tensor; empty: they are.
+/// Returns the reason why a tensor's chunks do not fill it exactly. Empty if they do.
 std::string wrong_with(const DcpTensor& tensor) {
   const auto elements = log::element_count(tensor.size);
   if (!elements) return "has a shape that no file can hold";
@@ -165,7 +165,7 @@ class Reader {
     }
   }
 
-  /// The state of TensorProperties begins with its dtype.
+  /// Returns a tensor's dtype, with which the state of TensorProperties begins. Null if unknown.
   const TorchType* type_of(ValueId tensor) const {
     const auto properties = field(tensor, "properties");
     const auto state = properties ? field(*properties, "") : std::nullopt;
@@ -181,7 +181,7 @@ class Reader {
     DcpTensor tensor{std::string(text_of(key)), type_of(described), {}, {}};
     const auto size = extents(described, "size");
     const auto chunks = field(described, "chunks");
-    if (!size && !chunks) return;  // bytes: no tensor
+    if (!size && !chunks) return;  // BytesStorageMetadata: not a tensor
     const auto skip = [&](std::string reason) {
       to.skipped.push_back({tensor.name, std::move(reason)});
     };
@@ -208,7 +208,7 @@ class Reader {
   }
 
   using Places = std::map<std::pair<std::string, Extents>, Place>;
-  /// A tensor in one piece may be told without its offsets.
+  /// Returns the place of a chunk. For a tensor in one chunk, the index may have no offsets.
   Places::const_iterator place_of(const std::string& name, const Extents& offsets) const {
     const auto found = places_.find({name, offsets});
     const bool first = std::ranges::all_of(offsets, [](std::uint64_t at) { return at == 0; });

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a checkpoint of torch.distributed.checkpoint says of itself: a pickled `Metadata` in the
-// file
-// ".metadata" (torch/distributed/checkpoint/metadata.py). It is read as data (torch_pickle.hpp).
+// Reads the metadata of a checkpoint of torch.distributed.checkpoint: a pickled `Metadata` object
+// (torch/distributed/checkpoint/metadata.py), read as data only (torch_pickle.hpp).
 #pragma once
 
 #include <cstddef>
@@ -16,13 +15,14 @@
 
 namespace halfscope::analyzers::readers::tensors {
 
-/// A box of a tensor, and where it lies: bytes of a file of the folder, which torch.save wrote.
+/// A chunk of a tensor: its box in the tensor, and the place of its bytes, which torch.save wrote.
 struct DcpChunk {
-  std::vector<std::uint64_t> offsets, sizes;
-  std::string file;
-  std::uint64_t offset = 0, length = 0;
+  std::vector<std::uint64_t> offsets, sizes;  ///< first index and extent of the box, for each axis
+  std::string file;                           ///< name of a file in the checkpoint's folder
+  std::uint64_t offset = 0, length = 0;       ///< bytes in the file
 };
 
+/// A tensor of a checkpoint. `chunks` do not overlap and fill the shape `size`.
 struct DcpTensor {
   std::string name;
   const TorchType* type = nullptr;
@@ -30,13 +30,14 @@ struct DcpTensor {
   std::vector<DcpChunk> chunks;
 };
 
+/// The tensors that a checkpoint's metadata describes.
 struct DcpMetadata {
   std::vector<DcpTensor> tensors;           ///< in the file's order
-  std::vector<log::SkippedTensor> skipped;  ///< of which no place is told, or none that fits
+  std::vector<log::SkippedTensor> skipped;  ///< chunks missing or wrong, or an unsupported dtype
 };
 
-/// Chunks of each tensor lie in it, do not overlap and fill it. Throws log::BadInput that begins
-/// with `place` for what is no such pickle.
+/// Reads a pickled Metadata object. Throws log::BadInput for any other pickle; the message begins
+/// with `place`.
 DcpMetadata read_dcp_metadata(std::span<const std::byte> pickle, const std::string& place);
 
 }  // namespace halfscope::analyzers::readers::tensors

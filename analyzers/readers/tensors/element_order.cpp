@@ -12,7 +12,7 @@ struct Axis {
   std::size_t stride;  ///< in elements
 };
 
-/// Those that have a say in the order.
+/// Returns the axes with more than one element; the others do not affect the order.
 std::vector<Axis> axes_of(const ElementOrder& order) {
   std::vector<Axis> axes;
   for (std::size_t i = 0; i < order.shape.size(); ++i) {
@@ -29,14 +29,14 @@ std::size_t count_of(std::span<const std::uint64_t> shape) {
   return count;
 }
 
-/// Calls `take(from)` with the place of each element in C order.
+/// Calls `take(from)` for each element in C order. `from` is its offset, in elements.
 template <typename Take>
 void walk(const std::vector<Axis>& axes, std::size_t count, const Take& take) {
   std::vector<std::uint64_t> index(axes.size(), 0);
   std::size_t from = 0;
   for (std::size_t i = 0; i < count; ++i) {
     take(from);
-    for (std::size_t axis = axes.size(); axis-- > 0;) {  // the last axis counts up first
+    for (std::size_t axis = axes.size(); axis-- > 0;) {  // the last axis changes fastest
       from += axes[axis].stride;
       if (++index[axis] < axes[axis].extent) break;
       from -= axes[axis].stride * static_cast<std::size_t>(axes[axis].extent);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements that lie in another order than C's, or in another byte order, as everything else reads
-// them.
+// Converts arrays in another element order than C's, or in big-endian byte order, to little-endian
+// C order, which is what all other code reads.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +10,22 @@
 
 namespace halfscope::analyzers::readers::tensors {
 
-/// Where elements lie: along each axis so many, so many elements apart. Nothing is checked.
+/// The memory layout of an array. Nothing is checked.
 struct ElementOrder {
   std::span<const std::uint64_t> shape;
-  std::span<const std::uint64_t> strides;
-  std::size_t width = 0;  ///< bytes of an element
+  std::span<const std::uint64_t> strides;  ///< in elements; one for each axis
+  std::size_t width = 0;                   ///< bytes per element
   bool big_endian = false;
 };
 
-/// Strides of C's order (the last axis fastest), or of Fortran's.
+/// Returns the strides, in elements, of C order, or of Fortran order if `first_axis_fastest`.
 std::vector<std::uint64_t> strides_of(std::span<const std::uint64_t> shape,
                                       bool first_axis_fastest);
 
-/// Whether that is C's order. Axes of one element have no say in it.
+/// Returns true if the elements are contiguous in C order. Axes of extent 1 may have any stride.
 bool is_contiguous(const ElementOrder& order);
 
-/// Copies all elements into little-endian bytes and C order; `data` is where the first one lies.
+/// Returns all elements as little-endian bytes in C order. `data` points to the first element.
 std::vector<std::byte> gathered(const ElementOrder& order, const std::byte* data);
 
 }  // namespace halfscope::analyzers::readers::tensors

@@ -18,13 +18,13 @@ namespace {
 
 using log::Role;
 
-/// Tensors of a step that lie in several files, as one file. Refers to what it is given.
+/// The tensors in several files of one step, as one tensor file. Keeps references to the StepFiles.
 class StepTensors final : public log::TensorFile {
  public:
   StepTensors() = default;
   StepTensors(const StepTensors&) = delete;
   StepTensors& operator=(const StepTensors&) = delete;
-  /// False where a name of the file is there already: files hold parts of one tensor then.
+  /// Adds a file. Returns false, and adds nothing, if it shares a tensor's name with another file.
   bool add(const StepFile& file) {
     const Part part{open_step_file(file), &file};
     const std::size_t index = parts_.size();
@@ -81,11 +81,13 @@ class StepTensors final : public log::TensorFile {
   }
 
   std::vector<Part> parts_;
-  std::map<std::string, std::size_t, std::less<>> places_;  ///< in parts_; empty where that is one
-  std::vector<log::SkippedTensor> skipped_;                 ///< for_each_frame has named them
+  /// Index into parts_, by tensor. Empty if there is only one part.
+  std::map<std::string, std::size_t, std::less<>> places_;
+  std::vector<log::SkippedTensor> skipped_;  ///< always empty: for_each_frame() reports them
 };
 
-/// One step's files together; apart where several hold parts of one tensor.
+/// Returns the selected files in groups. Files of one step are one group, but each is a group of
+/// its own if several hold shards of one tensor.
 std::vector<std::vector<StepFile>> groups_of(const std::vector<StepFile>& files,
                                              const Selection& selection) {
   std::map<std::int64_t, std::vector<StepFile>> by_step;
@@ -110,7 +112,7 @@ TensorFolder folder_of(const log::OpenPath& log, std::optional<Dtype> as) {
   return readers::tensors::is_shard_index(log) ? list_tensor_index(log, as) : single_file(log, as);
 }
 
-/// What the files of one step hold. The step looks at its arguments later, too.
+/// Returns the tensors of a group of files as a step, which keeps references to all arguments.
 WholeStep step_of(const TensorFolder& folder, const std::vector<StepFile>& group,
                   StepTensors& tensors) {
   WholeStep step;

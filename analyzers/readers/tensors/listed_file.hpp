@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files whose tensors stand in a list, each under its name.
+// Base class of tensor files that list their tensors by name.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@
 
 namespace halfscope::analyzers::readers::tensors {
 
-/// Entry: what is known of a tensor that is not loaded; it has a `name`.
+/// A tensor file that lists its readable tensors. `Entry` describes one and has a member `name`.
+/// Derived classes fill `tensors_` and `skipped_`, then call index_names().
 template <class Entry>
 class ListedFile : public log::TensorFile {
  public:
@@ -40,9 +41,11 @@ class ListedFile : public log::TensorFile {
   }
 
  protected:
+  /// Returns the tensor with its values.
   virtual std::shared_ptr<const log::NamedTensor> load(const Entry& entry) const = 0;
+  /// Returns the tensor without its values: the pointer of its view is null.
   virtual log::NamedTensor outline_of(const Entry& entry) const = 0;
-  /// The list is whole.
+  /// Builds the index of names. `tensors_` must not change after this call.
   void index_names() {
     for (std::size_t i = 0; i < tensors_.size(); ++i) by_name_.emplace(tensors_[i].name, i);
   }
@@ -51,7 +54,7 @@ class ListedFile : public log::TensorFile {
   std::vector<log::SkippedTensor> skipped_;
 
  private:
-  std::unordered_map<std::string_view, std::size_t> by_name_;  ///< into tensors_
+  std::unordered_map<std::string_view, std::size_t> by_name_;  ///< index into tensors_
 };
 
 }  // namespace halfscope::analyzers::readers::tensors

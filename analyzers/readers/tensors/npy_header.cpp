@@ -19,8 +19,8 @@ namespace {
 using log::BadInput;
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kShortPreamble = 10;  // version 1 names the length in 16 bits
-/// numpy reads 10,000 bytes unless told otherwise; structured dtypes can be longer.
+constexpr std::size_t kShortPreamble = 10;  // version 1 has a length of 16 bits
+/// Longest header in bytes. The default limit of numpy is 10,000; structured dtypes can be longer.
 constexpr std::uint64_t kLongestHeader = std::uint64_t{1} << 20;
 
 std::uint64_t byte_at(std::span<const std::byte> bytes, std::size_t i) {
@@ -31,15 +31,15 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// The dict as written; what its values mean is not looked at yet.
+/// The values of the header's dict, not yet interpreted.
 struct RawHeader {
-  std::string descr;  ///< of a structured dtype, the list's text
+  std::string descr;  ///< the dtype; for a structured dtype, the text of its list
   bool structured = false;
   bool fortran_order = false;
   std::vector<std::uint64_t> shape;
 };
 
-/// Reads the value of one key; the bit that stands for it.
+/// Reads the value of one key. Returns the key's bit in a set of keys.
 unsigned read_value(PythonLiteral& literal, std::string_view key, RawHeader& raw) {
   if (key == "descr") {
     raw.structured = literal.next_is('[');
@@ -81,7 +81,7 @@ RawHeader parse(std::string_view text, const std::string& place) {
                                     : "shape"));
 }
 
-/// Object arrays are pickle, and pickle runs code.
+/// Throws log::BadInput for object arrays: they are pickled, and unpickling would run code.
 void refuse_objects(const RawHeader& raw, const std::string& place) {
   const bool objects = raw.structured ? raw.descr.find("|O") != std::string::npos
                                       : raw.descr.find('O') != std::string::npos;
@@ -92,7 +92,7 @@ void refuse_objects(const RawHeader& raw, const std::string& place) {
                   place, log::printable(raw.descr.substr(0, 64))));
 }
 
-/// ml_dtypes arrays are saved as bytes without a type. Which type it was cannot be told.
+/// Throws for arrays of ml_dtypes types, which numpy saves as bytes without a type.
 void refuse_opaque(std::string_view kind, const RawHeader& raw, const std::string& place) {
   if (kind != "V1" && kind != "V2") return;
   const bool two = kind == "V2";
@@ -104,7 +104,7 @@ void refuse_opaque(std::string_view kind, const RawHeader& raw, const std::strin
   throw frames::OptionHelps(found + "bfloat16: if they are that, say so with " + frames::as_bf16());
 }
 
-/// The one field's type of [('name', '<V2')], as structured dtypes of one field have it.
+/// Returns the type of a structured dtype's only field: "<V2" in [('name', '<V2')]; else empty.
 std::string_view only_field(std::string_view descr) {
   const std::size_t comma = descr.find(',');
   if (comma == std::string_view::npos || descr.find(',', comma + 1) != std::string_view::npos) {
@@ -137,7 +137,7 @@ std::optional<Dtype> dtype_of(std::string_view kind, std::optional<Dtype> as) {
   return std::nullopt;
 }
 
-/// Shape and dtype take exactly the bytes that follow the header.
+/// Throws log::BadInput unless shape and dtype need exactly the bytes after the header (`held`).
 void check_size(const NpyArray& array, std::string_view descr, std::uint64_t held,
                 const std::string& place) {
   const auto width = static_cast<std::uint64_t>(format_of(array.dtype).width / 8);
@@ -200,7 +200,7 @@ NpyArray read_npy_header(std::span<const std::byte> header, std::uint64_t stream
   const char order = kind.empty() ? '\0' : kind[0];
   const bool named_order = std::string_view("<>=|").find(order) != std::string_view::npos;
   if (named_order) kind.remove_prefix(1);
-  if (raw.structured && kind != "V2") kind = {};  // skipped, whatever is in it
+  if (raw.structured && kind != "V2") kind = {};  // other structured dtypes are skipped
   const auto dtype = dtype_of(kind, as);
   if (!dtype) refuse_opaque(kind, raw, place);
 

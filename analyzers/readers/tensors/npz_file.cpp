@@ -56,7 +56,7 @@ class NpzFile final : public log::TensorFile {
   /// A member's bytes, and the tensor in them.
   struct Held {
     log::FileBytes stream;
-    std::vector<std::byte> rewritten;  ///< the data, where the file's order is not ours
+    std::vector<std::byte> rewritten;  ///< data in C order, if is_foreign(); else empty
     NamedTensor tensor;
   };
 
@@ -112,7 +112,7 @@ class NpzFile final : public log::TensorFile {
 
   std::unique_ptr<ZipArchive> archive_;
   std::vector<Entry> arrays_;
-  std::unordered_map<std::string_view, std::size_t> by_name_;  ///< into arrays_
+  std::unordered_map<std::string_view, std::size_t> by_name_;  ///< index into arrays_
   std::vector<log::SkippedTensor> skipped_;
 };
 

@@ -57,7 +57,7 @@ class NpyFile final : public log::TensorFile {
  private:
   struct Held {
     log::FileBytes bytes;
-    std::vector<std::byte> rewritten;  ///< the data, where the file's order is not ours
+    std::vector<std::byte> rewritten;  ///< data in C order, if is_foreign(); else empty
     NamedTensor tensor;
   };
 

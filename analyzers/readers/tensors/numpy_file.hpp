@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NPY and NPZ. Format: numpy.lib.format, and ZIP for NPZ. Nothing is ever unpickled.
+// Reads NPY and NPZ files. Format: numpy.lib.format, and ZIP for NPZ. Nothing is ever unpickled.
 #pragma once
 
 #include <memory>
@@ -15,26 +15,24 @@ namespace halfscope::analyzers::readers::tensors {
 
 class ZipArchive;
 
-/// A `.npy` file: one tensor, named after the file's stem. Mapped; only
-/// big-endian data and arrays in Fortran's order are copied. Object arrays are refused, as are
-/// 2-byte elements without a type unless `as` (f16 or bf16) gives it. Throws log::BadInput.
+/// Opens a `.npy` file: one tensor, named like the file's stem. Only big-endian or Fortran-order
+/// data is copied; else it is mapped. `as`: see read_npy_header(). Throws log::BadInput.
 std::unique_ptr<log::TensorFile> open_npy(const log::OpenPath& path,
                                           std::optional<Dtype> as = std::nullopt);
 
-/// A `.npz` file: one tensor a member, named after the member without `.npy`. Headers are read on
-/// opening. Stored members are mapped, others unpacked one at a time by `for_each`, which throws
-/// log::BadInput too where data is damaged. What one array refuses the file refuses; what members
-/// may be: ZipArchive. Throws log::BadInput. Not for use by two threads at once.
+/// Opens a `.npz` file: one tensor for each member, named like the member without `.npy`. All
+/// headers are read here. Stored members are mapped; deflated members are unpacked when they are
+/// loaded, which throws log::BadInput if data is damaged. Throws log::BadInput if open_npy() would
+/// refuse one of the arrays, or ZipArchive one of the members. Not for use by two threads at once.
 std::unique_ptr<log::TensorFile> open_npz(const log::OpenPath& path,
                                           std::optional<Dtype> as = std::nullopt);
 std::unique_ptr<log::TensorFile> open_npz(std::unique_ptr<ZipArchive> archive,
                                           std::optional<Dtype> as = std::nullopt);
 
-/// Whether the elements must be rewritten before they can be viewed: another byte order, or the
-/// first axis fastest.
+/// Returns true if elements must be copied to be viewed: they are big-endian or in Fortran order.
 bool is_foreign(const NpyArray& array);
 
-/// Copies the elements of such an array into little-endian bytes and C order.
+/// Returns the elements of an array with is_foreign() as little-endian bytes in C order.
 std::vector<std::byte> in_our_order(const NpyArray& array, std::span<const std::byte> data);
 
 }  // namespace halfscope::analyzers::readers::tensors

@@ -26,14 +26,14 @@ std::unique_ptr<log::TensorFile> open_safetensors(const log::OpenPath& path, std
   return std::make_unique<log::Safetensors>(path);
 }
 
-/// NPZ and torch.save files are both ZIP archives; what is in them tells.
+/// Opens an NPZ file or a file of torch.save. Both are ZIP archives; their members differ.
 std::unique_ptr<log::TensorFile> open_zip(const log::OpenPath& path, std::optional<Dtype> as) {
   auto archive = std::make_unique<ZipArchive>(path, "an NPZ file or a file of torch.save");
   if (is_torch_archive(*archive)) return open_torch(path.path, std::move(archive));
   return open_npz(std::move(archive), as);
 }
 
-/// A kind of file, by the bytes it starts with. To add one: a reader in this folder, a row here.
+/// A kind of file with certain bytes at offset `at`. A new kind needs a reader and a row here.
 struct ReaderRow {
   std::string_view starts_with;
   std::size_t at;
@@ -42,8 +42,8 @@ struct ReaderRow {
 constexpr std::array kReaders = {
     ReaderRow{"\x93NUMPY", 0, open_npy},
     ReaderRow{"PK\x03\x04", 0, open_zip},
-    ReaderRow{"PK\x05\x06", 0, open_zip},  // an archive without members
-    ReaderRow{"{", 8, open_safetensors},   // after the header's length
+    ReaderRow{"PK\x05\x06", 0, open_zip},  // a ZIP archive without members
+    ReaderRow{"{", 8, open_safetensors},   // the header follows its length in 8 bytes
     ReaderRow{kOldTorchStart, 0, refuse_old_torch},
 };
 
@@ -61,7 +61,7 @@ constexpr std::array kReaders = {
 std::unique_ptr<log::TensorFile> open_tensor_file(const log::OpenPath& path,
                                                   std::optional<Dtype> as) {
   const std::string shown = log::printable(path.path.string());
-  if (!input::is_file(path.path)) {  // a device may wait
+  if (!input::is_file(path.path)) {  // opening a device might block
     throw log::BadInput(
         shown + ": is not a regular file; save it to one first, or write it to standard input (-)");
   }
@@ -79,7 +79,7 @@ std::unique_ptr<log::TensorFile> open_tensor_file(const log::OpenPath& path,
     }
   }
   if (path.path.extension() == ".safetensors") {
-    return open_safetensors(path, as);  // it says what is wrong
+    return open_safetensors(path, as);  // throws, with the reason
   }
   refuse(shown, *path.open());
 }

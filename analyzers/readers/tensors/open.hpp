@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which reader a file of tensors needs, by its content.
+// Opens files of tensors with the reader that their content needs.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@
 
 namespace halfscope::analyzers::readers::tensors {
 
-/// What is thrown for text: it is no file of tensors, and whoever reads lines can say more of it.
+/// Thrown if a file is text, so that the caller can let the readers of text report more.
 class IsText : public log::BadInput {
  public:
   using BadInput::BadInput;
 };
 
-/// Opens a safetensors, NPY, NPZ or torch.save file. `as` (f16 or bf16): what NPY elements of 2
-/// bytes without a type stand for. Throws log::BadInput that says what the file is.
+/// Opens a file of safetensors, NPY, NPZ or torch.save, or a DCP checkpoint by its ".metadata".
+/// `as`: see read_npy_header(). Throws log::BadInput that names the content; IsText for text.
 std::unique_ptr<log::TensorFile> open_tensor_file(const log::OpenPath& path,
                                                   std::optional<Dtype> as = std::nullopt);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few Python literals an NPY header is made of.
+// Parses the few kinds of Python literals that an NPY header contains.
 #pragma once
 
 #include <cstdint>
@@ -9,28 +9,29 @@
 
 namespace halfscope::analyzers::readers::tensors {
 
-/// Reads literals off the front of a text. `place` begins messages. Throws log::BadInput at the
-/// first byte that does not fit.
+/// Parses literals from the front of a text, one per call. `place` begins error messages. All
+/// functions throw log::BadInput at the first byte that does not fit.
 class PythonLiteral {
  public:
   PythonLiteral(std::string_view text, std::string place);
 
-  /// Passes blanks; whether `c` comes next.
+  /// Skips blanks. Returns true if `c` is next.
   bool next_is(char c);
-  /// The same, and passes it.
+  /// Skips blanks, and `c` if it is next. Returns true if it was.
   bool accept(char c);
+  /// Skips blanks and `c`, which must be next.
   void expect(char c);
-  /// A string in either kind of quotes. Escapes are refused: numpy writes none in what is read
-  /// here.
+  /// A string in single or double quotes. Escapes are refused, because numpy writes none here.
   std::string string();
   bool boolean();
-  /// A tuple of whole numbers: (), (3,), (3, 4); Python 2's 3L too.
+  /// A tuple of non-negative integers: (), (3,), (3, 4); also Python 2's 3L.
   std::vector<std::uint64_t> tuple();
-  /// The text of a bracketed list, its inside unread except for strings and brackets.
+  /// The text of a list in square brackets. Only strings and brackets inside it are parsed.
   std::string_view list();
-  /// Refuses anything but blanks.
+  /// Throws unless only blanks follow.
   void end();
 
+  /// Throws log::BadInput: `wanted` was expected at the current position.
   [[noreturn]] void refuse(std::string_view wanted) const;
 
  private:

@@ -20,10 +20,10 @@ using log::BadInput;
 using log::printable;
 
 constexpr std::string_view kWeightMap = "weight_map";
-/// A million tensors with long names take half of it.
+/// Longest index in bytes. An index of a million tensors with long names needs half of it.
 constexpr std::uint64_t kLongest = std::uint64_t{1} << 28;
 
-/// Takes weight_map and metadata.total_size, and passes whatever else there is.
+/// Reads weight_map and metadata.total_size from the JSON; ignores all else.
 class IndexReader final : public nlohmann::json_sax<Json> {
  public:
   IndexReader(const std::string& file, std::string_view json, ShardIndex& index)
@@ -33,7 +33,7 @@ class IndexReader final : public nlohmann::json_sax<Json> {
   bool boolean(bool) override { return value("a boolean"); }
   bool number_integer(number_integer_t) override { return value("a number"); }
   bool number_float(number_float_t number, const string_t&) override {
-    // Some writers sum up sizes as fractions.
+    // Some writers store the sum of sizes as a float.
     const bool whole = number >= 0 && number < 0x1p63;
     return whole ? number_unsigned(static_cast<number_unsigned_t>(number)) : value("a number");
   }
@@ -91,7 +91,7 @@ class IndexReader final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  /// A name beside the index, which leads nowhere else.
+  /// Adds a file by its name. Throws log::BadInput if the name leads to another folder.
   void add(const std::string& name) {
     const std::filesystem::path path(name);
     const bool beside = !name.empty() && path == path.filename() && name != "." && name != ".." &&

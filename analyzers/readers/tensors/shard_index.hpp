@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The index of a checkpoint in several files, as Hugging Face writes it beside them:
-// model.safetensors.index.json, pytorch_model.bin.index.json.
+// Reads the index of a checkpoint that is split into several files, as Hugging Face libraries write
+// it: model.safetensors.index.json, pytorch_model.bin.index.json.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@
 
 namespace halfscope::analyzers::readers::tensors {
 
+/// The files of a sharded checkpoint, and the tensors in each.
 struct ShardIndex {
   std::filesystem::path path;
-  std::map<std::string, std::set<std::string>> shards;  ///< tensors, by the name of their file
-  std::optional<std::uint64_t> total_size;              ///< bytes of all tensors
+  std::map<std::string, std::set<std::string>> shards;  ///< names of tensors, by their file's name
+  std::optional<std::uint64_t> total_size;              ///< bytes of all tensors; empty if unknown
 };
 
-/// Whether a file is an index, by its content: an object with "weight_map" near its beginning.
-/// Never throws.
+/// Returns true if a file is a JSON object with "weight_map" near its beginning. Never throws.
 bool is_shard_index(const log::OpenPath& path);
 
-/// Files are names beside the index: one that leads elsewhere is refused. Throws log::BadInput.
+/// Reads an index. Throws log::BadInput, also if a shard is not in the index's own folder.
 ShardIndex read_shard_index(const log::OpenPath& path);
 
 }  // namespace halfscope::analyzers::readers::tensors

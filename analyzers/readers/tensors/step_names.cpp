@@ -13,13 +13,13 @@ namespace {
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Where a name tells its step.
+/// The position of a step in a name: from its word up to the end of its number.
 struct StepMark {
   std::size_t begin = 0, end = 0;
   std::int64_t step = 0;
 };
 
-/// "step-000012" at `at`, which must begin and end a word.
+/// Returns the mark at position `at`, such as "step-000012". Empty if it is part of a longer word.
 std::optional<StepMark> mark_at(std::string_view name, std::size_t at) {
   if (at > 0 && (is_letter(name[at - 1]) || is_digit(name[at - 1]))) return std::nullopt;
   constexpr std::array<std::string_view, 4> kWords = {"step", "checkpoint", "iteration", "iter"};
@@ -34,7 +34,7 @@ std::optional<StepMark> mark_at(std::string_view name, std::size_t at) {
     }
     std::int64_t step = 0;
     const char* const end = name.data() + name.size();
-    if (first >= name.size() || !is_digit(name[first])) continue;  // from_chars takes a sign
+    if (first >= name.size() || !is_digit(name[first])) continue;  // from_chars accepts a sign
     const auto [stop, error] = std::from_chars(name.data() + first, end, step);
     if (error != std::errc() || (stop != end && is_letter(*stop))) continue;
     return StepMark{at, static_cast<std::size_t>(stop - name.data()), step};

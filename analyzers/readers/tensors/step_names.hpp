@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps in the names of files and folders.
+// Finds step numbers in the names of files and folders.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace halfscope::analyzers::readers::tensors {
 
-/// The step in a file's or folder's name: the last of "step-000012", "step_12", "step=12",
-/// "step12", and the same with "checkpoint", "iteration" and "iter", as a word of its own; any
-/// case.
+/// Returns the step in a file's or folder's name: the number after the last word "step",
+/// "checkpoint", "iteration" or "iter" in any case ("step-000012", "step=12", "step12"); else
+/// empty.
 std::optional<std::int64_t> step_in_name(std::string_view name);
 
-/// A name without its step and the marks that joined it to the rest: "fc_step12" is "fc".
+/// Returns a name without its step and the separator before it: "fc" for "fc_step12".
 std::string without_step(const std::string& name);
 
 }  // namespace halfscope::analyzers::readers::tensors

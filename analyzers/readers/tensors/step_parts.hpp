@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of tensor files, step by step.
+// Splits a folder of tensor files into steps.
 #pragma once
 
 #include "analyzers/frames/part.hpp"
@@ -7,7 +7,8 @@
 
 namespace halfscope::analyzers::readers::tensors {
 
-/// Of a folder that has some. Files of a step are one part, since shards of a tensor are added.
+/// Returns one part for each selected step of a folder of tensor files. Files of one step are one
+/// part, because their shards of a tensor are added.
 frames::Parts step_parts(const log::OpenPath& folder, const frames::Selection& selection);
 
 }  // namespace halfscope::analyzers::readers::tensors

@@ -50,7 +50,7 @@ bool is_tensor_file(const log::OpenPath& path) {
   return has_extension(path.path, kTensorFiles) && is_visible_file(path.path);
 }
 
-/// Many things have these endings, so the content has a say too.
+/// Checks the content too, because many kinds of files have these extensions.
 bool is_torch_file(const log::OpenPath& path) {
   if (!has_extension(path.path, kTorchFiles) || !is_visible_file(path.path)) return false;
   const std::string start = common::beginning_of(path, kOldTorchStart.size());
@@ -72,7 +72,7 @@ std::optional<T> number_of(const std::map<std::string, std::string>& metadata, c
   return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
 }
 
-/// Takes what the metadata says; the step too, if it is one.
+/// Copies "gradients", "scale" and "step" from the metadata, if they are valid.
 void take_metadata(const log::TensorFile& opened, StepFile& file) {
   const auto* const safetensors = dynamic_cast<const log::Safetensors*>(&opened);
   if (safetensors == nullptr) return;  // NPY and NPZ have none
@@ -86,7 +86,8 @@ void take_metadata(const log::TensorFile& opened, StepFile& file) {
   if (step && *step >= 0) file.step = *step;
 }
 
-/// `step`: where the metadata has none. Where names have roles, nothing else is asked for them.
+/// Describes an open file. `step` is used if the metadata has none. Looks for signs of weights only
+/// if no name has a role.
 StepFile described(const log::OpenPath& path, std::optional<Dtype> as, std::int64_t step,
                    const log::TensorFile& opened, bool roles_in_names) {
   StepFile file;
@@ -95,7 +96,7 @@ StepFile described(const log::OpenPath& path, std::optional<Dtype> as, std::int6
   file.as = as;
   file.step = step;
   std::error_code ignored;
-  // A checkpoint's values lie beside its file.
+  // For a DCP checkpoint, the values are in other files than `path`.
   file.bytes =
       std::max<std::uint64_t>(fs::file_size(file.path, ignored), opened.tensor_bytes().value_or(0));
   take_metadata(opened, file);
@@ -103,15 +104,15 @@ StepFile described(const log::OpenPath& path, std::optional<Dtype> as, std::int6
   return file;
 }
 
-/// A path of a tensor file, and the step of the folder in the folder that it is in.
+/// The path of a tensor file.
 struct Found {
   fs::path path;
-  std::optional<std::int64_t> folder_step = {};
-  Index index = {};  ///< the one that names it
+  std::optional<std::int64_t> folder_step = {};  ///< step in the name of its subfolder, if any
+  Index index = {};                              ///< the index that names it; null if none does
 };
 
-/// What the one tensor of a file is called that has no name for it, or always the same: NPY, a
-/// tensor saved alone, and Transformer Engine's dumps. Empty for others.
+/// Returns the name of a tensor by its file's name, if the file has no name for it, or always the
+/// same one: NPY, a tensor saved alone, Transformer Engine's dumps. Empty for other files.
 std::string name_by_file(const fs::path& path, const std::vector<std::string>& names) {
   const std::string stem = path.stem().string();
   const bool torch = has_extension(path, kTorchFiles) && names.size() == 1 &&
@@ -119,7 +120,7 @@ std::string name_by_file(const fs::path& path, const std::vector<std::string>& n
   return torch || path.extension() == ".npy" ? without_step(stem) : "";
 }
 
-/// The tensors that are to be read, under the names that the folder gives them.
+/// Returns the file with only the tensors to read, under the names that they have in the folder.
 std::unique_ptr<log::TensorFile> seen_as(const StepFile& file,
                                          std::unique_ptr<log::TensorFile> opened) {
   if (file.index) {
@@ -129,7 +130,7 @@ std::unique_ptr<log::TensorFile> seen_as(const StepFile& file,
   return file.tensor.empty() ? std::move(opened) : renamed(std::move(opened), file.tensor);
 }
 
-/// Adds a file; the names of its readable tensors.
+/// Adds a file. Returns the names of its readable tensors.
 std::vector<std::string> add_file(const Found& found, std::optional<Dtype> as, TensorFolder& all) {
   const std::string stem = found.path.stem().string();
   const std::int64_t step = step_in_name(stem).value_or(found.folder_step.value_or(0));
@@ -151,12 +152,13 @@ std::vector<std::string> add_file(const Found& found, std::optional<Dtype> as, T
   return names;
 }
 
-/// A folder's tensor files: those that its indexes name, or all where it has none.
+/// Returns a folder's tensor files: those its indexes name, or all without an index. `step` is that
+/// in the folder's name.
 std::vector<Found> files_beside(const fs::path& folder, std::optional<std::int64_t> step,
                                 TensorFolder& all) {
   std::vector<log::OpenPath> indexes;
   std::vector<fs::path> tensors;
-  bool parts = false, metadata = false;  // of a checkpoint that ranks write
+  bool parts = false, metadata = false;  // files of a DCP checkpoint
   for (fs::path& entry : log::entries(folder, kWanted)) {
     parts |= entry.extension() == ".distcp";
     metadata |= entry.filename() == ".metadata";
@@ -186,7 +188,7 @@ std::vector<Found> files_beside(const fs::path& folder, std::optional<std::int64
   return found;
 }
 
-/// Folders in a folder whose names have a step.
+/// Returns the subfolders whose names have a step, with the step.
 std::vector<std::pair<fs::path, std::int64_t>> step_folders(const fs::path& folder) {
   std::vector<std::pair<fs::path, std::int64_t>> found;
   std::error_code unreadable;
@@ -197,18 +199,18 @@ std::vector<std::pair<fs::path, std::int64_t>> step_folders(const fs::path& fold
   return found;
 }
 
-/// Where the file itself lies; the path as it is where that cannot be told.
+/// Returns the path with all links resolved; the unchanged path if that is impossible.
 fs::path real_path(const fs::path& path) {
   std::error_code error;
   fs::path real = fs::canonical(path, error);
   return error ? path : real;
 }
 
-/// Of paths to one file the one without links is kept, else the first.
+/// Keeps one path to each file: one without links, else the first. Moves the others to to.again.
 std::vector<Found> each_once(std::vector<Found> all, const fs::path& folder, TensorFolder& to) {
   const fs::path root = real_path(folder);
   std::vector<fs::path> real;
-  std::map<fs::path, std::size_t> kept;  // by where they lie
+  std::map<fs::path, std::size_t> kept;  // index into `all`, by resolved path
   for (std::size_t i = 0; i < all.size(); ++i) {
     real.push_back(real_path(all[i].path));
     const bool no_link = root / all[i].path.lexically_relative(folder) == real[i];
@@ -229,11 +231,11 @@ bool may_be_left_out(const Found& found) {
   return has_extension(found.path, kTorchFiles) && !found.index;
 }
 
-/// Adds what of a folder's files can be read. Beside others, files of torch.save that hold none but
-/// their tensors are skipped (the two formats of one checkpoint), as are those that are not read.
+/// Adds a folder's files. Skips files of torch.save that cannot be read, and those whose tensors
+/// all are in other files of the step too (a checkpoint in two formats), with a note.
 class Adder {
  public:
-  /// `has_torch`: only then names are kept.
+  /// `has_torch` is true if files of torch.save will be added, after all others.
   Adder(std::optional<Dtype> as, bool has_torch, TensorFolder& all)
       : as_(as), has_torch_(has_torch), all_(all) {}
 
@@ -273,8 +275,8 @@ class Adder {
   std::optional<Dtype> as_;
   bool has_torch_;
   TensorFolder& all_;
-  std::map<std::int64_t, std::set<std::string>> names_;  ///< by step, but of torch.save
-  std::exception_ptr refused_;                           ///< by the first file that was
+  std::map<std::int64_t, std::set<std::string>> names_;  ///< by step, without torch.save's files
+  std::exception_ptr refused_;                           ///< error of the first unreadable file
 };
 
 void add_files(std::vector<Found> found, std::optional<Dtype> as, TensorFolder& all) {

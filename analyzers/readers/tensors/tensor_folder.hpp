@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of tensor files without a manifest: the shards and steps that training scripts and
-// checkpoints leave behind. The rules are in docs/folders.md.
+// Lists the tensor files of a folder without a manifest, such as checkpoints and tensors that a
+// training script saved. The rules are in docs/folders.md.
 #pragma once
 
 #include <cstdint>
@@ -17,58 +17,61 @@ namespace halfscope::analyzers::readers::tensors {
 
 struct ShardIndex;
 
-/// One file of tensors, with what its metadata and its name say of it.
+/// One file of tensors, with the properties that its metadata and its name show.
 struct StepFile {
   std::filesystem::path path;
-  log::OpenFiles open;  ///< of the log
+  log::OpenFiles open;  ///< the open files of its log
   std::int64_t step = 0;
   std::uint64_t bytes = 0;
-  std::optional<Dtype> as;      ///< --as: what NPY elements without a type stand for
-  std::string tensor;           ///< what its one tensor is called, where the file does not say
-  std::string shows_weights;    ///< what shows that it holds weights; empty: nothing
-  bool scaled = false;          ///< metadata "gradients": "scaled"
+  std::optional<Dtype> as;      ///< --as: dtype of NPY elements without a type
+  std::string tensor;           ///< name of its only tensor; empty if the file has the names
+  std::string shows_weights;    ///< weights_shown(): why it holds weights; empty if unknown
+  bool scaled = false;          ///< metadata "gradients" is "scaled"
   std::optional<double> scale;  ///< metadata "scale", a positive finite number
-  bool among_steps = false;     ///< files of other steps are read beside it
-  /// Of a shard of a checkpoint: it names the tensors to read.
+  bool among_steps = false;     ///< the selection has files of other steps too
+  /// The index that names this file and the tensors to read from it. Null if it is not a shard.
   std::shared_ptr<const ShardIndex> index;
-  std::optional<std::uint64_t> tensor_bytes;  ///< of a shard: what all its tensors take
-  std::shared_ptr<log::TensorFile> opened;    ///< of a log of one file: its header is read once
+  std::optional<std::uint64_t> tensor_bytes;  ///< for a shard: bytes of all its tensors, if known
+  /// The open file, for a log of one file, so that its header is read once. Else null.
+  std::shared_ptr<log::TensorFile> opened;
 };
 
+/// The tensor files of a folder, of a sharded checkpoint, or a single file.
 struct TensorFolder {
-  std::filesystem::path folder;
+  std::filesystem::path folder;  ///< the folder, the index or the single file
   log::OpenFiles open;
-  std::vector<StepFile> files;               ///< by step, then path
+  std::vector<StepFile> files;               ///< sorted by step, then path
   std::vector<std::filesystem::path> again;  ///< links to files that are listed already
-  bool roles_in_names = false;               ///< some tensor's name carries a role
-  bool names_cut = false;  ///< some tensor that is called by its file has less than the file's stem
-  frames::Notes notes;     ///< what listing had to say
+  bool roles_in_names = false;               ///< true if the name of some tensor has a role
+  bool names_cut = false;  ///< true if a tensor has its file's name without the step in it
+  frames::Notes notes;     ///< notes about the listing
 };
 
-/// The tensor files (by extension; those of torch.save by content too) of a folder and of the
-/// folders in it whose names have a step; where there is an index of a sharded checkpoint, those
-/// that it names. A file's step is its metadata's "step", else its name's, else its folder's, else
-/// 0. A file that links lead to more than once is listed once, where it lies if that is in the
-/// folder. Empty `files` where there are none. Reads headers, no data. Throws log::BadInput for a
-/// file that cannot be read.
+/// Lists the tensor files of a folder and of its subfolders whose names have a step. Tensor files
+/// are recognised by extension, those of torch.save also by content. If a folder has an index of a
+/// sharded checkpoint, lists only the files that the index names. A file's step is the "step" of
+/// its metadata, else the step in its name, else that in its folder's name, else 0. A file to which
+/// several links lead is listed once. `files` is empty if there are none. Reads headers only.
+/// Throws log::BadInput if a file cannot be read.
 TensorFolder list_tensor_folder(const log::OpenPath& folder,
                                 std::optional<Dtype> as = std::nullopt);
-/// The same of the files that an index names.
+/// Lists the files that the index of a sharded checkpoint names. Throws log::BadInput.
 TensorFolder list_tensor_index(const log::OpenPath& index, std::optional<Dtype> as = std::nullopt);
-/// Whether a folder has any: safetensors, NPY and NPZ files and indexes, or files of torch.save,
-/// which lie about in folders of other logs too. Throws log::BadInput where it cannot be read.
+/// Returns true if list_tensor_folder() would find safetensors, NPY or NPZ files, an index or a DCP
+/// checkpoint. Throws log::BadInput if the folder cannot be read.
 bool holds_tensor_files(const log::OpenPath& folder);
+/// The same for files of torch.save, which folders of other logs often hold too.
 bool holds_torch_files(const log::OpenPath& folder);
 
-/// Opens a file: the tensors that are to be read, the one tensor of an NPY file under the name that
-/// its folder gives it.
+/// Opens a file with only the tensors to read; a tensor without a usable name in its file is
+/// named StepFile::tensor. Throws log::BadInput.
 std::shared_ptr<log::TensorFile> open_step_file(const StepFile& file);
 
-/// A single file as a folder that holds it alone; its step is 0 and its tensors keep their names.
+/// Returns a folder that holds one file only; its step is 0 and its tensors keep their names.
 TensorFolder single_file(const log::OpenPath& path, std::optional<Dtype> as = std::nullopt);
 
-/// The loss scale that a tensor's values carry: --recorded-scale, else of gradients the metadata's.
-/// Throws log::BadInput where the metadata says "scaled" and the scale is unknown.
+/// Returns the loss scale that a tensor's values carry: --recorded-scale, else the metadata's scale
+/// for gradients that it says are scaled (log::BadInput if that is unknown), else 1.
 double scale_of(const StepFile& file, log::Role role, const frames::Selection& selection);
 
 }  // namespace halfscope::analyzers::readers::tensors

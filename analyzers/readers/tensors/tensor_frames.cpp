@@ -34,7 +34,7 @@ using log::BadInput;
 using log::printable;
 using log::Role;
 
-/// Bytes read, told from whichever thread has read some.
+/// Reports the bytes read to a progress callback. Any thread may call add().
 class Meter {
  public:
   Meter(const Progress& progress, std::uint64_t all) : progress_(progress), all_(all) {}
@@ -51,7 +51,7 @@ class Meter {
   std::mutex mutex_;
 };
 
-/// Sums whose turn has not come.
+/// Sums of a tensor, packed until they are passed on in order.
 struct KeptSums {
   explicit KeptSums(const CountedSums& counted)
       : rest{counted.name, counted.step, counted.scale, counted.elements, {}}, sums(counted.sums) {}
@@ -64,12 +64,12 @@ struct KeptSums {
   PackedSums sums;
 };
 
-/// What one file holds: kept apart until its turn comes, so that order and notes never change.
+/// One file's content, kept until earlier files are passed on: order does not depend on threads.
 struct FileFrames {
   std::vector<Frame> frames;
   std::vector<KeptSums> sums;
   std::vector<log::SkippedTensor> skipped;
-  std::optional<RoleSource> guessed;  ///< how roles were found that no name carries
+  std::optional<RoleSource> guessed;  ///< source of roles that no name has: assumed or file
   bool has_gradients = false;
   std::exception_ptr failed;
 };
@@ -86,7 +86,7 @@ Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selec
   frame.scale = scale_of(file, frame.role, s);
   frame.run_scale = frame.loss_scaled ? frame.scale : 1.0;
   frame.shape = tensor.shape;
-  // For clipped.hpp, which compares steps.
+  // clipped.hpp compares the moments of steps.
   const bool compared = file.among_steps && frame.role == Role::weight_grad;
   MomentSums moments;
   frame.table = frames::count_values(tensor.view, s, frame.scale, read,
@@ -95,14 +95,13 @@ Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selec
   return frame;
 }
 
-/// `visit` is handed each frame and, if it asks for them, sums; what else there is to say goes to
-/// `out`.
+/// Reads one file. Passes frames, and sums if wanted, to `visit`; stores all else in `out`.
 void read_file(const StepFile& file, const Selection& s, std::optional<frames::Unnamed> unnamed,
                Meter& meter, const Visitor& visit, FileFrames& out) {
   const auto opened = open_step_file(file);
   out.skipped = opened->skipped();
   std::uint64_t told = 0;
-  const frames::Read read = [&](std::uint64_t bytes) {  // packed data is more than its file
+  const frames::Read read = [&](std::uint64_t bytes) {  // unpacked data may be more than the file
     bytes = std::min(bytes, file.bytes - told);
     told += bytes;
     meter.add(bytes);
@@ -133,8 +132,7 @@ Message skipped_note(const std::filesystem::path& file, const log::SkippedTensor
   return note + "; " + frames::as_bf16() + " says that it holds bfloat16's bits";
 }
 
-/// A line for each of the first skipped tensors, and the number of the others. They stand behind
-/// what the answer rests on.
+/// Notes on the first skipped tensors, and the number of others. Added after all other notes.
 class SkippedNotes {
  public:
   void take(const std::filesystem::path& file, const log::SkippedTensor& skipped) {
@@ -172,7 +170,7 @@ Message assumed_note(const std::string& shown) {
          " for a model's weights";
 }
 
-/// What is told of roles that no name carries, of one file or several.
+/// Collects files whose tensors got their roles by a guess, for notes.
 class GuessedRoles {
  public:
   void take(const StepFile& file, const FileFrames& read) {
@@ -203,7 +201,7 @@ Message unscaled_note(const std::string& shown) {
          Message(frames::Option::recorded_scale, "S") + " if they carry a loss scale";
 }
 
-/// The frames of one step, in order of first appearance; shards of a name are added.
+/// The frames of one step, in order of first appearance. Shards with the same name are added.
 struct StepFrames {
   std::vector<Frame> frames;
   std::map<std::string, std::size_t> index;
@@ -228,12 +226,12 @@ struct StepFrames {
     if (coarser) sum.source_dtype = frame.source_dtype;
     frames::add_moments(sum, frame);
     sum.table.merge(frame.table);
-    sum.shape = {sum.table.total()};  // how shards lie beside each other is not known
+    sum.shape = {sum.table.total()};  // the arrangement of shards is unknown
     shards = true;
   }
 };
 
-/// Reads files side by side; what they hold is in their order.
+/// Reads files in parallel. The results are in the order of the files.
 std::vector<FileFrames> read_files(const TensorFolder& folder, std::span<const StepFile> files,
                                    const Selection& s, bool with_sums, Meter& meter) {
   std::vector<FileFrames> read(files.size());
@@ -250,7 +248,7 @@ std::vector<FileFrames> read_files(const TensorFolder& folder, std::span<const S
   return read;
 }
 
-/// Takes what the files hold, in their order, and passes it on step by step.
+/// Receives the content of files in order and passes it on, step by step.
 class FolderFrames {
  public:
   FolderFrames(const Visitor& visit, Notes& notes) : visit_(visit), notes_(notes) {}
@@ -261,7 +259,7 @@ class FolderFrames {
     current_ = file.step;
     for (Frame& frame : read.frames) step_.add(std::move(frame), file);
     for (KeptSums& sums : read.sums) visit_.sums(std::move(sums).unpacked());
-    for (log::SkippedTensor& skipped : read.skipped) {  // the same in every file, often
+    for (log::SkippedTensor& skipped : read.skipped) {  // often the same tensors in every file
       const auto [at, is_new] = skipped_.try_emplace({skipped.name, skipped.reason}, 0);
       ++at->second;
       if (is_new) told_.take(file.path, skipped);
@@ -303,7 +301,8 @@ class FolderFrames {
   SkippedNotes told_;
   StepFrames step_;
   std::optional<std::int64_t> current_;
-  std::map<std::pair<std::string, std::string>, std::uint64_t> skipped_;  ///< name and reason
+  /// Number of files, by a skipped tensor's name and reason.
+  std::map<std::pair<std::string, std::string>, std::uint64_t> skipped_;
   GuessedRoles roles_;
   bool unscaled_ = false;
 };
@@ -357,7 +356,7 @@ void read_step_files(const TensorFolder& folder, std::span<const StepFile> files
   for (const StepFile& file : files) bytes += file.bytes;
   Meter meter(progress, bytes);
   FolderFrames frames(visit, notes);
-  // So many at a time: their tables are held until their turn comes.
+  // Limits memory: the histograms of a batch are held until they are passed on.
   const std::size_t batch = 4 * static_cast<std::size_t>(tbb::info::default_concurrency());
   for (std::size_t first = 0; first < files.size(); first += batch) {
     const auto part = files.subspan(first, std::min(batch, files.size() - first));

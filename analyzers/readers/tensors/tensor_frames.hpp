@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of whole tensors: of files that have no manifest (one file, or a folder of shards and
-// steps).
+// Reads frames from tensor files without a manifest: one file, or a folder of shards and steps.
 #pragma once
 
 #include <span>
@@ -11,21 +10,22 @@
 
 namespace halfscope::analyzers::readers::tensors {
 
+/// Reads one tensor file, or the shards of an index. Same contract as for_each_frame().
 void read_tensor_file(const log::OpenPath& opened, const frames::Selection& selection,
                       const frames::Visitor& visit, frames::Notes& notes,
                       const frames::Progress& progress);
 
-/// Step by step; files of a step are read in parallel, and the tables of a name that several of
-/// them have are added. Holds one step's tables at a time. The frames and notes are the same for
-/// any number of threads.
+/// Reads a folder step by step. Files are read in parallel; histograms of tensors with the same
+/// name and step are added. Holds the histograms of one step and of the files that are being read.
+/// Frames and notes do not depend on the number of threads. Calls `visit` from the calling thread.
 void read_tensor_folder(const TensorFolder& folder, const frames::Selection& selection,
                         const frames::Visitor& visit, frames::Notes& notes,
                         const frames::Progress& progress);
 
-/// The files whose steps are selected.
+/// Returns the files whose steps are selected.
 std::vector<StepFile> selected_files(const TensorFolder& folder,
                                      const frames::Selection& selection);
-/// read_tensor_folder of some of these.
+/// Same as read_tensor_folder(), for some of the selected files: all files of one or more steps.
 void read_step_files(const TensorFolder& folder, std::span<const StepFile> files,
                      const frames::Selection& selection, const frames::Visitor& visit,
                      frames::Notes& notes, const frames::Progress& progress);

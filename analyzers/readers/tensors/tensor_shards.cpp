@@ -34,7 +34,7 @@ std::vector<std::string> all_names(const log::TensorFile& file) {
   return names;
 }
 
-/// A file's tensors are of one index.
+/// Throws log::BadInput if a file of the index is in `files` already; else adds them.
 void require_own_files(const ShardIndex& index,
                        std::unordered_map<std::string_view, const ShardIndex*>& files) {
   for (const auto& [file, unused] : index.shards) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of tensors seen otherwise than they are: under another name, or some of their tensors
-// alone.
+// Wrappers of tensor files that rename their only tensor or hide some of their tensors.
 #pragma once
 
 #include <memory>
@@ -11,10 +10,10 @@
 
 namespace halfscope::analyzers::readers::tensors {
 
-/// A file whose one tensor has another name.
+/// Returns the file with its only tensor renamed.
 std::unique_ptr<log::TensorFile> renamed(std::unique_ptr<log::TensorFile> file, std::string name);
 
-/// A file without the tensors that are not in `names`.
+/// Returns the file with only the tensors in `names`.
 std::unique_ptr<log::TensorFile> chosen(std::unique_ptr<log::TensorFile> file,
                                         std::shared_ptr<const std::set<std::string>> names);
 

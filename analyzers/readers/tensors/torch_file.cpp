@@ -23,7 +23,8 @@ using log::NamedTensor;
 
 constexpr std::string_view kPickle = "data.pkl";
 
-/// Tensors of one file may share storages, but not so often that a small file takes hours.
+/// All tensors together may have kMostUses times the bytes of the file plus kSmall. Without this
+/// limit, many views of one storage would make a small file take hours.
 constexpr std::uint64_t kMostUses = 16;
 constexpr std::uint64_t kSmall = std::uint64_t{1} << 26;
 
@@ -47,7 +48,7 @@ struct Entry {
   Dtype dtype = Dtype::f32;
   std::vector<std::uint64_t> shape, strides;
   std::uint64_t count = 0;
-  ZipRange values = {};  ///< from the first element to the last one
+  ZipRange values = {};  ///< bytes from the first element to the last
 };
 
 class TorchFile final : public ListedFile<Entry> {
@@ -80,7 +81,7 @@ class TorchFile final : public ListedFile<Entry> {
   }
 
  private:
-  /// A tensor, and its values where they had to be read or copied.
+  /// A tensor, and the owner of its values: `bytes`, or `copied` if they had to be rearranged.
   struct Held {
     log::FileBytes bytes;
     std::vector<std::byte> copied;
@@ -131,7 +132,7 @@ class TorchFile final : public ListedFile<Entry> {
                                archive_->file(), convert_advice(path, kLoadScript)));
   }
 
-  /// torch.save packs nothing, and may be told to leave checksums out: they are not looked at.
+  /// Returns the range of a member. Does not check its checksum: torch.save may omit checksums.
   ZipRange stored(const ZipMember& member) const {
     if (member.stored) return archive_->stored(member);
     throw BadInput(fmt::format("{} is packed, expected it stored, as torch.save writes it; {}",
@@ -181,7 +182,7 @@ class TorchFile final : public ListedFile<Entry> {
     tensors_.push_back(std::move(entry));
   }
 
-  /// Finds the first element, and makes sure that the last one is in the storage too.
+  /// Sets the range of the tensor's values. Throws log::BadInput if it exceeds the storage.
   void place_in_storage(const TorchStorage& storage, const TorchTensor& tensor, Entry& entry) {
     const ZipRange bytes = bytes_of(storage, entry.name);
     const std::uint64_t width = tensor.type->width, held = bytes.size / width;
@@ -217,7 +218,8 @@ class TorchFile final : public ListedFile<Entry> {
     return bytes->second;
   }
 
-  /// Views may repeat elements without end; so may many views of one storage.
+  /// Returns true if a view has more elements than the file can hold: it repeats elements. Throws
+  /// log::BadInput if all tensors together repeat them too often (kMostUses).
   bool is_too_large(const Entry& entry, unsigned width) {
     const std::uint64_t room = archive_->file_bytes() + kSmall;
     if (entry.count > room / width) return true;
@@ -231,14 +233,14 @@ class TorchFile final : public ListedFile<Entry> {
 
   std::unique_ptr<ZipArchive> archive_;
   std::string advice_;
-  std::string root_;  ///< of the members' names: "archive/"
+  std::string root_;  ///< common beginning of the members' names: "archive/"
   bool big_endian_ = false;
   std::unordered_map<std::string_view, const ZipMember*> by_member_;
   std::unordered_map<const ZipMember*, ZipRange> storages_;
   bool has_parameters_ = false;
-  bool has_groups_ = false;  ///< Optimizer.state_dict() has them, with no tensor where it is SGD's
+  bool has_groups_ = false;  ///< has the text "param_groups", as any Optimizer.state_dict() does
   std::uint64_t used_ = 0;   ///< bytes of all readable tensors
-  std::optional<std::uint64_t> all_bytes_;  ///< of all tensors; empty where objects are skipped
+  std::optional<std::uint64_t> all_bytes_;  ///< bytes of all tensors; empty if objects are skipped
 };
 
 }  // namespace

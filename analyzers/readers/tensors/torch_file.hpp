@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of torch.save since PyTorch 1.6: a ZIP archive of a pickle and of storages' bytes. Format:
-// torch/serialization.py. Nothing is ever unpickled by Python or imported (torch_pickle.hpp); what
-// is no plain tensor in plain containers is skipped, with the reason.
+// Reads files of torch.save since PyTorch 1.6: ZIP archives of a pickle and the bytes of storages.
+// Format: torch/serialization.py. No Python code runs (torch_pickle.hpp). Objects other than plain
+// tensors in plain containers are skipped, with the reason.
 #pragma once
 
 #include <filesystem>
@@ -16,21 +16,19 @@ namespace halfscope::analyzers::readers::tensors {
 
 class ZipArchive;
 
-/// How torch.save began a file before PyTorch 1.6: a pickled number (torch/serialization.py,
-/// MAGIC_NUMBER).
+/// First bytes of torch.save's files before PyTorch 1.6 (torch/serialization.py, MAGIC_NUMBER).
 inline constexpr std::string_view kOldTorchStart = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9";
 
-/// Whether an archive holds what torch.save packs its tensors' structure as ("archive/data.pkl"),
-/// and no arrays.
+/// Returns true if an archive holds a pickle such as "archive/data.pkl", but no NPY arrays.
 bool is_torch_archive(const ZipArchive& archive);
 
-/// Storages are mapped; only views that are not contiguous, and big-endian data, are copied, a
-/// tensor at a time. Throws log::BadInput that says how to convert the file: TorchScript, a pickle
-/// that cannot be followed, tensors that leave their storage.
+/// Opens a file of torch.save. Storages are mapped; only non-contiguous views and big-endian data
+/// are copied, one tensor at a time. Throws log::BadInput for TorchScript, for a pickle that cannot
+/// be read, and for tensors that exceed their storage.
 std::unique_ptr<log::TensorFile> open_torch(const std::filesystem::path& path,
                                             std::unique_ptr<ZipArchive> archive);
 
-/// Throws log::BadInput that says how to convert the file.
+/// Throws log::BadInput for a file from before PyTorch 1.6; the message says how to convert it.
 std::unique_ptr<log::TensorFile> refuse_old_torch(const log::OpenPath& path,
                                                   std::optional<Dtype> as);
 

@@ -39,7 +39,7 @@ constexpr TorchType kTypes[] = {
     {"QInt32Storage", "qint32", 4, {}, kQuantized},
 };
 
-/// The structure of checkpoints that several ranks write.
+/// Module of the metadata of DCP checkpoints.
 constexpr std::string_view kCheckpoint = "torch.distributed.checkpoint.metadata";
 
 struct NameRow {

@@ -13,7 +13,7 @@
 namespace halfscope::analyzers::readers::tensors {
 namespace {
 
-/// The unpickler's stack, as Python's: marks cut it, and nothing below the last mark can be taken.
+/// A stack machine like Python's unpickler. Opcodes cannot pop values below the last mark.
 class Machine {
  public:
   Machine(std::string_view pickle, const std::string& place, const std::string& advice)
@@ -87,7 +87,7 @@ class Machine {
     stack_.pop_back();
     return id;
   }
-  /// The values above the last mark, which goes too.
+  /// Pops the last mark and returns the values above it.
   std::vector<ValueId> pop_mark() {
     if (marks_.empty()) refuse("an opcode that needs a mark, but there is none");
     std::vector<ValueId> items(stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back()),
@@ -130,7 +130,7 @@ class Machine {
   void int4() { push(values_.integer(static_cast<std::int32_t>(number<4>()))); }
   void long1() { push_long(number<1>()); }
   void long4() { push_long(number<4>()); }
-  /// Two's complement, the lowest byte first; longer ones than 64 bits are no sizes.
+  /// Pushes a two's complement integer, lowest byte first; plain if longer than 64 bits.
   void push_long(std::uint64_t length) {
     const std::string_view bytes = take(length);
     if (bytes.size() > 8) return plain();
@@ -174,7 +174,7 @@ class Machine {
   void appends() { add(pop_mark(), ValueKind::list); }
   void set_item() { add(pop_several<2>(), ValueKind::dict); }
   void set_items() { add(pop_mark(), ValueKind::dict); }
-  /// Adds to the container on top of the stack; what an object makes of its items is not known.
+  /// Adds items to the container on top of the stack. An opaque object ignores them.
   void add(const std::vector<ValueId>& items, ValueKind kind) {
     const ValueId to = top();
     const ValueKind found = values_.result.kind(to);
@@ -193,7 +193,7 @@ class Machine {
     pop_mark();
     plain();
   }
-  /// Real picklers number what they keep one by one.
+  /// Stores the top of the stack in the memo, whose indices real picklers assign consecutively.
   void keep(std::uint64_t index) {
     if (index >= pickle_.size()) refuse(fmt::format("memo index {}, beyond its length,", index));
     if (index >= memo_.size()) memo_.resize(static_cast<std::size_t>(index) + 1, kNone);
@@ -229,7 +229,7 @@ class Machine {
   void new_object() {
     push(values_.object_of(pop_several<Count>().front()));
   }
-  void build() {  // attributes, such as a state_dict's _metadata, hold no tensors of the log
+  void build() {  // sets attributes, such as a state_dict's _metadata; they hold no tensors to read
     const ValueId attributes = pop();
     values_.set_attributes(top(), attributes);
   }
@@ -315,7 +315,7 @@ const Machine::Opcode* Machine::find(unsigned char code) {
   return kByCode[code];
 }
 
-/// Those that a hostile or old pickle is likely to hold.
+/// Returns the name of an opcode that hostile or old pickles often hold, else "".
 std::string_view Machine::named(unsigned char code) {
   switch (code) {
     case 'i': return " (INST)";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pickle of torch.save says, as data: an interpreter of the opcodes that plain containers
-// and tensors are made of. It imports nothing and calls nothing: the names that stand for tensors
-// are recognised (torch_names.hpp), every other object is opaque, and stays so whatever is done to
-// it. Opcodes: Python's pickletools, protocols 2 to 5.
+// Reads a pickle of torch.save as data: interprets the opcodes that build plain containers and
+// tensors. Nothing is imported or called. Names that stand for tensors are recognised
+// (torch_names.hpp); all other objects stay opaque. Opcodes: Python's pickletools, protocols 2 to
+// 5.
 #pragma once
 
 #include <cstddef>
@@ -17,72 +17,77 @@
 
 namespace halfscope::analyzers::readers::tensors {
 
-/// The longest pickle that is read. Values take some 40 times its bytes at most.
+/// Largest pickle that is read, in bytes. Its values need at most about 40 times as much.
 inline constexpr std::uint64_t kLongestPickle = std::uint64_t{1} << 28;
 
+/// Index into PickleValues::values.
 using ValueId = std::uint32_t;
 
+/// The type of a value in a pickle.
 enum class ValueKind : std::uint8_t {
-  plain,    ///< None, True, a fraction, bytes, ...: nothing that is or holds a tensor
-  integer,  ///< 64 bits
+  plain,    ///< None, a bool, a float, bytes, ...: holds no tensor, and its value is not kept
+  integer,  ///< at most 64 bits
   text,
   list,
   tuple,
   dict,
-  global,  ///< a name that is known
+  global,  ///< a known class, function or dtype (torch_names.hpp)
   storage,
   tensor,
-  opaque
+  opaque  ///< an object that is not read (OpaqueObject)
 };
 
-/// A value; `index` is into what PickleValues has of its kind. Of an integer, `number` is it, of a
-/// tuple, its length, of a dict, whether it is a record.
+/// A value of a pickle. `index` refers to the vector of its kind in PickleValues. `number` is the
+/// value of an integer, the length of a tuple, and 1 for a dict that is a TorchName::record.
 struct PickleValue {
   ValueKind kind = ValueKind::plain;
   std::uint32_t index = 0;
   std::int64_t number = 0;
 };
 
-/// A storage: a member of the archive, with so many elements of a type.
+/// A storage: a member of the archive that holds elements of one type.
 struct TorchStorage {
-  std::string_view key;
-  const TorchType* type = nullptr;  ///< null: bytes
-  std::uint64_t count = 0;
+  std::string_view key;             ///< name of the member in the archive's folder "data"
+  const TorchType* type = nullptr;  ///< null for an untyped storage
+  std::uint64_t count = 0;          ///< number of elements; of bytes if untyped
 };
 
-/// A tensor as the pickle describes it; nothing has been compared with the storage's bytes.
+/// A tensor as the pickle describes it. Not yet checked against the size of the storage.
 struct TorchTensor {
-  std::uint32_t storage = 0;  ///< index
+  std::uint32_t storage = 0;  ///< index into PickleValues::storages
   const TorchType* type = nullptr;
-  std::uint64_t offset = 0;        ///< of the first element, in elements
-  ValueId shape = 0, strides = 0;  ///< tuples of as many integers, none of them negative
+  std::uint64_t offset = 0;        ///< first element, counted in elements of the storage
+  ValueId shape = 0, strides = 0;  ///< tuples of equal length; integers, none negative
 };
 
-/// An object that is not read, and why.
+/// An object that is not read.
 struct OpaqueObject {
-  std::string_view module, name;  ///< of what made it; `module` empty: `name` is the reason
+  /// The class or function that makes it. If `module` is empty, `name` is the reason instead.
+  std::string_view module, name;
 };
 
+/// The values of a pickle. Texts point into the pickle.
 struct PickleValues {
   std::vector<PickleValue> values;
   std::vector<std::string_view> texts;
-  std::vector<std::vector<ValueId>> lists;  ///< and, as keys and values in turn, dicts
-  std::vector<ValueId> tuples;              ///< one after the other
+  std::vector<std::vector<ValueId>> lists;  ///< lists, and dicts as key, value, key, value, ...
+  std::vector<ValueId> tuples;              ///< items of all tuples, concatenated
   std::vector<TorchGlobal> globals;
   std::vector<TorchStorage> storages;
   std::vector<TorchTensor> tensors;
   std::vector<OpaqueObject> opaque;
   ValueId root = 0;
-  bool has_parameters = false;  ///< a module's state_dict(), or torch.nn.Parameter
+  bool has_parameters = false;  ///< holds a module's state_dict() or a torch.nn.Parameter
 
   ValueKind kind(ValueId id) const { return values[id].kind; }
-  /// What a list, tuple or dict holds; nothing of any other value. Valid until a value is added.
+  /// Returns the items of a list, tuple or dict (keys and values in turn); for other values an
+  /// empty span. Valid until a value is added.
   std::span<const ValueId> items(ValueId id) const;
 };
 
-/// Reads a pickle; the result points into it. A pickle whose structure cannot be followed is
-/// refused: throws log::BadInput that begins with `place` ("m.pt: data.pkl"), names the opcode and
-/// where it is, and ends with `advice`. Time and memory are bounded by the pickle's length.
+/// Reads a pickle; the result points into it. Throws log::BadInput if the pickle cannot be read;
+/// the message begins with `place` ("m.pt: data.pkl"), names the opcode and its position, and ends
+/// with `advice`. Time and memory are proportional to the pickle's length.
 PickleValues read_torch_pickle(std::span<const std::byte> pickle, const std::string& place,
                                const std::string& advice);
 

@@ -34,8 +34,8 @@ class Walk {
         fmt::format("{} holds {}, expected a dictionary of tensors; {}", place_, found, advice_));
   }
 
-  /// Names and values are made a few times over at most; a hostile pickle may name one value in a
-  /// thousand places, each of which is in a thousand more.
+  /// Subtracts from the limit of work; throws log::BadInput if it is used up. A hostile pickle can
+  /// hold one value in a thousand containers, each again in a thousand containers.
   void pay(std::uint64_t cost) {
     if (cost > left_) refuse("the same values again and again");
     left_ -= cost;

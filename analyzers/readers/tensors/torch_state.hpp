@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensors that a pickle of torch.save holds, by name: those of nested dictionaries have their
-// keys joined by dots ("model.layer.weight"), those of lists their places.
+// Finds and names the tensors in a pickle of torch.save. A name is the path to the tensor: keys of
+// dictionaries and indices in lists, joined by dots ("model.layer.weight", "params.0").
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,15 @@ struct NamedTorchTensor {
   std::uint32_t tensor = 0;
 };
 
+/// The tensors of a pickle.
 struct TorchState {
-  std::vector<NamedTorchTensor> tensors;    ///< no name twice
-  std::vector<log::SkippedTensor> skipped;  ///< objects that are not read
+  std::vector<NamedTorchTensor> tensors;    ///< all names differ
+  std::vector<log::SkippedTensor> skipped;  ///< objects that are not read, with the reason
 };
 
-/// A tensor that is all the file holds is called `alone`. A pickle that names the same values again
-/// and again is refused, as are containers in each other 200 deep: throws log::BadInput that begins
-/// with `place` and ends with `advice`. Time and memory are bounded by `pickle_bytes`.
+/// Finds the tensors of a pickle. A tensor that is the whole content is named `alone`. Throws
+/// log::BadInput if values repeat too often or containers nest more than 200 deep; the message
+/// begins with `place` and ends with `advice`. Time and memory are proportional to `pickle_bytes`.
 TorchState torch_state(const PickleValues& values, const std::string& alone,
                        std::uint64_t pickle_bytes, const std::string& place,
                        const std::string& advice);

@@ -7,10 +7,10 @@
 namespace halfscope::analyzers::readers::tensors {
 namespace {
 
-/// PyTorch's own limit is 64.
+/// Largest number of axes of a tensor, as in PyTorch.
 constexpr std::size_t kMostAxes = 64;
 
-/// What tells a record from other dictionaries.
+/// PickleValue::number of a dict that is a record.
 constexpr std::int64_t kRecord = 1;
 
 constexpr std::string_view kOddTensor = "is a tensor that is described in an unknown way";
@@ -112,7 +112,7 @@ ValueId TorchValues::made_by(const TorchGlobal& function, ValueId arguments) {
 
 void TorchValues::set_attributes(ValueId object, ValueId attributes) {
   if (is(object, ValueKind::dict) && result.values[object].number == kRecord) {
-    // Shared, not copied: a short pickle may give the same ones to many objects.
+    // Shared, not copied: a short pickle may set the same attributes on many objects.
     const ValueId fields = is(attributes, ValueKind::tuple)
                                ? container(ValueKind::dict, {text(""), attributes})
                                : attributes;
@@ -122,14 +122,14 @@ void TorchValues::set_attributes(ValueId object, ValueId attributes) {
   if (!is(attributes, ValueKind::dict)) return;
   const Items items = result.items(attributes);
   for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
-    // torch.nn.Module.state_dict() gives its dictionary this one.
+    // torch.nn.Module.state_dict() sets this attribute on its dictionary.
     if (is(items[i], ValueKind::text) && text_of(items[i]) == "_metadata") {
       result.has_parameters = true;
     }
   }
 }
 
-/// Empty, or of a list of pairs, as Python 2 wrote it.
+/// Makes a dict without items, or from a list of pairs, as Python 2 wrote it.
 ValueId TorchValues::ordered_dict(Items arguments) {
   std::vector<ValueId> items;
   if (!arguments.empty()) {
@@ -150,7 +150,7 @@ bool TorchValues::are_extents(ValueId tuple) const {
          });
 }
 
-/// A conjugation or negation that is still to be done.
+/// Returns true if argument `at` is a conjugation or negation not yet applied to the values.
 bool TorchValues::has_metadata(Items arguments, std::size_t at) const {
   return arguments.size() > at && !result.items(arguments[at]).empty();
 }
@@ -182,14 +182,14 @@ ValueId TorchValues::tensor(Items arguments, TorchName function) {
   return put(ValueKind::tensor, result.tensors, tensor);
 }
 
-/// A tensor with attributes, which are skipped; of a class of somebody's own it may be anything.
+/// Makes a tensor and ignores its attributes. An object of a user's own class becomes opaque.
 ValueId TorchValues::from_type(Items arguments) {
   if (arguments.size() < 3) return opaque(kOddTensor);
   const TorchGlobal* const function = global_at(arguments[0]);
   const TorchGlobal* const its_class = global_at(arguments[1]);
   if (its_class == nullptr) return object_of(arguments[1]);
   if (function == nullptr || its_class->what != TorchName::tensor_class ||
-      function->what == TorchName::from_type) {  // which nothing nests
+      function->what == TorchName::from_type) {  // PyTorch never nests it
     return opaque(kOddTensor);
   }
   return made_by(TorchGlobal(*function), arguments[2]);

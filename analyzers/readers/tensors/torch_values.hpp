@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values that a pickle's opcodes make: for torch_pickle.cpp.
+// Creates the values that a pickle's opcodes describe. Only torch_pickle.cpp uses it.
 #pragma once
 
 #include "analyzers/readers/tensors/torch_pickle.hpp"
 
 namespace halfscope::analyzers::readers::tensors {
 
-/// Makes values. Nothing here throws at what a pickle says: what is no tensor or container as
-/// PyTorch describes them is opaque.
+/// Collects values and returns their ids. Never throws because of a pickle's content: objects that
+/// are not tensors or containers in PyTorch's form become opaque.
 class TorchValues {
  public:
   TorchValues();
@@ -18,17 +18,18 @@ class TorchValues {
   ValueId tuple(const std::vector<ValueId>& items);
   ValueId container(ValueKind kind, std::vector<ValueId>&& items);
   ValueId global(std::string_view module, std::string_view name);
-  /// callee(*arguments), of the names that stand for data.
+  /// The result of callee(*arguments). Opaque if the callee is not known (torch_names.hpp).
   ValueId made_by(ValueId callee, ValueId arguments);
-  /// An object of a class: opaque, unless it is a record.
+  /// A new object of a class: a dict for a TorchName::record, else opaque.
   ValueId object_of(ValueId its_class);
-  /// What torch.save leaves out of the pickle: storages.
+  /// The object of a persistent id. torch.save uses such ids for storages; others become opaque.
   ValueId persistent(ValueId id);
 
   std::string_view text_of(ValueId id) const { return result.texts[result.values[id].index]; }
+  /// Appends items to a list, or keys and values in turn to a dict.
   void add(ValueId container, const std::vector<ValueId>& items);
-  /// Those of a record are kept, a state that is a tuple under the name ""; of other objects, what
-  /// they show of it.
+  /// Sets the attributes of an object. Only a record keeps them; a tuple becomes its field "". For
+  /// other objects, only looks whether the attributes are those of a module's state_dict().
   void set_attributes(ValueId object, ValueId attributes);
 
   PickleValues result;

@@ -21,22 +21,22 @@ using readers::common::is_optimizer_state;
 using readers::common::parts_of;
 using readers::common::speaks_of_gradients;
 
-/// Buffers that modules of PyTorch and transformers register. No gradient has these names: a
-/// buffer has none.
+/// Buffers that modules of PyTorch and transformers register. Buffers have no gradients.
 constexpr std::string_view kBuffers[] = {"running_mean", "running_var", "num_batches_tracked",
                                          "position_ids", "inv_freq"};
-/// Words of the names that libraries give to files of weights.
+/// Words in the names of files in which libraries save weights.
 constexpr std::string_view kFileWords[] = {"model",      "models",     "weights", "params",
                                            "parameters", "checkpoint", "ckpt",    "consolidated"};
 
-/// Whether a name of a branch ends in a word for gradients, as "model_grads" does: there is many a
-/// module that begins with one ("grad_reversal").
+/// Returns true if a branch's name ends in a word for gradients, such as "model_grads". Names that
+/// only begin with one are often modules ("grad_reversal").
 bool is_of_gradients(std::string_view branch) {
   const auto words = parts_of(branch, "_- 0123456789");
   return !words.empty() && speaks_of_gradients(words.back());
 }
 
-/// {"model": ..., "grads": ...}: what keeps its gradients in a branch has none beside it.
+/// Returns a reason if a file has gradients in one branch and other tensors beside it, as in
+/// {"model": ..., "grads": ...}: the others are not gradients. Empty if not.
 std::string in_branches(const std::vector<std::string>& names) {
   std::string_view gradients;
   bool others = false;
@@ -50,7 +50,7 @@ std::string in_branches(const std::vector<std::string>& names) {
   return fmt::format("holds gradients in a branch of their own, '{}'", log::printable(gradients));
 }
 
-/// Tensors beside an optimizer's state are those of a checkpoint.
+/// Returns a reason if tensors lie beside an optimizer's state, as in a checkpoint; else empty.
 std::string beside_optimizer(const std::vector<std::string>& names) {
   std::string_view state;
   bool others = false;
@@ -58,7 +58,7 @@ std::string beside_optimizer(const std::vector<std::string>& names) {
     const auto parts = parts_of(name, "./");
     const bool is_state = is_optimizer_state(parts);
     others = others || !(is_state || speaks_of_gradients(name));
-    // A lone ".step" is the name of many a counter.
+    // A name that ends in ".step" may be any counter.
     if (is_state && state.empty() && parts.back() != "step") state = name;
   }
   if (state.empty() || !others) return "";
@@ -79,7 +79,8 @@ std::string in_names(const std::vector<std::string>& names) {
   return "";
 }
 
-/// A file of one tensor is called by it: "fc.weight.npy" says nothing.
+/// Returns a reason if a file's name has a word for weights. Empty if not, and for files of one
+/// tensor, which have its name ("fc.weight.npy").
 std::string in_file_name(const std::filesystem::path& file, std::size_t tensors) {
   if (tensors < 2) return "";
   std::string name = file.filename().string();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tensors of a file are in which no name carries a role. A loss scale acts on gradients:
-// a model's weights must not be taken for them. The rules are in docs/folders.md.
+// Decides whether a file without roles in its tensor names holds gradients or weights: only
+// gradients carry a loss scale. The rules are in docs/folders.md.
 #pragma once
 
 #include <filesystem>
@@ -14,15 +14,16 @@
 
 namespace halfscope::analyzers::readers::tensors {
 
-/// What shows that a file holds a model's weights, as the end of "it ..."; empty where nothing
-/// does, and where its name speaks of gradients, unless these have a branch of their own.
+/// Returns the reason why a file holds a model's weights, as the end of a sentence "it ...". Empty
+/// if there is no reason. Also empty if the file's name has a word for gradients, unless the file
+/// keeps gradients in a branch of their own ("grads.fc.weight") beside other tensors.
 std::string weights_shown(const std::filesystem::path& file, const log::TensorFile& opened);
 
-/// Whether some name carries a role.
+/// Returns true if some name has a role.
 bool any_role_in(const std::vector<std::string>& names);
 
-/// What the tensors of one of a folder's files are whose names carry no role; empty where others'
-/// do.
+/// Returns what a file without roles in its names holds; empty if any name in the folder has a
+/// role.
 std::optional<frames::Unnamed> unnamed_in(const TensorFolder& folder, const StepFile& file);
 
 }  // namespace halfscope::analyzers::readers::tensors

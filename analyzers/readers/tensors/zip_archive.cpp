@@ -42,15 +42,15 @@ std::uint32_t crc_of(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-/// The file as libzip reads it. libzip does not say where a member's data begins; where it
-/// reads when it is asked for the first byte does.
+/// Data source of libzip. libzip has no function for the offset of a member's data, so the source
+/// records the offset of each read: reading the first byte of a member shows where its data begins.
 struct ZipArchive::Source {
   Source(const log::MappedFile& mapped, ZipRange bytes) : file(mapped), part(bytes) {}
 
   const log::MappedFile& file;
   ZipRange part;
   std::uint64_t at = 0;
-  std::uint64_t last_read = 0;  ///< where the last read began
+  std::uint64_t last_read = 0;  ///< offset of the last read
   zip_error_t error = {};
 
   zip_int64_t read(void* to, zip_uint64_t length) {
@@ -93,7 +93,7 @@ struct ZipArchive::Source {
         return zip_source_make_command_bitmap(
             ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR,
             ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL, ZIP_SOURCE_SUPPORTS, -1);
-      default: return 0;  // to close and to free needs nothing
+      default: return 0;  // ZIP_SOURCE_CLOSE and ZIP_SOURCE_FREE do nothing
     }
   }
 };
@@ -110,7 +110,7 @@ ZipArchive::ZipArchive(std::shared_ptr<const log::MappedFile> file, ZipRange par
       part_(part.size == 0 ? ZipRange{0, mapped_->size()} : part),
       wanted_(std::move(wanted)),
       source_(std::make_unique<Source>(*mapped_, part_)) {
-  if (part_.size == 0) {  // which libzip takes for an archive still to be written
+  if (part_.size == 0) {  // libzip would treat it as a new archive
     throw BadInput(fmt::format("{}: holds 0 bytes, expected {}; copy or write it again",
                                this->file(), wanted_));
   }
@@ -205,14 +205,14 @@ void ZipArchive::check_all() const {
       throw BadInput(fmt::format("{} is there twice, expected every name once; rename one of them",
                                  place(member)));
     }
-    packed += member.packed;  // each is at most the file's size: no overflow before it is refused
+    packed += member.packed;  // no overflow: each summand is at most the file's size
     if (packed > file_bytes()) {
       throw BadInput(
           fmt::format("{}: its members take {} bytes and more, but it holds {}, so they overlap; "
                       "the file is damaged or a ZIP bomb, write it again",
                       file(), packed, file_bytes()));
     }
-    if (!member.stored) unpacked += member.unpacked;  // each at most 1032 times the file's size
+    if (!member.stored) unpacked += member.unpacked;  // no overflow: at most 1032 * file_bytes()
   }
   const std::uint64_t most =
       log::user_limit(log::kUnpackLimit, std::max(kAnyUnpacked, kUnpackedLimit * file_bytes()));
@@ -284,7 +284,7 @@ std::shared_ptr<const std::byte[]> ZipArchive::unpack(const ZipMember& member) c
   return bytes;
 }
 
-/// The caller sees mapped pages, which the kernel can drop.
+/// Unpacks into a temporary file and maps it, so that the kernel can free its pages.
 std::shared_ptr<const std::byte[]> ZipArchive::unpack_to_file(const ZipMember& member) const {
   input::Spool spool(place(member));
   std::vector<std::byte> piece(std::size_t{1} << 20);
@@ -308,7 +308,7 @@ std::shared_ptr<const std::byte[]> ZipArchive::unpack_to_file(const ZipMember& m
   return {static_cast<const std::byte*>(memory), unmap};
 }
 
-/// Reading on to the end makes libzip compare the checksum.
+/// Reads to the end: libzip then checks the checksum. Throws log::BadInput if more bytes follow.
 void ZipArchive::check_end(zip_file* open, const ZipMember& member) const {
   char more = 0;
   const zip_int64_t left = zip_fread(open, &more, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The members of a ZIP archive, by its central directory. They are bytes under a name: nothing is
-// ever written to disk, so that a name may be any path. Format: PKWARE APPNOTE 6.3, ZIP64 included.
+// Reads the members of a ZIP archive by its central directory. Names of members are never used as
+// paths on disk, so any name is safe. Format: PKWARE APPNOTE 6.3, including ZIP64.
 #pragma once
 
 #include <cstddef>
@@ -22,45 +22,46 @@ namespace halfscope::analyzers::readers::tensors {
 /// A member as the directory describes it, its sizes checked against the file.
 struct ZipMember {
   std::uint64_t index = 0;
-  std::string name;  ///< every member has another one
-  std::uint64_t packed = 0;
-  std::uint64_t unpacked = 0;
-  std::uint32_t crc = 0;
-  bool stored = true;  ///< as it is; else deflated
+  std::string name;            ///< unique in the archive
+  std::uint64_t packed = 0;    ///< bytes in the archive
+  std::uint64_t unpacked = 0;  ///< bytes, unpacked
+  std::uint32_t crc = 0;       ///< checksum of the unpacked bytes
+  bool stored = true;          ///< true if not compressed; false if deflated
 };
 
-/// A part of an archive: its first byte, and how many there are.
+/// A range of bytes of an archive: offset of the first byte, and number of bytes.
 struct ZipRange {
   std::uint64_t begin = 0, size = 0;
 };
 
-/// Opening reads the directory and no data. A member is refused that is encrypted, packed by
-/// another method than deflate, or claims to unpack to more than its data can hold: before anything
-/// is allocated for it. Throws log::BadInput. Not for use by two threads at once.
+/// An open ZIP archive. The constructors read the directory and no data. They throw log::BadInput
+/// if a member is encrypted, compressed by another method than deflate, or claims a larger unpacked
+/// size than its packed bytes can hold. Not for use by two threads at once.
 class ZipArchive {
  public:
-  /// `wanted` is what the file should have been, in messages: "an NPZ file".
+  /// `wanted` is the expected kind of file, for error messages: "an NPZ file".
   ZipArchive(const log::OpenPath& path, std::string wanted);
-  /// One that takes this part of a file.
+  /// Opens an archive that is a part of a file. A part of size 0 stands for the whole file.
   ZipArchive(std::shared_ptr<const log::MappedFile> file, ZipRange part, std::string wanted);
   ~ZipArchive();
   ZipArchive(const ZipArchive&) = delete;
   ZipArchive& operator=(const ZipArchive&) = delete;
 
   std::span<const ZipMember> members() const { return members_; }
-  /// The file as messages show it.
+  /// The printable name of the file.
   const std::string& file() const { return mapped_->name(); }
+  /// Size of the archive in bytes.
   std::uint64_t file_bytes() const { return part_.size; }
-  /// How messages about a member begin. Of arrays, the name is without ".npy".
+  /// Returns the beginning of messages about a member. For arrays, its name is without ".npy".
   std::string place(const ZipMember& member) const;
 
-  /// Where the bytes of a stored member lie; its checksum is not looked at.
+  /// Returns the range of a stored member's bytes. Does not check the checksum.
   ZipRange stored(const ZipMember& member) const;
-  /// Bytes of the archive, which stay as long as it.
+  /// Returns bytes of the archive, as they are in the file.
   log::FileBytes bytes(const ZipRange& range) const;
-  /// The first bytes, at most `most`.
+  /// Returns a member's first unpacked bytes, at most `most`. Throws log::BadInput.
   std::vector<std::byte> beginning(const ZipMember& member, std::size_t most) const;
-  /// All bytes, which have the checksum that the directory names.
+  /// Returns all unpacked bytes of a member. Throws log::BadInput if the checksum differs.
   log::FileBytes whole(const ZipMember& member) const;
 
  private:
@@ -86,9 +87,9 @@ class ZipArchive {
   [[noreturn]] void refuse_data(std::string_view found, const ZipMember& member) const;
 
   std::shared_ptr<const log::MappedFile> mapped_;
-  ZipRange part_;  ///< of it
+  ZipRange part_;  ///< the archive in the file
   std::string wanted_;
-  std::unique_ptr<Source> source_;  // outlives the archive that reads from it
+  std::unique_ptr<Source> source_;  // declared before zip_, which reads from it until it is closed
   std::unique_ptr<zip, CloseZip> zip_;
   std::vector<ZipMember> members_;
 };

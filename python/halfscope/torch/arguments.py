@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the recorder and emulate() are given."""
+"""Checks of the arguments of the recorder and of emulate()."""
 
 import collections.abc
 import json
@@ -12,8 +12,8 @@ from halfscope._arguments import described
 
 
 def chosen_steps(every, name):
-    """A number, a set of steps, a function of the step, or None: never. Whole numbers may be of any
-    type: of NumPy and PyTorch too."""
+    """Checks a choice of steps. Returns an int (every n-th step), a frozenset of steps, a function
+    of the step, or None (never). Integers may be of NumPy or PyTorch. Raises TypeError."""
     if every is None or callable(every):
         return every
     try:
@@ -28,7 +28,7 @@ def chosen_steps(every, name):
 
 
 def step_test(every):
-    """A function of the step from what chosen_steps() gives."""
+    """Returns a function that tests a step, from the result of chosen_steps()."""
     if every is None:
         return lambda step: False
     if isinstance(every, int):
@@ -37,14 +37,14 @@ def step_test(every):
 
 
 def told(every):
-    """How run.json says it."""
+    """Returns a result of chosen_steps() for run.json."""
     if every is None or isinstance(every, int):
         return every
     return "a function" if callable(every) else sorted(every)
 
 
 class Steps:
-    """At which steps histograms are recorded, whole tensors, and activation gradients' magnitudes."""
+    """Tests of a step: record (histograms), sample (whole tensors), look (gradient magnitudes)."""
 
     def __init__(self, every, sample_every, magnitudes_every):
         settings = {"every": every, "sample_every": sample_every,
@@ -55,7 +55,7 @@ class Steps:
 
 
 def first_number(first_step):
-    """As an int. Raises TypeError or ValueError where no step can have it."""
+    """Returns first_step as an int. Raises TypeError or ValueError if it cannot be a step."""
     try:
         number = operator.index(first_step)
     except TypeError:
@@ -66,7 +66,7 @@ def first_number(first_step):
 
 
 def for_the_manifest(about):
-    """Goes into run.json as it is."""
+    """Returns `about` as a dict. Raises TypeError or ValueError if JSON cannot hold it."""
     if about is not None and not isinstance(about, collections.abc.Mapping):
         raise TypeError(f"about: found {type(about).__name__}, expected a dict")
     about = dict(about or {})
@@ -93,7 +93,7 @@ def _require_own_parameters(model, optimizer):
 
 
 def require_kinds(model, optimizer, scaler=None, loss_scale=None, modules=None, on_error="warn"):
-    """Mistakes that would show hours later, or in the log alone, show here."""
+    """Raises TypeError or ValueError for mistakes that would only appear later or in the log."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"model: found {type(model).__name__}, expected a torch.nn.Module")
     if not hasattr(optimizer, "param_groups") or not hasattr(optimizer, "step"):

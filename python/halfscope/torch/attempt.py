@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One attempted optimizer step: read before it, read after it, written."""
+"""Records one attempted optimizer step: reads before and after it, then writes."""
 
 import functools
 import json
@@ -13,12 +13,12 @@ from halfscope.torch.gpu import number_of
 from halfscope.torch.scaler import found_inf_inside, unscaled, unscales_inside
 from halfscope.torch.tensors import gather, gather_each, in_chunks, local, plain, values_of
 
-_SEEN_IN_BACKWARD = ("activation_grad", "local_weight_grad")  # with the loss scale, where there is one
+_SEEN_IN_BACKWARD = ("activation_grad", "local_weight_grad")  # these carry the loss scale, if any
 
 
 class Attempt:
-    """begin() takes what backward left, when the step is attempted; entered() says that the optimizer's
-    own step began, so it was not skipped, and left() that it is over; end() writes the scalars."""
+    """begin() reads weights and gradients when the step is attempted. entered() is called when the
+    optimizer's own step begins, so it was not skipped, and left() when it is over. end() writes."""
 
     def __init__(self, run, step, record, sample):
         self._run = run
@@ -27,17 +27,17 @@ class Attempt:
         self._sample = sample
         self.begun = False
         self._entered = False
-        self._found_inf = None  # as an optimizer that unscales inside was told
-        self._tensors = []      # as LogWriter.write_tensors() takes them
-        self._samples = {}      # name -> values, in the order of the file
-        self._weights = {}      # name of a parameter -> its values before the step
-        self._gradients = {}
-        self._weight_grads = []  # Gathered, where they are recorded
+        self._found_inf = None  # found_inf_inside(); None if unknown
+        self._tensors = []      # (name, Gathered, True if scaled)
+        self._samples = {}      # {name: values}, in the order of the file
+        self._weights = {}      # {name of a parameter: values before the step, if needed}
+        self._gradients = {}    # {name of a parameter: unscaled gradient, if needed}
+        self._weight_grads = []  # Gathered weight gradients; empty unless recorded
         self.loss = None
         self.numbers = {"loss": lambda: self.loss, "grad_norm": self._grad_norm}  # for Recorder.alert()
 
     def begin(self):
-        """Reads weights, gradients and what the hooks saw."""
+        """Reads weights, gradients and the data of the hooks."""
         self.begun = True
         run = self._run
         run.learn_parameters()
@@ -46,7 +46,7 @@ class Attempt:
         self._seen = run.modules.take()
         self._seen.copy_to_host()
         run.modules.tell_unseen(self._seen)
-        self._read_at_step = gradients is None  # no backward pass made them, but the loop itself
+        self._read_at_step = gradients is None  # the loop set the gradients without a backward pass
         if self._read_at_step:
             gradients = run.gradients_now(self._seen.provenance, run.loss_scale.weight_grads_scaled)
         self._missing = run.missing_in(gradients)
@@ -68,12 +68,12 @@ class Attempt:
 
     @functools.cached_property
     def _scale(self):
-        """Asked for as late as may be: it may be on its way from a GPU."""
+        """The loss scale. Read as late as possible: its copy from a GPU may not have arrived."""
         return number_of(self._scale_later)
 
     @property
     def casts(self):
-        """As Provenance has them; of steps that are recorded."""
+        """Provenance.casts of the step. Empty unless the step is recorded."""
         return self._seen.provenance.casts
 
     def entered(self, kwargs):
@@ -82,14 +82,14 @@ class Attempt:
             self._found_inf = found_inf_inside(self._run.optimizer, kwargs)
 
     def left(self):
-        """Reads what the step did."""
+        """Reads the updates, unless the step was skipped."""
         if self._record and self.begun and not self._found_inf:
             self._read_updates()
 
     def end(self):
         if not self.begun:  # a closure that was never called
             self.begin()
-        self._run.modules.take()  # what a closure's further calls showed is of no step
+        self._run.modules.take()  # drops the data of a closure's further calls
         skipped = not self._entered or bool(self._found_inf)
         self._write_tensors()
         if self._sample:
@@ -105,7 +105,7 @@ class Attempt:
             self._samples[name] = values_of(gathered)
 
     def _write_tensors(self):
-        # A scale that ran away to 0 or infinity cannot be undone: the log says "not known".
+        # A scale of 0 or infinity cannot be undone: the log gets an unknown scale.
         usable = self._scale if 0 < self._scale < math.inf else None
         self._run.writer.write_tensors(self._step, [
             (name, gathered, scaled, usable if scaled else 1.0)
@@ -124,7 +124,7 @@ class Attempt:
                 self._write(f"master_weight/{name}", master)
 
     def _keep_for_updates(self):
-        """What is known of the update before the step alone."""
+        """Copies weights and gradients that updates.update() needs and that the step changes."""
         run = self._run
         for name, (parameter, group) in run.trained.items() if updates.knows(run.optimizer) else ():
             if parameter.grad is None:
@@ -148,7 +148,7 @@ class Attempt:
             gather_each([(each, tensor, None) for each, tensor in zip(gathered, added)])
             for name, each, tensor in zip(names, gathered, added):
                 if run.keeps("update"):
-                    each.keep(plain(tensor))  # nobody else has it: no copy
+                    each.keep(plain(tensor))  # no copy: nothing else refers to the tensor
                 self._write(f"update/{name}", each)
 
     def _updates(self):
@@ -175,7 +175,7 @@ class Attempt:
                         "optimizer_state", value, parameter)
 
     def _now(self, role, tensor, parameter):
-        """No copy: it is written before the loop goes on."""
+        """Returns a tensor for the sample. Not a copy: it is written before the loop continues."""
         return plain(local(self._run.storage.stored(role, tensor, None, parameter)[0]))
 
     def _metadata(self, skipped):
@@ -189,8 +189,7 @@ class Attempt:
         return metadata
 
     def again(self):
-        """In place of end(), where the same step is tried again: its scalars, for those of the
-        step."""
+        """Called instead of end() if the step will be tried again. Returns the scalars."""
         self._write_tensors()
         self._run.modules.take()
         self._run.take_loss()
@@ -210,7 +209,7 @@ class Attempt:
             more["gradients_read_at_step"] = 1.0
         if self._missing:
             more["gradients_missing"] = float(self._missing)
-        more.update(self._seen.per_microbatch(run.ranks))  # as they came, with the scale: docs/run-log.md
+        more.update(self._seen.per_microbatch(run.ranks))  # with the loss scale: docs/run-log.md
         tried = [*run.take_tried(), {"loss_scale": self._scale, **largest}]
         for i, attempt in enumerate(tried if len(tried) > 1 else []):
             more.update({f"{tag}/attempt-{i}": value for tag, value in attempt.items()
@@ -227,8 +226,8 @@ class Attempt:
             more=more)
 
     def _grad_norm(self):
-        """L2 norm of the weight gradients without the loss scale, before clipping; None where they were not
-        recorded, or carry a scale that cannot be undone."""
+        """Returns the L2 norm of the unscaled weight gradients before clipping. None if they were
+        not recorded or carry a scale that cannot be undone."""
         scale = self._scale_of("weight_grad")
         if not self._weight_grads or not 0 < scale < math.inf:
             return None

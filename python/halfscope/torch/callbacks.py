@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What halfscope.lightning and halfscope.transformers share: recorders that begin and end with a
-framework's training loop."""
+"""Recorders that begin and end with a framework's training loop. Shared by halfscope.lightning and
+halfscope.transformers."""
 
 import os
 
@@ -9,13 +9,13 @@ from halfscope.torch.recorder import Recorder
 
 
 class RecorderParts:
-    """Methods of a callback. out, every and the settings are those of halfscope.torch.Recorder."""
+    """Base class of callbacks. The arguments are those of halfscope.torch.Recorder."""
 
     def __init__(self, out, every=1, **settings):
         super().__init__()
         self._out, self._every, self._settings = out, every, settings
-        self._asked = []  # alerts
-        self.recorders = []  # one an optimizer, from the beginning of the training on
+        self._asked = []  # alerts: (when, do)
+        self.recorders = []  # one for each optimizer, once the training has begun
 
     @property
     def recorder(self):
@@ -23,20 +23,20 @@ class RecorderParts:
         return self.recorders[0] if self.recorders else None
 
     def alert(self, when, do=None):
-        """As Recorder.alert(); also before the training begins."""
+        """Same as Recorder.alert(). May be called before the training begins."""
         _halfscope.field_of_step(when)  # ValueError
         self._asked.append((when, do))
         for recorder in self.recorders:
             recorder.alert(when, do)
 
     def summary(self):
-        """As Recorder.summary()."""
+        """Same as Recorder.summary(). Raises RuntimeError before the training begins."""
         if self.recorder is None:
             raise RuntimeError("RecorderCallback: training has not begun, so there is no log yet")
         return self.recorder.summary()
 
     def begin(self, model, optimizers, **settings):
-        """For the framework: a recorder for each optimizer. The user's settings go first."""
+        """Starts a recorder for each optimizer. Settings of the user take precedence."""
         self.end()
         self.recorders = []
         for i, optimizer in enumerate(optimizers):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What emulate() cannot do is refused before anything is changed, or when it happens."""
+"""Checks that raise for anything that emulate() cannot emulate, at its start or when it happens."""
 
 import inspect
 
@@ -8,7 +8,7 @@ from torch.nn.parameter import UninitializedParameter
 
 
 def require_optimizer(optimizer):
-    """One, whose step needs no closure."""
+    """Raises TypeError unless there is one optimizer and its step() needs no closure."""
     if isinstance(optimizer, (list, tuple, dict)):
         raise TypeError(f"optimizer: found a {type(optimizer).__name__} of {len(optimizer)}, expected "
                         "one torch.optim.Optimizer: several optimizers are not emulated together; "
@@ -21,7 +21,8 @@ def require_optimizer(optimizer):
 
 
 def require_model(model, optimizer):
-    """Of the optimizer's, in float32, made of modules that take hooks."""
+    """Raises TypeError or ValueError unless all parameters are in float32 and have values of their
+    own, and all modules accept hooks."""
     for path, module in model.named_modules():
         if isinstance(module, torch.jit.ScriptModule):
             where = f"model: its module {path} is" if path else "model: found"
@@ -42,12 +43,12 @@ def require_model(model, optimizer):
 
 
 class Known:
-    """Modules and parameters as the context began: what comes later would not be emulated."""
+    """The modules and parameters when the context began. Later ones would not be emulated."""
 
     def __init__(self, model, optimizer):
         self._model = model
         self._optimizer = optimizer
-        self._all = {id(one): one for one in self._now()}  # held: ids stay theirs
+        self._all = {id(one): one for one in self._now()}  # keeps them alive, so ids are unique
 
     def require(self, when):
         for one in self._now():
@@ -66,7 +67,7 @@ class Known:
 
 
 def require_as_it_was(name, parameter, master):
-    """A parameter whose memory was replaced inside the context has no master any more."""
+    """Raises RuntimeError if a parameter's memory was replaced inside the context."""
     if (parameter.shape, parameter.dtype, parameter.device) != (master.shape, master.dtype,
                                                                 master.device):
         raise RuntimeError(

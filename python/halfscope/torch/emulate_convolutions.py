@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions as products of matrices (im2col), in the order that docs/simulate.md states: any
-number of dimensions, strides, dilations, groups, and transposed ones.
+"""Convolutions as products of matrices (im2col), in the order of docs/simulate.md: with any number
+of dimensions, strides, dilations and groups, ordinary and transposed.
 
 Two tensors of a convolution are images: the wide one, (N, C, ...), and the narrow one, (N, K, ...).
-Weights are (K, C / groups, ...). An ordinary convolution makes the narrow image of the wide one, a
-transposed one does the opposite.
+Weights are (K, C / groups, ...). An ordinary convolution computes the narrow image from the wide
+one, a transposed convolution the wide image from the narrow one.
 """
 
 import itertools
@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import torch
 
-_VALUES = 1 << 22    # gathered at a time
-_MULTIPLE = 32       # of windows: of every architecture's step
+_VALUES = 1 << 22    # most values that are gathered at a time
+_MULTIPLE = 32       # numbers of windows are multiples of this, and so of each architecture's step
 
 
 class _Geometry(NamedTuple):
@@ -24,12 +24,12 @@ class _Geometry(NamedTuple):
     groups: int
 
     def place(self, d, pixel, tap):
-        """Of the wide image, along one dimension."""
+        """Returns the index in the wide image for a pixel of the narrow one and a tap, along d."""
         return pixel * self.stride[d] + tap * self.dilation[d] - self.padding[d]
 
 
 def convolution(core, x, w, bias, stride, padding, dilation, transposed, output_padding, groups, *_):
-    """As torch.ops.aten.convolution."""
+    """Replaces torch.ops.aten.convolution."""
     how = _geometry(w.dim() - 2, stride, padding, dilation, groups)
     values, weights = core.rounded(x), core.rounded(w)
     if transposed:
@@ -44,7 +44,7 @@ def convolution(core, x, w, bias, stride, padding, dilation, transposed, output_
 
 def convolution_gradients(core, dy, x, w, bias_sizes, stride, padding, dilation, transposed,
                           output_padding, groups, wanted):
-    """As torch.ops.aten.convolution_backward: of x, w and the bias."""
+    """Replaces torch.ops.aten.convolution_backward: returns the gradients of x, w and the bias."""
     how = _geometry(w.dim() - 2, stride, padding, dilation, groups)
     up, values = core.rounded(dy), core.rounded(x)
     dx = dw = db = None
@@ -66,8 +66,9 @@ def _geometry(dimensions, stride, padding, dilation, groups):
 
 
 class _Windows:
-    """Windows of images as rows: (image, row, column), row by row; in each (tap, channel). places:
-    along each dimension, the pixel of each (window, tap). What is outside the image is zero."""
+    """Windows of images as the rows of a matrix, in the order (image, row, column); the columns are
+    (tap, channel). places: for each dimension, the index of the pixel for each (window, tap).
+    Pixels outside the image are zero."""
 
     def __init__(self, images, places, groups):
         extents = images.shape[2:]
@@ -82,12 +83,12 @@ class _Windows:
         self.depth = math.prod(p.shape[1] for p in places) * images.shape[1] // groups
 
     def parts(self):
-        """(first, last) of windows that are gathered at a time."""
+        """Returns ranges (first, last) of windows that are gathered together."""
         most = max(1, _VALUES // max(1, self.depth * self._groups) // _MULTIPLE) * _MULTIPLE
         return [(first, min(first + most, self._count)) for first in range(0, self._count, most)]
 
     def rows(self, first, last):
-        """(groups, windows, depth)"""
+        """Returns the windows of a range: (groups, windows, depth)."""
         at, pixels, step = torch.arange(first, last), 0, 1
         for d in reversed(range(len(self.grid))):
             taps = self._places[d][at % self.grid[d]]
@@ -102,7 +103,8 @@ class _Windows:
 
 
 def _windows_product(core, windows, weights, images, groups):
-    """(N, grid..., columns) of weights (groups, depth, columns / groups)."""
+    """Returns windows times weights, (N, grid..., columns). weights: (groups, depth, columns /
+    groups). images: N."""
     out = torch.zeros(groups, images * math.prod(windows.grid), weights.shape[2])
     for first, last in windows.parts():
         core.add(windows.rows(first, last), weights, out[:, first:last])
@@ -120,8 +122,9 @@ def _to_narrow(core, how, wide, w):
 
 
 def _phases(how, d, extent, kernel):
-    """Along one dimension: (pixels of the wide image, the taps that lead to all of them, those that
-    lead to later pixels of the narrow image last, and these pixels)."""
+    """Yields, along one dimension and for each phase of the stride, (pixels of the wide image, the
+    taps that contribute to them, the pixels of the narrow image for each pixel and tap). Taps are
+    in the order of ascending pixels of the narrow image."""
     stride, dilation, padding = how.stride[d], how.dilation[d], how.padding[d]
     for phase in range(stride):
         pixels = torch.arange((phase - padding) % stride, extent, stride)
@@ -155,6 +158,6 @@ def _weight_gradient(core, how, wide, narrow, shape):
     count = len(narrow) * math.prod(narrow.shape[2:])
     up = narrow.movedim(1, -1).reshape(count, how.groups, shape[0] // how.groups).permute(1, 2, 0)
     sums = torch.zeros(how.groups, shape[0] // how.groups, windows.depth)
-    for first, last in windows.parts():  # each begins where the one before ended
+    for first, last in windows.parts():  # continues the chain of sums of the part before
         core.add(up[:, :, first:last], windows.rows(first, last), sums)
     return sums.reshape(shape[0], *shape[2:], shape[1]).movedim(-1, 1).contiguous()

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's fast path of transformer encoders, turned off.
+"""Turns off PyTorch's fast path of transformer encoders.
 
-In evaluation without gradients nn.TransformerEncoderLayer is one operation that calls none of its
-submodules, so that their hooks see nothing (PyTorch 1.13; later ones look for hooks first), and
-nn.TransformerEncoder makes nested tensors of padded input for it. Both ask attributes of their own
-before they do. torch.backends.mha has a switch in newer versions, for all models of a process; the
-attributes are of one model and in all versions.
+In evaluation without gradients, nn.TransformerEncoderLayer runs as one operation and calls none of
+its submodules, so their hooks see nothing (PyTorch 1.13; later versions check for hooks first).
+nn.TransformerEncoder makes nested tensors from padded input for it. Both first check attributes of
+the module, which are changed here. torch.backends.mha has a switch only in newer versions, and for
+all models of a process.
 """
 
 from torch import nn
 
-# What makes the module take its layers one by one. Their values have no other use.
+# Values with which the module runs its layers one by one. The attributes have no other use.
 _SLOW = {nn.TransformerEncoderLayer: {"activation_relu_or_gelu": 0},
          nn.TransformerEncoder: {"enable_nested_tensor": False, "use_nested_tensor": False}}
 
 
 class NoFastPath:
-    """Transformer encoders in a model, between start() and stop()."""
+    """Turns off the fast path of a model's transformer encoders between start() and stop()."""
 
     def __init__(self, model):
         self._model = model

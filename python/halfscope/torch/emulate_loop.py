@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Any model under emulated precision, in the training loop it has: docs/simulate.md."""
+"""Runs any model under emulated precision in its own training loop: docs/simulate.md."""
 
 import contextlib
 import warnings
@@ -17,34 +17,35 @@ from halfscope.torch.patching import Patch
 from halfscope.torch.recorder import Recorder
 from halfscope.torch.storage import EmulatedStorage
 
-_emulated = {}  # id -> the parameters and optimizers that are under emulation now
+_emulated = {}  # {id: parameter or optimizer} for all that are under emulation now
 
 
 def emulate(model, optimizer, precision="mixed", loss_scale=None, *, accumulate="fp32", log=None,
             every=1, sample_every=None, keep_fp32=None, about=None):
-    """A context in which a training loop runs as if tensors were 16-bit: docs/simulate.md.
+    """Returns a context in which a training loop runs as if tensors were 16-bit: docs/simulate.md.
 
         with halfscope.torch.emulate(model, optimizer, loss_scale="torch", log="runs/x") as run:
             for x, y in batches:
                 optimizer.zero_grad()
                 run.backward(loss_function(model(x), y))   # in place of loss.backward()
-                optimizer.step()                           # may skip, as the policy says
+                optimizer.step()                           # the policy may skip the step
 
-    precision    fp32, fp16, mixed, bf16 or mixed-bf16, as `halfscope simulate` has them
+    precision    fp32, fp16, mixed, bf16 or mixed-bf16, as in `halfscope simulate`
     loss_scale   None, a number, or a policy with settings: "torch,init_scale=65536"
-    accumulate   fp32: products are summed as PyTorch does it. tensor-core:ARCH: as the Tensor Cores
-                 of ARCH do it, bit for bit (volta, turing, ampere, ada, hopper or blackwell)
-    log          folder of a run log, which is recorded then; it may not hold one already
+    accumulate   fp32: PyTorch computes the sums of products. tensor-core:ARCH: they are computed as
+                 on Tensor Cores of ARCH, bit for bit (volta, turing, ampere, ada, hopper,
+                 blackwell)
+    log          folder in which a run log is recorded; it may not hold one already. None: no log
     every, sample_every, about   as for Recorder
-    keep_fp32    function of (path, module): whether this module's own parameters stay FP32, as
-                 those of PyTorch's normalization layers do
+    keep_fp32    function of (path, module) that returns True if the module's own parameters stay
+                 FP32; those of PyTorch's normalization layers always do
     """
     return Emulation(model, optimizer, precision, loss_scale, accumulate=accumulate, log=log,
                      every=every, sample_every=sample_every, keep_fp32=keep_fp32, about=about)
 
 
 class Emulation:
-    """What emulate() returns."""
+    """The context that emulate() returns."""
 
     def __init__(self, model, optimizer, precision, loss_scale, *, accumulate, log, every,
                  sample_every, keep_fp32, about):
@@ -77,17 +78,17 @@ class Emulation:
                                       modules=is_rounded, about=about)
             self._recorder.be_emulated(storage, EmulatedScale(self._scaler, optimizer))
         self._step_patch = None
-        self._has_gradients = False  # that run.backward() made, since the last step
-        self.steps = 0    # attempted ones
-        self.skipped = 0  # of these
+        self._has_gradients = False  # True after run.backward(), until the next step
+        self.steps = 0    # attempted steps
+        self.skipped = 0  # attempted steps that were not applied
 
     @property
     def loss_scale(self):
-        """By which the next backward pass multiplies."""
+        """The loss scale of the next backward pass."""
         return self._scaler.get_scale()
 
     def backward(self, loss, **arguments):
-        """loss.backward(**arguments) of the scaled loss. The loss is noted in the log."""
+        """Scales the loss and calls its backward(**arguments). The log notes the unscaled loss."""
         self._require_begun("backward()")
         if self._scaler.unscaled:
             raise RuntimeError(
@@ -110,13 +111,13 @@ class Emulation:
         self._scaler.unscale_(self._optimizer)
 
     def master_weights(self):
-        """{name: copy of what the optimizer updates}: FP32 values in mixed precision. The model's
-        own parameters, and its state_dict(), are the 16-bit copies inside the context."""
+        """Returns {name: copy of the values that the optimizer updates} (FP32 in mixed precision).
+        Inside the context, the model itself and its state_dict() have 16-bit copies."""
         return self._weights.masters(names.parameters(self._model, self._optimizer).items())
 
     def writing(self):
-        """A context in which the parameters hold what the optimizer updates, for a loop that reads
-        or writes it: FP32 values in mixed precision. Afterwards they are rounded copies again."""
+        """Returns a context in which the parameters hold the values that the optimizer updates, for
+        a loop that reads or writes them. Afterwards they hold rounded copies."""
         self._require_begun("writing()")
         return self._weights.updated()
 
@@ -125,14 +126,14 @@ class Emulation:
         if self._step_patch is not None or mine.keys() & _emulated.keys():
             raise RuntimeError("this optimizer, or a parameter of this model, is under emulate() "
                                "already: one optimizer and one context at a time")
-        with contextlib.ExitStack() as stack:  # which undoes what was done, where a part fails
+        with contextlib.ExitStack() as stack:  # undoes all if a part fails
             _emulated.update(mine)
             stack.callback(_forget, mine)
             self._known = Known(self._model, self._optimizer)
             stack.callback(self._weights.stop)
             self._weights.start()
             stack.callback(self._modules.stop)
-            self._modules.start()  # before the recorder's hooks, which see what these return
+            self._modules.start()  # before the recorder's hooks, which read the rounded outputs
             if self._recorder is not None:
                 stack.callback(self._recorder.stop)
                 self._recorder.start()
@@ -159,8 +160,8 @@ class Emulation:
         self._step_patch = None
 
     def _set_in_step(self, holds):
-        """Whether backward passes are the step's. Without a loss scale all are: a loop may call
-        loss.backward() as well."""
+        """Sets whether backward passes belong to the step. Without a policy all do: the loop may
+        also call loss.backward() itself."""
         holds = holds or self._scaler.policy is None
         self._modules.in_step = holds
         if self._recorder is not None:

@@ -14,23 +14,23 @@ from halfscope.torch.guard import Hook, call
 from halfscope.torch.modules import hook_tensor
 from halfscope.torch.tensors import largest
 
-# Their parameters and statistics are FP32 in every precision, as cuDNN and autocast have them.
+# Modules whose parameters and statistics stay FP32 in every precision, as in cuDNN and autocast.
 _NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm,
           *([nn.RMSNorm] if hasattr(nn, "RMSNorm") else []))
 
-# Layers that compute with parameters of their own: one of these stays one operation that rounds
-# what it reads and returns where a subclass gave it submodules (low-rank adapters).
+# Layers that compute with their own parameters. They count as one operation, with rounded inputs
+# and outputs, even if a subclass has submodules (low-rank adapters).
 _LAYERS = (nn.Linear, nn.Bilinear, nn.modules.conv._ConvNd, nn.Embedding, nn.EmbeddingBag,
            nn.RNNBase, nn.RNNCellBase, *_NORMS)
 
 
 def is_rounded(path, module):
-    """Whether what this module without submodules reads and returns is rounded: not of a loss."""
+    """Returns True if inputs and outputs of a leaf module are rounded: all but losses."""
     return not isinstance(module, nn.modules.loss._Loss)
 
 
 def rounded_modules(model):
-    """(path, module) of those whose inputs and outputs are rounded."""
+    """Yields (path, module) for the modules whose inputs and outputs are rounded."""
     leaves = {id(module) for _, module in names.leaf_modules(model)}
     for path, module in model.named_modules():
         if (id(module) in leaves or isinstance(module, _LAYERS)) and is_rounded(path, module):
@@ -38,18 +38,18 @@ def rounded_modules(model):
 
 
 def wide_parameters(model, keep_fp32):
-    """Ids of the parameters that stay FP32."""
+    """Returns the ids of the parameters that stay FP32."""
     wide, narrow = set(), set()
     for path, module in model.named_modules():
         stays = isinstance(module, _NORMS) or (keep_fp32 is not None and keep_fp32(path, module))
         own = {id(p) for p in module.parameters(recurse=False)}
         (wide if stays else narrow).update(own)
-    return wide - narrow  # one that another kind of module has too is 16-bit
+    return wide - narrow  # a parameter shared with a module that does not stay FP32 is 16-bit
 
 
 class Modules:
-    """Hooks on a model's modules. With note=True the largest magnitudes of activation gradients
-    that arrive while in_step holds are kept for take()."""
+    """Hooks on a model's modules. If note=True, the largest magnitudes of activation gradients that
+    arrive while in_step is True are kept for take()."""
 
     def __init__(self, model, format, before_forward, note):
         self._model = model
@@ -59,15 +59,15 @@ class Modules:
         self._fast_path = NoFastPath(model)
         self._before_forward = before_forward
         self._handles = []
-        self._lock = threading.Lock()  # backward runs on a thread a device
-        self._magnitudes = {}  # by device
+        self._lock = threading.Lock()  # backward runs on a thread per device
+        self._magnitudes = {}  # {device: largest magnitude}
 
     def start(self):
         self._fast_path.start()
         self._handles.append(
             self._model.register_forward_pre_hook(Hook(call, lambda *_: self._before_forward())))
         for path, module in rounded_modules(self._model):
-            # An operation that writes into its input must have that input itself, not a copy.
+            # An in-place operation must receive the input itself, not a rounded copy.
             if self._format and not getattr(module, "inplace", False):
                 self._handles.append(module.register_forward_pre_hook(Hook(call, self._called)))
             self._handles.append(module.register_forward_hook(Hook(call, self._returned, path)))
@@ -79,7 +79,7 @@ class Modules:
         self.take()
 
     def take(self):
-        """The largest magnitudes of activation gradients that were noted since, one a device."""
+        """Returns largest activation gradients since the last call, one per device."""
         with self._lock:
             magnitudes, self._magnitudes = self._magnitudes, {}
         return list(magnitudes.values())
@@ -103,12 +103,13 @@ class Modules:
             output = RoundOutput.apply(output, self._format)
         if output.requires_grad and torch.is_grad_enabled() and (self._format or self._note):
             if output.is_leaf:
-                output = output.view_as(output)  # a hook of ours must not stay on a parameter
+                output = output.view_as(output)  # the hook must not stay on a parameter
             hook_tensor(output, Hook(call, self._gradient_arrived))
         return output
 
     def _gradient_arrived(self, gradient):
-        # No handles: a graph that outlived the emulation. None: no gradient reached this output.
+        # Without handles, the emulation has ended, but a graph still exists. A gradient of None
+        # means that none reached this output.
         if not self._handles or gradient is None:
             return None
         if self._format:

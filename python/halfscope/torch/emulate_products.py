@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of matrices with the sums of a Tensor Core, bit for bit: docs/tensor-core.md.
+"""Products of matrices as a Tensor Core computes them, bit for bit: docs/tensor-core.md.
 
-Operations come here below autograd, so those of the backward pass come, too, and PyTorch's own
-derivatives decide what is multiplied with what.
+Operations are intercepted below autograd, so those of the backward pass are included, and PyTorch's
+own derivatives determine which matrices are multiplied.
 """
 
 import contextlib
@@ -18,14 +18,14 @@ from halfscope.torch.emulate_rounding import PRECISIONS, rounded
 
 _PREFIX = "tensor-core:"
 
-# Operations that hide products from a dispatch mode.
+# Operations that multiply matrices inside, where a dispatch mode cannot see the product.
 _FUSED = re.compile(r"attention|_rnn|multi_head|_transformer_|_addmm_activation|addbmm|sparse_.*mm|"
                     r"mkldnn_(linear|convolution)|^(linear|matmul|conv[123]d|conv_t)")
 
 
 def tensor_core_of(accumulate, precision):
-    """The Tensor Core that `accumulate` names, for tensors of a precision; None where sums are
-    PyTorch's own."""
+    """Returns the TensorCore for the arguments `accumulate` and `precision`. None if PyTorch
+    computes the sums. Raises ValueError."""
     if isinstance(accumulate, str) and accumulate == "fp32":
         return None
     formats = _halfscope.tensor_core_formats()
@@ -41,22 +41,22 @@ def tensor_core_of(accumulate, precision):
 
 
 class TensorCore:
-    """Adds products in one chain of steps, from +0, sums in FP32."""
+    """Computes products with FP32 sums in one chain of steps, starting at +0."""
 
     def __init__(self, architecture, format):
         self._architecture = architecture
         self._format = format
 
     def rounded(self, operand):
-        """What the Tensor Core reads of a tensor: a copy in the CPU's memory."""
+        """Returns a tensor as the Tensor Core reads it: a rounded copy in CPU memory."""
         return rounded(operand.cpu(), self._format)
 
     def add(self, a, b, to):
-        """to += a b, of rounded (batch, m, k) and (batch, k, n)."""
+        """to += a b, with rounded a (batch, m, k) and b (batch, k, n)."""
         _halfscope.add_products(self._architecture, self._format, a, b, to)
 
     def product(self, a, b):
-        """Of (m, k) and (k, n), or of as many of each."""
+        """Returns a b, with a (m, k) and b (k, n), or a (batch, m, k) and b (batch, k, n)."""
         batch = a.dim() == 3
         left, right = (self.rounded(x if batch else x[None]) for x in (a, b))
         out = torch.zeros(left.shape[0], left.shape[1], right.shape[2])
@@ -65,8 +65,8 @@ class TensorCore:
 
 
 class Products(TorchDispatchMode):
-    """Inside, every product of FP32 matrices is the Tensor Core's, but for what paused() is around.
-    wide: {name: parameter} of those that stay FP32."""
+    """A context in which the Tensor Core computes every product of FP32 matrices, except inside
+    paused(). wide: {name: parameter} for the parameters that stay FP32."""
 
     def __init__(self, core, wide):
         super().__init__()
@@ -97,7 +97,7 @@ class Products(TorchDispatchMode):
             return self._other(function, name, args, kwargs)
         operands = [x for x in args if isinstance(x, torch.Tensor)]
         if any(x.dtype != torch.float32 for x in operands):
-            return function(*args, **kwargs)  # the loop's own: the model's are FP32
+            return function(*args, **kwargs)  # a product of the loop: the model's are all FP32
         self._require(name, operands)
         out = args[0] if name in _IN_PLACE else kwargs.pop("out", None)
         result = compute(self._core, *args, **kwargs)
@@ -115,7 +115,7 @@ class Products(TorchDispatchMode):
                                    "use accumulate='fp32'")
 
     def _other(self, function, name, args, kwargs):
-        if torch.is_inference_mode_enabled():  # which leaves out what makes products of others
+        if torch.is_inference_mode_enabled():  # operations are not decomposed into products there
             with self:
                 result = function.decompose(*args, **kwargs)
             if result is not NotImplemented:
@@ -128,14 +128,14 @@ class Products(TorchDispatchMode):
 
 
 def _shares(parameter, view):
-    """Whether a view begins in a parameter's memory."""
+    """Returns True if a view begins in a parameter's memory."""
     begin = parameter.data_ptr()
     return view.numel() > 0 and begin <= view.data_ptr() < begin + parameter.numel() * parameter.element_size()
 
 
 @contextlib.contextmanager
 def _unfused():
-    """Recurrent layers and attention as the products that they consist of."""
+    """A context in which PyTorch runs recurrent layers and attention as separate products."""
     with contextlib.ExitStack() as stack:
         # torch.backends.mkldnn.flags() sets TF32 as well, and warns of it.
         stack.callback(torch._C._set_mkldnn_enabled, torch._C._get_mkldnn_enabled())
@@ -151,7 +151,7 @@ def _mm(core, a, b):
 
 
 def _added(core, c, a, b, *, beta=1, alpha=1):
-    """beta c + alpha a b"""
+    """Returns beta c + alpha a b."""
     sums = core.product(a, b)
     if alpha != 1:
         sums = sums * alpha

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors rounded by the emulator: FP32 memory that holds 16-bit values.
 
-The one rounding function is C++'s `quantise` (halfscope/array/array.hpp); nothing here rounds
-otherwise.
+All rounding is done by the C++ function `quantise` (halfscope/array/array.hpp).
 """
 
 from typing import NamedTuple, Optional
@@ -15,9 +14,9 @@ from halfscope import _halfscope
 class Precision(NamedTuple):
     """A row of `halfscope simulate --precision`."""
 
-    format: Optional[str]  # of tensors; None: nothing is rounded
-    dtype: torch.dtype     # the same as PyTorch calls it
-    master: bool           # whether what the optimizer updates is FP32
+    format: Optional[str]  # format of tensors; None if nothing is rounded
+    dtype: torch.dtype     # PyTorch's dtype for the format
+    master: bool           # True if the optimizer updates FP32 master weights
 
 
 PRECISIONS = {
@@ -30,8 +29,8 @@ PRECISIONS = {
 
 
 def round_(tensor, format):
-    """Rounds an FP32 tensor where it is; without a copy where its memory is the CPU's and has no
-    gaps. Autograd does not hear of it. A sparse one is coalesced. Returns the tensor."""
+    """Rounds an FP32 tensor in place and returns it. Autograd does not record it. Copies nothing if
+    the values are in CPU memory without gaps. A sparse tensor must be coalesced."""
     if format is None or tensor.numel() == 0:
         return tensor
     values = tensor.detach()
@@ -50,16 +49,16 @@ def round_(tensor, format):
 
 
 def rounded(tensor, format):
-    """A rounded copy."""
+    """Returns a rounded copy."""
     tensor = tensor.detach()
     if tensor.layout == torch.sparse_coo:
-        tensor = tensor.coalesce()  # entries that are there twice are one value
+        tensor = tensor.coalesce()  # adds duplicate entries before they are rounded
     return round_(tensor.clone(), format)
 
 
 class Round(torch.autograd.Function):
-    """Rounds a tensor, and the gradient that this one use of it gives back. Derivatives take the
-    rounding for the identity; those of any order are rounded."""
+    """Rounds a tensor, and the gradient that flows back from this use of it. The derivative of
+    rounding is the identity. Derivatives of any order are rounded."""
 
     @staticmethod
     def forward(ctx, x, format):
@@ -72,8 +71,8 @@ class Round(torch.autograd.Function):
 
 
 class RoundOutput(torch.autograd.Function):
-    """Rounds on the way forward. On the way back a hook of the result does, so that others that
-    are hooked behind it see what it made."""
+    """Rounds in the forward pass. In the backward pass a hook on the result rounds instead, so that
+    hooks added later see the rounded gradient."""
 
     @staticmethod
     def forward(ctx, x, format):
@@ -85,8 +84,8 @@ class RoundOutput(torch.autograd.Function):
 
 
 def _in_order_of_memory(values):
-    """The tensor with its dimensions sorted, so that it is contiguous where its memory has no gaps:
-    a channels-last tensor, or a transposed one, is."""
+    """Returns the tensor with its dimensions in the order of memory, contiguous if its memory has
+    no gaps, as for a channels-last or a transposed tensor."""
     order = sorted(range(values.dim()), key=values.stride, reverse=True)
     return values.permute(order)
 

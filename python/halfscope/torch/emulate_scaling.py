@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loss scaling in an emulated run: C++'s policies, with the methods of a GradScaler."""
+"""Loss scaling in an emulated run: the policies of the C++ library, with the methods of a
+GradScaler."""
 
 import contextlib
 import math
@@ -10,13 +11,14 @@ from halfscope.torch.scaler import WatchedScaler, unscaled
 from halfscope.torch.tensors import LargestGradient, largest_of
 
 
-# Of normal numbers of binary32.
+# The least and the largest positive normal number of binary32.
 _LEAST, _MOST = 2.0 ** -126, 2.0 ** 128 - 2.0 ** 104
 _NUMBER = re.compile(r"[+-]?(\.?\d|inf(inity)?$|nan$)", re.IGNORECASE)
 
 
 def policy_of(loss_scale):
-    """A policy from what the user gave: None, a number, or a text as `--loss-scale` takes it."""
+    """Returns the policy for the argument loss_scale: None, a number, or a text as for
+    `--loss-scale`. None if there is no loss scaling."""
     if loss_scale is None or (isinstance(loss_scale, str) and loss_scale == "none"):
         return None
     is_number = isinstance(loss_scale, (int, float)) and not isinstance(loss_scale, bool)
@@ -38,7 +40,7 @@ def policy_of(loss_scale):
 
 
 def _number_of(loss_scale):
-    """1024, "1024" or "2^10" as a float."""
+    """Returns a loss scale such as 1024, "1024" or "2^10" as a float. Raises ValueError."""
     number = math.nan
     with contextlib.suppress(ValueError, OverflowError):
         if isinstance(loss_scale, str) and loss_scale.startswith("2^"):
@@ -54,18 +56,18 @@ def _number_of(loss_scale):
 
 
 class EmulatedScaler:
-    """A policy at work in a training loop; without one the scale is 1 and every step is applied."""
+    """Applies a policy in a training loop. Without one the scale is 1 and no step is skipped."""
 
     def __init__(self, policy, modules, bounds_scale):
         self.policy = policy
-        self.action = "apply"  # of the last step: or "skip", "retry"
+        self.action = "apply"  # action for the last step: "apply", "skip" or "retry"
         self._modules = modules
         self._bounds_scale = bounds_scale
-        self._facts = None  # of gradients that are unscaled already
+        self._facts = None  # (nonfinite, largest magnitude) once gradients are unscaled, else None
 
     @property
     def unscaled(self):
-        """Whether the gradients were divided by the scale, since the last step."""
+        """True if the gradients were divided by the scale since the last step."""
         return self._facts is not None
 
     def get_scale(self):
@@ -75,7 +77,7 @@ class EmulatedScaler:
         return loss if self.policy is None else loss * self.get_scale()
 
     def unscale_(self, optimizer):
-        """Divides the gradients by the scale, once what they were is noted."""
+        """Notes the largest magnitude of the gradients, then divides them by the scale."""
         if self.unscaled:
             raise RuntimeError("unscale_() was called already since the last optimizer.step()")
         self._facts = ()
@@ -83,7 +85,7 @@ class EmulatedScaler:
             return
         scale = self.get_scale()
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        # All gradients decide whether the step overflows; policies follow those of weights.
+        # Overflow in any gradient counts; policies use the magnitudes of weight gradients only.
         gradients = ((p, p.grad) for p in parameters if p.grad is not None)
         weights = LargestGradient(gradients, self._bounds_scale).value() or 0.0
         outputs = largest_of(self._modules.take()) or 0.0
@@ -95,7 +97,7 @@ class EmulatedScaler:
                 parameter.grad.mul_(inverse)
 
     def step(self, optimizer, take_step):
-        """Takes the step, unless the policy skips it or tries it again."""
+        """Calls take_step(), unless the policy skips the step or tries it again."""
         if not self.unscaled:
             self.unscale_(optimizer)
         self.action, error = "apply", ""
@@ -112,7 +114,7 @@ class EmulatedScaler:
 
 
 class EmulatedScale(WatchedScaler):
-    """What the recorder sees of it."""
+    """The recorder's view of an EmulatedScaler."""
 
     @property
     def scaled(self):

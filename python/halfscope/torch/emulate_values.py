@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What modules read and return: tensors, and structures of them."""
+"""Structures of tensors, as modules receive and return them."""
 
 import copy
 import dataclasses
@@ -8,8 +8,8 @@ import torch
 
 
 def mapped(function, value):
-    """The same structure with the function applied to the floating-point tensors in it. A container
-    in which nothing changes stays itself; others are copies."""
+    """Returns the structure with `function` applied to each floating-point tensor in it. Containers
+    in which nothing changes are returned as they are, others are copied."""
     if isinstance(value, torch.Tensor):
         return function(value) if torch.is_floating_point(value) else value
     if isinstance(value, dict):
@@ -28,7 +28,7 @@ def mapped(function, value):
 def _with_items(value, items):
     if all(items[key] is item for key, item in value.items()):
         return value
-    changed = copy.copy(value)  # of any kind: defaultdict has an argument of its own
+    changed = copy.copy(value)  # works for subclasses with other constructors, such as defaultdict
     for key, item in items.items():
         changed[key] = item
     return changed
@@ -39,5 +39,5 @@ def _with_fields(value, items):
         return value
     changed = copy.copy(value)
     for name, item in items.items():
-        object.__setattr__(changed, name, item)  # frozen ones, too
+        object.__setattr__(changed, name, item)  # works for frozen dataclasses too
     return changed

@@ -12,8 +12,8 @@ from halfscope.torch.guard import Hook, call
 
 
 class Weights:
-    """A model's parameters. Between steps their memory holds what operations read: values of the
-    tensors' type. During the optimizer's step it holds what is updated."""
+    """A model's parameters. Between steps their memory holds the rounded values that operations
+    read; during the optimizer's step, the values to update (FP32 masters if mixed)."""
 
     def __init__(self, model, optimizer, precision, wide):
         """wide: ids of the parameters that stay FP32."""
@@ -27,7 +27,7 @@ class Weights:
         self._versions = {}  # id -> the parameter's version counter when it was last looked at
         self._handles = []
         self._watched = set()
-        self._accumulators = []  # kept: autograd makes another one where nobody holds it
+        self._accumulators = []  # kept alive, since autograd would replace an unused node
 
     def start(self):
         for parameter in self._narrow():
@@ -40,18 +40,18 @@ class Weights:
         self.watch()
 
     def stop(self):
-        """Takes the hooks off; FP32 masters go back into the parameters."""
+        """Removes the hooks and copies FP32 masters back into the parameters."""
         while self._handles:
             self._handles.pop().remove()
         self._accumulators.clear()
         self._watched.clear()
-        with contextlib.ExitStack() as stack:  # each, also where one cannot
+        with contextlib.ExitStack() as stack:  # continues with the others if one fails
             stack.callback(self._masters.clear)
             for parameter in self._narrow():
                 stack.callback(self._show_master, parameter)
 
     def before_forward(self):
-        """What the training loop wrote into parameters since is rounded."""
+        """Rounds values that the training loop wrote into parameters since the last call."""
         if self._precision.master:
             self._adopt_all()
         else:
@@ -60,30 +60,30 @@ class Weights:
         self.watch()
 
     def watch(self):
-        """Gradients are rounded from now on, also those of parameters that were unfrozen since."""
+        """Adds missing hooks that round gradients, also to parameters unfrozen since."""
         for parameter in self._narrow():
             if not parameter.requires_grad or id(parameter) in self._watched:
                 continue
             self._watched.add(id(parameter))
             self._handles.append(parameter.register_hook(Hook(call, self._rounded)))
-            # The node that adds to .grad: its sum is a 16-bit tensor too.
+            # The node that adds to .grad. The sum must be rounded to 16 bits too.
             with torch.enable_grad():
                 accumulator = parameter.view_as(parameter).grad_fn.next_functions[0][0]
             self._accumulators.append(accumulator)
             self._handles.append(accumulator.register_hook(Hook(call, self._added, parameter)))
 
     def master(self, parameter):
-        """What the optimizer updates: FP32 values, or the parameter itself."""
+        """Returns the tensor that the optimizer updates: the FP32 master or the parameter."""
         return self._masters.get(id(parameter), parameter.detach())
 
     def masters(self, named):
-        """{name: copy of the FP32 values}. named: (name, parameter)"""
+        """Returns {name: copy of the values to update}. named: (name, parameter)."""
         self._adopt_all()
         return {name: self.master(parameter).clone() for name, parameter in named}
 
     @contextlib.contextmanager
     def updated(self):
-        """Inside, the parameters hold what is updated; afterwards the 16-bit copies of that."""
+        """A context in which parameters hold the values to update; then rounded copies."""
         self._show_masters()
         try:
             yield
@@ -112,14 +112,14 @@ class Weights:
             self._adopt(parameter)
 
     def _adopt(self, parameter):
-        """What the training loop wrote into it since is its master's: docs/simulate.md."""
+        """Copies values that the loop wrote into a parameter to its master."""
         key = id(parameter)
         if key not in self._masters:
             return
         master = self._masters[key]
         require_as_it_was(self._names[key], parameter, master)
         changed = rounded(master, self._format) != parameter.data
-        # What is written through .data does not count as a version.
+        # Writes through .data do not change the version.
         if parameter._version != self._versions[key] or changed.any():
             master.copy_(torch.where(changed, parameter.data, _within(master, parameter.data)))
             round_(parameter.data, self._format)
@@ -145,8 +145,9 @@ class Weights:
 
 
 def _within(master, written):
-    """Masters of elements that a write left at their 16-bit values keep their further bits, as far
-    as what was written shows no bound that they exceed: a clipped or zeroed weight is."""
+    """Returns masters for elements whose 16-bit value a write did not change. They keep their extra
+    bits, but are clamped to the range of the written values, and zero if the written value is zero,
+    because the loop may have clipped or zeroed weights."""
     if written.numel() == 0:
         return master
     low, high = (float(bound) for bound in torch.aminmax(written))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors on an NVIDIA GPU: counted there, and numbers on their way from it. Only values() waits, and
-only for what was queued before."""
+"""Counts tensors on an NVIDIA GPU and copies numbers from it. Only values() waits, and only for
+work that was queued before."""
 
 import functools
 import math
@@ -12,36 +12,36 @@ from halfscope import _halfscope
 
 
 class HostCopy:
-    """Numbers of a GPU on their way to the CPU."""
+    """An asynchronous copy of numbers from a GPU to the CPU."""
 
     def __init__(self, numbers):
-        """numbers: a tensor of one dimension"""
+        """numbers: a tensor with one dimension on a GPU"""
         self._copy = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True,
                                  device="cpu")  # whatever the default device is
         self._copy.copy_(numbers, non_blocking=True)
         self._done = torch.cuda.current_stream(numbers.get_device()).record_event()
 
     def values(self):
-        """As Python floats."""
+        """Waits for the copy and returns the numbers as Python floats."""
         self._done.synchronize()
         return self._copy.tolist()
 
 
 def number_later(number):
-    """A number for number_of(); one of a GPU is copied to the CPU from now on."""
+    """Returns a number for number_of(). For a number on a GPU, starts the copy to the CPU."""
     if isinstance(number, torch.Tensor) and number.is_cuda:
         return HostCopy(number.reshape(1))
     return number
 
 
 def number_of(number):
-    """As a Python float."""
+    """Returns a result of number_later() as a Python float. Waits for a copy."""
     return number.values()[0] if isinstance(number, HostCopy) else float(number)
 
 
 def largest_of_group(parts):
-    """The largest magnitudes, infinity and NaN among them, of tensors of one GPU and dtype that have
-    values: by few kernels for all."""
+    """Returns the largest magnitudes (may be infinity or NaN) of non-empty tensors of one GPU and
+    dtype: one for all tensors or, in older versions of PyTorch, one for each."""
     if len(parts) == 1 or not hasattr(torch, "_foreach_norm"):
         return [torch.linalg.vector_norm(part, math.inf) for part in parts]
     return [torch.stack(torch._foreach_norm(parts, math.inf)).amax()]
@@ -49,8 +49,8 @@ def largest_of_group(parts):
 
 @functools.lru_cache(maxsize=None)
 def counted_dtypes(device):
-    """Those that are counted on a GPU, by its number: where halfscope was built with CUDA, and its
-    driver is new enough for it."""
+    """Returns the dtypes that can be counted on a GPU, given by its number. Empty unless halfscope
+    was built with CUDA and the driver is new enough."""
     if not hasattr(_halfscope, "count_on_device"):
         return frozenset()
     try:
@@ -64,15 +64,15 @@ def counted_dtypes(device):
 
 
 def can_count(tensor):
-    """Whether count() takes it, made contiguous."""
+    """Returns True if count() accepts the tensor after contiguous()."""
     return (tensor.is_cuda and tensor.layout is torch.strided and
             tensor.dtype in counted_dtypes(tensor.get_device()))
 
 
 def count(pieces):
-    """pieces: (Gathered, tensor, computed), of tensors on one GPU. Adds to each Gathered what will be
-    counted; returns the largest magnitudes, as largest_of() takes them."""
+    """Starts to count tensors on one GPU. pieces: (Gathered, tensor, computed). Each Gathered
+    receives its counts when they are ready. Returns the largest magnitudes, for largest_of()."""
     device = pieces[0][1].get_device()
     stream = torch.cuda.current_stream(device).cuda_stream
-    with torch.cuda.device(device):  # the call sets the thread's device, which is the loop's too
+    with torch.cuda.device(device):  # restores the thread's device, which the call changes
         return _halfscope.count_on_device(pieces, device, stream)

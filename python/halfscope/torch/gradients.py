@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weight gradients as backward made them: read when a backward pass has ended, before the training
-loop unscales or clips them."""
+"""Weight gradients as the backward pass computed them: read when it ends, before the training loop
+unscales or clips them."""
 
 import torch
 
@@ -9,13 +9,13 @@ from halfscope.torch.tensors import LargestGradient, gather_each
 
 
 class Gradients:
-    """Weight gradients as they are now. scaled: whether they carry the loss scale."""
+    """The present weight gradients. scaled: they carry the loss scale. record: make histograms."""
 
     def __init__(self, run, provenance, record, scaled):
         self.scaled = scaled
         there = [(p, p.grad) for p in run.trained_parameters if p.grad is not None]
         self.read = {id(parameter) for parameter, _ in there}
-        self.tensors = {}  # name of a parameter -> Gathered, where tables are recorded
+        self.tensors = {}  # {name of a parameter: Gathered}; empty unless `record`
         bounds_scale = run.storage.bounds_scale
         if not record:
             self.largest = LargestGradient(there, bounds_scale)
@@ -31,18 +31,17 @@ class Gradients:
 
 
 class EndOfBackward:
-    """Calls a function when a backward pass that reached a parameter has ended and all its gradients
-    are in place."""
+    """Calls ended() when a backward pass that reached a parameter has set all its gradients."""
 
     def __init__(self, ended):
         self._ended = ended
-        self._ending = False  # whether only callbacks that others queued come first
-        self.queued_in = None  # number of the pass
+        self._ending = False  # True once only callbacks that others queued run before ended()
+        self.queued_in = None  # number of the pass in which a callback was queued last
 
     def arrived(self):
-        """To be called by a hook on a parameter, while a pass runs. Queued once a pass, where passes
-        have numbers, else every time: a pass that raised takes what was queued with it, and nothing
-        says so."""
+        """Queues the callback. Called by a hook on a parameter while a pass runs. Queues once per
+        pass if passes have numbers, else every time: a pass that raised drops its queue
+        silently."""
         number = pass_number()
         if number == self.queued_in and number != -1:
             return
@@ -51,8 +50,8 @@ class EndOfBackward:
         _at_end(self._behind_others)
 
     def _behind_others(self):
-        """DistributedDataParallel puts the reduced gradients in place in such a callback, which was
-        queued while the pass ran."""
+        """Queues the end once more, behind callbacks that were queued during the pass.
+        DistributedDataParallel writes the reduced gradients in such a callback."""
         if not self._ending:
             self._ending = True
             _at_end(self._end)
@@ -62,7 +61,7 @@ class EndOfBackward:
         self._ended()
 
 
-# Of the backward pass that runs the hook that asks; -1 outside of one, and before 2.1.
+# Returns the number of the running backward pass; -1 outside of a pass, and before PyTorch 2.1.
 pass_number = getattr(torch._C, "_current_graph_task_id", lambda: -1)
 
 
@@ -70,8 +69,8 @@ _will_execute = getattr(torch._C, "_will_engine_execute_node", lambda node: True
 
 
 def adds_up(parameter):
-    """Whether the backward pass that runs adds to the .grad of this parameter, which it reached:
-    autograd.grad() does not, as far as PyTorch tells (from 2.0 on)."""
+    """Returns True if the running backward pass, which reached this parameter, adds to its .grad.
+    False for autograd.grad(), which PyTorch reports since 2.0."""
     with torch.enable_grad():
         accumulation = parameter.view_as(parameter).grad_fn.next_functions[0][0]
     try:
@@ -82,8 +81,8 @@ def adds_up(parameter):
 
 
 def backward_runs():
-    """Whether it is a hook of a backward pass that asks. Before 2.1, which has no hook behind the
-    accumulation, no optimizer can step there."""
+    """Returns True if called from a hook of a running backward pass. False before PyTorch 2.1,
+    which has no hook after accumulation, so that no optimizer can step in a pass."""
     return pass_number() != -1
 
 

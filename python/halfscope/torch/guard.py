@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between the recorder and the loop that it watches: hooks, and what becomes of errors."""
+"""Protects the training loop from the recorder: hooks that are safe to copy, and handling of
+errors."""
 
 import os
 import warnings
 
 import torch
 
-# Hooks that torch.compile traces would break its graph, and those that torch.jit.trace traces would
-# be in it: there they are nothing.
+# Hooks do nothing while torch.compile or torch.jit.trace traces: they would break the graph of the
+# first and become part of the graph of the second.
 _compiles = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
 _traces = torch._C._is_tracing
 
 
 def _captures():
-    """Whether a CUDA graph is captured: what is queued would be in it, and waiting would break it."""
+    """Returns True while a CUDA graph is captured: work queued now would be in it, and waiting
+    would break it."""
     return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 
@@ -22,7 +24,7 @@ def call(function, *args):
 
 
 def _nothing(*_):
-    """What a hook becomes in a copy of its module."""
+    """Replaces a hook in a copy of its module."""
 
 
 def _make_nothing():
@@ -30,7 +32,7 @@ def _make_nothing():
 
 
 class Hook:
-    """A method as a hook that does not travel: a copied or pickled model has one that does nothing."""
+    """A hook that calls a method. In a copied or pickled model it does nothing."""
 
     def __init__(self, guard, method, *first):
         self._guard = guard
@@ -47,9 +49,9 @@ class Hook:
 
 
 class Guard:
-    """Calls the recorder's own functions. The first error is one warning and ends the recording, not
-    the training run; with raises=True it is raised. One process writes a log: a call in a fork of it
-    is an error, which ends the recording there."""
+    """Calls the recorder's own functions. The first error causes one warning and ends the
+    recording, but not the training run; if raises=True, it is raised. Only one process may write a
+    log, so a call in a fork is such an error."""
 
     def __init__(self, raises, stop):
         self._raises = raises
@@ -58,7 +60,7 @@ class Guard:
         self._process = None
 
     def begin(self):
-        """From now on in this process alone."""
+        """Allows calls from now on, in this process only."""
         self._process = os.getpid()
 
     def __call__(self, function, *args):
@@ -80,7 +82,7 @@ class Guard:
         text = " ".join(str(error).split()) or "no message"
         try:
             self._stop()
-        except Exception as second:  # what was begun may be half there
+        except Exception as second:  # stop() may find a state that start() did not complete
             text += f"; and when it stopped: {second}"
         warnings.warn(f"Recorder: recording stops, training goes on: {type(error).__name__}: {text}. "
                       "What the log's folder holds can be read. With on_error=\"raise\" the error is "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run log says while it is being written."""
+"""Reads a run log while it is being written: summary and alerts."""
 
 import os
 import warnings
@@ -13,7 +13,7 @@ def summary_of(out):
 
 
 class Alerts:
-    """Conditions, with what is done where one holds: those of --fail-if, and those on a number of a step."""
+    """Conditions with actions: conditions of --fail-if, and conditions on a number of a step."""
 
     def __init__(self):
         self._all = []
@@ -24,8 +24,8 @@ class Alerts:
         self._all.append((when, field, do or _warn_once(when)))
 
     def look(self, guard, folder, attempt, recorded):
-        """At the step that has just ended; recorded: whether its histograms are in the log. What the
-        user's function raises is not caught."""
+        """Tests the conditions for the step that has just ended. recorded: True if its histograms
+        are in the log. Exceptions of the user's function are not caught."""
         step = attempt.step
         for when, field, do in self._all:
             if field:
@@ -39,7 +39,7 @@ class Alerts:
                     for name, text in found])
 
     def _tell_no_loss(self, when, field, value, step):
-        """Once: an alert that tests nothing looks like one that finds nothing."""
+        """Warns once if a step has no loss, since no alert would look like a good sign."""
         if field == "loss" and value is None and not self._told_no_loss:
             self._told_no_loss = True
             warnings.warn(f"Recorder.alert({when!r}): step {step} has no loss, so it is not tested; note "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors and numbers into a run log, by the C++ writer."""
+"""Writes tensors and numbers into a run log, with the C++ writer."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from halfscope._tables import as_numbers
 
 
 def log_folder(out, rank, world_size):
-    """The folder of a rank's own log."""
+    """Returns the folder of a rank's log: `out`, or out/rank-NNNN if there are several ranks."""
     folder = os.fspath(out)
     return os.path.join(folder, f"rank-{rank:04d}") if world_size > 1 else folder
 
@@ -22,7 +22,7 @@ def require_no_log(folder):
 
 
 class LogWriter:
-    """One rank's folder. Raises halfscope.BadInput when it cannot be made, or holds a log already."""
+    """Writes the log of a rank. Raises BadInput if its folder cannot be made or holds a log."""
 
     def __init__(self, folder, *, scaled, rank, world_size, sharded, about):
         manifest = {"scaled": scaled, "rank": rank, "world_size": world_size, "sharded": sharded,
@@ -31,7 +31,7 @@ class LogWriter:
         self.folder = folder
 
     def replace_about(self, about):
-        """Keys of run.json, which is there whole at any time."""
+        """Replaces keys of run.json. Readers see the old or the new file, never a part."""
         path = os.path.join(self.folder, "run.json")
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
@@ -42,7 +42,7 @@ class LogWriter:
         os.replace(beside, path)
 
     def write_tensors(self, step, tensors):
-        """tensors: (name, Gathered, whether it is scaled, scale)"""
+        """tensors: list of (name, Gathered, True if scaled, scale or None if unknown)"""
         self._writer.write_tensors(step, tensors)
 
     def write_scalars(self, **scalars):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What run.json says about a recorded run."""
+"""The description of a recorded run in run.json."""
 
 import math
 import platform
@@ -17,7 +17,7 @@ def rank_and_world_size():
 
 
 def hyperparameters(optimizer, names):
-    """The optimizer's parameter groups as JSON values. names: {id of a parameter: name}."""
+    """Returns the optimizer's parameter groups as JSON values. names: {id of a parameter: name}."""
     groups = []
     for group in optimizer.param_groups:
         values = {key: as_json(value) for key, value in group.items() if key != "params"}
@@ -27,8 +27,8 @@ def hyperparameters(optimizer, names):
 
 
 def trained(model, optimizer, names, before=None):
-    """What is trained, and by what. before: what this gave earlier. Its groups keep their settings
-    and the parameters that are gone: the log has steps of these."""
+    """Returns the description of network and optimizer. before: an earlier result, or None. Its
+    groups keep their settings and their removed parameters, because the log has steps with them."""
     parameters = list(model.parameters())
     groups = hyperparameters(optimizer, names)
     for group, earlier in zip(groups, before["optimizer"]["param_groups"] if before else ()):
@@ -44,12 +44,12 @@ def trained(model, optimizer, names, before=None):
 
 
 def autocast(casts):
-    """casts: {device: the type that autocast casts to, or None}"""
+    """Returns the autocast settings for run.json. casts: {kind of device: dtype, None if off}."""
     return {device: as_json(cast) for device, cast in sorted(casts.items())}
 
 
 def about(model, optimizer, loss_scale, recorder):
-    """What else in a manifest informs. recorder: the recorder's own settings."""
+    """Returns further information for run.json. recorder: the recorder's own settings."""
     devices = sorted({str(p.device) for p in model.parameters()})
     return {
         "loss_scaling": as_json(loss_scale.about()),
@@ -67,8 +67,8 @@ def about(model, optimizer, loss_scale, recorder):
 
 
 def _tf32(backend):
-    """PyTorch 2.9 and later has two settings, and asked for the older one raises an error where the
-    newer one was set."""
+    """Returns True if TF32 is allowed. In PyTorch 2.9 and later, reading the older of two settings
+    raises an error if the newer one was set."""
     try:
         return backend.allow_tf32
     except RuntimeError:
@@ -86,7 +86,7 @@ def _device(name):
 
 
 def as_json(value):
-    """A hyperparameter or setting as JSON holds it."""
+    """Returns a hyperparameter or setting as a JSON value."""
     if isinstance(value, torch.Tensor):
         return as_json(value.tolist())
     if isinstance(value, dict):

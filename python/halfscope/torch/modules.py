@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks at activations and gradients while a step runs: hooks on modules, outputs and parameters."""
+"""Reads activations and gradients while a step runs: hooks on modules, outputs and parameters."""
 
 import functools
 import threading
@@ -17,23 +17,26 @@ from halfscope.torch.sharding import is_distributed
 from halfscope.torch.storage import Storage
 from halfscope.torch.tensors import gather, largest_of_each
 
-# Before 2.0 all hooks of a tensor sit on the operation that made the tensor when the first one was
-# added. After an in-place operation (ReLU(inplace=True)) that is the wrong one for a second hook.
+# Before 2.0, all hooks of a tensor are attached to the operation that made the tensor when the
+# first hook was added. After an in-place operation (ReLU(inplace=True)) that is wrong for a second
+# hook.
 _HOOKS_STAY_BEHIND = not hasattr(torch.autograd.graph, "Node")
 
 
 class ModuleWatch:
-    """Hooks on a model. The largest magnitudes of what each backward pass adds to the weight
-    gradients; where `magnitudes` is set, those of activation gradients; where `record` is set, tables of activations and their
-    gradients; where `keep` says so of a role, their values. The same of local gradients of the
-    parameters in `local`, {id: name}. Where none of it is wanted no module has a hook."""
+    """Hooks on a model. They collect the largest magnitudes of the gradients that each backward
+    pass adds to the weight gradients; if `magnitudes` is True, those of activation gradients; if
+    `record` is True, histograms of activations and their gradients; if keep(role) is True, the
+    values of that role. Histograms and values of local gradients are collected for the parameters
+    in `local`, {id: name}. Modules have hooks only if `magnitudes` or `record` is True."""
 
     def __init__(self, model, parameters, guard, select=None, called=lambda: None,
                  ended=lambda: None, taken_away=lambda: None):
-        """model: as the loop calls it; parameters: those to watch, as they are when asked; guard: calls a function with arguments, for every hook; called: called when the
-        model is; ended: at the end of a backward pass that reached one of the optimizer's
-        parameters; taken_away: when one begins and what earlier ones left in place is gone, though
-        no step followed."""
+        """model: the model that the loop calls. parameters: a live view of the parameters to watch.
+        guard(function, *arguments): runs each hook. select(path, module): True for modules to
+        watch. Callbacks: called() when the model is called; ended() at the end of a backward pass
+        that reached one of the optimizer's parameters; taken_away() when a backward pass begins and
+        the loop has cleared earlier gradients without a step."""
         self._model = names.unwrapped(model)
         self._compiled = names.is_compiled_whole(model)
         self._called_model = names.called(model)
@@ -43,27 +46,27 @@ class ModuleWatch:
         self._select = select or (lambda path, module: True)
         self._handles = []
         self._started = False
-        self._hooked = {}          # id of a parameter -> handles
-        self._hooked_modules = {}  # path -> (module, handle)
-        self._hooked_leaves = {}   # (id of a leaf that a module returned, name) -> handle
+        self._hooked = {}          # {id of a parameter: handles}
+        self._hooked_modules = {}  # {path: (module, handle)}
+        self._hooked_leaves = {}   # {(id of a leaf tensor that a module returned, name): handle}
         self._end_of_backward = EndOfBackward(lambda: guard(self._pass_ended))
         self._tell_called, self._tell_ended, self._tell_taken_away = called, ended, taken_away
-        self.trained = {}  # id -> parameter, of those that the optimizer has now
-        self._lock = threading.Lock()  # backward runs on a thread a device
+        self.trained = {}  # {id: parameter}: the parameters that the optimizer has now
+        self._lock = threading.Lock()  # backward runs on a thread per device
         self._rounds = [Seen()]
         self._times = {}
-        self.round = 0   # number of the last one
-        self._pass = None  # number of the backward pass that was seen last
-        self._adds = True  # whether this pass adds to .grad
-        self._parts = False  # whether the magnitudes of this pass are taken as its gradients arrive
-        self.all_parts = False  # so in every pass: ranks reduce them later
+        self.round = 0   # number of the last round
+        self._pass = None  # number of the running backward pass; None if none runs
+        self._adds = True  # True if this pass adds to .grad
+        self._parts = False  # True if magnitudes are read as the gradients of this pass arrive
+        self.all_parts = False  # True to do so in every pass, because ranks reduce gradients later
         self.record = self.magnitudes = False
         self.keep = lambda role: False
         self.local = {}
-        self._called = False  # whether a hook on a module ever ran
+        self._called = False  # True once a hook on a module ran
         self.unseen_is_told = False
-        self._unseen = 0      # steps with a backward pass before one did
-        self.in_step = True  # whether backward passes are the step's: others are not looked at
+        self._unseen = 0      # steps with a backward pass before the first hook ran
+        self.in_step = True  # False while backward passes do not belong to the step
         self.storage = Storage()
 
     def start(self):
@@ -86,7 +89,7 @@ class ModuleWatch:
         self.take()
 
     def look_again(self):
-        """After others joined, or took the places of those that were there."""
+        """Updates the hooks after parameters or modules were added or replaced."""
         if not self._started:
             return
         self._hook_modules()
@@ -99,11 +102,11 @@ class ModuleWatch:
 
     @property
     def provenance(self):
-        """Of what was seen since take()."""
+        """The Provenance of the last round."""
         return self._seen.provenance
 
     def take(self):
-        """What was seen, and starts afresh."""
+        """Returns the data since the last call, all rounds joined, and starts anew."""
         with self._lock:
             seen, *later = self._rounds
             self._begin([Seen()])
@@ -117,13 +120,13 @@ class ModuleWatch:
         return seen
 
     def give_up(self):
-        """Rounds whose backward passes have ended are of no step: their gradients were taken away.
+        """Drops rounds whose backward passes have ended, because their gradients were cleared.
         Returns the number of the first round that still counts."""
         with self._lock:
             if self._seen.passed:
                 self._calls = 0
                 self._begin([Seen()])
-            elif len(self._rounds) > 1:  # the forward call of the next pass came before
+            elif len(self._rounds) > 1:  # the next round has already begun with a forward call
                 self._rounds = self._rounds[-1:]
                 self._times.clear()
                 self._left = LeftInPlace()
@@ -132,12 +135,13 @@ class ModuleWatch:
     def _begin(self, rounds):
         self._rounds = rounds
         self.round += 1
-        self._times = defaultdict(int)  # how often a parameter's gradient arrived
+        self._times = defaultdict(int)  # {id of a parameter: number of gradients that arrived}
         self._left = LeftInPlace()
 
     def tell_unseen(self, seen):
-        """Once, where backward passes come from no module that was seen. What torch.compile made
-        before the hooks were there calls none of them. The first step may be of an earlier call."""
+        """Warns once if two steps had backward passes, but no hook on a module ran: code that
+        torch.compile compiled before the hooks were added calls none. One such step is not enough:
+        its forward pass may have run before the recording."""
         if self._called or self.unseen_is_told or not (seen.arrived and self._hooked_modules):
             return
         self._unseen += 1
@@ -147,7 +151,7 @@ class ModuleWatch:
                           RuntimeWarning, stacklevel=2)
 
     def look_at_modules(self):
-        """As `record` and `magnitudes` say now."""
+        """Adds or removes the hooks on modules after `record` or `magnitudes` changed."""
         if self._started and bool(self._hooked_modules) != (self.record or self.magnitudes):
             self._hook_modules()
 
@@ -166,18 +170,18 @@ class ModuleWatch:
                 self._hooked_modules[path] = (module, handle)
 
     def _hook_parameters(self):
-        """Also those that were unfrozen since."""
+        """Adds missing hooks to parameters, also to those unfrozen since the last call."""
         for parameter in self._parameters:
             if parameter.requires_grad and id(parameter) not in self._hooked:
                 handles = self._hooked[id(parameter)] = [
                     parameter.register_hook(self._parameter_hook(parameter))]
-                if is_distributed(parameter):  # FSDP2 calls these alone
+                if is_distributed(parameter):  # FSDP2 calls only this kind of hook
                     handles.append(parameter.register_post_accumulate_grad_hook(
                         lambda parameter: self._guard(self._accumulated, id(parameter))))
 
     def _parameter_hook(self, parameter):
-        """For its gradient as it arrives. Called at every step for every parameter: what is not
-        wanted then ends here."""
+        """Returns a hook for the parameter's gradient. It runs at every step for every parameter,
+        so it returns early if nothing is needed."""
         key = id(parameter)
 
         def arrived(gradient):
@@ -210,7 +214,7 @@ class ModuleWatch:
             self._hook_parameters()
 
     def _forward_begins(self):
-        """What comes behind a backward pass is another round."""
+        """Begins a new round if a backward pass has ended since the last forward call."""
         if self._pass is None and not self._seen.passed:
             return
         with self._lock:
@@ -242,15 +246,16 @@ class ModuleWatch:
                 self._keep_one_hook(tensor, name, handle)
 
     def _keep_one_hook(self, leaf, name, handle):
-        """A parameter or input that a module returns as it is outlives the call: in the next one it
-        has the hook still."""
+        """Removes the earlier hook of a leaf: a parameter or input that a module returns unchanged
+        keeps its hook beyond the call."""
         earlier = self._hooked_leaves.pop((id(leaf), name), None)
         if earlier is not None:
             earlier.remove()
         self._hooked_leaves[id(leaf), name] = handle
 
     def _activation_grad_arrived(self, name, microbatch, computed, gradient):
-        # Not started: a graph that outlived the recording. None: no gradient reached this output.
+        # If not started, the recording has ended, but a graph still exists. A gradient of None
+        # means that none reached this output.
         if not self._started or not self.in_step or gradient is None:
             return
         if self.record:
@@ -275,7 +280,8 @@ class ModuleWatch:
         if self._left.taken_away():
             self._tell_taken_away()
         self._seen.arrived = True
-        # The first pass of one rank leaves its gradients as they came: they are read once, there.
+        # After the first pass on a single rank, .grad holds the gradients of that pass, so they are
+        # read there and not as they arrive.
         self._parts = self.all_parts or any(p.grad is not None for p in self.trained.values())
 
     def _accumulated(self, key):
@@ -292,13 +298,13 @@ class ModuleWatch:
         self._tell_ended()
 
     def first_part(self, magnitudes):
-        """Of the gradients that a pass left in place, when it has just ended."""
+        """Adds magnitudes of the gradients in .grad. Called when the first pass ends."""
         if not self._parts and self._seen.arrived:
             with self._lock:
                 self._seen.weight_grads[max(self._times.values()) - 1] += magnitudes
 
     def _gather(self, role, name, tensor, computed):
-        """Returns the largest magnitude."""
+        """Adds a tensor to the histogram of its name. Returns its largest magnitude."""
         tensor, computed = self.storage.stored(role, tensor, computed)
         with self._lock:
             return gather(self._seen.tensors[f"{role}/{name}"], tensor, computed, self.keep(role))
@@ -312,7 +318,7 @@ class ModuleWatch:
 
 
 def hook_tensor(tensor, hook):
-    """Adds a hook on a tensor's gradient, behind those it has; returns its handle."""
+    """Adds a hook on a tensor's gradient, after its other hooks. Returns the hook's handle."""
     if _HOOKS_STAY_BEHIND and not tensor.is_leaf and tensor._backward_hooks:
-        tensor._backward_hooks = None  # those it has stay on the operation that made it then
+        tensor._backward_hooks = None  # the other hooks stay on the operation of their time
     return tensor.register_hook(hook)

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tensors are called in a run log: role/<module path>[.<parameter or output index>]."""
+"""Names of tensors in a run log: role/<module path>[.<parameter or output index>]."""
 
 import torch
 
 from halfscope.torch.sharding import is_distributed
 
 _is_transformed = torch._C._functorch.is_functorch_wrapped_tensor
-# Types that are recorded; others are no weights or activations, or need care of their own.
+# Dtypes that are recorded. Other dtypes are not weights or activations, or need special treatment.
 _RECORDED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 COMPILED = ("torch.compile compiles the model: weights, weight gradients and updates are recorded, "
             "activations and their gradients are not, since hooks on modules would break the compiled "
             "graph. To record them, record some steps of the model that is not compiled")
 
-# Wrappers that put a prefix before every path and are no part of the network.
+# {wrapper that adds a prefix to every path: its attribute with the wrapped module}
 _WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module",
              "OptimizedModule": "_orig_mod"}
 
 
 def _layers(model):
-    """The model, and what its wrappers run; the network itself is the last."""
+    """Yields the model and the modules that its wrappers wrap; the network itself is the last."""
     yield model
     while type(model).__name__ in _WRAPPERS:
         model = getattr(model, _WRAPPERS[type(model).__name__])
@@ -26,7 +26,7 @@ def _layers(model):
 
 
 def unwrapped(model):
-    """The network itself, inside wrappers that only run it."""
+    """Returns the network inside all wrappers."""
     *_, network = _layers(model)
     return network
 
@@ -36,8 +36,8 @@ def is_compiled_whole(model):
 
 
 def called(model):
-    """The module whose calls a hook sees: the network; where it is compiled, what the loop calls,
-    since the graph has no place for a hook; None where that compiles itself (module.compile())."""
+    """Returns the module whose calls a hook can see: the network or, if it is compiled, the module
+    that the loop calls. None if that module compiles itself (module.compile())."""
     if not is_compiled_whole(model):
         return unwrapped(model)
     return None if getattr(model, "_compiled_call_impl", None) is not None else model
@@ -49,15 +49,15 @@ def _is_compiled(module):
 
 
 def is_compiled(model):
-    """Whether torch.compile() or module.compile() has a part of the model."""
+    """Returns True if torch.compile() or module.compile() compiles a part of the model."""
     return any(_is_compiled(module) for module in model.modules())
 
 
 def is_readable(tensor):
-    """Whether its memory holds its values: not inside of torch.func's transforms, and not of
-    subclasses that have operations of their own (they hold other tensors, or none, as FakeTensor),
-    but for DTensor, of which a rank's part is read."""
-    if type(tensor) is torch.Tensor:  # the most, and the others' questions take long
+    """Returns True if a tensor's memory holds its values: not inside torch.func's transforms, and
+    not for subclasses with operations of their own (they hold other tensors, or none, as
+    FakeTensor), except DTensor, whose local part is read."""
+    if type(tensor) is torch.Tensor:  # the most frequent case; the checks below are slow
         return not _is_transformed(tensor)
     if is_distributed(tensor):
         return True
@@ -66,9 +66,9 @@ def is_readable(tensor):
 
 
 def parameters(model, optimizer):
-    """{name: parameter}, each parameter once: the model's in its order, then those that only the
-    optimizer knows, as optimizer.<group>.<index>."""
-    named = {name.replace("_orig_mod.", ""): p  # a shared parameter has its first name
+    """Returns {name: parameter}, each parameter once: the model's in its order, then parameters
+    that only the optimizer has, as optimizer.<group>.<index>."""
+    named = {name.replace("_orig_mod.", ""): p  # a shared parameter gets its first name
              for name, p in model.named_parameters()}
     known = {id(parameter) for parameter in named.values()}
     for g, group in enumerate(optimizer.param_groups):
@@ -79,8 +79,8 @@ def parameters(model, optimizer):
 
 
 def leaf_modules(model):
-    """(path, module) of modules that have no submodules: where activations are looked at. What
-    parametrizes a weight is no part of a layer, and attention calls no submodule."""
+    """Yields (path, module) for the modules whose outputs are recorded: those without submodules.
+    Parametrizations do not count, nor submodules of MultiheadAttention, which calls none."""
     compiled = [path for path, module in model.named_modules() if _is_compiled(module)]
     for path, module in model.named_modules():
         if any(not part or path == part or path.startswith(part + ".") for part in compiled):
@@ -91,8 +91,8 @@ def leaf_modules(model):
 
 
 def outputs(path, output):
-    """(name, tensor) of the floating-point tensors in what a module returned. One tensor has the
-    module's path; several have their index or key behind it."""
+    """Yields (name, tensor) for the floating-point tensors in a module's output. The name of a
+    single tensor is the module's path; in containers, the index or key is appended."""
     if isinstance(output, torch.Tensor):
         if output.dtype in _RECORDED and is_readable(output):
             yield path, output

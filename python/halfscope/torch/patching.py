@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods of one object, wrapped for a while.
+"""Wraps methods of one object for a while.
 
-PyTorch 1.13 has no hooks around optimizer.step and no PyTorch has any around GradScaler's methods,
-so both are wrapped the same way on every version.
+PyTorch 1.13 has no hooks around optimizer.step, and no version has hooks around GradScaler's
+methods, so both are wrapped in the same way in every version.
 """
 
 import functools
@@ -13,9 +13,9 @@ class Patch:
     """Calls `around(original, *args, **kwargs)` in place of `target.name(*args, **kwargs)`.
 
     The wrapper is a bound method with the original's signature and attributes: learning rate
-    schedulers look at both, GradScaler at the signature. When somebody else wrapped it again in the
-    meantime, remove() leaves their wrapper where it is, and ours calls straight through. A deep copy
-    of the object has the wrapper too: there it is the original method of the copy.
+    schedulers read both, GradScaler the signature. If other code has wrapped it again, remove()
+    keeps that wrapper, and this one only calls the original. In a deep copy of the object, the
+    wrapper calls the copy's original method.
     """
 
     def __init__(self, target, name, around):
@@ -35,7 +35,7 @@ class Patch:
                 return original(*args, **kwargs)
             return around(original, *args, **kwargs)
 
-        wrapper.__wrapped__ = function or original  # with self, as binding drops it
+        wrapper.__wrapped__ = function or original  # has a parameter self, which binding removes
         self._wrapper = types.MethodType(wrapper, target)
         setattr(target, name, self._wrapper)
 

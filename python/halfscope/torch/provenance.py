@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What values were computed in, which is not what they are stored in.
+"""The dtype in which values were computed, which can differ from the dtype in which they are
+stored.
 
-Under autocast a float32 weight's gradient is a copy of a 16-bit result: what underflowed is already
-zero. What is not known is None, and the analyzers then look at the values themselves.
+Under autocast, the gradient of a float32 weight is a copy of a 16-bit result: values that
+underflowed are already zero. None stands for an unknown dtype; the analyzers then look at the
+values themselves.
 """
 
 import torch
 from torch import nn
 
-# Modules that hand their parameters to operations autocast runs in 16 bits, so that the parameters'
-# gradients are 16-bit results too.
+# Modules with operations that autocast runs in 16 bits, so that the gradients of their parameters
+# are 16-bit results too.
 _LOWERED = (nn.Linear, nn.Bilinear, nn.modules.conv._ConvNd, nn.RNNBase, nn.RNNCellBase, nn.PReLU)
-# Modules whose kernels keep parameters and their gradients in the parameters' own type.
+# Modules whose kernels compute gradients in the parameters' own dtype.
 _KEPT = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.Embedding, nn.EmbeddingBag)
 
 
@@ -19,7 +21,7 @@ _ASKS_BY_DEVICE = hasattr(torch, "get_autocast_dtype")  # 2.4 and later
 
 
 def autocast_dtype(device_type):
-    """The type autocast casts to on this device, or None where it is off."""
+    """Returns the dtype to which autocast casts on a kind of device. None if autocast is off."""
     if _ASKS_BY_DEVICE:
         enabled = torch.is_autocast_enabled(device_type)
         return torch.get_autocast_dtype(device_type) if enabled else None
@@ -29,30 +31,30 @@ def autocast_dtype(device_type):
 
 
 def autocast_now(model):
-    """{device: that type}, for the model's devices."""
+    """Returns {kind of device: autocast_dtype()} for the model's devices."""
     return {device: autocast_dtype(device) for device in {p.device.type for p in model.parameters()}}
 
 
 class Provenance:
-    """Of one step: told about every module's output, asked about gradients."""
+    """Finds the dtypes of gradients in one step from the outputs of modules."""
 
     def __init__(self):
-        self.called = False  # whether a call of the model or of a module of it was seen
-        self.casts = {}  # device -> the type that autocast cast to, where it was on
-        self._computed = {}  # id of a parameter -> dtype, or None when unknown or in dispute
+        self.called = False  # True once a call of the model or of one of its modules was seen
+        self.casts = {}  # {kind of device: dtype to which autocast cast, if it was on}
+        self._computed = {}  # {id of a parameter: dtype; None if unknown or contradictory}
 
     def activation_grad(self, output, cast):
-        """An output wider than autocast's type may feed an operation that casts it: its gradient
-        then comes back through 16 bits."""
+        """Returns the dtype in which the gradient of an output is computed. None (unknown) if the
+        output is wider than autocast's dtype, since an operation may cast it to 16 bits."""
         return output.dtype if cast is None or output.dtype == cast else None
 
     def see(self, module, output, cast):
-        """Called after each call of a module without submodules, with one of its outputs. cast: what
-        autocast casts to there."""
+        """Called after each call of a module without submodules, with one of its outputs. cast: the
+        dtype to which autocast casts there, or None."""
         self.called = True
         if cast is not None:
             self.casts[output.device.type] = cast
-        for parameter in module._parameters.values():  # parameters() takes ten times as long
+        for parameter in module._parameters.values():  # parameters() is ten times slower
             if parameter is None:
                 continue
             computed = self._of_parameter(module, parameter, output, cast)
@@ -62,14 +64,14 @@ class Provenance:
     def _of_parameter(self, module, parameter, output, cast):
         if isinstance(module, _KEPT):
             return parameter.dtype
-        if cast is None:  # a module that casts by itself, inside, is not known
+        if cast is None:  # the module itself may cast inside
             return parameter.dtype if output.dtype == parameter.dtype else None
         if isinstance(module, _LOWERED) and output.dtype == cast:
             return cast
         return None
 
     def weight_grad(self, parameter):
-        """The type a parameter's gradient was computed in, as far as it is known."""
+        """Returns the dtype in which a parameter's gradient was computed. None if unknown."""
         if id(parameter) in self._computed:
             return self._computed[id(parameter)]
         return parameter.dtype if self.called and not self.casts else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recorder: what a user of PyTorch sees of halfscope."""
+"""The Recorder, which records a PyTorch training run."""
 
 import contextlib
 import os
@@ -34,26 +34,27 @@ class Recorder:
     Or start() and stop() in place of `with`. A step is one attempted optimizer step, from 0.
 
     out            folder of the log; it may not hold one already
-    every          at which steps tables are recorded: every so many, a collection of steps, or a
-                   function of the step. Scalars are written at every step.
-    sample_every   the same for whole tensors; none by default
-    scaler         the loop's GradScaler, or anything with its methods
-    loss_scale     a loss scale that the loop applies itself, without a scaler;
-    unscaled_before_step  and whether it divides the gradients before optimizer.step()
-    modules        function of (path, module): whose activations are recorded; by default all without submodules
-    magnitudes_every  at which steps beside the recorded ones the largest magnitude of activation
-                   gradients is taken; by default at every step; None: at recorded steps alone
-    sample_roles   roles of the tensors that samples hold: "weight", "update"...; all by default
+    every          steps at which histograms are recorded: a number n (every n-th step), a collection
+                   of steps, or a function of the step. Scalars are written at every step.
+    sample_every   steps at which whole tensors are saved, as for `every`; none by default
+    scaler         the loop's GradScaler, or any object with its methods
+    loss_scale     a loss scale that the loop applies itself, without a scaler
+    unscaled_before_step  True if that loop divides the gradients before optimizer.step()
+    modules        function of (path, module) that returns True if the module's activations are
+                   recorded; by default all modules without submodules
+    magnitudes_every  further steps at which the largest magnitude of activation gradients is read,
+                   as for `every`; by default every step; None: only recorded steps
+    sample_roles   roles of the tensors in samples: "weight", "update"...; all by default
     clipping       how the loop clips gradients before the step; only noted in run.json
-    local_gradients  whether weight gradients are also recorded as they come from each backward pass,
-                   before they are added to those of other microbatches and ranks
-    first_step     number of the first step, for a run that goes on from a checkpoint
-    about          more for run.json: data, name of the run...; values must be JSON
+    local_gradients  True to record also the weight gradients of each backward pass, before they are
+                   added to those of other microbatches and ranks
+    first_step     number of the first step, for a run that continues from a checkpoint
+    about          further keys for run.json: data, name of the run...; values must be JSON
     on_error       "warn": an error of the recorder ends the recording with a warning, and the
-                   training run goes on; "raise": it is raised
+                   training run continues; "raise": the error is raised
     """
 
-    _started = None  # __del__ says nothing of a recorder whose arguments were refused
+    _started = None  # if the arguments are refused, it stays None and __del__ does not warn
 
     def __init__(self, model, optimizer, out, every=1, *, sample_every=None, scaler=None,
                  loss_scale=None, unscaled_before_step=False, modules=None, clipping=None,
@@ -63,19 +64,19 @@ class Recorder:
         self.loss_scale = loss_scale_of(optimizer, scaler, loss_scale, unscaled_before_step)
         self.optimizer, _ = of_accelerate(optimizer)
         self._stepped = step_method(optimizer)
-        self.step = first_number(first_step)  # of the step that comes next, or is under way
+        self.step = first_number(first_step)  # number of the next step, or of the running one
         self._compiled = names.is_compiled(model)
         self._guard = Guard(on_error == "raise", self.stop)
         self.sampled_role = roles.test(sample_roles)
-        self._named = os.fspath(out)  # in messages
-        self._out = os.path.abspath(out)  # a loop may change its working directory
+        self._named = os.fspath(out)  # name of the folder in messages
+        self._out = os.path.abspath(out)  # the loop may change its working directory
         self._steps = Steps(every, sample_every, magnitudes_every)
         self._settings = {**self._steps.told, "sample_roles": roles.told(sample_roles),
                           "first_step": self.step, "clipping": manifest.as_json(clipping),
                           "local_gradients": bool(local_gradients)}
         self._model = names.unwrapped(model)
         self._about = for_the_manifest(about)
-        self.parameters, self._names = {}, {}  # by name; id -> name
+        self.parameters, self._names = {}, {}  # {name: parameter}, {id: name}
         self._local = self._names if local_gradients else {}
         self.modules = ModuleWatch(model, self.parameters.values(), self._guard, modules,
                                    self._model_called, self._backward_ended,
@@ -87,23 +88,23 @@ class Recorder:
         self._started = False
 
     def _begin_empty(self):
-        self._learned = {}  # id -> parameter of the optimizer, held: ids stay theirs
-        self._ids = None    # of groups and their parameters, as they were last
-        self.trained = {}   # name -> (parameter, its group), of those the optimizer has now
+        self._learned = {}  # {id: parameter of the optimizer}; keeps them alive, so ids are unique
+        self._ids = None    # ids of groups and parameters at the last learn_parameters()
+        self.trained = {}   # {name: (parameter, its group)} for the optimizer's present parameters
         self.trained_parameters = []
         self.writer = None
-        self._autocast = None  # {device: type or None}, as run.json has it
+        self._autocast = None  # {kind of device: dtype or None}, as in run.json
         self._told_missing = self._told_size = self._told_unstarted = False
         self._step_patch = self._zero_patch = None
         self._attempt = None
-        self._ended = self._record_was = False  # of the attempt that was last: a step, and recorded
-        self._gradients = None  # of the last backward pass since the last step
+        self._ended = self._record_was = False  # last attempt: it was a step; the step was recorded
+        self._gradients = None  # Gradients after the last backward pass since the last step
         self._losses, self._scaled_losses = [], []  # (round of the modules, loss)
-        self._tried = []  # scalars of attempts of the step under way that it was tried again after
+        self._tried = []  # scalars of earlier attempts of the running step
 
     def start(self):
-        """Makes the folder and begins to watch. Where the folder cannot be made, or a tensor cannot
-        be read, that is said in a warning, and nothing is recorded."""
+        """Makes the folder and begins to record. If the folder cannot be made or a tensor cannot be
+        read, warns and records nothing (or raises, see on_error)."""
         if self._started:
             raise RuntimeError("this Recorder was started already; make another, with a folder of its own")
         self._started = True
@@ -133,7 +134,7 @@ class Recorder:
         self.loss_scale.start(self._attempting, lambda loss: self._guard(self._loss_scaled, loss))
 
     def stop(self):
-        """Puts everything back as it was. The log is complete; a second stop() does nothing."""
+        """Removes all hooks. The log is then complete. A second stop() does nothing."""
         self.loss_scale.stop()
         if self._step_patch is not None:
             self._step_patch.remove()
@@ -156,8 +157,8 @@ class Recorder:
             self._tell_unstarted()
 
     def loss(self, loss):
-        """Notes the loss, as it is before scaling, and returns it. Losses noted in one step (of
-        microbatches) add up, as their gradients do."""
+        """Notes the loss before scaling, and returns it. Losses of one step (of its microbatches)
+        are added, as their gradients are."""
         if not self._started:
             self._tell_unstarted()
         elif self.writer is not None:
@@ -165,19 +166,19 @@ class Recorder:
         return loss
 
     def alert(self, when, do=None):
-        """Looks for a condition from now on: "loss > 100" at every step, grad_norm and those of `halfscope
-        analyze --fail-if` ("nan > 0 for weight_grad", docs/gates.md) at every recorded one. do: a
-        function that is called with the lines of what holds or is undecided, and may raise to end
-        the run; by default they are one warning, the first time.
+        """Tests a condition from now on: "loss > 100" at every step; grad_norm and the conditions
+        of `halfscope analyze --fail-if` ("nan > 0 for weight_grad", docs/gates.md) at every
+        recorded step. do: a function that receives a list of lines if the condition holds or is
+        undecided; it may raise to end the run. By default, the first such case is a warning.
         """
         self._alerts.add(when, do)
 
     def summary(self):
-        """What `halfscope recommend` says of the log so far, as text. Raises halfscope.BadInput
-        where nothing can be said yet."""
+        """Returns the answer of `halfscope recommend` for the log so far, as text. Raises
+        halfscope.BadInput if the log has too little for an answer."""
         return summary_of(self._out)
 
-    # What follows is for the other parts of the recorder.
+    # The methods below are for the other parts of the recorder.
 
     def _note_loss(self, loss):
         value = loss.detach() if isinstance(loss, torch.Tensor) else loss
@@ -187,14 +188,13 @@ class Recorder:
         return manifest.hyperparameters(self.optimizer, self._names)
 
     def take_loss(self):
-        """The loss of the step: noted by loss(), else seen by scaler.scale() or a closure."""
+        """Returns the step's loss: from loss(), scaler.scale() or a closure; else None."""
         losses = self._losses or self._scaled_losses
         self._losses, self._scaled_losses = [], []
         return sum(number_of(loss) for _, loss in losses) if losses else None
 
     def learn_parameters(self):
-        """Also those that joined the optimizer since, with the modules and names that the model has
-        now."""
+        """Updates parameters, modules and names if the optimizer's groups changed."""
         groups = self.optimizer.param_groups
         ids = [[id(group), *map(id, group["params"])] for group in groups]
         if ids == self._ids:
@@ -226,7 +226,7 @@ class Recorder:
         return self._names[id(parameter)]
 
     def missing_in(self, gradients):
-        """How many gradients the optimizer's step is about to use that these are without."""
+        """Returns the number of gradients that the step uses but `gradients` lacks. Warns once."""
         read = gradients.read
         missing = [f"optimizer.{g}.{i}" for g, group in enumerate(self.optimizer.param_groups)
                    for i, p in enumerate(group["params"])
@@ -241,8 +241,8 @@ class Recorder:
         return len(missing)
 
     def take_gradients(self):
-        """Weight gradients as the last backward pass left them; None where there was none since the
-        last step, or one runs now: an optimizer that steps in a hook of it."""
+        """Returns the Gradients after the last backward pass. None if there was no pass since the
+        last step, or if one runs now: the optimizer steps in one of its hooks."""
         gradients, self._gradients = self._gradients, None
         return None if backward_runs() else gradients
 
@@ -254,18 +254,18 @@ class Recorder:
         return tried
 
     def tell_sample_size(self, tensors):
-        """Once, before the first is written."""
+        """Logs the size of a sample once, before the first is written."""
         if not self._told_size:
             self._told_size = True
             roles.tell_size(tensors, self._named)
 
     def be_emulated(self, storage, loss_scale):
-        """For emulate(), before start(): what memory holds, and the scale that it applies."""
+        """Sets storage and loss scale of an emulated run. Called before start()."""
         self.storage = self.modules.storage = storage
         self.loss_scale = loss_scale
 
     def keeps(self, role):
-        """Whether values of the role go into the sample of the step under way."""
+        """Returns True if the sample of the running step includes values of the role."""
         return self._sample and self.sampled_role(role)
 
     def _prepare(self):
@@ -281,7 +281,7 @@ class Recorder:
         return ["activation", "activation_grad", *local, *self.sharded.roles]
 
     def _blind_spots(self):
-        """For run.json: what is not looked at, and why. Said once, too."""
+        """Returns what is not recorded and why, for run.json. Also warns once."""
         spots = dict(self.sharded.about)
         if self._compiled:
             spots["activations"] = "not recorded: torch.compile"
@@ -302,7 +302,7 @@ class Recorder:
             self._note_autocast(autocast_now(self._model))
 
     def _note_autocast(self, found):
-        """Also where it begins inside of the model's forward()."""
+        """Adds autocast dtypes to run.json, also if autocast begins inside forward()."""
         known = self._autocast or {}
         merged = {**known, **{key: cast for key, cast in found.items() if known.get(key) is None}}
         if merged != self._autocast and self.writer is not None:
@@ -314,21 +314,21 @@ class Recorder:
 
     def _backward_ended(self):
         if self._attempt is not None and self._attempt.begun:
-            return  # a closure's further calls
+            return  # a further call of a closure
         self.learn_parameters()
         if self._gradients is None or not self.loss_scale.unscaled_by_the_loop:
             scaled = self.loss_scale.scaled and not self.loss_scale.unscaled_by_the_loop
             gradients = self.gradients_now(self.modules.provenance, scaled)
             self.modules.first_part(gradients.largest.bounding)
-            self._gradients = gradients if gradients.read else None  # a hook took them all away
+            self._gradients = gradients if gradients.read else None  # else a hook cleared them
 
     def _loss_scaled(self, loss):
         self._scaled_losses.append((self.modules.round, number_later(loss)))
 
     def _give_up(self):
-        """Gradients were zeroed and no step was attempted: what led to them is of no step."""
+        """Drops gradients and losses: the loop cleared the gradients without attempting a step."""
         if self._attempt is not None and self._attempt.begun:
-            return  # a closure's further calls
+            return  # a further call of a closure
         self._gradients = None
         first = self.modules.give_up()
         self._losses, self._scaled_losses = (
@@ -341,15 +341,15 @@ class Recorder:
 
     @contextlib.contextmanager
     def _attempting(self, closure=False):
-        """One attempted step. With a closure, gradients come to be inside the step: its first call
-        is followed by begin()."""
+        """A context for one attempted step. With a closure, gradients are computed inside the step,
+        so begin() follows the closure's first call."""
         attempt = self._attempt = Attempt(self, self.step, self._record, self._sample)
         try:
             if not closure:
                 self._guard(attempt.begin)
             yield attempt
         finally:
-            self._attempt = None  # an attempt that raised is not a step: nothing more is written
+            self._attempt = None  # nothing more is written for an attempt that raised
         if self.writer is not None:
             self._guard(self._attempt_ends, attempt)
             if self._ended and self.writer is not None:
@@ -369,7 +369,7 @@ class Recorder:
 
     def _around_step(self, original, *args, **kwargs):
         attempt = self._attempt
-        if attempt is not None:  # called by the scaler, which decided not to skip
+        if attempt is not None:  # called by the scaler, which does not skip the step
             self._guard(attempt.entered, kwargs)
             result = original(*args, **kwargs)
             self._guard(attempt.left)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tensors a sample holds, and how large that makes it."""
+"""The roles of tensors in a sample, and the size of samples."""
 
 import logging
 from collections import Counter
@@ -9,7 +9,8 @@ ROLES = ("weight", "master_weight", "weight_grad", "local_weight_grad", "activat
 
 
 def test(chosen):
-    """A function of the role from a collection of roles, or None: all."""
+    """Returns a function that tests a role. chosen: a role, a collection of roles, or None for all.
+    Raises ValueError for unknown roles."""
     if chosen is None:
         return lambda role: True
     chosen = frozenset([chosen] if isinstance(chosen, str) else chosen)
@@ -20,13 +21,12 @@ def test(chosen):
 
 
 def told(chosen):
-    """How run.json says it."""
+    """Returns the chosen roles for run.json; None for all."""
     return None if chosen is None else [role for role in ROLES if test(chosen)(role)]
 
 
 def tell_size(tensors, out):
-    """To the log of the program, which goes to stderr where nothing is set up. Below 1 MiB nobody
-    asks."""
+    """Logs the size of a sample of 1 MiB or more. The logger writes to stderr by default."""
     sizes = Counter()
     for name, tensor in tensors.items():
         sizes[name.partition("/")[0]] += tensor.numel() * tensor.element_size()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loss scale of a run: of a GradScaler, or one the training loop applies itself."""
+"""The loss scale of a run: that of a GradScaler, or one that the training loop applies itself."""
 
 import contextlib
 import math
@@ -10,18 +10,18 @@ from halfscope.torch.gpu import number_later
 from halfscope.torch.patching import Patch
 
 
-# PyTorch's own, which read what _get_scale_async() gives.
+# PyTorch's own methods, which read the result of _get_scale_async().
 _GET_SCALE = {module.GradScaler.get_scale for module in (torch.cuda.amp, torch.amp)
               if hasattr(module, "GradScaler")}
 
 
 class FixedScale:
-    """A loss scale that the training loop applies itself, or none: 1."""
+    """A loss scale that the training loop applies itself; 1 if there is none."""
 
     def __init__(self, scale=None, unscaled_before_step=False):
         self._scale = scale
         self._unscaled_before_step = unscaled_before_step
-        self.scaled = scale is not None  # whether what is recorded may carry a scale
+        self.scaled = scale is not None  # True if recorded values may carry a scale
 
     def current(self):
         return 1.0 if self._scale is None else float(self._scale)
@@ -30,10 +30,10 @@ class FixedScale:
 
     @property
     def weight_grads_scaled(self):
-        """Whether .grad carries the scale when the optimizer's step is attempted."""
+        """True if .grad carries the scale when the optimizer's step is attempted."""
         return self.scaled and not self._unscaled_before_step
 
-    unscaled_by_the_loop = False  # as far as is known before the step
+    unscaled_by_the_loop = False  # unknown before the step, so False
 
     def about(self):
         if not self.scaled:
@@ -53,9 +53,9 @@ class FixedScale:
 class WatchedScaler:
     """A GradScaler, or anything with its methods: scale, unscale_, step, update, get_scale.
 
-    Its methods are wrapped while recording. `attempt` is a function that returns a context for one
-    attempted step; it is entered before the scaler decides whether to skip the step. `loss_seen` is
-    given what the loop has scaled: losses, not yet scaled.
+    Its methods are wrapped while recording. `attempt()` returns a context for one attempted step;
+    it is entered before the scaler decides to skip the step or not. `loss_seen` receives each loss
+    that the loop passes to scale(), before scaling.
     """
 
     scaled = True
@@ -64,13 +64,13 @@ class WatchedScaler:
         self._scaler = scaler
         self._optimizer = optimizer
         self._patches = []
-        self.unscaled_by_the_loop = False  # since the last update()
+        self.unscaled_by_the_loop = False  # True after unscale_(), until update()
 
     def current(self):
         return float(self._scaler.get_scale())
 
     def later(self):
-        """The same for number_of(), which waits for it where PyTorch's own scaler has it on a GPU."""
+        """Returns the scale for number_of(), without waiting for a GPU that holds it."""
         own = getattr(type(self._scaler), "get_scale", None) in _GET_SCALE
         scale = self._scaler._get_scale_async() if own else None
         on_gpu = isinstance(scale, torch.Tensor) and scale.is_cuda
@@ -83,12 +83,12 @@ class WatchedScaler:
     def about(self):
         settings = {"policy": "torch", "class": type(self._scaler).__name__, "scale": self.current()}
         for name in ("growth_factor", "backoff_factor", "growth_interval"):
-            with contextlib.suppress(Exception):  # stand-ins need not have these
+            with contextlib.suppress(Exception):  # other scalers need not have these methods
                 settings[name] = getattr(self._scaler, f"get_{name}")()
         return settings
 
     def tries_again(self):
-        """Whether the step that was just left out is not over."""
+        """Returns True if the step that was just skipped will be tried again."""
         return False
 
     def start(self, attempt, loss_seen):
@@ -124,7 +124,7 @@ class WatchedScaler:
 
 
 def of_accelerate(optimizer):
-    """(the optimizer inside of Accelerate's wrapper, the wrapper's scaler), else (optimizer, None)."""
+    """Returns (optimizer, scaler) inside Accelerate's wrapper; (optimizer, None) without one."""
     scaler = None
     while type(optimizer).__name__ == "AcceleratedOptimizer":
         scaler, optimizer = optimizer.scaler, optimizer.optimizer
@@ -132,14 +132,14 @@ def of_accelerate(optimizer):
 
 
 def step_method(optimizer):
-    """(object, name) of the method that a step runs where it is not skipped. Accelerate keeps one,
-    from before, and puts it in the optimizer's place while its scaler steps."""
+    """Returns (object, name) of the method that runs in a step unless it is skipped. Accelerate
+    keeps a method from before and replaces the optimizer's step() by it while its scaler steps."""
     kept = "_optimizer_patched_step_method"
     return (optimizer, kept) if hasattr(optimizer, kept) else (of_accelerate(optimizer)[0], "step")
 
 
 def loss_scale_of(optimizer, scaler, loss_scale, unscaled_before_step):
-    """From the recorder's arguments."""
+    """Returns the FixedScale or WatchedScaler for the recorder's arguments. Raises ValueError."""
     if scaler is not None and loss_scale is not None:
         raise ValueError("both scaler and loss_scale are given, expected one: a scaler knows its scale")
     optimizer, accelerated = of_accelerate(optimizer)
@@ -151,8 +151,8 @@ def loss_scale_of(optimizer, scaler, loss_scale, unscaled_before_step):
 
 
 def found_inf_inside(optimizer, kwargs):
-    """For optimizers that unscale inside: what they were told, while their step() is entered. They
-    are entered even when the step is to be skipped. None where they were told nothing."""
+    """Returns the found_inf that an optimizer which unscales inside received, or None. Called when
+    its step() begins, which also happens for a step to be skipped."""
     found = getattr(optimizer, "found_inf", None)
     if found is None and kwargs.get("grad_scaler") is not None:  # before PyTorch 2.0
         per_device = kwargs["grad_scaler"]._check_inf_per_device(optimizer)
@@ -165,7 +165,7 @@ def unscales_inside(optimizer):
 
 
 def unscaled(magnitude, scale):
-    """A magnitude without the loss scale it carries, as a scalar of a step."""
+    """Returns a magnitude divided by its loss scale; NaN if the scale is 0."""
     if magnitude is None or scale == 1.0:
         return magnitude
     return magnitude / scale if scale != 0 else math.nan

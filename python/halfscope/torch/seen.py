@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hooks saw of a step, in rounds: a round is forward calls and the backward passes behind
-them. Gradients that are taken away before a step take their rounds with them."""
+"""Collects what hooks see during a step, in rounds. A round is some forward calls and the backward
+passes after them. If gradients are cleared before a step, their rounds are dropped."""
 
 from collections import defaultdict
 
@@ -10,28 +10,28 @@ from halfscope._halfscope import Gathered
 from halfscope.torch.provenance import Provenance
 from halfscope.torch.tensors import copied_to_host, largest, largest_of, largest_of_each
 
-# So many bytes of gradients wait to be looked at together. On a GPU a few kernels for many tensors
-# cost less than one for each; a CPU reads each at once, while it is in the cache.
+# Bytes of gradients that are collected before they are read together. On a GPU, a few kernels for
+# many tensors cost less than one for each. A CPU reads each at once, while it is in the cache.
 _WAITING_BYTES = {"cuda": 64 << 20}
 
 
 class Seen:
-    """What the hooks saw in one round, or, joined, since the last attempted step."""
+    """The data that hooks collected in a round or, after join(), since the last attempted step."""
 
     def __init__(self, provenance=None):
-        self.tensors = defaultdict(Gathered)  # by full name
+        self.tensors = defaultdict(Gathered)  # by "role/name"
         self.provenance = provenance or Provenance()
-        # By microbatch: magnitudes, as largest_of() takes them.
+        # By microbatch: lists of magnitudes for largest_of().
         self.weight_grads = defaultdict(list)
         self.activation_grads = defaultdict(list)
         self._waiting = defaultdict(list)  # (device, microbatch) -> activation gradients
         self._waiting_bytes = defaultdict(int)  # by device
-        self.local = defaultdict(Gathered)  # weight gradients as they arrived, by parameter's name
-        self.arrived = False  # whether any weight gradient did
-        self.passed = False   # whether a backward pass ended
+        self.local = defaultdict(Gathered)  # weight gradients of each pass, by parameter's name
+        self.arrived = False  # True once a weight gradient arrived
+        self.passed = False   # True once a backward pass ended
 
     def join(self, later):
-        """Adds what a later round saw."""
+        """Adds the data of a later round."""
         for mine, theirs in ((self.tensors, later.tensors), (self.local, later.local)):
             for name, gathered in theirs.items():
                 mine[name].join(gathered)
@@ -43,7 +43,7 @@ class Seen:
         self.passed |= later.passed
 
     def look_at_activation_grad(self, microbatch, gradient):
-        """Takes the largest magnitude, now or with those that follow on the same device."""
+        """Notes a gradient's largest magnitude, now or later together with others of its device."""
         device = gradient.device
         self._waiting[device, microbatch].append(gradient.detach())
         self._waiting_bytes[device] += gradient.numel() * gradient.element_size()
@@ -56,12 +56,13 @@ class Seen:
             self.activation_grads[key[1]] += largest_of_each(self._waiting.pop(key))
 
     def look_at_all_waiting(self):
-        """When a backward pass has ended: later the loop may write to the gradients."""
+        """Reads all collected gradients. Called when a backward pass ends, since the loop may then
+        write to them."""
         for device in list(self._waiting_bytes):
             self._look_at_waiting(device)
 
     def copy_to_host(self):
-        """Magnitudes of a GPU are on their way from now on."""
+        """Starts to copy the magnitudes from GPUs to the CPU."""
         for batches in (self.weight_grads, self.activation_grads):
             for microbatch, magnitudes in batches.items():
                 batches[microbatch] = copied_to_host(magnitudes)
@@ -70,33 +71,33 @@ class Seen:
         return largest_of(m for batch in self.activation_grads.values() for m in batch)
 
     def per_microbatch(self, ranks):
-        """{tag: largest recorded magnitude}, when there was more than one microbatch; of weight
-        gradients also where ranks reduce them later: both are larger than what they add up to."""
+        """Returns {tag: largest recorded magnitude} if there were several microbatches; for weight
+        gradients also if there are several ranks. The sums that are recorded can be smaller."""
         found = {}
         for role, batches in (("weight_grad", self.weight_grads),
                               ("activation_grad", self.activation_grads)):
             if len(batches) > 1 or (ranks > 1 and role == "weight_grad"):
-                # Numbers of rounds that were given up are not used: counted anew.
+                # Numbered from 0, without gaps for rounds that were dropped.
                 for index, microbatch in enumerate(sorted(batches)):
                     found[f"max_abs/{role}/microbatch-{index}"] = largest_of(batches[microbatch])
         return {tag: value for tag, value in found.items() if value is not None}
 
     def local_weight_grads(self, ranks):
-        """{name of a parameter: Gathered}, where they are not the same as the weight gradients."""
+        """Returns {name of a parameter: Gathered}. Empty if they equal the weight gradients."""
         apart = ranks > 1 or any(gathered.pieces > 1 for gathered in self.local.values())
         return self.local if apart else {}
 
 
 class LeftInPlace:
-    """Gradients as a backward pass left them, to see whether the loop took them away since."""
+    """The gradients after a backward pass, to detect whether the loop cleared them since."""
 
     def __init__(self, parameters=()):
         self._left = [p for p in parameters if p.grad is not None]
         self._version = _version(self._left[0].grad) if self._left else None
 
     def taken_away(self):
-        """Whether all are None or zero now. The first tells whether the loop wrote to them: where it
-        did not, what is zero came from backward."""
+        """Returns True if the loop wrote to the first gradient and all are None or zero now.
+        Without such a write, zeros come from the backward pass."""
         if not self._left:
             return False
         first = self._left[0].grad
@@ -105,7 +106,8 @@ class LeftInPlace:
 
 
 def _version(gradient):
-    """Another one where the values were written to, or are other memory. NaN is like nothing."""
+    """Returns a value that changes if the gradient is written or replaced. For sparse gradients
+    NaN, which differs from any value."""
     if gradient.layout is not torch.strided:
         return float("nan")
     return gradient.data_ptr(), gradient._version

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters that several ranks hold parts of: which are recorded, and what run.json says of them."""
+"""Parameters that are sharded over ranks: checks them and describes them for run.json."""
 
 import dataclasses
 
@@ -8,19 +8,20 @@ PARAMETER_ROLES = ("weight", "weight_grad", "weight_after", "update", "optimizer
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """roles: those of which each rank has a part, so that tables add over ranks."""
+    """The sharding of a model. roles: roles whose tensors are sharded, so that histograms of ranks
+    are added. about: text for run.json."""
 
     roles: tuple = ()
     about: dict = dataclasses.field(default_factory=dict)
 
 
 def is_distributed(tensor):
-    """Whether it is a DTensor."""
+    """Returns True if a tensor is a DTensor."""
     return hasattr(tensor, "to_local") and hasattr(tensor, "placements")
 
 
 def layout(model, ranks):
-    """Of this model's parameters. Raises TypeError where counts could not be added over the ranks."""
+    """Returns the Layout of a model. Raises TypeError if counts cannot be added over ranks."""
     parts = [(name, p) for name, p in model.named_parameters() if is_distributed(p)]
     if not parts:
         return Layout()

@@ -1,31 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a recorded run keeps its values: as PyTorch says, or 16-bit values in FP32 memory."""
+"""How a recorded run stores its values: in their own dtypes, or as 16-bit values in FP32 memory."""
 
 import torch
 
 
 class Storage:
-    """Values are what their tensors say."""
+    """The storage of a normal run: values have the dtypes of their tensors."""
 
     def stored(self, role, tensor, computed, parameter=None):
-        """A tensor and the type it was computed in, as the log is to have them. parameter: the one
-        it belongs to; None for activations and their gradients."""
+        """Returns (tensor, dtype in which it was computed) for the log. parameter: the parameter to
+        which the tensor belongs; None for activations and their gradients."""
         return tensor, computed
 
     def updated(self, parameter):
-        """What the optimizer updates."""
+        """Returns the tensor that the optimizer updates."""
         return parameter.detach()
 
     def has_master(self, parameter):
         return False
 
     def bounds_scale(self, parameter):
-        """Whether a finite gradient of this parameter can overflow where the loss scale grows."""
+        """Returns True if its finite gradients can overflow at a larger loss scale."""
         return True
 
 
 class EmulatedStorage(Storage):
-    """FP32 memory that holds values of another type, where it does."""
+    """The storage of an emulated run: FP32 memory that may hold values of a 16-bit type."""
 
     def __init__(self, precision, weights):
         self._precision = precision
@@ -43,7 +43,7 @@ class EmulatedStorage(Storage):
         narrow = tensor.to(computed)
         same = narrow.to(tensor.dtype)
         exact = ((same == tensor) | (tensor != tensor)).all()
-        return (narrow if exact else tensor), computed  # unscaled or clipped by the loop: FP32
+        return (narrow if exact else tensor), computed  # FP32 if unscaled or clipped by the loop
 
     def updated(self, parameter):
         return self._weights.master(parameter)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors on their way into a log: largest magnitudes, and what is gathered of one over a step."""
+"""Prepares tensors for a log: largest magnitudes, and counts that are gathered over a step."""
 
 import functools
 import math
@@ -13,7 +13,7 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def local(tensor):
-    """Detached; of a DTensor this rank's part."""
+    """Returns the tensor detached; for a DTensor, this rank's part."""
     tensor = tensor.detach()
     if type(tensor) in _PLAIN or not hasattr(tensor, "to_local"):
         return tensor
@@ -21,7 +21,7 @@ def local(tensor):
 
 
 def plain(tensor):
-    """The values in CPU memory in C order, copied only where they are not there yet."""
+    """Returns the values in CPU memory in C order. Copies only if they are elsewhere."""
     tensor = local(tensor)
     if tensor.layout != torch.strided:
         tensor = tensor.to_dense()
@@ -31,22 +31,22 @@ def plain(tensor):
 
 
 def as_tensor(tensor):
-    """No subclass."""
+    """Returns the tensor as a torch.Tensor instead of a subclass."""
     return tensor if type(tensor) in _PLAIN else tensor.as_subclass(torch.Tensor)
 
 
 def kept(tensor):
-    """A copy of the values, in CPU memory."""
+    """Returns a copy of the values, in CPU memory."""
     tensor = local(tensor)
     values = plain(tensor)
-    if tensor.layout != torch.strided:  # plain() made it dense: a copy, of what has no address
+    if tensor.layout != torch.strided:  # plain() made it dense, which copied it
         return values
     return values.clone() if values.data_ptr() == tensor.data_ptr() else values
 
 
 def largest(tensor):
-    """The largest magnitude, where the tensor is: infinity and NaN are themselves. No waiting for
-    the device. None when there is no value."""
+    """Returns the largest magnitude (may be infinity or NaN) as a tensor on the same device. Does
+    not wait for the device. None if the tensor is empty."""
     tensor = local(tensor)
     if tensor.layout == torch.sparse_coo:
         tensor = tensor.coalesce().values()
@@ -55,14 +55,14 @@ def largest(tensor):
     if tensor.is_cuda:
         return gpu.largest_of_group([tensor])[0]
     if tensor.dtype == torch.float16:
-        tensor = tensor.float()  # PyTorch 1.13 has no aminmax for it
+        tensor = tensor.float()  # PyTorch 1.13 has no aminmax for float16
     low, high = torch.aminmax(tensor)
     return torch.maximum(-low, high)
 
 
 def largest_of(magnitudes):
-    """The largest of what largest() and its like gave, as a Python float; None when there is none.
-    Waits for GPUs that have not said theirs yet."""
+    """Returns the largest of magnitudes as a Python float; None if there are none. A magnitude is a
+    result of largest() or gather(): a float, tensor or HostCopy. Waits for GPUs."""
     values, on_device = [], []
     for magnitude in magnitudes:
         if isinstance(magnitude, torch.Tensor):
@@ -79,7 +79,7 @@ def largest_of(magnitudes):
 
 
 def _stacked(magnitudes):
-    """One tensor for each device and dtype."""
+    """Returns the magnitudes stacked into one tensor for each device and dtype."""
     each = {}
     for magnitude in magnitudes:
         each.setdefault((magnitude.device, magnitude.dtype), []).append(magnitude)
@@ -87,14 +87,14 @@ def _stacked(magnitudes):
 
 
 def largest_of_each(tensors):
-    """Magnitudes that largest_of() takes, over tensors as they are now: of those in CPU memory one,
-    by one call; of others where they are."""
+    """Returns magnitudes, for largest_of(), of the tensors' present values: one for all tensors in
+    CPU memory; for tensors elsewhere, magnitudes on their devices."""
     most, others = largest_of_torch(tensors)
     magnitudes = [] if most is None else [most]
     on_gpu = {}  # by device and dtype
     for tensor in others:
         part = tensor if type(tensor) in _PLAIN else local(tensor)
-        if type(part) is not type(tensor):  # of a DTensor
+        if type(part) is not type(tensor):  # the tensor is a DTensor
             magnitudes += largest_of_each([part])
         elif part.is_cuda and part.layout is torch.strided and part.numel() != 0:
             on_gpu.setdefault((part.get_device(), part.dtype), []).append(part)
@@ -110,13 +110,12 @@ def largest_of_each(tensors):
 
 
 def in_memory_order(tensor):
-    """The values of a strided tensor with dimensions ordered as memory has them: a transposed one is
-    contiguous then."""
+    """Returns a strided tensor with dimensions in memory order: contiguous if transposed before."""
     return tensor.permute(sorted(range(tensor.dim()), key=tensor.stride, reverse=True))
 
 
 def copied_to_host(magnitudes):
-    """The same for largest_of(), those of a GPU on their way to the CPU from now on."""
+    """Returns the magnitudes with copies from GPUs to the CPU started, for largest_of()."""
     on_gpu, others = [], []
     for magnitude in magnitudes:
         there = isinstance(magnitude, torch.Tensor) and magnitude.is_cuda
@@ -125,18 +124,19 @@ def copied_to_host(magnitudes):
 
 
 class LargestGradient:
-    """The largest magnitude over gradients. Those that bound no loss scale count where they are
-    infinite or NaN."""
+    """The largest magnitude over gradients. Gradients that do not limit the loss scale count only
+    if they are infinite or NaN."""
 
     def __init__(self, gradients, bounds_scale, look=largest_of_each):
-        """gradients: (parameter, its gradient), or what `look` makes a list of magnitudes of"""
+        """gradients: (parameter, gradient) pairs. bounds_scale(parameter): True if its gradient
+        limits the loss scale. look: function that returns the magnitudes of a list of gradients."""
         bounding, others = [], []
         for parameter, gradient in gradients:
             (bounding if bounds_scale(parameter) else others).append(gradient)
         self.bounding, self._others = (copied_to_host(look(those)) for those in (bounding, others))
 
     def value(self):
-        """As a Python float; None when there is none."""
+        """Returns a Python float; None if there are no gradients."""
         most = largest_of(self.bounding)
         other = largest_of(self._others) if self._others else None
         if other is None or math.isfinite(other):
@@ -145,10 +145,10 @@ class LargestGradient:
 
 
 def gather(gathered, tensor, computed, keep=False):
-    """Adds what a tensor holds now to a Gathered, and with keep a copy of the values. Returns the
-    largest magnitude of what is added, as largest_of() takes it."""
+    """Adds a tensor's present values to a Gathered; if `keep`, also a copy. computed: the dtype in
+    which they were computed, or None. Returns their largest magnitude for largest_of()."""
     magnitude = gathered.add(tensor, computed)
-    if magnitude is False:  # it is not in CPU memory in C order
+    if magnitude is False:  # the tensor is not in CPU memory in C order
         (magnitude,) = _gather_elsewhere([(gathered, local(tensor), computed)])
     if keep:
         gathered.keep(kept(tensor))
@@ -156,7 +156,7 @@ def gather(gathered, tensor, computed, keep=False):
 
 
 def gather_each(pieces, keep=False):
-    """gather() of (Gathered, tensor, computed) each; tensors on a GPU are counted together."""
+    """Calls gather() for each (Gathered, tensor, computed); counts tensors on a GPU together."""
     magnitudes = [gathered.add(tensor, computed) for gathered, tensor, computed in pieces]
     others = [i for i, magnitude in enumerate(magnitudes) if magnitude is False]
     elsewhere = [(pieces[i][0], local(pieces[i][1]), pieces[i][2]) for i in others]
@@ -169,8 +169,7 @@ def gather_each(pieces, keep=False):
 
 
 def in_chunks(named, most=1 << 26):
-    """Lists of (name, tensor): of tensors on a GPU so many that they reach `most` bytes, of others
-    one."""
+    """Yields lists of (name, tensor): of at least `most` bytes on a GPU, else of one tensor."""
     chunk, size = [], 0
     for name, tensor in named:
         chunk.append((name, tensor))
@@ -183,7 +182,8 @@ def in_chunks(named, most=1 << 26):
 
 
 def _gather_elsewhere(pieces):
-    """What is not in CPU memory in C order: counted on the GPU where it is there, else copied."""
+    """Gathers tensors that are not in CPU memory in C order: on the GPU if possible, else from a
+    copy. Returns their magnitudes."""
     by_device, magnitudes = {}, [None] * len(pieces)
     for i, (gathered, tensor, computed) in enumerate(pieces):
         if gpu.can_count(tensor):
@@ -200,12 +200,12 @@ def _gather_elsewhere(pieces):
 def _count(pieces):
     try:
         return gpu.count(pieces)
-    except RuntimeError:  # PyTorch left no memory for it
+    except RuntimeError:  # not enough GPU memory
         return [gathered.add(plain(tensor), computed) for gathered, tensor, computed in pieces]
 
 
 def values_of(gathered):
-    """The values that a Gathered has kept, in its shape."""
+    """Returns the values that a Gathered has kept, in its shape."""
     pieces = gathered.kept
     if len(pieces) == 1:
         return pieces[0]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The update an optimizer added to a weight, before it was rounded into the weight.
+"""The update u that an optimizer added to a weight w, before the sum was rounded.
 
-Recomputed after the step from the optimizer's state, by the operations torch.optim applies (those
-of its foreach implementation where it takes that), in the arithmetic it applies them in; only the
-last one adds to zero where the optimizer adds to the weight. So w_next = round(w + u), up to the one
-rounding of u itself. Kernels of fused=True and capturable=True may differ in u's last bits.
-For 16-bit parameters u is float32, since PyTorch's last operation rounds once, from float32.
+It is recomputed after the step from the optimizer's state, with the operations and the arithmetic
+of torch.optim (of its foreach implementation if the optimizer uses that). Only the last operation
+differs: it adds to zero instead of the weight. So w_next = round(w + u), except for the one
+rounding of u itself. Kernels of fused=True and capturable=True may differ in the last bits of u.
+For 16-bit parameters u is float32, because PyTorch's last operation rounds once, from float32.
 """
 
 import functools
@@ -17,34 +17,34 @@ from halfscope.torch.sharding import is_distributed
 
 try:
     from torch.optim.optimizer import _default_to_fused_or_foreach as _choose
-except ImportError:  # before 2.0 foreach operations are taken on demand alone
+except ImportError:  # before 2.0, foreach operations are used only on demand
     _choose = None
 
 
 def knows(optimizer):
-    """Whether updates of this optimizer are recomputed. Subclasses may do anything, so they are not;
-    AdamW is a subclass of Adam in newer PyTorch, and known by its own name."""
+    """Returns True if updates of this optimizer can be recomputed: not for subclasses, which may
+    compute anything. AdamW, a subclass of Adam in newer PyTorch, is listed itself."""
     return type(optimizer) in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW)
 
 
 def needs_gradient(optimizer, group):
-    """Whether the gradient must be at hand: SGD's momentum buffer holds all but Nesterov's part."""
+    """Returns True if update() needs the gradient. SGD with momentum needs it only for Nesterov."""
     return type(optimizer) is torch.optim.SGD and (group["momentum"] == 0 or group["nesterov"])
 
 
 def needs_weight(optimizer, group):
-    """Whether the weight before the step must be at hand."""
+    """Returns True if update() needs the weight before the step."""
     if group["weight_decay"] == 0:
         return False
     return _decoupled(optimizer, group) or needs_gradient(optimizer, group)
 
 
 def update(optimizer, group, parameter, weight, gradient, foreach):
-    """The update of one parameter by the step just taken.
+    """Computes the update of one parameter in the step just taken.
 
-    weight: its values before the step. gradient: unscaled, as the optimizer saw it. Either may be
-    None where it is not needed. foreach: what takes_foreach(group) says. Returns a tensor like the
-    parameter.
+    weight: its values before the step; None unless needs_weight(). gradient: unscaled, as the
+    optimizer used it; None unless needs_gradient(). foreach: the result of takes_foreach(group).
+    Returns a tensor of the parameter's shape.
     """
     state = optimizer.state.get(parameter, {})  # [] would add an entry
     with torch.no_grad():
@@ -58,7 +58,7 @@ def _decoupled(optimizer, group):
 
 
 def takes_foreach(group):
-    """Whether torch.optim steps this group with foreach operations: from 2.0 on it chooses itself."""
+    """Returns True if torch.optim uses foreach operations for this group. It chooses since 2.0."""
     if group.get("foreach") is not None or group.get("fused") is not None:
         return bool(group.get("foreach"))
     if _choose is None or (isinstance(group["lr"], torch.Tensor) and not group.get("capturable")):
@@ -71,13 +71,13 @@ def _number(value):
 
 
 def _wide(tensor):
-    """As PyTorch's element-wise operations compute: 16-bit values in float32."""
+    """Converts 16-bit values to float32, in which PyTorch's element-wise operations compute."""
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
 def _zero_for(tensor, parameter):
-    """What the optimizer's operation adds this tensor to, in place of the weight: one zero where that
-    is enough."""
+    """Returns the zero to which the last operation adds, in place of the weight: a single element
+    if broadcasting works, else a tensor of zeros."""
     if tensor.layout != torch.strided or is_distributed(tensor):
         return torch.zeros_like(_wide(parameter.detach()))
     return _zero(tensor.dtype, tensor.device)
@@ -90,7 +90,8 @@ def _zero(dtype, device):
 
 @functools.lru_cache(maxsize=64)
 def _as_add_takes_it(alpha, dtype, device):
-    """torch.add rounds alpha to a 16-bit type on the CPU and not on a GPU: asks it."""
+    """Returns alpha as torch.add uses it. It rounds alpha to a 16-bit type on the CPU, but not on a
+    GPU; a test call shows which."""
     rounded = torch.tensor(alpha, dtype=dtype, device=device)
     if torch.add(-rounded, torch.ones_like(rounded), alpha=alpha).item() == 0:
         return rounded.item()
@@ -121,7 +122,7 @@ def _adam(group, state, parameter, weight, decoupled, foreach):
     step_size = lr / (1 - _number(beta1) ** step)
     correction = math.sqrt(1 - _number(beta2) ** step)
     second = state["max_exp_avg_sq"] if group["amsgrad"] else state["exp_avg_sq"]
-    # On a GPU the foreach operation divides, the other multiplies by the rounded reciprocal.
+    # On a GPU the foreach operation divides; the other one multiplies by the rounded reciprocal.
     if foreach:
         (root,) = torch._foreach_div(torch._foreach_sqrt([second]), [correction])
     else:
@@ -132,7 +133,7 @@ def _adam(group, state, parameter, weight, decoupled, foreach):
     change = torch.addcdiv(zero, first, _wide(denominator), value=-step_size)
     if not decoupled or group["weight_decay"] == 0:
         return change
-    # The optimizer multiplies the weight by 1 - lr * weight_decay rounded to its type: what that
-    # takes away is exactly representable, lr * weight_decay would not be what was taken.
+    # The optimizer multiplies the weight by `kept`, 1 - lr * weight_decay rounded to the weight's
+    # type. kept - 1 is exact; -lr * weight_decay would differ from it.
     kept = torch.full((), 1 - lr * group["weight_decay"], dtype=zero.dtype, device=zero.device)
     return change.add_(_wide(weight) * (kept - 1))
