@@ -15,7 +15,7 @@ using analyzers::updates::AdamState;
 
 namespace {
 
-/// The smallest power of ten that is a normal number of the format.
+/// Returns the smallest power of ten that is a normal number of the format.
 double usable_eps(const AdamState& state) {
   return std::pow(10.0, std::ceil(format_of(state.held_in).emin() * std::log10(2.0)));
 }
@@ -42,7 +42,7 @@ std::string adam_cure_text(const AdamState& state) {
 
 namespace {
 
-/// What shows that some update divided by 0.
+/// Returns the evidence that some update divided by 0.
 std::string shown_by(const AdamState& state) {
   if (state.broken.empty())
     return lost_moments_text(state) + " are 0 although their first moments are not.";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a recommendation rests on, and what belongs to it, as tables.
+// Tables of the evidence for a recommendation, and of what else it recommends.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -89,7 +89,7 @@ std::string own_scales(const LayerScale& layer) {
   return lowest ? fmt::format("none: needs 2^{}", *lowest) : "none";
 }
 
-/// What the table shows, which may be that no scale helps.
+/// Returns which layers have scales of their own that reach the target: all, some or none.
 std::string layers_note(const Recommendation& advice) {
   const auto served = std::ranges::count_if(advice.per_layer, &LayerScale::served);
   if (served == 0) return "No scale reaches the target in these layers, not even one of their own.";
@@ -98,7 +98,7 @@ std::string layers_note(const Recommendation& advice) {
              : "No single scale serves every layer. Scales of their own would serve some.";
 }
 
-/// Layers by what the single scale flushes of them, most first.
+/// Returns the layers, sorted by the share that the single scale flushes, largest first.
 Table layers(const Recommendation& advice) {
   Table table{Evidence::advice, "A scale for each layer", layers_note(advice)};
   const bool als = std::ranges::any_of(

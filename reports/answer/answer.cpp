@@ -13,12 +13,12 @@ using analyzers::Study;
 
 namespace {
 
-/// Whether a finding stands before the loss scale: no scale helps against it; or there is no scale
-/// to give, and it says what happened to the run.
+/// Returns true if the finding is shown before the loss scale: no scale prevents it, or there is no
+/// recommended scale and the finding says what happened to the run.
 bool leads(const Study& study, const Finding& worst) {
-  if (study.advice.may_use && !study.ends_broken()) return false;  // that was asked
+  if (study.advice.may_use && !study.ends_broken()) return false;  // may_use is answered first
   if (worst.severity == Severity::breaks) return true;
-  // Statistics of FP8 are of a run in BF16, which needs no loss scale.
+  // Statistics of FP8 come from a run in BF16, which needs no loss scale.
   if (worst.evidence == Evidence::quantised && worst.severity != Severity::note) return true;
   const bool of_the_run =
       worst.evidence == Evidence::overflow || worst.evidence == Evidence::timeline ||

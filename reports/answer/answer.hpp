@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer, as data: what terminal, page, Markdown, JSON and Python show of a study. All
-// sentences are made here; a renderer lays them out. Text has marks (marks.hpp).
+// The answer to a study as data: what the terminal, the page, Markdown, JSON and Python show. All
+// sentences are made here; a renderer only lays them out. Strings may have marks (marks.hpp).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace halfscope::reports::answer {
 
-/// A number that people look for first.
+/// A key number of an answer, shown at its top.
 struct Number {
   enum class Kind : std::uint8_t { lost, kept, limit, use };
   Kind kind = Kind::kept;
@@ -25,36 +25,37 @@ struct Number {
 };
 std::string_view name_of(Number::Kind kind);
 
-/// Above Answer::details.
+/// Title above Answer::details.
 inline constexpr std::string_view kDetailsTitle = "Evidence for the scale";
 
 struct Answer {
-  /// What harms most, where no loss scale brings it back, or where none can be recommended.
+  /// The most harmful finding, if no loss scale prevents its harm or no scale can be recommended.
   std::optional<Finding> lead;
-  std::string scale;                 ///< sentences on the loss scale; none where the lead says all
-  std::vector<Number> numbers;       ///< what is lost, what to use, what limits it
-  std::vector<Finding> findings;     ///< in order of harm, without the lead
-  std::string clear;                 ///< said where nothing harms: no more than the log can show
-  std::vector<Snippet> snippets;     ///< lines to paste; none of a run that no scale helps
-  std::vector<PasteLines> pastes;    ///< other lines than those of a loss scale
-  bool dynamic_first = false;        ///< of these, the dynamic ones are what is advised
-  std::vector<std::string> details;  ///< what the scale rests on, a sentence or two each
-  std::vector<Table> tables;         ///< the same, as tables
+  std::string scale;  ///< about the loss scale; empty if `lead` says all
+  /// The lost shares, the scale to use, and the gradient that limits it.
+  std::vector<Number> numbers;
+  std::vector<Finding> findings;  ///< most severe first, without `lead`
+  std::string clear;  ///< sentence if nothing harms training, as far as the log shows; else empty
+  std::vector<Snippet> snippets;   ///< lines to paste; empty if no loss scale helps the run
+  std::vector<PasteLines> pastes;  ///< lines that do not set a loss scale
+  bool dynamic_first = false;  ///< true if PyTorch's dynamic lines are advised, not its static ones
+  std::vector<std::string> details;  ///< evidence for the scale, one or two sentences each
+  std::vector<Table> tables;         ///< evidence for the scale, as tables
 
-  /// The first sentence.
+  /// Returns the title of `lead` if there is one, else `scale`.
   const std::string& headline() const { return lead ? lead->title : scale; }
-  /// What stands before all else, a line each: the lead with its action, the scale.
+  /// Returns the lines that are shown first: `lead` with its action, then `scale`.
   std::vector<std::string> first_lines() const;
 };
 
-/// The whole of it. framework: whose lines are asked for; empty is as the run has it.
+/// Returns the whole answer. `framework`: the one whose lines the user requested; empty for none.
 Answer answer_of(const analyzers::Study& study, std::string_view framework = "");
 
-/// The lines that a reader pastes first: those of a framework, of the run's own policy, or
-/// PyTorch's. Null where there are none.
+/// Returns the lines to show first: those of `framework`, or if it is empty those of the run's own
+/// policy, else PyTorch's. Returns null if there are none.
 const Snippet* first_snippet(const Answer& answer, const analyzers::Study& study,
                              std::string_view framework = "");
-/// Of a snippet, the static lines or the dynamic ones.
+/// Returns the static or the dynamic lines of the snippet, whichever are advised.
 const Lines& first_lines_of(const Snippet& snippet, const Answer& answer);
 
 }  // namespace halfscope::reports::answer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts that an answer is made of. Internal to reports/answer.
+// The parts of an answer. Internal to reports/answer.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ std::vector<Number> numbers(const analyzers::Study& study);       // numbers.cpp
 std::vector<std::string> details(const analyzers::Study& study);  // details.cpp
 std::vector<Table> tables(const analyzers::Study& study);         // advice_tables.cpp
 
-/// What is said where nothing harms; clear.cpp.
+/// Returns the text of Answer::clear. Defined in clear.cpp.
 std::string clear_text(const analyzers::Study& study);
 
 }  // namespace halfscope::reports::answer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands above a chart: its title, what it shows, and what its marks mean.
+// Captions of charts: the title, what the chart shows, and the meaning of its marks.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace halfscope::reports::answer {
 
-/// What a style of line or fill stands for.
+/// The meaning of one style of lines or fills.
 struct Key {
-  std::string_view style;  ///< "advised", "now", "perhaps"
+  std::string_view style;  ///< a class of the style sheet: "advised", "now", "perhaps"
   std::string text;
 };
 
@@ -23,34 +23,35 @@ struct Caption {
   std::vector<Key> keys = {};
 };
 
-/// left_out: whether some updates are not drawn.
+/// `left_out`: true if some updates are not drawn.
 Caption update_map_caption(const analyzers::underflow::Target& target, bool left_out);
-/// first: the smallest exponent of a ratio that is drawn.
+/// `first`: the smallest exponent of a ratio that is drawn.
 Caption update_ratios_caption(int first);
 Caption update_errors_caption();
-/// drawn: how many weights at most.
+/// `drawn`: the largest number of weights that are drawn.
 Caption outcomes_caption(std::size_t drawn);
 Caption headroom_caption(const analyzers::Study& study);
 Caption headroom_steps_caption();
 Caption policy_scales_caption();
 Caption policy_flushed_caption();
 Caption timeline_caption(const analyzers::Findings& found);
-/// tensors: map_title() of the tensors of a heat map.
+/// `tensors`: the map_title() of the tensors in the heat map.
 Caption quantised_caption(const std::string& tensors);
-/// That the heat maps of such tensors show nothing.
+/// Returns the sentence on tensors without a heat map: their underflow is below the lowest limit.
 std::string quiet_text(const std::vector<std::string>& tensors);
 Caption fits_caption();
 
-/// Below the curves over scales: which range is shaded; empty where there is none.
+/// Returns the note below the curves over scales: the range that is shaded. Empty if none is.
 std::string window_note(const analyzers::recommend::Recommendation& advice);
 
-/// " Not drawn: 3 values below 2^-60."; empty where there are none. side: "below".
+/// Returns " Not drawn: 3 values below 2^-60.", or an empty string if there are no values. `side`:
+/// "below" or "at or above".
 std::string not_drawn_text(const Interval& values, std::string_view side, int exponent);
 
-/// Whether some counts are known between bounds only; how that is drawn.
+/// Returns true if some counts are known only between bounds.
 bool bounded(const analyzers::underflow::Analysis& analysis);
 Caption bounds_caption();
-/// How to read the curves over scales.
+/// Returns a hint how to read the curves over scales.
 std::string curves_hint(bool bounded);
 
 }  // namespace halfscope::reports::answer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said where nothing was found: no more than the log could have shown.
+// The sentence that nothing was found, limited to what the log can show.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -22,7 +22,7 @@ using analyzers::underflow::Counts;
 
 namespace {
 
-/// "1", "1024 (2^10)", or "256 (2^8) to 1024 (2^10)"; "not known" without gradients.
+/// Returns "1", "1024 (2^10)" or "256 (2^8) to 1024 (2^10)"; "not known" without gradients.
 std::string scales_text(const RunTotals& run) {
   if (!run.loss_scales) return "not known";
   const auto& [least, largest] = *run.loss_scales;
@@ -34,13 +34,13 @@ std::string skipped_text(const RunTotals& run) {
   return run.steps == 0 ? "not recorded" : count_text(run.skipped.size());
 }
 
-/// log2 as it is shown: "+1.5", "0".
+/// Returns a difference of log2 values with its sign: "+1.50", "0".
 std::string shift_text(double log2) {
   if (std::abs(log2) >= 0.005) return fmt::format("{:+.2f}", log2);
   return log2 == 0 ? "0" : log2 > 0 ? "+0.00" : "-0.00";
 }
 
-/// "+12", "0", "-3".
+/// Returns "+12", "0" or "-3".
 std::string signed_text(std::int64_t count) {
   if (count == 0) return "0";
   const std::uint64_t magnitude =
@@ -48,7 +48,7 @@ std::string signed_text(std::int64_t count) {
   return (count < 0 ? "-" : "+") + count_text(magnitude);
 }
 
-/// text(run): the fact of one run.
+/// Returns a row with text(run) for both runs.
 template <typename Text>
 Row fact(std::string name, const Comparison& c, const Text& text) {
   return {{{std::move(name)}, {text(c.runs.a)}, {text(c.runs.b)}}};
@@ -61,7 +61,7 @@ Row part(std::string name, const Comparison& c, const Text& text) {
   return out;
 }
 
-/// count(run): some of its gradient values.
+/// Returns a function of a run: the share that count(run) has of its gradient values.
 template <typename Count>
 auto share_of_gradients(const Count& count) {
   return [count](const RunTotals& run) { return share_text(count(run), run.gradients.total); };
@@ -73,7 +73,8 @@ void add_gradients(const Comparison& c, std::vector<Row>& rows) {
                       share_of_gradients([](const RunTotals& run) { return run.lost; })));
   rows.push_back(part("gradients recorded as zero", c,
                       share_of_gradients([](const RunTotals& run) { return run.gradients.zero; })));
-  if (c.own_format) return;  // what the format would make of them is beside the point
+  // Each run is judged in its own format.
+  if (c.own_format) return;
   rows.push_back(part("gradients flushed to zero", c, share_of_gradients([](const RunTotals& run) {
                         return run.gradients.classes.flushed_to_zero;
                       })));
@@ -109,7 +110,7 @@ Cell share_cell(const Interval& count, const Counts& counts) {
           fmt::format("{} of {}", count_text(count), count_text(counts.total))};
 }
 
-/// NaN, infinity and overflow of B beyond A's; both with their shares where pointed at.
+/// Returns B's number of NaN, infinities and overflows minus A's. The cell's `more` has both.
 Cell not_finite_cell(const ComparedTensor& t) {
   const Interval &a = t.not_finite.a, &b = t.not_finite.b;
   const bool exact = a.exact() && b.exact();
@@ -121,7 +122,7 @@ Cell not_finite_cell(const ComparedTensor& t) {
                       count_text(b), share_text(b, t.counts.b.total))};
 }
 
-/// The value as its text; where it is not known, why.
+/// Returns a cell with text(value), or muted with `none` if there is no value.
 template <typename T, typename Text>
 Cell optional_cell(const std::optional<T>& value, const Text& text, std::string_view none) {
   if (!value) return {.text = std::string(none), .muted = true};

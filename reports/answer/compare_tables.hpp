@@ -7,11 +7,11 @@
 
 namespace halfscope::reports::answer {
 
-/// Both runs side by side, over the tensors and steps that both have. A row's parts are details of
-/// the same thing.
+/// Returns both runs side by side, over the tensors and steps that both have. A row with Row::part
+/// has details of the row before it.
 Table facts_table(const analyzers::compare::Comparison& comparison);
 
-/// A row a tensor.
+/// Returns one row for each tensor.
 Table tensors_table(const analyzers::compare::Comparison& comparison);
 
 }  // namespace halfscope::reports::answer

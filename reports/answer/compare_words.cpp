@@ -25,12 +25,13 @@ std::string steps_text(const Trouble& trouble) {
                      trouble.last_step);
 }
 
-/// A run is broken where NaN or infinity is beyond the gradients: those a loss scaler skips.
+/// Returns true if NaN or infinities occur in the loss or in tensors that are not gradients. In
+/// gradients alone they are what a loss scaler skips.
 bool is_broken(const RunTotals& run) {
   return (run.non_finite && run.non_finite->beside_gradients != 0) || run.loss_non_finite;
 }
 
-/// "NaN or infinity in 44 of 52 tensors at 7 steps recorded, 140 to 199"
+/// For example "NaN or infinity in 44 of 52 tensors, at 7 steps recorded, 140 to 199".
 std::string broken_text(const RunTotals& run) {
   std::string out;
   if (run.non_finite) {
@@ -44,7 +45,7 @@ std::string broken_text(const RunTotals& run) {
   return out;
 }
 
-/// One of the things that can be better or worse in B.
+/// In what way B differs from A; several may be true.
 struct Signs {
   bool worse = false, better = false, unknown = false;
 };
@@ -83,7 +84,7 @@ std::string overflow_sentence(const Comparison& c) {
                      overflow_text(b));
 }
 
-/// Infinities of gradients alone: what a loss scaler skips.
+/// Returns a sentence on NaN or infinities in gradients alone, which a loss scaler skips.
 std::string gradients_sentence(const RunTotals& run, std::string_view name) {
   if (!run.non_finite || is_broken(run)) return "";
   return fmt::format("{} has NaN or infinity in gradients alone, {} ({} skipped).", name,
@@ -114,12 +115,12 @@ std::string dtype_text(std::optional<Dtype> dtype) {
   return dtype ? people_say(*dtype) : "a wider format";
 }
 
-/// Of two runs of which one computed in the target format: what it cost.
+/// Returns the sentence for two runs if only one computed in the target format.
 std::string cost_sentence(const Comparison& c) {
   const bool b_is_narrow = c.runs.b.in_target;
   const RunTotals& narrow = b_is_narrow ? c.runs.b : c.runs.a;
   const RunTotals& wide = b_is_narrow ? c.runs.a : c.runs.b;
-  // BF16 has fewer bits than FP16: what it spared the run is the range alone.
+  // BF16 has fewer bits than FP16, so only its range is an advantage of the run in BF16.
   const std::string_view part = wide.computed == Dtype::bf16 ? "'s range" : "";
   return fmt::format(
       "{} computed in {}, {} in {}: {} lost nothing to {}{}, and each is judged by what "
@@ -128,8 +129,7 @@ std::string cost_sentence(const Comparison& c) {
       dtype_text(wide.computed), b_is_narrow ? "A" : "B", people_say(c.target.name), part);
 }
 
-/// The runs that have zeros of gradients which are most likely no underflow, and the smallest value
-/// of these gradients.
+/// The runs with zero gradients that are most likely not underflow.
 struct FarZeros {
   bool in_a = false, in_b = false;
   int smallest_log2 = 0;
@@ -150,7 +150,7 @@ FarZeros far_zeros(const Comparison& c) {
   return out;
 }
 
-/// What updates of each run are added to.
+/// Returns the formats of the weights to which each run adds its updates.
 std::string kept_sentence(const Comparison& c) {
   const auto kept = [](const RunTotals& run) {
     const int bits = run.kept ? format_of(*run.kept).precision : 0;
@@ -159,7 +159,7 @@ std::string kept_sentence(const Comparison& c) {
   return fmt::format(" A keeps its weights in {}, B in {}.", kept(c.runs.a), kept(c.runs.b));
 }
 
-/// Zero updates that no verdict rests on, where the runs differ in them.
+/// Returns a sentence on zero updates that the verdict ignores; empty if their shares are similar.
 std::string zero_updates_sentence(const Comparison& c) {
   const UpdateCounts &a = c.updates->a, &b = c.updates->b;
   if (c.runs.a.zero_updates_hide || c.runs.b.zero_updates_hide) return "";
@@ -188,7 +188,7 @@ std::string loss_sentence(const Comparison& c) {
                      loss_text(c.last_loss->a), loss_text(c.last_loss->b));
 }
 
-/// Which of two runs that are not broken is better.
+/// Returns which of two unbroken runs is better.
 std::string better_text(const Comparison& c) {
   const Signs signs = signs_of(c);
   if (signs.worse && signs.better) return "B is better in one thing and worse in another.";

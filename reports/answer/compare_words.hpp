@@ -9,25 +9,26 @@
 
 namespace halfscope::reports::answer {
 
-/// Whether a run is broken, or B is better or worse.
+/// Returns a sentence: a run is broken, or B is better, worse or not different.
 std::string comparison_verdict(const analyzers::compare::Comparison& comparison);
 
-/// What the verdict stands on: overflow, zeros, updates, loss.
+/// Returns the reasons for the verdict: overflow, zeros, updates, loss.
 std::vector<std::string> comparison_reasons(const analyzers::compare::Comparison& comparison);
 
-/// What "lost to zero" means in these runs.
+/// Returns the definition of "lost to zero" for these runs.
 std::string lost_note(const analyzers::compare::Comparison& comparison);
 
-/// "In bfloat16, at loss scale 1.": what the runs were counted for, and who chose it.
+/// Returns the format and loss scale of all counts, and why the format was chosen if a run decided
+/// it: "In bfloat16, at loss scale 1."
 std::string counted_for_text(const analyzers::compare::Comparison& comparison);
 
-/// Which zeros are most likely no underflow; empty where none are.
+/// Returns a sentence on zeros that are most likely not underflow. Empty if there are none.
 std::string far_text(const analyzers::compare::Comparison& comparison);
 
-/// That new zeros of B are underflow; empty where that cannot be said.
+/// Returns a sentence that B's new zeros are underflow. Empty if the logs do not show that.
 std::string happened_text(const analyzers::compare::Comparison& comparison);
 
-/// How long the losses and loss scales stay together; empty where the runs have none in common.
+/// Returns how long the losses and loss scales are equal; empty without common losses.
 std::string parting_text(const analyzers::compare::Comparison& comparison);
 
 }  // namespace halfscope::reports::answer

@@ -21,7 +21,7 @@ using analyzers::compare::ElementChanges;
 
 namespace {
 
-/// "99.9 % equal, 1 became zero, ..."
+/// For example "99.9 % equal, 1 became zero, ...".
 std::string changes_text(const ElementChanges& e) {
   return fmt::format("{} equal, {} became zero, {} subnormal, {} infinite, {} NaN",
                      share_text(e.equal, e.elements), count_text(e.became_zero),
@@ -29,7 +29,7 @@ std::string changes_text(const ElementChanges& e) {
                      count_text(e.became_nan));
 }
 
-/// What both runs have, and what one of them has alone.
+/// Adds what both runs have, and what only one of them has.
 void add_extent(const Comparison& c, std::vector<std::string>& out) {
   std::size_t steps = 0, steps_a = 0, steps_b = 0;
   for (const ComparedTensor& t : c.tensors) {
@@ -61,7 +61,7 @@ void add_new_zeros(const Comparison& c, std::vector<std::string>& out) {
   out.push_back(happened_text(c));
 }
 
-/// The elements of all tensors that both runs have whole.
+/// Returns a sentence on the elements of all tensors that both runs stored completely.
 std::string elements_text(const Comparison& c) {
   ElementChanges sum;
   std::uint64_t tensors = 0;

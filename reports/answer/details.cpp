@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a recommended scale rests on: a sentence or two each.
+// Answer::details: the evidence for a recommended scale, one or two sentences each.
 #include <fmt/format.h>
 
 #include <string>
@@ -27,7 +27,7 @@ namespace {
 
 using Sentences = std::vector<std::string>;
 
-/// What underflow does, by number and by weight.
+/// Adds the share of gradients that become zero, by number and by L1 norm.
 void zeros(const Study& study, Sentences& to) {
   const Recommendation& r = study.advice;
   if (hidden_underflow(r) == Hidden::no_counts) return;
@@ -64,7 +64,7 @@ std::string limit_text(const Recommendation& r) {
         code(limit.name), limit.step, nan_limit_text(limit), magnitude_text(limit.max_abs),
         r.headroom_bits);
   }
-  // A scalar of the step does not say which tensor it is of.
+  // A scalar of a step does not name the tensor.
   const std::string name = limit.from_scalars
                                ? fmt::format("the {}", values_name(*log::find_role(limit.name)))
                                : code(limit.name);
@@ -114,7 +114,7 @@ void ranks(const Recommendation& r, Sentences& to) {
   to.push_back(line + ".");
 }
 
-/// What autocast keeps in FP32 by itself.
+/// Adds what autocast keeps in FP32 without any action.
 void autocast(const Recommendation& advice, Sentences& to) {
   using analyzers::recommend::KeepInFp32;
   std::string names;

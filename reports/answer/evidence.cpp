@@ -30,14 +30,15 @@ void add(std::vector<Section>& to, Section section) {
   if (!section.empty()) to.push_back(std::move(section));
 }
 
-/// A table alone.
+/// Returns a section with only a table.
 Section table_section(Table table) {
   Section section;
   if (!table.empty()) section.tables.push_back(std::move(table));
   return section;
 }
 
-/// Lines to paste stand together, below the sentences; what ends in a colon is their label.
+/// Returns a section with all lines to paste in one block, below the sentences. A sentence before
+/// them that ends with a colon becomes their label.
 Section lines_section(const std::vector<AnswerLine>& lines) {
   Section section;
   for (const AnswerLine& line : lines) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an answer rests on, section by section, in the order of the page: Markdown and a notebook
-// lay it out.
+// The evidence for an answer as sections, in the order of the page, for Markdown and notebooks.
 #pragma once
 
 #include <vector>
@@ -10,14 +9,14 @@
 
 namespace halfscope::reports::answer {
 
-/// Of a study, without what the answer has already (answer.hpp).
+/// Returns the sections of a study, without what the answer itself contains (answer.hpp).
 std::vector<Section> evidence_sections(const analyzers::Study& study);
 
-/// Of findings alone, without a recommendation: what `analyze` shows. The first is of the tensors.
+/// Returns the sections that `analyze` shows, without a recommendation. The first is about tensors.
 std::vector<Section> findings_sections(const analyzers::Findings& found);
 
-/// Of policies replayed over a log. asked: whose settings were searched, as --framework has it;
-/// chosen: whether policies were asked for by name.
+/// Returns the sections about policies replayed over a log. `asked`: the value of --framework,
+/// empty without it. `chosen`: true if the user selected policies by name.
 std::vector<Section> replay_sections(const analyzers::replay::PolicyStudy& study,
                                      std::string_view asked, bool chosen);
 

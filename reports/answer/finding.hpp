@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One finding: a sentence, what to do, and where the evidence is. Text has marks (marks.hpp).
+// A finding: a sentence, what to do, and the place of its evidence. Strings may have marks.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 namespace halfscope::reports::answer {
 
 enum class Severity : std::uint8_t {
-  breaks,   ///< the run fails, or it loses what no loss scale brings back
-  serious,  ///< a large part of what it computes is lost
-  warning,  ///< something is lost, or will be if the run goes on as it does
-  note      ///< worth knowing; nothing is lost
+  breaks,   ///< the run fails, or has a loss that no loss scale prevents
+  serious,  ///< a large part of what the run computes is lost
+  warning,  ///< something is lost, or will be if the run continues
+  note      ///< information; nothing is lost
 };
 std::string_view name_of(Severity severity);
 
-/// Where the evidence is.
+/// The section with a finding's evidence.
 enum class Evidence : std::uint8_t {
   scales,
   timeline,
@@ -29,16 +29,16 @@ enum class Evidence : std::uint8_t {
   reductions,
   advice
 };
-std::string_view name_of(Evidence evidence);  ///< "scales", ...: the section's id on the page
+std::string_view name_of(Evidence evidence);  ///< id of the section on the page: "scales", ...
 
 struct Finding {
   Severity severity = Severity::note;
-  std::string title;   ///< one sentence with the number
-  std::string action;  ///< what to do, in one or two sentences; may be empty
+  std::string title;   ///< one sentence, with the most important number
+  std::string action;  ///< advice in one or two sentences; empty if there is none
   Evidence evidence = Evidence::scales;
 };
 
-/// "title action"
+/// Returns the title and the action, separated by a space.
 std::string text_of(const Finding& finding);
 
 }  // namespace halfscope::reports::answer

@@ -36,9 +36,9 @@ void dimensions(const Study& study, List& to) {
        "On a GPU, pad it: Tensor Cores may use slower kernels otherwise.", Evidence::advice});
 }
 
-/// Whether the range of FP16 is used up: no scale of any size is left, or was when it mattered.
+/// Returns true if the largest usable loss scale is small: gradients need nearly all of the range.
 bool short_of_room(const Study& study) {
-  constexpr double kSmall = 256;  // a fourth of what frameworks begin with at the least
+  constexpr double kSmall = 256;  // a fourth of the smallest initial scale of any framework
   if (study.advice.static_log2) return std::ldexp(1.0, *study.advice.static_log2) < kSmall;
   return std::ranges::any_of(study.timelines, [](const auto& log) {
     return log.scale_last && *log.scale_last < kSmall && log.skipped_in_all.low > 0;

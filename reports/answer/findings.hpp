@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a study found, as sentences in order of harm.
+// All findings of a study as sentences, most severe first.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,7 @@
 
 namespace halfscope::reports::answer {
 
-/// By severity; within one in the order in which findings.cpp asks for them. Empty where nothing
-/// was found.
+/// Returns the findings by severity; equal ones in the order of calls. Empty if nothing was found.
 std::vector<Finding> findings(const analyzers::Study& study);
 
 }  // namespace halfscope::reports::answer

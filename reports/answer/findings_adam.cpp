@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings about an optimizer's state in 16 bits.
+// Findings on an optimizer's state in 16 bits.
 #include <fmt/format.h>
 
 #include "reports/answer/adam_words.hpp"
@@ -21,14 +21,14 @@ std::string eps_text(const AdamState& state) {
 }
 
 void eps(const AdamState& state, List& to) {
-  if (!state.eps_is_zero || state.divides_by_zero()) return;  // that comes first
+  if (!state.eps_is_zero || state.divides_by_zero()) return;  // adam_alarms() says it
   to.push_back({Severity::serious,
                 fmt::format("{} is 0 in {}: where a second moment is 0, an update divides by 0.",
                             eps_text(state), held_text(state)),
                 adam_cure_text(state), Evidence::updates});
 }
 
-/// Second moments that are 0, where eps still keeps updates finite.
+/// Adds second moments that are 0 while eps still keeps updates finite.
 void zeros(const Study& study, const AdamState& state, List& to) {
   if (state.eps_is_zero || state.lost.low == 0) return;
   const double share =
@@ -41,7 +41,7 @@ void zeros(const Study& study, const AdamState& state, List& to) {
                 adam_cure_text(state), Evidence::updates});
 }
 
-/// What gradients add to second moments.
+/// Adds gradients whose squares are too small to change a second moment.
 void squares(const Study& study, const AdamState& state, List& to) {
   if (state.gradients.high == 0) return;
   const double share =

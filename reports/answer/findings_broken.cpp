@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings about what no loss scale brings back: NaN and infinities that last, a model that holds
-// them, values beyond the format.
+// Findings on failures that no loss scale prevents: lasting NaN, values beyond the format.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +34,7 @@ void alarms(const Study& study, List& to) {
 }
 
 void collapse(const Study& study, List& to) {
-  if (study.analysis.logs.size() == 1 && study.ends_broken()) return;  // then alarms say it
+  if (study.analysis.logs.size() == 1 && study.ends_broken()) return;  // alarms() says it
   for (const CollapseWords& words : collapse_words(study)) {
     if (words.broken) continue;
     to.push_back({Severity::breaks, words.what, words.rest(), Evidence::timeline});
@@ -67,7 +66,7 @@ void in_model(const Study& study, List& to) {
 
 namespace {
 
-/// The largest finite magnitude of the tensors of a name, where the format does not hold it.
+/// Returns the largest finite magnitude of the tensors of this name; empty if the format holds it.
 std::optional<double> largest_beyond(const Study& study, const std::string& name) {
   const Format& format = study.analysis.target.format;
   const double limit = to_double(format, format.largest_finite());
@@ -84,7 +83,7 @@ void without_cure(const Study& study, List& to) {
   const std::vector<std::string>& tensors = study.advice.overflow_without_cure;
   if (tensors.empty()) return;
   const bool one = tensors.size() == 1;
-  // Of several, one number would be said of all.
+  // One number for several tensors would seem to be the same in all of them.
   const auto most = one ? largest_beyond(study, tensors.front()) : std::nullopt;
   to.push_back(
       {Severity::breaks,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings about formats that the run could use.
+// Findings on formats that the run could use.
 #include <fmt/format.h>
 
 #include <utility>
@@ -34,7 +34,7 @@ void delayed_scaling(const Study& study, List& to) {
   }
 }
 
-/// MXFP8's recipe has E4M3 for all tensors: only the other answer is one to act upon.
+/// MXFP8's recipe uses E4M3 for all tensors, so only a preference for E5M2 needs an action.
 void mx_gradients(const Study& study, List& to) {
   const auto& mx = study.mx_gradients;
   if (!mx || mx->e5m2_better <= mx->e4m3_better) return;

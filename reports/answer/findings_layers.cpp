@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings about layers: factors that can be moved between them, and scores of attention.
+// Findings on layers: factors that can be moved from one layer to the next, and attention scores.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ double largest_of(const analyzers::underflow::Target& target) {
   return to_double(target.format, target.format.largest_finite());
 }
 
-/// Whether the shift loses no large part of the layer's weights.
+/// Returns true if the shift flushes less than a serious share of the layer's weights.
 bool is_of_use(const Study& study, const LayerShift& shift) {
   return static_cast<double>(shift.flushed.low) <
          study.advice.asked.serious_share *
@@ -45,7 +45,7 @@ std::string condition_text(const LayerShift& shift) {
       code(shift.next), code(shift.layer), check);
 }
 
-/// What a training that goes on needs besides.
+/// A remark for networks whose training continues after the shift.
 constexpr std::string_view kTraining =
     " A training that goes on needs other learning rates for both layers "
     "(docs/numerics/statistics.md).";

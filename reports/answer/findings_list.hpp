@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts that findings() is made of. Internal to findings*.cpp.
+// The parts of findings(): each adds its findings to `to`, or nothing. Internal to findings*.cpp.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ namespace halfscope::reports::answer::found {
 
 using List = std::vector<Finding>;
 
-/// What people call the format that is asked about.
+/// Returns the usual name of the target format, for example "FP16".
 std::string format_name(const analyzers::underflow::Analysis& analysis);
-/// The first few names, and how many more there are.
+/// Returns at most three names, and the number of the others.
 std::string some_names(const std::vector<std::string>& names);
 
-// findings_broken.cpp: what no loss scale brings back
+// findings_broken.cpp: failures that no loss scale prevents
 void carried(const analyzers::Study& study, List& to);
 void alarms(const analyzers::Study& study, List& to);
 void collapse(const analyzers::Study& study, List& to);

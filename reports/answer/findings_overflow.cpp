@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings about infinities, NaN, and the headroom that is left.
+// Findings on infinities, NaN, and the remaining headroom.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::string place(const OverflowEvent& event) {
   return fmt::format("{} at step {}", code(event.tensor), event.step);
 }
 
-/// Recorded, or what the values would do in the format.
+/// Returns "would overflow" if a finite recorded value overflows only in the target format.
 std::string verb(const OverflowEvent& event) {
   return event.what_if ? "would overflow" : "overflows";
 }
@@ -45,11 +45,11 @@ std::string what(const OverflowEvent& event) {
   return event.inf.low > 0 ? "Infinity" : "Overflow";
 }
 
-/// What overflows at scale 1 and is no gradient is without cure; findings_broken.cpp.
+/// Adds events at scale 1. Tensors that are not gradients are findings of without_cure().
 void at_scale_1(const Study& study, List& to) {
   const auto events = events_of(study, Cause::at_scale_1);
   if (events.empty() || !study.advice.overflow_without_cure.empty()) return;
-  // Gradients that are too large at scale 1 are held by a smaller one: that is what is recommended.
+  // If gradients overflow at scale 1, the recommended scale is less than 1.
   const bool held = study.advice.static_log2.value_or(0) < 0;
   to.push_back({Severity::serious,
                 fmt::format("{} {} {} without any loss scale{}.", place(*events[0]),
@@ -60,8 +60,7 @@ void at_scale_1(const Study& study, List& to) {
                 Evidence::overflow});
 }
 
-/// Whether the events are of many of the recorded steps: dynamic loss scaling skips one now and
-/// then.
+/// Returns true if the events are at many of the recorded steps. Single skipped steps are normal.
 bool steps_hit(const Study& study, const std::vector<const OverflowEvent*>& events) {
   std::size_t recorded = 0;
   for (const auto& tensor : study.analysis.tensors()) {
@@ -71,7 +70,7 @@ bool steps_hit(const Study& study, const std::vector<const OverflowEvent*>& even
          study.advice.asked.serious_share * static_cast<double>(recorded);
 }
 
-/// Growth of a dynamic scale until it overflows is how it works.
+/// Adds a note on overflows by the growth of a dynamic scale, which are normal.
 void growth_probes(const std::vector<const OverflowEvent*>& events, List& to) {
   if (events.empty()) return;
   to.push_back({Severity::note,
@@ -107,7 +106,7 @@ void by_scale(const Study& study, List& to) {
                 Evidence::overflow});
 }
 
-/// The first tensor of a log without counts that holds NaN or infinities; null where none is named.
+/// Returns the first named tensor with NaN or infinities in logs without counts; null if none.
 const analyzers::frames::StepPeak* first_nonfinite(const Study& study) {
   const analyzers::frames::StepPeak* first = nullptr;
   for (const auto& log : study.analysis.logs) {
@@ -120,11 +119,11 @@ const analyzers::frames::StepPeak* first_nonfinite(const Study& study) {
 }
 
 void unexplained(const Study& study, List& to) {
-  if (study.analysis.tensors().empty() && !study.timelines.empty()) return;  // alarms say it
+  if (study.analysis.tensors().empty() && !study.timelines.empty()) return;  // alarms() says it
   auto events = events_of(study, Cause::undetermined);
   std::erase_if(events, [&](const OverflowEvent* event) {
     return std::ranges::any_of(study.broken_ends, [&](const auto& end) {
-      return end.log == event->log && event->step >= end.first;  // alarms say it
+      return end.log == event->log && event->step >= end.first;  // alarms() says it
     });
   });
   if (!events.empty()) {
@@ -143,7 +142,7 @@ void unexplained(const Study& study, List& to) {
   }
 }
 
-/// The asked scale itself may overflow where no event is found: values of a what-if.
+/// Adds gradients that overflow at the requested loss scale, if no recorded event shows that.
 void at_asked_scale(const Study& study, List& to) {
   if (study.analysis.loss_scale == 1 || !events_of(study, Cause::by_scale).empty()) return;
   Interval overflow(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings about the loss-scaling policy that drove a run: what it lost that other settings would
-// have kept. Nothing is said of a run that skips now and then, as dynamic loss scaling does.
+// Findings on the loss-scaling policy of a run: steps that other settings would not have lost. A
+// few skipped steps are normal for dynamic loss scaling and no finding.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,23 +21,23 @@ using analyzers::replay::Trace;
 
 namespace {
 
-/// Fewer steps lost than these are what finding the scale costs.
+/// Fewer lost steps than these limits are normal while a scale is found.
 constexpr std::size_t kFewSteps = 3;
 constexpr double kFewShare = 0.01;
 
-/// Steps that a scale could have saved, taken or spoiled.
+/// Returns how many steps were skipped or spoiled by the scale, not by NaN in the model.
 std::size_t lost_by_scale(const Trace& trace) {
   const auto model = static_cast<std::size_t>(trace.model_nan_skips + trace.model_nan_applied);
   const std::size_t lost = trace.skipped.size() + trace.applied_nonfinite.size();
   return lost - std::min(model, lost);
 }
 
-/// The same, with those that are unknown.
+/// Returns lost_by_scale() plus the number of steps for which it is unknown.
 std::size_t at_most(const Trace& trace) { return lost_by_scale(trace) + trace.unknown.size(); }
 
 double flushed(const Trace& trace) { return trace.mean_flushed ? trace.mean_flushed->second : 0; }
 
-/// A setting that would have lost fewer steps and flushed hardly more.
+/// Settings that would have lost fewer steps, without flushing noticeably more.
 struct Better {
   std::string name;
   const Trace* trace = nullptr;
@@ -56,7 +56,7 @@ Better better_than(const PolicyStudy& study, const Trace& run, double negligible
   return best;
 }
 
-/// "none", "12", "0 to 41"
+/// Returns "none", "12" or "0 to 41".
 std::string lost_text_of(const Trace& trace) {
   const std::size_t low = lost_by_scale(trace), high = at_most(trace);
   if (high == 0) return "none";
@@ -89,7 +89,7 @@ void lost_needlessly(const PolicyStudy& study, const Trace& run,
        Evidence::policies});
 }
 
-/// How many of the last steps were skipped without a break.
+/// Returns the number of consecutive skipped steps at the end of the run.
 std::size_t skipped_at_end(const Trace& run, const StepSeries& series) {
   std::size_t n = 0;
   while (n < run.skipped.size() &&
@@ -99,10 +99,11 @@ std::size_t skipped_at_end(const Trace& run, const StepSeries& series) {
   return n;
 }
 
-/// Where the scale of a run that went astray is at the end; empty where it did not.
+/// Returns a sentence on a scale that collapsed or became infinite; empty for other runs.
 std::string astray(const Trace& run, const StepSeries& series) {
   constexpr std::size_t kMany = 10;
-  constexpr double kUseless = 0x1p-14;  // gradients are flushed that no scale was to touch
+  // smaller scales flush gradients that are normal numbers at scale 1
+  constexpr double kUseless = 0x1p-14;
   if (run.outcome == replay::TraceOutcome::zero) return "The run's loss scale collapsed to 0.";
   if (run.outcome == replay::TraceOutcome::infinity) {
     return "The run's loss scale grew to infinity, where it stays.";
@@ -113,7 +114,7 @@ std::string astray(const Trace& run, const StepSeries& series) {
     return fmt::format("The run skipped every one of its last {}, down to a loss scale of {}.",
                        plural(skipped, "step"), scale);
   }
-  // A scale that never moved, and lost nothing, was chosen.
+  // A scale that never changed and lost nothing was chosen by the user.
   const bool moved = !run.scale.empty() && run.scale.front().second > run.final_scale;
   if (moved && !run.skipped.empty() && run.final_scale < kUseless) {
     return "The run's loss scale collapsed to " + scale + ".";
@@ -132,7 +133,7 @@ void collapsed(const Trace& run, const StepSeries& series, List& to) {
                 Evidence::policies});
 }
 
-/// A pitfall the run itself stepped into; the rest is advice.
+/// Adds a pitfall that occurred in the run itself. Pitfalls of other policies are advice.
 void sprung(const replay::Pitfall& pitfall, List& to) {
   to.push_back({Severity::warning, log::printable(pitfall.what), log::printable(pitfall.rest),
                 Evidence::policies});
@@ -152,7 +153,7 @@ bool starts_slowly(const Study& study) {
 
 void policies(const Study& study, List& to) {
   const bool ended = study.ends_broken();
-  const bool said = ended || starts_slowly(study);  // alarms say what was lost
+  const bool said = ended || starts_slowly(study);  // alarms() says what was lost
   for (const PolicyStudy& replayed : study.policies) {
     const std::size_t before = to.size();
     if (replayed.recorded) {

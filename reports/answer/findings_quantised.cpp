@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings about what became zero in FP8 or FP4, and what was clipped.
+// Findings on values that became zero or were clipped in FP8 or FP4.
 #include <utility>
 
 #include "reports/answer/findings_list.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings about gradients that become zero, and about what the log does not show of them.
+// Findings on gradients that become zero, and on underflow that the log does not show.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ void underflow(const Study& study, List& to) {
   if (hidden == Hidden::in_zeros && now.low() < asked.negligible_share)
     return;  // unknown() says it
   std::string title = title_of(study, now), action = cure(study);
-  // What only may be lost is no serious finding.
+  // A loss that is only possible is not a serious finding.
   const bool bounds = hidden == Hidden::in_buckets;
   Severity severity = bounds ? std::max(Severity::warning, severity_of(now.low(), asked))
                              : severity_of(now.high(), asked);
@@ -111,7 +111,7 @@ std::string layers_title(const std::vector<std::string>& served,
                      own.empty() || none.empty() ? "" : "; ", none);
 }
 
-/// What is gained by keeping one tensor or operation in FP32; null where nothing is.
+/// Returns the tensor that would raise the scale most if it were in FP32; null if none would.
 const KeepInFp32* best_gain(const Recommendation& advice) {
   const auto best = std::ranges::max_element(advice.keep_in_fp32, {}, &KeepInFp32::binades_gained);
   return best != advice.keep_in_fp32.end() && best->binades_gained > 0 ? &*best : nullptr;
@@ -178,7 +178,7 @@ void rounding_noise(const Study& study, List& to) {
                 Evidence::scales});
 }
 
-/// A scale that no framework starts at, or grows to, in a sound run.
+/// Adds a warning on scales above those that frameworks use in sound runs.
 void unusual_scale(const Study& study, List& to) {
   constexpr int kUnusual = 30;
   const Recommendation& advice = study.advice;
@@ -193,7 +193,7 @@ void unusual_scale(const Study& study, List& to) {
 
 namespace {
 
-/// The format in which the first tensor that hides its underflow was computed.
+/// Returns the format that computed the first tensor whose underflow is hidden.
 std::string hiding_format(const Study& study) {
   const auto tensors = study.analysis.tensors();
   const auto hiding = std::ranges::find_if(tensors, [](const auto& t) {

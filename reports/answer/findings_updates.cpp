@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings about weight updates that are lost.
+// Findings on lost weight updates.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using analyzers::underflow::TensorFindings;
 
 namespace {
 
-/// "2.91 % are too small for FP16, 33.5 % are rounded away in the sum"
+/// For example "2.91 % are too small for FP16, 33.5 % are rounded away in the sum".
 std::string parts_text(const UpdateCounts& counts, const std::string& format) {
   const std::uint64_t of = counts.updates();
   if (counts.half.underflow == 0) return "all of these are rounded away in the sum";
@@ -32,7 +32,7 @@ std::string masters_text(const Analysis& analysis) {
                      scaler);
 }
 
-/// Of a training log that has 16-bit weights and nothing that shows their updates.
+/// Adds a note for a training log with 16-bit weights, but without FP32 weights or updates.
 void unknown_updates(const Study& study, List& to) {
   const Analysis& analysis = study.analysis;
   const bool narrow = std::ranges::any_of(analysis.tensors(), [&](const TensorFindings& t) {
@@ -51,7 +51,7 @@ void unknown_updates(const Study& study, List& to) {
                 masters_text(analysis), Evidence::updates});
 }
 
-/// Of weights that do not change.
+/// Adds a finding if all sampled updates are zero.
 void no_updates(const UpdateCounts& counts, List& to) {
   if (counts.zero != counts.pairs) return;
   to.push_back({Severity::serious,
@@ -61,14 +61,14 @@ void no_updates(const UpdateCounts& counts, List& to) {
                 Evidence::updates});
 }
 
-/// "61.0 % of 1,000 sampled weight updates"
+/// For example "61.0 % of 1,000 sampled weight updates".
 std::string lost_text(const UpdateCounts& counts) {
   return fmt::format("{} of {} sampled weight updates",
                      share_text(counts.half.lost(), counts.updates()),
                      count_text(counts.updates()));
 }
 
-/// Of weights that are kept in the target format: what the run itself loses.
+/// Returns the finding on weights that the run keeps in the target format: updates that it loses.
 Finding lost_in_run(const Study& study, const SumsByKept& sums) {
   const UpdateCounts& counts = sums.narrow.table.counts;
   const std::string format = format_name(study.analysis);
@@ -86,7 +86,7 @@ Finding lost_in_run(const Study& study, const SumsByKept& sums) {
           masters_text(study.analysis), Evidence::updates};
 }
 
-/// Of weights that are kept in more bits: nothing is lost, and this is what would be.
+/// Returns the finding on weights kept in more bits: updates that the target format would lose.
 Finding lost_if_narrow(const Study& study, const SumsByKept& sums) {
   const UpdateCounts& counts = sums.others.table.counts;
   const std::string format = format_name(study.analysis);

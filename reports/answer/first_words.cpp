@@ -20,7 +20,7 @@ using analyzers::scale_history::TimelineFacts;
 AlarmWords static_words(const TimelineFacts& facts) {
   const analyzers::scale_history::SkippedInVain& skips = *facts.in_vain;
   const std::string scale = scale_name(*facts.scale_last);
-  const std::int64_t last = skips.last.value_or(facts.last_attempt);  // a run log tells each step
+  const std::int64_t last = skips.last.value_or(facts.last_attempt);  // a run log records each step
   AlarmWords words;
   words.lasts = true;
   words.what = skips.all
@@ -34,7 +34,7 @@ AlarmWords static_words(const TimelineFacts& facts) {
   return words;
 }
 
-/// Of one run log's scalars.
+/// Returns the alarms in the scalars of one run log.
 std::vector<AlarmWords> run_log_words(const TimelineFacts& facts) {
   if (facts.skips_at_static_scale() && facts.nonfinite.empty()) return {static_words(facts)};
   std::vector<AlarmWords> words = alarm_words(facts);
@@ -78,7 +78,7 @@ std::vector<AlarmWords> first_words(const analyzers::Findings& found) {
   std::vector<AlarmWords> all = adam_alarms(found);
   std::ranges::move(alarm_words(found), std::back_inserter(all));
   const auto add = [&](const std::string& log, AlarmWords words) {
-    // Where Adam divides by 0, nobody need look for another cause.
+    // Adam's division by 0 explains the NaN, so another cause is not suggested.
     if (words.lasts && found.adam_divides_by_zero(log)) words.action.clear();
     if (found.analysis.logs.size() > 1) words.what = code(log) + ": " + words.what;
     all.push_back(std::move(words));

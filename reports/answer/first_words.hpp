@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an answer begins with, of any log: NaN and infinities that last, steps skipped in vain.
+// The first sentences of an answer: lasting NaN or infinities, and steps skipped at any scale.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace halfscope::reports::answer {
 
-/// adam_alarms(), alarm_words(), and the same of run logs' scalars and of tensors that end in NaN
-/// or infinities.
+/// Returns adam_alarms() and alarm_words(), then such alarms for the scalars of run logs and for
+/// tensors that end in NaN or infinities.
 std::vector<AlarmWords> first_words(const analyzers::Findings& found);
 
-/// The same and collapse_words(), a line each. Plain text.
+/// Returns first_words() and collapse_words(), one line each, without marks.
 std::string first_text(const analyzers::Findings& found);
 
-/// Whether something is infinite or NaN, or overflows, whatever the loss scale.
+/// Returns true if values are NaN, infinite or overflow, whatever the loss scale.
 bool broken(const analyzers::Study& study);
 
 }  // namespace halfscope::reports::answer

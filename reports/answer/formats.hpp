@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensors fit which formats, summed up.
+// Which tensors fit which formats, as sums over tensors.
 #pragma once
 
 #include <cstddef>
@@ -14,63 +14,63 @@
 
 namespace halfscope::reports::answer {
 
-/// What people call a format of kFormats: "FP16" for "binary16".
+/// Returns the usual name of a format of kFormats: "FP16" for "binary16".
 std::string people_say(std::string_view format);
 std::string people_say(Dtype dtype);
 
-/// What was found of a tensor in a format; null where it was not tested. saturating: where overflow
-/// gives the largest value.
+/// Returns the result for a tensor in a format; null if the format was not tested. `saturating`:
+/// true for the result in which overflow becomes the largest value.
 const analyzers::underflow::FormatFit* find_fit(const analyzers::underflow::TensorFindings& tensor,
                                                 std::string_view format, bool saturating = false);
 
-/// Of an MX format with elements of such a format: "MXFP8 E4M3".
+/// Returns the name of an MX format by the format of its elements: "MXFP8 E4M3".
 std::string mx_name(std::string_view element);
 
-/// Whether a tensor holds NaN or infinity beside those of skipped steps: what fits then is said of
-/// its other values alone.
+/// Returns true if a tensor has NaN or infinities that are not of skipped steps. Its fits are then
+/// judged by its other values alone.
 inline bool holds_nonfinite(const analyzers::underflow::TensorFindings& tensor) {
   return tensor.counts.nan.low + tensor.counts.inf.low >
          tensor.whole->skipped_nan + tensor.whole->skipped_inf;
 }
 
-/// What a tensor was computed in, as far as the log or its values show: "FP16".
+/// Returns the format that computed a tensor, as far as the log or its values show: "FP16".
 std::string computed_text(const analyzers::underflow::TensorFindings& tensor);
 
-/// "NaN", "infinities", "NaN and infinities"
+/// Returns "NaN", "infinities" or "NaN and infinities".
 std::string nonfinite_names(std::uint64_t nan, std::uint64_t inf);
 
-/// "12 infinities of skipped steps are left out."; empty where there are none.
+/// Returns "12 infinities of skipped steps are left out: ...", or an empty string without any.
 std::string skipped_values_text(const analyzers::underflow::Analysis& analysis);
 
-/// "A format fits where nothing overflows and the signal-to-quantisation-noise ratio is 20 dB or
-/// more: ..."
+/// Returns the definition of a fit: "A format fits where nothing overflows and the
+/// signal-to-quantisation-noise ratio is 20 dB or more: ..."
 std::string fit_rule_text(double enough_db);
 
 struct FitSums {
-  std::size_t tensors = 0;           ///< that have fits
-  std::size_t nonfinite = 0;         ///< of them hold NaN or infinity, and are counted in no other
-  std::size_t eight_bits = 0;        ///< of them fit an 8-bit format, with a scale or without
-  std::size_t eight_bits_as_is = 0;  ///< of them without a scale
+  std::size_t tensors = 0;           ///< tested, with finite nonzero values
+  std::size_t nonfinite = 0;         ///< with NaN or infinities; in no count below
+  std::size_t eight_bits = 0;        ///< fit an 8-bit format, scaled or not
+  std::size_t eight_bits_as_is = 0;  ///< fit an 8-bit format without a scale
   std::size_t wider_than_16 = 0;     ///< fit no 16-bit format
 };
 FitSums fit_sums(const analyzers::underflow::Analysis& analysis);
 
-/// Tensors in one format, each at the best scale of its own.
+/// Tensors in one format, each at its own best scale.
 struct OwnScales {
-  std::size_t tensors = 0;             ///< that were tested and hold finite nonzero values
-  std::size_t fit = 0;                 ///< of them at that scale, with enough signal
-  std::optional<int> lowest, highest;  ///< log2 of these scales
-  Interval zero, zero_at_1;            ///< values that become zero there, and at scale 1
-  std::uint64_t values = 0;            ///< finite nonzero ones
+  std::size_t tensors = 0;             ///< tested, with finite nonzero values
+  std::size_t fit = 0;                 ///< fit at their best scale
+  std::optional<int> lowest, highest;  ///< log2 of the best scales
+  Interval zero, zero_at_1;  ///< values that become zero at the best scale, and at scale 1
+  std::uint64_t values = 0;  ///< finite nonzero values
 };
 OwnScales own_scales(const Tensors& tensors, std::string_view format, Subnormals subnormals);
 
-/// Of a target of 8 bits, whose recipes set a scale for each tensor: all tensors, and those that a
-/// loss scale multiplies.
+/// Sums for an 8-bit target, whose recipes scale each tensor; `gradients`: only loss-scaled
+/// tensors.
 struct EachScaled {
   OwnScales all, gradients;
 };
-/// Empty for a wider target, and where no tensor was tested in it.
+/// Empty if the target is wider than 8 bits or no tensor was tested in it.
 std::optional<EachScaled> each_scaled(const analyzers::underflow::Analysis& analysis);
 
 }  // namespace halfscope::reports::answer

@@ -26,7 +26,7 @@ using analyzers::underflow::TensorFindings;
 
 namespace {
 
-/// The lowest noise ratio of a role's tensors in one format, and whether any is an estimate.
+/// The lowest signal-to-noise ratio of a role's tensors in one format; `estimated` if any is.
 struct Worst {
   std::optional<double> db;
   bool estimated = false;
@@ -43,10 +43,10 @@ struct Worst {
   }
 };
 
-/// By role, then width and name of the format, then whether it needs a scale.
+/// Role, width of the format, its name, and whether it needs a scale.
 using Key = std::tuple<log::Role, int, std::string, bool>;
 
-/// Tensors of one role that the same format serves.
+/// Returns the tensors by role and narrowest format.
 std::map<Key, Tensors> group(const Analysis& analysis) {
   std::map<Key, Tensors> groups;
   for (const TensorFindings& t : analysis.tensors()) {
@@ -144,7 +144,7 @@ Table noise_table(const Analysis& analysis) {
   return table;
 }
 
-/// How much the flushed gradients weigh; empty without gradients.
+/// Returns how much the flushed gradients weigh. Empty if no gradient is flushed.
 std::string mass_text(const analyzers::Findings& found) {
   const Analysis& analysis = found.analysis;
   Interval flushed;

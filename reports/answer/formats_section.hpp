@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which formats fit, and with how much noise, as sentences and tables.
+// Sections on which formats fit, and with how much rounding noise.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace halfscope::reports::answer {
 
-/// The narrowest format and the noise of each role, and what the flushed gradients weigh; empty
-/// where formats were not asked for.
+/// Returns each role's narrowest format and its noise, and how much the flushed gradients weigh.
+/// Empty if the log was analyzed without formats.
 Section formats_section(const analyzers::Findings& found);
 
-/// Every format of every tensor, what fits no narrow one first; formats_table.cpp.
+/// Returns the formats of each tensor, first tensors that need wide ones. In formats_table.cpp.
 Table formats_table(const analyzers::underflow::Analysis& analysis);
 
-/// "3 of 12 tensors fit 8 bits; 1 holds NaN or infinity"
+/// For example "3 of 12 tensors fit 8 bits; 1 holds NaN or infinity".
 std::string formats_digest(const analyzers::underflow::Analysis& analysis);
 
 }  // namespace halfscope::reports::answer

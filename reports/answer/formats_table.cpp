@@ -21,22 +21,22 @@ using analyzers::underflow::TensorFindings;
 
 namespace {
 
-/// What sorts below all numbers.
+/// Sort key of cells without a number: less than any number.
 constexpr double kNoNumber = -1000;
 
-/// A column of the table: a format, and whether overflow saturates.
+/// A column of the table: a format, with saturation or infinities at overflow.
 struct FormatColumn {
   std::string_view format;
   bool saturating;
   friend bool operator==(const FormatColumn&, const FormatColumn&) = default;
 };
 
-/// Of one tensor and format.
+/// Returns true if both formats fit the tensor equally.
 bool same(const FormatFit& a, const FormatFit& b) {
   return a.fits_at_1 == b.fits_at_1 && a.fits_at_best == b.fits_at_best;
 }
 
-/// Formats in the order of the fits. A saturating one only where it says something else.
+/// Returns the columns in the order of the fits. A saturating one is omitted if it changes nothing.
 std::vector<FormatColumn> columns_of(const Analysis& analysis) {
   std::vector<FormatColumn> out;
   for (const TensorFindings& tensor : analysis.tensors()) {
@@ -51,7 +51,7 @@ std::vector<FormatColumn> columns_of(const Analysis& analysis) {
   return out;
 }
 
-/// The heading's note says what the number is: signal-to-noise in dB.
+/// Returns a signal-to-noise ratio in dB, without the unit.
 std::string decibels(const NoiseRatio& noise) {
   if (noise.exact) return std::isinf(noise.db) ? "exact" : fmt::format("{:.0f}", noise.db);
   if (std::isinf(noise.low_db)) return "~exact";
@@ -61,7 +61,7 @@ std::string decibels(const NoiseRatio& noise) {
   return "~" + (low == high ? low : low + " to " + high);
 }
 
-/// What decides: the share that becomes zero, and the one that overflows.
+/// Returns the share that becomes zero, and the share that overflows if any does.
 std::string classes_text(const Classes& classes, std::uint64_t of) {
   std::string out = share_text(classes.flushed_to_zero, of) + " become zero";
   if (classes.overflow.high > 0) {
@@ -96,7 +96,7 @@ Cell narrowest_cell(const TensorFindings& tensor) {
   return {people_say(narrowest->format) + (narrowest->needs_scale ? " with a scale" : "") + rest};
 }
 
-/// One MX format of a tensor.
+/// Returns the result of one MX format for a tensor.
 Cell block_cell(const TensorFindings& tensor, std::string_view element) {
   for (const analyzers::underflow::BlockFit& fit : tensor.whole->block_fits) {
     if (fit.element != element || !fit.noise) continue;
@@ -117,14 +117,14 @@ std::vector<std::string_view> elements_of(const Tensors& tensors) {
   return out;
 }
 
-/// What does not fit narrow formats comes first.
+/// Returns a sort key that is larger for wider formats, and for formats that need a scale.
 int bits_of(const TensorFindings& tensor) {
   const auto narrowest = tensor.whole->narrowest;
   const NamedFormat* format = narrowest ? find_format(narrowest->format) : nullptr;
   return format ? 2 * format->format.width + (narrowest->needs_scale ? 1 : 0) : 1000;
 }
 
-/// The tensors that were tested, what fits no narrow format first.
+/// Returns the tested tensors; those that fit no narrow format are first.
 Tensors tested(const Analysis& analysis) {
   Tensors tensors = all_tensors(analysis);
   std::erase_if(tensors, [](const TensorFindings* tensor) { return tensor->whole->fits.empty(); });

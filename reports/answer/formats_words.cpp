@@ -16,7 +16,7 @@ using analyzers::formats::MxGradients;
 
 namespace {
 
-/// "amax_history_len=16"
+/// For example "amax_history_len=16".
 std::string setting_of(const HistoryChoice& choice) {
   return code(fmt::format("amax_history_len={}", choice.length));
 }

@@ -23,13 +23,13 @@ using analyzers::underflow::TensorFindings;
 
 namespace {
 
-/// Of one log: its gradients where it has any, else all of its tensors.
+/// One log with its gradients, or with all of its tensors if it has no gradients.
 struct View {
   const Analysis& analysis;
   const LogFindings& log;
   std::vector<const TensorFindings*> tensors;
   std::vector<const StepPeak*> peaks;
-  std::set<std::int64_t> steps;  ///< with tables or magnitudes
+  std::set<std::int64_t> steps;  ///< with histograms or magnitudes
   bool gradients = false;
 
   std::string_view values() const { return gradients ? "gradient values" : "values"; }
@@ -45,7 +45,8 @@ View view_of(const Analysis& analysis, const LogFindings& log) {
     if (t.loss_scaled == view.gradients) view.tensors.push_back(&t);
   }
   for (const StepPeak& peak : log.peaks) {
-    if (peak.tensor.empty()) continue;  // of a role: made from these
+    // the magnitude of a role, which is computed from the tensors
+    if (peak.tensor.empty()) continue;
     view.peaks.push_back(&peak);
     view.steps.insert(peak.step);
   }
@@ -54,7 +55,7 @@ View view_of(const Analysis& analysis, const LogFindings& log) {
 
 std::string named(const TensorFindings& tensor) { return log::printable(tensor.name); }
 
-/// Values of a tensor in buckets that hold zero, and the largest magnitude that these reach.
+/// The number of values in buckets that contain zero, and the largest end of these buckets.
 struct NearZero {
   std::uint64_t count = 0;
   double below = 0;
@@ -77,7 +78,7 @@ std::string zeros_text(const View& view) {
   std::uint64_t of = 0;
   Interval flushed, nonzero;
   for (const TensorFindings* t : view.tensors) {
-    if (t->hidden_by_buckets) continue;  // told by underflow_text()
+    if (t->hidden_by_buckets) continue;  // underflow_text() says it
     const NearZero found = near_zero(*t);
     all.count += found.count;
     all.below = std::max(all.below, found.below);
@@ -165,7 +166,8 @@ std::string loss_scale_text(const View& view) {
   const auto carries = [](const TensorFindings* t) {
     return std::ranges::any_of(t->per_step, [](const auto& step) { return step.scale != 1; });
   };
-  if (view.gradients && std::ranges::any_of(view.tensors, carries)) return "";  // it was told
+  // the log has the scale
+  if (view.gradients && std::ranges::any_of(view.tensors, carries)) return "";
   return "The log does not say which loss scale the gradients carry: they are taken as unscaled. "
          "If they carry one, every scale here is wrong by that factor: give it with "
          "--recorded-scale S, or name the scalar that has it with --recorded-scale TAG.";
@@ -182,7 +184,7 @@ std::string counts_text(const View& view) {
                             plural(tensors.size(), "tensor"), plural(view.steps.size(), "step"));
 }
 
-/// What a log without tensors has instead, where it has the loss scale or counts skipped steps.
+/// Returns what scalars show in a log without tensors; empty if nothing about the scale.
 std::string scalars_text(const View& view) {
   const std::string steps = plural(view.log.scalars.size(), "step");
   const bool of_scale = std::ranges::any_of(view.log.scalars, [](const log::StepScalars& scalars) {
@@ -229,7 +231,7 @@ std::string updates_text(const View& view) {
       view.format());
 }
 
-/// The words of a gap; what most depends on first.
+/// The words for each gap, most important first.
 struct Words {
   Gap gap;
   std::string_view name, what;
@@ -248,7 +250,7 @@ constexpr Words kWords[] = {
     {Gap::every_step, "every_step", "the steps between those recorded", every_step_text},
     {Gap::updates, "updates", "what becomes of weight updates", updates_text}};
 
-/// The kinds of one log: a folder may hold several, of which one tells what another leaves open.
+/// All kinds of files in one log. A folder may have several, and each closes gaps of the others.
 struct Kinds {
   std::string name;
   std::set<Gap> gaps;
@@ -265,8 +267,8 @@ Kinds kinds_of(const LogFindings& log) {
   return all;
 }
 
-/// Whose log it is, as far as it shows: TensorBoard's files are PyTorch's and TensorFlow's, and
-/// where PyTorch has a weight, Keras has a kernel. PyTorch is what most logs come from.
+/// Returns the framework that most likely wrote the log. TensorBoard files come from PyTorch or
+/// TensorFlow; Keras names weights "kernel". Other logs are most often from PyTorch.
 Framework framework_of(const Kinds& kinds, const View& view) {
   const auto any = [&](Tool tool) { return std::ranges::count(kinds.tools, tool) != 0; };
   if (any(Tool::deepspeed)) return Framework::deepspeed;

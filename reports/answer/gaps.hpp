@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the log of another tool does not show, what that means for the answers, and how to record
-// it. Names from logs are printable.
+// Facts that another tool's log does not show, their consequences, and how to record them.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,20 +12,20 @@
 
 namespace halfscope::reports::answer {
 
-/// "zeros", "underflow", ...: as JSON has it.
+/// Returns the name that JSON has: "zeros", "underflow", ...
 std::string_view name_of(analyzers::frames::Gap gap);
 
-/// One thing a log could not tell.
+/// One fact that a log does not show.
 struct Unknown {
   analyzers::frames::Gap gap;
-  std::string_view what;  ///< in few words: "which scale gradients carry"
-  std::string text;       ///< a sentence: what is not known, and what follows for this log
+  std::string_view what;  ///< in a few words: "which scale gradients carry"
+  std::string text;       ///< a sentence: what is unknown, and the consequence for this log
 };
 
-/// Lines that record what is missing, next time.
+/// Lines of code that record the missing data in the next run.
 struct Recording {
-  std::string_view where;  ///< what they are put around
-  std::string_view lines;  ///< three, of Python
+  std::string_view where;  ///< the place of the lines in the training script
+  std::string_view lines;  ///< three lines of Python
 
   std::string sentence() const { return fmt::format("To record it next time, {}:", where); }
 };
@@ -37,17 +36,17 @@ Recording recording_for(Framework framework);
 struct LogGaps {
   std::string log;
   std::string kind;              ///< "TensorBoard histograms"
-  std::vector<Unknown> unknown;  ///< what most depends on first
+  std::vector<Unknown> unknown;  ///< most important first
   Recording recording;
 };
 
-/// Above the gaps of several logs.
+/// Title above the gaps of several logs.
 inline constexpr std::string_view kGapsTitle = "What the logs do not show";
-/// "What the log does not show (TensorBoard histograms)"
+/// For example "What the log does not show (TensorBoard histograms)".
 std::string title_of(const LogGaps& gaps, bool several_logs);
 
-/// Of every log that is neither a run log nor of tensors. A gap that has no consequence for what
-/// the log holds is left out: no value near zero, a scale that --recorded-scale told.
+/// Returns the gaps of each log that another tool wrote. A gap without a consequence for the log is
+/// omitted: for example if no value is near zero, or --recorded-scale gave the scale.
 std::vector<LogGaps> could_not_tell(const analyzers::underflow::Analysis& analysis);
 
 }  // namespace halfscope::reports::answer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a condition of --fail-if found, as a line for people.
+// The result of a condition of --fail-if as a line of text.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace halfscope::reports::answer {
 
-/// "flushed_to_zero 12 of 72 (16.7 %) > 0.1 %"; says so where only bounds are known. Of a number
-/// that is NaN: "loss is NaN".
+/// Returns "flushed_to_zero 12 of 72 (16.7 %) > 0.1 %", and adds that the condition is undecided if
+/// only bounds are known. Returns "loss is NaN" for a number that is NaN.
 std::string violation_text(const analyzers::gates::Condition& condition,
                            const analyzers::gates::Measured& value,
                            analyzers::gates::Verdict verdict);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of a histogram of gradients, in the terminal and on the page.
+// Words below and beside a histogram of gradients, in the terminal and on the page.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace halfscope::reports::answer {
 
-/// What bars stand for: whose values, how many. `sum` is of the tensors; a_binade_each: a bar is
-/// one power of two.
+/// Returns whose values the bars count, and how many. `sum`: the sum() of `tensors`.
+/// `a_binade_each`: true if a bar is one power of two.
 std::string histogram_text(const Tensors& tensors, const Series& sum, bool a_binade_each);
 
-/// Zeros that no bar stands for and that may be underflow; empty where there are none.
+/// Returns the number of zeros that may be underflow and that no bar counts; empty if none.
 std::string hidden_zeros_text(const Tensors& tensors, const Series& sum);
 
-/// How bars of characters are read.
+/// The scale of bars that consist of characters.
 struct TextBars {
-  std::uint64_t least = 0;  ///< what a character is where they are logarithmic; 0: linear
-  bool bounded = false;     ///< some counts are known between bounds only
+  std::uint64_t least = 0;  ///< values of one character in logarithmic bars; 0 if bars are linear
+  bool bounded = false;     ///< true if some counts are known only between bounds
 };
 std::string text_bars_text(const analyzers::underflow::Analysis& analysis, const TextBars& bars);
 

@@ -7,7 +7,7 @@
 namespace halfscope::reports::answer {
 namespace {
 
-// Control characters: no printable name holds one, so that no name can end its own mark.
+// Control characters. Printable names do not contain them, so a name cannot end its own mark.
 constexpr char kBegin = '\x0e', kEnd = '\x0f';
 
 }  // namespace

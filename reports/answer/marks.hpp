@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and code inside a sentence. A sentence about data is written once; each renderer shows its
-// names in its own way.
+// Marks around names and code in a sentence. Each renderer shows the marked parts in its own way.
 #pragma once
 
 #include <string>
@@ -9,20 +8,19 @@
 
 namespace halfscope::reports::answer {
 
-/// A name from a log, or code, as a part of a sentence: printable (log/error.hpp), and marked as
-/// code.
+/// Returns a name from a log, or code, made printable (log/error.hpp) and with marks around it.
 std::string code(std::string_view name);
-/// "a, b and 3 more", each name as code().
+/// Returns "a, b and 3 more", each name as by code().
 std::string listed_code(const std::vector<std::string>& names, std::size_t most);
 
-/// A sentence, taken apart at its marks.
+/// A part of a sentence.
 struct Piece {
   std::string_view text;
   bool code = false;
 };
 std::vector<Piece> pieces(std::string_view sentence);
 
-/// The sentence without marks: for a terminal, for JSON.
+/// Returns the sentence without marks, as a terminal and JSON show it.
 std::string plain(std::string_view sentence);
 
 }  // namespace halfscope::reports::answer

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why no loss scale is recommended, or why the recommended one does not serve. Plain text.
+// Why no loss scale is recommended, or why the recommended one is not sufficient. No string has
+// marks.
 #pragma once
 
 #include <string>
@@ -9,26 +10,26 @@
 
 namespace halfscope::reports::answer {
 
-/// `reason` of the JSON: "no_gradients", ..., or missed_text(); empty where a scale serves.
+/// Returns `reason` of the JSON: "no_gradients", ..., or missed_text(); empty if a scale suffices.
 std::string reason_json_text(const analyzers::recommend::Recommendation& advice);
 
-/// "No loss scale can be recommended", where Recommendation::no_scale says why.
+/// Returns "No loss scale can be recommended"; "... is recommended" if training diverges.
 std::string_view no_scale_title(const analyzers::recommend::Recommendation& advice);
-/// The rest of that sentence: "every finite gradient value is zero".
+/// Returns the reason: "every finite gradient value is zero". Empty if a scale is recommended.
 std::string no_scale_text(const analyzers::Study& study);
 
-/// What the recommended scale does not reach, as the rest of a sentence with names as they are;
-/// empty where misses_target() is not.
+/// Returns what the recommended scale does not achieve, as the end of a sentence without marks.
+/// Names are not made printable. Empty if misses_target() is false.
 std::string missed_text(const analyzers::recommend::Recommendation& advice);
 
-/// What static_scale is: "recommended"; "upper bound" where Recommendation::no_step_held();
-/// "allowed", by the finite gradients, where no loss scale helps the run.
+/// Returns what static_log2 is: "upper bound" if Recommendation::no_step_held(), "allowed" if only
+/// the finite gradients allow it and no scale helps the run, else "recommended".
 std::string_view advised_word(const analyzers::recommend::Recommendation& advice);
 
-/// "infinities hide ..., so that 2^15 is only an upper bound."
+/// For example "infinities hide ..., so 2^15 is only an upper bound."
 std::string upper_bound_text(std::string_view scale);
 
-/// Why there is no static scale to use where Recommendation::no_step_held(), and what to do.
+/// Returns why there is no static scale, and what to do. Requires no_step_held().
 std::string unheld_text(const analyzers::recommend::Recommendation& advice);
 
 }  // namespace halfscope::reports::answer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The key numbers of an answer.
+// Answer::numbers.
 #include <fmt/format.h>
 
 #include <string>
@@ -25,7 +25,7 @@ namespace {
 
 using Kind = Number::Kind;
 
-/// How much of the gradients' squares is lost: "; they hold 0.1 % of the sum of squares (L2)".
+/// For example "; these hold 0.1 % of the gradients' sum of squares (L2)".
 std::string mass_text(const std::optional<MassShare>& mass) {
   if (!mass) return "";
   return fmt::format("; these hold {} of the gradients' sum of squares (L2)",
@@ -89,7 +89,7 @@ std::vector<Number> numbers(const Study& study) {
   if (advice.needs_no_scale()) {
     return {{Kind::use, "Loss scale to use", "none", "FP32's exponent range"}};
   }
-  // What is lost is not the trouble of a run that diverges.
+  // If training diverges, lost gradients are not the problem.
   if (advice.no_scale == analyzers::recommend::NoScale::diverges) return {};
   std::vector<Number> out;
   if (advice.flushed_at_1.of.high > 0) {
@@ -102,7 +102,7 @@ std::vector<Number> numbers(const Study& study) {
     out.push_back(lost_number(study, "Lost at loss scale " + power_text(*advice.static_log2),
                               advice.flushed_at_recommended, advice.lost_at_recommended,
                               advice.worst_lost));
-    // Bounds are no good news.
+    // A share that is known only between bounds is not shown as good.
     if (advice.underflow_not_identifiable) out.back().kind = Kind::limit;
   }
   if (advice.no_step_held()) return out;

@@ -18,10 +18,11 @@ using analyzers::compare::RunAndEmulation;
 
 namespace {
 
-/// A relative error: "0.00098".
+/// Returns a relative error: "0.00098".
 std::string error_text(double relative) { return fmt::format("{:.2g}", relative); }
 
-/// Whether rounding explains a difference; binary32 sums have no such limit.
+/// Returns whether rounding explains how an operation differs. For sums in binary32 that is
+/// unknown.
 std::string_view kind_of(const Operation& o) {
   if (o.different() == 0) return "identical";
   if (o.dtype == Dtype::f32) return "different";
@@ -73,7 +74,7 @@ std::string verdict_text(const OperationSums& s) {
       error_text(s.spacing()));
 }
 
-/// The most ulps of an operation that rounding explains all the same; empty where none are many.
+/// Returns the most ulps of an operation that rounding still explains. Empty if none has 2 or more.
 std::string ulps_text(const Operations& all, const OperationSums& s) {
   const Operation* most = nullptr;
   for (const Operation& o : all.all) {
@@ -95,7 +96,7 @@ Cell share_cell(std::uint64_t count, std::uint64_t of) {
           fmt::format("{} of {}", count_text(count), count_text(of))};
 }
 
-/// One number where both have the same.
+/// Returns a cell with both counts, or with one if they are equal.
 Cell both_cell(const RunAndEmulation& both) {
   const std::string run = count_text(both.run), emulated = count_text(both.emulated);
   return {both.run == both.emulated ? run : fmt::format("{} / {}", run, emulated),

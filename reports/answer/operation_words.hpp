@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations of a run against their emulation on the same inputs. Text has marks (marks.hpp).
+// Operations of a run against their emulation on the same inputs. Strings may have marks.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,9 @@
 
 namespace halfscope::reports::answer {
 
-/// Of every format how many results are identical; where not all are, what is worst and how far,
-/// and whether rounding explains it. Then every operation. run: "A" or "B".
+/// Returns for each format how many results are identical; if not all are, the worst operation, how
+/// far it differs, and whether rounding explains that. The table has every operation. `run`: "A" or
+/// "B".
 Section operations_section(const analyzers::compare::Operations& operations, std::string_view run);
 
 }  // namespace halfscope::reports::answer

@@ -28,7 +28,7 @@ constexpr std::size_t kNamed = 5;
 
 using Which = std::function<bool(const OrderVerdict&)>;
 
-/// Adds a sentence on the tensors of which `which` holds, if there are any. {}: their names.
+/// Adds `sentence`, with the tensors' names for {}, if `which` is true for some tensors.
 void tell(const Comparison& comparison, const Which& which, const char* sentence,
           Section& section) {
   std::vector<std::string> names;
@@ -39,7 +39,8 @@ void tell(const Comparison& comparison, const Which& which, const char* sentence
   section.sentences.push_back(fmt::format(fmt::runtime(sentence), listed_code(names, kNamed)));
 }
 
-/// What would decide more.
+/// Returns what the user can record or change for a more certain verdict; empty if there is
+/// nothing.
 std::string missing_text(const Comparison& comparison) {
   const OrderAsked& asked = *comparison.order_asked;
   const bool missing = std::ranges::any_of(
@@ -73,7 +74,7 @@ Row row_of(const ComparedOrder& one) {
             fmt::format("element {} at step {}", v.worst, one.worst_step)}}};
 }
 
-/// The first tensors whose differences random orders do not give.
+/// Adds sentences on the first tensors whose differences are larger than random orders explain.
 void add_beyond_random(const Comparison& comparison, Section& section) {
   std::size_t named = 0;
   for (const ComparedOrder& one : comparison.orders) {

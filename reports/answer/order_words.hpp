@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounding in another order, or a bug: `halfscope compare --sums`.
+// `halfscope compare --sums`: whether sums differ by the order of additions or by a bug.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@
 
 namespace halfscope::reports::answer {
 
-/// "within", "above", "cannot tell"
+/// Returns "within", "above" or "cannot tell".
 std::string_view name_of(analyzers::reduction::Verdict verdict);
 
-/// "length=4096,format=fp16,magnitudes=weight_grad/magnitudes"; the name may have commas. Throws
-/// std::invalid_argument saying what was found and what is wanted.
+/// Parses "length=4096,format=fp16,magnitudes=weight_grad/magnitudes"; the tensor's name may
+/// contain commas. Throws std::invalid_argument with the text found and the form expected.
 analyzers::compare::OrderAsked order_called(const std::string& text);
 
-/// One sentence on all tensors.
+/// Returns one sentence on all tensors.
 std::string order_verdict(const analyzers::compare::Comparison& comparison);
 
-/// Empty where it was not asked.
+/// Empty if --sums was not used.
 Section order_section(const analyzers::compare::Comparison& comparison);
 
 }  // namespace halfscope::reports::answer

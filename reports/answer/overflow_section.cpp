@@ -26,13 +26,13 @@ using analyzers::overflow::OverflowEvent;
 
 namespace {
 
-/// Events with all that led there; of the others a row each.
+/// Events that have a section each; later ones have a row each.
 constexpr std::size_t kInFull = 3;
-/// Steps of what led there, the last ones. The JSON has all.
+/// Last steps shown of the magnitudes that led to an event. The JSON has all.
 constexpr std::size_t kStepsOfLead = 3;
-/// Binades that two numbers of one headroom may differ by: they are rounded in different orders.
+/// Tolerance in binades for two results of one headroom: they are rounded in different orders.
 constexpr double kSame = 1e-6;
-/// What sorts below all numbers.
+/// Sort key of cells without a forecast: less than any number.
 constexpr double kNoForecast = -1e300;
 
 std::string_view cause_text(const OverflowEvent& event) {
@@ -81,7 +81,7 @@ Cell glimpse_cell(const Lead& lead, std::int64_t step) {
   return {std::move(text), at->max_abs.value_or(-1)};
 }
 
-/// Largest magnitudes: a row a tensor, a column a step.
+/// Returns the largest magnitudes before an event: a row for each tensor, a column for each step.
 Table leads_table(const OverflowEvent& event) {
   Table table{Evidence::overflow, "Largest magnitudes before it"};
   std::set<std::int64_t> steps;
@@ -99,7 +99,7 @@ Table leads_table(const OverflowEvent& event) {
   return table;
 }
 
-/// "Not finite in step 40, first in weight_grad/x: 3 NaN"
+/// For example "Not finite in step 40, first in weight_grad/x: 3 NaN".
 std::string title_of(const OverflowEvent& event, bool several_logs) {
   const std::string values = bad_values_text(event.nan, event.inf, event.overflow);
   return fmt::format("{} in {}, first in {}{}{}", event.what_if ? "Would overflow" : "Not finite",
@@ -133,23 +133,24 @@ Table later_table(std::span<const OverflowEvent> events, bool several_logs) {
   return table;
 }
 
-/// Headroom at scale 1, seen at the scale to use where one acts on the tensor.
+/// Returns headroom `at_1` at the scale to use, if that scale multiplies the tensor.
 double to_use(const Study& study, const Headroom& h, double at_1) {
   const bool scaled = study.analysis.tensors()[h.tensor].loss_scaled && study.advice.static_log2;
   return at_1 - (scaled ? *study.advice.static_log2 : 0);
 }
 
-/// Over the recorded steps alone: a few steps do not show what comes later.
+/// Returns the growth over the recorded steps only, without a forecast.
 Cell growth_cell(const Headroom& h) {
   const std::optional<double> growth = h.growth();
   if (!growth) return {"", kNoForecast, "", true};
   return {fmt::format("{:+.2f}", *growth), *growth};
 }
 
-/// The step near which it overflows at the scale to use, by its trend at the run's own scale.
+/// Returns the step near which the tensor overflows at the scale to use if its trend continues.
 Cell expected_cell(const Study& study, const Headroom& h) {
   if (!h.overflow_expected_at || !h.trend) return {"", kNoForecast, "", true};
-  const double fewer_binades = to_use(study, h, 0) + std::log2(h.scale);  // of headroom, negative
+  // negative: the headroom becomes less
+  const double fewer_binades = to_use(study, h, 0) + std::log2(h.scale);
   const double steps = std::floor(fewer_binades / (*h.trend / 1000));
   const std::int64_t step =
       std::max(h.trend_to, *h.overflow_expected_at + static_cast<std::int64_t>(steps));

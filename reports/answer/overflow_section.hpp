@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where NaN, infinities and overflow come from, and how much headroom is left, as sentences and
-// tables.
+// The origin of NaN, infinities and overflow, and the remaining headroom, as sentences and tables.
 #pragma once
 
 #include <string>
@@ -11,26 +10,28 @@
 
 namespace halfscope::reports::answer {
 
-/// An event each, the first ones with what led there; the last section has the later ones.
+/// Returns one section for each of the first events, with the magnitudes that led to it. The last
+/// section is a table of the later events, if there are any.
 std::vector<Section> event_sections(const analyzers::Study& study);
 
-/// A tensor's headroom: of gradients at the scale to use, at 1 where there is none.
+/// Headroom of a tensor. Gradients are at the recommended scale, or at 1 if there is none.
 struct HeadroomToUse {
   const analyzers::overflow::Headroom* headroom = nullptr;
-  double least = 0, last = 0;  ///< binades
+  double least = 0, last = 0;  ///< in binades: least of all steps, and at the last step
 };
-std::vector<HeadroomToUse> headroom_to_use(const analyzers::Study& study);  ///< least first
-/// The scale that gradients are seen at: "the recommended 65536 (2^16)".
+/// Returns the headroom of all tensors, least first.
+std::vector<HeadroomToUse> headroom_to_use(const analyzers::Study& study);
+/// Returns the loss scale of that headroom: "the recommended 65536 (2^16)".
 std::string headroom_scale_text(const analyzers::Study& study);
 
-/// The headroom of every tensor, least first.
+/// Returns the headroom of every tensor, least first.
 Table headroom_table(const analyzers::Study& study);
 
-/// The least headroom of gradients over all steps, where the scalars or skipped steps leave less
-/// than every histogram: "1.4 binades". Else empty.
+/// Returns the least headroom of gradients over all steps, for example "1.4 binades". Empty unless
+/// scalars or skipped steps show less headroom than every histogram.
 std::string least_of_all_steps(const analyzers::Study& study);
 
-/// "3 events; least headroom 2.1 binades at loss scale 1"
+/// For example "3 events; least headroom 2.1 binades at loss scale 1".
 std::string overflow_digest(const analyzers::Study& study);
 
 }  // namespace halfscope::reports::answer

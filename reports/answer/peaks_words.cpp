@@ -16,7 +16,7 @@ namespace {
 using analyzers::underflow::Answer;
 using analyzers::underflow::TensorPeaks;
 
-/// NaN and infinity, then overflow, then what is flushed, then the rest.
+/// Returns a rank: 0 for NaN or infinities, then overflow, values flushed to zero, and the rest.
 int harm_of(const TensorPeaks& t) {
   if (!t.nan_steps.empty() || !t.inf_steps.empty()) return 0;
   if (t.overflows != Answer::no) return t.overflows == Answer::yes ? 1 : 2;
@@ -29,7 +29,7 @@ std::string steps_text(const std::vector<std::int64_t>& steps) {
                            : fmt::format("{} steps, first {}", steps.size(), steps.front());
 }
 
-/// "0.9999 to 1", "at most 5e-05"; empty where no value is finite.
+/// For example "0.9999 to 1" or "at most 5e-05". Empty if no value is finite.
 std::string largest_text(const TensorPeaks& t) {
   if (!t.max_abs) return "";
   const std::string most = fmt::format("{:.4g}", *t.max_abs);
@@ -39,7 +39,7 @@ std::string largest_text(const TensorPeaks& t) {
   return least == most ? most : least + " to " + most;
 }
 
-/// What the target format makes of it.
+/// Returns the effect of the target format on the tensor's values.
 std::string verdict_of(const TensorPeaks& t) {
   if (!t.nan_steps.empty()) return "NaN at " + steps_text(t.nan_steps);
   if (!t.inf_steps.empty()) return "infinity at " + steps_text(t.inf_steps);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words for tensors of which a log has the largest magnitudes and no counts.
+// Words for tensors that have largest magnitudes in a log, but no counts.
 #pragma once
 
 #include <string>
@@ -11,11 +11,12 @@
 
 namespace halfscope::reports::answer {
 
-/// What is broken first: NaN and infinity, overflow, what is flushed; then by magnitude.
+/// Returns the tensors sorted by harm: NaN or infinity, overflow, values flushed to zero, the rest.
+/// Within each, the largest magnitude is first.
 std::vector<analyzers::underflow::TensorPeaks> peaks_by_harm(
     std::vector<analyzers::underflow::TensorPeaks> tensors);
 
-/// Their largest magnitudes, what is broken first; empty without any.
+/// Returns the largest magnitudes in the order of peaks_by_harm(); empty without such tensors.
 Table peaks_table(const analyzers::Findings& found);
 
 }  // namespace halfscope::reports::answer

@@ -35,7 +35,7 @@ Cell share_cell(const std::optional<std::pair<double, double>>& share, std::stri
   return {flushed_text(share, narrow_range_text), share->second, std::move(more)};
 }
 
-/// A final scale of infinity sorts beyond all others, one of 0 before them.
+/// Sorts by log2 of the final scale: infinity is the largest key, 0 the smallest.
 Cell end_cell(const Trace& trace, const StepSeries& series) {
   constexpr double kBeyond = 1e4;
   const double log2 = std::log2(trace.final_scale);
@@ -54,7 +54,7 @@ Row row_of(std::string names, const Trace& trace, const StepSeries& series) {
            end_cell(trace, series)}};
 }
 
-/// "torch, apex, keras2"
+/// For example "torch, apex, keras2".
 std::string names_of(const PolicyStudy& study, const std::vector<std::size_t>& group) {
   std::vector<std::string> names;
   for (const std::size_t i : group) names.push_back(code(trace_name(study.traces[i])));
@@ -86,7 +86,7 @@ std::string tables_note(const StepSeries& series) {
                                                               count_text(series.flushed.size())));
 }
 
-/// What the table needs to be understood.
+/// Returns the sentences that explain the table.
 std::vector<std::string> notes(const PolicyStudy& study) {
   const auto any = [&](const auto& is) { return std::ranges::any_of(study.traces, is); };
   std::vector<std::string> out = {
@@ -114,7 +114,7 @@ std::vector<std::string> notes(const PolicyStudy& study) {
   return out;
 }
 
-/// Whether it concerns the run, the policy that was tuned, or one that was asked for.
+/// Returns the value of PitfallWords::concerns.
 bool concerns(const analyzers::replay::Pitfall& pitfall, const PolicyStudy& study, bool asked) {
   return asked || pitfall.policy == "recorded" ||
          (study.tuned && pitfall.policy == study.tuned->name);

@@ -11,25 +11,25 @@
 
 namespace halfscope::reports::answer {
 
-/// "runs/a: 901 steps, 0 to 900, 901 with histograms"
+/// For example "runs/a: 901 steps, 0 to 900, 901 with histograms".
 std::string policies_heading(const analyzers::replay::PolicyStudy& study);
 
-/// What the policies are held against, then the policies by what they lose; those that did the same
-/// share a row. Before it what one needs to know to read it.
+/// Returns a table of the run itself and the recommended settings, then of the policies, least lost
+/// first. Policies with equal results have one row. The sentences explain how to read the table.
 Section policies_section(const analyzers::replay::PolicyStudy& study);
 
-/// "12 policies over 901 steps; the run itself skipped 3"
+/// For example "12 policies over 901 steps; the run itself skipped 3".
 std::string policies_digest(const analyzers::Study& study);
 
-/// What a policy does wrong on this log. Those of the run itself, of the tuned policy and, where
-/// policies were asked for, of all stand first and concern the reader.
+/// A fault of some policies on this log. `concerns`: true for the run itself and the tuned policy,
+/// and for all policies if the user selected them by name (`asked` below).
 struct PitfallWords {
-  std::vector<std::string> names;  ///< of policies; "the run itself"
+  std::vector<std::string> names;  ///< the policies; "the run itself" for the recorded one
   std::string text;
   bool concerns = false;
 };
 std::vector<PitfallWords> pitfalls(const analyzers::replay::PolicyStudy& study, bool asked);
-/// Those that do not, by name; empty where there are none.
+/// Returns the names of the policies without `concerns`. Empty if there are none.
 std::string other_pitfalls_text(const std::vector<PitfallWords>& pitfalls);
 
 }  // namespace halfscope::reports::answer

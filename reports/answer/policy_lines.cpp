@@ -23,13 +23,13 @@ namespace {
 
 bool drawable(double scale) { return scale > 0 && std::isfinite(scale); }
 
-/// Whether two lines would lie on one another from end to end, marks and all.
+/// Returns true if two lines and their marks are identical.
 bool same_line(const Trace& a, const Trace& b) {
   return a.length == b.length && a.scale == b.scale && a.skipped == b.skipped &&
          a.unknown == b.unknown && a.applied_nonfinite == b.applied_nonfinite;
 }
 
-/// Whether every step is unknown.
+/// Returns true if every step of the trace is unknown.
 bool is_unknown(const Trace& trace) {
   return trace.length > 0 && trace.unknown.size() >= trace.length;
 }
@@ -38,7 +38,7 @@ bool holds(const std::vector<std::int64_t>& steps, std::int64_t step) {
   return std::binary_search(steps.begin(), steps.end(), step);
 }
 
-/// Adds a line, or its name to the line that is there already.
+/// Adds a line. If an identical line exists, adds only the name to it.
 void add_line(std::vector<PolicyLine>& lines, const std::string& name, const Trace& trace) {
   const auto same = std::find_if(lines.begin(), lines.end(), [&](const PolicyLine& line) {
     return same_line(*line.trace, trace);
@@ -50,7 +50,7 @@ void add_line(std::vector<PolicyLine>& lines, const std::string& name, const Tra
   }
 }
 
-/// The groups that have a line to draw: torch's first, then best first.
+/// Returns the groups with a line to draw: torch's group first, then by lost share.
 std::vector<std::vector<std::size_t>> drawn_groups(const PolicyStudy& study) {
   auto groups = study.groups;
   std::erase_if(groups, [&](const auto& group) {
@@ -68,7 +68,7 @@ std::vector<std::vector<std::size_t>> drawn_groups(const PolicyStudy& study) {
 
 std::string group_name(const PolicyStudy& study, const std::vector<std::size_t>& group) {
   constexpr std::size_t kNamed = 2;
-  std::vector<std::size_t> members = group;  // what people know best tells the line
+  std::vector<std::size_t> members = group;  // torch first: it is the name that users know best
   std::stable_partition(members.begin(), members.end(),
                         [&](std::size_t i) { return study.traces[i].name == "torch"; });
   std::vector<std::string> names;
@@ -138,7 +138,7 @@ std::size_t index_of(const StepSeries& series, std::int64_t step) {
   return static_cast<std::size_t>(step - series.steps.front());  // a replayed series has no gaps
 }
 
-/// Whether no scale would have helped.
+/// Returns true if no scale would have prevented the skip.
 bool in_model(const StepSeries& series, std::size_t index) {
   const replay::Seen& seen = series.seen[index];
   return !std::isfinite(seen.max_abs) && seen.overflow_from == 0;

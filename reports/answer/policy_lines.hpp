@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a replay is drawn: which traces, and of each so many points and marks that a page stays
-// small however long the run was.
+// The lines and marks of a chart of replayed policies, limited in number for long runs.
 #pragma once
 
 #include <cstdint>
@@ -12,47 +11,48 @@
 
 namespace halfscope::reports::answer {
 
-/// Most changes of scale a line gets, marks of one kind on a line, and recorded steps a line of
-/// flushed shares.
+/// Most scale changes drawn for a line, and most marks of one kind on a line. kScalesDrawn also
+/// limits the recorded steps of a line of flushed shares.
 inline constexpr std::size_t kScalesDrawn = 1000, kMarksDrawn = 80;
-/// Most lines of a chart, the static recommendation's included: more cannot be told apart.
+/// Most lines of a chart, with the recommended static scale. More lines cannot be distinguished.
 inline constexpr std::size_t kPoliciesDrawn = 6;
 
 struct PolicyLine {
-  std::string name;  ///< of all traces that did the same
+  std::string name;  ///< names of all traces that are equal
   const analyzers::replay::Trace* trace = nullptr;
-  bool fixed = false;  ///< the recommended static scale
+  bool fixed = false;  ///< true for the recommended static scale
 };
 
-/// The run itself, torch, the best of the rest, the best dynamic settings, and the recommended
-/// static scale. Traces that did the same share a line. A trace whose every step is unknown has
-/// none, except the recommended scale beside others. Empty: the page has no chart of scales.
+/// Returns the run itself, torch, the best other policies, the best dynamic settings, and the
+/// recommended static scale. Equal traces share a line. A trace in which every step is unknown has
+/// no line; the recommended scale has one if there are other lines. If the result is empty, the
+/// page has no chart of scales.
 std::vector<PolicyLine> policy_lines(const analyzers::replay::PolicyStudy& study);
 
-/// "torch, apex and 3 more"
+/// For example "torch, apex and 3 more".
 std::string group_name(const analyzers::replay::PolicyStudy& study,
                        const std::vector<std::size_t>& group);
 
-/// One scale, held from one index to another.
+/// A constant scale over a range of steps, given as indices into the series.
 struct Plateau {
-  std::size_t first = 0, last = 0;  ///< where it really holds
-  std::size_t until = 0;            ///< drawn up to here
+  std::size_t first = 0, last = 0;  ///< first and last step with this scale
+  std::size_t until = 0;            ///< end of the drawn line
   double scale = 0;                 ///< positive and finite
 };
-/// The whole of a line where it has at most kScalesDrawn changes; else the least and the largest of
-/// every stretch. It ends where the scale becomes 0 or infinite.
+/// Returns the plateaus of a trace. If there are more than kScalesDrawn, only the least and the
+/// largest scale of each interval. The result ends before the scale becomes 0 or infinite.
 std::vector<Plateau> plateaus(const analyzers::replay::Trace& trace);
 
 enum class Happening : std::uint8_t {
-  overflow,  ///< skipped: a gradient overflowed at the scale
-  in_model,  ///< skipped: NaN or infinity that no scale would have cured
-  unknown,   ///< the run overflowed there at a larger scale; at this one it is unknown
-  applied,   ///< infinity or NaN went into the weights
-  retried    ///< tried again and done
+  overflow,  ///< skipped: a gradient overflowed at this scale
+  in_model,  ///< skipped: NaN or infinity that no scale prevents
+  unknown,   ///< the run overflowed at a larger scale; at this scale it is unknown
+  applied,   ///< NaN or infinity was added to the weights
+  retried    ///< tried again and then applied
 };
 std::string_view name_of(Happening what);
 
-/// Steps at which the same happened; several where there are too many to draw.
+/// One or more steps with the same event. A mark has several if there are too many to draw.
 struct Mark {
   Happening what = Happening::overflow;
   std::int64_t first = 0, last = 0;
@@ -62,7 +62,7 @@ struct Mark {
 std::vector<Mark> marks(const analyzers::replay::Trace& trace,
                         const analyzers::replay::StepSeries& series);
 
-/// What the charts leave out, as sentences; empty where they show all.
+/// Returns sentences on what the charts omit. Empty if they show everything.
 std::string thinned_text(const analyzers::replay::PolicyStudy& study);
 
 }  // namespace halfscope::reports::answer

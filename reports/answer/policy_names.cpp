@@ -16,7 +16,7 @@ namespace halfscope::reports::answer {
 
 namespace {
 
-/// Frameworks whose policy has another name (of two of one policy, the first has its line).
+/// Frameworks whose name differs from that of their policy, with the policy.
 constexpr std::pair<std::string_view, std::string_view> kFrameworks[] = {
     {"pytorch", "torch"},      {"fastai", "torch"},
     {"lightning", "torch"},    {"accelerate", "torch"},
@@ -45,9 +45,10 @@ std::vector<Known> known_names() {
   return all;
 }
 
-constexpr std::size_t kTelling = 3;  ///< letters
+/// fewest letters of a name that is searched for within other names
+constexpr std::size_t kTelling = 3;
 
-/// Names that are nearly the same, and those of the framework that is meant.
+/// Returns nearly equal names, and names of policies whose framework contains `name`.
 std::vector<std::string_view> near(const std::string& name) {
   constexpr std::size_t kMostNear = 4, kMostCompared = 40;
   std::vector<std::pair<std::size_t, std::string_view>> found;

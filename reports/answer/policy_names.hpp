@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policies as people name them: also by framework, in any case, and what was meant by a name that
-// is not known.
+// Names that users may give for policies: also names of frameworks, in upper or lower case.
 #pragma once
 
 #include <string>
@@ -10,14 +9,14 @@
 
 namespace halfscope::reports::answer {
 
-/// The name before the settings, in lower case: "fastai" of "FastAI, init_scale=4".
+/// Returns the name before the settings, in lower case: "fastai" for "FastAI, init_scale=4".
 std::string policy_name_in(std::string_view text);
 
-/// The policy behind a framework's dynamic scaling: "torch" of "fastai"; of any other name itself.
+/// Returns the policy of a framework: "torch" for "fastai". Returns other names unchanged.
 std::string policy_of_framework(std::string_view framework);
 
-/// As policy::make, with frameworks' names, in any case, and blanks. Throws std::invalid_argument:
-/// an unknown name lists all there are, those that are near first.
+/// Like policy::make, but also accepts names of frameworks, upper case and blanks. Throws
+/// std::invalid_argument for an unknown name; the message lists all names, similar ones first.
 policy::Policy policy_called(std::string_view text);
 
 }  // namespace halfscope::reports::answer

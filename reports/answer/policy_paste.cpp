@@ -18,9 +18,9 @@ namespace {
 
 enum class Style : std::uint8_t { python, json, flags };
 
-/// A policy's lines, with its settings by name in braces. `{more}` is where others go that differ
-/// from the framework's defaults, as arguments of the same names; without it, lines that have no
-/// place for a setting that differs are none. `whole`: a setting that takes whole numbers.
+/// Lines for a policy, with names of settings in braces. {more} is replaced by further arguments
+/// that differ from the framework's defaults. Lines without {more} cannot be used if such a setting
+/// has no place in them. `whole`: name of a setting that must be a whole number.
 struct PolicyTemplate {
   std::string_view policy, framework, where;
   Style style;
@@ -49,8 +49,8 @@ constexpr std::string_view kFile =
     R"("loss_scale_window": {scale_window}, "hysteresis": {delayed_shift}, )"
     R"("min_loss_scale": {min_scale}{more}}})";
 
-/// Names of arguments, keys and flags as in the sources that `halfscope policies --list` gives, and
-/// of flags as in their frameworks' argument parsers.
+/// Names of arguments, keys and flags are those of the sources that `halfscope policies --list`
+/// names, and of the frameworks' argument parsers.
 constexpr PolicyTemplate kPolicyTemplates[] = {
     {"torch", "", "PyTorch", Style::python,
      "scaler = torch.amp.GradScaler(\"cuda\", init_scale={init_scale}, "
@@ -169,7 +169,7 @@ constexpr PolicyTemplate kPolicyTemplates[] = {
 
 constexpr double kNever = std::numeric_limits<std::int32_t>::max();
 
-/// In digits where people read those, exactly in any case.
+/// Returns an exact Python literal: digits, or 2.0**k for large and small powers of two.
 std::string python_number(double value) {
   int exponent = 0;
   const bool power = value > 0 && std::frexp(value, &exponent) == 0.5;
@@ -202,12 +202,12 @@ std::string literal(const policy::Value& value, Style style) {
   return python ? "None" : "null";
 }
 
-/// What only Halfscope has a setting for: how it reads a race, or which graph it replays.
+/// Returns true for settings that no framework has: they choose a variant of the replay.
 bool of_halfscope(std::string_view setting) {
   return setting == "graph" || setting == "iteration_read";
 }
 
-/// Settings by name as one framework writes them; empty where the lines have no place for one.
+/// The settings of a policy as lines for one framework.
 class Filled {
  public:
   Filled(const PolicyTemplate& form, const policy::Policy& policy) : form_(form), policy_(policy) {}
@@ -227,16 +227,17 @@ class Filled {
   }
 
   void put(std::string_view name, const std::string& text) {
-    named_.push_back(fmt::arg(std::string(name).c_str(), text));  // both are copied
+    named_.push_back(fmt::arg(std::string(name).c_str(), text));  // fmt copies both arguments
   }
 
-  /// Some frameworks want whole numbers as factors, and none refuses them.
+  /// Writes whole factors without ".0": some frameworks require integers, and all accept them.
   std::string text_of(std::string_view name, const policy::Value& value) const {
     const bool factor = name.ends_with("factor") && whole(value);
     return literal(value, factor && form_.style == Style::python ? Style::flags : form_.style);
   }
 
-  /// Where it starts, which may be a ceiling below the setting: the lines may set it past that.
+  /// Returns the first scale: the setting, limited by the ceiling that a policy applies at its
+  /// start.
   std::string start_text(const policy::Value& setting) const {
     policy::Policy started = policy_;
     policy::start(started);
@@ -245,7 +246,7 @@ class Filled {
     return literal(set != nullptr && *set > scale ? policy::Value(scale) : setting, form_.style);
   }
 
-  /// What is written in other words than the setting.
+  /// Adds values that the lines express in another form. Returns false if one cannot be expressed.
   bool derived() {
     if (has("log2")) {
       const double log2 = std::log2(*policy::number_of(policy_, "init_scale"));
@@ -276,7 +277,7 @@ class Filled {
     return true;
   }
 
-  /// Told by the lines in other words.
+  /// Returns true if derived() adds the setting, or only Halfscope has it.
   bool elsewhere(std::string_view name) const {
     return of_halfscope(name) || (name == "init_scale" && has("log2")) ||
            (name == "threshold" && has("threshold_flag"));
@@ -284,7 +285,7 @@ class Filled {
 
   bool add(std::string_view name, const policy::Value& value) {
     if (!has("more")) return false;
-    if (form_.style == Style::json) {  // of DeepSpeed's file: the only key left
+    if (form_.style == Style::json) {  // the only further key in DeepSpeed's file
       if (name != "consecutive_hysteresis") return false;
       more_ += fmt::format(", \"{}\": {}", name, literal(value, form_.style));
       return true;
@@ -322,7 +323,7 @@ std::optional<Paste> paste_of(const policy::Policy& policy, std::string_view fra
 
 namespace {
 
-/// What policies choose their scale by that have no start and growth interval.
+/// Why policies without an initial scale and a growth interval cannot be tuned.
 constexpr std::pair<std::string_view, std::string_view> kOtherwise[] = {
     {"static", "a constant scale has none, and what it should be is shown above"},
     {"mxnet-static", "a constant scale has none, and what it should be is shown above"},

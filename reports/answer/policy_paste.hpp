@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A policy with its settings as lines for its framework: a call in Python, a section of a
-// configuration file, or flags of a command line.
+// A policy as lines for its framework: Python code, a configuration file's section, or flags.
 #pragma once
 
 #include <optional>
@@ -14,14 +13,15 @@ namespace halfscope::reports::answer {
 struct Paste {
   std::string where;  ///< "PyTorch", "DeepSpeed's configuration file"
   std::string lines;
-  std::string note;  ///< what else to know; a sentence, may be empty
+  std::string note;  ///< one sentence; empty if the lines need none
 };
 
-/// Empty where the framework has no such lines, or they have no place for one of the settings.
-/// `framework`: "fastai" of those that one policy serves.
+/// Returns the lines for a policy. Empty if its framework has no such lines, or if they cannot
+/// express one of the settings. `framework`: selects one of several frameworks with the same
+/// policy, such as "fastai"; empty selects the first.
 std::optional<Paste> paste_of(const policy::Policy& policy, std::string_view framework = "");
 
-/// Why there are no dynamic settings to search; empty where there are.
+/// Returns why no dynamic settings can be searched for the policy. Empty if they can.
 std::string why_not_tunable(const policy::Policy& policy);
 
 }  // namespace halfscope::reports::answer

@@ -28,7 +28,7 @@ std::string any_scale_text(double scale) {
   return scale == 0 ? "0" : scale_text(scale);
 }
 
-/// In a table: a power alone, without its digits.
+/// Returns a scale for a table: a power of two without its digits.
 std::string short_scale(double scale) {
   const auto log2 = scale > 0 && std::isfinite(scale) ? exact_log2(scale) : std::nullopt;
   if (log2) return *log2 == 0 ? "1" : fmt::format("2^{}", *log2);
@@ -41,7 +41,7 @@ std::string flushed_sentence(const Trace& trace) {
   return fmt::format(", a mean of {} of gradients flushed", share_range_text(low, high));
 }
 
-/// "a policy,with=settings" without those that are the framework's.
+/// Returns "policy,setting=value" without settings that are the framework's defaults.
 std::string short_form(const std::string& text) {
   return policy::short_text_of(policy::make(text));
 }
@@ -119,7 +119,7 @@ std::string why_text(const Trace& trace) {
 
 namespace {
 
-/// "3 to 5 of 100 steps skipped, 1 spoiled (NaN or infinity went into the weights)"
+/// For example "3 to 5 of 100 steps skipped, 1 spoiled (NaN or infinity goes into the weights)".
 std::string steps_sentence(const Trace& trace) {
   std::string out =
       fmt::format("{} of {} skipped", skips_text(trace), plural(trace.length, "step"));
@@ -132,7 +132,7 @@ std::string steps_sentence(const Trace& trace) {
   return out;
 }
 
-/// The same, and which are the model's.
+/// Returns steps_sentence() with the number of steps skipped for NaN in the model.
 std::string losses_sentence(const Trace& trace) {
   std::string out = steps_sentence(trace);
   if (trace.model_nan_skips != 0) {
@@ -146,7 +146,7 @@ std::string losses_sentence(const Trace& trace) {
   return out;
 }
 
-/// What rounding at the run's scales flushes: a run in FP32 itself flushed nothing.
+/// Returns what rounding to FP16 at the run's scales flushes. A run in FP32 itself flushed nothing.
 std::string run_flushed_sentence(const Trace& run) {
   if (!run.mean_flushed) return "";
   const auto [low, high] = *run.mean_flushed;
@@ -225,7 +225,7 @@ void add_paste(std::vector<AnswerLine>& to, const TunedPolicy& tuned, std::strin
   if (paste) add_lines(to, paste->note);
 }
 
-/// What became of the target of the flushed share, where it is not surely kept.
+/// Returns a sentence if the flushed share is above the target or may be. Empty otherwise.
 std::string target_text(const TunedPolicy& tuned, double target) {
   if (!tuned.trace.mean_flushed || tuned.within_target) return "";
   const std::string percent = fmt::format("{:.3g} %", 100 * target);

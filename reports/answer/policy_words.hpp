@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a replay says, in words: for the terminal and the page.
+// The results of a replay in words, for the terminal and the page.
 #pragma once
 
 #include <cstdint>
@@ -14,61 +14,60 @@
 
 namespace halfscope::reports::answer {
 
-/// "torch", with the settings that differ from the framework's: "torch,growth_interval=4".
+/// Returns "torch", or with settings that are not the defaults "torch,growth_interval=4".
 std::string trace_name(const analyzers::replay::Trace& trace);
 
-/// How a range of shares is written: share_range_text or narrow_range_text.
+/// The function that formats a range of shares: share_range_text or narrow_range_text.
 using RangeText = std::string (*)(double low, double high);
 
-/// Trace::lost() as "1.2 % to 3 %"; "at least 1.2 %" where what is flushed is not known of this
-/// trace alone.
+/// Returns Trace::lost() as "1.2 % to 3 %". Returns "at least 1.2 %" if the flushed share is
+/// unknown for this trace although other traces have one.
 std::string lost_text(const analyzers::replay::Trace& trace,
                       const analyzers::replay::StepSeries& series,
                       RangeText range = share_range_text);
-/// "1,234"; steps may be negative.
+/// Returns "1,234". Steps may be negative.
 std::string step_text(std::int64_t step);
-/// "3"; with unknown steps "3 to 5".
+/// Returns "3", or "3 to 5" if some steps are unknown.
 std::string skips_text(const analyzers::replay::Trace& trace);
-/// The same; "0 + 44 spoiled" where infinity or NaN went into the weights.
+/// Returns skips_text(), and " + 44 spoiled" if infinity or NaN was added to the weights.
 std::string skipped_text(const analyzers::replay::Trace& trace);
-/// A share, or bounds of it; "-" where no step has tables.
+/// Returns a share or its bounds; "-" if no step has histograms.
 std::string flushed_text(const std::optional<std::pair<double, double>>& share,
                          RangeText range = share_range_text);
-/// "2^10 to 2^16", or one scale.
+/// Returns "2^10 to 2^16", or one scale if it never changes.
 std::string scales_text(const analyzers::replay::Trace& trace);
-/// "2^16", "0: collapsed", "infinite: stuck", "ends at step 12", ...
+/// Returns "2^16", "0: collapsed", "infinite: stuck", "ends at step 12", ...
 std::string end_text(const analyzers::replay::Trace& trace,
                      const analyzers::replay::StepSeries& series);
 
-/// Why steps were lost: "overflow by the scale", or NaN in the model, which no scale cures; empty
-/// where none was.
+/// Returns why steps were lost, for example "overflow by the scale"; empty if none was lost.
 std::string why_text(const analyzers::replay::Trace& trace);
 
-/// Whether some loss scale may help the run: else no settings are recommended.
+/// Returns true if a loss scale may help the run. Otherwise no settings are recommended.
 bool gives_settings(const analyzers::replay::PolicyStudy& study);
 
-/// A line of an answer. One to paste is shown as it is, together with those beside it.
+/// A line of an answer. Lines with `paste` are shown unchanged, and adjacent ones together.
 struct AnswerLine {
   std::string text;
   bool paste = false;
 };
-/// What the run did, and whether the replay of its own policy equals it; the recommended static
-/// scale; the best dynamic settings with lines to paste, or why none were searched. `asked`: whose,
-/// as --framework has it; may be empty.
+/// Returns what the run did and whether the replay of its own policy equals it, the recommended
+/// static scale, and the best dynamic settings with lines to paste, or why none were searched.
+/// `asked`: the value of --framework, empty without it.
 std::vector<AnswerLine> answer_lines(const analyzers::replay::PolicyStudy& study,
                                      std::string_view asked = "");
-/// The recommended static scale, and what it would have done; empty where there is none. It and the
-/// next two end in a line break.
+/// Returns the recommended static scale and its result in the replay, or why there is none. Empty
+/// if no replay has one. This function and the next two end their text with a line break.
 std::string fixed_text(const analyzers::replay::PolicyStudy& study);
-/// Why no dynamic settings were found; empty where nobody asked and nothing can be.
+/// Returns why there are no dynamic settings; empty if the log has no steps to search over.
 std::string not_tuned_text(const analyzers::replay::PolicyStudy& study, std::string_view asked);
-/// Whether the replay of the run's own policy equals the run; empty where it has none.
+/// Returns whether a replay of the run's own policy equals the run; empty without a replay.
 std::string check_text(const analyzers::replay::PolicyStudy& study);
-/// What the policies are held against, with names: the run itself, the recommended static scale,
-/// and the best dynamic settings.
+/// Returns the traces that policies are compared with, and their names: the run itself, the
+/// recommended static scale, and the best dynamic settings. A trace that does not exist is omitted.
 std::vector<std::pair<std::string, const analyzers::replay::Trace*>> references(
     const analyzers::replay::PolicyStudy& study);
-/// What "3 to 5" steps skipped means; a sentence.
+/// Returns a sentence that explains two numbers of skipped steps, as in "3 to 5".
 std::string unknown_steps_text();
 
 }  // namespace halfscope::reports::answer

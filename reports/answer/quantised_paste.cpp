@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines that keep layers in BF16. The first is a section of the file that Transformer Engine's
-// debug features read: transformer_engine/debug/features/disable_quantization_layer.py; how layers
-// are chosen: nvdlfw_inspect/config_manager.py (re.search with layer_name_regex_pattern). The
-// second is how the guide of NVIDIA BioNeMo's FP8 Training Analyzer names layers.
+// Lines that keep layers in BF16. The first is a section of the file for Transformer Engine's debug
+// features: transformer_engine/debug/features/disable_quantization_layer.py. It chooses layers by
+// re.search with layer_name_regex_pattern (nvdlfw_inspect/config_manager.py). The second names
+// layers as the guide of NVIDIA BioNeMo's FP8 Training Analyzer does.
 #include <fmt/format.h>
 
 #include "halfscope/log/error.hpp"
@@ -15,7 +15,7 @@ using analyzers::formats::QuantisedLog;
 
 namespace {
 
-/// A name for a regular expression of Python, inside single quotes of YAML.
+/// Escapes a name for a Python regular expression inside single quotes of YAML.
 std::string in_pattern(std::string_view name) {
   constexpr std::string_view kSpecial = R"(\.^$*+?{}[]|()-)";
   std::string out;

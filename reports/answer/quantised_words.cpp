@@ -24,12 +24,13 @@ using analyzers::frames::Recipe;
 
 namespace {
 
-/// "0.5 %", "2 %"
+/// For example "0.5 %" or "2 %".
 std::string limit_text(std::size_t limit) {
   return fmt::format("{:g} %", 100 * kUnderflowLimits[limit]);
 }
 
-/// "5.89 %"; of a printed 0.0000 "below 0.0001 %". What is below a limit is not rounded to it.
+/// Returns "5.89 %", or "below 0.0001 %" if the log printed 0.0000. A share below a limit has more
+/// digits if it would otherwise read as the limit.
 std::string printed_share(const AtStep& share) {
   if (share.low <= 0) return "below 0.0001 %";
   const std::string text = share_text(share.middle());
@@ -39,7 +40,7 @@ std::string printed_share(const AtStep& share) {
   return seems_at_limit ? fmt::format("{:.4f} %", 100 * share.middle()) : text;
 }
 
-/// "FP8", "FP8 and NVFP4": the recipes that are judged.
+/// Returns the formats of the judged recipes: "FP8", "FP8 and NVFP4".
 std::string format_text(const QuantisedLog& log) {
   std::set<std::string_view> names;
   for (const RecipeLoss& recipe : log.recipes) {
@@ -58,7 +59,7 @@ std::string_view plural_of(std::string_view tensor) {
   return tensor == "gradient" || tensor == "dgrad" || tensor == "wgrad" ? "gradients" : "values";
 }
 
-/// "gradients and weights": the tensors by which layers are to be kept.
+/// Returns the kinds of tensors that lose too much: "gradients or weights".
 std::string kinds_text(const QuantisedLog& log) {
   std::set<std::string_view> kinds;
   for (const LayerLoss& layer : log.layers) {
@@ -71,18 +72,19 @@ std::string kinds_text(const QuantisedLog& log) {
   return text;
 }
 
-/// "5.89 % of `x` at step 7"
+/// For example "5.89 % of `x` at step 7".
 std::string most_text(const QuantisedTensor& tensor, const AtStep& share) {
   return fmt::format("{} of {} at step {}", printed_share(share), code(tensor.name()), share.step);
 }
 
-/// Of the layer among these that lost most; there is one.
+/// Returns the largest loss among these layers. Precondition: `layers` is not empty.
 std::string most_text(const QuantisedLog& log, const std::vector<const LayerLoss*>& layers) {
   const QuantisedTensor& tensor = log.tensors[log.worst_of(layers)->worst];
   return most_text(tensor, tensor.underflow->largest);
 }
 
-/// ", 2 % or more since step 450": the worst of these layers, where it began late and lasts.
+/// Returns ", 2 % or more since step 450" if the worst layer's loss began late and lasts; else
+/// empty.
 std::string since_text(const QuantisedLog& log, const std::vector<const LayerLoss*>& layers) {
   const QuantisedUnderflow& worst = log.underflow_of(*log.worst_of(layers));
   const auto& since = worst.since[kKeepLimit];
@@ -116,7 +118,7 @@ Finding nothing_lost(const QuantisedLog& log) {
           "No layer needs BF16 because of underflow.", Evidence::quantised};
 }
 
-/// How many layers clip, of how many: those with shares of underflow, or of what was clipped.
+/// Returns how many layers clip, of all layers with judged tensors.
 std::string clipping_text(const QuantisedLog& log) {
   std::set<std::string_view> layers;
   for (const QuantisedTensor& tensor : log.tensors) {
@@ -152,7 +154,7 @@ std::string brief_sentence(const QuantisedLog& log) {
       limit_text(kKeepLimit), most_text(log, brief));
 }
 
-/// First steps that do not count.
+/// Returns a sentence on losses at the first steps, which do not count. Empty if there are none.
 std::string first_sentence(const QuantisedLog& log) {
   const QuantisedTensor* most = nullptr;
   for (const QuantisedTensor& tensor : log.tensors) {
@@ -245,7 +247,7 @@ Table tensors_table(const QuantisedLog& log) {
   return table;
 }
 
-/// Where several recipes were measured: the run's, and what others would do.
+/// Returns one row for each recipe, with the run's marked. Empty if the log has only one.
 Table recipes_table(const QuantisedLog& log) {
   Table table{Evidence::quantised, "The same tensors in other formats"};
   if (log.recipes.size() < 2) return table;
@@ -305,7 +307,7 @@ Finding quantised_finding(const QuantisedLog& log) {
                               keep.size() == 1 ? "loses" : "lose", limit_text(kKeepLimit),
                               keep.size() == 1 ? "its" : "their", kinds_text(log), format_text(log),
                               most_text(log, keep), since_text(log, keep));
-  constexpr std::size_t kModel = 8;  // of fewer layers, most are no model
+  constexpr std::size_t kModel = 8;  // below this number of layers, "most of them" means little
   finding.action = log.layers.size() >= kModel && 2 * keep.size() > log.layers.size()
                        ? fmt::format("That is most of them: train in BF16{}.",
                                      has_fine_scales(log) ? "" : ", or with finer scales (MXFP8)")

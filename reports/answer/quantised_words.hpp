@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run lost in FP8 or FP4, in words, and the lines that keep layers in BF16.
+// What a run lost in FP8 or FP4, in words, and lines that keep layers in BF16.
 #pragma once
 
 #include <optional>
@@ -13,26 +13,26 @@
 
 namespace halfscope::reports::answer {
 
-/// What is to be said of a log first, and what to do.
+/// Returns the main finding about a log, and what to do.
 Finding quantised_finding(const analyzers::formats::QuantisedLog& log);
 
-/// Elements above the largest value of the format, for more than a few steps; empty where none are.
+/// Returns a finding on elements clipped at more than a few steps; empty if there are none.
 std::optional<Finding> clipped_finding(const analyzers::formats::QuantisedLog& log);
 
-/// A section a log: the finding, the limits, lines to paste, tables.
+/// Returns one section for each log: the findings, the limits, lines to paste, tables.
 std::vector<Section> quantised_sections(const analyzers::Findings& found);
 
-/// Lines that keep layers in BF16: of every log that has such layers. In quantised_paste.cpp.
+/// Returns lines that keep layers in BF16, for each log. Defined in quantised_paste.cpp.
 std::vector<PasteLines> keep_pastes(const analyzers::Findings& found);
 std::vector<PasteLines> keep_pastes(const analyzers::formats::QuantisedLog& log);
 
-/// "FP8 block scaling"; of the run's own "FP8".
+/// Returns for example "FP8 block scaling"; "FP8" for the run's own recipe.
 std::string_view people_say(analyzers::frames::Recipe recipe);
 
-/// One line for a folded section.
+/// Returns a summary that the page shows while the section is folded.
 std::string quantised_digest(const analyzers::Findings& found);
 
-/// "gradients", "gradients in MXFP8, columnwise": what a heat map is of.
+/// Returns the tensors of a heat map: "gradients", "gradients in MXFP8, columnwise".
 std::string map_title(const analyzers::formats::QuantisedTensor& tensor);
 
 }  // namespace halfscope::reports::answer

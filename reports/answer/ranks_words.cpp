@@ -20,10 +20,10 @@ using log::Role;
 
 namespace {
 
-/// Rows of the table: the worst few.
+/// Most rows of the table.
 constexpr std::size_t kWorstShown = 10;
 
-/// "5.0 binades above"; of a loss "32 times".
+/// For example "5.0 binades above"; "32 times" for a loss.
 std::string distance_text(Role role, double binades) {
   if (role != Role::loss) {
     return fmt::format("{:.1f} binades {}", std::abs(binades), binades < 0 ? "below" : "above");
@@ -55,7 +55,7 @@ std::string nonfinite_text(const RankComparison& all, const RankValues& rank) {
                : fmt::format("has {}", what);
 }
 
-/// Since when, where the values that are named are not the first.
+/// Returns since which step the rank is far from the median; empty if the caller names that step.
 std::string since_text(const RankValues& rank) {
   if (!rank.since || *rank.since >= rank.peak_step) return "";
   return fmt::format(", and far from it since step {}", *rank.since);
@@ -85,7 +85,7 @@ std::string middle_text(const RankComparison& all, const RankValues& rank) {
     return fmt::format("its {} {} 0 at half of its steps or more{}", values_name(all.role), verb,
                        first_text(rank));
   }
-  if (rank.peaks) {  // its values are named already
+  if (rank.peaks) {  // the values are named already
     return fmt::format("{} at half of its steps or more", distance_text(all.role, *rank.middle));
   }
   return fmt::format("its {} {} {} at half of its steps or more{}", values_name(all.role), verb,
@@ -106,7 +106,7 @@ std::string underflow_text(const RankComparison& all, const RankValues& rank) {
                      share_text(all.median_underflow.value_or(0)));
 }
 
-/// All in which a rank differs, after its number.
+/// Returns a sentence with the rank's number and everything in which it differs.
 std::string rank_text(const RankComparison& all, const RankValues& rank) {
   std::string out;
   const auto add = [&out](const std::string& text) { out += (out.empty() ? "" : "; ") + text; };
@@ -123,7 +123,7 @@ std::string rank_text(const RankComparison& all, const RankValues& rank) {
 
 const RankValues& worst_of(const RankComparison& all) { return all.ranks[all.worst.front()]; }
 
-/// "3", "8 to 15": neighbours often share a machine.
+/// Returns ranges of consecutive ranks: "3", "8 to 15". Consecutive ranks often share a machine.
 std::vector<std::string> runs_of(const std::set<std::uint64_t>& ranks) {
   std::vector<std::string> runs;
   for (auto first = ranks.begin(); first != ranks.end();) {
@@ -146,8 +146,7 @@ std::string others_text(const RankStudy& study, std::uint64_t but) {
       listed(runs_of(ranks), kNamed));
 }
 
-/// "weight gradients, activations and loss": those in which no rank differs; empty where there are
-/// none.
+/// Returns the values in which no rank differs: "weight gradients, activations and loss".
 std::string agreeing_text(const RankStudy& study) {
   std::vector<std::string> names;
   for (const RankComparison& all : study.compared) {
@@ -212,7 +211,7 @@ Table worst_table(const RankStudy& study) {
   table.whole = true;
   std::size_t differing = 0;
   for (const RankComparison& all : study.compared) differing += all.worst.size();
-  // In turn the worst of each: one kind of values does not fill the table alone.
+  // The worst rank of each kind of values, then the second worst: no kind fills the table alone.
   for (std::size_t place = 0; table.rows.size() < std::min(differing, kWorstShown); ++place) {
     for (const RankComparison& all : study.compared) {
       if (place >= all.worst.size() || table.rows.size() == kWorstShown) continue;
@@ -223,7 +222,7 @@ Table worst_table(const RankStudy& study) {
   return table;
 }
 
-/// What lies between the least and the most of the ranks.
+/// Returns the range of the ranks' largest values. Empty if it is small.
 std::string skew_text(const RankComparison& all) {
   std::optional<double> least, most;
   for (const RankValues& rank : all.ranks) {

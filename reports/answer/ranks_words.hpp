@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of the ranks of a run: which differ, by how much, or that they agree.
+// Words for the ranks of a run: which differ and by how much, or that they agree.
 #pragma once
 
 #include <optional>
@@ -13,18 +13,18 @@
 
 namespace halfscope::reports::answer {
 
-/// Of the ranks of one log: the worst, or that all agree. Empty where nothing can be compared.
+/// Returns a finding on the worst rank, or that all agree; empty if nothing can be compared.
 std::optional<Finding> ranks_finding(const analyzers::ranks::RankStudy& study);
 
-/// A section a log. Where ranks agree it is one sentence, without a title.
+/// Returns one section for each log. If the ranks agree, it is one sentence without a title.
 std::vector<Section> ranks_sections(const analyzers::Findings& found);
-/// Of the logs alone in which a rank differs.
+/// Returns the sections of the logs in which a rank differs.
 std::vector<Section> differing_ranks(const analyzers::Findings& found);
 
-/// One line for a folded section.
+/// Returns a summary that the page shows while the section is folded.
 std::string ranks_digest(const analyzers::Findings& found);
 
-/// "weight gradients"
+/// For example "weight gradients".
 std::string_view values_name(log::Role role);
 
 Caption rank_strip_caption(log::Role role);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines that record what a log of another tool lacks. tests/python/test_recording_lines.py runs
-// them.
+// Lines that record what another tool's log lacks. tests/python/test_recording_lines.py runs them.
 #include "reports/answer/gaps.hpp"
 
 namespace halfscope::reports::answer {
@@ -14,8 +13,8 @@ constexpr Recording kPyTorch = {
     "with Recorder(model, optimizer, \"run\", every=100, sample_every=1000):\n"
     "    ...  # the training loop, as it is"};
 
-// DeepSpeed's ZeRO optimizers hand out a gradient whole, with the loss scale that their step takes
-// out (deepspeed/utils/tensor_fragment.py; every rank takes part).
+// DeepSpeed's ZeRO optimizers return the full gradient with the loss scale that their step divides
+// by (deepspeed/utils/tensor_fragment.py). Every rank must make the call.
 constexpr Recording kDeepSpeed = {
     "with DeepSpeed, on every rank, between engine.backward(loss) and engine.step(), into a folder "
     "run (docs/folders.md)",

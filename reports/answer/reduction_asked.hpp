@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sums that words ask for: of a command line, or of Python.
+// The sums that the words of a command line or of a Python call select.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace halfscope::reports::answer {
 
-/// A format that sums can be computed in, by any of its names. Null where it is none.
+/// Returns a format for accumulators by any of its names. Returns null if there is no such format.
 const NamedFormat* accumulator_called(const std::string& name);
 inline constexpr std::string_view kAccumulatorNames = "binary16, bfloat16, binary32, tf32 or e5m2";
 
-/// The sums that these words ask for; over and order may be empty. Throws std::invalid_argument
-/// saying what was found and what is wanted.
+/// Returns the sums that these words select. An empty `over`, `format` or `order` selects all.
+/// Throws std::invalid_argument with the word found and the words expected.
 analyzers::reduction::Asked sums_called(const std::string& over,
                                         const std::optional<std::string>& format,
                                         const std::string& order,
                                         const std::vector<std::uint64_t>& counts);
-/// "LOG: has none of them", and how to record them.
+/// Returns that a log has no such sums, and how to record them. Begins with the name of the log.
 std::string no_sums_text(const std::string& log, const std::string& over);
 
 }  // namespace halfscope::reports::answer

@@ -29,18 +29,18 @@ namespace {
 
 constexpr std::size_t kSumsNamed = 3;
 
-/// The larger end of a prediction.
+/// Returns the relative L2 error of a sum; for a prediction the upper bound.
 double error_of(const Reduction& one) {
   return one.predicted ? one.predicted->relative_l2.high : one.facts.relative_l2();
 }
 
-/// A share of the sums, or a multiple of them.
+/// Returns an error as a share of the sums, or as a multiple of them if it is larger than 1.
 std::string error_text(double error) {
   if (std::isinf(error)) return "infinite";
   return error <= 1 ? share_text(error) : fmt::format("{:.3g} times the sums", error);
 }
 
-/// Empty where no result is finite.
+/// Returns the error of a sum as text. Empty if no result is finite.
 std::string error_text(const Reduction& one) {
   if (!one.predicted) {
     return one.facts.measured() == 0 ? "" : error_text(one.facts.relative_l2());
@@ -55,7 +55,7 @@ std::string sum_lost_text(const Reduction& one) {
   return share_range_text(one.predicted->lost.low, one.predicted->lost.high);
 }
 
-/// "752 of 19,900 sums overflow", "3.1 % to 4.4 % of sums overflow"; empty where none does.
+/// For example "752 of 19,900 sums overflow" or "3.1 % to 4.4 % of sums overflow".
 std::string overflow_text(const Reduction& one) {
   if (!one.predicted) {
     if (one.facts.overflow == 0) return "";
@@ -69,7 +69,7 @@ std::string overflow_text(const Reduction& one) {
              : fmt::format("{} of sums overflow", share_range_text(share.low, share.high));
 }
 
-/// Empty where it is little.
+/// Returns the share of addends that round to zero. Empty if it is harmless.
 std::string flushed_text(const Reduction& one) {
   if (one.flushed_share < kHarmfulError) return "";
   return fmt::format("{} of the addends' magnitudes round to zero first",
@@ -80,7 +80,7 @@ std::string place_text(const Reduction& one) {
   return fmt::format("{} of {}", sum_name(one.sum), code(one.name));
 }
 
-/// "BF16 all-reduce over 384 ranks loses 18 % of additions, error 2.7 %"
+/// For example "BF16 all-reduce over 384 ranks loses 18 % of additions, error 2.7 %".
 std::string loss_text(const Reduction& one, const std::string& subject) {
   const bool predicted = one.predicted.has_value();
   std::string text = fmt::format("{} {} {} of additions", subject,
@@ -100,10 +100,10 @@ std::string loss_text(const Reduction& one, const std::string& subject) {
   return text;
 }
 
-/// Whether there is a sum to judge.
+/// Returns true if there are finite sums to judge.
 bool has_sums(const Reduction& one) { return one.facts.elements > 0; }
 
-/// Of several logs, which one it is of.
+/// Puts the log's name before the text if there are several logs.
 std::string of_log(const Reduction& one, bool several, const std::string& text) {
   return several ? fmt::format("{}: {}", code(one.log), text) : text;
 }
@@ -113,7 +113,7 @@ bool has_several_logs(const std::vector<Reduction>& found) {
                              [&](const Reduction& one) { return one.log != found.front().log; });
 }
 
-/// In a prediction a ring is a chain.
+/// Returns the name of an order. A prediction over ranks treats a ring as a chain.
 std::string_view in_order(const Reduction& one) {
   switch (one.order) {
     case Order::sequential:
@@ -125,7 +125,7 @@ std::string_view in_order(const Reduction& one) {
   return "";
 }
 
-/// The other order, if the verdict depends on it.
+/// Returns a sentence on the best order if the sum is harmful only in another one.
 std::string other_order_text(const Reduction& one, const Reduction& best) {
   if (!one.is_harmful() || best.is_harmful()) return "";
   return fmt::format(" That is {}; {} the error is {}: harmless.", in_order(one), in_order(best),
@@ -152,7 +152,7 @@ std::string sentence_of_gradients(const Reduction& one, const Reduction& best) {
 
 using ReductionGroup = std::vector<const Reduction*>;
 
-/// Of the sums of a format over elements, of each the worst order.
+/// Returns the sentence on sums of one format over elements. `group`: each sum in its worst order.
 std::string sentence_of_elements(const ReductionGroup& group) {
   const std::string format(people_say(group.front()->format));
   const auto judged = static_cast<std::size_t>(
@@ -190,13 +190,13 @@ bool is_worse(const Reduction* a, const Reduction* b) {
   return std::tuple(overflow(a), error_of(*a)) > std::tuple(overflow(b), error_of(*b));
 }
 
-/// One sum in one format, in whichever order.
+/// Identifies one sum in one format, in any order of addition.
 auto key_of(const Reduction& one) {
   return std::tuple(one.log, one.name, one.sum, one.over, one.count, one.format,
                     one.predicted.has_value());
 }
 
-/// The order with the largest error for each sum; the worst first.
+/// Returns each sum with the order that has the largest error; the worst sum is first.
 ReductionGroup worst_orders(const std::vector<Reduction>& found) {
   std::map<decltype(key_of(found.front())), const Reduction*> worst;
   for (const Reduction& one : found) {
@@ -209,7 +209,7 @@ ReductionGroup worst_orders(const std::vector<Reduction>& found) {
   return all;
 }
 
-/// The order with the smallest error. Ranks are not added by pairs in any collective.
+/// Returns the order with the smallest error. No collective adds ranks by pairs.
 const Reduction& best_order(const std::vector<Reduction>& found, const Reduction& of) {
   const Reduction* best = &of;
   for (const Reduction& one : found) {
@@ -219,12 +219,12 @@ const Reduction& best_order(const std::vector<Reduction>& found, const Reduction
   return *best;
 }
 
-/// FP32 is what one compares with: it is only named where it was asked for alone, or is not enough.
+/// Returns true if the sum has a sentence. FP32 has one only if harmful or requested alone.
 bool is_told(const Reduction& one, bool alone) {
   return alone || one.format != "binary32" || one.is_harmful();
 }
 
-/// A row for a measured sum. Predictions are of all tensors together, which have no row.
+/// Returns a row for a measured sum. Predictions have no row: they are about all tensors together.
 Row row_of(const Reduction& one, bool several) {
   const auto& facts = one.facts;
   const Cell bias{fmt::format("{:+.2g}", facts.mean_error_ulp()), facts.mean_error_ulp(),
@@ -316,7 +316,7 @@ std::vector<std::string> reduction_sentences(const std::vector<Reduction>& found
 }
 
 std::string_view reductions_digest(const std::vector<Reduction>& found) {
-  bool narrow = false, wide = false;  // whether one loses much
+  bool narrow = false, wide = false;  // some sum loses much
   for (const Reduction& one : found) {
     (one.format == "binary32" ? wide : narrow) |= one.is_harmful();
   }

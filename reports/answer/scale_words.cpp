@@ -22,7 +22,7 @@ using analyzers::recommend::Recommendation;
 
 namespace {
 
-/// Of a format that has FP32's exponent range.
+/// Returns the sentence for formats with FP32's exponent range.
 std::string wide_text(const analyzers::Findings& found) {
   const bool bfloat16 = found.analysis.target.name == "bfloat16";
   return fmt::format("{} needs no loss scale: it has the exponent range of FP32.{}",
@@ -32,7 +32,7 @@ std::string wide_text(const analyzers::Findings& found) {
                          : "");
 }
 
-/// Whether a run in BF16 may use the format, and the tensor that decides.
+/// Returns whether a run in BF16 may use the format, and which tensor decides.
 std::string may_use_text(const Study& study) {
   const Recommendation& advice = study.advice;
   const std::string scale = advice.static_log2 ? power_text(*advice.static_log2) : "";
@@ -59,7 +59,7 @@ std::string may_use_text(const Study& study) {
   return "";
 }
 
-/// "1024 (2^10)" after some words; of a bound: "at most 1024 (2^10): infinities hide ..."
+/// Returns `words` and "1024 (2^10)"; for a bound "at most 1024 (2^10): infinities hide ...".
 std::string scale_or_bound(const Recommendation& advice, std::string_view words = "") {
   const std::string scale = power_text(*advice.static_log2);
   return advice.overflow_not_identifiable
@@ -67,8 +67,7 @@ std::string scale_or_bound(const Recommendation& advice, std::string_view words 
              : fmt::format("{}{}", words, scale);
 }
 
-/// In 8 bits one scale for all gradients and one for each tensor are two questions; FP8's recipes
-/// set one for each.
+/// Returns the result of one scale for each tensor, as in FP8's recipes; empty for wider targets.
 std::string each_tensor_text(const Study& study) {
   const auto each = each_scaled(study.analysis);
   if (!each) return "";
@@ -80,7 +79,7 @@ std::string each_tensor_text(const Study& study) {
       study.enough_db, share_text(gradients.zero, gradients.values));
 }
 
-/// Of a run that did not fail.
+/// Returns the scale to use for a run that did not fail.
 std::string one_scale_text(const Study& study) {
   const Recommendation& advice = study.advice;
   const std::string each = each_tensor_text(study);
@@ -110,7 +109,7 @@ std::string use_text(const Study& study) {
                      scale_or_bound(advice));
 }
 
-/// Of a log that has the scale and no gradients. A slow start says itself where to start.
+/// Returns the first scale for a log without gradients. After a slow start an alarm says it.
 std::string own_scale_text(const Study& study) {
   const bool said = std::ranges::any_of(
       study.timelines, [](const auto& log) { return log.slow_start && log.settings; });
@@ -122,8 +121,7 @@ std::string own_scale_text(const Study& study) {
                      no_scale_text(study));
 }
 
-/// Whether the run computed gradients in FP16 at scale 1 at every step, so that many may have
-/// become zero in it.
+/// Returns true if the run computed in FP16 at scale 1, so that many gradients may be zero.
 bool lacks_a_scale(const Study& study) {
   const Recommendation& advice = study.advice;
   const bool at_1 = std::ranges::all_of(
@@ -143,14 +141,14 @@ std::string default_text(const Study& study) {
       share_range_text(share.low(), share.high()));
 }
 
-/// Whether the scale's history is all that the study has.
+/// Returns true if the study has only the history of the loss scale.
 bool history_alone(const Study& study) {
   return study.advice.no_scale == analyzers::recommend::NoScale::no_gradients &&
          study.advice.roles_found.empty() && study.quantised.empty() && study.peaks.empty() &&
          study.timelines.size() == 1;
 }
 
-/// What the history of the scale advises; empty where its own sentences say all.
+/// Returns what the history of the scale recommends. Empty if alarms already say it.
 std::string history_text(const Study& study) {
   const analyzers::scale_history::TimelineFacts& facts = study.timelines.front();
   using analyzers::scale_history::RunState;
@@ -162,7 +160,7 @@ std::string history_text(const Study& study) {
                  ? fmt::format("Keep the loss scale of {}.", scale_name(*facts.scale_first))
                  : "Keep the settings of the loss scale.";
     case RunState::broken:
-      if (facts.scale_last.value_or(1) > 1) return "";  // a lower one may help
+      if (facts.scale_last.value_or(1) > 1) return "";  // a smaller scale may help
       [[fallthrough]];
     case RunState::collapsed: return "No loss scale is recommended: the scale is not the cause.";
     default: break;

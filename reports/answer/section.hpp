@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of what is shown of a log, as data: sentences, then tables. Text has marks (marks.hpp).
+// A part of a report as data: sentences, then tables. Strings may have marks (marks.hpp).
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace halfscope::reports::answer {
 
-/// Lines to paste somewhere, as they are.
+/// Lines to paste, shown unchanged.
 struct PasteLines {
-  std::string label;  ///< where they belong; may have marks
+  std::string label;  ///< the file or program to paste them into
   std::string lines;
-  std::string note = {};  ///< what to know of them; may be empty, may have marks
+  std::string note = {};  ///< how to use the lines; empty if that needs no words
 };
 
 struct Section {
   std::string title;
-  std::vector<std::string> sentences = {};  ///< each stands alone
-  std::vector<Table> tables = {};           ///< none without rows
-  std::vector<PasteLines> pastes = {};      ///< between both
+  std::vector<std::string> sentences = {};  ///< each is complete without the others
+  std::vector<Table> tables = {};           ///< each with at least one row
+  std::vector<PasteLines> pastes = {};      ///< shown between sentences and tables
 
   bool empty() const { return sentences.empty() && tables.empty(); }
 };

@@ -28,7 +28,7 @@ std::vector<BinadeCount> binades_of(const BinadeSums& sums) {
   return out;
 }
 
-/// Steps in equal runs, at most kMostColumns of them.
+/// Divides the steps into at most kMostColumns columns with equal numbers of steps.
 std::vector<Column> columns_of(const std::map<std::int64_t, BinadeSums>& steps) {
   const std::size_t run = (steps.size() + kMostColumns - 1) / kMostColumns;
   std::vector<Column> columns;
@@ -119,7 +119,7 @@ Tensors worst_first(const analyzers::underflow::Analysis& analysis) {
   for (const TensorFindings* tensor : all_tensors(analysis)) {
     Harm& harm = all.emplace_back(Harm{.unscaled = !tensor->loss_scaled}, tensor).first;
     const bool empty = tensor->counts.total == 0 && !tensor->max_abs && !tensor->max_abs_at_least;
-    if (empty) continue;  // a file may have a million without elements
+    if (empty) continue;  // a file may have a million empty tensors
     Classes classes = classes_of(analysis, *tensor);
     const Interval of = tensor->counts.finite_nonzero;
     harm.kind = nonfinite_values(*tensor).low != 0 ? 0 : classes.overflow.low != 0 ? 1 : 2;
@@ -135,7 +135,7 @@ Tensors worst_first(const analyzers::underflow::Analysis& analysis) {
 }
 
 std::vector<log::Role> roles_in(const analyzers::underflow::Analysis& analysis) {
-  std::set<log::Role> roles;  // ordered as the enumeration is
+  std::set<log::Role> roles;  // sorted as in the enumeration
   for (const TensorFindings& tensor : analysis.tensors()) roles.insert(tensor.role);
   return {roles.begin(), roles.end()};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the charts of a page draw that is no single tensor: sums over the tensors of a role.
+// Sums over the tensors of a role or a log, as the charts of a page draw them.
 #pragma once
 
 #include <cstdint>
@@ -10,48 +10,49 @@
 
 namespace halfscope::reports::answer {
 
-/// One column of a heat map: a recorded step, or a run of them when there are too many to tell
-/// apart on a screen.
+/// One column of a heat map: a recorded step, or several consecutive ones in a long run.
 struct Column {
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
-  std::vector<analyzers::underflow::BinadeCount> binades;  ///< ascending
+  std::vector<analyzers::underflow::BinadeCount> binades;  ///< ascending by exponent
 };
 
-/// Sums over tensors of one log.
+/// Sums over tensors.
 struct Series {
   std::uint64_t tensors = 0;
-  std::uint64_t recorded_steps = 0;     ///< distinct steps
+  std::uint64_t recorded_steps = 0;     ///< number of distinct steps
   analyzers::underflow::Counts counts;  ///< at Analysis::loss_scale
   std::vector<analyzers::underflow::BinadeCount> binades;
   std::vector<Column> columns;  ///< ascending by step
 };
 
-/// Most columns a heat map gets; longer runs are drawn with several steps a column.
+/// Most columns of a heat map. In longer runs, a column has several steps.
 inline constexpr std::size_t kMostColumns = 120;
 
 using Tensors = std::vector<const analyzers::underflow::TensorFindings*>;
 
 Series sum(const Tensors& tensors);
-/// As TensorFindings::by_scale.
+/// Returns the sums of TensorFindings::by_scale().
 std::vector<Classes> by_scale(const Tensors& tensors, const analyzers::underflow::Target& target);
 
-/// The tensors of all logs, of one log; of those, one role's, or those a loss scale is chosen for.
+/// The tensors of all logs, of one log, of one role, or only those with
+/// TensorFindings::loss_scaled.
 Tensors all_tensors(const analyzers::underflow::Analysis& analysis);
 Tensors of_log(const analyzers::underflow::LogFindings& log);
 Tensors of_role(const Tensors& tensors, log::Role role);
 Tensors counted_of(const Tensors& tensors);
 
-/// All tensors, worst first: those with NaN or infinities, those that overflow, then the rest;
-/// within these gradients first, then by the share that overflows, then by that which becomes zero.
-/// What no loss scale acts on is judged without one.
+/// Returns all tensors, worst first: those with NaN or infinities, then those that overflow, then
+/// the rest. Within each, gradients are first, then larger shares of overflow, then larger shares
+/// that become zero. Tensors that the loss scale does not multiply are judged at scale 1.
 Tensors worst_first(const analyzers::underflow::Analysis& analysis);
 
-/// What becomes of a tensor at the analysis' loss scale, or at 1 where no loss scale acts on it.
+/// Returns a tensor's classes at the analysis' loss scale, or at 1 if no loss scale multiplies it.
 Classes classes_of(const analyzers::underflow::Analysis& analysis,
                    const analyzers::underflow::TensorFindings& tensor);
 
-/// Roles that occur, in the order of reports; whether a loss scale acts on tensors of one.
+/// Returns the roles that occur, in the order of the enumeration. is_counted() returns true if the
+/// loss scale multiplies some tensor of the role.
 std::vector<log::Role> roles_in(const analyzers::underflow::Analysis& analysis);
 bool is_counted(const analyzers::underflow::Analysis& analysis, log::Role role);
 

@@ -15,7 +15,7 @@ double share(std::uint64_t part, std::uint64_t rest) {
   return part == 0 ? 0 : static_cast<double>(part) / static_cast<double>(part + rest);
 }
 
-/// a - b, or 0 where b is more.
+/// Returns a - b, or 0 if b is larger.
 std::uint64_t less(std::uint64_t a, std::uint64_t b) { return a - std::min(a, b); }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of counts and magnitudes of which only bounds are known.
+// Shares and magnitudes that may be known only between bounds.
 #pragma once
 
 #include <string>
@@ -8,21 +8,21 @@
 
 namespace halfscope::reports::answer {
 
-/// The share of a tensor's finite nonzero values that are in one class. `of`: how many there are.
-/// Values that may be zero or flushed are in both bounds: more of them flushed are more values.
-/// 0 where there are none.
+/// Returns the bounds of the share that `part` has of a tensor's finite nonzero values; 0 if there
+/// are none. `of`: the number of these values. A value that is either zero or flushed counts in
+/// `of` only if it is flushed; the bounds allow for that.
 Bounds class_share(const Classes& classes, Interval Classes::*part, const Interval& of);
 
-/// The same in words: "3.1 % to 4.7 %"; "no values" where there are none.
+/// Returns the same share as text: "3.1 % to 4.7 %"; "no values" if there are none.
 std::string class_share_text(const Classes& classes, Interval Classes::*part, const Interval& of);
 
-/// The largest magnitude of a tensor: "0.0311 (2^-5.0)", "0.0311 to 0.0342", "none".
+/// Returns a tensor's largest magnitude: "0.0311 (2^-5.0)", "0.0311 to 0.0342 (2^-4.9)", "none".
 std::string largest_text(const analyzers::underflow::TensorFindings& tensor);
 
-/// NaN and infinities together. Of values outside of a log's buckets each may be one or neither.
+/// Returns the number of NaN and infinities. Values beyond the last bucket are possible ones.
 Interval nonfinite_values(const analyzers::underflow::TensorFindings& tensor);
 
-/// The share that becomes zero at the analysis' loss scale.
+/// Returns the share that becomes zero at the analysis' loss scale.
 Bounds flushed_share(const analyzers::underflow::Counts& counts);
 
 }  // namespace halfscope::reports::answer

@@ -14,7 +14,7 @@ using analyzers::recommend::SkipBound;
 
 namespace {
 
-/// "at most 3.4 %, 95 %, one-sided"
+/// For example "at most 3.4 %, 95 %, one-sided".
 std::string interval_text(double low, double high) {
   return low > 0 ? share_range_text(low, high) + ", 95 %"
                  : fmt::format("at most {}, 95 %, one-sided", share_text(high));
@@ -24,7 +24,7 @@ Interval counted(const SkipBound& bound) {
   return {bound.exceedances, bound.exceedances + bound.perhaps};
 }
 
-/// What is known of the steps that the bound leaves out: ". 57 more are unknown".
+/// Returns a sentence on steps outside the bound: ". 57 more are unknown". Empty if there are none.
 std::string others_text(const SkipBound& bound) {
   if (bound.unread == 0) return "";
   const std::string more = fmt::format("{} more", count_text(bound.unread));

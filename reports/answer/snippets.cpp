@@ -16,15 +16,15 @@ using analyzers::recommend::Recommendation;
 
 namespace {
 
-/// 2^log2 as Python reads it: in digits where people read those, exactly in any case.
+/// Returns 2^log2 as a Python literal: digits for 0 to 40, else a power.
 std::string number(int log2) {
   if (log2 >= 0 && log2 <= 40) return fmt::format("{}.0", std::uint64_t{1} << log2);
   return fmt::format("2.0**{}", log2);
 }
 
-/// A framework's lines for a static scale, with {0} the scale in Python and {1} in JSON; the policy
-/// behind its dynamic scaling, whose lines policy_paste has; and what to know of either, and of the
-/// static scale alone.
+/// Lines of one framework. `fixed`: for a static scale, with {0} as the scale in Python and {1} in
+/// JSON; empty if its scale is never static. `policy`: the policy of its dynamic scaling, whose
+/// lines are in policy_paste. `note` is for both, `fixed_note` for the static scale.
 struct ScaleTemplate {
   std::string_view framework, label, fixed, policy, note = "", fixed_note = "";
 };
@@ -97,7 +97,7 @@ std::string fixed_lines(const ScaleTemplate& form, int log2) {
                      fmt::format("{}", std::ldexp(1.0, log2)));  // JSON has no powers
 }
 
-/// A framework's lines for the settings that are advised for its policy.
+/// Returns the framework's lines for dynamic settings. Empty if none are advised for its policy.
 std::optional<Paste> dynamic_lines(const ScaleTemplate& form, const Recommendation& advice) {
   const auto same = [&](const analyzers::recommend::DynamicAdvice& dynamic) {
     return policy::info_of(dynamic.policy).name == form.policy;
@@ -112,15 +112,14 @@ std::string joined(std::string_view a, std::string_view b) {
 
 constexpr std::string_view kFairseq2 = "fairseq2";
 
-/// Whether the settings are of the scale that fairseq2 printed: its scaler is fairseq's, set
-/// elsewhere.
+/// Returns true if the settings come from a scale that fairseq2 printed.
 bool of_fairseq2(const analyzers::Study& study) {
   const auto& dynamic = study.advice.dynamic;
   return !dynamic.empty() && dynamic.front().of_own_scale &&
          study.tool == analyzers::frames::Tool::fairseq2;
 }
 
-/// The lines of the run's own policy, where it is none of the frameworks' above.
+/// Returns lines for the run's own policy; empty if kScaleTemplates already has it.
 std::optional<Snippet> own_lines(const analyzers::Study& study) {
   const Recommendation& advice = study.advice;
   if (advice.dynamic.empty()) return std::nullopt;
@@ -140,7 +139,7 @@ std::optional<Snippet> own_lines(const analyzers::Study& study) {
   return Snippet{name, paste->where, name, {}, {paste->lines, paste->note}};
 }
 
-/// That of a log without gradients, where several frameworks share its policy.
+/// Returns the framework that wrote a log without gradients. Empty if its policy already names it.
 std::string_view framework_of(const analyzers::Study& study) {
   const auto& dynamic = study.advice.dynamic;
   if (dynamic.empty() || !dynamic.front().of_own_scale) return "";

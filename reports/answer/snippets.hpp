@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines to paste into a training script, by framework. Names and defaults are those of the versions
-// that tests/python/framework_signatures.json records.
+// Lines to paste into a training script, by framework. Names and defaults are from the versions
+// that tests/python/framework_signatures.json lists.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace halfscope::reports::answer {
 
-/// Lines to paste, and what to know of them; both may be empty.
+/// Lines to paste, and how to use them. A string is empty if there is nothing to paste or say.
 struct Lines {
   std::string lines = {}, note = {};
 };
@@ -20,28 +20,27 @@ struct Lines {
 struct Snippet {
   std::string_view framework;  ///< a key of `snippets` in the JSON: "pytorch", "mxnet", ...
   std::string label;           ///< as people write it: "PyTorch"
-  std::string_view policy;     ///< behind its dynamic scaling: "torch"
-  Lines fixed = {};    ///< a static loss scale; empty where it is no more than an upper bound
-  Lines dynamic = {};  ///< dynamic loss scaling; empty where none is advised
+  std::string_view policy;     ///< the policy of its dynamic scaling: "torch"
+  Lines fixed = {};            ///< a static scale; empty if none is recommended
+  Lines dynamic = {};          ///< dynamic scaling; empty if no settings are advised
 
-  /// What is shown first: the static scale, where one is recommended.
+  /// Returns the lines that are shown first: the static scale, or if there is none the dynamic one.
   const Lines& first() const { return fixed.lines.empty() ? dynamic : fixed; }
 };
 
-/// Those there are, PyTorch first.
+/// Returns the keys of all frameworks, PyTorch first.
 std::vector<std::string> framework_names();
 
-/// Whether there are lines to paste. The frameworks' scalers serve FP16 alone. Of a run in bfloat16
-/// that may not use it, and of gradients that carry a scale which is not known, lines would be
-/// wrong.
+/// Returns true if there are lines to paste: the target is FP16, a scale or settings are advised,
+/// the run may use FP16, and its gradients do not seem to carry an unknown scale.
 bool worth_pasting(const analyzers::Study& study);
 
-/// One a framework, PyTorch first, those without lines left out, and that of the run's own policy
-/// where it is another; none where no scale is recommended, or the format is not FP16.
+/// Returns one snippet for each framework with lines, PyTorch first, and one for the run's own
+/// policy if none of these has it. Empty unless worth_pasting().
 std::vector<Snippet> snippets(const analyzers::Study& study);
 
-/// That of a framework; without a name that of the run's own policy, else PyTorch's. Null where
-/// there is none.
+/// Returns the snippet of a framework; if `framework` is empty, of the run's own policy, else
+/// PyTorch's. Returns null if there is none.
 const Snippet* snippet_of(const std::vector<Snippet>& snippets, const analyzers::Study& study,
                           std::string_view framework = "");
 

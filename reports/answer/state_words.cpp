@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a run did whose log has a loss scale and skipped steps, and nothing else, in words.
+// Sentences on a run whose log has only a loss scale and skipped steps.
 #include <fmt/format.h>
 
 #include <string>
@@ -17,7 +17,7 @@ using analyzers::scale_history::ScaleJump;
 using analyzers::scale_history::ScaleSettings;
 using analyzers::scale_history::TimelineFacts;
 
-/// Where the scale is, or came to.
+/// Returns the value of the scale, or its first and last value.
 std::string place_text(const TimelineFacts& facts) {
   if (facts.settings) return "it settled at " + scale_name(facts.settings->init);
   if (!facts.scale_first) return "";
@@ -45,7 +45,7 @@ std::string clean_steps(const Interval& window) {
                      window.exact() ? "" : " at the most");
 }
 
-/// What growth costs, and whether that can be less.
+/// Returns how many steps each growth of the scale costs, and a longer interval if one is better.
 std::string growth_text(const ScaleSettings& settings) {
   if (!settings.window) return "";
   const std::string steps =
@@ -56,7 +56,7 @@ std::string growth_text(const ScaleSettings& settings) {
                          : grows + ".";
 }
 
-/// What lines may leave out, where they are some steps apart.
+/// Returns how often the scale may have fallen between lines. Empty if the lines show all falls.
 std::string unseen_text(const TimelineFacts& facts) {
   const bool all_told = facts.skips_told || facts.halvings == facts.halvings_at_most;
   if (all_told || facts.changes.empty() || !facts.attempts) return "";
@@ -108,7 +108,7 @@ std::string jump_text(const ScaleJump& jump) {
                      again, lost);
 }
 
-/// How a framework saves and loads the state of its scaler; empty where nothing is known of it.
+/// Returns how a framework saves and loads its scaler's state. Empty if that is unknown.
 std::string_view state_of_scaler(Tool tool) {
   switch (tool) {
     case Tool::megatron:

@@ -54,7 +54,7 @@ std::string nan_limit_text(const analyzers::recommend::Limit& limit) {
 
 namespace {
 
-/// "activation gradients were read at 4 of 61 steps; magnitudes_every=1 reads them all"
+/// For example "activation gradients were read at 4 of 61 steps; magnitudes_every=1 ...".
 std::string unread_text(const UnreadSteps& unread) {
   const bool activations = unread.role == log::Role::activation_grad;
   return fmt::format("{} gradients were read at {} of {}; {}",

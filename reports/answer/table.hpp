@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of an answer, as data: terminal, page and Markdown draw it.
+// A table as data, which terminal, page and Markdown draw.
 #pragma once
 
 #include <cstddef>
@@ -13,42 +13,44 @@
 namespace halfscope::reports::answer {
 
 struct Cell {
-  std::string text;                ///< with marks (marks.hpp)
-  std::optional<double> key = {};  ///< what a column of numbers is sorted by; text has none
-  std::string more = {};           ///< what a page shows on hover
-  bool muted = false;              ///< nothing to see here: a zero, or no value
+  std::string text;  ///< may have marks (marks.hpp)
+  /// Number that the column is sorted by; empty in columns of text.
+  std::optional<double> key = {};
+  std::string more = {};  ///< text that the page shows on hover
+  bool muted = false;     ///< shown in grey: zero, or no value
 };
 
 struct Row {
   std::vector<Cell> cells;
-  bool marked = false;  ///< the one that is advised, or what a run did
-  bool part = false;    ///< belongs to the row before it
+  bool marked = false;  ///< the advised row, or the run itself
+  bool part = false;    ///< has details of the row before it
 };
 
-/// Most rows of a table: nobody reads more of them one by one.
+/// Most rows of a table.
 inline constexpr std::size_t kMostRows = 1000;
 
-/// What writes the tables of a recommendation, after "halfscope".
+/// Command without "halfscope" that writes the tables of a recommendation completely.
 inline constexpr std::string_view kRecommendJson = "recommend LOG --json FILE";
 
 struct Table {
   Evidence section = Evidence::advice;
   std::string title;
-  std::string note = {};  ///< what one needs to know to read it; may be empty
+  std::string note = {};  ///< how to read the table; empty if that needs no words
   std::vector<std::string> headings = {};
-  std::vector<Row> rows = {};                           ///< worst or first first
-  std::size_t left_out = 0;                             ///< further rows
-  std::string_view all_by = "analyze LOG --json FILE";  ///< what writes all, after "halfscope"
-  bool whole = false;                                   ///< a terminal shows all rows
-  std::size_t narrow = 0;  ///< a terminal shows the first columns, so many; 0: all
+  std::vector<Row> rows = {};  ///< in the order of importance
+  std::size_t left_out = 0;    ///< number of rows that are not in `rows`
+  /// Command without "halfscope" that writes all rows.
+  std::string_view all_by = "analyze LOG --json FILE";
+  bool whole = false;      ///< true if a terminal shows all rows
+  std::size_t narrow = 0;  ///< number of columns that a terminal shows; 0 for all
 
   bool empty() const { return rows.empty(); }
-  /// Whether a column holds numbers.
+  /// Returns true if the column has numbers.
   bool is_number(std::size_t column) const;
 };
 
-/// That a table has more rows than are shown, and what writes all: commands, marked as the caller
-/// marks them.
+/// Returns that `rows` more rows are not shown, and which commands write all. `commands` is
+/// inserted unchanged, with the caller's marks.
 std::string left_out_text(std::size_t rows, std::string_view commands);
 
 }  // namespace halfscope::reports::answer

@@ -32,7 +32,7 @@ double share_of(const Interval& count, const TensorFindings& t) {
   return n == 0 ? 0.0 : static_cast<double>(count.high) / static_cast<double>(n);
 }
 
-/// Where a role's values come up within a step: what comes first may have broken the rest.
+/// Returns the order in which roles occur within a step: NaN in an early one may cause the others.
 int place_in_step(Role role) {
   switch (role) {
     case Role::weight:
@@ -60,7 +60,7 @@ std::size_t steps_of(const LogFindings& log) {
   return steps.size();
 }
 
-/// "NaN in 40 tensors, first at step 130: activation/0 and 12 more."
+/// For example "NaN in 40 tensors, first at step 130: activation/0 and 12 more."
 std::string nonfinite_text(const LogFindings& log) {
   std::uint64_t tensors = 0, nan = 0, inf = 0;
   std::optional<std::int64_t> first;
@@ -86,7 +86,7 @@ std::string nonfinite_text(const LogFindings& log) {
                      when, code(earliest->name), more, code("halfscope recommend"));
 }
 
-/// "Values of 1 tensor overflow in FP16: activation/0 (10.5 %)."
+/// For example "Values of 1 tensor overflow in FP16: activation/0 (10.5 %)."
 std::string overflow_text(const Analysis& analysis, const LogFindings& log) {
   constexpr std::size_t kShown = 3;
   const auto overflow_of = [&](const TensorFindings* t) {
@@ -108,7 +108,7 @@ std::string overflow_text(const Analysis& analysis, const LogFindings& log) {
                      people_say(analysis.target.name), listed(names, kShown));
 }
 
-/// What no count of underflow shows.
+/// Adds sentences on NaN, infinities and overflow.
 void add_broken(const Analysis& analysis, std::vector<std::string>& sentences) {
   for (const LogFindings& log : analysis.logs) {
     const std::string place = analysis.logs.size() == 1 ? "" : code(log.name) + ": ";
@@ -118,7 +118,7 @@ void add_broken(const Analysis& analysis, std::vector<std::string>& sentences) {
   }
 }
 
-/// Zeros that may have been something else before they were recorded.
+/// Returns a caveat on zeros that may be underflow from before the values were recorded.
 std::string caveat_text(const Tensors& tensors) {
   std::set<std::string> formats;
   std::uint64_t of = 0, zeros = 0, values = 0;
@@ -230,7 +230,7 @@ std::string facts_text(const TensorFindings& tensor) {
 std::vector<std::string> tensors_sentences(const analyzers::Findings& found) {
   const Analysis& analysis = found.analysis;
   std::vector<std::string> sentences;
-  if (const auto carried = carried_words(found)) {  // then overflow means nothing
+  if (const auto carried = carried_words(found)) {  // overflow at a wrong scale means nothing
     sentences.push_back(carried->what + " " + carried->action);
   } else {
     add_broken(analysis, sentences);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of the tensors of a log, together and one by one.
+// Words for the tensors of a log, together and one by one.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@
 
 namespace halfscope::reports::answer {
 
-/// Why a tensor's zeros, or what becomes zero, are not known: a sentence; empty where they are.
+/// Returns a sentence why zeros or the flushed share are unknown; empty if they are known.
 std::string zeros_doubt(const analyzers::underflow::TensorFindings& tensor);
 
-/// What a tensor is, and what of it is not known exactly, in sentences.
+/// Returns sentences on a tensor's format, shape and counts, and on what is not known exactly.
 std::string facts_text(const analyzers::underflow::TensorFindings& tensor);
 
-/// What becomes of the values of a log at its loss scale: of the gradients where there are any,
-/// else of all; NaN, infinities and overflow first.
+/// Returns sentences on the values of each log at its loss scale: first NaN, infinities and
+/// overflow, then the sums over gradients, or over all tensors if there are no gradients.
 std::vector<std::string> tensors_sentences(const analyzers::Findings& found);
-/// The same of each tensor, worst first. Tensors that no loss scale acts on are left out where the
-/// loss scale is not 1 and there are gradients.
+/// Returns the classes of each tensor's values, worst first. If the loss scale is not 1 and there
+/// are gradients, tensors that it does not multiply are omitted.
 Table tensors_table(const analyzers::underflow::Analysis& analysis);
 
 }  // namespace halfscope::reports::answer

@@ -17,17 +17,17 @@ namespace halfscope::reports::answer {
 
 namespace {
 
-constexpr std::string_view kPercent = " %";  // ends every share_text of a number
+constexpr std::string_view kPercent = " %";  // end of every share_text() of a number
 
-/// Largest exponent whose power of two is written out in digits.
+/// Largest exponent for which power_text() writes digits.
 constexpr int kLastLog2InDigits = 40;
 
 double ratio(std::uint64_t count, std::uint64_t of) {
   return static_cast<double>(count) / static_cast<double>(of);
 }
 
-/// "3.1 % to 4.7 %". An end that stands for all up to 0 % or 100 % has the other end in it:
-/// "< 0.01 %".
+/// Returns "3.1 % to 4.7 %". If one end is "< 0.01 %" and the other 0 %, or "> 99.99 %" and 100 %,
+/// returns only the first of these.
 std::string range_text(const std::string& first, const std::string& last) {
   if (first == last || (first.starts_with('>') && last == "100 %")) return first;
   if (first == "0 %" && last.starts_with('<')) return last;
@@ -44,14 +44,14 @@ std::string share_text(double share) {
   if (percent < 0.01) return "< 0.01 %";
   if (percent > 99.99) return "> 99.99 %";
   if (percent >= 99.9) return fmt::format("{:.2f} %", percent);
-  // Digits after the point that leave two or three significant ones.
+  // Number of digits after the point for two or three significant digits.
   const int digits = percent >= 10 ? 1 : percent >= 0.1 ? 2 : 3;
   return fmt::format("{:.{}f} %", percent, digits);
 }
 
 std::string share_text(std::uint64_t count, std::uint64_t of) {
   if (of == 0) return "no values";
-  // A quotient may round to 0 or 1 although the count is not: the ends are decided on integers.
+  // The quotient of two integers may round to 0 or 1, so these ends are decided by the integers.
   if (count == 0) return "0 %";
   if (count >= of) return "100 %";
   const double share = ratio(count, of);
@@ -97,8 +97,8 @@ std::string scale_text(double scale) {
 std::string magnitude_text(double magnitude) {
   if (!std::isfinite(magnitude) || magnitude <= 0) return fmt::format("{:.3g}", magnitude);
   double log2 = std::log2(magnitude);
-  if (std::abs(log2) < 0.05) log2 = 0;                       // no "-0.0"
-  const bool large = magnitude >= 999.5 && magnitude < 1e6;  // .3g would write 1.42e+03
+  if (std::abs(log2) < 0.05) log2 = 0;                       // prevents "-0.0"
+  const bool large = magnitude >= 999.5 && magnitude < 1e6;  // {:.3g} would write 1.42e+03
   return large ? fmt::format("{:.0f} (2^{:.1f})", magnitude, log2)
                : fmt::format("{:.3g} (2^{:.1f})", magnitude, log2);
 }
@@ -139,10 +139,11 @@ std::string wrapped_text(std::string_view text, std::size_t columns, std::size_t
   const std::string margin = "\n" + std::string(indent, ' ');
   std::string out;
   for (std::size_t width = columns; text.size() > width; width = columns - indent) {
-    // The first line may begin with blanks of its own.
+    // The first line may begin with blanks.
     const std::size_t first_word = text.find_first_not_of(' ');
     std::size_t end = text.rfind(' ', width);
-    if (text.substr(end + 1).starts_with('%')) end = text.rfind(' ', end - 1);  // "12 %" is whole
+    // keeps "12 %" on one line
+    if (text.substr(end + 1).starts_with('%')) end = text.rfind(' ', end - 1);
     if (end == std::string_view::npos || end < first_word) end = text.find(' ', width);
     if (end == std::string_view::npos) break;
     out += std::string(text.substr(0, end)) + margin;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers and names as people read them, in the terminal and on the page.
+// Numbers and names as text, in the terminal and on the page.
 #pragma once
 
 #include <cstddef>
@@ -12,59 +12,58 @@
 
 namespace halfscope::reports::answer {
 
-/// A share as a percentage with two significant digits or more. Exactly 0 is "0 %" and exactly 1 is
-/// "100 %"; a share too small to print is "< 0.01 %", one too close to all is "> 99.99 %".
+/// Returns a share as a percentage with at least two significant digits. Exactly 0 is "0 %" and
+/// exactly 1 is "100 %"; other shares are at least "< 0.01 %" and at most "> 99.99 %".
 std::string share_text(double share);
-/// The share of a count in a number of values; "no values" when there are none.
+/// Returns the share of `count` in `of`; "no values" if `of` is 0.
 std::string share_text(std::uint64_t count, std::uint64_t of);
-/// An interval as "1.2 % to 3.4 %"; one text when both ends print the same.
+/// Returns a range "1.2 % to 3.4 %", or one share if both ends are equal as text.
 std::string share_text(const Interval& count, std::uint64_t of);
 std::string share_range_text(double low, double high);
-/// The same for narrow columns: "1.2 to 3.4 %".
+/// Returns the same for narrow columns: "1.2 to 3.4 %".
 std::string narrow_range_text(double low, double high);
 
-/// "1,234,567", and "1,200 to 1,300" where only bounds are known.
+/// Returns "1,234,567", or "1,200 to 1,300" if only bounds are known.
 std::string count_text(std::uint64_t count);
 std::string count_text(const Interval& count);
 
-/// 2^k: "1024 (2^10)", "1" for k = 0, "2^-3" below, "2^70" where digits would not be read.
+/// Returns 2^k: "1024 (2^10)", "1" for k = 0, "2^-3" for negative k, "2^70" for more than 40.
 std::string power_text(int log2);
-/// Any loss scale: as power_text when it is a power of two, else shortest digits ("1000.5").
+/// Returns any loss scale: power_text() of a power of two, else shortest digits ("1000.5").
 std::string scale_text(double scale);
 
-/// A magnitude with three significant digits and its binade: "0.0311 (2^-5.0)".
+/// Returns a magnitude with three significant digits, and its log2: "0.0311 (2^-5.0)".
 std::string magnitude_text(double magnitude);
 
-/// "0.626", "NaN"; digits: significant ones.
+/// Returns "0.626" or "NaN". `digits`: the number of significant digits.
 std::string loss_text(double loss, int digits = 6);
 
-/// "84 MB": decimal units, three digits.
+/// Returns "84 MB": decimal units, at most three digits.
 std::string bytes_text(std::uint64_t bytes);
 
-/// "3 x 4"; empty of one value.
+/// Returns "3 x 4"; empty for a single value.
 std::string extents_text(const std::vector<std::uint64_t>& shape);
 
-/// "a, b and 3 more"; the words as they are.
+/// Returns "a, b and 3 more": at most `most` words.
 std::string listed(const std::vector<std::string>& words, std::size_t most);
 
-/// "1 step", "2 steps".
+/// Returns "1 step" or "2 steps".
 std::string plural(std::uint64_t count, std::string_view noun);
 
-/// Broken at blanks into lines of at most `columns`, those after the first indented; ends in a line
-/// break.
+/// Breaks text at blanks into lines of at most `columns` characters. Lines after the first are
+/// indented. The result ends with a line break.
 std::string wrapped_text(std::string_view text, std::size_t columns, std::size_t indent);
 
-/// Lines, each so many blanks in.
+/// Indents every line by `indent` blanks.
 std::string indented_text(std::string_view lines, std::size_t indent);
 
-/// Returns how many letters must be inserted, removed or replaced to make `a` into `b`
-/// (Levenshtein's distance).
+/// Returns the Levenshtein distance: letters to insert, remove or replace to change `a` into `b`.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// Text for HTML, as content or in a quoted attribute.
+/// Escapes text for HTML, as content or in a quoted attribute.
 std::string html_escape(std::string_view text);
 
-/// A name from a log as it is shown on the page: printable (log/error.hpp), then escaped.
+/// Returns a name from a log for the page: printable (log/error.hpp), then escaped.
 std::string html_name(std::string_view name);
 
 }  // namespace halfscope::reports::answer

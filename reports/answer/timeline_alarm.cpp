@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a log's scalars and skipped steps show to be wrong: the first sentences of an answer.
+// Alarms from a log's scalars and skipped steps: the first sentences of an answer.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -30,14 +30,14 @@ std::string_view steps_name(const TimelineFacts& facts) {
   return facts.numbered ? "entries" : "steps";
 }
 
-/// " (line 71)" of the file, where a step's number is perhaps not what the line has.
+/// Returns " (line 71)", the line in the file, if the step's number may differ from the line's.
 std::string line_text(std::int64_t step, const Nonfinite& found, const TimelineFacts& facts) {
   if (found.of == Quantity::evaluation_loss) return "";
   if (!facts.nonfinite_line || facts.nonfinite_line->step != step) return "";
   return fmt::format(" (line {})", facts.nonfinite_line->line);
 }
 
-/// The steps one by one, where they are few.
+/// Returns the steps one by one if they are few, else the range.
 std::string where_text(std::int64_t first, std::int64_t last, std::uint64_t count,
                        const Nonfinite& found, const TimelineFacts& facts) {
   const std::vector<std::int64_t>& few = found.few;
@@ -53,7 +53,7 @@ std::string where_text(std::int64_t first, std::int64_t last, std::uint64_t coun
                      line_text(first, found, facts), last, count_text(count), steps_name(facts));
 }
 
-/// What was NaN for good, apart from what a skipped step may have printed before.
+/// Returns since which step values are NaN to the end of the log, and earlier steps with NaN.
 std::string lasting_text(const Nonfinite& found, const TimelineFacts& facts) {
   std::string out =
       fmt::format("{} is NaN or infinite {}", subject_of(found.of),
@@ -91,7 +91,7 @@ std::string nonfinite_text(const Nonfinite& found, const TimelineFacts& facts) {
   return out + ".";
 }
 
-/// Which parts of the loss were the first to be NaN or infinite; empty if there is none to name.
+/// Returns the parts of the loss that became NaN or infinite first. Empty if the log names none.
 std::string part_text(const TimelineFacts& facts) {
   if (!facts.bad_loss_part || facts.bad_loss_part->of < 2) return {};
   const analyzers::frames::BadLossPart& part = *facts.bad_loss_part;
@@ -136,7 +136,7 @@ std::string in_vain_text(const TimelineFacts& facts) {
 
 constexpr std::string_view kNoCure = "hold NaN or infinities that no loss scale cures";
 
-/// Of NaN or infinities that last to the end of the log.
+/// Returns the action for NaN or infinities that last to the end of the log.
 std::string broken_action(const TimelineFacts& facts) {
   auto last = facts.last_finite();
   if (facts.numbered || last <= facts.first) last.reset();
@@ -165,7 +165,8 @@ std::string action_of(const TimelineFacts& facts) {
   }
   if (std::ranges::all_of(facts.nonfinite,
                           [](const Nonfinite& found) { return found.at_skips == found.count; })) {
-    return "Look for NaN or infinities in the loss.";  // of a part, or it is missing
+    // NaN in a part of the loss, or the loss is missing
+    return "Look for NaN or infinities in the loss.";
   }
   const bool of_training = std::ranges::any_of(facts.nonfinite, [](const Nonfinite& found) {
     return found.of != Quantity::evaluation_loss && found.at_skips < found.count;
@@ -185,7 +186,7 @@ std::string action_of(const TimelineFacts& facts) {
                "such a step.";
 }
 
-/// share_of_steps() as the first words of a sentence.
+/// Returns share_of_steps() with an upper-case letter at its start.
 std::string share_first(const TimelineFacts& facts) {
   std::string text = share_of_steps(facts);
   if (text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
@@ -247,8 +248,7 @@ AlarmWords untold_share_words(const TimelineFacts& facts) {
           "are not."};
 }
 
-/// What is wrong with how many steps were skipped, and where no alarm says so; empty where nothing
-/// is.
+/// Returns an alarm on the number of skipped steps; empty if it is normal or already explained.
 AlarmWords skips_words(const TimelineFacts& facts) {
   const bool said = facts.in_vain || facts.collapse() != nullptr;
   if (said || (facts.skipped_in_all.high == 0 && facts.halvings == 0)) return {};
@@ -259,11 +259,11 @@ AlarmWords skips_words(const TimelineFacts& facts) {
     return words;
   }
   if (facts.steps_at_least > 0 && facts.few_skipped()) return {};
-  if (!facts.skips_told && !facts.many_skipped()) return {};  // state_words() says so
+  if (!facts.skips_told && !facts.many_skipped()) return {};  // state_words() says it
   return facts.attempts ? many_words(facts) : untold_share_words(facts);
 }
 
-/// Of scalers whose messages are not counted; empty where there is none.
+/// Returns an alarm on scalers whose messages are not counted. Empty if there are none.
 AlarmWords scalers_words(const TimelineFacts& facts) {
   AlarmWords words;
   bool any_dead = false;
@@ -288,7 +288,7 @@ AlarmWords scalers_words(const TimelineFacts& facts) {
   return words;
 }
 
-/// Of a log that begins after the collapse; empty for others.
+/// Returns an alarm for a log that begins after the collapse. Empty for other logs.
 AlarmWords below_one_words(const TimelineFacts& facts) {
   if (!facts.below_one()) return {};
   return {

@@ -29,7 +29,7 @@ constexpr std::string_view kGrown =
     "Either the gradients grew as far as it fell, or NaN and infinities took it down: look for the "
     "cause in the model, the data or the learning rate.";
 
-/// A dynamic scale comes down after a skipped step, and for no other reason.
+/// Returns that no step was skipped, or that falls of the scale contradict that.
 std::string no_skips_text(const TimelineFacts& facts) {
   const auto falls = std::ranges::count_if(
       facts.changes, [](const auto& change) { return change.to < change.from; });
@@ -52,7 +52,7 @@ std::string steps_text(const Interval& steps) {
   return count_text(steps) + (steps.high == 1 ? " step" : " steps");
 }
 
-/// What the count rests on where every process prints each message.
+/// Returns how many processes print each message; empty if only one does.
 std::string ranks_text(const TimelineFacts& facts) {
   const analyzers::frames::PrintingRanks& ranks = facts.ranks;
   if (ranks.ranks == 1) return "";
@@ -66,7 +66,7 @@ std::string ranks_text(const TimelineFacts& facts) {
             "--ranks N gives the number.");
 }
 
-/// Of steps that the log ends before it numbers: this one or later ones.
+/// Returns the place of steps at the end of the log that have no number: after the last number.
 std::string open_text(std::string_view one, std::int64_t first) {
   return first > 1 ? fmt::format("after {} {}", one, first - 1)
                    : fmt::format("from {} {} on", one, first);
@@ -143,7 +143,7 @@ std::string fall_text(const ScaleFall& fall, const TimelineFacts& facts, std::st
   return out + ".";
 }
 
-/// That the loss was NaN or infinite while the scale fell; empty where it was not.
+/// Returns that the loss was NaN or infinite while the scale fell. Empty if it was not.
 std::string loss_text(const ScaleFall& fall, const TimelineFacts& facts) {
   using analyzers::scale_history::Quantity;
   if (facts.numbered) return "";
@@ -156,8 +156,8 @@ std::string loss_text(const ScaleFall& fall, const TimelineFacts& facts) {
   return "";
 }
 
-/// Why the scale fell, where no other sentence says it: what starts too high, or began anew, comes
-/// down; what a collapse and NaN that last may come from stands beside them.
+/// Returns why the scale fell. Empty if another sentence says it: after a collapse, a restart of
+/// the scaler, a start that is too high, or NaN to the end of the log.
 std::string drove_text(const ScaleFall& fall, const TimelineFacts& facts) {
   if (fall.driver) return driver_text(*fall.driver) + ".";
   if (std::string text = loss_text(fall, facts); !text.empty()) return text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of the loss scale of a run whose log is another tool's, in words.
+// Words for the loss scale of a run whose log another tool wrote.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -14,50 +14,49 @@
 
 namespace halfscope::reports::answer {
 
-/// A section a log that has more to tell than its state_words().
+/// Returns one section for each log with a loss scale or skipped steps.
 std::vector<Section> timeline_sections(const analyzers::Findings& found);
 
-/// That a loss scale collapsed, what drove it, and what to do: a sentence or two each, or nothing
-/// where alarms say it.
+/// The collapse of a loss scale, its driver, and what to do, in one or two sentences each. A string
+/// is empty if an alarm says the same.
 struct CollapseWords {
   std::string what, driver, action;
-  bool broken = false;  ///< NaN or infinities last to the end of the log, and alarms say so
-  /// What follows `what`.
+  bool broken = false;  ///< NaN or infinities last to the end of the log; an alarm says so
+  /// Returns `driver` and `action`.
   std::string rest() const;
 };
 std::optional<CollapseWords> collapse_words(const analyzers::scale_history::TimelineFacts& facts);
-/// Those of each log that has them; the log is named where there are several.
+/// Returns the collapses of all logs. If there are several logs, `what` begins with the log's name.
 std::vector<CollapseWords> collapse_words(const analyzers::Findings& found);
 
-/// What is wrong, by the scalars and skipped steps of a log, and what to do about it.
+/// A problem in the scalars and skipped steps of a log, and what to do.
 struct AlarmWords {
   std::string what, action;
-  bool lasts = false;  ///< to the end of the log
-  bool minor = false;  ///< costs few steps, or none
+  bool lasts = false;  ///< true if it lasts to the end of the log
+  bool minor = false;  ///< true if it costs few steps or none
 };
-/// In timeline_alarm.cpp.
+/// Returns the alarms of one log. Defined in timeline_alarm.cpp.
 std::vector<AlarmWords> alarm_words(const analyzers::scale_history::TimelineFacts& facts,
                                     analyzers::frames::Tool tool = analyzers::frames::Tool::other);
-/// How a run did of which no alarm tells, as far as a log without tensors shows; empty of one that
-/// collapsed. In state_words.cpp.
+/// Returns the state of a loss scale without alarms. Defined in state_words.cpp.
 AlarmWords state_words(const analyzers::scale_history::TimelineFacts& facts);
-/// That the scale began anew, as where the scaler was not restored; empty where it did not. There.
+/// Returns that the scale began again; empty if it did not. Defined in state_words.cpp.
 AlarmWords jump_words(const analyzers::scale_history::TimelineFacts& facts,
                       analyzers::frames::Tool tool);
-/// That the learning rate's schedule ran ahead of skipped steps, where it did. There.
+/// Returns that the learning-rate schedule advanced at skipped steps. Defined in state_words.cpp.
 AlarmWords schedule_words(const analyzers::scale_history::TimelineFacts& facts,
                           analyzers::frames::Tool tool);
-/// The alarms of every log, or its state where that is all that can be said of it; the log is named
-/// where there are several.
+/// Returns the alarms of all logs. A log without tensors and alarms has its state_words() instead.
+/// If there are several logs, `what` begins with the log's name.
 std::vector<AlarmWords> alarm_words(const analyzers::Findings& found);
 
-/// "2 to 40 of the steps 1 to 4000 (0.05 % to 1.0 %) were skipped, if ...", where the scale alone
-/// tells of skipped steps, and how many the log has.
+/// Returns "2 to 40 of the steps 1 to 4000 (0.05 % to 1.0 %) were skipped, if ...", for a log in
+/// which only falls of the scale show skipped steps.
 std::string halvings_text(const analyzers::scale_history::TimelineFacts& facts);
-/// "49 of the steps 1 to 100 (49 %) were skipped", as far as the log says of how many.
+/// Returns "49 of the steps 1 to 100 (49 %) were skipped"; without a total if it is unknown.
 std::string share_of_steps(const analyzers::scale_history::TimelineFacts& facts);
 
-/// "65536 (2^16)"; "0" and what is not finite as they are.
+/// Returns "65536 (2^16)", or the number itself if it is 0, negative or not finite.
 std::string scale_name(double scale);
 
 }  // namespace halfscope::reports::answer

@@ -26,7 +26,7 @@ using analyzers::underflow::UpdateSource;
 
 namespace {
 
-/// The role whose values an update is made of.
+/// Returns the role of the values from which a weight's updates are computed.
 log::Role source_role(const TensorFindings& weight) {
   switch (weight.updates->source) {
     case UpdateSource::update: return log::Role::update;
@@ -65,7 +65,7 @@ std::string undetermined_text(const UpdateSum& sum) {
       count_text(sum.undetermined));
 }
 
-/// An update held in FP16 that became zero looks like one that was zero.
+/// Returns a caveat on updates computed in FP16: if they underflowed there, they are zero.
 std::string half_source_text(const Analysis& analysis, const Tensors& weights) {
   std::set<std::pair<std::string_view, log::Role>> narrow;
   for (const TensorFindings& t : analysis.tensors()) {
@@ -83,7 +83,7 @@ std::string half_source_text(const Analysis& analysis, const Tensors& weights) {
       joined(sources));
 }
 
-/// What the run itself loses, where it keeps some weights in the target format and others not.
+/// Returns what the run itself loses, if it keeps only some weights in the target format.
 std::string kept_text(const Analysis& analysis, const Tensors& weights) {
   const SumsByKept sums = sums_by_kept(weights, analysis.target.format);
   if (sums.narrow.weights == 0 || sums.others.weights == 0) return "";
@@ -96,7 +96,7 @@ std::string kept_text(const Analysis& analysis, const Tensors& weights) {
       people_say(analysis.target.name));
 }
 
-/// Weights held in the other 16-bit format lose by its rules, not by the target's.
+/// Returns sentences on weights in the other 16-bit format: these lose by that format's rules.
 std::vector<std::string> other_format_texts(const Analysis& analysis, const Tensors& weights) {
   constexpr std::array kOthers = {std::tuple(Dtype::bf16, "BF16", "bfloat16"),
                                   std::tuple(Dtype::f16, "FP16", "binary16")};

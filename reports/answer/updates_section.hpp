@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of weight updates, as sentences and tables.
+// Lost weight updates as sentences and tables.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace halfscope::reports::answer {
 
-/// Of those of the tensors that have updates, together and one by one; empty where none has.
+/// Returns the updates of all weights together and of each weight. Empty if no tensor has updates.
 Section updates_section(const analyzers::underflow::Analysis& analysis, const Tensors& tensors);
 
-/// "1.2 % of 34,567 updates are lost in pure FP16"
+/// For example "1.2 % of 34,567 updates lost in pure FP16".
 std::string updates_digest(const analyzers::underflow::Analysis& analysis, const UpdateSum& sum);
 
-/// Why a log shows no lost updates, and what would.
+/// Returns why the log shows no lost updates, and what to record.
 std::string missing_updates_text(const analyzers::underflow::Analysis& analysis);
 
 }  // namespace halfscope::reports::answer

@@ -12,7 +12,7 @@ namespace halfscope::reports::answer {
 
 namespace {
 
-/// One arithmetic: what it loses, and how.
+/// Returns a row for one arithmetic: the lost updates, and how they are lost.
 Row row_of(std::string name, std::uint64_t lost, std::uint64_t of, std::string how) {
   const double share = of == 0 ? 0 : static_cast<double>(lost) / static_cast<double>(of);
   return {{{std::move(name)},
@@ -36,8 +36,8 @@ std::string factor_text(int log2) {
                    : fmt::format("1/{}", std::uint64_t{1} << -log2);
 }
 
-/// How many 16-bit copies move at once, and after how many equal updates half of them have: these
-/// are counted by binades.
+/// Returns how many 16-bit copies change at the first update, and after how many equal updates half
+/// of them have changed: a range of one binade, because updates are counted by binades.
 std::string first_moves(const UpdateWhatIf& what_if, std::uint64_t of) {
   const auto first = what_if.first_move.find(0);
   const std::uint64_t at_once = first == what_if.first_move.end() ? 0 : first->second;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same weight updates in other arithmetic, as a table.
+// Table of the same weight updates in other arithmetic.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace halfscope::reports::answer {
 
-/// "smaller than weight / 2048 (rule of thumb)": the updates that are taken as lost in FP16. The
-/// divisor is 2^p, with p bits of the target format's precision.
+/// Returns "smaller than weight / 2048 (rule of thumb)", the updates that are taken as lost in
+/// FP16. The divisor is 2^p for a target format of p significant bits.
 std::string rule_of_thumb(const analyzers::underflow::Target& target);
 
 Table what_if_table(const analyzers::underflow::Target& target, const UpdateSum& sum);
