@@ -11,7 +11,7 @@ namespace {
 
 using common::can_be_scale;
 
-/// Takes away what can be no loss scale, and keeps it to be told.
+/// Clears `scale` if it is no loss scale. Copies such a number, or 0, to `odd` if `odd` is empty.
 void check_scale(std::optional<double>& scale, std::optional<double>& odd) {
   if (!scale || (can_be_scale(*scale) && *scale != 0)) return;
   if (!odd) odd = scale;
@@ -20,7 +20,7 @@ void check_scale(std::optional<double>& scale, std::optional<double>& odd) {
 
 using frames::Tool;
 
-/// A line of interest that has the mark is of that tool.
+/// Texts by which the tool of a line is known. The first text that the line has decides.
 constexpr std::pair<std::string_view, Tool> kMarks[] = {
     {"deepspeed", Tool::deepspeed},
     {"skipped=", Tool::deepspeed},
@@ -64,7 +64,7 @@ bool is_dictionary(const Line& line) {
   return has_name("grad_norm") || (line.find("loss") == open + 2 && has_name("loss"));
 }
 
-/// Sets what messages say of skipped steps.
+/// Sets the results of messages of skipped steps.
 void read_messages(const Line& line, ConsoleLine& found) {
   found.overflow = overflow_of(line);
   found.iteration = iteration_of(line);

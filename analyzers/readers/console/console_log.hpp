@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was printed while a run trained: loss scales and skipped steps, in the forms that
+// Text that a program printed while it trained: loss scales and skipped steps, in the forms that
 // console_overflows.cpp and console_progress.cpp list.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which step a message is of, which several ranks may print, and which step scalars are of.
+// Parts of ConsoleSteps that assign messages, which several ranks may print, and scalars to steps.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 
 namespace halfscope::analyzers::readers::console {
 
-/// What a line says of a skipped step; or that what ranks print of one ends.
+/// Takes the messages of a line. Any other line ends the group of lines that name one step.
 void ConsoleSteps::take_messages(const ConsoleLine& line) {
   if (line.iteration) {
     named_now_ = line.iteration;
@@ -31,7 +31,7 @@ void ConsoleSteps::take_messages(const ConsoleLine& line) {
 }
 
 void ConsoleSteps::take(Overflow overflow) {
-  // A skipped step does not raise the scale: such numbers were torn.
+  // A skipped step does not raise the scale: another process tore the number.
   if (overflow.attempted && overflow.next > overflow.attempted) overflow.next.reset();
   if (!overflow.of_named && !overflow.confirms && rank_ != overflow.rank) {
     ++of_other_ranks_;
@@ -46,7 +46,7 @@ void ConsoleSteps::take(Overflow overflow) {
   }
   scaler_ = overflow.scaler;
   if (!named_now_) {
-    if (!overflow.of_named) take_message(overflow);  // else the line with its step was lost
+    if (!overflow.of_named) take_message(overflow);  // else the line with its iteration was lost
   } else if (named_now_->iteration) {
     Overflow& scales = named_[*named_now_->iteration].scales;
     if (overflow.attempted) scales.attempted = overflow.attempted;
@@ -54,11 +54,11 @@ void ConsoleSteps::take(Overflow overflow) {
   }
 }
 
-/// A message that names no iteration: of every rank, where it does not say of which.
+/// Takes a message that names no iteration. If it names no rank, any rank may have printed it.
 void ConsoleSteps::take_message(const Overflow& overflow) {
   constexpr std::size_t kMostHeld = 100'000;
   if (survey_.names_scales && overflow.bare) {
-    ++bare_;  // of each rank, and mostly of the step of a message that names one
+    ++bare_;  // every rank prints these, mostly for the step of a message with a scale
     return;
   }
   if (overflow.confirms && last_ && !last_->confirms && last_->attempted == overflow.attempted) {
@@ -83,11 +83,11 @@ bool ConsoleSteps::begins_step(const Overflow& overflow) {
   return before == 0 || (survey_.ranks.certain && before % survey_.ranks.ranks == 0);
 }
 
-/// Counts equal messages that no more can join: each may be of another step, unless every rank
-/// printed one a step.
+/// Counts the steps of a complete group of equal messages. Each message may belong to another step,
+/// unless every rank printed one message per step.
 void ConsoleSteps::end_messages(const MessageGroup& group) {
   const std::uint64_t ranks = survey_.ranks.ranks;
-  // What some ranks print of a step may come behind the end of an excerpt.
+  // In an excerpt, messages of some ranks for the last steps may be missing.
   if (at_end_ && survey_.cut && survey_.ranks.certain && ranks > 1 && group.count > ranks) {
     perhaps_ += group.count - group.count / ranks;
   }
@@ -98,14 +98,14 @@ void ConsoleSteps::end_messages(const MessageGroup& group) {
   (group.placed ? perhaps_ : pending_count_.high) += most - least;
 }
 
-/// Ends what ranks print of one step: if all of its numbers were torn, it is none of those named.
+/// Ends the lines in which ranks name one skipped step. If all were torn, it may be a further step.
 void ConsoleSteps::end_names() {
   perhaps_ += torn_now_ && !whole_now_ ? 1 : 0;
   torn_now_ = whole_now_ = false;
 }
 
-/// Whether the number of a named iteration is two others of these written one after the other,
-/// which more lines name: ranks are at one iteration, or one apart.
+/// Returns true if the number of a named iteration is two numbers written one after the other:
+/// equal or adjacent iterations of two ranks, the first named by at least twice as many lines.
 bool ConsoleSteps::is_torn(std::int64_t iteration) const {
   const std::string digits = std::to_string(iteration);
   for (std::size_t at = 1; at < digits.size(); ++at) {
@@ -118,8 +118,7 @@ bool ConsoleSteps::is_torn(std::int64_t iteration) const {
   return false;
 }
 
-/// Tells the steps that lines named since the last call, up to the iteration `end`. Returns how
-/// many.
+/// Passes the named skipped steps before `end` to the timeline, and returns their number.
 std::uint64_t ConsoleSteps::tell_named(std::int64_t end) {
   std::uint64_t told = 0;
   for (const auto& [iteration, named] : named_) {
@@ -131,8 +130,8 @@ std::uint64_t ConsoleSteps::tell_named(std::int64_t end) {
   return told;
 }
 
-/// A message without a scale, before the line of the next step, is of that step. It is counted
-/// once.
+/// Counts messages without a scale before a line with a step: as one skipped step if one step was
+/// done since the last such line. Otherwise adds them to not_counted_.
 void ConsoleSteps::count_bare(const Periodic& done) {
   const std::uint64_t bare = std::exchange(bare_, 0);
   if (bare == 0) return;
@@ -159,7 +158,7 @@ void ConsoleSteps::tell(std::int64_t step, LineScalars scalars) {
     if (bad && !broken_) nonfinite_line_ = frames::PrintedLine{step, line_};
     broken_ = bad;
   }
-  // A part that a finite one follows is not what the loss broke of.
+  // If all parts are finite at a later step, the earlier part did not break the loss.
   if (scalars.parts > 0 && scalars.bad_parts == 0 && bad_part_ && bad_part_->step < step) {
     bad_part_.reset();
   }
@@ -169,12 +168,13 @@ void ConsoleSteps::tell(std::int64_t step, LineScalars scalars) {
   }
 }
 
-/// Of a line that tells no steps itself: those of the progress bar, of a field in it, or none.
+/// Takes the scalars of a line without progress. Their step is a field of the progress bar, the
+/// bar's count, or that of the last line with a step. Without any, entries are numbered.
 void ConsoleSteps::take_scalars(LineScalars scalars) {
   const bool none = survey_.source == StepSource::none && !scalars.step;
-  if (none && survey_.overflows) return;  // entries are numbered by these
+  if (none && survey_.overflows) return;  // overflows number the entries
   if (survey_.source == StepSource::lines && !scalars.step) {
-    // Lines that tell steps have their own scalars: it tells what broke alone.
+    // Lines with a step have these, too. A finite loss is used only if it is a Trainer's 0.
     const auto reset_finite = [](std::optional<double>& value) {
       if (value && std::isfinite(*value)) value.reset();
     };

@@ -17,7 +17,7 @@
 namespace halfscope::analyzers::readers::console {
 namespace {
 
-/// How many characters of a pattern's words stand in a line, in order.
+/// Returns the total length of the words of a pattern that a line has in the same order.
 std::size_t likeness(std::string_view pattern, std::string_view line) {
   std::size_t sum = 0, from = 0;
   while (!pattern.empty()) {
@@ -35,13 +35,13 @@ std::size_t likeness(std::string_view pattern, std::string_view line) {
   return sum;
 }
 
-/// Looks for lines that match, and keeps what is most like one.
+/// Looks for lines that match, and remembers the line that is most similar to the pattern.
 class PatternSearch {
  public:
   explicit PatternSearch(const lines::Pattern& pattern) : pattern_(pattern) {}
 
   bool finds_in(const log::OpenPath& file) {
-    constexpr std::size_t kLookedAt = std::size_t{1} << 18;  // zeros may come first
+    constexpr std::size_t kLookedAt = std::size_t{1} << 18;  // a file may begin with zeros
     const std::string begin = common::beginning_of(file, kLookedAt);
     if (!input::is_text(begin) || input::is_of_other_kind(begin)) return false;
     bool found = false;
@@ -52,7 +52,7 @@ class PatternSearch {
     }
     return found;
   }
-  /// Throws frames::BadOption.
+  /// Throws frames::BadOption: no line matches.
   [[noreturn]] void refuse(const log::OpenPath& log) const {
     const std::string shown = log::printable(log.path.string());
     if (lines_ == 0) {

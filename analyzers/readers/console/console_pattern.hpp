@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of a log that have lines of a pattern: --lines.
+// Finds the files of a log that have lines of the pattern of --lines.
 #pragma once
 
 #include <filesystem>
@@ -12,12 +12,12 @@
 
 namespace halfscope::analyzers::readers::console {
 
-/// The text files of a log in which some line matches, by path; reads each up to that line. Throws
-/// frames::BadOption if there is none, with the line that has most in common with the pattern.
+/// Returns the text files of a log in which some line matches, by path. Reads each file up to that
+/// line. Throws frames::BadOption, which shows the most similar line, if there is no such file.
 std::vector<std::filesystem::path> files_with(const lines::Pattern& pattern,
                                               const log::OpenPath& log);
 
-/// A line as messages show it: its first 60 characters.
+/// Returns the first 60 characters of a line, and ".." if it is longer, for messages.
 std::string shown_line(std::string_view line);
 
 }  // namespace halfscope::analyzers::readers::console

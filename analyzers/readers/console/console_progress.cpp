@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress of a run in a line, by the names of its pairs (readers/lines), whatever program printed
-// it. What deviates:
-// * "steps: 10 loss: 1.2 iter time (s): 0.1": DeepSpeed's pipeline engine prints it besides its
-//   counters, and may do so later: scalars of a step, no progress.
-// * "Train Metrics (step 100) - ..": fairseq2 counts applied updates.
-// * "Epoch 1, batch 50, loss[..": icefall's ranks each print such lines, and call themselves (0/4).
-// * A line of Megatron-LM without its loss: it is printed only if it is above 0, which NaN is not.
-// * The fields of a progress bar may be of any program: their step is one of scalars.
-// * A line whose only step is its epoch counts epochs; that of a Trainer's end, with the mean loss
-//   of the run, is none.
+// Reads the progress of a run from the pairs of a line, by their names (readers/lines), for any
+// program. Exceptions:
+// * "steps: 10 loss: 1.2 iter time (s): 0.1": DeepSpeed's pipeline engine prints this line besides
+//   its counters, and perhaps later. Its scalars are used, but not as progress.
+// * "Train Metrics (step 100) - ..": fairseq2's step counts applied updates.
+// * "Epoch 1, batch 50, loss[..": each rank of icefall prints such lines, and its number as
+// "(0/4)".
+// * Megatron-LM prints a loss only if it is above 0. A line without a loss had NaN.
+// * A step among the fields of a progress bar is used for scalars, but not as progress.
+// * A line with an epoch and no other step counts epochs, except the last line of a Hugging Face
+//   Trainer, which has the mean loss of the run.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -29,12 +30,12 @@ namespace {
 using lines::Meaning;
 using lines::Pair;
 
-/// What the pairs of a line say together.
+/// Collects the step and the scalars from the pairs of a line.
 class Said {
  public:
   Said(std::string_view line, const std::vector<Pair>& pairs) : line_(line) {
     for (const Pair& pair : pairs) take(pair);
-    // Where no total is printed, a part that is NaN makes it NaN.
+    // Without a total, the first part is used, or the first that is NaN or infinite.
     if (!scalars.loss) scalars.loss = bad_loss_ ? bad_loss_ : part_loss_;
     if (!scalars.gradient_norm) scalars.gradient_norm = bad_norm_ ? bad_norm_ : part_norm_;
   }
@@ -46,14 +47,14 @@ class Said {
   std::optional<std::int64_t> step, epoch, total, skipped;
   std::string_view step_name;
   bool global = false, applied = false, of_interval = false;
-  /// The loss stands behind a word for evaluations.
+  /// Returns true if a word for evaluations precedes the loss.
   bool is_evaluation() const {
     return loss_at_ && lines::tells_evaluation(line_.substr(0, *loss_at_));
   }
-  /// Whether something but a step is said of the training's step.
+  /// Returns true if the line has a value of a training step besides the step's number.
   bool any() const { return scalars.any() || skipped || scalars.found_inf; }
-  /// Makes the bar's count the step, if the text before it has the epoch: "Epoch 2:  22%|## |
-  /// 4/18".
+  /// Sets the step to the bar's count and returns true if the text before the bar has an epoch:
+  /// "Epoch 2:  22%|## | 4/18".
   bool count_by(const Bar& bar) {
     const Said before(bar.of, lines::pairs_in(bar.of));
     if (!before.epoch) return false;
@@ -63,7 +64,7 @@ class Said {
     step_name = "bar";
     return true;
   }
-  /// Makes the epoch the step.
+  /// Uses the epoch as the step.
   void count_epochs() {
     step = std::exchange(epoch, std::nullopt);
     step_name = "epoch";
@@ -79,14 +80,15 @@ class Said {
     before = rank;
   }
 
-  /// "Epoch: [0] [20/400]", "20/400 [==>..] - loss: 1.2", "3epoch:train:1-50batch".
+  /// Returns the meaning of a pair whose name has no meaning, in lines such as "Epoch: [0]
+  /// [20/400]", "20/400 [==>..] - loss: 1.2" and "3epoch:train:1-50batch".
   Meaning meaning_without_name(const Pair& pair) const {
     if (pair.name.empty() && pair.total && (after_epoch_ || before_bar(pair))) return Meaning::step;
     if (pair.unit == "epoch") return Meaning::epoch;
     return pair.unit == "batch" && epoch ? Meaning::step : Meaning::none;
   }
 
-  /// "Training [40/5000]", "[10/60] loss: 2.3"; of "[0/5][12/391]" the first is the epoch.
+  /// Reads a step in brackets: "Training [40/5000]". In "[0/5][12/391]" the first is the epoch.
   void take_bracket(const Pair& pair) {
     if (step && step_rank_ < kBracket) return;
     if (!pair.total) return take_two(pair);
@@ -103,8 +105,8 @@ class Said {
     take_step(pair, Meaning::step, kBracket);
   }
 
-  /// "[1,  2000] loss: 2.2" at the beginning of a line: an epoch and its batch, in PyTorch's
-  /// tutorial.
+  /// Reads an epoch and its batch at the beginning of a line, as PyTorch's tutorial prints them:
+  /// "[1,  2000] loss: 2.2".
   void take_two(const Pair& pair) {
     const std::string_view before = line_.substr(0, at(pair));
     if (at(pair) < 40 && before.find_first_not_of(" [") == std::string_view::npos) {
@@ -118,13 +120,13 @@ class Said {
     }
   }
 
-  /// What stands behind a pair, as far as anybody looks: not all of a line of nothing but pairs.
+  /// Returns at most 40 characters after a pair, since a long line may have many pairs.
   std::string_view behind(const Pair& pair) const {
     constexpr std::size_t kLookedAt = 40;
     return line_.substr(at(pair) + pair.text.size(), kLookedAt);
   }
 
-  /// Keras's bar, " [=====>....]", stands behind the pair.
+  /// Returns true if Keras's bar, " [=====>....]", follows a pair.
   bool before_bar(const Pair& pair) const {
     const std::string_view rest = behind(pair);
     const std::size_t open = std::min(rest.find_first_not_of("0123456789/ "), rest.size());
@@ -151,7 +153,7 @@ class Said {
 
   void take(const Pair& pair) {
     auto [meaning, rank] = pair.named;
-    // "train:12" is a function and a line of its source.
+    // "train:12" is a function and a line number in its source.
     if (meaning == Meaning::epoch && rank > 0 && line_[at(pair) - 1] != ' ') return;
     if (meaning == Meaning::none) meaning = meaning_without_name(pair);
     after_epoch_ = meaning == Meaning::epoch;
@@ -159,7 +161,7 @@ class Said {
     if (pair.is_truth == (meaning == Meaning::overflow)) take(pair, meaning, rank);
   }
 
-  /// A value with a unit, such as "5%" or "3s", is no loss.
+  /// Keeps the first value and the first that is NaN or infinite. Ignores values with a unit: "5%".
   void take_part(const Pair& pair, std::optional<double>& first, std::optional<double>& bad) {
     if (!pair.unit.empty()) return;
     if (!first) first = pair.value;
@@ -207,15 +209,15 @@ class Said {
 
   std::string_view line_;
   std::optional<std::size_t> loss_at_;
-  std::optional<double> part_loss_, bad_loss_, part_norm_, bad_norm_;  // the first of parts
+  std::optional<double> part_loss_, bad_loss_, part_norm_, bad_norm_;  // "bad": NaN or infinite
   std::optional<std::int64_t> first_of_two_;
-  std::array<int, lines::kMeaningNames.size()> ranks_{};  // of what is kept, by meaning
-  static constexpr int kBracket = 8;                      // more than any name's rank
+  std::array<int, lines::kMeaningNames.size()> ranks_{};  // ranks of kept values, by meaning
+  static constexpr int kBracket = 8;                      // above the rank of any name
   int step_rank_ = 0;
   bool after_epoch_ = false;
 };
 
-/// "(0/4) " before "Epoch": the rank that prints.
+/// Returns the rank that icefall prints before "Epoch": 1 for "(1/4) Epoch". Otherwise 0.
 std::int64_t rank_of_epoch(std::string_view line) {
   const std::string_view before = line.substr(0, std::min(line.find("Epoch "), line.size()));
   const std::size_t open = before.rfind('(');
@@ -223,7 +225,7 @@ std::int64_t rank_of_epoch(std::string_view line) {
   return count_after(before.substr(open), "(").value_or(0);
 }
 
-/// Megatron-LM's line of steps that were not skipped has a learning rate and no loss.
+/// Returns true if Megatron-LM omitted a loss that is NaN: no step was skipped in the interval.
 bool lacks_loss(const Said& said) {
   const LineScalars& s = said.scalars;
   return said.of_interval && said.skipped == 0 && s.learning_rate && s.loss_scale && !s.loss;
@@ -249,7 +251,7 @@ Periodic periodic_in(const Said& said, const LineWords& words, std::string_view 
   return found;
 }
 
-/// A line without a step, a bar or a dictionary.
+/// Sets the results of a line without progress, a bar or a dictionary.
 void read_loose(const Said& said, std::string_view line, ConsoleLine& found) {
   const bool evaluation = (said.step || said.epoch) && lines::tells_evaluation(line);
   found.scalars.evaluation_loss = said.scalars.evaluation_loss;

@@ -23,13 +23,13 @@
 namespace halfscope::analyzers::readers::console {
 namespace {
 
-/// The lines of a file: of one row, of those that a terminal made of it, or blocks of lines.
+/// The lines of a file. A wrapped line is joined from its rows, and a block of lines is one line.
 class WholeLines {
  public:
   WholeLines(common::TextLines& lines, const Wrapping& wrapping, bool blocks)
       : lines_(lines), wrapping_(wrapping), blocks_(blocks) {}
 
-  /// Of several rows: put together in `joined`.
+  /// Returns the next line; empty after the last line. A joined line is stored in `joined`.
   std::optional<std::string_view> next(std::string& joined) {
     auto row = lines_.next();
     if (!row) return row;
@@ -47,7 +47,7 @@ class WholeLines {
     }
     return joined;
   }
-  /// Of the first row.
+  /// Returns the number of the line's first row, from 1.
   std::uint64_t number() const { return number_; }
 
  private:
@@ -59,15 +59,15 @@ class WholeLines {
 
   common::TextLines& lines_;
   const Wrapping& wrapping_;
-  bool blocks_;  // of several lines are joined
+  bool blocks_;  // true: blocks of lines are joined
   std::uint64_t number_ = 0;
 };
 
-/// Steps of a run from the batches of its epochs, where a program counts those. Takes a file's
-/// lines in order. The first epoch keeps its printed numbers. A later one whose numbers go on keeps
-/// them, too; otherwise it begins behind the batches of the one before: all of them if lines say
-/// how many there are, else the last one printed. Every rank prints such lines: the first one
-/// counts. Afterwards `in_epoch` stands in lines alone whose step is at least this.
+/// Converts the batches of epochs to steps of a run, for a file's lines in order. The first epoch
+/// keeps its printed numbers, as does a later epoch whose numbers continue. Any other epoch begins
+/// after all batches of the previous epoch if lines state their number, else after its last printed
+/// batch; `in_epoch` then shows that the step is a lower bound. Clears lines of other ranks than
+/// the first.
 class EpochSteps {
  public:
   void to_steps(ConsoleLine& line) {
@@ -93,13 +93,13 @@ class EpochSteps {
 
  private:
   static constexpr std::size_t kMostEpochs = 100'000, kMostForms = 64;
-  /// Of one form of line.
+  /// The epochs in lines of one form.
   struct Counter {
     std::map<std::int64_t, std::int64_t> begins = {};  // steps before each epoch
-    std::int64_t printed = 0;                          // by the last line
-    std::optional<std::int64_t> batches = {};          // of its epoch
+    std::int64_t printed = 0;                          // batch in the last line
+    std::optional<std::int64_t> batches = {};          // number in its epoch; empty: unknown
 
-    /// An epoch that comes again is of a run that was restarted.
+    /// Returns the steps before an epoch. A repeated epoch is a restart: erases later epochs.
     std::int64_t begin_of(std::int64_t epoch, std::int64_t now) {
       begins.erase(begins.upper_bound(epoch), begins.end());
       if (const auto known = begins.find(epoch); known != begins.end()) return known->second;
@@ -115,8 +115,8 @@ class EpochSteps {
   std::map<std::size_t, Counter> counters_;
 };
 
-/// Whether messages without a blank between them stand within one another: their numbers are then
-/// of neither, so that they are not the same and no power of two, or one scale falls to two others.
+/// Returns true if messages in one line, without a blank between them, were torn into one another.
+/// They then differ, and a new scale is no power of two, or one scale is reduced to two others.
 bool are_torn(const std::vector<ConsoleLine>& lines) {
   const auto leaves_power_of_two = [](const ConsoleLine& line) {
     return line.overflow && line.overflow->next && exact_log2(*line.overflow->next);
@@ -130,12 +130,12 @@ bool are_torn(const std::vector<ConsoleLine>& lines) {
   });
 }
 
-/// A part of a line, and what it says.
+/// A part of a line, and its results.
 struct ReadPart {
   std::string_view text = {};
   std::uint64_t number = 0;
   bool cut = false;
-  std::string plain = {};  ///< the text without colours, where it had some
+  std::string plain = {};  ///< storage of the text without escape sequences
   std::vector<ConsoleLine> lines = {};
 
   void read(LineReader& reader) {
@@ -155,15 +155,16 @@ struct ReadPart {
   }
 };
 
-/// Parts of some lines that follow each other.
+/// Parts of some consecutive lines.
 struct Batch {
   std::vector<ReadPart> parts = {};
-  // Lines of several rows, and of tables by columns, that parts are of; of each a free one.
+  // Storage of joined lines and of rows of tables, to which parts refer. The last of each is free.
   std::deque<std::string> joined = std::deque<std::string>(1), rows = joined;
-  std::vector<common::TextLines::Block> blocks = {};  // that parts are of
+  std::vector<common::TextLines::Block> blocks = {};  // storage of all other lines
 };
 
-/// Null after the last one.
+/// Returns the next batch, with at least `parts` parts unless the file ends; null after the last
+/// batch. columns: null if tables are not read.
 std::shared_ptr<Batch> next_batch(const common::TextLines& lines, WholeLines& whole,
                                   lines::Columns* columns, std::size_t parts) {
   auto batch = std::make_shared<Batch>();
@@ -185,7 +186,7 @@ std::shared_ptr<Batch> next_batch(const common::TextLines& lines, WholeLines& wh
   return batch->parts.empty() ? nullptr : batch;
 }
 
-/// The parts between NUL bytes.
+/// Calls `see` for each text between NUL bytes.
 void for_each_between(std::string_view part,
                       const std::function<void(std::string_view part)>& see) {
   while (!part.empty()) {
@@ -211,7 +212,7 @@ void for_each_part(std::string_view line, const std::function<void(std::string_v
 void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, const SeeLine& see,
                            const frames::Progress& progress, std::uint64_t before,
                            std::uint64_t in_all, const lines::Pattern* pattern) {
-  constexpr std::size_t kBatches = 8;  // in memory
+  constexpr std::size_t kBatches = 8;  // in memory at the same time
   using Shared = std::shared_ptr<Batch>;
   common::TextLines lines(file, progress, before, in_all);
   WholeLines whole(lines, wrapping, pattern == nullptr);
@@ -219,7 +220,7 @@ void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, 
   lines::Columns* const columns = pattern == nullptr ? &table : nullptr;
   HeaderSteps headers;
   EpochSteps epochs;
-  std::size_t parts = 16;  // of a batch: what is looked at alone is known by few lines
+  std::size_t parts = 16;  // per batch; first few, to detect the kind of a file fast
   std::atomic<bool> goes_on = true;
   const auto next = [&](tbb::flow_control& flow) {
     parts = std::min<std::size_t>(128, 2 * parts);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines of a console log, in order, with what each says.
+// Reads the lines of a console log, in order.
 #pragma once
 
 #include <cstddef>
@@ -15,39 +15,39 @@
 
 namespace halfscope::analyzers::readers::console {
 
-/// How a text's lines are wrapped. A row is full if it is as wide as the widest; one that follows a
-/// row that is not full begins a line.
+/// How a terminal wrapped the lines of a text into rows. A row is full if it is as wide as the
+/// widest row. A row after a row that is not full begins a line.
 struct Wrapping {
-  std::size_t columns = 0;                        ///< 0: lines are not wrapped
-  std::unordered_set<std::uint64_t> starts = {};  ///< how rows begin that begin a line
+  std::size_t columns = 0;                        ///< width of a full row; 0: no line is wrapped
+  std::unordered_set<std::uint64_t> starts = {};  ///< hashes of the beginnings of lines
 
-  /// Whether a row goes on in the next: it is full, and no line begins as that one does.
+  /// Returns true if `next` continues `row`: `row` is full, and no line begins as `next` does.
   bool goes_on(std::string_view row, std::string_view next) const;
 };
 
-/// Returns the next row of a text, without its end; empty after the last one. A row stays until the
-/// next call.
+/// Returns the next row of a text, valid until the next call; empty after the last row.
 using NextRow = std::function<std::optional<std::string_view>()>;
-/// Lines are wrapped where some rows say more together than each for itself. `rows` begins to give
-/// the rows of a text: it is called once or twice.
+/// Returns the wrapping of a text. Lines are wrapped if some rows have more data when they are
+/// joined. `rows` starts again at the first row; it is called once or twice.
 Wrapping wrapping_of(const std::function<NextRow()>& rows);
 
-/// Of a file.
+/// Returns the wrapping of a file's text.
 Wrapping wrapping_in(const log::OpenPath& file);
 
-/// Calls `see` for the messages and scalars of each line of a file, in order, with the number of
-/// the line; for a line without any, once with an empty ConsoleLine. `cut`: in the last line, which
-/// has no end. Where `see` returns false, reading ends soon. Rows that a terminal made of one line
-/// are joined. Lines are read by all threads while `see` is called by one. pattern: as for
-/// LineReader; rows are lines then.
+/// Called for each result with the number of its line, from 1. `cut` is true if the line has no
+/// end. Returns false to stop.
 using SeeLine = std::function<bool(const ConsoleLine& line, std::uint64_t number, bool cut)>;
+/// Calls `see` for each part of each line of a file, in order: once for each of several overflow
+/// messages, otherwise once, with an empty ConsoleLine if the part has no data. Calls may come from
+/// any thread but never overlap. Rows of a wrapped line are joined. progress, before, in_all: as
+/// for TextLines. pattern: as for LineReader; if not null, blocks and tables are not read.
 void for_each_console_line(const log::OpenPath& file, const Wrapping& wrapping, const SeeLine& see,
                            const frames::Progress& progress = {}, std::uint64_t before = 0,
                            std::uint64_t in_all = 0, const lines::Pattern* pattern = nullptr);
 
-/// The parts of a line that progress bars overwrite, after a carriage return, and those between NUL
-/// bytes, which file systems leave after a crash. A part is left out whose last number NUL bytes
-/// may have cut.
+/// Calls `see` for each part of a line. Parts are separated by carriage returns, with which
+/// progress bars overwrite a line, and by NUL bytes, which file systems write after a crash. A part
+/// is skipped if it ends in a number that NUL bytes may have cut.
 void for_each_part(std::string_view line, const std::function<void(std::string_view part)>& see);
 
 }  // namespace halfscope::analyzers::readers::console

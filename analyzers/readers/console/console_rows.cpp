@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines that a terminal broke into rows of one width, as in text copied from a screen.
+// Finds lines that a terminal wrapped into rows of one width, as in text copied from a screen.
 #include <algorithm>
 #include <cctype>
 #include <span>
@@ -13,18 +13,18 @@
 namespace halfscope::analyzers::readers::console {
 namespace {
 
-constexpr std::size_t kLeastColumns = 40, kMostColumns = 400;  // of terminals
-constexpr std::size_t kMostRows = 16;                          // of one line
-constexpr std::size_t kMostLooks = 2048;                       // rows
+constexpr std::size_t kLeastColumns = 40, kMostColumns = 400;  // terminal widths
+constexpr std::size_t kMostRows = 16;                          // per line
+constexpr std::size_t kMostLooks = 2048;                       // rows that are examined
 
-/// Characters of UTF-8; each is taken as one column.
+/// Returns the number of UTF-8 characters in a row. Each counts as one column.
 std::size_t columns_of(std::string_view row) {
   return static_cast<std::size_t>(std::ranges::count_if(
       row, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-/// How a row begins: its first characters, with all digits alike and all letters alike. As many as
-/// part Megatron-LM's " iteration      10/" from the end of its line: " iterations:   1 |".
+/// Returns a hash of a row's first 12 characters, equal for all digits and for all letters. Twelve
+/// distinguish Megatron-LM's " iteration      10/" from the end of its line, " iterations:   1 |".
 std::uint64_t shape_of(std::string_view row) {
   std::uint64_t shape = 0xCBF29CE484222325;  // FNV-1a
   for (const char c : row.substr(0, 12)) {
@@ -35,21 +35,20 @@ std::uint64_t shape_of(std::string_view row) {
   return shape;
 }
 
-/// The most columns of a row; 0 where the text cannot be that of a screen.
+/// Returns the width of the widest row; 0 if the text cannot be copied from a screen.
 std::size_t widest(const NextRow& next) {
   std::size_t most = 0;
   while (const auto row = next()) {
     if (row->size() <= most) continue;
     if (row->size() > 4 * kMostColumns) return 0;
     most = std::max(most, columns_of(*row));
-    // What drives a terminal is not on its screen.
+    // Text copied from a screen has no control characters.
     if (most > kMostColumns || row->find_first_of("\r\x1b") != std::string_view::npos) return 0;
   }
   return most < kLeastColumns ? 0 : most;
 }
 
-/// How much a line says. whole: its scalars count even if it has no step, since it may stand below
-/// a header.
+/// Returns the number of results in a line. whole: scalars count even if the line has no step.
 std::ptrdiff_t facts_in(const ConsoleLine& line, bool whole = false) {
   const auto& message = line.overflow;
   const LineScalars& s = whole && line.loose.any() ? line.loose : line.scalars;
@@ -70,14 +69,15 @@ std::ptrdiff_t facts_in(const ConsoleLine& line, bool whole = false) {
   return std::ranges::count(facts, true);
 }
 
-/// Whether scales are as they mostly are: powers of two, or at least halved by one.
+/// Returns true if the old scale in a message, divided by the new one, is a power of two. A missing
+/// old scale counts as 1.
 bool is_likely(const ConsoleLine& line) {
   if (!line.overflow || !line.overflow->next || !(*line.overflow->next > 0)) return false;
   return exact_log2(line.overflow->attempted.value_or(1) / *line.overflow->next).has_value();
 }
 
-/// The rows from the first full one on, as many as are looked at. Adds the shapes of rows that
-/// begin a line, of all, to wrapping.starts.
+/// Returns at most kMostLooks rows, from the first full row on. Adds the hashes of all rows in the
+/// text that begin a line to wrapping.starts.
 std::vector<std::string> rows_from_full(const NextRow& next, Wrapping& wrapping) {
   std::vector<std::string> rows;
   bool begins = true;
@@ -89,14 +89,14 @@ std::vector<std::string> rows_from_full(const NextRow& next, Wrapping& wrapping)
   return rows;
 }
 
-/// Whether a row is nothing but the rest of a number.
+/// Returns true if `row` is only the rest of a number at the end of `before`.
 bool is_rest_of_number(std::string_view before, std::string_view row) {
   return std::isdigit(static_cast<unsigned char>(before.back())) != 0 &&
          row.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-/// Whether the first row and those that may continue it say more together than each for itself, or
-/// what it says ends in a number that goes on.
+/// Returns true if the first row and the rows that may continue it have more results joined than
+/// apart, or if the first row ends in a number that the second continues.
 bool say_more_together(std::span<const std::string> rows, const Wrapping& wrapping) {
   const ConsoleLine first = console_line(rows.front());
   std::ptrdiff_t apart = facts_in(first, true);

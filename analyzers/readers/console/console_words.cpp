@@ -10,12 +10,12 @@
 namespace halfscope::analyzers::readers::console {
 namespace {
 
-/// How an escape sequence begins: as a byte, or as JSON and Python write that byte.
+/// Beginnings of an escape sequence: the byte itself, or as JSON and Python write it.
 constexpr std::array<std::string_view, 4> kEscapes = {"\x1b", "\\u001b", "\\x1b", "\\033"};
 
-/// The length of the sequence at the beginning of a text; 0 where there is none. ECMA-48, 5.4: "[",
-/// parameters, and a letter; "]" and a command up to BEL or "ESC \\", as a title or a link; "(" or
-/// ")" and a character set.
+/// Returns the length of the escape sequence at the beginning of a text; 0 if there is none.
+/// ECMA-48, 5.4: "[", parameters, and a letter; "]" and a command up to BEL or "ESC \\", such as a
+/// title or a link; "(" or ")" and a character set.
 std::size_t escape_at(std::string_view text) {
   for (const std::string_view escape : kEscapes) {
     if (!text.starts_with(escape) || text.size() < escape.size() + 2) continue;
@@ -41,8 +41,8 @@ std::size_t escape_at(std::string_view text) {
 }  // namespace
 
 std::string_view without_colours(std::string_view line, std::string& buffer) {
-  // A search for one character is some ten times as fast as one for either. Each is looked for
-  // again once it is passed: a line may be of nothing else.
+  // Two searches for one character are some ten times as fast as one search for either. A search is
+  // repeated only after its result is passed: a line may consist of one of the characters.
   std::size_t escape = std::min(line.find('\x1b'), line.size());
   std::size_t slash = std::min(line.find('\\'), line.size());
   const auto next_from = [&](std::size_t from) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers in printed lines, by the words before them.
+// Finds words in printed lines, and the numbers after them.
 #pragma once
 
 #include <algorithm>
@@ -17,12 +17,11 @@ namespace halfscope::analyzers::readers::console {
 using lines::end_of_number;
 using lines::kMostSteps;
 
-/// The line without ANSI escape sequences, which colour any part of it; `buffer` holds it where it
-/// had some.
+/// Returns a line without ANSI escape sequences (colours). The result is in `line` or in `buffer`.
 std::string_view without_colours(std::string_view line, std::string& buffer);
 
-/// A line in which some sixty words are looked for, of which it has few. Which characters stand
-/// side by side in it is noted once, so that a word with other pairs is not looked for.
+/// A line in which some sixty words are searched, most of them in vain. The constructor notes all
+/// pairs of adjacent characters, so that find() can reject most words without a search.
 class Line : public std::string_view {
  public:
   Line(std::string_view text) : std::string_view(text) {  // NOLINT(google-explicit-constructor)
@@ -36,22 +35,21 @@ class Line : public std::string_view {
   }
 
  private:
-  /// Five bits of each: letters of either case are alike.
+  /// Returns the index of a pair: five bits of each character, so that case does not matter.
   static std::size_t pair_of(char a, char b) {
     return (static_cast<std::size_t>(a) & 31) << 5 | (static_cast<std::size_t>(b) & 31);
   }
   std::array<bool, 1024> pairs_{};
 };
 
-// `Text` is a Line, or a std::string_view.
+// In these templates, `Text` is a Line or a std::string_view.
 
 template <typename Text>
 bool has(const Text& line, std::string_view mark) {
   return line.find(mark) != std::string_view::npos;
 }
 
-/// The text after a mark, without the blanks and colons before the next word; empty where the mark
-/// is missing.
+/// Returns the text after `mark`, without leading blanks and colons; empty if `mark` is missing.
 template <typename Text>
 std::optional<std::string_view> after(const Text& line, std::string_view mark) {
   const std::size_t at = line.find(mark);
@@ -66,8 +64,7 @@ std::optional<double> number_after(const Text& line, std::string_view mark) {
   return rest ? lines::printed_number(*rest) : std::nullopt;
 }
 
-/// The figures that a text begins with: a count of steps, or of what steps have, of which no larger
-/// number is one.
+/// Returns the count that a text begins with, in digits; empty if none, or above kMostSteps.
 std::optional<std::int64_t> count_in(std::string_view text);
 
 template <typename Text>

@@ -15,7 +15,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(0, text.find_last_not_of(" \t\r") + 1);
 }
 
-/// In columns; a tab counts as four.
+/// Returns the width of a line's leading blanks, in columns; a tab counts as four.
 std::size_t indent_of(std::string_view line) {
   std::size_t columns = 0;
   for (const char c : line) {
@@ -25,7 +25,7 @@ std::size_t indent_of(std::string_view line) {
   return columns;
 }
 
-/// The name and the value of a table's row with two cells.
+/// The two cells of a table's row.
 struct TableRow {
   std::string_view name, value;
 };
@@ -38,7 +38,7 @@ std::optional<TableRow> table_row(std::string_view line) {
                   trimmed(row.substr(bar + 1, row.size() - bar - 2))};
 }
 
-/// Whether a line has a step, and nothing of training beside it.
+/// Returns true if a line has a step and no other value of training except an epoch.
 bool is_header(std::string_view line) {
   bool step = false;
   for (const Pair& pair : pairs_in(line)) {
@@ -70,7 +70,7 @@ bool may_begin_block(std::string_view line) {
 
 bool is_in_block(std::string_view first, std::string_view line) {
   if (table_row(first)) return table_row(line).has_value();
-  // The log's own words stand before a step, so its indent is no measure of what is below it.
+  // If a logger's prefix precedes the step, `first` has no indent: require 4 columns, too.
   const bool below = indent_of(line) >= 4 && indent_of(line) > indent_of(first);
   return below && has_named_pair(line) && is_header(first);
 }
@@ -90,7 +90,7 @@ bool read_block(std::string_view first, const PeekLine& peek, const std::functio
   if (!may_begin_block(first)) return false;
   auto next = peek();
   if (!next || !is_in_block(first, *next)) return false;
-  const std::string begin(first);  // it may not outlive skip()
+  const std::string begin(first);  // skip() may invalidate `first`
   block.clear();
   add_to_block(begin, block);
   for (int rows = 1; rows < kLongest && next && is_in_block(begin, *next); ++rows) {

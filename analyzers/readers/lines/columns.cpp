@@ -17,8 +17,8 @@ std::string_view trimmed_cell(std::string_view text) {
   return text.substr(0, text.find_last_not_of(kBlanks) + 1);
 }
 
-/// The cells of a line: between bars, or between blanks. A log's own words before the first bar are
-/// no cell.
+/// Returns the cells of a line, separated by '|' if `bars`, else by blanks. Text before the first
+/// '|', such as a logger's prefix, is not a cell.
 std::vector<std::string_view> cells_of(std::string_view line, bool bars) {
   constexpr std::size_t kMostCells = 256;
   std::vector<std::string_view> cells;
@@ -38,7 +38,7 @@ bool begins_with_figure(std::string_view text) {
   return !text.empty() && text.front() >= '0' && text.front() <= '9';
 }
 
-/// Columns of YOLO's tables until 2022, which say of what a loss is and no more.
+/// Returns true for the losses in YOLO's tables until 2022, whose names lack the word "loss".
 bool is_yolo_loss(std::string_view name) { return name == "box" || name == "obj" || name == "cls"; }
 
 bool is_loss(Meaning meaning) { return meaning == Meaning::loss || meaning == Meaning::loss_part; }
@@ -49,7 +49,7 @@ bool Columns::remember(std::string_view line) {
   const std::size_t bar = line.find('|');
   const bool bars = bar != std::string_view::npos;
   const std::string_view table = bars ? line.substr(bar) : line;
-  // Most lines have one of these soon, and names of columns have none.
+  // A fast check: most other lines have one of these characters, and lines of names have none.
   if (line.size() > 4096 || table.find(':') != std::string_view::npos ||
       table.find('=') != std::string_view::npos ||
       table.find_first_of("[{") != std::string_view::npos) {
@@ -89,7 +89,7 @@ bool Columns::write(std::string_view line, std::string& pairs) const {
 }
 
 bool Columns::read_row(std::string_view line, std::string& pairs) {
-  constexpr std::uint64_t kLongestGap = 64;  // lines of something else within a table
+  constexpr std::uint64_t kLongestGap = 64;  // other lines between two rows of a table
   if (!names_.empty() && write(line, pairs)) {
     others_ = 0;
     return true;

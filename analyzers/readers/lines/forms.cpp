@@ -8,14 +8,14 @@
 namespace halfscope::analyzers::readers::lines {
 namespace {
 
-/// Returns true for finite numbers, which may be any other ones in the next line.
+/// Returns true for a finite number. It may be different in the next line of the form.
 bool is_number(const Pair& pair) { return std::isfinite(pair.value) && !pair.is_truth; }
 
 /// Returns true for a sign or a point.
 bool is_mark(char c) { return c == '-' || c == '+' || c == '.'; }
 
-/// Returns true for "1.0E-" of "1.0E-400", which is no number, since binary64 cannot hold it. With
-/// other figures behind the words it is one.
+/// Returns true if words end as "1.0E-" does. "1.0E-400" is too small for binary64 and is read as
+/// words and a number, but with other digits, as in "1.0E-40", the whole is a number.
 bool ends_in_exponent(std::string_view words) {
   if (!words.ends_with('-') && !words.ends_with('+')) return false;
   words.remove_suffix(1);

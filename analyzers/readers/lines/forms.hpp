@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines that differ in their numbers alone, as a program prints them again and again.
+// Lines that differ only in their numbers, because one statement of a program prints them.
 #pragma once
 
 #include <array>
@@ -12,42 +12,42 @@
 
 namespace halfscope::analyzers::readers::lines {
 
-/// The words of a line, and where its numbers stand.
+/// The words of a line, and the positions of its values.
 class Form {
  public:
-  /// Remembers a line and its pairs. A line above 4,096 characters is not remembered.
+  /// Remembers a line and its pairs. A line of more than 4,096 characters matches no other line.
   void set(std::string_view line, const std::vector<Pair>& pairs);
-  /// If a line has the words of the remembered one and other finite numbers, puts its pairs into
-  /// `pairs`, which are those of find_pairs(), and returns true. Otherwise `pairs` is unspecified.
+  /// If a line differs from the remembered line only in finite numbers, sets `pairs` to what
+  /// find_pairs() would find and returns true. Otherwise `pairs` is unspecified.
   bool read(std::string_view line, std::vector<Pair>& pairs) const;
 
  private:
-  /// A pair, and where it stands in the remembered line.
+  /// A pair and its position in the remembered line.
   struct Slot {
-    Pair pair;              ///< only the lengths of its texts are used
-    std::size_t begin = 0;  ///< of the words before the value, behind the value before
-    std::size_t words = 0;  ///< their length, without blanks at the end
-    std::size_t name = 0, value = 0;
-    bool is_number = false;  ///< finite; other values are compared as words
+    Pair pair;              ///< its texts are used only for their lengths
+    std::size_t begin = 0;  ///< end of the previous value, where the words before this value begin
+    std::size_t words = 0;  ///< length of these words, without blanks at the end
+    std::size_t name = 0, value = 0;  ///< beginning of the name and of the value
+    bool is_number = false;           ///< finite; any other value must have the same text
   };
 
   std::string line_;
   std::vector<Slot> slots_;
-  std::size_t rest_ = 0;  ///< where the last value ends
+  std::size_t rest_ = 0;  ///< end of the last value
 };
 
-/// The last few forms of a text's lines.
+/// Finds the pairs of lines. It is fast for lines with one of the last kMost forms.
 class Forms {
  public:
   static constexpr std::size_t kMost = 4;
 
-  /// Reads the next line.
+  /// Reads a line. The functions below return its properties until the next call.
   void read(std::string_view line);
-  /// The pairs of that line.
+  /// Returns the line's pairs, as find_pairs() finds them. Their texts are parts of the line.
   const std::vector<Pair>& pairs() const { return pairs_; }
-  /// Which of the last forms the line has, below kMost.
+  /// Returns the index of the line's form among the remembered forms, below kMost.
   std::size_t place() const { return place_; }
-  /// Returns true if no line before had that form.
+  /// Returns true if the line has a new form, which replaced the remembered form at place().
   bool is_new() const { return is_new_; }
 
  private:

@@ -28,19 +28,19 @@ constexpr Names kNames[] = {
     {Meaning::step, 1, "batch"},
     {Meaning::global_step, 1, "total_timesteps"},  // Stable-Baselines
     {Meaning::epoch, 0, "epoch ep"},
-    {Meaning::epoch, 1, "train"},  // timm's "Train: 3 [50/1251"
+    {Meaning::epoch, 1, "train"},  // timm: "Train: 3 [50/1251"
     {Meaning::loss, 0,
      "lm_loss lm_loss_value reduced_loss reduced_train_loss total_loss loss_total"},
     {Meaning::loss, 1, "loss loss_step"},  // Lightning's train_loss_step
     {Meaning::loss, 2, "cost nll nll_loss ce_loss cross_entropy crossentropyloss xent ctc_loss"},
-    {Meaning::loss, 3, "avr_loss"},  // kohya-ss, which prints the mean alone
+    {Meaning::loss, 3, "avr_loss"},  // kohya-ss prints only the mean
     {Meaning::gradient_norm, 0,
      "grad_norm gradnorm gradient_norm gnorm total_grad_norm total_norm"},
     {Meaning::gradient_norm, 0, "grad_norm_total global_grad_norm global_norm"},
     {Meaning::gradient_norm, 2, "norm grad"},  // llm.c, Demucs
     {Meaning::loss_scale, 0, "lossscale cost_scaling_factor amp_scaler grad_scaler"},
     {Meaning::loss_scale, 1, "scale_factor"},                    // flashlight
-    {Meaning::loss_scale, kByValue, "scale scaler gradscaler"},  // of loops written by hand
+    {Meaning::loss_scale, kByValue, "scale scaler gradscaler"},  // in hand-written loops
     {Meaning::log2_loss_scale, 0, "lg_loss_scale"},
     {Meaning::learning_rate, 0, "lr l_r lr_0 lr0 learning_rate learningrate"},
     {Meaning::skipped, 2, "skipped skipped_steps"},
@@ -54,7 +54,7 @@ struct Row {
   std::string_view name;
   Named named;
 };
-/// A row a name, sorted by name.
+/// Returns one row for each name, sorted by name.
 const std::vector<Row>& rows() {
   static const std::vector<Row> all = [] {
     std::vector<Row> found;
@@ -76,14 +76,14 @@ constexpr std::array<std::string_view, 16> kEvaluation = {
     "evaluating", "test",       "testing",         "dev",        "sanity", "val_loss",
     "eval_loss",  "valid_loss", "validation_loss", "test_loss"};
 
-/// What may stand before a name and changes nothing.
+/// Words that may precede a name and do not change its meaning.
 constexpr std::array<std::string_view, 15> kBefore = {
     "train", "training", "trainer", "current", "cur", "model", "optim",  "the",
     "of",    "at",       "in",      "info",    "and", "main",  "samples"};
 constexpr std::array<std::string_view, 3> kTraining = {"train", "training", "trainer"};
 
-/// Words of names that end in "loss" or begin with it, and are no part of a training's loss: a
-/// mean, a bound, a setting, or another trade's loss.
+/// Words that show that a name with "loss" is not a part of the training's loss but a mean, a
+/// bound, a setting, or something else, such as the loss of packets.
 constexpr std::array<std::string_view, 36> kNoPart = {
     "best",     "min",      "max",     "avg",      "avr",     "mean",  "average", "ema",
     "smooth",   "smoothed", "running", "weight",   "weights", "coef",  "coeff",   "lambda",
@@ -91,7 +91,7 @@ constexpr std::array<std::string_view, 36> kNoPart = {
     "var",      "delta",    "tokens",  "packet",   "packets", "data",  "stop",    "prev",
     "previous", "last",     "target",  "threshold"};
 
-/// Words that stand before "scale" in names of a loss scale.
+/// Words that may precede "scale" in the name of a loss scale.
 constexpr std::array<std::string_view, 8> kScaled = {"loss", "grad", "amp",       "scaler",
                                                      "cost", "fp16", "lossscale", "gradscaler"};
 
@@ -99,7 +99,8 @@ bool is_in(std::string_view word, const auto& words) {
   return std::ranges::find(words, word) != words.end();
 }
 
-/// A name in lower case, with all marks as one underline; empty if it is longer than any name.
+/// A name in lower case, with '_' for each run of other characters between letters and digits.
+/// Empty if the name is longer than 64 characters.
 class Plain {
  public:
   explicit Plain(std::string_view name) {
@@ -122,7 +123,7 @@ class Plain {
   std::size_t size_ = 0;
 };
 
-/// "fp16 grad scale", and not "attempted loss scale" or "logit scale".
+/// Returns true for "fp16_grad_scale", but not for "attempted_loss_scale" or "logit_scale".
 bool is_scale(std::string_view name) {
   constexpr std::string_view kScale = "_scale";
   if (!name.ends_with(kScale)) return false;
@@ -140,7 +141,8 @@ const Named* row_of(std::string_view name) {
   return row != rows().end() && row->name == name ? &row->named : nullptr;
 }
 
-/// The meaning of a name with further words before or behind a loss, or before a norm.
+/// Returns loss_part for a name with further words before or after a loss, norm_part for a name
+/// with further words before a gradient norm, and none for all others.
 Meaning part_of(std::string_view name) {
   Meaning found = Meaning::none;
   for (std::string_view rest = name; !rest.empty();) {
@@ -158,7 +160,7 @@ Meaning part_of(std::string_view name) {
   return found;
 }
 
-/// A name without its words for training behind the first word: "loss/train/total".
+/// Removes words for training after the first word: "loss_train_total" becomes "loss_total".
 std::string without_training(std::string_view name) {
   std::string kept;
   for (std::string_view rest = name; !rest.empty();) {
@@ -173,8 +175,7 @@ std::string without_training(std::string_view name) {
   return kept;
 }
 
-/// What a name means behind a word for evaluations: a loss, the epoch ("Validation at epoch 2"), or
-/// nothing.
+/// Returns the meaning of a name after a word for evaluations: their loss, an epoch, or none.
 Named of_evaluation(Named named) {
   if (named.meaning == Meaning::epoch) return named;
   const bool is_loss = named.meaning == Meaning::loss || named.meaning == Meaning::evaluation_loss;
@@ -199,7 +200,7 @@ Named looked_up(std::string_view name) {
   return {};
 }
 
-/// Lightning's LearningRateMonitor: "lr-AdamW", and "lr-AdamW/pg1" of the first of several groups.
+/// Returns true for Lightning's LearningRateMonitor: "lr-AdamW", or "lr-AdamW/pg1" (first group).
 bool is_of_lr_monitor(std::string_view tag) {
   constexpr std::string_view kFirstGroup = "/pg1";
   if (tag.ends_with(kFirstGroup)) tag.remove_suffix(kFirstGroup.size());
@@ -207,15 +208,16 @@ bool is_of_lr_monitor(std::string_view tag) {
          tag.find_first_of("/.") == std::string_view::npos;
 }
 
-/// The meaning of a part of a tag with all that is behind it.
+/// Returns the meaning of a tag or of its last parts; none if it is not a scalar's.
 Named meaning_from(std::string_view rest) {
   const Named named = meaning_of(rest);
-  if (named.meaning >= Meaning::loss) return named;  // names of steps are none of scalars
+  if (named.meaning >= Meaning::loss) return named;  // counts of steps are no scalars
   return {is_of_lr_monitor(rest) ? Meaning::learning_rate : Meaning::none, 0};
 }
 
-/// "D/loss" is a loss, whatever D is. "layers/norm" and "D/ce_loss" are perhaps of a part alone: a
-/// name of a higher rank is known where nothing but the name of a run stands before.
+/// Highest rank of a name that has its meaning after any other part: "D/loss" is a loss for every
+/// D. Names with higher ranks, as in "layers/norm" and "D/ce_loss", may belong to a part of the
+/// model. They have their meaning only if nothing but a run's name precedes them.
 constexpr int kSureRank = 1;
 
 Named meaning_by_parts(std::string_view tag) {
@@ -235,7 +237,7 @@ Named meaning_by_parts(std::string_view tag) {
   }
 }
 
-/// "val/Loss" of "Loss/val"; empty for tags without a word for evaluations at the end.
+/// Returns "val/Loss" for "Loss/val"; empty for tags that do not end with a word for evaluations.
 std::string with_last_part_first(std::string_view tag) {
   const std::size_t mark = tag.find_last_of("/.");
   if (mark == std::string_view::npos) return {};
@@ -250,7 +252,7 @@ Named meaning_of_tag(std::string_view tag) {
   Named named = meaning_by_parts(tag);
   if (!named.known()) named = meaning_by_parts(with_last_part_first(tag));
   if (!named.known() && Plain(tag).text() == "scale") {
-    named = {Meaning::loss_scale, 0};  // of a GradScaler, where it stands alone
+    named = {Meaning::loss_scale, 0};  // PyTorch's GradScaler
   }
   constexpr std::ptrdiff_t kMostParts = 1000;
   named.rank = static_cast<int>(named.rank * kMostParts +
@@ -302,7 +304,7 @@ Named meaning_of(std::string_view name) {
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;
   };
-  // A log has a few names again and again.
+  // A log repeats few names: each thread remembers their meanings.
   constexpr std::size_t kMost = 10'000;
   thread_local std::unordered_map<std::string, Named, Hash, std::equal_to<>> known;
   constexpr std::size_t kLongest = 256;

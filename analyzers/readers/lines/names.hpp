@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the names of printed values mean, as programs write them.
+// Meanings of the names that programs print before values.
 #pragma once
 
 #include <array>
@@ -13,25 +13,25 @@ namespace halfscope::analyzers::readers::lines {
 
 enum class Meaning : std::uint8_t {
   none,
-  global_step,  ///< counted over the run
+  global_step,  ///< steps, counted over the run
   updates,      ///< applied updates, counted over the run
-  step,         ///< counted over the run, or, where lines have an epoch, perhaps over that
+  step,         ///< steps, counted over the run or from the beginning of each epoch
   epoch,
-  loss_part,  ///< of a loss with a further word: "loss_ctc", "critic/vf_loss"
-  norm_part,  ///< of the gradients of a part of the model: "critic/grad_norm"
-  loss,       ///< this and all that follow are meanings of scalars
+  loss_part,  ///< loss whose name has a further word: "loss_ctc", "critic/vf_loss"
+  norm_part,  ///< gradient norm of a part of the model: "critic/grad_norm"
+  loss,       ///< this and all later enumerators are meanings of scalars
   learning_rate,
   loss_scale,
   log2_loss_scale,
-  overflow,  ///< True where the step was skipped
+  overflow,  ///< True or 1 if the step was skipped
   gradient_norm,
   evaluation_loss,
-  nan_iterations,   ///< since the line before
-  skipped,          ///< steps so far
-  skipped_interval  ///< steps since the line before
+  nan_iterations,   ///< number since the previous such line
+  skipped,          ///< number of skipped steps so far
+  skipped_interval  ///< number of skipped steps since the previous such line
 };
 
-/// What patterns of lines (pattern.hpp) call a meaning, in the order above; empty: nothing.
+/// Names of the meanings in patterns (pattern.hpp), in the order above; empty: not allowed there.
 inline constexpr std::array<std::string_view, 17> kMeaningNames = {"",
                                                                    "global_step",
                                                                    "updates",
@@ -54,42 +54,45 @@ static_assert(kMeaningNames.size() == static_cast<std::size_t>(Meaning::skipped_
 inline bool counts_steps(Meaning meaning) {
   return meaning >= Meaning::global_step && meaning <= Meaning::epoch;
 }
-/// "{loss}"; "{}" for no meaning.
+/// Returns the name of a meaning in a pattern: "{loss}"; "{}" for Meaning::none.
 std::string in_braces(Meaning meaning);
-/// "{step}, {epoch}, ..": all names that a pattern may have, for help and messages.
+/// Returns all names that a pattern may have, for help and messages: "{step}, {epoch}, ..".
 std::string pattern_names();
 
-/// The rank of a name that means a loss scale only if its value is a power of two.
+/// Rank of names such as "scale", which mean a loss scale only if the value is a power of two.
 inline constexpr int kByValue = 9;
 
+/// The meaning of a name.
 struct Named {
   Meaning meaning = Meaning::none;
-  /// If several values of a line have one meaning, the lowest rank is used, then the first.
+  /// If several values of a line have one meaning, the value with the lowest rank is used. Among
+  /// equal ranks it is the first value, or a later value that is NaN or infinite.
   int rank = 0;
 
   bool known() const { return meaning != Meaning::none; }
 };
 
-/// Returns the meaning of a name, whatever its case and marks: "LM Loss", "lm-loss" and
-/// "train/lm_loss" are one name, and words for training may stand anywhere in it. A word for
-/// evaluations before it makes a loss that of an evaluation.
+/// Returns the meaning of a name. Case, punctuation and words for training are ignored: "LM Loss",
+/// "lm-loss" and "train/lm_loss" are the same name. After a word for evaluations, as in
+/// "val/lm_loss", a loss is an evaluation_loss.
 Named meaning_of(std::string_view name);
 
-/// Returns the meaning of a scalar's tag in a table, a history or an event file: that of the whole
-/// tag, or else of its last parts. Slashes, dots and " - " (after the run, in what W&B exports)
-/// separate parts. A part for training or evaluation may stand anywhere before the name, or last:
-/// "Loss/val". Names of steps mean nothing here. Of several tags with one meaning in a log the
-/// lowest rank holds, then the first; fewer slashes make it lower.
+/// Returns the meaning of a scalar's tag in a table, a history or an event file: the meaning of the
+/// whole tag, or else of its last parts. Slashes, dots and " - " (after the run's name in exports
+/// of W&B) separate parts. A word for training or evaluation may be any part before the name, or
+/// the last part: "Loss/val". Never returns a count of steps or epochs. If several tags of a log
+/// have one meaning, callers use the lowest rank, then the first tag. More slashes raise the rank.
 Named meaning_of_tag(std::string_view tag);
 
-/// How well a column's name says which step a row is of: 0 for steps of the run, more for steps,
-/// batches and epochs. Empty for all other names.
+/// Returns the rank of a table's column as the source of step numbers, by its name. Readers use the
+/// column with the lowest rank: 0 for steps counted over the run, more for other steps, batches and
+/// epochs. Empty for a name that counts none of these.
 std::optional<int> step_rank(std::string_view name);
 
-/// "loss", "learning rate": what people call a meaning that tags have.
+/// Returns a scalar's meaning in words, for messages: "learning rate". Empty for all others.
 std::string_view name_of(Meaning meaning);
 
-/// Whether a word for evaluations stands in a text by itself: "validation: loss", not "test.py".
+/// Returns true if a text has a whole word for evaluations: "validation: loss", but not "test.py".
 bool tells_evaluation(std::string_view text);
 
 }  // namespace halfscope::analyzers::readers::lines

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kLongestName = 64;
 
-/// Characters, asked for with one load: these are the innermost loops of all readers of lines.
+/// A set of characters. A lookup is one load, since the innermost loops of all readers use it.
 class Set {
  public:
   constexpr explicit Set(std::string_view characters) {
@@ -30,7 +30,7 @@ class Set {
 constexpr Set is_figure("0123456789");
 constexpr Set is_letter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
 constexpr Set is_name("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-/// Within a name's word.
+/// Characters of a word within a name.
 constexpr Set is_word("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-%");
 constexpr Set is_sign("+-.");
 constexpr Set begins_number("0123456789+-.nNiI");
@@ -41,7 +41,7 @@ constexpr Set is_blank(" ");
 constexpr Set is_quote_or_blank(" \t\"'");
 constexpr Set opens_value(" \t\"'([{");
 
-/// "1.#QNAN", "-1.#IND00" and "1.#INF", as Microsoft's runtime printed them until 2015.
+/// Returns the value of "1.#QNAN", "-1.#IND00" or "1.#INF" (Microsoft's runtime until 2015).
 std::optional<double> windows_nonfinite(std::string_view text) {
   if (text.size() < 5 || (text[2] != '#' && text[3] != '#')) return std::nullopt;
   const bool minus = text.starts_with('-');
@@ -54,13 +54,14 @@ std::optional<double> windows_nonfinite(std::string_view text) {
   return nan ? std::optional(std::numeric_limits<double>::quiet_NaN()) : std::nullopt;
 }
 
-/// The end of a run of figures.
+/// Returns the end of the digits that begin at `at`.
 std::size_t end_of_figures(std::string_view line, std::size_t at) {
   while (at < line.size() && is_figure(line[at])) ++at;
   return at;
 }
 
-/// The end of an integer with thousands separators, such as 94,495,934; `end` if it has none.
+/// Returns the end of an integer with thousands separators, such as 94,495,934, whose digits before
+/// the first comma are from `at` to `end`; `end` if it has none.
 std::size_t end_of_thousands(std::string_view line, std::size_t at, std::size_t end) {
   if (line[at] == '0' || end - at > 3 || end_of_figures(line, at) != end) return end;
   while (end < line.size() && line[end] == ',' && end_of_figures(line, end + 1) == end + 4)
@@ -75,12 +76,13 @@ std::size_t read_number(std::string_view text, double& number) {
     number = *nonfinite;
     return std::min(text.find_first_not_of("+-.#0123456789QSNAIDF"), text.size());
   }
-  const bool sign = text.starts_with('+');  // from_chars takes none
+  const bool sign = text.starts_with('+');  // from_chars rejects it
   const auto [end, error] =
       std::from_chars(text.data() + (sign ? 1 : 0), text.data() + text.size(), number);
   if (error != std::errc()) return 0;
   auto length = static_cast<std::size_t>(end - text.data());
-  while (std::isnan(number) && length < text.size() && text[length] == 'x') ++length;  // PaddleOCR
+  // PaddleOCR prints "nanxxx".
+  while (std::isnan(number) && length < text.size() && text[length] == 'x') ++length;
   const bool word = length < text.size() && text[length] >= 'a' && text[length] <= 'z';
   return word && !std::isfinite(number) ? 0 : length;  // "info" is not a number
 }
@@ -91,8 +93,8 @@ struct Value {
   bool is_truth = false;
 };
 
-/// Whether "nan" or "inf" is a value: neither a part of a word nor one of a name, as in "number of
-/// nan iterations: 3".
+/// Returns true if "nan" or "inf" at `at` is a value, and no part of a word or of a name, as in
+/// "number of nan iterations: 3".
 bool stands_alone(std::string_view line, std::size_t at, std::size_t length) {
   const std::string_view rest = line.substr(at + length);
   if (!rest.empty() && is_name(rest.front())) return false;
@@ -100,7 +102,7 @@ bool stands_alone(std::string_view line, std::size_t at, std::size_t length) {
   return !goes_on || !line.substr(0, at).ends_with(" of ");
 }
 
-/// The value that begins at a place in the line, if one does: at a figure, a sign or a word.
+/// Returns the value that begins at `at`, which is below the line's length.
 Value read_value(std::string_view line, std::size_t at) {
   const std::string_view rest = line.substr(at);
   if (begins_truth(rest.front())) {
@@ -110,7 +112,7 @@ Value read_value(std::string_view line, std::size_t at) {
     return {at + end, end == 4 ? 1.0 : 0.0, true};
   }
   if (!begins_number(rest.front())) return {};
-  // Of words only "nan" and "inf" are numbers, and most words are others.
+  // A fast check for words: only "nan" and "inf" are numbers.
   constexpr Set is_second("aAnN");
   if (is_letter(rest.front()) && (rest.size() < 3 || !is_second(rest[1]))) return {};
   double number = 0;
@@ -120,7 +122,8 @@ Value read_value(std::string_view line, std::size_t at) {
   return {end_of_thousands(line, at, at + length), number, false};
 }
 
-/// The end of a name before `end`, and whether a sign stands between it and its value.
+/// Returns the end of the name of the value at `end`: goes back over quotes, blanks, brackets, ':'
+/// or '=', and a unit, but not below `floor`.
 std::size_t end_of_name(std::string_view line, std::size_t floor, std::size_t end) {
   const auto back_over = [&](const Set& set) {
     while (end > floor && set(line[end - 1])) --end;
@@ -135,7 +138,7 @@ std::size_t end_of_name(std::string_view line, std::size_t floor, std::size_t en
   if (end > floor && is_assignment(line[end - 1])) {
     --end;
   } else if (end > floor + 1 && line[end - 1] == ',' && is_quote(line[end - 2])) {
-    --end;  // a tuple's
+    --end;  // ('loss', 1.2)
   }
   back_over(is_quote_or_blank);
   if (end > floor && line[end - 1] == ')') {  // a unit: "memory(GiB)", "Epoch(train)"
@@ -146,7 +149,8 @@ std::size_t end_of_name(std::string_view line, std::size_t floor, std::size_t en
   return end;
 }
 
-/// The words before a value, up to what separates pairs: a mark, two blanks, " - ", another value.
+/// Returns the name of the value at `at`: the words before it, back to the end of the previous
+/// value at `floor`, a mark, two blanks or " - ". Empty if there is none.
 std::string_view name_before(std::string_view line, std::size_t floor, std::size_t at) {
   const std::size_t end = end_of_name(line, floor, at);
   if (end == floor || (is_word(line[end - 1]) && !is_name(line[end - 1]) && line[end - 1] != '.'))
@@ -164,12 +168,12 @@ std::string_view name_before(std::string_view line, std::size_t floor, std::size
     --begin;
   }
   while (begin < end && line[begin] == ' ') ++begin;
-  // "module:function:12" is a place in a program.
+  // "module:function:12" is a line of source code.
   const bool place = begin > floor && line[begin - 1] == ':' && at > 0 && line[at - 1] == ':';
   return place ? std::string_view() : line.substr(begin, end - begin);
 }
 
-/// The end of the rest of a word, with the dots in it: "train.py", "optim0_lr0".
+/// Returns the end of the word that continues at `at`. A word may contain dots: "train.py".
 std::size_t end_of_word(std::string_view line, std::size_t at) {
   const auto goes_on = [&](std::size_t i) {
     return is_name(line[i]) || (line[i] == '.' && i + 1 < line.size() && is_name(line[i + 1]));
@@ -178,7 +182,7 @@ std::size_t end_of_word(std::string_view line, std::size_t at) {
   return at;
 }
 
-/// Takes "/ 5000" behind a value.
+/// Returns 5000 for "/ 5000" at `at` and moves `at` to its end; empty if there is no total.
 std::optional<std::int64_t> take_total(std::string_view line, std::size_t& at) {
   std::size_t next = at;
   while (next < line.size() && line[next] == ' ') ++next;
@@ -236,7 +240,7 @@ bool set_value(std::string_view line, std::size_t at, Pair& pair) {
 
 void find_pairs(std::string_view line, std::vector<Pair>& pairs) {
   pairs.clear();
-  std::size_t floor = 0;  // names begin behind the value before
+  std::size_t floor = 0;  // end of the previous value
   for (std::size_t at = 0; at < line.size();) {
     if (!begins_value(line, at)) {
       at = is_name(line[at]) ? end_of_word(line, at + 1) : at + 1;

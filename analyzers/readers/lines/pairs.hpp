@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs of a name and a value in a printed line, whatever program printed it.
+// Pairs of a name and a value in a line that any program printed.
 #pragma once
 
 #include <cstddef>
@@ -12,38 +12,38 @@
 
 namespace halfscope::analyzers::readers::lines {
 
-/// Largest number that counts as one of steps: two of five digits that were torn into one, as where
-/// processes share a log, are more.
+/// Largest number that is accepted as a count of steps. If processes that share a log tear two
+/// numbers of five digits into one, the result is larger.
 inline constexpr std::int64_t kMostSteps = 1'000'000'000;
 
-/// The end of the number at the beginning of a text; 0 if there is none. A sentence's full stop and
-/// the text of another message are no part of the number.
+/// Returns the length of the number at the beginning of a text; 0 if there is none. The number ends
+/// before a second point, as in "32.0.", and before text of another message.
 std::size_t end_of_number(std::string_view text);
-/// The number that a text begins with.
+/// Returns the number at the beginning of a text; empty if there is none.
 std::optional<double> printed_number(std::string_view text);
 
-/// "name: value", "name=value", "name value", "'name': 'value'", "name[value]", "('name', value)".
-/// Texts are parts of the line.
+/// A value in a line and its name: "name: value", "name=value", "name value", "'name': 'value'",
+/// "name[value]" or "('name', value)". Its texts are parts of the line.
 struct Pair {
-  std::string_view name;  ///< empty: the value has none, such as a running mean in brackets
+  std::string_view name;  ///< empty if the value has none, such as a running mean in brackets
   std::string_view text;  ///< the value as printed
-  std::string_view unit;  ///< letters right behind the value: "ms", "batch"
-  double value = 0;       ///< 1 and 0 for True and False
-  bool is_truth = false;  ///< True or False
-  std::optional<std::int64_t> total = {};  ///< of "3010/5000"
-  Named named = {};                        ///< what the name means
+  std::string_view unit;  ///< letters or "%" directly after the value: "ms", "batch"
+  double value = 0;       ///< the number; 1 for True, 0 for False
+  bool is_truth = false;  ///< true if the value is True or False
+  std::optional<std::int64_t> total = {};  ///< 5000 in "3010/5000"
+  Named named = {};                        ///< meaning of the name
 
-  /// The value as a count of steps; empty for all other numbers. "1,234" is 1234.
+  /// Returns 1234 for "1,234" and 10 for "10.0"; empty if the value is no count of steps.
   std::optional<std::int64_t> count() const;
 };
 
-/// Returns true if a value can begin at a place of a line; `at` may be the line's end.
+/// Returns true if the character at `at` can begin a value; false if `at` is the line's end.
 bool begins_value(std::string_view line, std::size_t at);
-/// Sets `text`, `value` and `is_truth` of a pair by the value that begins at a place of a line.
-/// Returns false and sets nothing if none does.
+/// Sets `text`, `value` and `is_truth` of a pair from the value that begins at `at`, which is below
+/// the line's length. Returns false and changes nothing if no value begins there.
 bool set_value(std::string_view line, std::size_t at, Pair& pair);
 
-/// Puts all pairs of a line without colours into `pairs`, in order.
+/// Replaces `pairs` by all pairs of a line, in order. The line has no ANSI escape sequences.
 void find_pairs(std::string_view line, std::vector<Pair>& pairs);
 inline std::vector<Pair> pairs_in(std::string_view line) {
   std::vector<Pair> pairs;

@@ -17,7 +17,7 @@ std::size_t skip_blanks(std::string_view line, std::size_t at) {
   return std::min(line.find_first_not_of(" \t", at), line.size());
 }
 
-/// Where a text of a pattern ends in a line; kNowhere if it does not stand at that place.
+/// Returns the end of a pattern's text that begins at `at` in a line; kNowhere if it is not there.
 std::size_t end_of_text(std::string_view line, std::size_t at, std::string_view text) {
   for (const char c : text) {
     const std::size_t end = c == ' ' ? skip_blanks(line, at) : at;
@@ -27,8 +27,9 @@ std::size_t end_of_text(std::string_view line, std::size_t at, std::string_view 
   return at;
 }
 
-/// The value at a place, behind blanks, and before a text of the pattern: "1,024" is two values of
-/// "{step},{loss}", and one of "{step}, {loss}". A word that goes on makes it none: "64K".
+/// Returns the value at `at`, after blanks, that ends before `text`, the pattern's next text.
+/// "1,024" is two values for "{step},{loss}", but one value for "{step}, {loss}". Empty if there is
+/// no value, or if letters follow it, as in "64K", that `text` does not begin with.
 std::optional<Pair> value_before(std::string_view text, std::string_view line, std::size_t at) {
   at = skip_blanks(line, at);
   constexpr std::size_t kLongestValue = 64;
@@ -70,7 +71,8 @@ void Pattern::refuse(const std::string& why) const {
   throw frames::BadOption(option() + ": " + why);
 }
 
-/// Adds the name that a brace opens. Returns the place behind its end.
+/// Adds the name whose opening brace is at `open`. Returns the position after its closing brace.
+/// Throws frames::BadOption if the name is not valid there.
 std::size_t Pattern::add_name(std::size_t open) {
   const std::size_t close = text_.find_first_of("{}", open + 1);
   if (close == kNowhere || text_[close] == '{') {
@@ -115,8 +117,8 @@ Pattern::Pattern(std::string text) : text_(std::move(text)) {
 
 std::vector<NamedValue> Pattern::match(std::string_view line) const {
   std::vector<NamedValue> values;
-  // The text behind {} matches at its first place. A later failure never moves it, because an
-  // earlier place leaves more of the line.
+  // The pieces after {} match at the first possible position. If later pieces do not match, another
+  // position cannot help, because more of the line follows the first one.
   std::size_t tried = 0, kept = 0, at = 0;
   auto first = pieces_.begin();
   for (auto piece = first; piece != pieces_.end();) {

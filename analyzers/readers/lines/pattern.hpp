@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pattern of --lines, which names the values of lines that Halfscope does not read by itself.
+// The pattern of --lines, which names the values in lines that Halfscope cannot read without it.
 #pragma once
 
 #include <cstddef>
@@ -14,33 +14,33 @@
 
 namespace halfscope::analyzers::readers::lines {
 
-/// Returns true if a value fits a meaning: counts are whole numbers, and only an overflow may be
-/// True or False.
+/// Returns true if a value fits a meaning: counts are whole; only an overflow may be True or False.
 bool suits(const Pair& pair, Meaning meaning);
 
-/// A value of a line, with the meaning that a pattern gives it.
+/// A value of a line, and its meaning according to a pattern.
 struct NamedValue {
   Meaning meaning = Meaning::none;
-  Pair pair;  ///< without a name
+  Pair pair;  ///< its name is empty
 };
 
-/// "iter {step}: loss {loss}, {}scale {loss_scale}": text, names in braces for values, and {} for
-/// any text. "{{" and "}}" are braces of the line. Any thread may use one.
+/// A pattern such as "iter {step}: loss {loss}, {}scale {loss_scale}": text, names in braces for
+/// values, and {} for any text. "{{" and "}}" match braces. Threads may share an object.
 class Pattern {
  public:
-  /// Throws frames::BadOption if the text is no pattern.
+  /// Throws frames::BadOption if `text` is not a valid pattern.
   explicit Pattern(std::string text);
 
   const std::string& text() const { return text_; }
   frames::Message option() const;  ///< --lines with the text, for messages
-  /// The named values of a line without colours, in order; empty if it does not match. It may match
-  /// anywhere. A run of blanks matches any other, and blanks before a value are skipped.
+  /// Returns the named values of a line, in order; empty if the line does not match. The line has
+  /// no ANSI escape sequences. The pattern may match any part of it. A run of blanks matches a run
+  /// of any length, and blanks before a value are skipped.
   std::vector<NamedValue> match(std::string_view line) const;
 
  private:
   struct Piece {
     enum class Is : std::uint8_t { text, value, any } is = Is::text;
-    std::string text = {};  ///< each run of blanks as one
+    std::string text = {};  ///< text to match, with one blank for each run of blanks
     Meaning meaning = Meaning::none;
   };
   [[noreturn]] void refuse(const std::string& why) const;
