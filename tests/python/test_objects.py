@@ -130,8 +130,8 @@ def test_what_a_log_cannot_answer_is_none(advice):
     assert not hasattr(advice, "_ipython_canary_method_should_not_exist_")
 
 
-def test_classes_are_those_of_the_schemas():
-    subprocess.run([sys.executable, ROOT / "tools/python_fields.py", "--check"], check=True)
+def test_schemas_tables_and_classes_are_those_of_docs_fields():
+    subprocess.run([sys.executable, ROOT / "tools/json_fields.py", "--check"], check=True)
 
 
 def test_objects_in_results_have_classes(advice, found):
