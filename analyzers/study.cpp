@@ -36,12 +36,12 @@ struct Read {
 };
 
 /// Collectors that read the logs together with the analysis.
-struct Beside {
+struct ExtraCollectors {
   ranks::RankCollector ranks;
   std::optional<replay::SeriesCollector> series;
   formats::QuantisedCollector quantised;
 
-  explicit Beside(ranks::RankCollector&& of_ranks) : ranks(std::move(of_ranks)) {}
+  explicit ExtraCollectors(ranks::RankCollector&& of_ranks) : ranks(std::move(of_ranks)) {}
 
   frames::Visitor begin(const std::string& log) {
     frames::Visitor visit = series ? series->begin(log) : frames::Visitor();
@@ -53,9 +53,9 @@ struct Beside {
 };
 
 Read read(const std::vector<std::filesystem::path>& logs, const Target& target,
-          const Selection& selection, const Phases& phase, bool with_series,
+          const Selection& selection, const PhaseCallback& phase, bool with_series,
           const readers::Logs& opened) {
-  Beside beside(ranks::RankCollector(target, selection));
+  ExtraCollectors beside(ranks::RankCollector(target, selection));
   if (with_series && !selection.tensor_glob && target.name == Target().name) {
     beside.series.emplace(target, selection.recorded_scale);
   }
@@ -75,7 +75,7 @@ Read read(const std::vector<std::filesystem::path>& logs, const Target& target,
 
 /// Runs all passes. The log files stay open until the last pass ends.
 Read read_all(const std::vector<std::filesystem::path>& logs, const Target& target,
-              const Selection& selection, const Passes& passes, const Phases& phase) {
+              const Selection& selection, const Passes& passes, const PhaseCallback& phase) {
   const readers::Logs opened(selection);
   Selection selected = selection;
   selected.scalars_suffice = passes.scalars_suffice;
@@ -86,9 +86,9 @@ Read read_all(const std::vector<std::filesystem::path>& logs, const Target& targ
   if (!passes.updates && !passes.formats && !passes.sums && !passes.reductions) return found;
   const bool updates_alone = !passes.formats && !passes.sums && !passes.reductions;
   const char* const what = updates_alone ? "weight updates" : "whole tensors";
-  WholeFound whole =
-      add_whole_steps(found.analysis, selection, passes, {.enough_db = passes.enough_db},
-                      phase(what), opened, [&] { return phase("predictions"); });
+  WholeTensorResults whole = add_whole_steps(
+      found.analysis, selection, passes, {.sufficient_snr_db = passes.sufficient_snr_db},
+      phase(what), opened, [&] { return phase("predictions"); });
   found.scores = std::move(whole.scores);
   found.reductions = std::move(whole.reductions);
   return found;
@@ -97,7 +97,7 @@ Read read_all(const std::vector<std::filesystem::path>& logs, const Target& targ
 /// Adds the share of the gradients' mass that is lost at the analysis's own loss scale.
 void add_lost(Findings& found) {
   const std::optional<int> log2 = exact_log2(found.analysis.loss_scale);
-  const auto counted = underflow::counted_tensors(found.analysis);
+  const auto counted = underflow::loss_scaled_tensors(found.analysis);
   if (!log2 || counted.empty()) return;
   found.lost = underflow::LostMass(counted, found.analysis.target).at(*log2);
   found.worst_lost = underflow::worst_loss(counted, found.analysis.target, *log2);
@@ -116,17 +116,18 @@ void add_log(const underflow::LogFindings& log, Findings& found) {
 }  // namespace
 
 Passes recommend_passes() {
-  const reduction::Asked sums = {.over = {reduction::Over::elements},
-                                 .formats = {},
-                                 .orders = {reduction::Order::sequential},
-                                 .gradient_norms = false};
+  const reduction::ReductionOptions sums = {.over = {reduction::Over::elements},
+                                            .formats = {},
+                                            .orders = {reduction::Order::sequential},
+                                            .gradient_norms = false};
   return {
       .updates = true, .formats_if_8_bits = true, .sums = true, .series = true, .reductions = sums};
 }
 
 Passes report_passes() {
-  const reduction::Asked sums = {.formats = {"binary16", "bfloat16"},
-                                 .orders = {reduction::Order::sequential, reduction::Order::ring}};
+  const reduction::ReductionOptions sums = {
+      .formats = {"binary16", "bfloat16"},
+      .orders = {reduction::Order::sequential, reduction::Order::ring}};
   return {.updates = true,
           .what_if = true,
           .formats = true,
@@ -136,7 +137,7 @@ Passes report_passes() {
 }
 
 Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
-                 const Selection& selection, const Passes& asked, const Phases& phases) {
+                 const Selection& selection, const Passes& asked, const PhaseCallback& phases) {
   Passes passes = asked;
   passes.formats |= passes.formats_if_8_bits && target.format.width == 8;
   const auto phase = [&](const std::string& what) {
@@ -149,7 +150,7 @@ Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   findings.series = std::move(found.series);
   findings.quantised = std::move(found.quantised);
   findings.ranks = std::move(found.ranks);
-  findings.enough_db = passes.enough_db;
+  findings.sufficient_snr_db = passes.sufficient_snr_db;
   if (passes.formats) {
     findings.amax_histories = formats::amax_histories(findings.analysis);
     findings.mx_gradients = formats::mx_gradients(findings.analysis);
@@ -211,7 +212,7 @@ bool Findings::ends_broken() const {
          std::ranges::any_of(adam, &updates::AdamState::divides_by_zero);
 }
 
-const overflow::OverflowEvent* Study::lasting_first() const {
+const overflow::OverflowEvent* Study::lasting_to_report_first() const {
   const overflow::OverflowEvent* const end = overflow.lasting();
   const auto& model = advice.nan_in_model;
   return end != nullptr && model && model->step <= end->step ? nullptr : end;
@@ -219,11 +220,11 @@ const overflow::OverflowEvent* Study::lasting_first() const {
 
 namespace {
 
-/// Throws frames::OptionHelps if the gradients of the log seem to contain the loss scale.
+/// Throws frames::InputNeedsOption if the gradients of the log seem to contain the loss scale.
 void refuse_carried(const replay::StepSeries& series, const Analysis& analysis) {
   const auto log = std::ranges::find(analysis.logs, series.log, &underflow::LogFindings::name);
   if (log == analysis.logs.end() || !scale_history::carried_scale(*log)) return;
-  throw frames::OptionHelps(
+  throw frames::InputNeedsOption(
       log::printable(series.log) +
       ": gradients seem to carry the loss scale, so no policy can be replayed over them; "
       "give it with " +
@@ -303,7 +304,7 @@ Study with_scales(Findings&& findings, const underflow::RecommendOptions& option
 /// Returns a function that is true for scales at which flushed values do no harm. It refers to the
 /// arguments, which must outlive it.
 replay::Harmless harmless(const Analysis& analysis, const underflow::RecommendOptions& options) {
-  const auto counted = underflow::counted_tensors(analysis);
+  const auto counted = underflow::loss_scaled_tensors(analysis);
   return [counted, lost = underflow::LostMass(counted, analysis.target), &analysis,
           &options](int log2) {
     return !counted.empty() &&
@@ -334,8 +335,9 @@ void add_replays(Study& all, replay::PolicyOptions policies) {
 
 [[noreturn]] void refuse_replays(const Study& study) {
   using frames::Option;
-  if (!study.not_replayed.empty()) throw frames::OptionHelps(study.not_replayed.front().second);
-  throw frames::OptionHelps(
+  if (!study.not_replayed.empty())
+    throw frames::InputNeedsOption(study.not_replayed.front().second);
+  throw frames::InputNeedsOption(
       log::printable(study.advice.logs.front()) +
       ": does not have scalars of every step, so no policy can be replayed; expected a run log "
       "whose "

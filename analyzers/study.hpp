@@ -43,13 +43,13 @@ struct Passes {
   bool formats_if_8_bits = false;  ///< sets `formats` if the target has 8 bits
   bool sums = false;               ///< measures lost mass, without `formats`
   bool series = false;             ///< fills Findings::series
-  std::optional<reduction::Asked> reductions = {};
-  double enough_db = formats::kEnoughDb;  ///< Findings::enough_db, an SNR
+  std::optional<reduction::ReductionOptions> reductions = {};
+  double sufficient_snr_db = formats::kEnoughDb;  ///< Findings::sufficient_snr_db, an SNR
   bool scalars_suffice = false;  ///< accepts run logs that have scalars only: they can be replayed
 };
 
 /// Called before each pass with its name; returns its progress callback. Empty: reports nothing.
-using Phases = std::function<frames::Progress(const std::string& what)>;
+using PhaseCallback = std::function<frames::Progress(const std::string& what)>;
 
 /// All results of `halfscope analyze`. Each vector has one entry per log that has such results, in
 /// the order of the logs.
@@ -73,7 +73,7 @@ struct Findings {
   bool in_bfloat16 = false;  ///< runs_in_bfloat16(): gradients were computed in bfloat16
   std::vector<formats::AmaxHistory> amax_histories;  ///< filled if Passes::formats is set
   std::optional<formats::MxGradients> mx_gradients;  ///< filled if Passes::formats is set
-  double enough_db = formats::kEnoughDb;             ///< Passes::enough_db
+  double sufficient_snr_db = formats::kEnoughDb;     ///< Passes::sufficient_snr_db
   /// Lost share of the gradients' mass at Analysis::loss_scale; empty if that is no power of two.
   std::optional<MassShare> lost;
   std::optional<underflow::WorstLoss> worst_lost;  ///< largest loss of one tensor at that scale
@@ -93,7 +93,8 @@ struct Findings {
 /// Reads the logs: each value once, and again if whole tensors are requested. If the target is the
 /// default (Target::by_default), a run in bfloat16 is judged in bfloat16. Throws log::BadInput.
 Findings analyze(const std::vector<std::filesystem::path>& logs, const underflow::Target& target,
-                 const frames::Selection& selection, const Passes& passes, const Phases& phases);
+                 const frames::Selection& selection, const Passes& passes,
+                 const PhaseCallback& phases);
 
 /// Returns the findings of an existing analysis; `series` stays empty.
 Findings findings_of(underflow::Analysis&& analysis);
@@ -107,7 +108,7 @@ struct Study : Findings {
 
   /// Returns OverflowFindings::lasting() if a report must name it first. Null if there is no such
   /// event, or if NaN in the model, which is always reported, began at the same step or earlier.
-  const overflow::OverflowEvent* lasting_first() const;
+  const overflow::OverflowEvent* lasting_to_report_first() const;
 };
 
 /// Returns everything that follows from the findings. Reads logs of several ranks again.

@@ -22,9 +22,10 @@ using underflow::Analysis;
 namespace {
 
 /// Progress of one step that two passes read in turns. The reported fraction never decreases.
-class ByTurns {
+class TwoPassProgress {
  public:
-  ByTurns(const ProgressCallback& step, double first_share) : step_(step), shares_{first_share, 1} {
+  TwoPassProgress(const ProgressCallback& step, double first_share)
+      : step_(step), shares_{first_share, 1} {
     shares_[1] -= first_share;
   }
   ProgressCallback of(std::size_t pass) {
@@ -53,7 +54,7 @@ class WholePasses {
               const formats::FitOptions& options)
       : selection_(selection), passes_(passes) {
     if (passes.updates) {
-      updates_.emplace(analysis, selection, updates::UpdatesAsked{.what_if = passes.what_if});
+      updates_.emplace(analysis, selection, updates::UpdateRequest{.what_if = passes.what_if});
       if (!updates_->needs_steps()) updates_.reset();
     }
     if (passes.formats || passes.sums) {
@@ -93,10 +94,10 @@ class WholePasses {
     if (reductions_) reductions_->finish_log();
   }
 
-  WholeFound finish(Format target, const std::function<frames::Progress()>& predicting) {
+  WholeTensorResults finish(Format target, const std::function<frames::Progress()>& predicting) {
     if (updates_) updates_->finish();
     if (whole_) whole_->finish();
-    WholeFound found{std::move(scores_).finish(target), {}};
+    WholeTensorResults found{std::move(scores_).finish(target), {}};
     if (!reductions_) return found;
     const bool predicts = predicting && !passes_.reductions->counts.empty();
     found.reductions = reductions_->finish(predicts ? predicting() : frames::Progress());
@@ -105,7 +106,7 @@ class WholePasses {
 
  private:
   void take(const WholeStep& step) {
-    ByTurns turns(step.tell, !updates_ ? 0 : !whole_ ? 1 : share_of_updates(passes_));
+    TwoPassProgress turns(step.tell, !updates_ ? 0 : !whole_ ? 1 : share_of_updates(passes_));
     const ProgressCallback of_updates = turns.of(0), of_whole = turns.of(1);
     const auto beside = [&](const log::NamedTensor& tensor) {
       if (whole_) whole_->take(step, tensor, of_whole);
@@ -128,10 +129,10 @@ class WholePasses {
 
 }  // namespace
 
-WholeFound add_whole_steps(Analysis& analysis, const frames::Selection& selection,
-                           const Passes& passes, const formats::FitOptions& options,
-                           const frames::Progress& progress, const readers::Logs& opened,
-                           const std::function<frames::Progress()>& predicting) {
+WholeTensorResults add_whole_steps(Analysis& analysis, const frames::Selection& selection,
+                                   const Passes& passes, const formats::FitOptions& options,
+                                   const frames::Progress& progress, const readers::Logs& opened,
+                                   const std::function<frames::Progress()>& predicting) {
   WholePasses all(analysis, selection, passes, options);
   if (all.empty()) return {};
   const auto take = [&](std::span<const WholeStep> ranks) { all.take(ranks); };

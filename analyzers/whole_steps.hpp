@@ -10,7 +10,7 @@
 namespace halfscope::analyzers {
 
 /// Results of whole tensors that are not part of underflow::Analysis.
-struct WholeFound {
+struct WholeTensorResults {
   std::vector<overflow::AttentionScores> scores;  ///< filled if any pass reads whole tensors
   std::vector<reduction::Reduction> reductions;
 };
@@ -21,9 +21,11 @@ struct WholeFound {
 /// predictions of reductions begin and returns their progress callback; an empty function reports
 /// nothing. Holds at most one weight and the tensors of its update in memory; for sums over ranks,
 /// a part of each rank's tensor. Throws log::BadInput.
-WholeFound add_whole_steps(underflow::Analysis& analysis, const frames::Selection& selection,
-                           const Passes& passes, const formats::FitOptions& options = {},
-                           const frames::Progress& progress = {}, const readers::Logs& opened = {},
-                           const std::function<frames::Progress()>& predicting = {});
+WholeTensorResults add_whole_steps(underflow::Analysis& analysis,
+                                   const frames::Selection& selection, const Passes& passes,
+                                   const formats::FitOptions& options = {},
+                                   const frames::Progress& progress = {},
+                                   const readers::Logs& opened = {},
+                                   const std::function<frames::Progress()>& predicting = {});
 
 }  // namespace halfscope::analyzers

@@ -205,10 +205,11 @@ std::string some_steps(const LogFindings& log) {
 }
 
 [[noreturn]] void refuse_names(const LogFindings& a, const LogFindings& b) {
-  throw frames::OptionHelps(printable(a.name) + " and " + printable(b.name) +
-                            ": no tensor name occurs in both; the first holds " + some_names(a) +
-                            ", the second " + some_names(b) + "; name roles with " +
-                            frames::role_option() + ", or give two runs of the same model");
+  throw frames::InputNeedsOption(printable(a.name) + " and " + printable(b.name) +
+                                 ": no tensor name occurs in both; the first holds " +
+                                 some_names(a) + ", the second " + some_names(b) +
+                                 "; name roles with " + frames::role_option() +
+                                 ", or give two runs of the same model");
 }
 
 [[noreturn]] void refuse_steps(const LogFindings& a, const LogFindings& b) {
@@ -333,8 +334,8 @@ Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::p
     of_a = read(a, selections.a, own);
     of_b = read(b, selections.b, own);
   }
-  const updates::UpdatesAsked asked = {.added_to = selections.a.at_run_scale ? AddedTo::kept
-                                                                             : AddedTo::target};
+  const updates::UpdateRequest asked = {.added_to = selections.a.at_run_scale ? AddedTo::kept
+                                                                              : AddedTo::target};
   updates::add_updates(of_a, selections.a, asked, progress, opened);
   updates::add_updates(of_b, selections.b, asked, progress, opened);
   Comparison comparison = compare(of_a, of_b, selections);

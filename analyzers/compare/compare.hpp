@@ -88,7 +88,7 @@ struct ComparedTensor {
   Both<Interval> not_finite;
   Both<bool> untouched;    ///< own_format is set; the tensor was not computed in the target format
   Both<bool> wide_weight;  ///< own_updates is set, and the weight is wider than 16 bits
-  Both<std::uint64_t> lost_updates, unmoved;  ///< as in RunTotals, for this tensor
+  Both<std::uint64_t> lost_updates, ineffective_updates;  ///< as in RunTotals, for this tensor
   std::optional<ElementChanges> elements;
   /// Elements whose difference no order of addition explains; empty if not requested.
   std::optional<std::uint64_t> sums_above;
@@ -101,9 +101,9 @@ Interval lost_to_zero(const underflow::Counts& counts);
 Interval not_finite(const underflow::Counts& counts);
 
 /// Tensors of one run, over all its steps, that hold non-finite or overflowing values.
-struct Trouble {
+struct AffectedTensors {
   std::uint64_t tensors = 0;
-  std::uint64_t beside_gradients = 0;  ///< tensors among these that no loss scale acts on
+  std::uint64_t not_loss_scaled = 0;  ///< tensors among these that no loss scale acts on
   std::uint64_t steps = 0;
   std::int64_t first_step = 0, last_step = 0;
   std::string most;  ///< the tensor with the most such values, as role/path
@@ -119,12 +119,12 @@ struct RunTotals {
   Interval not_finite, not_finite_all;
   std::uint64_t lost_updates = 0;  ///< nonzero updates that did not change their weight
   /// lost_updates; plus zero updates beyond the other run's share, if they may be underflow.
-  std::uint64_t unmoved = 0;
-  bool zero_updates_hide = false;     ///< some gradient or update may have become zero by underflow
-  std::optional<Dtype> kept;          ///< narrowest dtype that weights with updates are kept in
-  std::uint64_t tensors = 0;          ///< tensors of the run, compared or not
-  std::optional<Trouble> non_finite;  ///< NaN and infinity
-  std::optional<Trouble> overflow;    ///< finite values that overflow in the target format
+  std::uint64_t ineffective_updates = 0;
+  bool zero_updates_hide = false;  ///< some gradient or update may have become zero by underflow
+  std::optional<Dtype> kept;       ///< narrowest dtype that weights with updates are kept in
+  std::uint64_t tensors = 0;       ///< tensors of the run, compared or not
+  std::optional<AffectedTensors> non_finite;  ///< NaN and infinity
+  std::optional<AffectedTensors> overflow;    ///< finite values that overflow in the target format
   std::optional<std::int64_t> loss_non_finite;  ///< first step with a NaN or infinite loss
   /// Smallest and largest loss scale of the counts.
   std::optional<std::pair<double, double>> loss_scales;
@@ -159,7 +159,7 @@ struct CommonScalar {
 };
 
 /// The first differences between two runs, over the steps at which both have a loss or a scale.
-struct Parting {
+struct FirstDifferences {
   std::uint64_t losses = 0;                 ///< steps at which both have a loss
   std::optional<std::int64_t> same_until;   ///< last step before the losses differ
   std::optional<std::int64_t> first_other;  ///< first step with different losses
@@ -202,10 +202,10 @@ struct Comparison {
   std::optional<WholeZeros> whole_zeros;      ///< the part of new_zeros that is known exactly
   std::optional<Both<UpdateCounts>> updates;  ///< over all weights that have them
   /// change_of_updates() over all weights.
-  Change unmoved = Change::unknown;
+  Change ineffective_updates = Change::unknown;
   Change zero_updates = Change::unknown;  ///< share of updates that are zero
   std::optional<CommonScalar> last_loss;  ///< at the last step at which both have a loss
-  Parting parting;
+  FirstDifferences parting;
   Both<std::optional<Operations>> operations;  ///< compared with emulation; empty if not checked
   std::optional<OrderAsked> order_asked;
   std::vector<ComparedOrder> orders;  ///< verdicts on the requested sums, by name
@@ -247,7 +247,8 @@ void set_far(ComparedTensor& tensor, const Both<const underflow::TensorFindings*
 
 /// Returns the change of `unmoved`. unknown if counting all zero updates as lost reverses the
 /// answer: a run whose updates are zero loses fewer of them, but is not better.
-Change change_of_updates(const Both<UpdateCounts>& updates, const Both<std::uint64_t>& unmoved,
+Change change_of_updates(const Both<UpdateCounts>& updates,
+                         const Both<std::uint64_t>& ineffective_updates,
                          const Both<std::uint64_t>& lost);
 
 /// Sets `kept`, zero_updates_hide, lost_updates and `unmoved` of both runs and of every tensor.

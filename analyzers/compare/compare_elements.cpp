@@ -187,19 +187,19 @@ ElementChanges compare_values(const SideOfElements& a, const SideOfElements& b, 
 }
 
 /// A tensor of the comparison, and the formats of its values in either run.
-struct Meeting {
+struct MatchedTensor {
   ComparedTensor* tensor;
   Format own_a, own_b;
   std::map<std::int64_t, ElementChanges> at;  ///< by step
 };
 
-std::map<std::string, Meeting> meetings(Comparison& c, const underflow::LogFindings& a,
-                                        const underflow::LogFindings& b) {
-  std::map<std::string, Meeting> out;
+std::map<std::string, MatchedTensor> meetings(Comparison& c, const underflow::LogFindings& a,
+                                              const underflow::LogFindings& b) {
+  std::map<std::string, MatchedTensor> out;
   for (ComparedTensor& t : c.tensors) {
     out.emplace(
         t.name,
-        Meeting{&t, own_format(a.tensors[t.index.a]), own_format(b.tensors[t.index.b]), {}});
+        MatchedTensor{&t, own_format(a.tensors[t.index.a]), own_format(b.tensors[t.index.b]), {}});
   }
   return out;
 }
@@ -207,7 +207,7 @@ std::map<std::string, Meeting> meetings(Comparison& c, const underflow::LogFindi
 double smallest_normal(Format f) { return std::ldexp(1.0, f.emin()); }
 
 void compare_pair(const log::NamedTensor& a, double scale_a, const log::NamedTensor& b,
-                  double scale_b, std::int64_t step, Meeting& at, Format target,
+                  double scale_b, std::int64_t step, MatchedTensor& at, Format target,
                   const frames::ProgressCallback& tell) {
   if (a.view.count != b.view.count) return;  // the totals show the different sizes
   const SideOfElements side_a{Reader(a.view), scale_a, smallest_normal(at.own_a)};
@@ -217,7 +217,7 @@ void compare_pair(const log::NamedTensor& a, double scale_a, const log::NamedTen
   at.at[step] += found;
 }
 
-void finish(const Meeting& meeting) {
+void finish(const MatchedTensor& meeting) {
   ComparedTensor& tensor = *meeting.tensor;
   for (const auto& [step, changes] : meeting.at) {
     if (!tensor.elements) tensor.elements.emplace();

@@ -31,7 +31,7 @@ bool far(double a, double b) {
 
 void set_losses(Comparison& c) {
   const std::vector<CommonScalar> losses = common(c.runs.a.loss, c.runs.b.loss);
-  Parting& parting = c.parting;
+  FirstDifferences& parting = c.parting;
   parting.losses = losses.size();
   for (const CommonScalar& at : losses) {
     if (!same(at.a, at.b) && !parting.first_other) parting.first_other = at.step;

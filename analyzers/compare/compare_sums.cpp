@@ -95,8 +95,9 @@ std::tuple<double, double, double> harm(const ComparedTensor& t) {
   const bool loses = real_change_of(lost_a, of_a, lost_b, of_b) == Change::more;
   double updates = 0;
   if (t.updates) {
-    if (change_of_updates(*t.updates, t.unmoved, t.lost_updates) == Change::more) {
-      updates = share(t.unmoved.b, t.updates->b.pairs) - share(t.unmoved.a, t.updates->a.pairs);
+    if (change_of_updates(*t.updates, t.ineffective_updates, t.lost_updates) == Change::more) {
+      updates = share(t.ineffective_updates.b, t.updates->b.pairs) -
+                share(t.ineffective_updates.a, t.updates->a.pairs);
     }
   }
   return {surely(t.not_finite.a, t.not_finite.b), loses ? surely(lost_a, lost_b) : 0.0, updates};
@@ -142,8 +143,8 @@ void set_changes(Comparison& c) {
   c.overflow = change_of(a.not_finite, a.gradients.total, b.not_finite, b.gradients.total);
   c.not_finite = change_of(a.not_finite_all, a.all.total, b.not_finite_all, b.all.total);
   if (!c.updates) return;
-  c.unmoved =
-      change_of_updates(*c.updates, {a.unmoved, b.unmoved}, {a.lost_updates, b.lost_updates});
+  c.ineffective_updates = change_of_updates(
+      *c.updates, {a.ineffective_updates, b.ineffective_updates}, {a.lost_updates, b.lost_updates});
   c.zero_updates =
       real_change_of(c.updates->a.zero, c.updates->a.pairs, c.updates->b.zero, c.updates->b.pairs);
 }
@@ -151,8 +152,8 @@ void set_changes(Comparison& c) {
 /// Returns the tensors and steps with a nonzero count `of`; empty if there are none. `of_target`:
 /// only tensors computed in the target format.
 template <typename Of>
-std::optional<Trouble> trouble(const underflow::LogFindings& log, bool of_target, Of of) {
-  Trouble out;
+std::optional<AffectedTensors> trouble(const underflow::LogFindings& log, bool of_target, Of of) {
+  AffectedTensors out;
   std::set<std::int64_t> steps;
   std::uint64_t most = 0;
   for (const TensorFindings& tensor : log.tensors) {
@@ -165,7 +166,7 @@ std::optional<Trouble> trouble(const underflow::LogFindings& log, bool of_target
     }
     if (values.low == 0) continue;
     ++out.tensors;
-    out.beside_gradients += tensor.loss_scaled ? 0 : 1;
+    out.not_loss_scaled += tensor.loss_scaled ? 0 : 1;
     out.values += values;
     if (values.low > most) out.most = meeting_name(tensor.role, tensor.name);
     most = std::max(most, values.low);

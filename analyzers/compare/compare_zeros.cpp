@@ -77,10 +77,11 @@ void set_far(ComparedTensor& t, const Both<const TensorFindings*>& of) {
   t.far = {is_far(*of.a, t.smallest_log2), is_far(*of.b, t.smallest_log2)};
 }
 
-Change change_of_updates(const Both<UpdateCounts>& updates, const Both<std::uint64_t>& unmoved,
+Change change_of_updates(const Both<UpdateCounts>& updates,
+                         const Both<std::uint64_t>& ineffective_updates,
                          const Both<std::uint64_t>& lost) {
   const std::uint64_t of_a = updates.a.pairs, of_b = updates.b.pairs;
-  const Change change = real_change_of(unmoved.a, of_a, unmoved.b, of_b);
+  const Change change = real_change_of(ineffective_updates.a, of_a, ineffective_updates.b, of_b);
   const Change with_zeros =
       real_change_of(lost.a + updates.a.zero, of_a, lost.b + updates.b.zero, of_b);
   const bool turned = (change == Change::more && with_zeros == Change::less) ||
@@ -107,12 +108,12 @@ void sum_unmoved(Comparison& c, const Both<const underflow::LogFindings*>& runs)
                       lost_of(t.updates->b, t.wide_weight.b)};
     a.lost_updates += t.lost_updates.a;
     b.lost_updates += t.lost_updates.b;
-    t.unmoved = {t.lost_updates.a + beyond(a, t.updates->a, t.updates->b),
-                 t.lost_updates.b + beyond(b, t.updates->b, t.updates->a)};
+    t.ineffective_updates = {t.lost_updates.a + beyond(a, t.updates->a, t.updates->b),
+                             t.lost_updates.b + beyond(b, t.updates->b, t.updates->a)};
   }
   if (!c.updates) return;
-  a.unmoved = a.lost_updates + beyond(a, c.updates->a, c.updates->b);
-  b.unmoved = b.lost_updates + beyond(b, c.updates->b, c.updates->a);
+  a.ineffective_updates = a.lost_updates + beyond(a, c.updates->a, c.updates->b);
+  b.ineffective_updates = b.lost_updates + beyond(b, c.updates->b, c.updates->a);
 }
 
 }  // namespace halfscope::analyzers::compare

@@ -41,8 +41,8 @@ bool clamps_few(const Classes& c, std::uint64_t n) {
                        kFew * static_cast<long double>(n);
 }
 
-bool enough(const std::optional<underflow::NoiseRatio>& noise, double enough_db) {
-  return noise && noise->db >= enough_db;
+bool enough(const std::optional<underflow::NoiseRatio>& noise, double sufficient_snr_db) {
+  return noise && noise->db >= sufficient_snr_db;
 }
 
 /// Returns true if infinities, other than those of skipped steps, hide the values' size.
@@ -82,22 +82,22 @@ void set_skipped_nonfinite(underflow::Analysis& analysis) {
   }
 }
 
-void judge_at_best(FormatFit& fit, const TensorFindings& tensor, double enough_db) {
+void judge_at_best(FormatFit& fit, const TensorFindings& tensor, double sufficient_snr_db) {
   fit.fits_at_best = tensor.counts.finite_nonzero.low != 0 && !hides_its_largest(tensor) &&
-                     fit.best_log2 && enough(fit.noise_at_best, enough_db);
+                     fit.best_log2 && enough(fit.noise_at_best, sufficient_snr_db);
 }
 
 void judge_at_1(FormatFit& fit, const TensorFindings& tensor, Subnormals subnormals,
-                const std::optional<underflow::NoiseRatio>& noise, double enough_db) {
+                const std::optional<underflow::NoiseRatio>& noise, double sufficient_snr_db) {
   const Classes at_1 = tensor.classes_at(fit, subnormals, 0);
   const std::uint64_t n = tensor.counts.finite_nonzero.low;
-  const bool holds_all = at_1.overflow.high == 0 && enough(noise, enough_db);
+  const bool holds_all = at_1.overflow.high == 0 && enough(noise, sufficient_snr_db);
   fit.fits_at_1 = n != 0 && !hides_its_largest(tensor) &&
                   (holds_all || (fit.saturating && clamps_few(at_1, n)));
 }
 
 std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, Subnormals subnormals,
-                                        double enough_db) {
+                                        double sufficient_snr_db) {
   std::vector<FormatFit> all;
   if (underflow::is_bounded(tensor)) {
     return all;  // possible zeros may as well be too small for a format
@@ -109,12 +109,12 @@ std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, Subnormals
     fit.format = row.name;
     fit.best_log2 = best_log2(tensor, row.format);
     if (fit.best_log2) fit.noise_at_best = estimate_noise(tensor, target, *fit.best_log2);
-    judge_at_best(fit, tensor, enough_db);
+    judge_at_best(fit, tensor, sufficient_snr_db);
     const auto noise_at_1 = estimate_noise(tensor, target, 0);
     for (const bool saturating : {false, true}) {
       if (saturating && !is_narrow(row.format)) continue;
       fit.saturating = saturating;
-      judge_at_1(fit, tensor, subnormals, noise_at_1, enough_db);
+      judge_at_1(fit, tensor, subnormals, noise_at_1, sufficient_snr_db);
       all.push_back(fit);
     }
   }

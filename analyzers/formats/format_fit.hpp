@@ -47,7 +47,7 @@ inline constexpr std::array<std::string_view, 5> kMxElements = {"e4m3", "e5m2", 
 inline constexpr double kEnoughDb = 20;
 
 struct FitOptions {
-  double enough_db = kEnoughDb;
+  double sufficient_snr_db = kEnoughDb;
   int threads = 0;  ///< for large tensors; 0: all of the machine; results are the same
 };
 
@@ -57,17 +57,17 @@ void set_skipped_nonfinite(underflow::Analysis& analysis);
 /// Returns the fits that histograms show, with estimated noise. Empty if only bounds of the counts
 /// are known, so that the number of flushed values is uncertain.
 std::vector<underflow::FormatFit> fits_from_tables(const underflow::TensorFindings& tensor,
-                                                   Subnormals subnormals, double enough_db);
+                                                   Subnormals subnormals, double sufficient_snr_db);
 
 /// Sets fits_at_best from the fit's noise ratio, estimated or from whole tensors.
 void judge_at_best(underflow::FormatFit& fit, const underflow::TensorFindings& tensor,
-                   double enough_db);
+                   double sufficient_snr_db);
 
 /// Sets fits_at_1 from `noise`, the noise ratio at scale 1: an estimate, or computed from whole
 /// tensors. `subnormals`: the target's rule.
 void judge_at_1(underflow::FormatFit& fit, const underflow::TensorFindings& tensor,
                 Subnormals subnormals, const std::optional<underflow::NoiseRatio>& noise,
-                double enough_db);
+                double sufficient_snr_db);
 
 /// Returns the narrowest of e4m3 and e5m2 (8 bits), binary16 and bfloat16 (16), tf32 and binary32
 /// that fits the tensor without saturating, at scale 1 or with a scale of its own. It prefers fewer

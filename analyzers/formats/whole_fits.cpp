@@ -55,7 +55,8 @@ ProgressCallback part_of(const ProgressCallback& whole, double first, double las
 /// Errors of rounding the whole tensors of one name to every format.
 class FitCollector {
  public:
-  FitCollector(const TensorFindings& tensor, double enough_db) : enough_db_(enough_db) {
+  FitCollector(const TensorFindings& tensor, double sufficient_snr_db)
+      : enough_db_(sufficient_snr_db) {
     rounding_.reference = reference_of(tensor);
     for (BlockSums& block : blocks_) block.reference = rounding_.reference;
   }
@@ -117,13 +118,13 @@ class FitCollector {
 class Collector {
  public:
   /// Settings shared by all tensors.
-  struct Asked {
+  struct SharedSettings {
     MagnitudeSums none;              ///< empty sums
     Subnormals subnormals;           ///< rule of the analysis' target
     std::optional<FitOptions> fits;  ///< empty: only sums are needed
   };
 
-  void take(const WholeTensor& whole, const Asked& asked, TensorFindings& tensor) {
+  void take(const WholeTensor& whole, const SharedSettings& asked, TensorFindings& tensor) {
     const bool known = tensor.per_step.contains(whole.step);
     const std::optional<int> recorded = usable_log2(whole.scale);
     if (!known || !recorded) {  // the best scale is from histograms, which lack this step
@@ -131,7 +132,7 @@ class Collector {
       return;
     }
     if (asked.fits && !fits_ && tensor.counts.total > 0) {
-      fits_ = std::make_unique<FitCollector>(tensor, asked.fits->enough_db);
+      fits_ = std::make_unique<FitCollector>(tensor, asked.fits->sufficient_snr_db);
     }
     const int threads = asked.fits ? asked.fits->threads : 0;
     const double summed = fits_ ? 0.05 : 1.0;  // fraction of the time, roughly
@@ -143,7 +144,8 @@ class Collector {
                 part_of(whole.tell, summed, 1));
   }
 
-  void take(const frames::CountedSums& counted, const Asked& asked, TensorFindings& tensor) {
+  void take(const frames::CountedSums& counted, const SharedSettings& asked,
+            TensorFindings& tensor) {
     const std::optional<int> recorded = usable_log2(counted.scale);
     if (!tensor.per_step.contains(counted.step) || !recorded) {
       complete_ = false;
@@ -217,12 +219,12 @@ void for_each_tensor(Analysis& analysis, const Visit& visit) {
 }
 
 /// Sets the fits that histograms show, before whole tensors are read.
-void set_fits(Analysis& analysis, double enough_db) {
+void set_fits(Analysis& analysis, double sufficient_snr_db) {
   set_skipped_nonfinite(analysis);
   for_each_tensor(analysis, [&](TensorFindings& t) {
     if (t.counts.total == 0) return;  // a file may have a million empty tensors
     WholeFindings& whole = t.whole.set();
-    whole.fits = fits_from_tables(t, analysis.target.subnormals, enough_db);
+    whole.fits = fits_from_tables(t, analysis.target.subnormals, sufficient_snr_db);
     whole.block_fits.clear();
     whole.narrowest = narrowest(t);
   });
@@ -243,12 +245,12 @@ void set_lost(Analysis& analysis) {
 WholePass::WholePass(Analysis& analysis, const Selection& selection,
                      const std::optional<FitOptions>& options)
     : analysis_(analysis), selection_(selection), options_(options) {
-  if (options_) set_fits(analysis, options_->enough_db);
+  if (options_) set_fits(analysis, options_->sufficient_snr_db);
 }
 
 struct WholePass::OfLog {
   underflow::LogFindings& log;
-  Collector::Asked asked;
+  Collector::SharedSettings asked;
   std::vector<Collector> collectors = std::vector<Collector>(log.tensors.size());
   log::NameIndex<std::vector<TensorFindings>> places{log.tensors};
   std::size_t next = 0;  // tensors usually arrive in order

@@ -72,7 +72,7 @@ Message role_option(std::string_view glob, std::string_view role) {
 Message as_bf16() { return {Option::as, "bf16", "'bf16'"}; }
 
 Message message_of(const log::BadInput& error) {
-  const auto* const with_options = dynamic_cast<const OptionHelps*>(&error);
+  const auto* const with_options = dynamic_cast<const InputNeedsOption*>(&error);
   return with_options == nullptr ? Message(error.what()) : with_options->message();
 }
 

@@ -70,9 +70,9 @@ Message role_option(std::string_view glob, std::string_view role);
 Message as_bf16();
 
 /// Error for input that cannot be used without an option. The message names the option.
-class OptionHelps : public log::BadInput {
+class InputNeedsOption : public log::BadInput {
  public:
-  explicit OptionHelps(Message message)
+  explicit InputNeedsOption(Message message)
       : BadInput(message.text()), message_(std::make_shared<const Message>(std::move(message))) {}
   const Message& message() const { return *message_; }
 
@@ -82,12 +82,12 @@ class OptionHelps : public log::BadInput {
 
 /// Error for an option that is invalid, or that matches nothing in the log. The command line exits
 /// as for an unknown argument.
-class BadOption : public OptionHelps {
+class BadOption : public InputNeedsOption {
  public:
-  using OptionHelps::OptionHelps;
+  using InputNeedsOption::InputNeedsOption;
 };
 
-/// Returns the message of any bad input. It names options if `error` is an OptionHelps.
+/// Returns the message of any bad input. It names options if `error` is an InputNeedsOption.
 Message message_of(const log::BadInput& error);
 
 }  // namespace halfscope::analyzers::frames

@@ -49,10 +49,10 @@ double scale_of(const log::TensorRecord& record, const Selection& s,
           ? fmt::format("with loss scale {}, expected a positive normal binary32 number",
                         record.scale)
           : "but without its loss scale";
-  throw OptionHelps(printable(log.string()) + ": tensor '" + printable(record.name) + "', step " +
-                    std::to_string(record.step) + ": is recorded as scaled, " + found +
-                    "; give it with " + Message(Option::recorded_scale, "S") +
-                    ", or skip the step with " + Option::step);
+  throw InputNeedsOption(printable(log.string()) + ": tensor '" + printable(record.name) +
+                         "', step " + std::to_string(record.step) + ": is recorded as scaled, " +
+                         found + "; give it with " + Message(Option::recorded_scale, "S") +
+                         ", or skip the step with " + Option::step);
 }
 
 }  // namespace halfscope::analyzers::frames

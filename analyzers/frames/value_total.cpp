@@ -14,9 +14,9 @@ void ValueTotal::add(const Frame& frame, std::string_view log) {
   const std::string found =
       fmt::format("{}: tensor '{}', step {}: has {} values, and the tensors read before it {}; ",
                   log::printable(log), log::printable(frame.name), frame.step, more, values_);
-  throw OptionHelps(Message(found) +
-                    "expected at most 2^62 in all: some counts are wrong; exclude them with " +
-                    Option::tensor + " or " + Option::step);
+  throw InputNeedsOption(Message(found) +
+                         "expected at most 2^62 in all: some counts are wrong; exclude them with " +
+                         Option::tensor + " or " + Option::step);
 }
 
 void ValueTotal::add_skipped(std::uint64_t steps, std::string_view log) {

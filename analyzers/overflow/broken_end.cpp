@@ -145,7 +145,7 @@ std::optional<BrokenEnd> end_of(const Steps& steps, const std::string& log) {
   end.tensor = *std::ranges::min_element(*at_first, {}, [](const Unexplained& found) {
                   return place_in_step(found.role);
                 })->tensor;
-  end.also = tensors.size() - 1;
+  end.other_tensors = tensors.size() - 1;
   return end;
 }
 

@@ -19,7 +19,7 @@ struct BrokenEnd {
   std::string source = {};
   std::int64_t first = 0, last = 0;
   std::uint64_t steps = 0;  ///< number of recorded steps from first to last; all have such values
-  std::uint64_t also = 0;   ///< number of other tensors with such values
+  std::uint64_t other_tensors = 0;  ///< number of other tensors with such values
   bool nan = false, inf = false;
 };
 

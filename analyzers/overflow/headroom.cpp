@@ -77,7 +77,7 @@ struct Known {
 
 /// `limit`: log2 of the smallest unscaled magnitude that overflows. `room`: its distance from log2
 /// of the largest magnitude present.
-struct Room {
+struct StepHeadroom {
   double limit, room;
   bool censored;
   double at_1;  ///< headroom at loss scale 1
@@ -91,8 +91,8 @@ double log2_in_fp16(const TensorFindings& tensor, const StepFindings& step,
   return part < whole ? std::log2(part) : finite.log2();
 }
 
-std::optional<Room> room_of(const TensorFindings& tensor, const StepFindings& step,
-                            const Known& known) {
+std::optional<StepHeadroom> room_of(const TensorFindings& tensor, const StepFindings& step,
+                                    const Known& known) {
   const bool bounds = step.counts.inf.low != 0 && known.overflow.bounds(tensor, step);
   const auto infinite = bounds ? underflow::infinite_magnitude(tensor, step, known.scalars)
                                : std::optional<underflow::StepMagnitude>();
@@ -104,7 +104,7 @@ std::optional<Room> room_of(const TensorFindings& tensor, const StepFindings& st
   const double largest =
       is_censored ? infinite->log2() : log2_in_fp16(tensor, step, *finite, known.scalars);
   const bool clipped = known.log.was_clipped(tensor.role);
-  return Room{limit, limit - largest, is_censored || clipped, limit_at_1 - largest};
+  return StepHeadroom{limit, limit - largest, is_censored || clipped, limit_at_1 - largest};
 }
 
 void put_trend(const std::vector<Point>& points, double limit, Headroom& to) {
@@ -122,7 +122,7 @@ std::optional<Headroom> headroom_of(const TensorFindings& tensor, const Known& k
   std::vector<Point> points;
   double limit = 0;
   for (const StepFindings& step : tensor.per_step) {
-    const std::optional<Room> room = room_of(tensor, step, known);
+    const std::optional<StepHeadroom> room = room_of(tensor, step, known);
     if (!room) continue;
     if (room->room < h.least) {
       h.scale = underflow::scale_seen(tensor, step);

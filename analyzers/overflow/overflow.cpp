@@ -29,7 +29,7 @@ OverflowEvent event_of(const LogView& view, const Run& run) {
   event.tensor = std::string(log::name_of(mark.role));
   if (mark.tensor) {
     const underflow::TensorFindings& tensor = view.tensor(*mark.tensor);
-    const Glimpse glimpse = glimpse_of(tensor, *tensor.per_step.find(event.step));
+    const TensorState glimpse = glimpse_of(tensor, *tensor.per_step.find(event.step));
     event.tensor = tensor.name;
     event.nan = glimpse.nan;
     event.inf = glimpse.inf;
@@ -81,7 +81,7 @@ void add_explained(const LogView& view, const Run& run, const OverflowEvent& eve
                    LogSteps& steps) {
   if (event.what_if || event.cause != Cause::nan_in_model) return;
   for (const auto& [step, mark] : run.steps) {
-    const bool wide = mark.tensor && !underflow::computed_narrow(view.tensor(*mark.tensor));
+    const bool wide = mark.tensor && !underflow::may_have_fp16_range(view.tensor(*mark.tensor));
     if (wide && is_gradient(mark.role)) steps.emplace(view.log.name, step);
   }
 }

@@ -50,7 +50,7 @@ struct Headroom {
 };
 
 /// State of one tensor at one step.
-struct Glimpse {
+struct TensorState {
   std::int64_t step = 0;
   std::optional<double> max_abs;  ///< finite, unscaled
   Interval nan, inf;
@@ -61,7 +61,7 @@ struct Glimpse {
 struct Lead {
   std::string name;
   std::string relation;  ///< "itself", "weight", "input", "output gradient", "gradient", "update"
-  std::vector<Glimpse> glimpses;
+  std::vector<TensorState> glimpses;
 };
 
 /// A run of consecutive recorded steps with infinities or NaN (recorded), or with finite values

@@ -74,7 +74,8 @@ First first_of(const LogView& view, const Run& run) {
   first.held = held_text(counts);
   const bool known = first.tensor->source_dtype || first.tensor->computed_dtype;
   // For gradients of unknown type, the scales of the run decide.
-  if (known || is_gradient(first.role)) first.narrow = underflow::computed_narrow(*first.tensor);
+  if (known || is_gradient(first.role))
+    first.narrow = underflow::may_have_fp16_range(*first.tensor);
   return first;
 }
 

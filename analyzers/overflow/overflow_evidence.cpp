@@ -37,7 +37,8 @@ std::optional<double> step_peak(const LogView& view, std::int64_t at) {
   double peak = 0;
   for (const TensorFindings& tensor : view.log.tensors) {
     // Gradients that a 16-bit run keeps in FP32 do not overflow when others do.
-    const bool bounds = underflow::computed_narrow(tensor) || !view.formats.any_narrow_gradient();
+    const bool bounds =
+        underflow::may_have_fp16_range(tensor) || !view.formats.any_narrow_gradient();
     if (underflow::phase_of(tensor.role) != Phase::backward || !bounds) continue;
     const auto step = tensor.per_step.find(at);
     if (!step || !step->max_abs) continue;
@@ -77,7 +78,7 @@ bool any_infinite_gradient(const LogView& view, std::int64_t step) {
   }
   return std::ranges::any_of(view.log.tensors, [&](const TensorFindings& tensor) {
     if (underflow::phase_of(tensor.role) != Phase::backward ||
-        !underflow::computed_narrow(tensor)) {
+        !underflow::may_have_fp16_range(tensor)) {
       return false;
     }
     const auto found = tensor.per_step.find(step);

@@ -33,7 +33,7 @@ Lead lead_of_scalars(const LogView& view, const Mark& mark, std::int64_t step) {
                                             ? s.max_abs_activation_grad
                                             : s.max_abs_weight_grad;
     if (!value) continue;  // the step has no magnitude
-    Glimpse glimpse;
+    TensorState glimpse;
     glimpse.step = *at;
     if (value && std::isfinite(*value)) glimpse.max_abs = std::abs(*value);
     glimpse.nan = value && std::isnan(*value) ? 1 : 0;
@@ -45,7 +45,8 @@ Lead lead_of_scalars(const LogView& view, const Mark& mark, std::int64_t step) {
 
 }  // namespace
 
-Glimpse glimpse_of(const underflow::TensorFindings& tensor, const underflow::StepFindings& step) {
+TensorState glimpse_of(const underflow::TensorFindings& tensor,
+                       const underflow::StepFindings& step) {
   return {step.step, step.max_abs, step.counts.nan, step.counts.inf,
           tensor.loss_scaled ? step.counts.classes.overflow : step.overflow_at_1};
 }

@@ -10,7 +10,8 @@
 namespace halfscope::analyzers::overflow {
 
 /// Returns one tensor's state at one step. `overflow` is counted at its loss scale, or at 1.
-Glimpse glimpse_of(const underflow::TensorFindings& tensor, const underflow::StepFindings& step);
+TensorState glimpse_of(const underflow::TensorFindings& tensor,
+                       const underflow::StepFindings& step);
 
 /// Returns the tensor in which a run first appears and those it is computed from, each with its
 /// last recorded steps up to the run. Limited to a few tensors and steps.

@@ -56,7 +56,7 @@ class StepNumbers {
 };
 
 /// Steps with data of a kind, and the marks found in them.
-struct Glance {
+struct MarkedSteps {
   StepNumbers steps;
   std::map<std::int64_t, Mark> marks;
   std::set<std::int64_t> without_gradients;  ///< steps for which only a finite loss is recorded
@@ -125,7 +125,7 @@ bool tells_skips_alone(const LogView& view) {
 
 /// Adds marks from scalars. A tensor's mark is kept unless the scalar is of an earlier phase. For a
 /// log without any magnitudes, timeline_facts.hpp reports the skipped steps.
-void add_scalars(Kind kind, const LogView& view, Glance& seen) {
+void add_scalars(Kind kind, const LogView& view, MarkedSteps& seen) {
   const bool skips_alone = tells_skips_alone(view);
   const std::vector<std::int64_t> with_tables = StepNumbers(seen.steps).sorted();
   for (const StepScalars* const scalars : view.scalars.steps()) {
@@ -158,7 +158,7 @@ struct Shown {
 };
 
 /// Marks each step with the first tensor, in the order of computation, with values of the kind.
-void add_tensors(Kind kind, const LogView& view, Glance& seen) {
+void add_tensors(Kind kind, const LogView& view, MarkedSteps& seen) {
   auto shown = over_tensors<Shown>(view.log.tensors, [&](std::size_t i, Shown& found) {
     const TensorFindings& tensor = view.tensor(i);
     if (!concerns(kind, tensor)) return;
@@ -178,8 +178,8 @@ void add_tensors(Kind kind, const LogView& view, Glance& seen) {
   }
 }
 
-Glance look(const LogView& view, Kind kind) {
-  Glance seen;
+MarkedSteps look(const LogView& view, Kind kind) {
+  MarkedSteps seen;
   add_tensors(kind, view, seen);
   if (kind != Kind::what_if_forward) add_scalars(kind, view, seen);
   return seen;
@@ -230,7 +230,7 @@ std::vector<std::int64_t> find_clean_steps(const LogView& view, TensorSteps&& te
 LogView::LogView(const underflow::Analysis& of, const underflow::LogFindings& one)
     : analysis(of), log(one), scalars(one) {
   half_loss = log.manifest && log.manifest->loss_dtype == Dtype::f16;
-  any_narrow = std::ranges::any_of(log.tensors, underflow::computed_narrow);
+  any_narrow = std::ranges::any_of(log.tensors, underflow::may_have_fp16_range);
   for (const TensorFindings& t : log.tensors) formats.add(t);
   TensorSteps tensors = tensor_steps(*this);
   at_run_scale = tensors.at_run_scale;
@@ -244,7 +244,7 @@ std::optional<bool> LogView::narrow(Role role) const {
   bool found = false;
   for (const TensorFindings& tensor : log.tensors) {
     if (tensor.role != role) continue;
-    if (underflow::computed_narrow(tensor)) return true;
+    if (underflow::may_have_fp16_range(tensor)) return true;
     found = true;
   }
   return found ? std::optional(false) : std::nullopt;
@@ -255,7 +255,7 @@ double LogView::scale_seen(std::int64_t step) const {
 }
 
 std::vector<Run> find_runs(const LogView& view, Kind kind) {
-  Glance seen = look(view, kind);
+  MarkedSteps seen = look(view, kind);
   std::vector<Run> runs;
   bool going_on = false;
   for (const std::int64_t step : std::move(seen.steps).sorted()) {

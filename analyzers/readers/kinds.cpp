@@ -88,7 +88,7 @@ bool has_torch_files(const log::OpenPath& log) {
 
 void refuse_tag(const fs::path& log, const Selection& s) {
   if (!s.scale_tag) return;
-  throw frames::OptionHelps(
+  throw frames::InputNeedsOption(
       printable(log.string()) + ": tensor files have no scalars, and " +
       frames::Option::recorded_scale +
       fmt::format(
@@ -124,7 +124,7 @@ void read_tensor_files(const log::OpenPath& log, const TimelineSelection& s, con
       timeline.tensor(std::move(frame));
     } else {
       const bool told = frame.scale != 1.0;
-      timeline.pass_on(std::move(frame), told);
+      timeline.emit(std::move(frame), told);
     }
   };
   readers::tensors::read_tensor_folder(folder, s, through, notes, progress);

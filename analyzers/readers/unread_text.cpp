@@ -185,8 +185,9 @@ void refuse_text(const log::OpenPath& file) {
     console::for_each_part(
         *line, [&](std::string_view part) { survey.take(console::without_colours(part, buffer)); });
   }
-  throw frames::OptionHelps(log::printable(file.path.string()) +
-                            ": is text without any line that Halfscope knows: " + survey.text());
+  throw frames::InputNeedsOption(
+      log::printable(file.path.string()) +
+      ": is text without any line that Halfscope knows: " + survey.text());
 }
 
 }  // namespace halfscope::analyzers::readers

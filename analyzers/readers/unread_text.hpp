@@ -19,8 +19,8 @@ struct SuggestedPattern {
 /// braces, others {}. About 160 characters at most. refuse_text() calls it for each line.
 SuggestedPattern pattern_for(std::string_view line);
 
-/// Throws frames::OptionHelps for a text file in which no line is recognised. The message says what
-/// the lines contain and suggests a --lines pattern for the most frequent form of line.
+/// Throws frames::InputNeedsOption for a text file in which no line is recognised. The message says
+/// what the lines contain and suggests a --lines pattern for the most frequent form of line.
 [[noreturn]] void refuse_text(const log::OpenPath& file);
 
 }  // namespace halfscope::analyzers::readers

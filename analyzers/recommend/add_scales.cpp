@@ -54,7 +54,7 @@ std::optional<NanInModel> first_in_model(const overflow::OverflowFindings& found
 
 }  // namespace
 
-bool Recommendation::no_step_held() const {
+bool Recommendation::all_steps_censored() const {
   if (!static_log2 || !limited_by || !limited_by->censored) return false;
   return skip && skip->steps != 0 && skip->exceedances + skip->perhaps == skip->steps;
 }
@@ -63,7 +63,7 @@ replay::StaticAdvice Recommendation::static_advice() const {
   using replay::NoStatic;
   if (no_scale == NoScale::diverges) return {highest_log2, NoStatic::diverges, false};
   if (!static_log2) return {{}, NoStatic::unknown, false};
-  if (no_step_held()) return {static_log2, NoStatic::upper_bound, true};
+  if (all_steps_censored()) return {static_log2, NoStatic::upper_bound, true};
   return {static_log2, {}, overflow_not_identifiable};
 }
 
@@ -80,7 +80,7 @@ void add_scales(Recommendation& advice, const Basis& basis,
   const std::vector<LogMaxima> maxima = step_maxima(basis, runs);
   if (advice.static_log2) {
     const underflow::Analysis& analysis = basis.analysis;
-    const underflow::LostMass lost(underflow::counted_tensors(analysis), analysis.target);
+    const underflow::LostMass lost(underflow::loss_scaled_tensors(analysis), analysis.target);
     if (!no_scale) advice.scales = scale_evidence(analysis, advice, lost, maxima);
     put_static(advice, analysis, lost, maxima);
   }

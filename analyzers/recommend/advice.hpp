@@ -52,9 +52,9 @@ struct DynamicAdvice {
   std::uint64_t growth_interval = 0;
   /// Steps that a replay of the recorded runs skips; empty if some log cannot be replayed.
   std::optional<SkipBound> replayed;
-  std::uint64_t tried = 0;    ///< number of settings tried; 0 if none were
-  bool kept = false;          ///< the policy keeps its settings: none that was tried is better
-  bool of_own_scale = false;  ///< derived from the run's own scale (ScaleSettings)
+  std::uint64_t tried = 0;      ///< number of settings tried; 0 if none were
+  bool kept = false;            ///< the policy keeps its settings: none that was tried is better
+  bool from_run_scale = false;  ///< derived from the run's own scale (ScaleSettings)
 };
 
 /// The effect of summing weight gradients over data-parallel ranks in the target format.

@@ -145,7 +145,7 @@ std::optional<DynamicAdvice> settled(const policy::Policy& policy, const ScaleSe
   const auto with = replay::with_settings(policy, log2, interval);
   if (!with) return std::nullopt;
   DynamicAdvice advice{*with, policy::scale_of(*with), static_cast<std::uint64_t>(interval), {}};
-  advice.of_own_scale = true;
+  advice.from_run_scale = true;
   return advice;
 }
 

@@ -59,7 +59,7 @@ Share flushed_at(const Analysis& analysis, int k) { return flushed_at(analysis, 
 std::vector<Share> flushed_at(const Analysis& analysis, int first, int last) {
   using Range = tbb::blocked_range<std::size_t>;
   constexpr std::size_t kGrain = 256;
-  const auto tensors = underflow::counted_tensors(analysis);
+  const auto tensors = underflow::loss_scaled_tensors(analysis);
   const Sums none(static_cast<std::size_t>(last - first + 1));
   const auto add_scales = [&](const TensorFindings& tensor, Sums& sums) {
     std::vector<Classes> classes(sums.size());

@@ -228,7 +228,7 @@ ScaleRange scale_range(const AllPeaks& peaks, const Tensors& tensors) {
 
 Recommendation static_scale(const Basis& basis) {
   const Analysis& analysis = basis.analysis;
-  const Tensors tensors = underflow::counted_tensors(analysis);
+  const Tensors tensors = underflow::loss_scaled_tensors(analysis);
   const bool peaks_alone = tensors.empty() && has_gradient_peaks(analysis);
   Recommendation r;
   r.logs = analysis.names();

@@ -138,7 +138,7 @@ struct Recommendation {
   bool needs_no_scale() const { return none_needed && wide_format; }
   /// Returns true if infinities hide the largest gradients of every recorded step. The static scale
   /// is then an upper bound of usable scales and not a recommendation.
-  bool no_step_held() const;
+  bool all_steps_censored() const;
   /// Returns the static scale, or the reason why none is recommended.
   replay::StaticAdvice static_advice() const;
   /// Returns true if static_scale has tensors above the target and no other scale serves all.

@@ -39,7 +39,7 @@ class Sample {
 /// Predicts from the last step of each log. Its ranks are alike, so a ring is a sequential sum.
 class Predictions {
  public:
-  explicit Predictions(const Asked& asked) : asked_(asked) {}
+  explicit Predictions(const ReductionOptions& asked) : asked_(asked) {}
 
   /// Adds the gradients of a step as addends, over ranks or over microbatches.
   void take(const std::string& log, std::int64_t step, const Terms& terms);
@@ -53,7 +53,7 @@ class Predictions {
   void predict_orders(const Key& key, std::uint64_t count, std::string_view format,
                       std::vector<Reduction>& to) const;
 
-  const Asked& asked_;
+  const ReductionOptions& asked_;
   std::map<Key, Sample> samples_;
 };
 

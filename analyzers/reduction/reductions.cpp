@@ -60,11 +60,11 @@ bool Reduction::stalls() const {
 namespace {
 
 /// The requested formats and orders.
-struct Ways {
+struct FormatOrderPairs {
   std::vector<std::pair<std::string_view, Order>> all;
 
   /// The order `ring` applies to ranks only.
-  Ways(const Asked& asked, Over over) {
+  FormatOrderPairs(const ReductionOptions& asked, Over over) {
     for (const std::string_view format : asked.formats) {
       for (const Order order : asked.orders) {
         if (over == Over::ranks || order != Order::ring) all.emplace_back(format, order);
@@ -120,7 +120,7 @@ struct Kept {
 /// Collects the sums of one log.
 class Collector {
  public:
-  explicit Collector(const Asked& asked) : asked_(asked) {}
+  explicit Collector(const ReductionOptions& asked) : asked_(asked) {}
 
   void take(const Terms& terms) {
     take(
@@ -146,7 +146,7 @@ class Collector {
     }
     together.merge(kept_);
     for (const auto& [key, kept] : together) {
-      const Ways ways(asked_, key.over);
+      const FormatOrderPairs ways(asked_, key.over);
       for (std::size_t i = 0; i < kept.size(); ++i) {
         const auto& [format, order] = ways.all[i];
         const double share = kept[i].all > 0 ? kept[i].flushed / kept[i].all : 0;
@@ -167,7 +167,7 @@ class Collector {
 
   template <class Magnitudes, class FactsOf>
   void take(const Key& key, const Magnitudes& magnitudes, const FactsOf& facts) {
-    const Ways ways(asked_, key.over);
+    const FormatOrderPairs ways(asked_, key.over);
     std::vector<Kept>& kept = kept_[key];
     kept.resize(ways.all.size());
     const double all = magnitudes(std::numeric_limits<float>::max());
@@ -180,12 +180,12 @@ class Collector {
     }
   }
 
-  const Asked& asked_;
+  const ReductionOptions& asked_;
   std::map<Key, std::vector<Kept>> kept_;
 };
 
 /// Returns the request, with the target format if no format is named.
-Asked with_formats(Asked asked, const underflow::Target& target) {
+ReductionOptions with_formats(ReductionOptions asked, const underflow::Target& target) {
   if (asked.formats.empty() && halfscope::reduction::can_accumulate(target.format)) {
     asked.formats = {target.name};
   }
@@ -200,12 +200,12 @@ struct ReductionPass::OfLog {
   Collector collector;
   std::set<std::string> differ;  ///< gradients whose shapes differ between ranks
 
-  OfLog(const underflow::LogFindings& log, const Asked& asked)
+  OfLog(const underflow::LogFindings& log, const ReductionOptions& asked)
       : name(log.name), elements(log, asked.gradient_norms), collector(asked) {}
 };
 
 ReductionPass::ReductionPass(underflow::Analysis& analysis, const frames::Selection& selection,
-                             const Asked& asked)
+                             const ReductionOptions& asked)
     : analysis_(analysis),
       selection_(selection),
       asked_(with_formats(asked, analysis.target)),

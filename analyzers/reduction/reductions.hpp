@@ -54,7 +54,7 @@ inline constexpr double kHarmfulError = 0.01;
 /// A sum stalls if this share of its value and this share of its additions is lost.
 inline constexpr double kTenth = 0.1;
 
-struct Asked {
+struct ReductionOptions {
   std::vector<Over> over = {kOver.begin(), kOver.end()};
   /// Formats of the accumulator. Empty: the target format, if sums can be computed in it.
   std::vector<std::string_view> formats = {kAccumulators.begin(), kAccumulators.end()};
@@ -94,7 +94,7 @@ class ReductionPass {
  public:
   /// The analysis and the selection must outlive this object.
   ReductionPass(underflow::Analysis& analysis, const frames::Selection& selection,
-                const Asked& asked);
+                const ReductionOptions& asked);
   ~ReductionPass();
   ReductionPass(const ReductionPass&) = delete;
   ReductionPass& operator=(const ReductionPass&) = delete;
@@ -113,7 +113,7 @@ class ReductionPass {
 
   underflow::Analysis& analysis_;
   const frames::Selection& selection_;
-  Asked asked_;
+  ReductionOptions asked_;
   std::unique_ptr<OfLog> log_;
   std::unique_ptr<Predictions> predictions_;
   std::vector<Reduction> found_;

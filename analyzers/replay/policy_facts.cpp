@@ -51,7 +51,7 @@ std::string Holds::text() const {
 }
 
 Holds holds(const StepSeries& series, std::int64_t step) {
-  const Seen& seen = series.seen[index_of(series, step)];
+  const AttemptMagnitudes& seen = series.seen[index_of(series, step)];
   const bool finite = std::isfinite(seen.max_abs);
   const double by_gradients = finite ? kOverflow / seen.max_abs : seen.overflow_from;
   const double limit = std::min(by_gradients, kOverflow / seen.loss);

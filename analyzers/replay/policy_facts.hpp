@@ -32,7 +32,7 @@ bool by_scale(const StepSeries& series, std::int64_t step);
 
 /// The largest power of two that may avoid overflow at a step. If not `sure`, it is an upper bound:
 /// an infinity shows only that its scale was too large, and a partly recorded magnitude
-/// (Seen::partial) is a lower bound.
+/// (AttemptMagnitudes::partial) is a lower bound.
 struct Holds {
   double power = INFINITY;
   bool sure = true;

@@ -83,7 +83,7 @@ std::pair<int, int> startable(const policy::Limits& limits, double smallest) {
   return {std::min(least, most), most};
 }
 
-std::vector<double> initial_scales(const Knobs& knobs, const Safe& safe) {
+std::vector<double> initial_scales(const TunedSettings& knobs, const Safe& safe) {
   const auto [least, most] = startable(knobs.limits, knobs.smallest);
   const int last = std::clamp(safe.most, least, most);
   const int first = std::clamp(std::min(safe.all - 1, safe.most), least, last);
@@ -107,7 +107,7 @@ std::vector<double> intervals(std::optional<double> now, std::size_t steps, bool
 }
 
 /// Returns the floors to try: the policy's own, and the smallest scale needed if its own is higher.
-std::vector<std::optional<double>> floors(const Knobs& knobs, const Safe& safe) {
+std::vector<std::optional<double>> floors(const TunedSettings& knobs, const Safe& safe) {
   std::vector<std::optional<double>> all = {std::nullopt};
   const double needed =
       std::max(knobs.smallest, std::ldexp(1.0, std::min(safe.all - 1, safe.most)));
@@ -120,7 +120,7 @@ std::vector<std::optional<double>> floors(const Knobs& knobs, const Safe& safe) 
 
 /// Returns initial scales around the safe ones, intervals and floors. For long runs drops every
 /// second value until the grid needs at most kMostReplayed steps, so that time is bounded.
-Grid grid_for(const policy::Policy& policy, const Knobs& knobs, const StepSeries& series,
+Grid grid_for(const policy::Policy& policy, const TunedSettings& knobs, const StepSeries& series,
               const Safe& safe) {
   constexpr double kMostReplayed = 2e8;
   Grid grid{initial_scales(knobs, safe),
@@ -140,7 +140,7 @@ Grid grid_for(const policy::Policy& policy, const Knobs& knobs, const StepSeries
 
 std::optional<Safe> safe_scales(const StepSeries& series) {
   std::vector<double> largest;
-  for (const Seen& seen : series.seen) {
+  for (const AttemptMagnitudes& seen : series.seen) {
     if (const double least = at_least(seen); least > 0) largest.push_back(least);
   }
   if (largest.empty()) return std::nullopt;
@@ -159,10 +159,10 @@ std::optional<Safe> safe_scales(const StepSeries& series) {
   return Safe{all, most};
 }
 
-Knobs knobs_of(const policy::Policy& policy) {
+TunedSettings knobs_of(const policy::Policy& policy) {
   const policy::Info& info = policy::info_of(policy);
-  Knobs knobs{info.initial, info.interval, info.floor, policy::limits_of(policy),
-              smallest_scale(policy)};
+  TunedSettings knobs{info.initial, info.interval, info.floor, policy::limits_of(policy),
+                      smallest_scale(policy)};
   // OpenSeq2Seq has no setting for the initial scale; its ceiling is the initial scale.
   const auto* backoff = policy::get_if<policy::Os2sBackoff>(policy);
   if (backoff != nullptr && !backoff->initial_scale) knobs.initial = info.ceiling;
@@ -173,8 +173,9 @@ namespace {
 
 /// Returns the policy with these settings; empty if the framework rejects them. An empty `floor`
 /// keeps the policy's own.
-std::optional<policy::Policy> set(const std::vector<std::string>& pieces, const Knobs& knobs,
-                                  double initial, double interval, std::optional<double> floor) {
+std::optional<policy::Policy> set(const std::vector<std::string>& pieces,
+                                  const TunedSettings& knobs, double initial, double interval,
+                                  std::optional<double> floor) {
   std::vector<std::pair<std::string_view, double>> values = {{knobs.initial, initial},
                                                              {knobs.interval, interval}};
   if (floor) values.emplace_back(knobs.floor, *floor);
@@ -186,7 +187,7 @@ std::optional<policy::Policy> set(const std::vector<std::string>& pieces, const 
 
 std::optional<policy::Policy> with_settings(const policy::Policy& policy, int initial_log2,
                                             double interval) {
-  const Knobs knobs = knobs_of(policy);
+  const TunedSettings knobs = knobs_of(policy);
   const auto [least, most] = startable(knobs.limits, knobs.smallest);
   if (initial_log2 < least) return std::nullopt;
   const double initial = std::ldexp(1.0, std::min(initial_log2, most));
@@ -197,7 +198,7 @@ std::optional<policy::Policy> with_settings(const policy::Policy& policy, int in
 
 std::vector<Combination> combinations(const policy::Policy& policy, const StepSeries& series,
                                       const Safe& safe) {
-  const Knobs knobs = knobs_of(policy);
+  const TunedSettings knobs = knobs_of(policy);
   const Grid grid = grid_for(policy, knobs, series, safe);
   const std::vector<std::string> pieces = pieces_of(policy::text_of(policy));
   std::vector<Combination> all;

@@ -22,13 +22,13 @@ struct Safe {
 std::optional<Safe> safe_scales(const StepSeries& series);
 
 /// The names of the settings that are varied, and the framework's limits.
-struct Knobs {
+struct TunedSettings {
   std::string_view initial, interval, floor;
   policy::Limits limits;
   double smallest = 0;  ///< smallest_scale(); no smaller scale is tried
 };
 
-Knobs knobs_of(const policy::Policy& policy);
+TunedSettings knobs_of(const policy::Policy& policy);
 
 /// A policy with one combination of settings.
 struct Combination {

@@ -215,7 +215,7 @@ class Finder {
     for (std::size_t i = index_of(series_, *first); i < trace.length; ++i) {
       while (run + 1 < trace.scale.size() && trace.scale[run + 1].first <= i) ++run;
       const double scale = trace.scale[run].second;
-      const Seen& seen = series_.seen[i];
+      const AttemptMagnitudes& seen = series_.seen[i];
       const bool known = std::isfinite(seen.max_abs) && seen.max_abs > 0 && !seen.partial;
       if (!known || scale >= explained || seen.max_abs * scale >= kSmallestNormal) continue;
       ++found.subnormal;

@@ -71,7 +71,7 @@ class Stops {
   void unknown() {
     std::size_t partial = 0, without_scale = 0, larger = 0;
     for (const std::int64_t step : trace_.unknown) {
-      const Seen& seen = series_.seen[index_of(series_, step)];
+      const AttemptMagnitudes& seen = series_.seen[index_of(series_, step)];
       ++(seen.partial ? partial : std::isinf(seen.overflow_from) ? without_scale : larger);
     }
     const auto them = [](std::size_t count) { return count == 1 ? "it" : "them"; };
@@ -155,7 +155,7 @@ class Stops {
   /// Returns the number of steps at which a scale surely overflows, and at which it may.
   std::pair<std::size_t, std::size_t> overflowing(double scale) const {
     std::size_t sure = 0, perhaps = 0;
-    for (const Seen& seen : series_.seen) {
+    for (const AttemptMagnitudes& seen : series_.seen) {
       if (!std::isfinite(seen.max_abs) && seen.overflow_from == 0) continue;
       const OverflowVerdict verdict = judge(seen, scale);
       if (verdict == OverflowVerdict::overflow) ++sure;

@@ -69,10 +69,10 @@ std::vector<std::vector<std::size_t>> alike(const std::vector<Trace>& traces) {
 /// Returns the static scale of a series, by the rules of recommend.cpp.
 StaticAdvice static_advice(const StepSeries& series, int headroom_bits) {
   double largest = 0;
-  for (const Seen& seen : series.seen) largest = std::max(largest, at_least(seen));
+  for (const AttemptMagnitudes& seen : series.seen) largest = std::max(largest, at_least(seen));
   if (largest == 0) return {{}, NoStatic::unknown, false};
   const int highest = underflow::StepMagnitude{magnitude_of(largest)}.highest_safe_log2(kBinary16);
-  const bool hides = std::ranges::any_of(series.seen, [](const Seen& seen) {
+  const bool hides = std::ranges::any_of(series.seen, [](const AttemptMagnitudes& seen) {
     return seen.partial || (!std::isfinite(seen.max_abs) && !in_model(seen));
   });
   StaticAdvice advice{std::min(underflow::kLastLog2Scale, highest - headroom_bits), {}, hides};

@@ -21,19 +21,19 @@ namespace {
 struct Candidate {
   Combination settings;
 
-  bool counted = false;           ///< false if counting stopped early: another candidate is better
-  bool ends = false;              ///< training ends, by an error or by an infinity in the weights
-  std::uint64_t lost = 0;         ///< lost steps: upper bound
-  std::uint64_t surely = 0;       ///< lost steps: lower bound
-  std::uint64_t all_flushed = 0;  ///< further steps whose gradients are surely all flushed
-  double thin = 0;                ///< thinness() summed over the other steps
+  bool counted = false;    ///< false if counting stopped early: another candidate is better
+  bool ends = false;       ///< training ends, by an error or by an infinity in the weights
+  std::uint64_t lost = 0;  ///< lost steps: upper bound
+  std::uint64_t lost_at_least = 0;  ///< lost steps: lower bound
+  std::uint64_t all_flushed = 0;    ///< further steps whose gradients are surely all flushed
+  double underflow_risk = 0;        ///< thinness() summed over the other steps
   std::optional<std::pair<double, double>> flushed;  ///< mean share: [low, high]
 };
 
 /// Returns how near a step is to losing every gradient: 0 if the largest scaled gradient is 1 or
 /// more, so that flushed gradients are below 2^-25 of it; 1 if the largest is flushed itself.
 /// Replaces the flushed share if that is unknown.
-double thinness(const Seen& seen, double scale) {
+double thinness(const AttemptMagnitudes& seen, double scale) {
   const double largest = seen.max_abs * scale;
   if (!(largest < 1) || seen.max_abs == 0) return 0;
   return std::min(1.0, std::log2(largest) / std::log2(kVanishes));
@@ -63,13 +63,13 @@ class Counter {
     // Extra attempts at a step that no setting saves are no reason to prefer a setting.
     const std::uint64_t lost =
         (step.skipped() ? 1 : 0) + (step.model_nan ? 0 : std::uint64_t{step.attempts} - 1);
-    to_.surely += lost;
+    to_.lost_at_least += lost;
     to_.lost += lost + (step.unknown ? 1 : 0);
     if (step.applied() && !step.unknown) {
       if (step.all_flushed) {
         ++to_.all_flushed;
       } else {
-        to_.thin += thinness(series_.seen[i], step.last_scale);
+        to_.underflow_risk += thinness(series_.seen[i], step.last_scale);
       }
     }
     if (next_ == profiles_.end() || next_->first != i) return;
@@ -93,7 +93,7 @@ class Counter {
   /// Counts all steps from index i on as lost.
   void end(std::size_t i) {
     to_.ends = true;
-    to_.surely += series_.seen.size() - i;
+    to_.lost_at_least += series_.seen.size() - i;
     to_.lost += series_.seen.size() - i;
   }
 
@@ -116,10 +116,10 @@ struct Loss {
 };
 
 Loss loss_of(const Candidate& c, const StepSeries& series, double target) {
-  const auto most = static_cast<double>(c.lost), least = static_cast<double>(c.surely);
+  const auto most = static_cast<double>(c.lost), least = static_cast<double>(c.lost_at_least);
   const int ends = c.ends ? 1 : 0;
   if (!c.flushed) {
-    const double flushed = static_cast<double>(c.all_flushed) + c.thin;
+    const double flushed = static_cast<double>(c.all_flushed) + c.underflow_risk;
     return {ends, 0, most + flushed, least + flushed};
   }
   const auto [low, high] = *c.flushed;
@@ -189,7 +189,7 @@ const Candidate* best_of(const std::vector<Candidate>& all, const StepSeries& se
     // If flushing is unknown: a larger scale flushes no more.
     const double size = known ? c.settings.initial : -c.settings.initial;
     return std::tuple(loss_of(c, series, target).least, c.flushed ? c.flushed->second : 0,
-                      known ? 0 : c.thin, far, size);
+                      known ? 0 : c.underflow_risk, far, size);
   };
   const Candidate* best = nullptr;
   for (const Candidate& c : all) {
@@ -212,7 +212,8 @@ bool as_good(const Candidate& own, const Candidate& other, const StepSeries& ser
   const bool known = keeps(own, target);
   const double hardly = known ? 1 : kHardly;
   if (its.most > loss.most * hardly || its.least > loss.least * hardly) return false;
-  return known || own.thin <= other.thin + (kHardly - 1) * static_cast<double>(series.seen.size());
+  return known || own.underflow_risk <= other.underflow_risk +
+                                            (kHardly - 1) * static_cast<double>(series.seen.size());
 }
 
 /// Returns true if settings lose so little that a change is not worth it. Up to kFewSteps steps are

@@ -10,11 +10,12 @@ namespace {
 /// Replays one step. If the outcome of an attempt is unknown, the policy is not called and the step
 /// ends: a guess would affect every later step. `follows`: the policy follows magnitudes.
 template <class P>
-Stepped step_once(P& policy, bool follows, const Seen& first, const std::vector<Seen>* attempts) {
+Stepped step_once(P& policy, bool follows, const AttemptMagnitudes& first,
+                  const std::vector<AttemptMagnitudes>* attempts) {
   Stepped step;
   step.scale = step.last_scale = policy.scale();
   do {
-    const Seen& seen =
+    const AttemptMagnitudes& seen =
         attempts == nullptr || attempts->empty()
             ? first
             : (*attempts)[std::min<std::size_t>(step.attempts, attempts->size() - 1)];

@@ -38,31 +38,32 @@ inline bool stays_at(double magnitude, double scale, double limit) {
 }
 
 /// Returns true if every gradient of a step surely rounds to zero at a scale: the largest one does.
-inline bool all_vanish(const Seen& seen, double scale) {
+inline bool all_vanish(const AttemptMagnitudes& seen, double scale) {
   if (!std::isfinite(seen.max_abs) || seen.partial || !(seen.max_abs > 0)) return false;
   return stays_at(seen.max_abs, scale, kVanishes);
 }
 
 /// Returns true if gradients that rounding made zero at scale `zero_to` may overflow at `scale`.
-inline bool zeros_may_overflow(const Seen& seen, double scale) {
+inline bool zeros_may_overflow(const AttemptMagnitudes& seen, double scale) {
   constexpr double kRange = kOverflow / kVanishes;
   return seen.max_abs == 0 && scale > 0 && stays_at(seen.zero_to, kRange, scale);
 }
 
 /// Returns a lower bound of the largest magnitude that the scale multiplies; 0 if unknown.
-inline double at_least(const Seen& seen) {
+inline double at_least(const AttemptMagnitudes& seen) {
   const double least = std::isfinite(seen.max_abs) ? seen.max_abs : kOverflow / seen.overflow_from;
   return std::max(seen.loss, std::isfinite(least) ? least : 0);
 }
 
 /// Returns true if no scale helps a step: it has infinities or NaN that no rounding made.
-inline bool in_model(const Seen& seen) {
+inline bool in_model(const AttemptMagnitudes& seen) {
   return !std::isfinite(seen.max_abs) && seen.overflow_from == 0;
 }
 
 /// Returns the verdict on the gradients of an attempt, computed in binary16 at a scale. If they are
-/// partly recorded, only an overflow is certain, unless the run tested them (Seen::clean_to).
-inline OverflowVerdict judge(const Seen& seen, double scale) {
+/// partly recorded, only an overflow is certain, unless the run tested them
+/// (AttemptMagnitudes::clean_to).
+inline OverflowVerdict judge(const AttemptMagnitudes& seen, double scale) {
   if (!(scale < INFINITY)) return OverflowVerdict::overflow;  // 0 times infinity is NaN
   if (reaches(seen.loss, scale, kOverflow)) return OverflowVerdict::overflow;
   if (std::isfinite(seen.max_abs)) {
@@ -78,7 +79,7 @@ inline OverflowVerdict judge(const Seen& seen, double scale) {
 
 /// Returns the magnitude of an attempt, clean at a scale, for a policy that follows magnitudes;
 /// empty if unknown. A magnitude that rounding made zero is zero again at smaller scales.
-inline std::optional<double> followed(const Seen& seen, double scale) {
+inline std::optional<double> followed(const AttemptMagnitudes& seen, double scale) {
   if (seen.weights ? seen.weights_partial : seen.partial) return std::nullopt;
   const double largest = seen.weights.value_or(seen.max_abs);
   return largest == 0 && scale > seen.zero_to ? std::nullopt : std::optional(largest);

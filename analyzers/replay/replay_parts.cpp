@@ -36,7 +36,7 @@ std::vector<Magnitudes> magnitudes_of(const StepSeries& series, std::string& mis
   std::vector<Magnitudes> all;
   if (series.from_magnitudes) {
     all.push_back({});
-    for (const Seen& seen : series.seen) all[0].values.push_back(seen.max_abs);
+    for (const AttemptMagnitudes& seen : series.seen) all[0].values.push_back(seen.max_abs);
     return all;
   }
   const auto of = [&](Role role) {
@@ -232,7 +232,7 @@ bool has_tables(std::vector<Layer>& layers, std::int64_t step) {
 /// Returns the verdict on a step at the layers' present scales; a gradient may have any of them.
 /// Larger finite gradients than in histograms would have had other scales; their overflow is
 /// unknown.
-OverflowVerdict of_step(const std::vector<Layer>& layers, const Seen& seen) {
+OverflowVerdict of_step(const std::vector<Layer>& layers, const AttemptMagnitudes& seen) {
   double accumulated = 1, smallest = INFINITY, largest = 1;
   for (const Layer& layer : layers) {
     accumulated *= layer.policy.scale();
@@ -261,7 +261,7 @@ void replay_layers(const policy::Als& policy, const StepSeries& series, Trace& t
     const std::int64_t step = series.steps[i];
     double accumulated = 1;
     bool overflow = false, infinite_step = false;
-    const Seen& seen = series.seen[i];
+    const AttemptMagnitudes& seen = series.seen[i];
     if (!std::isfinite(seen.max_abs) || seen.partial || !has_tables(layers, step)) {
       const OverflowVerdict verdict = of_step(layers, seen);
       if (verdict == OverflowVerdict::unknown) {  // the layers receive nothing: see step_once()

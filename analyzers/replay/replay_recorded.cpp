@@ -73,7 +73,7 @@ void add_recorded(Trace& trace, const StepSeries& series, std::size_t i,
   const bool skipped = says && *skip;
   const auto retried = series.retried.find(i);
   const bool once = retried == series.retried.end();
-  const Seen& last = once ? series.seen[i] : retried->second.back();
+  const AttemptMagnitudes& last = once ? series.seen[i] : retried->second.back();
   if (!once) trace.attempts[i] = static_cast<std::uint32_t>(retried->second.size());
   const OverflowVerdict verdict = scale ? judge(series.seen[i], *scale) : OverflowVerdict::unknown;
   // A finite step that was applied did not overflow, even if it would have in FP16.

@@ -43,16 +43,16 @@ std::optional<double> least_scale(const ScaleAt& told, std::int64_t step) {
   return after == told.end() ? before : std::min(before, after->second);
 }
 
-Seen clean_at(std::optional<double> scale) {
-  Seen seen;
+AttemptMagnitudes clean_at(std::optional<double> scale) {
+  AttemptMagnitudes seen;
   seen.partial = true;
   if (scale) seen.clean_to = *scale;
   return seen;
 }
 
 /// Returns gradients that overflow from a scale up; unknown gradients if there is no scale.
-Seen overflowing_at(std::optional<double> scale) {
-  return scale ? Seen{kInfinity, *scale} : clean_at(std::nullopt);
+AttemptMagnitudes overflowing_at(std::optional<double> scale) {
+  return scale ? AttemptMagnitudes{kInfinity, *scale} : clean_at(std::nullopt);
 }
 
 /// Returns the scale at which the nth of these skipped steps was tried; empty if unknown.
@@ -109,7 +109,7 @@ class Builder {
   /// Marks a step whose loss is NaN or infinite: no scale helps.
   void broken_loss(std::int64_t step) {
     const std::size_t i = index_of(step);
-    if (i < series_.seen.size()) series_.seen[i] = Seen{kInfinity, 0};
+    if (i < series_.seen.size()) series_.seen[i] = AttemptMagnitudes{kInfinity, 0};
   }
 
   StepSeries take() { return std::move(series_); }

@@ -46,7 +46,7 @@ TensorFacts facts_of(const Frame& frame) {
 }
 
 [[noreturn]] void refuse_blind(const std::string& log, std::int64_t step) {
-  throw frames::OptionHelps(
+  throw frames::InputNeedsOption(
       fmt::format("{}: step {} has no magnitude of gradients (neither max_abs/weight_grad nor "
                   "max_abs/activation_grad, nor histograms of them), so it is unknown if it "
                   "overflows; record them at every step "
@@ -57,9 +57,9 @@ TensorFacts facts_of(const Frame& frame) {
 
 /// Returns the last attempt of a step, from its own tags and from everything else recorded of the
 /// step, which shows if gradients are missing.
-Seen last_attempt(const Seen& tags, const Seen& step) {
+AttemptMagnitudes last_attempt(const AttemptMagnitudes& tags, const AttemptMagnitudes& step) {
   if (std::isfinite(tags.max_abs)) {
-    Seen all = step;
+    AttemptMagnitudes all = step;
     all.max_abs = larger(all.max_abs, tags.max_abs);
     if (step.weights_partial && tags.weights && !tags.weights_partial) {
       all.weights = tags.weights;
@@ -113,9 +113,9 @@ struct SeriesBuilder::Found {
   bool carries_scale() const { return manifest && manifest->gradients == log::ScaleState::scaled; }
   std::optional<double> scale_of(const SeriesStep& step) const;
   bool tested(const SeriesStep& step, std::optional<double> scale) const;
-  Seen rounded(std::int64_t number, double max_abs, std::optional<double> scale) const;
-  Seen seen(std::int64_t number, const LargestMagnitudes& largest,
-            std::optional<double> scale) const;
+  AttemptMagnitudes rounded(std::int64_t number, double max_abs, std::optional<double> scale) const;
+  AttemptMagnitudes seen(std::int64_t number, const LargestMagnitudes& largest,
+                         std::optional<double> scale) const;
   void add_step(StepSeries& series, std::int64_t number, SeriesStep& step) const;
   void add_attempts(StepSeries& series, std::int64_t number, const SeriesStep& step) const;
   void add_tensors(StepSeries& series);
@@ -243,19 +243,20 @@ bool SeriesBuilder::Found::tested(const SeriesStep& step, std::optional<double> 
 
 /// Returns an infinite or NaN magnitude that rounding to 16 bits made at a scale: larger scales
 /// make it too. If the forward pass holds infinity or NaN, every scale does.
-Seen SeriesBuilder::Found::rounded(std::int64_t number, double max_abs,
-                                   std::optional<double> scale) const {
+AttemptMagnitudes SeriesBuilder::Found::rounded(std::int64_t number, double max_abs,
+                                                std::optional<double> scale) const {
   if (broken_forward.count(number) != 0) return {max_abs, 0};
   if (!scale) scale = manifest_scale(manifest);
   return {max_abs, scale && *scale > 0 ? *scale : kInfinity};
 }
 
 /// Returns an attempt's gradients. A magnitude that 16-bit rounding made 0 may hide larger ones.
-Seen SeriesBuilder::Found::seen(std::int64_t number, const LargestMagnitudes& largest,
-                                std::optional<double> scale) const {
+AttemptMagnitudes SeriesBuilder::Found::seen(std::int64_t number, const LargestMagnitudes& largest,
+                                             std::optional<double> scale) const {
   const double max_abs = largest.all.value_or(0);
   const bool wide = formats.all_wide();
-  Seen seen = std::isfinite(max_abs) || wide ? Seen{max_abs, 0} : rounded(number, max_abs, scale);
+  AttemptMagnitudes seen = std::isfinite(max_abs) || wide ? AttemptMagnitudes{max_abs, 0}
+                                                          : rounded(number, max_abs, scale);
   if (recorded.has_weights()) seen.weights = largest.weights.value_or(0);
   if (!wide && (max_abs == 0 || seen.weights == 0.0)) {
     if (!scale) scale = manifest_scale(manifest);
@@ -270,7 +271,7 @@ void SeriesBuilder::Found::add_attempts(StepSeries& series, std::int64_t number,
                                         const SeriesStep& step) const {
   if (step.attempts.empty()) return;
   const std::size_t at = series.steps.size() - 1;
-  std::vector<Seen> attempts;
+  std::vector<AttemptMagnitudes> attempts;
   const auto add = [&](const SeriesAttempt& attempt) {
     attempts.push_back(seen(number, attempt.largest, attempt.scale));
     attempts.back().partial = recorded.partial(attempt);
@@ -283,7 +284,7 @@ void SeriesBuilder::Found::add_attempts(StepSeries& series, std::int64_t number,
     next = which + 1;
   }
   attempts.back() = last_attempt(attempts.back(), series.seen[at]);
-  for (Seen& attempt : attempts) attempt.loss = series.seen[at].loss;
+  for (AttemptMagnitudes& attempt : attempts) attempt.loss = series.seen[at].loss;
   const auto first = step.attempts.find(0);
   series.recorded_scale[at] = first == step.attempts.end() ? std::nullopt : first->second.scale;
   series.seen[at] = attempts.front();
@@ -304,7 +305,8 @@ void SeriesBuilder::Found::add_step(StepSeries& series, std::int64_t number,
   const bool clean = tested(step, least);
   const bool blind = !step.largest.all;
   if (blind && !skipped && !clean) refuse_blind(log, number);
-  Seen now = blind && skipped ? rounded(number, kInfinity, sure) : seen(number, step.largest, sure);
+  AttemptMagnitudes now =
+      blind && skipped ? rounded(number, kInfinity, sure) : seen(number, step.largest, sure);
   if (const auto loss = losses.find(number); loss != losses.end()) now.loss = loss->second;
   if (least && std::isfinite(now.zero_to)) now.zero_to = *least;
   const bool part = recorded.partial(step) || (blind && !skipped);

@@ -28,7 +28,7 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// The gradients of one attempt; magnitudes are unscaled. If `max_abs`, the largest, is not finite,
 /// some gradient is infinite or NaN at every scale from `overflow_from` up; below that it is
 /// unknown. `overflow_from` is 0 for every scale, for example if no rounding to 16 bits made it.
-struct Seen {
+struct AttemptMagnitudes {
   double max_abs = 0;
   double overflow_from = 0;
   /// Not all gradients were recorded: `max_abs` is a lower bound of the largest magnitude.
@@ -78,9 +78,10 @@ struct TensorSeries {
 struct StepSeries {
   std::string log;
   std::vector<std::int64_t> steps;  ///< ascending; a plain series counts from 0
-  std::vector<Seen> seen;           ///< one per step; the first attempt of a step that was retried
+  std::vector<AttemptMagnitudes>
+      seen;  ///< one per step; the first attempt of a step that was retried
   /// By index into `steps`: all attempts of each step that was tried more than once.
-  std::map<std::size_t, std::vector<Seen>> retried;
+  std::map<std::size_t, std::vector<AttemptMagnitudes>> retried;
   /// The run's own scale and skip, if recorded: one per step, or empty.
   std::vector<std::optional<double>> recorded_scale;
   std::vector<std::optional<bool>> recorded_skip;

@@ -21,10 +21,12 @@ bool failed(const StepSeries& series, std::size_t at, Streak& streak) {
   const auto retried = series.retried.find(at);
   const std::size_t n = retried == series.retried.end() ? 1 : retried->second.size();
   for (std::size_t i = 0; i < n; ++i) {
-    const Seen& seen = retried == series.retried.end() ? series.seen[at] : retried->second[i];
+    const AttemptMagnitudes& seen =
+        retried == series.retried.end() ? series.seen[at] : retried->second[i];
     if (std::isfinite(seen.max_abs) || seen.overflow_from == 0) return false;
   }
-  const Seen& last = retried == series.retried.end() ? series.seen[at] : retried->second.back();
+  const AttemptMagnitudes& last =
+      retried == series.retried.end() ? series.seen[at] : retried->second.back();
   // A failure at an unknown scale, or at scale 0, is no evidence.
   if (std::isfinite(last.overflow_from)) streak.least = std::min(streak.least, last.overflow_from);
   const double first = series.seen[at].overflow_from;
@@ -70,7 +72,7 @@ void find_no_cure(StepSeries& series) {
       series.seen[at].overflow_from = 0;
       const auto retried = series.retried.find(at);
       if (retried == series.retried.end()) continue;
-      for (Seen& seen : retried->second) seen.overflow_from = 0;
+      for (AttemptMagnitudes& seen : retried->second) seen.overflow_from = 0;
     }
   }
 }

@@ -23,7 +23,7 @@ namespace {
 bool lacks_ranks(const StepSeries& series) {
   if (!series.manifest || series.manifest->world_size <= 1) return false;
   if (log::rank_folders(series.log).size() > 1) return false;
-  return std::ranges::any_of(series.seen, &Seen::partial);
+  return std::ranges::any_of(series.seen, &AttemptMagnitudes::partial);
 }
 
 /// Returns a number of steps as text: "2 steps", "1 to 3 steps".
@@ -62,7 +62,7 @@ Notes notes_of(const StepSeries& series, const LogFindings& log) {
 }  // namespace
 
 void weights_at_least(StepSeries& series) {
-  const auto at_least = [](Seen& seen) { seen.partial = seen.weights_partial = true; };
+  const auto at_least = [](AttemptMagnitudes& seen) { seen.partial = seen.weights_partial = true; };
   std::for_each(series.seen.begin(), series.seen.end(), at_least);
   for (auto& [index, attempts] : series.retried) {
     std::for_each(attempts.begin(), attempts.end(), at_least);

@@ -13,8 +13,8 @@
 
 namespace halfscope::analyzers::replay {
 
+using frames::InputNeedsOption;
 using frames::Option;
-using frames::OptionHelps;
 
 namespace {
 
@@ -58,7 +58,8 @@ double magnitude_in(std::string_view text, const std::string& where) {
 StepSeries read_magnitudes(const std::filesystem::path& file) {
   const std::string shown = printable(file.string());
   if (std::filesystem::is_directory(file)) {
-    throw OptionHelps(shown + ": is a folder; give a run log as LOG, not with " + Option::amax);
+    throw InputNeedsOption(shown + ": is a folder; give a run log as LOG, not with " +
+                           Option::amax);
   }
   std::ifstream in(file, std::ios::binary);
   if (!in) throw BadInput(shown + ": cannot be read; " + std::string(kWanted));
@@ -100,11 +101,11 @@ constexpr std::uint64_t kMostFilled = 1'000'000;
       "they overflow; record them at every step (docs/recording.md), choose steps without "
       "a gap with ",
       printable(series.log), series.steps[before], series.steps[before + 1]);
-  throw OptionHelps(found + Option::step + ", or give " + Option::assume_constant_between +
-                    fmt::format(" to treat them as equal to step {}", series.steps[before]));
+  throw InputNeedsOption(found + Option::step + ", or give " + Option::assume_constant_between +
+                         fmt::format(" to treat them as equal to step {}", series.steps[before]));
 }
 
-/// Throws frames::OptionHelps with the widest gap.
+/// Throws frames::InputNeedsOption with the widest gap.
 [[noreturn]] void refuse_to_fill(const StepSeries& series, std::uint64_t missing) {
   const auto gap = [&](std::size_t at) {
     return static_cast<std::uint64_t>(series.steps[at + 1]) -
@@ -117,10 +118,11 @@ constexpr std::uint64_t kMostFilled = 1'000'000;
   const std::string found = fmt::format(
       "{}: holds step {} and then step {}, the widest gap; all gaps together are {} steps, and ",
       printable(series.log), series.steps[widest], series.steps[widest + 1], missing);
-  throw OptionHelps(found + Option::assume_constant_between +
-                    fmt::format(" fills no more than {}: choose steps on one side of the gap with ",
-                                kMostFilled) +
-                    Option::step + ", or record every step (docs/recording.md)");
+  throw InputNeedsOption(
+      found + Option::assume_constant_between +
+      fmt::format(" fills no more than {}: choose steps on one side of the gap with ",
+                  kMostFilled) +
+      Option::step + ", or record every step (docs/recording.md)");
 }
 
 }  // namespace

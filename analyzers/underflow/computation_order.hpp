@@ -19,7 +19,7 @@ namespace halfscope::analyzers::underflow {
 /// "weight_grad/conv1.weight". For an optimizer's state, the kind of state is removed too.
 std::string_view path_of(const TensorFindings& tensor);
 
-/// Phases of a step in their order. Weights exist at the start; the gradients are computed
+/// PhaseCallback of a step in their order. Weights exist at the start; the gradients are computed
 /// backward; `optimizer` has the optimizer's results.
 enum class Phase : std::uint8_t { weights, forward, loss, backward, optimizer, unknown };
 Phase phase_of(log::Role role);

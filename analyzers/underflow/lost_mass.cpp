@@ -158,7 +158,7 @@ MassShare bounds_of(const Tensors& tensors, const Target& target, int k) {
 
 }  // namespace
 
-std::vector<const TensorFindings*> counted_tensors(const Analysis& analysis) {
+std::vector<const TensorFindings*> loss_scaled_tensors(const Analysis& analysis) {
   Tensors tensors;
   for (const TensorFindings& t : analysis.tensors()) {
     if (t.loss_scaled) tensors.push_back(&t);

@@ -14,7 +14,7 @@
 namespace halfscope::analyzers::underflow {
 
 /// Returns the tensors of all logs that a loss scale acts on.
-std::vector<const TensorFindings*> counted_tensors(const Analysis& analysis);
+std::vector<const TensorFindings*> loss_scaled_tensors(const Analysis& analysis);
 
 /// Returns empty sums that are exact at the magnitude below which the target flushes. A binade
 /// needs one cut for this, not the cuts of all formats.

@@ -14,8 +14,8 @@
 
 namespace halfscope::analyzers::underflow {
 
+using frames::InputNeedsOption;
 using frames::Option;
-using frames::OptionHelps;
 using frames::Selection;
 
 namespace {
@@ -93,20 +93,20 @@ void refuse_empty(const readers::Log& log, const Selection& selection) {
   const std::string shown = printable(log.path().string());
   if (names.empty() && with_scalars != 0) refuse_scalars_alone(shown, with_scalars);
   if (names.empty()) {
-    throw OptionHelps(shown + ": holds no tensor of floating-point values" +
-                      (notes.empty() ? frames::Message() : "; " + notes.front()));
+    throw InputNeedsOption(shown + ": holds no tensor of floating-point values" +
+                           (notes.empty() ? frames::Message() : "; " + notes.front()));
   }
   if (steps.lower_bound(selection.first_step) == steps.lower_bound(selection.end_step)) {
-    throw OptionHelps(shown + ": no recorded step is selected by " + Option::step + "; " +
-                      steps_text(steps, selection));
+    throw InputNeedsOption(shown + ": no recorded step is selected by " + Option::step + "; " +
+                           steps_text(steps, selection));
   }
   std::string list;
   for (const std::string& name : names)
     list += (list.empty() ? "'" : ", '") + printable(name) + "'";
-  throw OptionHelps(shown + ": no tensor is selected by " + Option::tensor + " and " +
-                    Option::step + "; it holds " + list + "... at " + std::to_string(steps.size()) +
-                    " steps from " + std::to_string(*steps.begin()) + " to " +
-                    std::to_string(*steps.rbegin()));
+  throw InputNeedsOption(shown + ": no tensor is selected by " + Option::tensor + " and " +
+                         Option::step + "; it holds " + list + "... at " +
+                         std::to_string(steps.size()) + " steps from " +
+                         std::to_string(*steps.begin()) + " to " + std::to_string(*steps.rbegin()));
 }
 
 void note_unmatched_roles(const Selection& selection, Analysis& analysis) {

@@ -74,7 +74,7 @@ std::optional<double> LogScalars::loss_scale(std::int64_t step) const {
   return of_manifest_ && frames::usable_scale(*of_manifest_) ? of_manifest_ : std::nullopt;
 }
 
-bool computed_narrow(const TensorFindings& tensor) {
+bool may_have_fp16_range(const TensorFindings& tensor) {
   if (!tensor.source_dtype && !tensor.computed_dtype) return true;  // the log does not say
   return tensor.computed_in_fp16() ||
          (tensor.source_dtype && format_of(*tensor.source_dtype).emax <= kBinary16.emax) ||
@@ -85,7 +85,7 @@ void ComputedFormats::add(const TensorFindings& tensor) {
   const bool gradient = is_gradient(tensor.role);
   const bool computes = gradient || tensor.role == Role::weight || tensor.role == Role::activation;
   if (!computes) return;
-  const bool narrow = computed_narrow(tensor);
+  const bool narrow = may_have_fp16_range(tensor);
   narrow_ = narrow_ || narrow;
   narrow_gradient_ = narrow_gradient_ || (gradient && narrow);
   activation_grads_ = activation_grads_ || tensor.role == Role::activation_grad;

@@ -46,7 +46,7 @@ class LogScalars {
 /// Returns true if an infinity in the tensor may be a value that was too large for a format with
 /// binary16's range or less; also if the log does not name the tensor's type. In wider formats no
 /// rounding to such a format made the infinity.
-bool computed_narrow(const TensorFindings& tensor);
+bool may_have_fp16_range(const TensorFindings& tensor);
 
 /// Finds out, from the types that computed a log's tensors, if FP16 may have made the infinities of
 /// its gradients. A loss scale can avoid such infinities.

@@ -218,7 +218,7 @@ std::size_t TensorCollector::place_of(const Frame& frame) {
   check_name(log_, frame.name);
   const std::size_t place = tensors_.size();
   tensors_.push_back(begun(log_, frame));
-  beside_.emplace_back();
+  pending_.emplace_back();
   places_.add(place);
   return place;
 }
@@ -226,7 +226,7 @@ std::size_t TensorCollector::place_of(const Frame& frame) {
 void TensorCollector::add(const Frame& frame, double loss_scale) {
   const std::size_t place = place_of(frame);
   TensorFindings& tensor = tensors_[place];
-  Beside& beside = beside_[place];
+  PendingState& beside = pending_[place];
   if (tensor.per_step.empty() || frame.step >= beside.last_step) {
     tensor.shape = frame.shape;
     beside.last_step = frame.step;
@@ -250,13 +250,13 @@ void TensorCollector::finish(std::size_t place) {
   for (const StepFindings& step : t.per_step) t.counts += step.counts;
   t.binades = sum_of_binades(t.per_step);
   set_extremes(t);
-  beside_[place].provenance.tell(t, target_.format);
+  pending_[place].provenance.tell(t, target_.format);
 }
 
 std::vector<TensorFindings> TensorCollector::finish() && {
   places_.clear();
   tbb::parallel_for(std::size_t{0}, tensors_.size(), [&](std::size_t i) { finish(i); });
-  beside_ = {};
+  pending_ = {};
   if (!std::ranges::is_sorted(tensors_, {}, &TensorFindings::role)) {
     std::ranges::stable_sort(tensors_, {}, &TensorFindings::role);
   }

@@ -34,7 +34,7 @@ class TensorCollector {
 
  private:
   /// State of a tensor while frames are added, in addition to its findings.
-  struct Beside {
+  struct PendingState {
     std::int64_t last_step = 0;
     Provenance provenance = {};
   };
@@ -47,7 +47,7 @@ class TensorCollector {
   const Target& target_;
   bool known_in_bfloat16_;
   std::vector<TensorFindings> tensors_;
-  std::vector<Beside> beside_;
+  std::vector<PendingState> pending_;
   log::NameIndex<std::vector<TensorFindings>> places_{tensors_};
 };
 

@@ -124,7 +124,7 @@ UpdateFindings preferred(const std::string& weight,
 }  // namespace
 
 UpdatePass::UpdatePass(Analysis& analysis, const frames::Selection& selection,
-                       const UpdatesAsked& asked)
+                       const UpdateRequest& asked)
     : analysis_(analysis), selection_(selection), asked_(asked) {
   for (LogFindings& log : analysis.logs) {
     for (TensorFindings& tensor : log.tensors) tensor.updates.reset();
@@ -157,7 +157,7 @@ bool UpdatePass::has_table(const std::string& weight) {
 }
 
 void UpdatePass::take(const WholeStep& step, const frames::ProgressCallback& tell,
-                      const Beside& beside) {
+                      const TensorCallback& beside) {
   if (!needs_steps()) return;
   std::vector<PairNames> pairs = pairs_of(step, selection_, analysis_.notes);
   StepProgress progress(tell, pairs, tensors_);
@@ -209,7 +209,7 @@ void UpdatePass::finish() {
   }
 }
 
-void add_updates(Analysis& analysis, const frames::Selection& selection, const UpdatesAsked& asked,
+void add_updates(Analysis& analysis, const frames::Selection& selection, const UpdateRequest& asked,
                  const frames::Progress& progress, const readers::Logs& opened) {
   UpdatePass pass(analysis, selection, asked);
   if (!pass.needs_steps()) return;

@@ -26,7 +26,7 @@ enum class AddedTo : std::uint8_t {
   kept     ///< the run's own 16-bit format of the weight; the target format if that is wider
 };
 
-struct UpdatesAsked {
+struct UpdateRequest {
   bool what_if = false;  ///< also count updates in other arithmetic
   AddedTo added_to = AddedTo::target;
 };
@@ -37,16 +37,16 @@ struct UpdatesAsked {
 class UpdatePass {
  public:
   /// Called with each tensor of a pair while it is loaded.
-  using Beside = std::function<void(const log::NamedTensor&)>;
+  using TensorCallback = std::function<void(const log::NamedTensor&)>;
 
   UpdatePass(underflow::Analysis& analysis, const frames::Selection& selection,
-             const UpdatesAsked& asked);
+             const UpdateRequest& asked);
   /// Returns true if the pass needs the logs' whole tensors at all.
   bool needs_steps() const;
   void begin(underflow::LogFindings& log);
   /// Counts the pairs of a step; loads one pair at a time. `tell`: the step's progress callback.
   void take(const frames::WholeStep& step, const frames::ProgressCallback& tell,
-            const Beside& beside = {});
+            const TensorCallback& beside = {});
   /// Adds updates that were counted earlier, in the format of this pass.
   void take(const frames::CountedUpdates& counted);
   /// Ends the log that begin() started.
@@ -62,7 +62,7 @@ class UpdatePass {
 
   underflow::Analysis& analysis_;
   const frames::Selection& selection_;
-  UpdatesAsked asked_;
+  UpdateRequest asked_;
   underflow::LogFindings* log_ = nullptr;
   std::map<std::string, underflow::TensorFindings*> tensors_;  ///< tensors of the log by name
   std::map<std::string, BySource> found_;
@@ -70,7 +70,7 @@ class UpdatePass {
 
 /// Reads the logs' whole tensors only for their updates. Throws log::BadInput.
 void add_updates(underflow::Analysis& analysis, const frames::Selection& selection,
-                 const UpdatesAsked& asked, const frames::Progress& progress = {},
+                 const UpdateRequest& asked, const frames::Progress& progress = {},
                  const readers::Logs& opened = {});
 
 }  // namespace halfscope::analyzers::updates

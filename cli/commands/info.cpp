@@ -50,7 +50,7 @@ int print_info() {
   fmt::print("reads dtypes   {}\n", dtype_names());
   fmt::print("charts         {}\n",
              reports::page::has_charts() ? "yes" : "no: built without vl-convert-python");
-  const std::string why = sim::backend::why_no_cudnn();
+  const std::string why = sim::backend::cudnn_missing_message();
   fmt::print("cudnn backend  {}\n",
              why.empty()
                  ? sim::backend::make_cudnn_backend(sim::backend::Accumulation::fp32)->describe()

@@ -35,7 +35,7 @@ struct ReduceOptions : options::LogOptions {
   std::vector<std::string> counts;
 };
 
-sums::Asked asked_of(const ReduceOptions& options) {
+sums::ReductionOptions asked_of(const ReduceOptions& options) {
   std::vector<std::uint64_t> counts;
   for (const std::string& text : options.counts) {
     const char* const end = text.data() + text.size();

@@ -37,9 +37,9 @@ int run(ReportOptions options) {
   const bool markdown =
       options::require_ending(options.out, {".html", ".htm", ".md", ".markdown"}) >= 2;
   if (!markdown) reports::page::require_charts();  // fails before the log is read
-  const double enough_db = options.passes.enough_db;
+  const double sufficient_snr_db = options.passes.sufficient_snr_db;
   options.passes = analyzers::report_passes();
-  options.passes.enough_db = enough_db;
+  options.passes.sufficient_snr_db = sufficient_snr_db;
   analyzers::replay::PolicyOptions replay;
   for (const std::string& text : options.policies) {
     replay.policies.push_back(options::parse_policy(text));

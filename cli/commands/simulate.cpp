@@ -120,7 +120,7 @@ void take_given(const SimulateOptions& options, Settings& settings) {
   settings.check_operations = options.check_operations;
   if (options.backend) {
     settings.cudnn = *options.backend == "cudnn" ||
-                     (*options.backend == "auto" && sim::backend::why_no_cudnn().empty() &&
+                     (*options.backend == "auto" && sim::backend::cudnn_missing_message().empty() &&
                       settings.accumulation.architecture == nullptr);
   }
   settings.threads = options.threads;
@@ -224,7 +224,8 @@ int run(const SimulateOptions& options) {
   }
   const Settings settings = settings_of(options);
   require_fit(settings);
-  if (const std::string why = settings.cudnn ? sim::backend::why_no_cudnn() : ""; !why.empty()) {
+  if (const std::string why = settings.cudnn ? sim::backend::cudnn_missing_message() : "";
+      !why.empty()) {
     options::say("simulate: --backend cudnn: {}; --backend cpu emulates the same network", why);
     return options::kNotHere;
   }

@@ -247,7 +247,7 @@ void require_sense(const analyzers::underflow::RecommendOptions& options) {
 
 void add_enough_snr(Command& command, analyzers::Passes& passes) {
   command
-      .option("--enough-snr", passes.enough_db,
+      .option("--enough-snr", passes.sufficient_snr_db,
               "signal-to-quantisation-noise ratio, in dB, from which on a tensor fits a format")
       .type("DB")
       .within(0.0, 300.0)

@@ -46,9 +46,10 @@ Cell chance_cell(const ScaleEvidence& scale) {
 }
 
 Table scales(const Recommendation& advice) {
-  Table table{Evidence::scales, advice.no_step_held() ? "Scales around the upper bound"
-                                                      : fmt::format("Scales around the {} one",
-                                                                    advised_word(advice))};
+  Table table{Evidence::scales,
+              advice.all_steps_censored()
+                  ? "Scales around the upper bound"
+                  : fmt::format("Scales around the {} one", advised_word(advice))};
   table.whole = true;
   table.headings = {"loss scale", "become zero",         "of L1 norm",
                     "of L2 sum",  "steps that overflow", "chance of a skipped step"};

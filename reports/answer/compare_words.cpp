@@ -12,14 +12,14 @@
 
 namespace halfscope::reports::answer {
 
+using analyzers::compare::AffectedTensors;
 using analyzers::compare::Change;
 using analyzers::compare::Comparison;
 using analyzers::compare::RunTotals;
-using analyzers::compare::Trouble;
 
 namespace {
 
-std::string steps_text(const Trouble& trouble) {
+std::string steps_text(const AffectedTensors& trouble) {
   if (trouble.steps == 1) return fmt::format("at step {}", trouble.first_step);
   return fmt::format("at {} recorded, {} to {}", plural(trouble.steps, "step"), trouble.first_step,
                      trouble.last_step);
@@ -28,7 +28,7 @@ std::string steps_text(const Trouble& trouble) {
 /// Returns true if NaN or infinities occur in the loss or in tensors that are not gradients. In
 /// gradients alone they are what a loss scaler skips.
 bool is_broken(const RunTotals& run) {
-  return (run.non_finite && run.non_finite->beside_gradients != 0) || run.loss_non_finite;
+  return (run.non_finite && run.non_finite->not_loss_scaled != 0) || run.loss_non_finite;
 }
 
 /// For example "NaN or infinity in 44 of 52 tensors, at 7 steps recorded, 140 to 199".
@@ -59,7 +59,7 @@ Signs signs_of(const Comparison& c) {
   };
   add(c.not_finite);
   if (c.gradients != 0) add(c.underflow);
-  if (c.updates) add(c.unmoved);
+  if (c.updates) add(c.ineffective_updates);
   return out;
 }
 
@@ -171,12 +171,13 @@ std::string zero_updates_sentence(const Comparison& c) {
 }
 
 std::string lost_updates_sentence(const Comparison& c) {
-  if (c.unmoved != Change::less && c.unmoved != Change::more) return "";
+  if (c.ineffective_updates != Change::less && c.ineffective_updates != Change::more) return "";
   const RunTotals &a = c.runs.a, &b = c.runs.b;
-  std::string out = fmt::format(
-      "{} weight updates are lost: {} in A, {} in B", c.unmoved == Change::less ? "Fewer" : "More",
-      share_text(a.unmoved, c.updates->a.pairs), share_text(b.unmoved, c.updates->b.pairs));
-  if (a.unmoved + b.unmoved != a.lost_updates + b.lost_updates) {
+  std::string out = fmt::format("{} weight updates are lost: {} in A, {} in B",
+                                c.ineffective_updates == Change::less ? "Fewer" : "More",
+                                share_text(a.ineffective_updates, c.updates->a.pairs),
+                                share_text(b.ineffective_updates, c.updates->b.pairs));
+  if (a.ineffective_updates + b.ineffective_updates != a.lost_updates + b.lost_updates) {
     out += ", with zero updates that the other run does not have";
   }
   return out + "." + (c.own_updates ? kept_sentence(c) : "");
@@ -258,7 +259,7 @@ std::string happened_text(const Comparison& c) {
 }
 
 std::string parting_text(const Comparison& c) {
-  const analyzers::compare::Parting& p = c.parting;
+  const analyzers::compare::FirstDifferences& p = c.parting;
   if (p.losses == 0) return "";
   std::string out;
   if (!p.first_other) {

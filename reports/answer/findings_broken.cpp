@@ -42,7 +42,7 @@ void collapse(const Study& study, List& to) {
 }
 
 void lasting(const Study& study, List& to) {
-  const OverflowEvent* const end = study.lasting_first();
+  const OverflowEvent* const end = study.lasting_to_report_first();
   if (end == nullptr) return;
   to.push_back({Severity::breaks,
                 fmt::format("From step {} to the last, {}, there are infinities or NaN that {}, "

@@ -38,7 +38,7 @@ Share flushed_now(const Study& study) {
 
 std::string cure(const Study& study) {
   const Recommendation& advice = study.advice;
-  if (!advice.static_log2 || advice.no_step_held()) return "";
+  if (!advice.static_log2 || advice.all_steps_censored()) return "";
   if (std::exp2(*advice.static_log2) == study.analysis.loss_scale) return "";
   return fmt::format(
       "At a loss scale of {} it is {} of the values.", power_text(*advice.static_log2),

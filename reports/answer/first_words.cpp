@@ -61,9 +61,10 @@ std::string where_text(const BrokenEnd& end) {
 }
 
 AlarmWords end_words(const BrokenEnd& end) {
-  const std::string tensors = end.also == 0 ? code(end.tensor) + " holds"
-                                            : fmt::format("{} and {} hold", code(end.tensor),
-                                                          plural(end.also, "other tensor"));
+  const std::string tensors = end.other_tensors == 0
+                                  ? code(end.tensor) + " holds"
+                                  : fmt::format("{} and {} hold", code(end.tensor),
+                                                plural(end.other_tensors, "other tensor"));
   const std::string when = end.steps == 1
                                ? fmt::format("at the last recorded step, {}", end.last)
                                : fmt::format("from step {} to the last, {}, at {} recorded steps",

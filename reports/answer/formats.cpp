@@ -74,12 +74,12 @@ std::string skipped_values_text(const Analysis& analysis) {
       count_text(nan + inf), nonfinite_names(nan, inf));
 }
 
-std::string fit_rule_text(double enough_db) {
+std::string fit_rule_text(double sufficient_snr_db) {
   return fmt::format(
       "A format fits where nothing overflows and the signal-to-quantisation-noise ratio is {:g} dB "
       "or more: the errors, what becomes zero included, hold {} of the values' sum of squares at "
       "most.",
-      enough_db, share_text(std::pow(10.0, -enough_db / 10)));
+      sufficient_snr_db, share_text(std::pow(10.0, -sufficient_snr_db / 10)));
 }
 
 FitSums fit_sums(const Analysis& analysis) {

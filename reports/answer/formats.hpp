@@ -44,7 +44,7 @@ std::string skipped_values_text(const analyzers::underflow::Analysis& analysis);
 
 /// Returns the definition of a fit: "A format fits where nothing overflows and the
 /// signal-to-quantisation-noise ratio is 20 dB or more: ..."
-std::string fit_rule_text(double enough_db);
+std::string fit_rule_text(double sufficient_snr_db);
 
 struct FitSums {
   std::size_t tensors = 0;           ///< tested, with finite nonzero values

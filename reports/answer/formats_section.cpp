@@ -177,7 +177,7 @@ Section formats_section(const analyzers::Findings& found) {
   const bool any =
       std::ranges::any_of(analysis.tensors(), [](const auto& t) { return !t.whole->fits.empty(); });
   if (!any) return {};
-  Section section{"Which formats fit", {fit_rule_text(found.enough_db)}};
+  Section section{"Which formats fit", {fit_rule_text(found.sufficient_snr_db)}};
   for (std::string text : {skipped_values_text(analysis), mass_text(found)}) {
     if (!text.empty()) section.sentences.push_back(std::move(text));
   }

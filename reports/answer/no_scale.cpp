@@ -105,7 +105,7 @@ std::string missed_text(const Recommendation& advice) {
 }
 
 std::string_view advised_word(const Recommendation& advice) {
-  if (advice.no_step_held()) return "upper bound";
+  if (advice.all_steps_censored()) return "upper bound";
   return advice.beyond_scales ? "allowed" : "recommended";
 }
 

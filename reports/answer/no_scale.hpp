@@ -22,14 +22,14 @@ std::string no_scale_text(const analyzers::Study& study);
 /// Names are not made printable. Empty if misses_target() is false.
 std::string missed_text(const analyzers::recommend::Recommendation& advice);
 
-/// Returns what static_log2 is: "upper bound" if Recommendation::no_step_held(), "allowed" if only
-/// the finite gradients allow it and no scale helps the run, else "recommended".
+/// Returns what static_log2 is: "upper bound" if Recommendation::all_steps_censored(), "allowed" if
+/// only the finite gradients allow it and no scale helps the run, else "recommended".
 std::string_view advised_word(const analyzers::recommend::Recommendation& advice);
 
 /// For example "infinities hide ..., so 2^15 is only an upper bound."
 std::string upper_bound_text(std::string_view scale);
 
-/// Returns why there is no static scale, and what to do. Requires no_step_held().
+/// Returns why there is no static scale, and what to do. Requires all_steps_censored().
 std::string unheld_text(const analyzers::recommend::Recommendation& advice);
 
 }  // namespace halfscope::reports::answer

@@ -105,7 +105,7 @@ std::vector<Number> numbers(const Study& study) {
     // A share that is known only between bounds is not shown as good.
     if (advice.underflow_not_identifiable) out.back().kind = Kind::limit;
   }
-  if (advice.no_step_held()) return out;
+  if (advice.all_steps_censored()) return out;
   out.push_back(use_number(study));
   if (advice.limited_by) {
     out.push_back({Kind::limit, "Limited by", magnitude_text(advice.limited_by->max_abs),

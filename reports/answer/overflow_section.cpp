@@ -19,10 +19,10 @@ namespace halfscope::reports::answer {
 
 using analyzers::Study;
 using analyzers::overflow::Cause;
-using analyzers::overflow::Glimpse;
 using analyzers::overflow::Headroom;
 using analyzers::overflow::Lead;
 using analyzers::overflow::OverflowEvent;
+using analyzers::overflow::TensorState;
 
 namespace {
 
@@ -73,7 +73,7 @@ std::string held_text(const OverflowEvent& event) {
 }
 
 Cell glimpse_cell(const Lead& lead, std::int64_t step) {
-  const auto at = std::ranges::find(lead.glimpses, step, &Glimpse::step);
+  const auto at = std::ranges::find(lead.glimpses, step, &TensorState::step);
   if (at == lead.glimpses.end()) return {"", -1, "", true};
   std::string text = at->max_abs ? magnitude_text(*at->max_abs) : "nothing finite";
   const std::string bad = bad_values_text(at->nan, at->inf, at->overflow);
@@ -86,7 +86,7 @@ Table leads_table(const OverflowEvent& event) {
   Table table{Evidence::overflow, "Largest magnitudes before it"};
   std::set<std::int64_t> steps;
   for (const Lead& lead : event.leads) {
-    for (const Glimpse& glimpse : lead.glimpses) steps.insert(glimpse.step);
+    for (const TensorState& glimpse : lead.glimpses) steps.insert(glimpse.step);
   }
   while (steps.size() > kStepsOfLead) steps.erase(steps.begin());
   table.headings = {"tensor", "which is"};

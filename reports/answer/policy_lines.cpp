@@ -140,7 +140,7 @@ std::size_t index_of(const StepSeries& series, std::int64_t step) {
 
 /// Returns true if no scale would have prevented the skip.
 bool in_model(const StepSeries& series, std::size_t index) {
-  const replay::Seen& seen = series.seen[index];
+  const replay::AttemptMagnitudes& seen = series.seen[index];
   return !std::isfinite(seen.max_abs) && seen.overflow_from == 0;
 }
 

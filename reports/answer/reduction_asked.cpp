@@ -30,12 +30,12 @@ const NamedFormat* accumulator_called(const std::string& name) {
   return named != nullptr && can_accumulate(named->format) ? named : nullptr;
 }
 
-analyzers::reduction::Asked sums_called(const std::string& over,
-                                        const std::optional<std::string>& format,
-                                        const std::string& order,
-                                        const std::vector<std::uint64_t>& counts) {
+analyzers::reduction::ReductionOptions sums_called(const std::string& over,
+                                                   const std::optional<std::string>& format,
+                                                   const std::string& order,
+                                                   const std::vector<std::uint64_t>& counts) {
   constexpr std::uint64_t kMostCount = 65'536;
-  analyzers::reduction::Asked asked;
+  analyzers::reduction::ReductionOptions asked;
   if (!over.empty()) {
     std::erase_if(asked.over, [&](Over one) { return name_of(one) != over; });
     if (asked.over.empty()) refuse("over", over, "ranks, microbatches or elements");

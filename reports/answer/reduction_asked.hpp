@@ -19,10 +19,10 @@ inline constexpr std::string_view kAccumulatorNames = "binary16, bfloat16, binar
 
 /// Returns the sums that these words select. An empty `over`, `format` or `order` selects all.
 /// Throws std::invalid_argument with the word found and the words expected.
-analyzers::reduction::Asked sums_called(const std::string& over,
-                                        const std::optional<std::string>& format,
-                                        const std::string& order,
-                                        const std::vector<std::uint64_t>& counts);
+analyzers::reduction::ReductionOptions sums_called(const std::string& over,
+                                                   const std::optional<std::string>& format,
+                                                   const std::string& order,
+                                                   const std::vector<std::uint64_t>& counts);
 /// Returns that a log has no such sums, and how to record them. Begins with the name of the log.
 std::string no_sums_text(const std::string& log, const std::string& over);
 

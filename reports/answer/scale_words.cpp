@@ -76,7 +76,7 @@ std::string each_tensor_text(const Study& study) {
       "With a scale for each tensor, as FP8's recipes have it, {} of {} fit {} at {:g} dB, and {} "
       "of the gradient values become zero.",
       count_text(all.fit), plural(all.tensors, "tensor"), people_say(study.analysis.target.name),
-      study.enough_db, share_text(gradients.zero, gradients.values));
+      study.sufficient_snr_db, share_text(gradients.zero, gradients.values));
 }
 
 /// Returns the scale to use for a run that did not fail.
@@ -181,7 +181,7 @@ std::string scale_sentence(const Study& study, bool fine) {
     return fmt::format("{}: {}.", no_scale_title(advice), no_scale_text(study));
   }
   if (advice.needs_no_scale()) return wide_text(study);
-  if (advice.no_step_held()) return unheld_text(advice);
+  if (advice.all_steps_censored()) return unheld_text(advice);
   if (fine) {
     const analyzers::recommend::SkipBound& skips = *advice.dynamic.front().replayed;
     return fmt::format("{} In a replay of its {} it skips {}. A static loss scale can be {}.",

@@ -58,7 +58,7 @@ std::string settings_text(const analyzers::recommend::DynamicAdvice& advice) {
 
 std::string why_settings_text(const analyzers::recommend::DynamicAdvice& advice) {
   const policy::Info& policy = policy::info_of(advice.policy);
-  if (advice.of_own_scale) {
+  if (advice.from_run_scale) {
     return "The scale of the run itself settled there; its gradients are not in the log.";
   }
   if (advice.tried == 0) {

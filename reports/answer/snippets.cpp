@@ -115,7 +115,7 @@ constexpr std::string_view kFairseq2 = "fairseq2";
 /// Returns true if the settings come from a scale that fairseq2 printed.
 bool of_fairseq2(const analyzers::Study& study) {
   const auto& dynamic = study.advice.dynamic;
-  return !dynamic.empty() && dynamic.front().of_own_scale &&
+  return !dynamic.empty() && dynamic.front().from_run_scale &&
          study.tool == analyzers::frames::Tool::fairseq2;
 }
 
@@ -142,7 +142,7 @@ std::optional<Snippet> own_lines(const analyzers::Study& study) {
 /// Returns the framework that wrote a log without gradients. Empty if its policy already names it.
 std::string_view framework_of(const analyzers::Study& study) {
   const auto& dynamic = study.advice.dynamic;
-  if (dynamic.empty() || !dynamic.front().of_own_scale) return "";
+  if (dynamic.empty() || !dynamic.front().from_run_scale) return "";
   switch (study.tool) {
     case analyzers::frames::Tool::transformers: return "transformers";
     case analyzers::frames::Tool::nemo: return "nemo";
@@ -172,7 +172,7 @@ std::vector<Snippet> snippets(const analyzers::Study& study) {
   const Recommendation& advice = study.advice;
   for (const ScaleTemplate& form : kScaleTemplates) {
     Snippet snippet{form.framework, std::string(form.label), form.policy};
-    const bool bound = advice.no_step_held() || advice.unread.lacking != 0;
+    const bool bound = advice.all_steps_censored() || advice.unread.lacking != 0;
     if (advice.static_log2 && !bound && !form.fixed.empty()) {
       snippet.fixed = {fixed_lines(form, *advice.static_log2), joined(form.fixed_note, form.note)};
     }

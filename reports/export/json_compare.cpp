@@ -65,8 +65,8 @@ Json tensor_json(const compare::ComparedTensor& t) {
   return to;
 }
 
-Json trouble_json(const compare::Trouble& trouble) {
-  return {{"tensors", trouble.tensors},     {"beside_gradients", trouble.beside_gradients},
+Json trouble_json(const compare::AffectedTensors& trouble) {
+  return {{"tensors", trouble.tensors},     {"beside_gradients", trouble.not_loss_scaled},
           {"steps", trouble.steps},         {"first_step", trouble.first_step},
           {"last_step", trouble.last_step}, {"values", to_json(trouble.values)},
           {"most_in", trouble.most}};
@@ -89,7 +89,7 @@ Json run_json(const compare::RunTotals& run) {
   return to;
 }
 
-Json parting_json(const compare::Parting& parting) {
+Json parting_json(const compare::FirstDifferences& parting) {
   Json to = {{"steps", parting.losses}};
   if (parting.same_until) to["same_until"] = *parting.same_until;
   if (parting.first_other) to["first_other"] = *parting.first_other;
@@ -114,7 +114,7 @@ Json summary_json(const compare::Comparison& c) {
   }
   if (c.updates) {
     to["updates"] = updates_json(*c.updates);
-    to["unmoved"] = compare::name_of(c.unmoved);
+    to["unmoved"] = compare::name_of(c.ineffective_updates);
     to["updates_lost"] = {{"a", c.runs.a.lost_updates}, {"b", c.runs.b.lost_updates}};
     const auto kept = [](const compare::RunTotals& run) {
       return run.kept ? Json(halfscope::name_of(*run.kept)) : Json();

@@ -14,7 +14,7 @@ using namespace analyzers;
 
 Json lead_json(const overflow::Lead& lead) {
   Json to = {{"name", lead.name}, {"relation", lead.relation}, {"steps", Json::array()}};
-  for (const overflow::Glimpse& glimpse : lead.glimpses) {
+  for (const overflow::TensorState& glimpse : lead.glimpses) {
     to["steps"].push_back({{"step", glimpse.step},
                            {"max_abs", number_json(glimpse.max_abs)},
                            {"nan", to_json(glimpse.nan)},

@@ -19,8 +19,8 @@ Tape::~Tape() = default;
 Tensor Tape::make(const Shape& shape) {
   return backend_.make(shape, parameters_.precision().tensors);
 }
-Tensor Tape::room(const Shape& shape) {
-  return backend_.room(shape, parameters_.precision().tensors);
+Tensor Tape::allocate_uninitialized(const Shape& shape) {
+  return backend_.allocate_uninitialized(shape, parameters_.precision().tensors);
 }
 
 Tape::Value Tape::record(const std::string& name, Tensor value, bool wanted, Step step) {
@@ -50,7 +50,7 @@ bool Tape::ready(Value v) const {
 
 Tensor Tape::scaled(const Tensor& gradient, double factor) {
   if (factor == 1) return gradient;
-  Tensor result = backend_.room(gradient.shape, gradient.dtype);
+  Tensor result = backend_.allocate_uninitialized(gradient.shape, gradient.dtype);
   backend_.multiply(gradient, factor, result);
   return result;
 }
@@ -63,7 +63,7 @@ void Tape::accumulate_gradient(Value v, Tensor gradient, double scale) {
     return;
   }
   const double common = std::min(node.scale, scale);
-  Tensor sum = backend_.room(gradient.shape, gradient.dtype);
+  Tensor sum = backend_.allocate_uninitialized(gradient.shape, gradient.dtype);
   backend_.add(scaled(node.gradient, common / node.scale), scaled(gradient, common / scale), sum);
   node.gradient = std::move(sum);
   node.scale = common;
@@ -78,10 +78,11 @@ void Tape::into(Parameter& parameter, double scale, const Compute& compute) {
   } else if (parameter.gradient_scale == scale) {
     compute(parameter.gradient, true);
   } else {
-    Tensor own = backend_.room(parameter.gradient.shape, parameter.gradient.dtype);
+    Tensor own =
+        backend_.allocate_uninitialized(parameter.gradient.shape, parameter.gradient.dtype);
     compute(own, false);
     const double common = std::min(parameter.gradient_scale, scale);
-    Tensor sum = backend_.room(own.shape, own.dtype);
+    Tensor sum = backend_.allocate_uninitialized(own.shape, own.dtype);
     backend_.add(scaled(parameter.gradient, common / parameter.gradient_scale),
                  scaled(own, common / scale), sum);
     backend_.copy(sum, parameter.gradient);
@@ -89,11 +90,11 @@ void Tape::into(Parameter& parameter, double scale, const Compute& compute) {
   }
 }
 
-void Tape::pass_on(const std::string& name, const Node& node, const Tensor& weight, Value x,
-                   const DataGradient& compute) {
+void Tape::propagate_data_gradient(const std::string& name, const Node& node, const Tensor& weight,
+                                   Value x, const DataGradient& compute) {
   if (!wanted(x)) return;
   const double factor = layer_scale_ ? layer_scale_(name, node.gradient, weight, node.scale) : 1;
-  Tensor dx = room(value(x).shape);
+  Tensor dx = allocate_uninitialized(value(x).shape);
   compute(scaled(node.gradient, factor), dx);
   accumulate_gradient(x, std::move(dx), node.scale * factor);
 }
@@ -102,11 +103,11 @@ void Tape::cross_entropy(const std::string& name, Value logits,
                          std::span<const std::int32_t> labels, double of) {
   (void)name;  // a loss has no tensor to watch: its gradient is the gradient of the logits
   std::vector<std::int32_t> kept(labels.begin(), labels.end());
-  Tensor gradient = room(value(logits).shape);
+  Tensor gradient = allocate_uninitialized(value(logits).shape);
   loss_ += backend_.softmax_cross_entropy(value(logits), kept, 1 / of, gradient) / of;
   if (!training_ || !wanted(logits)) return;
   losses_.push_back([this, logits, kept = std::move(kept), of](double scale) {
-    Tensor dlogits = room(value(logits).shape);
+    Tensor dlogits = allocate_uninitialized(value(logits).shape);
     backend_.softmax_cross_entropy(value(logits), kept, scale / of, dlogits);
     accumulate_gradient(logits, std::move(dlogits), scale);
   });
@@ -117,12 +118,12 @@ void Tape::smooth_l1(const std::string& name, Value x, std::span<const float> ta
   (void)name;
   std::vector<float> wanted_values(target.begin(), target.end());
   std::vector<std::uint8_t> rows(mask.begin(), mask.end());
-  Tensor gradient = room(value(x).shape);
+  Tensor gradient = allocate_uninitialized(value(x).shape);
   loss_ += backend_.smooth_l1(value(x), wanted_values, rows, 1 / of, gradient) / of;
   if (!training_ || !wanted(x)) return;
   losses_.push_back(
       [this, x, targets = std::move(wanted_values), rows = std::move(rows), of](double scale) {
-        Tensor dx = room(value(x).shape);
+        Tensor dx = allocate_uninitialized(value(x).shape);
         backend_.smooth_l1(value(x), targets, rows, scale / of, dx);
         accumulate_gradient(x, std::move(dx), scale);
       });
@@ -146,11 +147,11 @@ void Tape::backward(double scale, bool add) {
     node.gradient = {};
   }
   lstm_weight_gradients();
-  tell_gradients();
+  report_gradients();
   lstms_.clear();
 }
 
-void Tape::tell_gradients() {
+void Tape::report_gradients() {
   for (Parameter* parameter : parameters_.trained()) {
     const bool reached = std::ranges::find(reached_, parameter) != reached_.end();
     if (!reached && !add_) {  // the loss does not depend on it

@@ -83,7 +83,8 @@ class Tape {
   using Step = std::function<void(Node&)>;
 
   backend::Tensor make(const backend::Shape& shape);  ///< zeros
-  backend::Tensor room(const backend::Shape& shape);  ///< uninitialised; for results of operations
+  backend::Tensor allocate_uninitialized(
+      const backend::Shape& shape);  ///< uninitialised; for results of operations
   /// Appends a value and returns its index. `wanted` is true if an input of the value needs its
   /// gradient. The Watch is not called for a value with an empty name.
   Value record(const std::string& name, backend::Tensor value, bool wanted, Step step);
@@ -96,8 +97,8 @@ class Tape {
   void into(Parameter& parameter, double scale, const Compute& compute);
   /// Calls `compute(dy, dx)` of the layer `name` and adds dx to the gradient of x.
   using DataGradient = std::function<void(const backend::Tensor& dy, backend::Tensor& dx)>;
-  void pass_on(const std::string& name, const Node& node, const backend::Tensor& weight, Value x,
-               const DataGradient& compute);
+  void propagate_data_gradient(const std::string& name, const Node& node,
+                               const backend::Tensor& weight, Value x, const DataGradient& compute);
   backend::Tensor scaled(const backend::Tensor& gradient, double factor);
   struct Lstm;
   struct LstmWeights;
@@ -106,7 +107,7 @@ class Tape {
   backend::Tensor in_order(std::vector<backend::Tensor>& parts);
   void lstm_weight_gradients();
   void split_backward(Value source);
-  void tell_gradients();
+  void report_gradients();
 
   /// Returns true if v, or a node whose gradient the step of v reads, has a gradient.
   bool ready(Value v) const;

@@ -17,7 +17,7 @@ Tape::Value Tape::conv(const std::string& name, Value x, std::int64_t channels,
                                      Initial::kaiming_uniform, fan_in);
   Parameter* const shift =
       bias ? &parameters_.at(name + ".bias", {channels}, Initial::uniform_fan_in, fan_in) : nullptr;
-  Tensor y = room({in[0], conv.out(in[1]), conv.out(in[2]), channels});
+  Tensor y = allocate_uninitialized({in[0], conv.out(in[1]), conv.out(in[2]), channels});
   backend_.conv_forward(conv, value(x), weight.weight, shift ? shift->weight : Tensor{}, y);
   return record(name, std::move(y), true, [this, name, x, conv, &weight, shift](Node& node) {
     const Tensor& dy = node.gradient;
@@ -26,7 +26,7 @@ Tape::Value Tape::conv(const std::string& name, Value x, std::int64_t channels,
     if (shift) {
       into(*shift, node.scale, [&](Tensor& db, bool add) { backend_.bias_gradient(dy, db, add); });
     }
-    pass_on(name, node, weight.weight, x, [&](const Tensor& arrived, Tensor& dx) {
+    propagate_data_gradient(name, node, weight.weight, x, [&](const Tensor& arrived, Tensor& dx) {
       backend_.conv_data_gradient(conv, arrived, weight.weight, dx);
     });
   });
@@ -39,7 +39,7 @@ Tape::Value Tape::dense(const std::string& name, Value x, std::int64_t features,
       parameters_.at(name + ".weight", {features, fan_in}, Initial::kaiming_uniform, fan_in);
   Parameter* const shift =
       bias ? &parameters_.at(name + ".bias", {features}, Initial::uniform_fan_in, fan_in) : nullptr;
-  Tensor y = room({rows, features});
+  Tensor y = allocate_uninitialized({rows, features});
   backend_.dense_forward(value(x), weight.weight, shift ? shift->weight : Tensor{}, y);
   return record(name, std::move(y), true, [this, name, x, &weight, shift](Node& node) {
     const Tensor& dy = node.gradient;
@@ -48,7 +48,7 @@ Tape::Value Tape::dense(const std::string& name, Value x, std::int64_t features,
     if (shift) {
       into(*shift, node.scale, [&](Tensor& db, bool add) { backend_.bias_gradient(dy, db, add); });
     }
-    pass_on(name, node, weight.weight, x, [&](const Tensor& arrived, Tensor& dx) {
+    propagate_data_gradient(name, node, weight.weight, x, [&](const Tensor& arrived, Tensor& dx) {
       backend_.dense_data_gradient(arrived, weight.weight, dx);
     });
   });
@@ -65,14 +65,14 @@ Tape::Value Tape::batch_norm(const std::string& name, Value x) {
       parameters_.statistic(name + ".running_mean", {channels}, Initial::zeros).weight;
   layer.running_variance =
       parameters_.statistic(name + ".running_var", {channels}, Initial::ones).weight;
-  backend::BatchNormSaved saved{backend_.room({channels}, Dtype::f32),
-                                backend_.room({channels}, Dtype::f32)};
-  Tensor y = room(value(x).shape);
+  backend::BatchNormSaved saved{backend_.allocate_uninitialized({channels}, Dtype::f32),
+                                backend_.allocate_uninitialized({channels}, Dtype::f32)};
+  Tensor y = allocate_uninitialized(value(x).shape);
   backend_.batch_norm_forward(value(x), layer, !training_, saved, y);
   return record(name, std::move(y), true, [this, x, layer, saved, &gamma, &beta](Node& node) {
-    Tensor dx = room(value(x).shape);
+    Tensor dx = allocate_uninitialized(value(x).shape);
     // One operation computes both gradients: beta's is computed together with gamma's.
-    Tensor dbeta = backend_.room(beta.gradient.shape, Dtype::f32);
+    Tensor dbeta = backend_.allocate_uninitialized(beta.gradient.shape, Dtype::f32);
     into(gamma, node.scale, [&](Tensor& dgamma, bool add) {
       if (add) backend_.copy(beta.gradient, dbeta);
       backend_.batch_norm_backward(value(x), node.gradient, layer, saved, dx, dgamma, dbeta, add);
@@ -86,7 +86,7 @@ Tape::Value Tape::embed(const std::string& name, std::span<const std::int32_t> i
                         std::int64_t rows, std::int64_t width) {
   Parameter& table = parameters_.at(name + ".weight", {rows, width}, Initial::normal, 1);
   std::vector<std::int32_t> kept(ids.begin(), ids.end());
-  Tensor y = room({static_cast<std::int64_t>(kept.size()), width});
+  Tensor y = allocate_uninitialized({static_cast<std::int64_t>(kept.size()), width});
   backend_.embed_forward(kept, table.weight, y);
   return record(name, std::move(y), true, [this, kept = std::move(kept), &table](Node& node) {
     into(table, node.scale, [&](Tensor& gradient, bool add) {

@@ -29,13 +29,14 @@ Tape::Value Tape::lstm(const std::string& name, Value x, Value h, Tensor& c, std
     step.cell_before = found->second;
   }
 
-  Tensor from_x = room({rows, four}), from_h = room({rows, four});
-  step.gates = room({rows, four});
+  Tensor from_x = allocate_uninitialized({rows, four}),
+         from_h = allocate_uninitialized({rows, four});
+  step.gates = allocate_uninitialized({rows, four});
   backend_.dense_forward(value(x), step.input->weight, step.input_bias->weight, from_x);
   backend_.dense_forward(value(h), step.hidden->weight, step.hidden_bias->weight, from_h);
   backend_.add(from_x, from_h, step.gates);
-  c = backend_.room({rows, width}, Dtype::f32);
-  Tensor h_after = room({rows, width});
+  c = backend_.allocate_uninitialized({rows, width}, Dtype::f32);
+  Tensor h_after = allocate_uninitialized({rows, width});
   backend_.lstm_forward(step.gates, step.c_before, c, h_after);
 
   const Value cell = nodes_.size(), after = cell + 1;
@@ -56,18 +57,18 @@ void Tape::lstm_backward(const Lstm& of, const Node& cell, Node& h) {
   h.gradient = {};
   Tensor dc = backend_.make(cell.value.shape, Dtype::f32);
   if (cell.gradient) backend_.copy(scaled(cell.gradient, scale / cell.scale), dc);
-  Tensor dgates = room(of.gates.shape);
+  Tensor dgates = allocate_uninitialized(of.gates.shape);
   backend_.lstm_backward(of.gates, of.c_before, cell.value, dh, dc, dgates);
   if (of.cell_before) accumulate_gradient(*of.cell_before, std::move(dc), scale);
 
-  const auto pass_on = [&](const Parameter& weight, Value in) {
+  const auto propagate_data_gradient = [&](const Parameter& weight, Value in) {
     if (!wanted(in)) return;
-    Tensor dx = room(value(in).shape);
+    Tensor dx = allocate_uninitialized(value(in).shape);
     backend_.dense_data_gradient(dgates, weight.weight, dx);
     accumulate_gradient(in, std::move(dx), scale);
   };
-  pass_on(*of.input, of.x);
-  pass_on(*of.hidden, of.h_before);
+  propagate_data_gradient(*of.input, of.x);
+  propagate_data_gradient(*of.hidden, of.h_before);
   keep_gates(of, dgates, scale);
 }
 
@@ -91,7 +92,7 @@ Tensor Tape::in_order(std::vector<Tensor>& parts) {
   std::ranges::reverse(parts);
   backend::Shape shape = parts.front().shape;
   shape[1] *= static_cast<std::int64_t>(parts.size());
-  Tensor all = room(shape);
+  Tensor all = allocate_uninitialized(shape);
   backend_.join(parts, all);
   return all;
 }

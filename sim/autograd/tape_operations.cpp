@@ -13,20 +13,20 @@ using backend::Tensor;
 
 Tape::Value Tape::pool(const std::string& name, Value x, const backend::Pool& pool) {
   const Shape in = value(x).shape;
-  Tensor y = room({in.at(0), pool.out(in.at(1)), pool.out(in.at(2)), in.at(3)});
+  Tensor y = allocate_uninitialized({in.at(0), pool.out(in.at(1)), pool.out(in.at(2)), in.at(3)});
   backend_.pool_forward(pool, value(x), y);
   return record(name, std::move(y), wanted(x), [this, x, pool](Node& node) {
-    Tensor dx = room(value(x).shape);
+    Tensor dx = allocate_uninitialized(value(x).shape);
     backend_.pool_backward(pool, value(x), node.value, node.gradient, dx);
     accumulate_gradient(x, std::move(dx), node.scale);
   });
 }
 
 Tape::Value Tape::relu(const std::string& name, Value x) {
-  Tensor y = room(value(x).shape);
+  Tensor y = allocate_uninitialized(value(x).shape);
   backend_.relu_forward(value(x), y);
   return record(name, std::move(y), wanted(x), [this, x](Node& node) {
-    Tensor dx = room(value(x).shape);
+    Tensor dx = allocate_uninitialized(value(x).shape);
     backend_.relu_backward(node.value, node.gradient, dx);
     accumulate_gradient(x, std::move(dx), node.scale);
   });
@@ -34,7 +34,7 @@ Tape::Value Tape::relu(const std::string& name, Value x) {
 
 Tape::Value Tape::add(const std::string& name, Value a, Value b) {
   if (value(a).shape != value(b).shape) throw std::invalid_argument("add: shapes differ");
-  Tensor y = room(value(a).shape);
+  Tensor y = allocate_uninitialized(value(a).shape);
   backend_.add(value(a), value(b), y);
   return record(name, std::move(y), wanted(a) || wanted(b), [this, a, b](Node& node) {
     if (wanted(a)) accumulate_gradient(a, node.gradient, node.scale);
@@ -65,12 +65,12 @@ Tape::Value Tape::join(const std::string& name, std::span<const Value> parts) {
     shape[1] += value(part).shape.at(1);
     any = any || wanted(part);
   }
-  Tensor y = room(shape);
+  Tensor y = allocate_uninitialized(shape);
   backend_.join(values, y);
   std::vector<Value> kept(parts.begin(), parts.end());
   return record(name, std::move(y), any, [this, kept = std::move(kept)](Node& node) {
     std::vector<Tensor> gradients;
-    for (const Value part : kept) gradients.push_back(room(value(part).shape));
+    for (const Value part : kept) gradients.push_back(allocate_uninitialized(value(part).shape));
     backend_.split(node.gradient, gradients);
     for (std::size_t i = 0; i < kept.size(); ++i) {
       if (wanted(kept[i])) accumulate_gradient(kept[i], std::move(gradients[i]), node.scale);
@@ -83,7 +83,7 @@ std::vector<Tape::Value> Tape::split(Value x, std::int64_t parts) {
   if (shape.at(1) % parts != 0) throw std::invalid_argument("split: parts are not equal");
   shape[1] /= parts;
   std::vector<Tensor> tensors;
-  for (std::int64_t i = 0; i < parts; ++i) tensors.push_back(room(shape));
+  for (std::int64_t i = 0; i < parts; ++i) tensors.push_back(allocate_uninitialized(shape));
   backend_.split(value(x), tensors);
   const Value source = nodes_.size();
   record({}, value(x), wanted(x), [this, source, x](Node&) {
@@ -111,7 +111,7 @@ void Tape::split_backward(Value source) {
                                       : make(part.value.shape));
     part.gradient = {};
   }
-  node.gradient = room(node.value.shape);
+  node.gradient = allocate_uninitialized(node.value.shape);
   backend_.join(gradients, node.gradient);
 }
 

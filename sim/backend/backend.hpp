@@ -79,7 +79,9 @@ class Backend {
   /// Returns a tensor of zeros.
   virtual Tensor make(const Shape& shape, Dtype dtype) = 0;
   /// Returns a tensor with undefined values, for an operation to fill.
-  virtual Tensor room(const Shape& shape, Dtype dtype) { return make(shape, dtype); }
+  virtual Tensor allocate_uninitialized(const Shape& shape, Dtype dtype) {
+    return make(shape, dtype);
+  }
   /// Writes `values`, rounded to the tensor's dtype.
   virtual void set(Tensor& to, std::span<const float> values) = 0;
   virtual std::vector<float> get(const Tensor& from) = 0;
@@ -180,7 +182,7 @@ struct BackendMissing : std::runtime_error {
 /// Returns a backend on an NVIDIA GPU, with cuDNN and cuBLAS. Throws BackendMissing.
 std::unique_ptr<Backend> make_cudnn_backend(Accumulation accumulation);
 /// Returns the message that make_cudnn_backend() would throw, or an empty string.
-std::string why_no_cudnn();
+std::string cudnn_missing_message();
 
 /// Returns a backend that computes in binary64 with compensated sums and no rounding of results:
 /// its gradients serve as the true ones.

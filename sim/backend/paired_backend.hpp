@@ -26,7 +26,9 @@ class PairedBackend final : public Backend {
   std::string describe() const override { return run_->describe(); }
   nlohmann::json details() const override;
   Tensor make(const Shape& shape, Dtype dtype) override { return run_->make(shape, dtype); }
-  Tensor room(const Shape& shape, Dtype dtype) override { return run_->room(shape, dtype); }
+  Tensor allocate_uninitialized(const Shape& shape, Dtype dtype) override {
+    return run_->allocate_uninitialized(shape, dtype);
+  }
   void set(Tensor& to, std::span<const float> values) override { run_->set(to, values); }
   std::vector<float> get(const Tensor& from) override { return run_->get(from); }
   void copy(const Tensor& from, Tensor& to) override;

@@ -23,7 +23,7 @@ const Network* find_network(std::string_view name) {
 
 autograd::Tape::Value images_of(const data::Batch& batch, autograd::Tape& tape,
                                 backend::Backend& backend, Dtype tensors) {
-  backend::Tensor x = backend.room(batch.shape, tensors);
+  backend::Tensor x = backend.allocate_uninitialized(batch.shape, tensors);
   backend.set(x, batch.inputs);
   return tape.input(x);
 }

@@ -46,7 +46,7 @@ void add_up(backend::Backend& backend, const std::vector<Tensor>& gradients,
             std::vector<Tensor>& sums) {
   const bool first = sums.empty();
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    Tensor sum = backend.room(gradients[i].shape, gradients[i].dtype);
+    Tensor sum = backend.allocate_uninitialized(gradients[i].shape, gradients[i].dtype);
     if (first) {
       backend.copy(gradients[i], sum);
       sums.push_back(sum);
@@ -215,7 +215,7 @@ void Stepper::passes_of_ranks(AttemptFacts& facts, double scale) {
       add_up(state_.backend, gradients, own);
     }
     for (Tensor& gradient : own) {
-      Tensor share = state_.backend.room(gradient.shape, gradient.dtype);
+      Tensor share = state_.backend.allocate_uninitialized(gradient.shape, gradient.dtype);
       state_.backend.multiply(gradient, 1.0 / settings_.ranks, share);
       gradient = share;
     }
@@ -271,7 +271,8 @@ void Stepper::update() {
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     Parameter& parameter = *parameters[i];
     Tensor& weight = parameter.updated();
-    if (recorders_.front().wanted()) deltas[i] = state_.backend.room(weight.shape, weight.dtype);
+    if (recorders_.front().wanted())
+      deltas[i] = state_.backend.allocate_uninitialized(weight.shape, weight.dtype);
     state_.backend.update(rule, parameter.gradient, factor / scales_[i], weight, parameter.state,
                           deltas[i]);
     if (parameter.master) state_.backend.copy(parameter.master, parameter.weight);

@@ -108,9 +108,9 @@ TEST_CASE("An event that lasts comes first, but for NaN in the model that is no 
   CAPTURE(row.what);
   Study study = study_of({event(overflow::Cause::at_scale_1, 4, 9)});
   if (row.nan) study.advice.nan_in_model.emplace().step = *row.nan;
-  CHECK(study.lasting_first() == (row.first ? study.overflow.events.data() : nullptr));
+  CHECK(study.lasting_to_report_first() == (row.first ? study.overflow.events.data() : nullptr));
   study.overflow.events.clear();
-  CHECK(study.lasting_first() == nullptr);  // nothing lasts
+  CHECK(study.lasting_to_report_first() == nullptr);  // nothing lasts
 }
 
 /// A recommendation of 2^static_log2 that a tensor of `log` limits.

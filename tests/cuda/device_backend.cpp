@@ -9,7 +9,7 @@ namespace halfscope::test {
 
 std::unique_ptr<sim::backend::Backend> device_backend(sim::backend::Accumulation accumulation) {
   if (skipped()) return nullptr;
-  if (const std::string why = sim::backend::why_no_cudnn(); !why.empty()) {
+  if (const std::string why = sim::backend::cudnn_missing_message(); !why.empty()) {
     std::cout << "skipped: no CUDA device with cuDNN: " << why << '\n';
     return nullptr;
   }

@@ -28,7 +28,7 @@ struct Dense {
 };
 
 Tensor made(sim::backend::Backend& device, const sim::backend::Shape& shape, const Floats& values) {
-  Tensor tensor = device.room(shape, Dtype::f16);
+  Tensor tensor = device.allocate_uninitialized(shape, Dtype::f16);
   device.set(tensor, values);
   return tensor;
 }
@@ -37,7 +37,8 @@ Tensor made(sim::backend::Backend& device, const sim::backend::Shape& shape, con
 void tell_of(sim::backend::Backend& device, const Dense& e) {
   const Floats x = drawn(e.n * e.c, 1), w = drawn(e.k * e.c, 2), b = drawn(e.k, 3),
                dy = drawn(e.n * e.k, 4);
-  Tensor y = device.room({e.n, e.k}, Dtype::f16), dw = device.room({e.k, e.c}, Dtype::f16);
+  Tensor y = device.allocate_uninitialized({e.n, e.k}, Dtype::f16),
+         dw = device.allocate_uninitialized({e.k, e.c}, Dtype::f16);
   device.dense_forward(made(device, {e.n, e.c}, x), made(device, {e.k, e.c}, w),
                        made(device, {e.k}, b), y);
   device.fill(dw, 0.5F);

@@ -70,13 +70,15 @@ Operation convolution(const backend::Convolution& conv, const backend::Shape& x,
   const backend::Shape y = {x[0], conv.out(x[1]), conv.out(x[2]), k};
   return {{normal_input(x, 1), normal_input(w, 2, 0.3), normal_input({k}, 3)},
           [=](backend::Backend& backend, Dtype dtype, Tensors& in) {
-            backend::Tensor made = backend.room(y, dtype);
+            backend::Tensor made = backend.allocate_uninitialized(y, dtype);
             backend.conv_forward(conv, in[0], in[1], bias ? in[2] : backend::Tensor{}, made);
             return Tensors{made};
           },
           [=](backend::Backend& backend, Dtype dtype, Tensors& in, Tensors&, Tensors& up) {
-            backend::Tensor dx = backend.room(x, dtype), dw = backend.room(w, dtype),
-                            db = backend.room({k}, dtype), added = backend.room(w, dtype);
+            backend::Tensor dx = backend.allocate_uninitialized(x, dtype),
+                            dw = backend.allocate_uninitialized(w, dtype),
+                            db = backend.allocate_uninitialized({k}, dtype),
+                            added = backend.allocate_uninitialized(w, dtype);
             backend.conv_data_gradient(conv, up[0], in[1], dx);
             backend.conv_weight_gradient(conv, in[0], up[0], dw, false);
             backend.copy(in[1], added);
@@ -89,13 +91,15 @@ Operation convolution(const backend::Convolution& conv, const backend::Shape& x,
 Operation dense(std::int64_t n, std::int64_t c, std::int64_t k, bool bias) {
   return {{normal_input({n, c}, 1), normal_input({k, c}, 2, 0.3), normal_input({k}, 3)},
           [=](backend::Backend& backend, Dtype dtype, Tensors& in) {
-            backend::Tensor y = backend.room({n, k}, dtype);
+            backend::Tensor y = backend.allocate_uninitialized({n, k}, dtype);
             backend.dense_forward(in[0], in[1], bias ? in[2] : backend::Tensor{}, y);
             return Tensors{y};
           },
           [=](backend::Backend& backend, Dtype dtype, Tensors& in, Tensors&, Tensors& up) {
-            backend::Tensor dx = backend.room({n, c}, dtype), dw = backend.room({k, c}, dtype),
-                            added = backend.room({k, c}, dtype), db = backend.room({k}, dtype);
+            backend::Tensor dx = backend.allocate_uninitialized({n, c}, dtype),
+                            dw = backend.allocate_uninitialized({k, c}, dtype),
+                            added = backend.allocate_uninitialized({k, c}, dtype),
+                            db = backend.allocate_uninitialized({k}, dtype);
             backend.dense_data_gradient(up[0], in[1], dx);
             backend.dense_weight_gradient(in[0], up[0], dw, false);
             backend.copy(in[1], added);
@@ -119,7 +123,8 @@ Operation batch_norm(const backend::Shape& x, bool add) {
         layer.beta = in[2];
         layer.running_mean = backend.make({c}, Dtype::f32);
         layer.running_variance = backend.make({c}, Dtype::f32);
-        backend::Tensor y = backend.room(x, dtype), inferred = backend.room(x, dtype);
+        backend::Tensor y = backend.allocate_uninitialized(x, dtype),
+                        inferred = backend.allocate_uninitialized(x, dtype);
         backend.batch_norm_forward(in[0], layer, false, kept, y);
         backend::BatchNormSaved unused;
         backend.batch_norm_forward(in[0], layer, true, unused, inferred);
@@ -127,7 +132,8 @@ Operation batch_norm(const backend::Shape& x, bool add) {
       },
       [=](backend::Backend& backend, Dtype dtype, Tensors& in, Tensors&, Tensors& up) {
         auto& [layer, kept] = (*saved)[&backend];
-        backend::Tensor dx = backend.room(x, dtype), dgamma = backend.make({c}, Dtype::f32),
+        backend::Tensor dx = backend.allocate_uninitialized(x, dtype),
+                        dgamma = backend.make({c}, Dtype::f32),
                         dbeta = backend.make({c}, Dtype::f32);
         if (add) {
           backend.copy(in[1], dgamma);
@@ -142,12 +148,12 @@ Operation pooling(const backend::Pool& pool, const backend::Shape& x) {
   const backend::Shape y = {x[0], pool.out(x[1]), pool.out(x[2]), x[3]};
   return {{distinct_input(x, 1)},
           [=](backend::Backend& backend, Dtype dtype, Tensors& in) {
-            backend::Tensor made = backend.room(y, dtype);
+            backend::Tensor made = backend.allocate_uninitialized(y, dtype);
             backend.pool_forward(pool, in[0], made);
             return Tensors{made};
           },
           [=](backend::Backend& backend, Dtype dtype, Tensors& in, Tensors& out, Tensors& up) {
-            backend::Tensor dx = backend.room(x, dtype);
+            backend::Tensor dx = backend.allocate_uninitialized(x, dtype);
             backend.pool_backward(pool, in[0], out[0], up[0], dx);
             return Tensors{dx};
           }};
@@ -157,10 +163,10 @@ Operation pooling(const backend::Pool& pool, const backend::Shape& x) {
 Operation elementwise(std::int64_t n, std::int64_t a, std::int64_t b) {
   return {{normal_input({n, a, 3}, 1), normal_input({n, b, 3}, 2)},
           [=](backend::Backend& backend, Dtype dtype, Tensors& in) {
-            backend::Tensor joined = backend.room({n, a + b, 3}, dtype),
-                            positive = backend.room({n, a + b, 3}, dtype),
-                            tripled = backend.room({n, a + b, 3}, dtype),
-                            sum = backend.room({n, a + b, 3}, dtype);
+            backend::Tensor joined = backend.allocate_uninitialized({n, a + b, 3}, dtype),
+                            positive = backend.allocate_uninitialized({n, a + b, 3}, dtype),
+                            tripled = backend.allocate_uninitialized({n, a + b, 3}, dtype),
+                            sum = backend.allocate_uninitialized({n, a + b, 3}, dtype);
             backend.join(in, joined);
             backend.relu_forward(joined, positive);
             backend.multiply(positive, 1.0 / 3, tripled);
@@ -168,14 +174,15 @@ Operation elementwise(std::int64_t n, std::int64_t a, std::int64_t b) {
             return Tensors{joined, positive, tripled, sum};
           },
           [=](backend::Backend& backend, Dtype dtype, Tensors&, Tensors& out, Tensors& up) {
-            backend::Tensor masked = backend.room({n, a + b, 3}, dtype),
-                            wide = backend.room({n, a + b, 3}, Dtype::f32);
+            backend::Tensor masked = backend.allocate_uninitialized({n, a + b, 3}, dtype),
+                            wide = backend.allocate_uninitialized({n, a + b, 3}, Dtype::f32);
             backend.relu_backward(out[1], up[3], masked);
-            Tensors parts = {backend.room({n, a, 3}, dtype), backend.room({n, b, 3}, dtype)};
+            Tensors parts = {backend.allocate_uninitialized({n, a, 3}, dtype),
+                             backend.allocate_uninitialized({n, b, 3}, dtype)};
             backend.split(masked, parts);
             backend.copy(masked, wide);
-            backend::Tensor back = backend.room({n, a + b, 3}, dtype),
-                            filled = backend.room({n, b, 3}, dtype);
+            backend::Tensor back = backend.allocate_uninitialized({n, a + b, 3}, dtype),
+                            filled = backend.allocate_uninitialized({n, b, 3}, dtype);
             backend.copy(wide, back);
             backend.fill(filled, 0.1F);
             return Tensors{parts[0], parts[1], back, filled};
@@ -185,13 +192,14 @@ Operation elementwise(std::int64_t n, std::int64_t a, std::int64_t b) {
 Operation lstm(std::int64_t n, std::int64_t h) {
   return {{normal_input({n, 4 * h}, 1), {{n, h}, normal(n * h, 2), true}},
           [=](backend::Backend& backend, Dtype dtype, Tensors& in) {
-            backend::Tensor c = backend.room({n, h}, Dtype::f32), out = backend.room({n, h}, dtype);
+            backend::Tensor c = backend.allocate_uninitialized({n, h}, Dtype::f32),
+                            out = backend.allocate_uninitialized({n, h}, dtype);
             backend.lstm_forward(in[0], in[1], c, out);
             return Tensors{c, out};
           },
           [=](backend::Backend& backend, Dtype dtype, Tensors& in, Tensors& out, Tensors& up) {
-            backend::Tensor dc = backend.room({n, h}, Dtype::f32),
-                            dgates = backend.room({n, 4 * h}, dtype);
+            backend::Tensor dc = backend.allocate_uninitialized({n, h}, Dtype::f32),
+                            dgates = backend.allocate_uninitialized({n, 4 * h}, dtype);
             backend.copy(up[0], dc);
             backend.lstm_backward(in[0], in[1], out[0], up[1], dc, dgates);
             return Tensors{dc, dgates};
@@ -211,9 +219,9 @@ Operation losses(std::int64_t rows, std::int64_t classes) {
   return {
       {normal_input({rows, classes}, 1, 3), normal_input({7, classes}, 2)},
       [=](backend::Backend& backend, Dtype dtype, Tensors& in) {
-        backend::Tensor crossed = backend.room({rows, classes}, dtype),
-                        smooth = backend.room({rows, classes}, dtype),
-                        embedded = backend.room({rows, classes}, dtype),
+        backend::Tensor crossed = backend.allocate_uninitialized({rows, classes}, dtype),
+                        smooth = backend.allocate_uninitialized({rows, classes}, dtype),
+                        embedded = backend.allocate_uninitialized({rows, classes}, dtype),
                         sums = backend.make({2}, Dtype::f32);
         const double cross = backend.softmax_cross_entropy(in[0], labels, 0.25, crossed);
         const double l1 = backend.smooth_l1(in[0], target, mask, 0.75, smooth);
@@ -222,8 +230,8 @@ Operation losses(std::int64_t rows, std::int64_t classes) {
         return Tensors{crossed, smooth, embedded, sums};
       },
       [=](backend::Backend& backend, Dtype dtype, Tensors& in, Tensors&, Tensors& up) {
-        backend::Tensor dtable = backend.room({7, classes}, dtype),
-                        added = backend.room({7, classes}, dtype);
+        backend::Tensor dtable = backend.allocate_uninitialized({7, classes}, dtype),
+                        added = backend.allocate_uninitialized({7, classes}, dtype);
         backend.embed_backward(ids, up[2], dtable, false);
         backend.copy(in[1], added);
         backend.embed_backward(ids, up[2], added, true);

@@ -134,15 +134,15 @@ Shape place_of(const Shape& shape, std::int64_t index) {
 Floats computed(sim::backend::Backend& device, const ConvolutionCall& call, Dtype dtype,
                 const Floats& x, const Floats& w, const Floats& y, const Shape& shape) {
   const auto made = [&](const Shape& of, const Floats& values) {
-    Tensor tensor = device.room(of, dtype);
+    Tensor tensor = device.allocate_uninitialized(of, dtype);
     device.set(tensor, values);
     return tensor;
   };
-  Tensor result = device.room(shape, dtype);
+  Tensor result = device.allocate_uninitialized(shape, dtype);
   if (call.add && call.kind == Kind::wgrad) device.fill(result, 0.5F);
   Tensor bias;
   if (call.add && call.kind == Kind::fprop) {
-    bias = device.room({call.w[0]}, dtype);
+    bias = device.allocate_uninitialized({call.w[0]}, dtype);
     device.fill(bias, 0.5F);
   }
   switch (call.kind) {

@@ -34,7 +34,7 @@ std::vector<Floats> updated(backend::Backend& backend, const backend::UpdateRule
     return sim_test::tensor_of(backend, {kCount}, dtype, sim_test::normal(kCount, seed, deviation));
   };
   backend::Tensor g = made(1, gradient, 1000), w = made(2, weight, 1),
-                  delta = backend.room({kCount}, weight);
+                  delta = backend.allocate_uninitialized({kCount}, weight);
   std::vector<backend::Tensor> state;
   for (std::size_t i = 0; i < backend::state_count(rule.kind); ++i) {
     state.push_back(made(3 + i, weight, 0.1));

@@ -45,7 +45,7 @@ nlohmann::json runtime_properties() {
 }  // namespace
 
 int main() {
-  if (const std::string why = sim::backend::why_no_cudnn(); !why.empty()) {
+  if (const std::string why = sim::backend::cudnn_missing_message(); !why.empty()) {
     fmt::print(stderr, "write_device: {}\n", why);
     return 3;
   }

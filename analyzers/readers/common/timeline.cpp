@@ -259,10 +259,10 @@ void Timeline::tensor(Frame&& frame) {
     if (!scale) return;
     frame.scale = *scale;
   }
-  pass_on(std::move(frame), selection_.knows_scale());
+  emit(std::move(frame), selection_.knows_scale());
 }
 
-void Timeline::pass_on(Frame&& frame, bool scale_told) {
+void Timeline::emit(Frame&& frame, bool scale_told) {
   frame.loss_scaled = gradient_index(frame.role).has_value();
   if (frame.shape.empty()) frame.shape = {frame.table.total()};
   frame.run_scale = 1.0;
@@ -345,8 +345,9 @@ void Timeline::tell_assumptions(Notes& notes) const {
 }
 
 void refuse_scale_tag(const std::string& log, const std::string& tag, const std::string& instead) {
-  throw frames::OptionHelps(printable(log) + ": has no scalar '" + printable(tag) + "', which " +
-                            frames::Option::recorded_scale + " names; " + instead);
+  throw frames::InputNeedsOption(printable(log) + ": has no scalar '" + printable(tag) +
+                                 "', which " + frames::Option::recorded_scale + " names; " +
+                                 instead);
 }
 
 void Timeline::finish(Notes& notes) {

@@ -121,7 +121,7 @@ class Timeline {
   void tensor(frames::Frame&& frame);
   /// The same for a frame that is complete but for Frame::loss_scaled and Frame::run_scale.
   /// `scale_told` is true if the scale that its values carry is known.
-  void pass_on(frames::Frame&& frame, bool scale_told);
+  void emit(frames::Frame&& frame, bool scale_told);
   /// A tensor's largest magnitude, as recorded, if there are no counts. Role and scales as above.
   void peak(frames::StepPeak peak);
 
@@ -154,7 +154,7 @@ class Timeline {
   std::shared_ptr<TimelineState> state_;
 };
 
-/// Throws frames::OptionHelps: --recorded-scale names `tag`, which no scalar of the log has.
+/// Throws frames::InputNeedsOption: --recorded-scale names `tag`, which no scalar of the log has.
 /// `instead` says which scalars it has.
 [[noreturn]] void refuse_scale_tag(const std::string& log, const std::string& tag,
                                    const std::string& instead);

@@ -70,8 +70,8 @@ void refuse_reading_options(const std::string& shown, const Selection& s) {
   if (s.lines) option = Option::lines;
   if (s.learning_rate) option = Message("--lr");
   if (!option) return;
-  throw frames::OptionHelps(shown + ": is counted already, so " + *option +
-                            " comes too late; count the log again with it");
+  throw frames::InputNeedsOption(shown + ": is counted already, so " + *option +
+                                 " comes too late; count the log again with it");
 }
 
 /// An open record, shared by its parts.

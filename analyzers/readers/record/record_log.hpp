@@ -24,8 +24,8 @@ std::vector<std::string> logs_in(const log::OpenPath& record);
 std::filesystem::path path_of(const log::OpenPath& record, const std::string& log);
 
 /// Returns the parts of the log that the path names, or of all logs in the record. Throws
-/// log::BadInput if it is not a record or its parts do not belong together, and frames::OptionHelps
-/// if the selection has an option that only works when the log is counted.
+/// log::BadInput if it is not a record or its parts do not belong together, and
+/// frames::InputNeedsOption if the selection has an option that only works when the log is counted.
 frames::Parts record_parts(const log::OpenPath& log, const frames::Selection& selection);
 
 /// Reads one log of a record. Same contract as for_each_frame().

@@ -176,7 +176,7 @@ void read_run_log(const log::RunLog& log, const Selection& s, const frames::Visi
     if (progress) progress(bytes * records / log.record_count(), bytes);
     return frames::selects(s, name) && frames::in_steps(s, step);
   };
-  const auto pass_on = [&](Frame&& frame, bool carried) {
+  const auto emit = [&](Frame&& frame, bool carried) {
     frame.loss_scaled = is_gradient(frame.role) || (frame.role == Role::loss && half_loss);
     if (frame.loss_scaled) {
       const auto of_step = run_scales.find(frame.step);
@@ -201,12 +201,12 @@ void read_run_log(const log::RunLog& log, const Selection& s, const frames::Visi
     frame.shape = std::move(record.shape);
     frame.table = std::move(record.table);
     frame.moments = record.moments;
-    pass_on(std::move(frame), record.state == log::ScaleState::scaled);
+    emit(std::move(frame), record.state == log::ScaleState::scaled);
   };
   const auto take_sample = [&](Frame&& frame) {
     const bool carried = frame.scale != 1.0;
     if (frame.role == Role::weight_grad) sums.add(frame.source_dtype);
-    pass_on(std::move(frame), carried);
+    emit(std::move(frame), carried);
   };
   log.for_each(take, wanted);
   left_out.tell(log.folder(), s, !run_scales.empty(), notes);

@@ -41,7 +41,7 @@ class FrameReader {
       }
       ++done;
       steps_.insert(place.step);
-      if (to_.wants(index_.tags()[place.tag].name, place.step)) pass_on(place);
+      if (to_.wants(index_.tags()[place.tag].name, place.step)) emit(place);
     }
     if (progress) progress(2 * index_.bytes(), 2 * index_.bytes());
   }
@@ -54,7 +54,7 @@ class FrameReader {
   const Notes& notes() const { return notes_; }
 
  private:
-  void pass_on(const TensorBoardIndex::Place& place) {
+  void emit(const TensorBoardIndex::Place& place) {
     const TensorBoardIndex::Tag& tag = index_.tags()[place.tag];
     frames::Frame frame;
     try {

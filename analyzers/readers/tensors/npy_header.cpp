@@ -101,7 +101,8 @@ void refuse_opaque(std::string_view kind, const RawHeader& raw, const std::strin
       "for ",
       place, two ? "2 bytes" : "1 byte", log::printable(raw.descr.substr(0, 64)));
   if (!two) throw BadInput(found + "8-bit floats, save the tensor as safetensors or as float32");
-  throw frames::OptionHelps(found + "bfloat16: if they are that, say so with " + frames::as_bf16());
+  throw frames::InputNeedsOption(found + "bfloat16: if they are that, say so with " +
+                                 frames::as_bf16());
 }
 
 /// Returns the type of a structured dtype's only field: "<V2" in [('name', '<V2')]; else empty.

@@ -367,10 +367,11 @@ double scale_of(const StepFile& file, log::Role role, const frames::Selection& s
   if (selection.recorded_scale) return *selection.recorded_scale;
   if (!file.scaled || !is_gradient(role)) return 1.0;
   if (file.scale) return *file.scale;
-  throw frames::OptionHelps(printable(file.path.string()) +
-                            ": its metadata says that gradients are scaled, but has no \"scale\" "
-                            "that is a positive number; give it with " +
-                            frames::Message(frames::Option::recorded_scale, "S"));
+  throw frames::InputNeedsOption(
+      printable(file.path.string()) +
+      ": its metadata says that gradients are scaled, but has no \"scale\" "
+      "that is a positive number; give it with " +
+      frames::Message(frames::Option::recorded_scale, "S"));
 }
 
 }  // namespace halfscope::analyzers::readers::tensors

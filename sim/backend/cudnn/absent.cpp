@@ -4,10 +4,12 @@
 
 namespace halfscope::sim::backend {
 
-std::string why_no_cudnn() {
+std::string cudnn_missing_message() {
   return "this program was built without CUDA and cuDNN; build it where both are found";
 }
 
-std::unique_ptr<Backend> make_cudnn_backend(Accumulation) { throw BackendMissing(why_no_cudnn()); }
+std::unique_ptr<Backend> make_cudnn_backend(Accumulation) {
+  throw BackendMissing(cudnn_missing_message());
+}
 
 }  // namespace halfscope::sim::backend

@@ -54,7 +54,7 @@ nlohmann::json CudnnBackend::details() const {
           {"convolutions", convolutions}};
 }
 
-Tensor CudnnBackend::room(const Shape& shape, Dtype dtype) {
+Tensor CudnnBackend::allocate_uninitialized(const Shape& shape, Dtype dtype) {
   require_tensor(shape, dtype);
   const std::int64_t count = elements(shape);
   const std::size_t bytes = static_cast<std::size_t>(count) * width_of(dtype);
@@ -62,7 +62,7 @@ Tensor CudnnBackend::room(const Shape& shape, Dtype dtype) {
 }
 
 Tensor CudnnBackend::make(const Shape& shape, Dtype dtype) {
-  Tensor made = room(shape, dtype);
+  Tensor made = allocate_uninitialized(shape, dtype);
   if (made.size() != 0) {
     cuda::check(cudaMemsetAsync(device_data(made), 0,
                                 static_cast<std::size_t>(made.size()) * width_of(dtype), stream()),

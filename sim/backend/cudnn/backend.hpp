@@ -29,7 +29,7 @@ class CudnnBackend final : public Backend {
   std::string describe() const override;
   nlohmann::json details() const override;
   Tensor make(const Shape& shape, Dtype dtype) override;
-  Tensor room(const Shape& shape, Dtype dtype) override;
+  Tensor allocate_uninitialized(const Shape& shape, Dtype dtype) override;
   void set(Tensor& to, std::span<const float> values) override;
   std::vector<float> get(const Tensor& from) override;
   void copy(const Tensor& from, Tensor& to) override;

@@ -31,8 +31,9 @@ void CudnnBackend::batch_norm_forward(const Tensor& x, BatchNormParameters& para
                                       bool inference, BatchNormSaved& saved, Tensor& y) {
   const std::int64_t channels = parameters.gamma.size();
   if (!inference) require_variance(x.size() / channels);
-  if (!saved.mean) saved.mean = room({channels}, Dtype::f32);
-  if (!saved.inverse_deviation) saved.inverse_deviation = room({channels}, Dtype::f32);
+  if (!saved.mean) saved.mean = allocate_uninitialized({channels}, Dtype::f32);
+  if (!saved.inverse_deviation)
+    saved.inverse_deviation = allocate_uninitialized({channels}, Dtype::f32);
   const TensorDescriptor images(api(), x.dtype, as_rows_or_images(x));
   const ChannelDescriptor channel(api(), images);
   void *gamma = device_data(parameters.gamma), *beta = device_data(parameters.beta),

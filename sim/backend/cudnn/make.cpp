@@ -5,7 +5,7 @@
 
 namespace halfscope::sim::backend {
 
-std::string why_no_cudnn() {
+std::string cudnn_missing_message() {
   if (const std::string why = cuda::why_no_device(); !why.empty()) {
     return fmt::format("no GPU can be used ({})", why);
   }
@@ -18,7 +18,7 @@ std::string why_no_cudnn() {
 }
 
 std::unique_ptr<Backend> make_cudnn_backend(Accumulation accumulation) {
-  if (const std::string why = why_no_cudnn(); !why.empty()) throw BackendMissing(why);
+  if (const std::string why = cudnn_missing_message(); !why.empty()) throw BackendMissing(why);
   return std::make_unique<cudnn::CudnnBackend>(cudnn::load_cuda_libraries(), accumulation);
 }
 

@@ -110,12 +110,12 @@ TEST_CASE("compare: where the losses and the loss scales of runs part") {
   CHECK(!c.parting.other_scale_at_first);
   CHECK(c.runs.b.scales.size() == 5);
   CHECK(c.runs.b.scales[3] == std::pair<std::int64_t, double>(3, 512));
-  const compare::Parting none = compared(a.folder, a.folder).parting;
+  const compare::FirstDifferences none = compared(a.folder, a.folder).parting;
   CHECK(none.same_until == 4);
   CHECK(!none.first_other);
   CHECK(!none.first_far);
   CHECK(!none.first_other_scale);
-  const compare::Parting broken = compared(a.folder, other.folder).parting;
+  const compare::FirstDifferences broken = compared(a.folder, other.folder).parting;
   CHECK(!broken.same_until);
   CHECK(broken.first_other == 0);
   CHECK(broken.first_far == 0);
@@ -298,7 +298,7 @@ TEST_CASE("compare: NaN and overflow of every role and step are told, common or 
   REQUIRE(c.runs.b.non_finite);
   CHECK(c.runs.b.non_finite->first_step == 15);
   CHECK(c.runs.b.non_finite->most == "activation/x");
-  CHECK(c.runs.b.non_finite->beside_gradients == 1);
+  CHECK(c.runs.b.non_finite->not_loss_scaled == 1);
 }
 
 }  // namespace test_compare

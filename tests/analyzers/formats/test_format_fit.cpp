@@ -289,7 +289,7 @@ TEST_CASE("a fit is judged by its noise, not by how many values become zero", "[
     CHECK(fit.fits_at_1 == serves);
     CHECK(fit.fits_at_1 == (judge(widen(values), "binary16", 0).db() >= formats::kEnoughDb));
     CHECK(fit.fits_at_best);
-    const How strict{.options = {.enough_db = 60}};
+    const How strict{.options = {.sufficient_snr_db = 60}};
     CHECK_FALSE(fit_in(fitted(write_one(folder, values), strict), "binary16").fits_at_1);
   }
 }

@@ -55,7 +55,8 @@ TEST_CASE("bad input keeps its message through a catch of its base") {
       return message_of(base).in_python();
     }
   };
-  CHECK(caught(OptionHelps("want " + Message(Option::step))) == "want steps=slice(first, end)");
+  CHECK(caught(InputNeedsOption("want " + Message(Option::step))) ==
+        "want steps=slice(first, end)");
   CHECK(caught(log::BadInput("want --step")) == "want --step");
 }
 

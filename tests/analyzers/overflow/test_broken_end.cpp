@@ -164,18 +164,18 @@ TEST_CASE("No step is held where all that are recorded may overflow at the scale
   recommend::Recommendation advice;
   advice.static_log2 = 22;
   advice.limited_by = recommend::Limit{"log", "weight_grad/a", 0, 0x1p-8, true};
-  CHECK_FALSE(advice.no_step_held());  // no chance is told
+  CHECK_FALSE(advice.all_steps_censored());  // no chance is told
   advice.skip = recommend::SkipBound();
-  CHECK_FALSE(advice.no_step_held());  // of no steps
+  CHECK_FALSE(advice.all_steps_censored());  // of no steps
   advice.skip->steps = 60;
   advice.skip->exceedances = 20;
   advice.skip->perhaps = 40;
-  CHECK(advice.no_step_held());
+  CHECK(advice.all_steps_censored());
   advice.skip->perhaps = 39;
-  CHECK_FALSE(advice.no_step_held());
+  CHECK_FALSE(advice.all_steps_censored());
   advice.skip->perhaps = 40;
   advice.limited_by->censored = false;
-  CHECK_FALSE(advice.no_step_held());
+  CHECK_FALSE(advice.all_steps_censored());
 }
 
 }  // namespace

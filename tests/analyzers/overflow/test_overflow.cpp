@@ -259,7 +259,8 @@ TEST_CASE("frames lead to the first tensor in the order of computation", "[table
                                     "output gradient: activation_grad/b", "input: activation/a",
                                     "weight: weight/b.weight"});
     std::vector<std::int64_t> steps;
-    for (const overflow::Glimpse& glimpse : event.leads[1].glimpses) steps.push_back(glimpse.step);
+    for (const overflow::TensorState& glimpse : event.leads[1].glimpses)
+      steps.push_back(glimpse.step);
     CHECK(steps == std::vector<std::int64_t>{2, 3, 4, 5});
     CHECK(event.leads[0].glimpses.back().inf == 1);
     CHECK(event.leads[1].glimpses.back().max_abs == 0.5);

@@ -38,7 +38,7 @@ TEST_CASE("the run's own policy is advised first, every framework's beside it", 
         policy::make(framework == "deepspeed" ? "deepspeed,hysteresis=1" : std::string(framework));
     replay::StepSeries series;
     for (std::int64_t i = 0; i < 200; ++i) series.steps.push_back(i);
-    series.seen.assign(200, replay::Seen{0.01});
+    series.seen.assign(200, replay::AttemptMagnitudes{0.01});
     series.flushed = found.policies[0].series.flushed;
     const auto tuned = replay::tune(alone, series, {});
     REQUIRE(tuned);

@@ -68,7 +68,7 @@ struct RandomRun {
 /// What the series of a replay has.
 double largest_of(const replay::StepSeries& series) {
   double largest = 0;
-  for (const replay::Seen& seen : series.seen) {
+  for (const replay::AttemptMagnitudes& seen : series.seen) {
     const double least = std::isfinite(seen.max_abs) ? seen.max_abs
                          : seen.overflow_from == 0   ? 0
                                                      : 65520 / seen.overflow_from;
@@ -125,7 +125,7 @@ TEST_CASE("A replay shows the static scale that is recommended, and finds it its
     const Study all = study(std::move(findings), {}, {}, replay::PolicyOptions());
     REQUIRE(all.policies.size() == 1);
     const std::optional<replay::Trace>& fixed = all.policies[0].fixed;
-    const bool advised = all.advice.static_log2 && !all.advice.no_step_held();
+    const bool advised = all.advice.static_log2 && !all.advice.all_steps_censored();
     CHECK(fixed.has_value() == advised);
     if (!all.advice.static_log2) {
       ++refused;

@@ -12,7 +12,7 @@ namespace {
 TEST_CASE("Of a magnitude that may have been larger the power that holds it is an upper bound") {
   replay::StepSeries series;
   series.steps = {0};
-  series.seen = {replay::Seen{1 << 19, 0}};
+  series.seen = {replay::AttemptMagnitudes{1 << 19, 0}};
   CHECK(replay::holds(series, 0).sure);
   CHECK(replay::holds(series, 0).text() == "2^-4");
   replay::weights_at_least(series);

@@ -87,10 +87,11 @@ TEST_CASE("Trap: an exception at the floor") {
 
 TEST_CASE("Traps name no scale that nobody knows to hold, and rest on no unknown step") {
   replay::StepSeries series = series_of(std::vector<double>(60, kInf));
-  for (replay::Seen& seen : series.seen) seen.overflow_from = 0x1p-3;
+  for (replay::AttemptMagnitudes& seen : series.seen) seen.overflow_from = 0x1p-3;
   CHECK(says(found(series, "tf1", "floor"), "a scale of at most 2^-4 (how much less"));
   CHECK(says(found(series, "deepspeed", "exception"), "A scale of at most 2^-4 (how much less"));
-  for (replay::Seen& seen : series.seen) seen.overflow_from = 4;  // below it nobody knows
+  for (replay::AttemptMagnitudes& seen : series.seen)
+    seen.overflow_from = 4;  // below it nobody knows
   for (const policy::Policy& policy : policy::all()) {
     const std::string name(policy::info_of(policy).name);
     INFO(name);

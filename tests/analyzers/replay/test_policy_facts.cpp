@@ -19,7 +19,7 @@ double below(double x) { return std::nextafter(x, 0.0); }
 double above(double x) { return std::nextafter(x, kInf); }
 
 /// A series of steps 10, 20, ...
-replay::StepSeries tens(const std::vector<replay::Seen>& seen) {
+replay::StepSeries tens(const std::vector<replay::AttemptMagnitudes>& seen) {
   replay::StepSeries series;
   for (std::size_t i = 0; i < seen.size(); ++i) {
     series.steps.push_back(static_cast<std::int64_t>(10 * i + 10));
@@ -89,7 +89,7 @@ TEST_CASE("The smallest scale is a normal number of what a framework keeps it in
 }
 
 TEST_CASE("The index of a step is that of the first step that is no earlier") {
-  const replay::StepSeries series = tens(std::vector<replay::Seen>(3));
+  const replay::StepSeries series = tens(std::vector<replay::AttemptMagnitudes>(3));
   CHECK(replay::index_of(series, 10) == 0);
   CHECK(replay::index_of(series, 20) == 1);
   CHECK(replay::index_of(series, 30) == 2);
@@ -100,13 +100,13 @@ TEST_CASE("The index of a step is that of the first step that is no earlier") {
 }
 
 TEST_CASE("A smaller scale would have helped unless gradients are infinite at every scale") {
-  const std::vector<std::pair<replay::Seen, bool>> rows = {
+  const std::vector<std::pair<replay::AttemptMagnitudes, bool>> rows = {
       {{1, 0}, true},          {{0, 0}, true},
       {{1e300, 0}, true},      {{kInf, 1024}, true},  // below 1024 nobody knows
       {{kNan, 0x1p-20}, true}, {{kInf, kInf}, true},  // at a scale that is not recorded
       {{kInf, 0}, false},      {{kNan, 0}, false},
   };
-  std::vector<replay::Seen> seen;
+  std::vector<replay::AttemptMagnitudes> seen;
   for (const auto& [one, helps] : rows) seen.push_back(one);
   const replay::StepSeries series = tens(seen);
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -119,7 +119,7 @@ TEST_CASE("The largest power of two that holds a step stays below 65520 over its
           "[table]") {
   struct Row {
     const char* what;
-    replay::Seen seen;
+    replay::AttemptMagnitudes seen;
     double power;
     bool sure;
   };

@@ -107,7 +107,7 @@ TEST_CASE("Below the scale an infinity was computed at, a step is unknown and le
 
 TEST_CASE("Unknown steps alone lower no scale, end no training and collapse nothing") {
   replay::StepSeries series = series_of(std::vector<double>(600, kInf));
-  for (replay::Seen& seen : series.seen) seen.overflow_from = 0x1p40;
+  for (replay::AttemptMagnitudes& seen : series.seen) seen.overflow_from = 0x1p40;
   series.seen[0] = {0.5, 0};
   for (const policy::Policy& known : policy::all()) {
     const policy::Info& info = policy::info_of(known);

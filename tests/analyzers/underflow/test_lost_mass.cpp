@@ -88,7 +88,7 @@ TEST_CASE("of many tensors exact sums add up to the same, and of equal losses th
                       lost ? Values{1e-9F, 2e-9F} : gradients(5, i, -20, 4));
   }
   const underflow::Analysis a = with_sums(write_tensors(folder, many));
-  const auto counted = underflow::counted_tensors(a);
+  const auto counted = underflow::loss_scaled_tensors(a);
   REQUIRE(counted.size() == many.size());
   MagnitudeSums sum = underflow::sums_for(a.target);
   std::string worst;

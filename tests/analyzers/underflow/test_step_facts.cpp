@@ -162,7 +162,7 @@ TEST_CASE("A tensor may have overflowed in a narrow format unless the log shows 
   const auto narrow = [](std::optional<Dtype> source, std::optional<Dtype> computed = {}) {
     underflow::TensorFindings tensor = tensor_of(Role::weight_grad, source);
     tensor.computed_dtype = computed;
-    return underflow::computed_narrow(tensor);
+    return underflow::may_have_fp16_range(tensor);
   };
   CHECK(narrow({}));  // the log does not say
   for (const Dtype dtype : {Dtype::f16, Dtype::f8_e4m3, Dtype::f8_e5m2}) {
@@ -174,7 +174,7 @@ TEST_CASE("A tensor may have overflowed in a narrow format unless the log shows 
   }
   underflow::TensorFindings looks_like = tensor_of(Role::weight_grad, Dtype::f32);
   looks_like.suspected_fp16 = true;
-  CHECK(underflow::computed_narrow(looks_like));
+  CHECK(underflow::may_have_fp16_range(looks_like));
 }
 
 TEST_CASE("FP16 made none of a log's infinities where all that computes is wide", "[table]") {

@@ -7,7 +7,7 @@
 
 namespace halfscope::sim::backend {
 
-std::string why_no_cudnn() { return {}; }
+std::string cudnn_missing_message() { return {}; }
 
 std::unique_ptr<Backend> make_cudnn_backend(Accumulation accumulation) {
   return std::make_unique<cudnn::CudnnBackend>(emulated::emulated_libraries(), accumulation);

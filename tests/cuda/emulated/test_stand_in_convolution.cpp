@@ -96,12 +96,12 @@ TEST_CASE("the gradients of a convolution, by hand", "[emulated][libraries]") {
   REQUIRE(dnn().cudnnGetConvolutionBackwardDataWorkspaceSize(
               s.handle, s.w.descriptor, s.y.descriptor, s.convolution.descriptor, s.x.descriptor,
               CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, &bytes) == CUDNN_STATUS_SUCCESS);
-  const auto room = device::allocate<unsigned char>(bytes);
+  const auto allocate_uninitialized = device::allocate<unsigned char>(bytes);
   const auto data_gradient = [&](std::size_t given) {
-    return dnn().cudnnConvolutionBackwardData(s.handle, &kOne, s.w.descriptor, w.get(),
-                                              s.y.descriptor, dy.get(), s.convolution.descriptor,
-                                              CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, room.get(), given,
-                                              &kZero, s.x.descriptor, dx.get());
+    return dnn().cudnnConvolutionBackwardData(
+        s.handle, &kOne, s.w.descriptor, w.get(), s.y.descriptor, dy.get(),
+        s.convolution.descriptor, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, allocate_uninitialized.get(),
+        given, &kZero, s.x.descriptor, dx.get());
   };
   CHECK(data_gradient(bytes - 1) == CUDNN_STATUS_BAD_PARAM);
   REQUIRE(data_gradient(bytes) == CUDNN_STATUS_SUCCESS);

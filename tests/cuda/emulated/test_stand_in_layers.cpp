@@ -203,10 +203,11 @@ TEST_CASE("products that are refused", "[emulated][libraries]") {
         CUBLAS_STATUS_SUCCESS);
   CHECK(emulated::take_problems() == "alpha is not of the sums' type\n");
 
-  const auto room = device::allocate<char>(512);
-  CHECK(blas().cublasSetWorkspace_v2(on.handle, room.get() + 1, 256) == invalid);
-  CHECK(blas().cublasSetWorkspace_v2(on.handle, room.get(), 513) == invalid);
-  CHECK(blas().cublasSetWorkspace_v2(on.handle, room.get(), 512) == CUBLAS_STATUS_SUCCESS);
+  const auto allocate_uninitialized = device::allocate<char>(512);
+  CHECK(blas().cublasSetWorkspace_v2(on.handle, allocate_uninitialized.get() + 1, 256) == invalid);
+  CHECK(blas().cublasSetWorkspace_v2(on.handle, allocate_uninitialized.get(), 513) == invalid);
+  CHECK(blas().cublasSetWorkspace_v2(on.handle, allocate_uninitialized.get(), 512) ==
+        CUBLAS_STATUS_SUCCESS);
 }
 
 }  // namespace test_stand_in_layers
