@@ -35,7 +35,7 @@ WORDS = [
     (r"\bnobody knows\b", "use 'unknown'"),
     (r"\bwhat is asked\b|\bis asked for\b", "use 'requested'"),
 ]
-# What a comment, or a sentence in it, does not begin with.
+# Words that begin no comment, and no sentence in one.
 BEGINNINGS = ("of", "whether", "what", "whose", "told", "those", "where")
 
 
@@ -85,7 +85,7 @@ def comments(file):
 
 
 def sentences(text):
-    text = re.sub(r'"[^"]*"|`[^`]*`|\'[^\']{2,}\'', "X", text)  # what is quoted is somebody's words
+    text = re.sub(r'"[^"]*"|`[^`]*`|\'[^\']{2,}\'', "X", text)  # quotations are not judged
     return [part.strip() for part in re.split(r"(?<=[.;:])\s+(?=[A-Z])", text) if part.strip()]
 
 
