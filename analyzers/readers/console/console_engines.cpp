@@ -1,32 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/readers/console/console_engines.hpp"
 
-#include <cstdlib>
 #include <utility>
 
 namespace halfscope::analyzers::readers::console {
 
-std::optional<std::size_t> EngineSplit::fitting(double attempted) const {
-  std::optional<std::size_t> same, grown;
-  for (std::size_t i = 0; i < kEngines; ++i) {
-    if (!scale_[i]) continue;
-    // Of two at one scale the one that waits.
-    if (*scale_[i] == attempted && (!same || i != last_)) same = i;
-    if (*scale_[i] < attempted && (!grown || *scale_[*grown] < *scale_[i])) grown = i;
-  }
-  if (same) return same;
-  for (std::size_t i = 0; i < kEngines; ++i) {
-    if (!scale_[i]) return i;
-  }
-  return grown;
+/// Returns the engine whose message is tried at a scale: at its own scale, of two the one that did
+/// not print last; else one without a scale; else the one that grew least; else the last one.
+std::size_t EngineSplit::fitting(double attempted) const {
+  const auto fit = [&](std::size_t engine) -> std::pair<int, double> {
+    const auto& scale = scale_[engine];
+    if (scale == attempted) return {3, engine == last_ ? 0 : 1};
+    if (!scale) return {2, 0};
+    return *scale < attempted ? std::pair(1, *scale) : std::pair(0, engine == last_ ? 1.0 : 0.0);
+  };
+  return fit(0) < fit(1) ? 1 : 0;
 }
 
 std::size_t EngineSplit::of(const Overflow& overflow) {
   if (!overflow.attempted || !overflow.next) return last_;
-  const std::size_t engine = fitting(*overflow.attempted).value_or(last_);
-  if (engine != last_ && scale_[engine] == overflow.attempted && scale_[0] != scale_[1]) {
-    ++returns_;
-  }
+  const std::size_t engine = fitting(*overflow.attempted);
+  const bool at_own_scale = scale_[engine] == overflow.attempted && scale_[0] != scale_[1];
+  returns_ += engine != last_ && at_own_scale ? 1 : 0;
   scale_[engine] = overflow.next;
   return last_ = engine;
 }
@@ -36,40 +31,5 @@ std::size_t EngineSplit::of(const Periodic& counter) {
   step_ = counter.steps;
   return place_;
 }
-
-void EngineSurvey::take(const Overflow& overflow) {
-  if (!overflow.attempted || !overflow.next || overflow.of_named) return;
-  // The scale of one engine falls by its messages alone.
-  if (overflow.rank && single_ && *overflow.attempted < *single_) ++impossible_;
-  single_ = overflow.next;
-  const std::size_t engine = split_.of(overflow);
-  for (auto& since : since_) ++since[engine];
-  if (!rank_) rank_ = overflow.rank;
-  if (!rank_ || rank_ != overflow.rank) return;
-  const bool falls = *overflow.next < *overflow.attempted;
-  if (falls && pair_ == overflow && !paired()) pairs_.insert(*overflow.attempted);
-  pair_ = overflow;
-}
-
-void EngineSurvey::take(const Periodic& counter, std::optional<double> learning_rate) {
-  if (!counter.skipped || counter.of_interval) return;
-  if (before_ && before_->steps == counter.steps &&
-      (before_->skipped != counter.skipped || rate_before_ != learning_rate)) {
-    ++differ_;
-  }
-  before_ = counter;
-  rate_before_ = learning_rate;
-  const std::size_t engine = split_.of(counter);
-  const std::int64_t more = *counter.skipped - std::exchange(skipped_[engine], *counter.skipped);
-  for (std::size_t scale = 0; scale < kEngines; ++scale) {
-    off_[engine][scale] += std::abs(more - std::exchange(since_[engine][scale], 0));
-  }
-}
-
-bool EngineSurvey::two() const {
-  return differ_ >= 2 || (impossible_ >= 2 && split_.returns() >= 2);
-}
-
-bool EngineSurvey::swapped() const { return off_[0][1] + off_[1][0] < off_[0][0] + off_[1][1]; }
 
 }  // namespace halfscope::analyzers::readers::console

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files of a folder of console logs are of one run.
+// The runs in a folder of console logs.
 #pragma once
 
 #include <filesystem>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "analyzers/readers/console/console_survey.hpp"
@@ -15,12 +15,16 @@ struct ConsoleFile {
   Survey survey;
 };
 
-/// Files of one run in the order of their steps: each goes on from the one before, and holds where
-/// both have a step. Last, those that tell no steps.
+/// Returns the name of a file as messages show it.
+std::string name_of(const ConsoleFile& file);
+
+/// The files of one run in the order of their steps. Each continues the one before, and its steps
+/// replace those of that file. Files without steps come last.
 using ConsoleRun = std::vector<ConsoleFile>;
 
-/// Several ranks' files of one run are one file, that of the first rank. Files that overlap in part
-/// or follow each other are a run that was started again; others are runs of their own.
+/// Groups files by run. Of files that differ in a rank's number, only one is kept. Files whose
+/// steps overlap in part or follow each other are one run that was restarted; any other is its own
+/// run.
 std::vector<ConsoleRun> console_runs(std::vector<ConsoleFile> files, frames::Notes& notes);
 
 }  // namespace halfscope::analyzers::readers::console

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of lines that have none, and epochs of steps that begin anew: other lines have them.
+// Steps of lines that have none, and epochs of steps that begin anew, from the lines around them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace halfscope::analyzers::readers::console {
 
-/// Takes a file's lines in order.
+/// Completes the lines of a file, in order.
 /// * Scalars of a line without a step get the step or epoch of the last line that has one and no
 ///   loss: "Epoch 12", then "train_loss 0.36".
 /// * A step that may be counted from the beginning of an epoch gets the epoch of the last header,
@@ -23,15 +23,13 @@ class HeaderSteps {
   void to_steps(ConsoleLine& line);
 
  private:
-  /// Of lines of one form.
+  /// Steps of the lines of one form, and how often they began anew.
   struct Counter {
-    std::int64_t first = 0, last = 0;  // steps
-    std::int64_t epochs = 0;           // how often steps began anew
+    std::int64_t first = 0, last = 0, epochs = 0;
   };
-  static constexpr std::size_t kMostForms = 64;
 
-  bool is_of_evaluation(const Periodic& periodic, const Counter& counter);
-  void set_epoch(Periodic& periodic, Counter& counter) const;
+  bool is_of_evaluation(std::int64_t step, const Counter& counter);
+  std::int64_t epoch_of(const Periodic& periodic, Counter& counter) const;
 
   std::optional<Periodic> above_;  // the last line with a step and no loss
   std::optional<std::int64_t> epoch_;

@@ -43,7 +43,7 @@ void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
   hysteresis_ = std::max(hysteresis_, line.hysteresis);
   if (line.torn && !survey_.counts_skips) ++perhaps_;
   if (line.odd_scale) contradictions_->add(kOddScale, number, fmt::format("{}", *line.odd_scale));
-  const bool of_training = line.bar && !survey_.bar.empty() && bar_name(*line.bar) == survey_.bar;
+  const bool of_training = line.bar && bar_name(*line.bar) == survey_.bar;
   if (of_training) take_bar(*line.bar);
   take_messages(line);
   if (line.applied) applied_ = line.applied;
@@ -64,7 +64,7 @@ void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
               line.periodic->form > kHeaderForm)) {
     take_scalars(scalars);
   } else if (line.loose.any() && !line.overflow && survey_.source == StepSource::lines) {
-    take_scalars(line.loose);  // of which what broke is kept
+    take_scalars(line.loose);  // only NaN and infinities are kept
   }
   if (line.scalars.evaluation_loss) {
     timeline_.evaluation_loss(bar_done_.value_or(std::max(done_, entry_ - 1)),
@@ -72,8 +72,8 @@ void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
   }
 }
 
-/// Whether a line that is not of the form that tells steps has one of the next ones: "step 62: loss
-/// nan" between DeepSpeed's "step=60" and "step=70".
+/// Returns true for a line of another form whose step is one of the next ones, such as "step 62:
+/// loss nan" between DeepSpeed's "step=60" and "step=70".
 bool ConsoleSteps::is_between_counters(const ConsoleLine& line) const {
   if (!line.periodic || line.periodic->form <= kHeaderForm || !line.scalars.any()) return false;
   const std::int64_t ahead = line.periodic->steps - done_;
@@ -81,27 +81,18 @@ bool ConsoleSteps::is_between_counters(const ConsoleLine& line) const {
 }
 
 void ConsoleSteps::take_bar(const Bar& bar) {
-  if (begins_anew(bar, bar_last_)) bar_before_ += bar.total;
-  bar_last_ = bar.done;
+  if (begins_anew(bar, bar_done_.value_or(0) - bar_before_)) bar_before_ += bar.total;
   bar_done_ = bar_before_ + bar.done;
   if (survey_.source != StepSource::bar || *bar_done_ <= done_) return;
-  take(Periodic{*bar_done_, false, std::nullopt, false}, {});
+  take(Periodic{.steps = *bar_done_}, {});
 }
 
-/// Of several losses below one header, such as those of two networks, one that broke decides: a
-/// finite one after it is left out.
-LineScalars ConsoleSteps::without_hiding(const Periodic& printed, LineScalars scalars) const {
-  const bool below = printed.form <= kHeaderForm && !printed.alone;
-  if (below && broken_ && scalars.loss && std::isfinite(*scalars.loss)) scalars.loss.reset();
-  return scalars;
-}
-
-void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
+void ConsoleSteps::take(const Periodic& printed, LineScalars scalars) {
   if (!any_step_ && !printed.applied && printed.steps == 0) done_ = -1;  // counted from 0
   Periodic done = printed;
   if (printed.applied) done.steps = attempted(printed);
   const bool same = any_step_ && done.steps == done_;
-  // A counter of the steps since the line before says the same where its line is printed twice.
+  // If a line is printed twice, its counter of the steps since the line before is the same.
   const bool counts_anew =
       same && done.of_interval && done.skipped && interval_.value_or(*done.skipped) != done.skipped;
   const bool back = done.steps < done_ || counts_anew, again = same && !counts_anew;
@@ -110,61 +101,66 @@ void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
   if (done.of_interval) interval_ = done.skipped;
   if (back) go_back(done);
   count_bare(done);
-  const std::uint64_t named = tell_named(back ? done.steps : kEnd);
-  if (done.steps > done_) {
-    place_pending(done, scalars.loss_scale, static_cast<std::int64_t>(named));
+  const auto named = static_cast<std::int64_t>(tell_named(back ? done.steps : kEnd));
+  if (done.steps > done_) place_pending(done, scalars.loss_scale, named);
+  // One header may have several losses, such as those of two networks: NaN is not replaced.
+  const bool below_header = done.form <= kHeaderForm && !done.alone;
+  if (again && below_header && broken_ && scalars.loss && std::isfinite(*scalars.loss)) {
+    scalars.loss.reset();
   }
-  tell(done.steps, again ? without_hiding(printed, scalars) : scalars);
+  tell(done.steps, scalars);
   if (!again) forget_pending();
+  done_ = done.steps;
+  told_ = done_;       // after a restart, it is an earlier step than before
+  named_now_.reset();  // it belongs to an overflow before this line
   if (scalars.loss_scale) {
     tell_scale();
-    scale_before_ = std::exchange(scale_, scalars.loss_scale);
-    scale_step_ = done.steps + 1;
+    const bool changes = std::exchange(scale_, scalars.loss_scale) != scalars.loss_scale;
+    scale_step_ = done_ + 1;
+    if (changes) tell_scale();  // an unchanged scale is reported when the next line comes
   }
-  done_ = done.steps;
-  told_ = done_;       // a run that started again is told up to here
-  named_now_.reset();  // of an overflow before this line
-  if (!done.skipped) return;
+  if (done.skipped) take_counter(done, again);
+}
+
+/// Returns the attempted steps of a line that counts applied updates. Earlier skipped steps are
+/// those of the overflows in the log.
+std::int64_t ConsoleSteps::attempted(const Periodic& done) {
+  counts_updates_ = done.counter;
+  const std::int64_t updates = lost_.rbegin()->first;
+  std::int64_t lost = done_ - updates + static_cast<std::int64_t>(pending_count_.low);
+  lost_.erase(lost_.upper_bound(done.steps), lost_.end());
+  if (done.steps < updates) lost = lost_.rbegin()->second;  // restarted
+  lost_[done.steps] = lost;
+  return done.steps + lost;
+}
+
+/// Takes a line's counter after its step. `again`: the line before is of the same step.
+void ConsoleSteps::take_counter(const Periodic& done, bool again) {
   if (!counted_from_) {
     const std::int64_t first = done_ - survey_.steps.apart + 1;
     counted_from_ = done.of_interval ? std::max<std::int64_t>(1, first) : 1;
   }
-  if (!done.of_interval) take_counter(done, again);
+  if (!done.of_interval) {
+    if (again && counter_step_ == done_ && *done.skipped != skipped_) {
+      return contradictions_->add(
+          kTwoCounters, line_,
+          fmt::format("step {}: {} skipped, and {}", done_, skipped_, *done.skipped));
+    }
+    if (again) tell_missing(*done.skipped - skipped_, done_);
+    skipped_ = *done.skipped;
+    counter_step_ = done_;
+  }
   counters_[done_] = skipped_;
 }
 
-/// The attempted steps of a line that counts applied updates, as far as overflows are in the log.
-std::int64_t ConsoleSteps::attempted(const Periodic& done) {
-  counts_updates_ = done.counter;
-  const auto above = lost_.upper_bound(done.steps);
-  std::int64_t lost = done_ - updates_ + static_cast<std::int64_t>(pending_count_.low);
-  if (done.steps < updates_) lost = std::prev(above)->second;  // started again
-  lost_.erase(above, lost_.end());
-  updates_ = done.steps;
-  lost_[updates_] = lost;
-  return updates_ + lost;
-}
-
-/// A counter of all skipped steps; again: of the same step as the line before.
-void ConsoleSteps::take_counter(const Periodic& done, bool again) {
-  if (again && counter_step_ == done_ && *done.skipped != skipped_) {
-    return contradictions_->add(
-        kTwoCounters, line_,
-        fmt::format("step {}: {} skipped, and {}", done.steps, skipped_, *done.skipped));
-  }
-  if (again) tell_missing(*done.skipped - skipped_, done.steps);
-  skipped_ = *done.skipped;
-  counter_step_ = done_;
-}
-
-/// Skipped steps that no message told are of any step since the counter before.
+/// Reports skipped steps without a message: each is some step since the counter before.
 void ConsoleSteps::tell_missing(std::int64_t skipped, std::int64_t step) {
   if (skipped > 0) timeline_.skipped({counter_step_ + 1, step, natural(skipped), {}, {}});
 }
 
-/// Started again from a checkpoint. A counter tells how many steps were skipped since the counter
-/// before, whichever of these the checkpoint is of; overflows before the first line of the new run
-/// are of both runs, the last ones of the new one.
+/// Handles a restart from a checkpoint. A counter covers the steps since the counter before it,
+/// for any step of the checkpoint. Overflows before the first line of the new run belong to both
+/// runs, the last ones to the new run.
 void ConsoleSteps::go_back(const Periodic& done) {
   went_back_ = true;
   if (bad_part_ && bad_part_->step >= done.steps) bad_part_.reset();
@@ -178,68 +174,64 @@ void ConsoleSteps::go_back(const Periodic& done) {
   counters_.erase_from(done.steps);
   done_ = counters_.empty() ? 0 : counters_.back().step;
   skipped_ = counters_.empty() ? 0 : counters_.back().value;
-  if (!done.of_interval && *done.skipped < skipped_) skipped_ = 0;  // it counts from the new run on
+  if (*done.skipped < unchanged(done)) skipped_ = 0;  // it counts from the restart on
   counter_step_ = done_;
   timeline_.restart(done_ + 1);
-  const std::uint64_t most = natural(*done.skipped - (done.of_interval ? 0 : skipped_));
+  const std::uint64_t most = natural(*done.skipped - unchanged(done));
   if (pending_.size() > most) {
     pending_.erase(pending_.begin(), pending_.end() - static_cast<std::ptrdiff_t>(most));
   }
   pending_count_ = {std::min(pending_count_.low, most), std::min(pending_count_.high, most)};
 }
 
-/// How many of the steps since the last line of this kind were skipped, besides those named.
+/// Returns how many steps since the last line were skipped, besides the `named` ones.
 Interval ConsoleSteps::skipped_between(const Periodic& done, std::int64_t named) {
   const std::int64_t steps = done.steps - done_;
   const auto lines = static_cast<std::int64_t>(pending_count_.low) + named;
-  // DeepSpeed's Megatron prints no skipped iterations, whatever is skipped.
-  const bool told =
+  // Under DeepSpeed, which skips steps itself, Megatron-LM's counter is always 0.
+  const bool counts =
       done.skipped && (!done.of_interval || *done.skipped > 0 || survey_.counts_intervals);
-  const std::int64_t before = done.of_interval ? 0 : skipped_;
-  const std::int64_t skipped = told ? *done.skipped - before : lines;
-  // Lines without the counter of all came since the counter before.
-  const bool of_all = told && !done.of_interval && done_ > counter_step_;
+  const std::int64_t skipped = counts ? *done.skipped - unchanged(done) : lines;
+  // Lines without a counter of all steps came since the last such counter.
+  const bool of_all = counts && !done.of_interval && done_ > counter_step_;
   if (of_all && skipped >= lines && skipped <= done.steps - counter_step_) {
     tell_missing(skipped - lines, done.steps);
     return natural(lines - named);
   }
-  // Ranks that say so of the same step do not say which they are, and may say so late.
+  // Messages of unnamed ranks may be late, or several of one step.
   const bool surely = rank_ || named > 0 || (skipped == 0 && !done.of_interval);
-  const bool wrong = skipped < 0 || skipped > steps || (told && skipped < lines && surely);
-  if (wrong) {
+  if (skipped < 0 || skipped > steps || (counts && skipped < lines && surely)) {
     contradictions_->add(
         kCounter, line_,
         fmt::format("step {}: {} skipped, {} by step {}, {} overflow lines between", done.steps,
-                    done.skipped.value_or(0), before, done_, lines));
-  } else if (told) {
-    // A message may be late, but is not printed before its step.
+                    done.skipped.value_or(0), unchanged(done), done_, lines));
+  } else if (counts) {
+    // A message may be late, but is never printed before its step.
     if (done.of_interval) beyond_ = std::max(beyond_, begun_ - skipped_ - *done.skipped);
     return natural(skipped - named);
   }
   const std::uint64_t most = natural(steps - named);
-  perhaps_ += pending_count_.low - std::min(pending_count_.low, most);  // of ranks that are late
+  perhaps_ += pending_count_.low - std::min(pending_count_.low, most);  // late messages
   return {std::min(pending_count_.low, most), std::min(pending_count_.high, most)};
 }
 
+/// Reports the skipped steps since the last line. `scale`: the one that the line prints.
 void ConsoleSteps::place_pending(const Periodic& done, std::optional<double> scale,
                                  std::int64_t named) {
   const std::int64_t first = done_ + 1, steps = done.steps - done_;
   const Interval skipped = skipped_between(done, named);
-  skipped_ += static_cast<std::int64_t>(skipped.low) + named;  // a counter of all replaces it
+  skipped_ += static_cast<std::int64_t>(skipped.low) + named;  // until the next counter of all
   if (skipped.high == 0) {
-    const std::int64_t none = done.of_interval ? 0 : skipped_;
-    if (steps == 1 && done.skipped == none && named == 0) timeline_.found_inf(done.steps, false);
+    const bool counted = named == 0 && done.skipped == unchanged(done);
+    if (steps == 1 && counted) timeline_.found_inf(done.steps, false);
     return;
   }
   const bool one_each = named == 0 && skipped == Interval(natural(steps)) &&
                         pending_.size() == static_cast<std::size_t>(steps);
   if (one_each) {
-    for (std::size_t i = 0; i < pending_.size(); ++i) {
-      tell_at(first + static_cast<std::int64_t>(i), pending_[i]);
-    }
+    for (std::int64_t step = first; const Overflow& overflow : pending_) tell_at(step++, overflow);
   } else if (steps == 1 && skipped.exact()) {
-    timeline_.found_inf(done.steps, true);
-    if (!pending_.empty()) tell_at(done.steps, pending_.back());
+    tell_at(done.steps, pending_.empty() ? Overflow() : pending_.back());
   } else {
     tell_range(first, done.steps, skipped, scale);
   }
@@ -252,19 +244,23 @@ void ConsoleSteps::tell_at(std::int64_t step, const Overflow& overflow) {
   if (overflow.next) timeline_.loss_scale(step + 1, *overflow.next);
 }
 
+/// Reports `count` skipped steps from `first` to `last`. `scale_to`: the scale after them, if a
+/// line prints it; else the last message may have it.
 void ConsoleSteps::tell_range(std::int64_t first, std::optional<std::int64_t> last,
-                              const Interval& count, std::optional<double> then) {
-  frames::SkippedSteps steps{first, last, count, scale_, then};
-  if (!pending_.empty() && pending_.front().attempted)
+                              const Interval& count, std::optional<double> scale_to) {
+  frames::SkippedSteps steps{first, last, count, scale_, scale_to};
+  if (!pending_.empty() && pending_.front().attempted) {
     steps.scale_from = pending_.front().attempted;
+  }
   for (const Overflow& overflow : pending_) {
     if (overflow.attempted) steps.scales.push_back(*overflow.attempted);
     if (overflow.next) steps.scales.push_back(*overflow.next);
   }
-  if (!then && pending_count_.low > 0 && last_) steps.scale_to = last_->next;
+  if (!scale_to && pending_count_.low > 0 && last_) steps.scale_to = last_->next;
   timeline_.skipped(steps);
 }
 
+/// Reports the scale of the last line with one: it is that of the step after the line.
 void ConsoleSteps::tell_scale() {
   if (!scale_) return;
   timeline_.loss_scale(scale_step_, *scale_);
@@ -277,34 +273,32 @@ void ConsoleSteps::forget_pending() {
   pending_count_ = {};
 }
 
-void ConsoleSteps::finish(const Untold& untold) {
+void ConsoleSteps::finish(const WithoutSteps& handling) {
   at_end_ = true;
   end_names();
   messages_.end_all();
   not_counted_ += std::exchange(bare_, 0);
   tell_named(kEnd);
   if (survey_.source == StepSource::bar && done_ > 0) timeline_.reached(done_);
-  if (scale_ != scale_before_) tell_scale();  // of a step that is not known to be
   perhaps_ += natural(beyond_);
-  if (survey_.counts_intervals && !went_back_) {  // these may be late, of steps that are counted
+  if (survey_.counts_intervals && !went_back_) {  // late messages may be of counted steps
     pending_count_.low = std::min(pending_count_.low, natural(begun_ - skipped_ - beyond_));
   }
   if (pending_count_.high == 0) {
     numbered_ = entry_ > 0;
   } else if (any_step_) {
-    tell_range(done_ + 1, std::nullopt, pending_count_, std::nullopt);
-  } else if (untold.between) {
-    tell_range(untold.between->first, untold.between->second, pending_count_, std::nullopt);
-  } else if (untold.number) {
+    tell_range(done_ + 1, std::nullopt, pending_count_);
+  } else if (handling.between) {
+    tell_range(handling.between->first, handling.between->second, pending_count_);
+  } else if (handling.number) {
     numbered_ = true;
-    std::int64_t entry = 0;
-    for (const Overflow& overflow : pending_) tell_at(entry++, overflow);
+    for (std::int64_t entry = 0; const Overflow& overflow : pending_) tell_at(entry++, overflow);
     perhaps_ += pending_count_.high - pending_.size();
   }
 }
 
 void ConsoleSteps::add_to(frames::LogKind& kind) const {
-  // A step that has a message with its scale has at least one without, too.
+  // A step with a message that has a scale has at least one message without.
   const std::uint64_t bare = not_counted_ - std::min(not_counted_, naming_);
   kind.perhaps_skipped += perhaps_ + bare;
   kind.ended_at_minimum |= at_minimum_;
@@ -316,37 +310,36 @@ void ConsoleSteps::add_to(frames::LogKind& kind) const {
   if (nonfinite_line_) kind.nonfinite_line = nonfinite_line_;
   if (!other_scalers_.empty()) kind.scaler = scaler_.value_or(0);
   for (const auto& [scaler, other] : other_scalers_) kind.other_scalers.push_back(other);
+  add_remarks(kind.remarks);
 }
 
-std::vector<std::string> ConsoleSteps::remarks() const {
+void ConsoleSteps::add_remarks(std::vector<std::string>& remarks) const {
+  const auto add = [&](bool holds, const std::string& text) {
+    if (holds && std::ranges::find(remarks, text) == remarks.end()) remarks.push_back(text);
+  };
+  add(of_other_ranks_ > 0,
+      fmt::format("{} lines of {} are skipped", of_other_ranks_,
+                  rank_ ? fmt::format("other ranks than {}", *rank_) : "ranks that are named"));
+  add(survey_.paired,
+      "equal messages of one rank follow each other: two engines write to the log, such as an "
+      "actor and a critic, or each line is printed twice; the number of skipped steps is a range, "
+      "and the scales may be of both");
+  add(!counts_updates_.empty(),
+      counts_updates_ +
+          " counts applied updates: a step number here is that count plus the "
+          "skipped steps before it");
+  add(counts_batches_,
+      "the log counts batches from each epoch's beginning: an epoch is taken to end with its last "
+      "printed batch, so step numbers after the first epoch are at least these");
+  add(survey_.source == StepSource::bar && any_step_,
+      "no line has a step: steps are taken from the progress bar");
+  add(survey_.form == kEpochForm, "lines have an epoch and no step: the steps shown are epochs");
   const bool entries = survey_.source == StepSource::none && !any_step_;
   const std::string filtered = filtered_.text(entries ? "entry" : "step");
-  const std::pair<bool, std::string> all[] = {
-      {of_other_ranks_ > 0,
-       fmt::format("{} lines of {} are skipped", of_other_ranks_,
-                   rank_ ? fmt::format("other ranks than {}", *rank_) : "ranks that are named")},
-      {survey_.paired,
-       "equal messages of one rank follow each other: two engines write to the log, such as an "
-       "actor and a critic, or each line is printed twice; the number of skipped steps is a range, "
-       "and the scales may be of both"},
-      {!counts_updates_.empty(), counts_updates_ + " counts applied updates: a step number here is "
-                                                   "that count plus the skipped steps before "
-                                                   "it"},
-      {counts_batches_,
-       "the log counts batches from each epoch's beginning: an epoch is taken to end with its last "
-       "printed batch, so step numbers after the first epoch are at least these"},
-      {survey_.source == StepSource::bar && any_step_,
-       "no line has a step: steps are taken from the progress bar"},
-      {survey_.form == kEpochForm, "lines have an epoch and no step: the steps shown are epochs"},
-      {!filtered.empty(), filtered},
-      {went_back_,
-       "the run was restarted at an earlier step: what earlier lines say of that step and later "
-       "ones is discarded"}};
-  std::vector<std::string> remarks;
-  for (const auto& [holds, text] : all) {
-    if (holds) remarks.push_back(text);
-  }
-  return remarks;
+  add(!filtered.empty(), filtered);
+  add(went_back_,
+      "the run was restarted at an earlier step: what earlier lines say of that step and later "
+      "ones is discarded");
 }
 
 }  // namespace halfscope::analyzers::readers::console

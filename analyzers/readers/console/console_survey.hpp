@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a console log has, before its lines are given to steps: a first reading.
+// The first reading of a console log: which lines have its steps, and who prints them.
 #pragma once
 
 #include <cstdint>
@@ -14,54 +14,55 @@
 
 namespace halfscope::analyzers::readers::console {
 
-/// What tells steps.
+/// What has the steps of training.
 enum class StepSource : std::uint8_t {
   none,
-  lines,  ///< that say how many steps are done
-  bar     ///< a progress bar, where nothing else does
+  lines,  ///< lines that print how many steps are done
+  bar     ///< a progress bar, if no line has steps
 };
 
-/// The steps that lines of one form tell.
-struct ToldSteps {
-  std::uint64_t lines = 0;  ///< of the file: parts of one are one
-  std::uint64_t line = 0;   ///< the last
+/// The steps that lines of one form print.
+struct PrintedSteps {
+  std::uint64_t lines = 0;  ///< how many
+  std::uint64_t line = 0;   ///< number of the last one
   std::optional<std::int64_t> first, last;
   std::int64_t apart = 1;  ///< the most steps between two such lines
 };
 
-/// A bar by the text before it, without numbers, and its total: training goes on with one bar,
-/// while others come and go.
+/// Returns a name that a bar keeps while its numbers change: its total and the text before it
+/// without numbers. Training goes on with one bar, while others come and go.
 std::string bar_name(const Bar& bar);
 
-/// Whether a bar begins anew: it stands behind the `done` steps it had. Several ranks may print one
-/// bar up to two steps apart, which is no new beginning.
+/// Returns true if a bar begins anew: it is behind the `done` steps it had. Ranks that print one
+/// bar may be two steps apart.
 bool begins_anew(const Bar& bar, std::int64_t done);
 
 struct Survey {
   StepSource source = StepSource::none;
-  ToldSteps steps;
-  std::optional<std::size_t> form;  ///< Periodic::form of training; empty: lines that say so alone
-  std::string bar;                  ///< bar_name() of that of training; empty: none
-  frames::Tool tool = frames::Tool::other;  ///< whose lines they are, of several the last one
+  PrintedSteps steps;
+  std::optional<std::size_t> form;          ///< Periodic::form of training; empty: Periodic::alone
+  std::string bar;                          ///< bar_name() of training's bar; empty: none
+  frames::Tool tool = frames::Tool::other;  ///< that prints the lines; of several the last value
   frames::PrintingRanks ranks;
-  bool torn_runs = false;   ///< some lines are missing: RankGroups::some_torn(), or --ranks
-  std::set<Scales> uneven;  ///< messages with torn groups: RankGroups::uneven()
-  bool two_engines = false, swapped = false;  ///< EngineSurvey
-  bool paired = false;                        ///< EngineSurvey, of one engine
-  std::uint64_t overflows = 0;                ///< messages of them
-  /// Of which most messages are, of several the first to print so many; empty: those without one.
+  bool torn_runs = false;   ///< most groups of equal messages are whole, or --ranks is given
+  std::set<Scales> uneven;  ///< messages with other groups, if some lines were torn or lost
+  bool two_engines = false;
+  bool swapped = false;  ///< the first message is of the engine whose counter comes second
+  bool paired = false;   ///< equal messages of one rank follow each other at two scales or more
+  std::uint64_t overflows = 0;  ///< messages of a skipped step
+  /// The rank with most messages; of several the first to print so many. Empty: unnamed ranks.
   std::optional<int> rank;
-  bool names_scales = false;      ///< some message of an overflow
+  bool names_scales = false;      ///< some message has a scale
   bool counts_skips = false;      ///< some line counts skipped steps
   bool counts_intervals = false;  ///< some line counts one or more since the line before
   bool cut = false;               ///< the last line has no end
-  Wrapping wrapping;              ///< of its rows
+  Wrapping wrapping;
 
-  /// Whether a line tells steps of training.
+  /// Returns true if a line has steps of training.
   bool counts(const Periodic& periodic) const { return periodic.alone || periodic.form == form; }
 };
 
-/// Reads a file. `ranks`: how many print each message, where a user says so.
+/// Surveys a file. `ranks`: --ranks. pattern: as for console_line().
 Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks,
                  const lines::Pattern* pattern = nullptr);
 

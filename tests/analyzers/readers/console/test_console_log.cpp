@@ -139,6 +139,10 @@ TEST_CASE("overflow lines of each program") {
       {"[1,2]<stdout>:Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to "
        "4.76837158203125e-07",
        std::nullopt, 4.76837158203125e-07, 2},
+      {"[rank: 3] Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 8.0",
+       std::nullopt, 8, 3},
+      {" 12: Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 8.0",
+       std::nullopt, 8, 12},
       {"2021-03-08 12:33:12 | INFO | fairseq.trainer | NOTE: gradient overflow detected, ignoring "
        "gradient, setting loss scale to: 2.0",
        std::nullopt, 2, std::nullopt},
@@ -265,6 +269,17 @@ TEST_CASE("of several ranks one is counted") {
   CHECK(read.skipped(1) == true);
   CHECK(read.skipped(2) == std::nullopt);
   CHECK(read.says("2 lines of other ranks than 1"));
+}
+
+TEST_CASE("two engines whose messages continue two scales in turn are two logs") {
+  const test::TempFolder folder;
+  std::string text;
+  for (int scale = 65536; scale > 2048; scale /= 2) {
+    text += deepspeed(scale, scale / 2) + "loss\n" + deepspeed(scale / 16, scale / 32) + "loss\n";
+  }
+  const Read read(write(folder / "out.log", text));
+  CHECK(read.kinds.size() == 2);
+  CHECK(read.scale(1) == 2048);  // of the second engine, which is read last
 }
 
 std::string megatron(int iteration, const char* scale, int skipped) {

@@ -68,6 +68,17 @@ const std::string kLateWithin = message(0) + progress(1, 2) + message(1) + messa
                                 progress(3, 2) + message(1) + message(1) + message(0) +
                                 progress(4, 2) + message(0) + message(0);
 
+/// Messages of two loss scalers, by each of two ranks in turn.
+std::string of_two_scalers(int steps) {
+  std::string text;
+  for (int step = 0; step < steps; ++step) {
+    std::string other = message(step);
+    other.replace(other.find("scaler 0"), 8, "scaler 1");
+    text += message(step) + other + message(step) + other;
+  }
+  return text;
+}
+
 TEST_CASE("A range of skipped steps holds their number, however ranks print them", "[table]") {
   struct Row {
     const char* what;
@@ -104,6 +115,7 @@ TEST_CASE("A range of skipped steps holds their number, however ranks print them
        2,
        {},
        2},
+      {"two ranks with two loss scalers each", of_two_scalers(7), 7, {}, 7},
       {"a line of each step within a late message of the next one", kLateWithin, 2, {}, {2, 6}},
   };
   for (const Row& row : rows) {
