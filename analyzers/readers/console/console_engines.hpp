@@ -28,8 +28,8 @@ class EngineSplit {
   std::array<std::optional<double>, kEngines> scale_;  // after the last message of each engine
   std::size_t last_ = 0;                               // engine of the last message
   std::uint64_t returns_ = 0;
-  std::optional<std::int64_t> step_;  // of the last counter
-  std::size_t place_ = 0;             // of it, among those of its step
+  std::optional<std::int64_t> step_;  // the last counter's
+  std::size_t place_ = 0;             // number of counters before it at its step
 };
 
 }  // namespace halfscope::analyzers::readers::console

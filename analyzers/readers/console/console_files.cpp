@@ -48,7 +48,7 @@ bool goes_further(const Survey& file, const Survey& other) {
   return ahead > apart || (ahead >= -apart && file.overflows > other.overflows);
 }
 
-/// Returns the files by path. Of the files of several ranks only one is kept: that of the first
+/// Returns the files by path. Only one file of several ranks is kept: that of the first
 /// rank, unless a later one goes further.
 std::vector<ConsoleFile> of_one_rank(std::vector<ConsoleFile> files, frames::Notes& notes) {
   std::map<std::string, std::multimap<std::int64_t, ConsoleFile>> runs;  // by name, then by rank

@@ -22,7 +22,7 @@ std::string name_of(const ConsoleFile& file);
 /// replace those of that file. Files without steps come last.
 using ConsoleRun = std::vector<ConsoleFile>;
 
-/// Groups files by run. Of files that differ in a rank's number, only one is kept. Files whose
+/// Groups files by run. Only one of the files that differ in a rank's number is kept. Files whose
 /// steps overlap in part or follow each other are one run that was restarted; any other is its own
 /// run.
 std::vector<ConsoleRun> console_runs(std::vector<ConsoleFile> files, frames::Notes& notes);

@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kLookedAt = std::size_t{1} << 18;  // of the beginning
+constexpr std::size_t kLookedAt = std::size_t{1} << 18;  // bytes at the beginning
 
 constexpr common::Contradiction kCut{"the last line is incomplete",
                                      "it is used, but its last number may be cut"};

@@ -51,7 +51,7 @@ class MessageGroups {
   std::function<void(const MessageGroup&)> ended_;
   std::vector<MessageGroup> open_;
   std::uint64_t progress_ = 0, lines_ = 0;
-  std::optional<std::int64_t> step_, bar_;  // of the last line that has one
+  std::optional<std::int64_t> step_, bar_;  // the last ones printed
 };
 
 }  // namespace halfscope::analyzers::readers::console

@@ -125,8 +125,8 @@ class ConsoleSteps {
   std::map<std::int64_t, std::int64_t> lost_{{0, 0}};  // skipped steps by applied updates
 
   // Scalars and findings.
-  std::optional<double> scale_;  // of the last line with a scale
-  std::int64_t scale_step_ = 0;  // the step after that line
+  std::optional<double> scale_;  // the last one printed
+  std::int64_t scale_step_ = 0;  // the step after its line
   common::FilteredLosses filtered_;
   std::optional<frames::BadLossPart> bad_part_;
   std::optional<frames::PrintedLine> nonfinite_line_;

@@ -14,7 +14,7 @@
 
 namespace halfscope::analyzers::readers::console {
 
-/// What has the steps of training.
+/// The source of the steps of training.
 enum class StepSource : std::uint8_t {
   none,
   lines,  ///< lines that print how many steps are done
