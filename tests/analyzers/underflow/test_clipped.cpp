@@ -137,7 +137,7 @@ TEST_CASE("clipped: policies over a log that was recorded after clipping", "[cli
     }
     frames::Notes notes;
     replay::StepSeries series = read_ranks({scalars}, records, {}, {}, &notes);
-    CHECK(std::ranges::all_of(series.seen, &replay::Seen::partial) == !notes.empty());
+    CHECK(std::ranges::all_of(series.seen, &replay::AttemptMagnitudes::partial) == !notes.empty());
     return series.seen.front().partial;
   };
   CHECK(read({{4, 3}, {5, 0}, {4.5F, 2.179449F}}));  // one norm
