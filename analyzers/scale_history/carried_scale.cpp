@@ -6,15 +6,11 @@
 #include <ranges>
 
 namespace halfscope::analyzers::scale_history {
-
-using underflow::LogFindings;
-
 namespace {
 
-constexpr std::uint64_t kFewestSteps = 2, kOneOf = 10;
-
-/// The least that the largest gradient of each step can be, where it is taken as unscaled.
-std::map<std::int64_t, double> largest_of(const LogFindings& log) {
+/// The largest gradient of each step, taken as unscaled: the least that it can
+/// be.
+std::map<std::int64_t, double> largest_of(const underflow::LogFindings& log) {
   std::map<std::int64_t, double> largest;
   for (const underflow::TensorFindings& tensor : log.tensors) {
     if (!tensor.loss_scaled) continue;
@@ -29,7 +25,8 @@ std::map<std::int64_t, double> largest_of(const LogFindings& log) {
 
 }  // namespace
 
-std::optional<CarriedScale> carried_scale(const LogFindings& log) {
+std::optional<CarriedScale> carried_scale(const underflow::LogFindings& log) {
+  constexpr std::uint64_t kFewestSteps = 2, kOneOf = 10;
   if (log.kinds.empty()) return std::nullopt;
   const double overflow = to_double(boundaries(kBinary16).overflow);
   CarriedScale found{log.name};
@@ -37,10 +34,9 @@ std::optional<CarriedScale> carried_scale(const LogFindings& log) {
     if (found.tag.empty()) found.tag = kind.scale_tag;
   }
   const auto largest = largest_of(log);
-  std::optional<double> next;  // scale
+  std::optional<double> next;  // the next step's scale; without one the step may be skipped
   for (const log::StepScalars& scalars : log.scalars | std::views::reverse) {
     if (!scalars.loss_scale || !frames::usable_scale(*scalars.loss_scale)) continue;
-    // Without a next scale it is unknown: perhaps.
     const double scale = *scalars.loss_scale;
     const bool skipped = scalars.found_inf.value_or(!next || *next < scale);
     next = scale;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether gradients that are taken as unscaled carry the run's loss scale after all.
+// Gradients that are taken as unscaled and carry the run's loss scale.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@
 
 namespace halfscope::analyzers::scale_history {
 
-/// Steps whose gradients, taken as unscaled, would have overflowed binary16 at the loss scale that
-/// the log tells of them, although they were not skipped.
+/// Steps whose gradients, taken as unscaled, would have overflowed binary16 at
+/// the step's loss scale, although the steps were not skipped.
 struct CarriedScale {
   std::string log;
-  std::string tag = {};  ///< of the scalar that has the loss scale; empty where it has none
+  std::string tag = {};  ///< the scalar that has the loss scale; empty: none
   std::uint64_t steps = 0;
   std::uint64_t of = 0;  ///< steps that have gradients and a loss scale
 };
 
-/// Of another tool's log where that is so of a tenth of the steps, and two at least.
+/// Empty unless a tenth of the steps, and two at least, are such steps. A run
+/// log has none.
 std::optional<CarriedScale> carried_scale(const underflow::LogFindings& log);
 
 }  // namespace halfscope::analyzers::scale_history

@@ -1,179 +1,171 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings of a dynamic loss scale that a run's own scale supports.
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <vector>
 
 #include "analyzers/scale_history/scale_rules.hpp"
 
 namespace halfscope::analyzers::scale_history {
+
+using frames::SkippedSteps;
+
 namespace {
 
-constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
-
-std::int64_t end_of(const ScaleChange& change) { return change.by.value_or(change.after); }
-
-/// Whether the log tells no scale but those that steps were skipped at, each twice what holds
-/// after.
-bool tells_attempts_alone(const underflow::LogFindings& log, const TimelineFacts& facts) {
-  if (facts.numbered || !facts.ranges.empty()) return false;
-  return std::ranges::all_of(log.scalars, [](const log::StepScalars& scalars) {
-    return !scalars.loss_scale || scalars.found_inf.value_or(false);
-  });
+/// Returns true if the log has no scales but those that steps were skipped at,
+/// each twice the next.
+bool has_attempts_alone(const TimelineFacts& facts) {
+  return !facts.numbered && facts.ranges.empty() &&
+         std::ranges::includes(facts.skipped, facts.scales, {}, {}, &ScaleAtStep::step);
 }
 
-/// The skipped steps, or some of several, of which the scale before is told.
-std::vector<frames::SkippedSteps> skips_of(const underflow::LogFindings& log,
-                                           const TimelineFacts& facts) {
-  std::vector<frames::SkippedSteps> skips = facts.skips;
+/// The skipped steps whose scale is known, before them and, if the log has
+/// attempts alone, after.
+std::vector<SkippedSteps> skips_of(const TimelineFacts& facts) {
+  std::vector<SkippedSteps> skips = facts.skips;
   std::erase_if(skips, [](const auto& skip) { return !skip.scale_from || !skip.last; });
-  if (!tells_attempts_alone(log, facts)) return skips;
-  for (auto& skip : skips) {
+  if (!has_attempts_alone(facts)) return skips;
+  for (SkippedSteps& skip : skips) {
     skip.scale_to = *skip.scale_from / (may_be_floor(*skip.scale_from, facts) ? 1 : 2);
   }
   return skips;
 }
 
-/// Steps that were applied, by their scale, as far as the log tells it.
-using Held = std::map<double, std::int64_t>;
-
-/// Of entries without a step, each the scale after a skipped one: it held if the next is not lower.
-Held held_by_entries(const std::vector<ToldScale>& told) {
-  Held held;
-  for (std::size_t i = 1; i < told.size(); ++i) {
-    if (told[i].scale >= told[i - 1].scale) ++held[told[i - 1].scale];
+/// The number of applied steps by their scale, as far as the log shows it.
+class Held {
+ public:
+  explicit Held(const TimelineFacts& facts) : facts_(facts) {
+    if (facts.numbered) {
+      add_entries();
+    } else if (has_attempts_alone(facts)) {
+      add_attempts();
+    } else {
+      add_changes();
+    }
   }
-  return held;
-}
+  std::map<double, std::int64_t> steps;
 
-Held held_by_attempts(const std::vector<frames::SkippedSteps>& skips) {
-  Held held;
-  for (std::size_t i = 1; i < skips.size(); ++i) {
-    const std::int64_t steps = skips[i].first - *skips[i - 1].last - 1;
-    if (steps > 0) held[*skips[i - 1].scale_to] += steps;
+ private:
+  void add(double scale, std::int64_t count) {
+    if (count > 0) steps[scale] += count;
   }
-  return held;
-}
 
-/// The first step of which a scale is told; beyond all where none is.
-std::int64_t first_told(const underflow::LogFindings& log, const TimelineFacts& facts) {
-  const std::vector<ToldScale> told = told_scales(log);
-  std::int64_t first = told.empty() ? std::int64_t{1} << 62 : told.front().step;
-  for (const frames::SkippedSteps& range : facts.ranges) {
-    if (range.scale_from || range.scale_to) first = std::min(first, range.first);
+  /// An entry has the scale after a skipped step: it held if the next one is
+  /// not lower.
+  void add_entries() {
+    for (std::size_t i = 1; i < facts_.scales.size(); ++i) {
+      const double scale = facts_.scales[i - 1].scale;
+      add(scale, facts_.scales[i].scale >= scale ? 1 : 0);
+    }
   }
-  return first;
-}
 
-/// Skipped steps of [from, to), at the most.
-std::int64_t skipped_within(const TimelineFacts& facts, std::int64_t from, std::int64_t to) {
-  std::int64_t count = 0;
-  for (const frames::SkippedSteps& range : facts.skips) {
-    const bool within = from <= range.first && range.first < to;
-    count += within ? static_cast<std::int64_t>(range.count.high) : 0;
+  void add_attempts() {
+    const std::vector<SkippedSteps> skips = skips_of(facts_);
+    for (std::size_t i = 1; i < skips.size(); ++i) {
+      add(*skips[i - 1].scale_to, skips[i].first - *skips[i - 1].last - 1);
+    }
   }
-  return count;
-}
 
-/// While the scale changed unseen it was the smaller one at least.
-Held held_by_steps(const underflow::LogFindings& log, const TimelineFacts& facts) {
-  Held held;
-  const auto add = [&](double scale, std::int64_t from, std::int64_t to, std::int64_t least) {
-    if (to <= from) return;
-    const std::int64_t lost = std::max(least, skipped_within(facts, from, to));
-    if (to - from > lost) held[scale] += to - from - lost;
-  };
-  std::int64_t since = first_told(log, facts);
-  for (std::size_t i = 0; i < facts.changes.size(); ++i) {
-    const ScaleChange& change = facts.changes[i];
-    add(change.from, since, change.after, 0);
-    since = end_of(change);
-    const bool goes_on = i + 1 < facts.changes.size() && facts.changes[i + 1].after < since;
-    if (!goes_on) add(std::min(change.from, change.to), change.after, since, 1);
+  /// Adds the steps of [from, to) without those that may have been skipped:
+  /// `least` or more.
+  void add_range(double scale, std::int64_t from, std::int64_t to, std::int64_t least) {
+    std::int64_t skipped = 0;
+    for (const SkippedSteps& range : facts_.skips) {
+      const bool within = from <= range.first && range.first < to;
+      skipped += within ? static_cast<std::int64_t>(range.count.high) : 0;
+    }
+    add(scale, to - from - std::max(least, skipped));
   }
-  if (!facts.grew_unseen) add(*facts.scale_last, since, facts.last.value_or(since) + 1, 0);
-  return held;
-}
 
-/// The scale that most steps were applied at; of several the smallest. Empty where none was tried
-/// and held, or where it grew and met no limit: it may go on to grow.
-std::optional<double> settled(const underflow::LogFindings& log, const TimelineFacts& facts) {
-  const bool attempts = tells_attempts_alone(log, facts);
-  const Held held = facts.numbered ? held_by_entries(told_scales(log))
-                    : attempts     ? held_by_attempts(skips_of(log, facts))
-                                   : held_by_steps(log, facts);
+  /// While the scale changed unseen it was the smaller one at least.
+  void add_changes() {
+    std::int64_t since = facts_.scales.empty() ? kAfterAll : facts_.scales.front().step;
+    for (const SkippedSteps& range : facts_.ranges) {
+      if (range.scale_from || range.scale_to) since = std::min(since, range.first);
+    }
+    for (std::size_t i = 0; i < facts_.changes.size(); ++i) {
+      const ScaleChange& change = facts_.changes[i];
+      add_range(change.from, since, change.after, 0);
+      since = change.by.value_or(change.after);
+      const bool goes_on = i + 1 < facts_.changes.size() && facts_.changes[i + 1].after < since;
+      if (!goes_on) add_range(std::min(change.from, change.to), change.after, since, 1);
+    }
+    const std::int64_t end = facts_.last.value_or(since - 1) + 1;
+    if (!facts_.grew_unseen) add_range(*facts_.scale_last, since, end, 0);
+  }
+
+  const TimelineFacts& facts_;
+};
+
+/// The scale that most steps were applied at; of several the smallest. Empty if
+/// none was tried and held, or if it grew and met no limit: it may go on to
+/// grow.
+std::optional<double> settled(const TimelineFacts& facts) {
+  const auto held = Held(facts).steps;
   if (held.empty()) return std::nullopt;
-  const auto most = std::ranges::max_element(held, {}, &Held::value_type::second);
-  const bool fell = std::ranges::any_of(facts.changes, is_fall);
-  const bool grew = !facts.changes.empty() && !fell && facts.skipped_in_all.high == 0;
-  const auto longer = [&](const auto& entry) { return 2 * entry.second >= most->second; };
-  const bool stopped = most->first == facts.scale_last && std::ranges::count_if(held, longer) == 1;
-  return grew && !stopped ? std::nullopt : std::optional(most->first);
+  const auto [scale, steps] = *std::ranges::max_element(held, {}, [](auto& h) { return h.second; });
+  const bool grew = !facts.changes.empty() && std::ranges::none_of(facts.changes, is_fall) &&
+                    facts.skipped_in_all.high == 0;
+  const auto long_too = [&](const auto& entry) { return 2 * entry.second >= steps; };
+  const bool stopped = scale == facts.scale_last && std::ranges::count_if(held, long_too) == 1;
+  return grew && !stopped ? std::nullopt : std::optional(scale);
 }
 
-/// Of a log that tells each step: the steps from the change before to a doubling. Skipped steps
-/// that left the scale, as hysteresis has them, begin a window anew: the shortest counts.
-std::optional<std::uint64_t> window_seen(const std::vector<ScaleChange>& changes) {
-  const auto at_once = [](const ScaleChange& change) { return change.by == change.after + 1; };
-  std::optional<std::uint64_t> window;
-  for (std::size_t i = 1; i < changes.size(); ++i) {
-    const ScaleChange &before = changes[i - 1], &rise = changes[i];
-    if (rise.to != 2 * rise.from || !at_once(rise) || !at_once(before)) continue;
-    const auto steps = static_cast<std::uint64_t>(rise.after - before.after);
-    window = std::min(window.value_or(steps), steps);
-  }
-  return window;
+void shorten(std::optional<std::uint64_t>& window, std::int64_t steps) {
+  const auto count = static_cast<std::uint64_t>(steps);
+  window = std::min(window.value_or(count), count);
 }
 
-/// A step is skipped at twice the scale that the skipped one before left: it had grown once, and
-/// the window is shorter than the steps between, of any two. What rises further began anew.
-std::optional<std::uint64_t> longest_window(const std::vector<frames::SkippedSteps>& skips) {
-  std::optional<std::uint64_t> window;
-  for (std::size_t i = 1; i < skips.size(); ++i) {
-    const auto &before = skips[i - 1], &again = skips[i];
-    const std::int64_t steps = *again.last - before.first - 1;
-    if (!before.scale_to || *again.scale_from != 2 * *before.scale_to || steps < 1) continue;
-    window = std::min(window.value_or(kNever), static_cast<std::uint64_t>(steps));
-  }
-  return window;
-}
-
-/// As lines tell it; else 2 where a skipped step left the scale as it was.
+/// As lines say, or 2 if a skipped step left the scale unchanged.
 std::int64_t hysteresis_of(const underflow::LogFindings& log, const TimelineFacts& facts) {
-  std::int64_t told = 1;
-  for (const frames::LogKind& kind : log.kinds) told = std::max(told, kind.hysteresis.value_or(1));
-  const bool stayed = std::ranges::any_of(skips_of(log, facts), [&](const auto& skip) {
+  const bool stayed = std::ranges::any_of(skips_of(facts), [&](const SkippedSteps& skip) {
     return skip.scale_to == skip.scale_from && !may_be_floor(*skip.scale_from, facts);
   });
-  return std::max<std::int64_t>(told, stayed ? 2 : 1);
+  std::int64_t most = stayed ? 2 : 1;
+  for (const frames::LogKind& kind : log.kinds) most = std::max(most, kind.hysteresis.value_or(1));
+  return most;
 }
 
 }  // namespace
 
-std::optional<Interval> growth_window(const underflow::LogFindings& log,
-                                      const TimelineFacts& facts) {
-  if (const auto seen = window_seen(facts.changes)) return Interval(*seen);
-  const auto most = longest_window(skips_of(log, facts));
+std::optional<Interval> growth_window(const TimelineFacts& facts) {
+  // In a log with each step: the steps from a change to a doubling. A skipped
+  // step that leaves the scale, as hysteresis has it, begins the window anew,
+  // so the shortest counts.
+  std::optional<std::uint64_t> seen, most;
+  const auto at_once = [](const ScaleChange& change) { return change.by == change.after + 1; };
+  for (std::size_t i = 1; i < facts.changes.size(); ++i) {
+    const ScaleChange &before = facts.changes[i - 1], &rise = facts.changes[i];
+    const bool doubled = rise.to == 2 * rise.from && at_once(rise) && at_once(before);
+    if (doubled) shorten(seen, rise.after - before.after);
+  }
+  if (seen) return Interval(*seen);
+  // A step skipped at twice the scale that the skipped one before left: it had
+  // grown once between.
+  const std::vector<SkippedSteps> skips = skips_of(facts);
+  for (std::size_t i = 1; i < skips.size(); ++i) {
+    const SkippedSteps &before = skips[i - 1], &again = skips[i];
+    const std::int64_t steps = *again.last - before.first - 1;
+    const bool doubled = before.scale_to && *again.scale_from == 2 * *before.scale_to;
+    if (doubled && steps >= 1) shorten(most, steps);
+  }
   return most ? std::optional(Interval(1, *most)) : std::nullopt;
 }
 
 void set_settings(const underflow::LogFindings& log, TimelineFacts& facts) {
   const bool any_skipped = facts.skipped_in_all.high > 0;
   if (!facts.scale_first || (facts.changes.empty() && !any_skipped)) return;
-  const auto init = settled(log, facts);
+  const auto init = settled(facts);
   if (!init || !frames::usable_scale(*init)) return;
-  ScaleSettings found{*init};
-  if (!facts.numbered) {
-    found.window = growth_window(log, facts);
-    found.hysteresis = hysteresis_of(log, facts);
-    // Growth that skips more than one step in kUsualWindow is worth a longer window.
-    const bool costs = any_skipped || !facts.skips_told;
-    if (costs && found.window && 2 * found.window->high <= kUsualWindow) {
-      found.longer = kUsualWindow;
-    }
-  }
-  facts.settings = found;
+  facts.settings = ScaleSettings{*init};
+  if (facts.numbered) return;
+  const auto window = growth_window(facts);
+  facts.settings->window = window;
+  facts.settings->hysteresis = hysteresis_of(log, facts);
+  // Growth that skips more than one step in kUsualWindow is worth a longer
+  // window.
+  const bool costs = any_skipped || !facts.skips_told;
+  if (costs && window && 2 * window->high <= kUsualWindow) facts.settings->longer = kUsualWindow;
 }
 
 }  // namespace halfscope::analyzers::scale_history

@@ -4,76 +4,68 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <limits>
+
+#include "analyzers/scale_history/scale_rules.hpp"
 
 namespace halfscope::analyzers::scale_history {
 namespace {
 
-constexpr std::int64_t kWithoutEnd = std::numeric_limits<std::int64_t>::max();
-
-/// Of steps of which some were skipped, whoever skips halving the scale, or leaving it: the last
-/// one of them that halved it left at most the scale after all of them.
-std::optional<SkipEpisode> episode_of(const frames::SkippedSteps& range) {
-  if (!range.scale_to || !frames::usable_scale(2 * *range.scale_to)) return std::nullopt;
-  const double least = 2 * *range.scale_to;
-  const double from = range.scale_from.value_or(least);
-  return SkipEpisode{least, frames::usable_scale(from) ? std::max(from, least) : least, range.first,
-                     range.last};
-}
-
 using Steps = std::deque<log::StepScalars>;
 
-/// The loss scale told of the step `by` steps after steps[i].
+/// The scale of the step `by` steps after steps[i].
 std::optional<double> scale_beside(const Steps& steps, std::size_t i, int by) {
   const std::size_t at = i + static_cast<std::size_t>(by);
   const bool beside = at < steps.size() && steps[at].step == steps[i].step + by;
   return beside ? steps[at].loss_scale : std::nullopt;
 }
 
-/// The scale that steps[i] was skipped at: as told, unless the steps beside it show that it was
-/// none of this step. Entries without steps tell no more than what the scale became.
+/// The scale that steps[i] was skipped at: its own, unless the steps beside it
+/// show that this is another step's. Entries without steps have the scale after
+/// the skipped step.
 std::optional<double> scale_of_skip(const Steps& steps, std::size_t i, bool numbered) {
   const auto at = steps[i].loss_scale, after = scale_beside(steps, i, 1);
   if (numbered || !at) return after ? std::optional(2 * *after) : std::nullopt;
   const auto before = scale_beside(steps, i, -1);
-  const bool told_late = before == 2 * *at && !steps[i - 1].found_inf.value_or(false);
-  if (told_late) return before;  // once it was halved
+  const bool printed_late = before == 2 * *at && !steps[i - 1].found_inf.value_or(false);
+  if (printed_late) return before;
   if (!after || *after == *at || *after * 2 == *at) return at;
-  // Less is another run's.
-  return *after > *at ? std::optional(2 * *after) : std::nullopt;
+  return *after > *at ? std::optional(2 * *after) : std::nullopt;  // less is another run's
 }
 
-/// The steps whose loss is NaN or infinite, ascending: skipped, they tell nothing of gradients.
-std::vector<std::int64_t> steps_without_loss(const Steps& steps) {
-  std::vector<std::int64_t> broken;
-  for (const log::StepScalars& s : steps) {
-    if (s.loss && !std::isfinite(*s.loss)) broken.push_back(s.step);
+/// Returns true if the loss of one of the steps is NaN or infinite: their
+/// gradients prove nothing.
+bool has_broken_loss(const Steps& steps, const SkipEpisode& skip) {
+  auto at = std::ranges::lower_bound(steps, skip.first, {}, &log::StepScalars::step);
+  for (; at != steps.end() && at->step <= skip.last.value_or(kAfterAll); ++at) {
+    if (at->loss && !std::isfinite(*at->loss)) return true;
   }
-  return broken;
-}
-
-bool holds_any(const SkipEpisode& skip, const std::vector<std::int64_t>& steps) {
-  const auto at = std::ranges::lower_bound(steps, skip.first);
-  return at != steps.end() && *at <= skip.last.value_or(kWithoutEnd);
+  return false;
 }
 
 std::vector<SkipEpisode> skips_of(const Steps& steps, const TimelineFacts& facts) {
   std::vector<SkipEpisode> skips;
+  const auto add = [&](double least, double most, std::int64_t first,
+                       std::optional<std::int64_t> last) {
+    if (!frames::usable_scale(least)) return;
+    skips.push_back(
+        {least, frames::usable_scale(most) ? std::max(most, least) : least, first, last});
+  };
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (!steps[i].found_inf.value_or(false)) continue;
-    const auto scale = scale_of_skip(steps, i, facts.numbered);
-    if (scale && frames::usable_scale(*scale)) {
-      skips.push_back({*scale, *scale, steps[i].step, steps[i].step});
-    }
+    const double scale = scale_of_skip(steps, i, facts.numbered).value_or(0);
+    add(scale, scale, steps[i].step, steps[i].step);
   }
+  // Each skipped step halves the scale or leaves it: the last one that halved
+  // it was at twice the scale after the range, or at less.
   for (const frames::SkippedSteps& range : facts.ranges) {
-    if (const auto skip = episode_of(range)) skips.push_back(*skip);
+    const double least = 2 * range.scale_to.value_or(0);
+    add(least, range.scale_from.value_or(least), range.first, range.last);
   }
   if (!facts.skips.empty()) return skips;
-  for (const ScaleChange& change : facts.changes) {  // the scale alone tells of them
-    if (change.to * 2 != change.from || !frames::usable_scale(change.from)) continue;
+  for (const ScaleChange& change : facts.changes) {  // the scale alone shows skipped steps
+    if (change.to * 2 != change.from) continue;
     const auto last = change.by ? std::optional(*change.by - 1) : std::nullopt;
-    skips.push_back({change.from, change.from, change.after, last});
+    add(change.from, change.from, change.after, last);
   }
   return skips;
 }
@@ -84,20 +76,17 @@ std::vector<SkipEpisode> skip_episodes(const underflow::LogFindings& log,
                                        const TimelineFacts& facts) {
   std::vector<SkipEpisode> skips = skips_of(log.scalars, facts);
   std::ranges::stable_sort(skips, {}, &SkipEpisode::first);
-  const std::vector<std::int64_t> broken = steps_without_loss(log.scalars);
+  std::erase_if(skips, [&](const SkipEpisode& s) { return has_broken_loss(log.scalars, s); });
   std::vector<SkipEpisode> episodes;
-  for (const SkipEpisode& skip : skips) {
-    if (holds_any(skip, broken)) continue;
-    SkipEpisode* const before = episodes.empty() ? nullptr : &episodes.back();
-    const bool goes_on = before != nullptr && before->last && skip.first <= *before->last + 1 &&
-                         skip.most <= before->least;
-    if (!goes_on) {
-      episodes.push_back(skip);
-      continue;
+  for (SkipEpisode& skip : skips) {
+    const bool goes_on = !episodes.empty() && episodes.back().last &&
+                         skip.first <= *episodes.back().last + 1 &&
+                         skip.most <= episodes.back().least;
+    if (goes_on) {
+      skip.most = episodes.back().most;
+      episodes.pop_back();
     }
-    const double most = before->most;
-    *before = skip;
-    before->most = most;
+    episodes.push_back(skip);
   }
   return episodes;
 }

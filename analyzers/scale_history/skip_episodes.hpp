@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// At which loss scales steps were skipped, as far as another tool's log proves it.
+// The loss scales at which steps were skipped, as far as another tool's log
+// proves them.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +11,20 @@
 
 namespace halfscope::analyzers::scale_history {
 
-/// Steps skipped one after the other at scales that did not rise between: at each, gradients times
-/// the scale overflowed, or held infinities or NaN.
+/// Steps skipped one after the other at scales that did not rise: at each,
+/// gradients times the scale overflowed, or held infinities or NaN.
 struct SkipEpisode {
-  double least = 1;  ///< the last one's scale, or more than that: one was skipped at this or less
+  double least = 1;  ///< a step was skipped at this scale or a smaller one: the last one's
   double most = 1;   ///< the first one's
-  /// The steps that the one at `least` is of; one where it is known.
+  /// The first and last step that the one at `least` may be; one step if it is
+  /// known.
   std::int64_t first = 0;
-  std::optional<std::int64_t> last;  ///< empty: the log ends before it tells
+  std::optional<std::int64_t> last;  ///< empty: the log ends before it says
 };
 
-/// Those of a log, ascending. Scales are taken to be halved where a step is skipped, as every
-/// scaler does whose logs are read (docs/logs.md). Steps whose loss is NaN or infinite are left
-/// out.
+/// The episodes of a log, ascending, without steps whose loss is NaN or
+/// infinite. Each skipped step is taken to halve the scale, as in every scaler
+/// whose logs are read (docs/logs.md).
 std::vector<SkipEpisode> skip_episodes(const underflow::LogFindings& log,
                                        const TimelineFacts& facts);
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <span>
 
@@ -12,85 +11,83 @@
 
 namespace halfscope::analyzers::scale_history {
 
+using frames::SkippedSteps;
 using underflow::LogFindings;
 
 namespace {
 
 constexpr double kCollapse = 4;  // one halving is the everyday probe of a dynamic policy
-constexpr std::size_t kMostFalls = 5;
-constexpr std::int64_t kAfterAll = std::numeric_limits<std::int64_t>::max();
 
-/// A scale that the log tells, at a step; empty: after all steps.
-struct Point {
-  std::optional<std::int64_t> step;
-  double scale;
-  bool within = false;  ///< at some step of `step` to `by`
-  std::optional<std::int64_t> by = step;
+/// A scale at some step from `step` to `by`, where one of these is enough to
+/// place it.
+struct Point : ScaleAtStep {
+  std::int64_t by = step;
+
+  bool placed() const { return by == step; }
 };
 
-std::vector<Point> points_of(const LogFindings& log, const TimelineFacts& facts) {
+std::vector<Point> points_of(const TimelineFacts& facts) {
   std::vector<Point> points;
-  for (const ToldScale& told : told_scales(log)) points.push_back({told.step, told.scale});
-  for (const frames::SkippedSteps& range : facts.ranges) {
-    const auto end = range.last ? std::optional(*range.last + 1) : std::nullopt;
-    if (range.scale_from) points.push_back({range.first, *range.scale_from});
-    for (const double scale : range.scales) points.push_back({range.first, scale, true, end});
-    if (range.scale_to) points.push_back({end, *range.scale_to});
+  for (const ScaleAtStep& at : facts.scales) points.push_back({at});
+  for (const SkippedSteps& range : facts.ranges) {
+    const std::int64_t end = range.last ? *range.last + 1 : kAfterAll;
+    if (range.scale_from) points.push_back({{range.first, *range.scale_from}});
+    for (const double scale : range.scales) points.push_back({{range.first, scale}, end});
+    if (range.scale_to) points.push_back({{end, *range.scale_to}});
   }
-  std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
-    return a.step.value_or(kAfterAll) < b.step.value_or(kAfterAll);
-  });
+  std::ranges::stable_sort(points, {}, &Point::step);
   return points;
 }
 
+std::optional<std::int64_t> known(std::int64_t step) {
+  return step == kAfterAll ? std::nullopt : std::optional(step);
+}
+
 void set_scales(const std::vector<Point>& points, TimelineFacts& facts) {
-  for (const Point& point : points) {
-    if (!facts.scale_first) {
-      facts.scale_first = point.scale;
-      facts.scale_first_step = point.step;
-    }
-    facts.scale_last = point.scale;
-    facts.scale_least = std::min(facts.scale_least.value_or(point.scale), point.scale);
-    facts.scale_most = std::max(facts.scale_most.value_or(point.scale), point.scale);
-  }
+  if (points.empty()) return;
+  facts.scale_first = points.front().scale;
+  facts.scale_first_step = known(points.front().step);
+  facts.scale_last = points.back().scale;
+  const auto [least, most] = std::ranges::minmax(points, {}, &Point::scale);
+  facts.scale_least = least.scale;
+  facts.scale_most = most.scale;
   for (std::size_t i = 1; i < points.size(); ++i) {
-    const Point& before = points[i - 1];
-    if (before.scale == points[i].scale || !before.step) continue;
-    facts.changes.push_back({*before.step, points[i].by, before.scale, points[i].scale});
+    const Point &before = points[i - 1], &point = points[i];
+    if (before.scale == point.scale || before.step == kAfterAll) continue;
+    facts.changes.push_back({before.step, known(point.by), before.scale, point.scale});
   }
 }
 
 using Changes = std::span<const ScaleChange>;
 
-/// Steps for which the scale held before changes[i].
+/// The steps for which the scale held before changes[i].
 std::int64_t held_before(Changes changes, std::size_t i) {
   const std::int64_t held = changes[i].after - changes[i - 1].by.value_or(changes[i].after);
   return std::max<std::int64_t>(0, held);
 }
 
-/// Of a change by several halvings between two lines: about as long it held after each.
-void add_holds_within(const ScaleChange& change, std::vector<std::int64_t>& holds) {
-  if (!change.by || !(change.to > 0) || !std::isfinite(change.from)) return;
-  const auto halvings = static_cast<std::int64_t>(halvings_between(change.from, change.to));
-  if (halvings < 2) return;
-  holds.insert(holds.end(), static_cast<std::size_t>(halvings - 1),
-               (*change.by - change.after) / halvings);
-}
-
-/// The most steps for which it may hold within one fall: far more than it usually does there, and
-/// the next reduction is another matter.
+/// The most steps for which the scale may hold within one fall: ten times as
+/// many as it usually does there. After several halvings between two lines it
+/// held for about equal times.
 std::int64_t longest_hold(Changes changes) {
   constexpr std::int64_t kLeast = 20, kFactor = 10;
   std::vector<std::int64_t> holds;
-  for (std::size_t i = 1; i < changes.size(); ++i) holds.push_back(held_before(changes, i));
-  for (const ScaleChange& change : changes) add_holds_within(change, holds);
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    const ScaleChange& change = changes[i];
+    if (i > 0) holds.push_back(held_before(changes, i));
+    if (!change.by || !(change.to > 0) || !std::isfinite(change.from)) continue;
+    const auto halvings = static_cast<std::int64_t>(halvings_between(change.from, change.to));
+    if (halvings < 2) continue;
+    holds.insert(holds.end(), static_cast<std::size_t>(halvings - 1),
+                 (*change.by - change.after) / halvings);
+  }
   if (holds.empty()) return kLeast;
   const auto middle = holds.begin() + static_cast<std::ptrdiff_t>((holds.size() - 1) / 2);
-  std::nth_element(holds.begin(), middle, holds.end());
+  std::ranges::nth_element(holds, middle);
   return std::max(kLeast, kFactor * *middle);
 }
 
-/// Of reductions in order, without growth between.
+/// Adds the falls of reductions in order, without growth between.
 void add_falls(Changes reductions, std::vector<ScaleFall>& falls) {
   const std::int64_t longest = longest_hold(reductions);
   for (std::size_t begin = 0, end = 0; begin < reductions.size(); begin = end) {
@@ -99,48 +96,40 @@ void add_falls(Changes reductions, std::vector<ScaleFall>& falls) {
     }
     const ScaleChange &first = reductions[begin], &last = reductions[end - 1];
     if (last.to > 0 && first.from / last.to < kCollapse) continue;
-    falls.push_back({first.after, last.by, first.from, last.to, end - begin, std::nullopt});
+    falls.push_back({{first.after, last.by, first.from, last.to}, end - begin});
   }
 }
 
 void set_falls(TimelineFacts& facts) {
+  constexpr std::size_t kMostFalls = 5;
   for (auto at = facts.changes.begin(); at != facts.changes.end();) {
     const auto first = std::find_if(at, facts.changes.end(), is_fall);
     at = std::find_if_not(first, facts.changes.end(), is_fall);
     add_falls({first, at}, facts.falls);
   }
-  std::stable_sort(facts.falls.begin(), facts.falls.end(), [](const auto& a, const auto& b) {
+  std::ranges::stable_sort(facts.falls, [](const ScaleFall& a, const ScaleFall& b) {
     return a.from * b.to > b.from * a.to;  // by from / to, which may be infinite
   });
   if (facts.falls.size() > kMostFalls) facts.falls.resize(kMostFalls);
 }
 
-/// Whether the scale, which lines tell no more, must have grown twice: so many steps in a row were
-/// clean.
-bool must_have_grown(const LogFindings& log, const TimelineFacts& facts,
-                     const std::vector<Point>& points) {
+/// Returns true if so many clean steps follow the last scale that it must have
+/// grown twice.
+bool must_have_grown(const TimelineFacts& facts, const std::vector<Point>& points) {
   const auto last = last_skipped(facts);
   if (facts.numbered || !facts.skips_told || !last || !facts.last || *facts.last <= *last)
     return false;
-  if (points.empty() || points.back().step.value_or(kAfterAll) > *last + 1) return false;
-  const auto window = growth_window(log, facts);
-  const std::uint64_t twice = 2 * (window ? window->high : kUsualWindow);
-  return static_cast<std::uint64_t>(*facts.last - *last) > twice;
+  if (points.empty() || points.back().step > *last + 1) return false;
+  const std::uint64_t window = growth_window(facts).value_or(kUsualWindow).high;
+  return static_cast<std::uint64_t>(*facts.last - *last) > 2 * window;
 }
 
-/// A fall is over where the scale came to four times as much or more later. One growth may be the
-/// probe after which it falls again.
-void set_over(const LogFindings& log, const std::vector<Point>& points, TimelineFacts& facts) {
-  facts.grew_unseen = !facts.falls.empty() && must_have_grown(log, facts, points);
-  for (ScaleFall& fall : facts.falls) {
-    fall.over = facts.grew_unseen || (fall.to > 0 && *facts.scale_last >= kCollapse * fall.to);
-  }
-}
-
-/// The tensor of each step that comes closest to overflow; without a name where all is zero.
+/// The tensor of each step that comes closest to overflow; without a name if
+/// all is zero.
 using Drivers = std::map<std::int64_t, ScaleDriver>;
 
-/// Of a log with many tensors and steps: a name is copied where it is kept.
+/// A log may have many tensors and steps: the name is copied only if it is
+/// kept.
 void add_magnitude(const std::string& tensor, log::Role role, std::int64_t step, double max_abs,
                    bool nonfinite_known, Drivers& drivers) {
   ScaleDriver& kept = drivers[step];
@@ -148,8 +137,7 @@ void add_magnitude(const std::string& tensor, log::Role role, std::int64_t step,
   if (!std::isfinite(kept.max_abs)) {
     kept.also += not_finite ? 1 : 0;
   } else if (not_finite || max_abs > kept.max_abs) {
-    kept = {tensor, role, step, max_abs};
-    kept.nonfinite_known = nonfinite_known;
+    kept = {tensor, role, step, max_abs, nonfinite_known};
   }
 }
 
@@ -172,47 +160,32 @@ Drivers drivers_of(const LogFindings& log) {
   return drivers;
 }
 
-/// The scale of a step: the last one told at it or before, else the first one; `otherwise` where no
-/// step's is told.
-double scale_at(const std::vector<Point>& points, std::int64_t step, double otherwise) {
-  if (points.empty()) return otherwise;
-  const auto after = std::upper_bound(
-      points.begin(), points.end(), step,
-      [](std::int64_t s, const Point& p) { return s < p.step.value_or(kAfterAll); });
-  return after == points.begin() ? points.front().scale : std::prev(after)->scale;
-}
-
 std::optional<ScaleDriver> driver_of(const ScaleFall& fall, const Drivers& drivers,
                                      const std::vector<Point>& points) {
-  std::optional<ScaleDriver> driver;
-  const auto of_step = [&](const ScaleDriver& of) {
-    ScaleDriver scaled = of;
-    scaled.scale = scale_at(points, of.step, fall.from);
-    return scaled;
+  const auto scaled = [&](ScaleDriver driver) {
+    auto at = std::ranges::upper_bound(points, driver.step, {}, &Point::step);
+    if (at != points.begin()) --at;
+    driver.scale = points.empty() ? fall.from : at->scale;
+    return driver;
   };
-  const auto first = drivers.lower_bound(fall.first);
-  for (auto at = first; at != drivers.end() && (!fall.last || at->first < *fall.last); ++at) {
+  std::optional<ScaleDriver> closest;
+  const auto first = drivers.lower_bound(fall.after);
+  for (auto at = first; at != drivers.end() && (!fall.by || at->first < *fall.by); ++at) {
     if (at->second.tensor.empty()) continue;
-    const ScaleDriver next = of_step(at->second);
-    const auto reach = [](const ScaleDriver& d) { return d.max_abs * d.scale; };
-    if (!driver || !(reach(next) <= reach(*driver))) driver = next;
-    if (!std::isfinite(driver->max_abs)) return driver;
+    const ScaleDriver next = scaled(at->second);
+    if (!std::isfinite(next.max_abs)) return next;
+    if (!closest || next.max_abs * next.scale > closest->max_abs * closest->scale) closest = next;
   }
-  if (driver || first == drivers.begin() || std::prev(first)->second.tensor.empty()) return driver;
-  driver = of_step(std::prev(first)->second);
-  driver->before = true;
-  return driver;
+  if (closest || first == drivers.begin() || std::prev(first)->second.tensor.empty())
+    return closest;
+  closest = scaled(std::prev(first)->second);
+  closest->before = true;
+  return closest;
 }
 
-/// Beyond the log's last step such an entry tells no more than what the scale came to.
-bool is_only_scale(const log::StepScalars& s) {
-  return s.loss_scale && !s.loss && !s.learning_rate && !s.found_inf && !s.max_abs_weight_grad &&
-         !s.max_abs_activation_grad;
-}
-
-/// How many of these were skipped at a scale of 1 or less: each reduction down to it was of a step
-/// at a larger one.
-std::uint64_t skipped_at_one(const frames::SkippedSteps& range) {
+/// The skipped steps of a range whose scale was 1 or less: each reduction down
+/// to that was of a step at a larger one.
+std::uint64_t skipped_at_one(const SkippedSteps& range) {
   std::uint64_t above = 0;
   double scale = range.scale_from.value_or(2);
   for (const double next : range.scales) {
@@ -222,34 +195,84 @@ std::uint64_t skipped_at_one(const frames::SkippedSteps& range) {
   return scale > 1 ? 0 : range.count.low - std::min(range.count.low, above);
 }
 
-/// The steps that the log has scalars of. Beyond the last one that its readers tell of, an entry
-/// tells no more than what the scale came to.
-void set_steps(const LogFindings& log, TimelineFacts& facts) {
+/// Takes the scalars of each step, in order, and sets what they say by
+/// themselves.
+class Walk {
+ public:
+  explicit Walk(TimelineFacts& facts) : facts_(facts) {}
+
+  /// `counts`: the step is one of the run, not only the place of the scale that
+  /// it ended with.
+  void take(const log::StepScalars& s, bool counts) {
+    if (s.loss_scale) facts_.scales.push_back({s.step, *s.loss_scale});
+    const bool next = before_ != nullptr && before_->step + 1 == s.step;
+    if (next && before_->found_inf.value_or(false)) take_after_skip(s);
+    if (counts) take_step(s);
+    take_loss(s);
+    before_ = &s;
+  }
+
+  /// Some programs leave out a loss that is NaN.
+  void finish() {
+    if (with_ >= kMany && missing_ >= kMany) facts_.loss_missing_since = missing_since_;
+  }
+
+ private:
+  void take_step(const log::StepScalars& s) {
+    ++facts_.steps;
+    if (!facts_.first) facts_.first = s.step;
+    facts_.last = s.step;
+    facts_.skips_told |= s.found_inf.has_value();
+    if (!s.found_inf.value_or(false)) return;
+    facts_.skipped.push_back(s.step);
+    facts_.skips.push_back({s.step, s.step, 1, s.loss_scale});
+  }
+
+  /// A schedule that waits for an update has the learning rate of a skipped
+  /// step again.
+  void take_after_skip(const log::StepScalars& s) {
+    facts_.skips.back().scale_to = s.loss_scale;
+    if (!before_->learning_rate || !s.learning_rate) return;
+    ++facts_.schedule_known;
+    if (*before_->learning_rate != *s.learning_rate) ++facts_.schedule_ahead;
+  }
+
+  void take_loss(const log::StepScalars& s) {
+    if (s.loss) {
+      if (missing_ > 0) with_ = 0;  // it comes and goes
+      ++facts_.losses;
+      ++with_;
+      missing_ = 0;
+    } else if (s.learning_rate && missing_++ == 0) {
+      missing_since_ = s.step;
+    }
+  }
+
+  TimelineFacts& facts_;
+  const log::StepScalars* before_ = nullptr;
+  std::uint64_t with_ = 0,
+                missing_ = 0;  // the last steps that have a loss, and that lack it
+  std::int64_t missing_since_ = 0;
+};
+
+void take_scalars(const LogFindings& log, TimelineFacts& facts) {
   std::optional<std::int64_t> last;
   for (const frames::LogKind& kind : log.kinds) last = std::max(last, kind.last_step);
-  for (std::size_t i = 0; i < log.scalars.size(); ++i) {
-    const log::StepScalars& s = log.scalars[i];
-    if (last && s.step > *last && is_only_scale(s)) break;
-    ++facts.steps;
-    if (!facts.first) facts.first = s.step;
-    facts.last = s.step;
-    facts.skips_told |= s.found_inf.has_value();
-    if (!s.found_inf.value_or(false)) continue;
-    facts.skipped.push_back(s.step);
-    frames::SkippedSteps& skip = facts.skips.emplace_back();
-    skip = {s.step, s.step, 1, s.loss_scale};
-    const bool goes_on = i + 1 < log.scalars.size() && log.scalars[i + 1].step == s.step + 1;
-    if (goes_on) skip.scale_to = log.scalars[i + 1].loss_scale;
+  Walk walk(facts);
+  for (const log::StepScalars& s : log.scalars) {
+    const bool only_scale = s.loss_scale && !s.loss && !s.learning_rate && !s.found_inf &&
+                            !s.max_abs_weight_grad && !s.max_abs_activation_grad;
+    walk.take(s, !(last && s.step > *last && only_scale));
   }
+  walk.finish();
 }
 
-/// Takes the ranges to the single steps.
-void set_skips(const LogFindings& log, TimelineFacts& facts) {
+void add_ranges(const LogFindings& log, TimelineFacts& facts) {
   facts.ranges = log.skips;
   facts.skips.insert(facts.skips.end(), log.skips.begin(), log.skips.end());
-  std::ranges::stable_sort(facts.skips, {}, &frames::SkippedSteps::first);
+  std::ranges::stable_sort(facts.skips, {}, &SkippedSteps::first);
   facts.skips_told |= !facts.ranges.empty();
-  for (const frames::SkippedSteps& range : facts.skips) {
+  for (const SkippedSteps& range : facts.skips) {
     facts.skipped_in_all += range.count;
     const std::uint64_t at_one = skipped_at_one(range);
     if (at_one > 0 && facts.skipped_at_one == 0) facts.first_at_one = range.first;
@@ -257,44 +280,41 @@ void set_skips(const LogFindings& log, TimelineFacts& facts) {
   }
 }
 
-/// What the kinds of the log say. Returns whether entries are left without a step.
-bool set_kinds(const LogFindings& log, TimelineFacts& facts) {
-  bool steps_open = false;
+void add_kinds(const LogFindings& log, TimelineFacts& facts) {
   for (const frames::LogKind& kind : log.kinds) {
     facts.kinds.push_back(kind.name);
-    facts.skips_at_least = facts.skips_at_least || kind.skips_at_least;
+    facts.skips_at_least |= kind.skips_at_least;
     facts.skipped_in_all += Interval(0, kind.perhaps_skipped);
-    facts.ended_at_minimum = facts.ended_at_minimum || kind.ended_at_minimum;
+    facts.ended_at_minimum |= kind.ended_at_minimum;
     if (kind.ranks.ranks > 1) facts.ranks = kind.ranks;
     if (!facts.counted_from) facts.counted_from = kind.counted_from;
     facts.remarks.insert(facts.remarks.end(), kind.remarks.begin(), kind.remarks.end());
     if (kind.nonfinite_line) facts.nonfinite_line = kind.nonfinite_line;
     if (!facts.bad_loss_part) facts.bad_loss_part = kind.bad_loss_part;
     if (!kind.other_scalers.empty()) facts.scaler = kind.scaler;
-    for (const frames::OtherScaler& other : kind.other_scalers) {
-      facts.other_scalers.push_back(other);
-    }
-    steps_open |= std::ranges::count(kind.gaps, frames::Gap::steps) > 0;
+    facts.other_scalers.insert(facts.other_scalers.end(), kind.other_scalers.begin(),
+                               kind.other_scalers.end());
+    const bool no_steps = std::ranges::count(kind.gaps, frames::Gap::steps) > 0;
+    facts.numbered |= no_steps && facts.ranges.empty();
   }
   facts.skips_told = facts.skips_told || facts.counted_from || facts.skipped_in_all.high > 0;
-  return steps_open;
 }
 
 TimelineFacts facts_of(const LogFindings& log) {
   TimelineFacts facts;
   facts.log = log.name;
-  set_steps(log, facts);
-  set_skips(log, facts);
-  const bool steps_open = set_kinds(log, facts);
-  facts.numbered = steps_open && facts.ranges.empty();
-  std::vector<Point> points = points_of(log, facts);
+  take_scalars(log, facts);
+  add_ranges(log, facts);
+  add_kinds(log, facts);
+  std::vector<Point> points = points_of(facts);
   set_scales(points, facts);
-  std::erase_if(points, [](const Point& point) { return point.within; });
+  std::erase_if(points, [](const Point& point) { return !point.placed(); });
   set_falls(facts);
-  set_over(log, points, facts);
+  facts.grew_unseen = !facts.falls.empty() && must_have_grown(facts, points);
   const Drivers drivers = drivers_of(log);
   facts.magnitudes = !drivers.empty();
-  for (ScaleFall& fall : facts.falls) {
+  for (ScaleFall& fall : facts.falls) {  // one growth may be the probe after which it falls again
+    fall.over = facts.grew_unseen || (fall.to > 0 && *facts.scale_last >= kCollapse * fall.to);
     if (!facts.numbered) fall.driver = driver_of(fall, drivers, points);
   }
   set_state(log, facts);
@@ -305,18 +325,10 @@ TimelineFacts facts_of(const LogFindings& log) {
 
 std::optional<std::int64_t> last_skipped(const TimelineFacts& facts) {
   std::optional<std::int64_t> last;
-  for (const frames::SkippedSteps& range : facts.skips) {
+  for (const SkippedSteps& range : facts.skips) {
     if (range.count.high > 0) last = std::max(last, std::optional(range.last.value_or(kAfterAll)));
   }
   return last;
-}
-
-std::vector<ToldScale> told_scales(const LogFindings& log) {
-  std::vector<ToldScale> told;
-  for (const log::StepScalars& scalars : log.scalars) {
-    if (scalars.loss_scale) told.push_back({scalars.step, *scalars.loss_scale});
-  }
-  return told;
 }
 
 const ScaleFall* TimelineFacts::collapse() const {
@@ -332,37 +344,29 @@ const ScaleFall* TimelineFacts::collapse() const {
 bool TimelineFacts::below_one() const { return scale_most && *scale_most > 0 && *scale_most < 1; }
 
 std::optional<std::int64_t> TimelineFacts::collapsed_since() const {
-  if (const ScaleFall* fall = collapse()) return fall->first;
+  if (const ScaleFall* fall = collapse()) return fall->after;
   return below_one() ? first : std::nullopt;
 }
 
 std::string_view name_of(RunState state) {
-  switch (state) {
-    case RunState::not_needed: return "not_needed";
-    case RunState::normal: return "normal";
-    case RunState::slow_start: return "slow_start";
-    case RunState::skipping: return "skipping";
-    case RunState::collapsed: return "collapsed";
-    case RunState::broken: return "broken";
-    case RunState::unknown: break;
-  }
-  return "unknown";
+  constexpr std::string_view kNames[] = {"unknown",  "not_needed", "normal", "slow_start",
+                                         "skipping", "collapsed",  "broken"};
+  return kNames[static_cast<std::size_t>(state)];
 }
 
 bool TimelineFacts::at_start(const ScaleFall& fall) const {
-  // Steps between entries are not told, and the first entry tells the scale after it.
-  const std::int64_t soon = numbered ? 1 : 20;
-  return !changes.empty() && fall.first == changes.front().after && first &&
-         fall.first - *first <= soon;
+  const std::int64_t soon = numbered ? 1 : 20;  // the first entry has the scale after it
+  return !changes.empty() && fall.after == changes.front().after && first &&
+         fall.after - *first <= soon;
 }
 
 std::optional<TimelineFacts> timeline_facts(const LogFindings& log) {
   if (log.kinds.empty()) return std::nullopt;
   TimelineFacts facts = facts_of(log);
-  const bool told = facts.scale_first || facts.skips_told;
-  const bool all_there_is = log.tensors.empty() && log.peaks.empty() && facts.steps > 0;
-  const bool tells = told || facts.alarming() || all_there_is;
-  return tells ? std::optional(std::move(facts)) : std::nullopt;
+  const bool scalars_alone = log.tensors.empty() && log.peaks.empty() && facts.steps > 0;
+  if (!facts.scale_first && !facts.skips_told && !facts.alarming() && !scalars_alone)
+    return std::nullopt;
+  return facts;
 }
 
 std::optional<TimelineFacts> run_log_facts(const LogFindings& log) {

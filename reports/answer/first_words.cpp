@@ -18,16 +18,16 @@ using analyzers::overflow::BrokenEnd;
 using analyzers::scale_history::TimelineFacts;
 
 AlarmWords static_words(const TimelineFacts& facts) {
-  const analyzers::scale_history::SkippedInVain& skips = *facts.in_vain;
+  const analyzers::frames::SkippedSteps& skips = *facts.in_vain;
   const std::string scale = scale_name(*facts.scale_last);
   const std::int64_t last = skips.last.value_or(facts.last_attempt);  // a run log records each step
   AlarmWords words;
   words.lasts = true;
-  words.what = skips.all
+  words.what = facts.all_in_vain()
                    ? fmt::format("Every step from {} to {} was skipped, all {}, at loss scale {}.",
-                                 skips.first, last, count_text(skips.skipped), scale)
+                                 skips.first, last, count_text(skips.count), scale)
                    : fmt::format("{} of the steps {} to {} were skipped, at loss scale {}.",
-                                 count_text(skips.skipped), skips.first, last, scale);
+                                 count_text(skips.count), skips.first, last, scale);
   words.action =
       "The scale never changed, and a smaller one may help: run again with a dynamic loss scale, "
       "which falls until steps are applied.";

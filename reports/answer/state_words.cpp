@@ -30,9 +30,9 @@ std::string place_text(const TimelineFacts& facts) {
 
 std::string skips_text(const TimelineFacts& facts) {
   if (!facts.skips_told) {
-    return facts.halvings == 0   ? "no line shows a fall"
-           : facts.halvings == 1 ? "it was halved once"
-                                 : fmt::format("it was halved {} times", facts.halvings);
+    return facts.halvings.low == 0   ? "no line shows a fall"
+           : facts.halvings.low == 1 ? "it was halved once"
+                                     : fmt::format("it was halved {} times", facts.halvings.low);
   }
   if (facts.skipped_in_all.high > 0) return share_of_steps(facts);
   return facts.attempts ? fmt::format("none of the steps {} to {} was skipped", facts.first_attempt,
@@ -58,7 +58,7 @@ std::string growth_text(const ScaleSettings& settings) {
 
 /// Returns how often the scale may have fallen between lines. Empty if the lines show all falls.
 std::string unseen_text(const TimelineFacts& facts) {
-  const bool all_told = facts.skips_told || facts.halvings == facts.halvings_at_most;
+  const bool all_told = facts.skips_told || facts.halvings.exact();
   if (all_told || facts.changes.empty() || !facts.attempts) return "";
   return fmt::format("Between lines it may have grown and fallen unseen: {}.",
                      halvings_text(facts));
@@ -86,8 +86,8 @@ std::string why_unknown(const TimelineFacts& facts) {
   }
   if (facts.burst) {
     return fmt::format("{}, {} of them from step {} to {}, and no line tells how far it fell there",
-                       share_of_steps(facts), facts.burst->skipped, facts.burst->first,
-                       facts.burst->last);
+                       share_of_steps(facts), facts.burst->count.low, facts.burst->first,
+                       *facts.burst->last);
   }
   if (!facts.skips_told) return share_of_steps(facts);
   if (!facts.attempts) return share_of_steps(facts) + "; it does not say of how many";
@@ -104,7 +104,7 @@ std::string jump_text(const ScaleJump& jump) {
                       : fmt::format(", and {} {} lost until it was back", count_text(steps),
                                     steps.high == 1 ? "step was" : "steps were");
   return fmt::format("The loss scale jumped from {} to {}{} by step {}{}{}.", scale_name(jump.from),
-                     scale_name(jump.to), jump.to_start ? ", where the run began," : "", jump.by,
+                     scale_name(jump.to), jump.to_start ? ", where the run began," : "", *jump.by,
                      again, lost);
 }
 

@@ -111,21 +111,20 @@ std::string part_text(const TimelineFacts& facts) {
 }
 
 std::string in_vain_text(const TimelineFacts& facts) {
-  const analyzers::scale_history::SkippedInVain& skips = *facts.in_vain;
+  const analyzers::frames::SkippedSteps& skips = *facts.in_vain;
   const std::string scale =
       facts.scale_last ? fmt::format(", the last at loss scale {}", scale_name(*facts.scale_last))
                        : "";
   if (!skips.last) {
-    return fmt::format("The log ends with {}{}.{}", plural(skips.skipped.low, "skipped step"),
-                       scale,
+    return fmt::format("The log ends with {}{}.{}", plural(skips.count.low, "skipped step"), scale,
                        skips.first > 1 ? fmt::format(" They come after step {}: the log does not "
                                                      "show how many steps between were applied.",
                                                      skips.first - 1)
                                        : "");
   }
-  if (!skips.all) {
+  if (!facts.all_in_vain()) {
     return fmt::format("{} of the steps {} to {} were skipped{}: a lower scale did not help.",
-                       count_text(skips.skipped), skips.first, *skips.last, scale);
+                       count_text(skips.count), skips.first, *skips.last, scale);
   }
   return fmt::format("Every step from {} to {} was skipped{}: no update was applied {}.",
                      skips.first, *skips.last, scale,
@@ -194,21 +193,21 @@ std::string share_first(const TimelineFacts& facts) {
 }
 
 AlarmWords slow_start_words(const TimelineFacts& facts) {
-  const analyzers::scale_history::SlowStart& start = *facts.slow_start;
-  const bool all = facts.skipped_in_all == Interval(start.skipped);
+  const analyzers::frames::SkippedSteps& start = *facts.slow_start;
+  const bool all = facts.skipped_in_all == start.count;
   AlarmWords words;
-  const std::string from = start.from ? "from " + scale_name(*start.from) + " " : "";
-  const std::string down =
-      start.scale ? fmt::format("the loss scale came down {}to {}", from, scale_name(*start.scale))
-                  : "";
-  const std::string place = fmt::format("{} {}", step_name(facts), start.last);
+  const std::string from = start.scale_from ? "from " + scale_name(*start.scale_from) + " " : "";
+  const std::string down = start.scale_to ? fmt::format("the loss scale came down {}to {}", from,
+                                                        scale_name(*start.scale_to))
+                                          : "";
+  const std::string place = fmt::format("{} {}", step_name(facts), *start.last);
   words.what = facts.skips_told
                    ? fmt::format("{}, {} at the start, up to {}{}{}", share_first(facts),
-                                 all ? "all" : count_text(start.skipped) + " of them", place,
+                                 all ? "all" : count_text(start.count) + " of them", place,
                                  down.empty() ? "" : ", while ", down)
                    : fmt::format("At the start {} by {}", down, place);
   words.what += down.empty() ? ": the loss scale may start too high." : ": it starts too high.";
-  const auto init = facts.settings ? std::optional(facts.settings->init) : start.scale;
+  const auto init = facts.settings ? std::optional(facts.settings->init) : start.scale_to;
   words.action = init && *init > 0
                      ? fmt::format("Start it at {}.", scale_name(*init))
                      : "Start it lower: init_scale, in DeepSpeed initial_scale_power.";
@@ -251,7 +250,7 @@ AlarmWords untold_share_words(const TimelineFacts& facts) {
 /// Returns an alarm on the number of skipped steps; empty if it is normal or already explained.
 AlarmWords skips_words(const TimelineFacts& facts) {
   const bool said = facts.in_vain || facts.collapse() != nullptr;
-  if (said || (facts.skipped_in_all.high == 0 && facts.halvings == 0)) return {};
+  if (said || (facts.skipped_in_all.high == 0 && facts.halvings.low == 0)) return {};
   if (facts.skipped_at_one > 0) return at_one_words(facts);
   if (facts.slow_start) {
     AlarmWords words = slow_start_words(facts);

@@ -138,8 +138,8 @@ std::string fall_text(const ScaleFall& fall, const TimelineFacts& facts, std::st
   const std::string_view both = facts.numbered ? "entries" : "steps";
   std::string out =
       fmt::format("{} from {} to {} ", opening, scale_name(fall.from), scale_name(fall.to));
-  out += fall.last ? fmt::format("between {} {} and {}", both, fall.first, *fall.last)
-                   : open_text(one, fall.first);
+  out += fall.by ? fmt::format("between {} {} and {}", both, fall.after, *fall.by)
+                 : open_text(one, fall.after);
   return out + ".";
 }
 
@@ -148,7 +148,7 @@ std::string loss_text(const ScaleFall& fall, const TimelineFacts& facts) {
   using analyzers::scale_history::Quantity;
   if (facts.numbered) return "";
   for (const analyzers::scale_history::Nonfinite& found : facts.nonfinite) {
-    const bool within = fall.first <= found.last && found.first <= fall.last.value_or(found.first);
+    const bool within = fall.after <= found.last && found.first <= fall.by.value_or(found.first);
     if (found.of != Quantity::loss || !within) continue;
     return fmt::format("The loss is NaN or infinite from step {} {}.", found.first,
                        found.since == found.first ? "on" : fmt::format("to {}", found.last));
@@ -195,7 +195,7 @@ Section section_of(const TimelineFacts& facts) {
 }  // namespace
 
 std::string halvings_text(const TimelineFacts& facts) {
-  const Interval skipped(facts.halvings, facts.halvings_at_most);
+  const Interval& skipped = facts.halvings;
   return fmt::format("{} of the steps {} to {} ({}) were skipped{}", count_text(skipped),
                      facts.first_attempt, facts.last_attempt,
                      share_text(skipped, facts.attempts.value_or(0)),
@@ -208,8 +208,8 @@ std::string halvings_text(const TimelineFacts& facts) {
 std::string share_of_steps(const TimelineFacts& facts) {
   if (!facts.skips_told) {
     const std::string times =
-        facts.halvings == 1 ? "once" : fmt::format("{} times", facts.halvings);
-    const bool all_told = facts.halvings == facts.halvings_at_most;
+        facts.halvings.low == 1 ? "once" : fmt::format("{} times", facts.halvings.low);
+    const bool all_told = facts.halvings.exact();
     if (all_told || !facts.attempts) return "the loss scale was halved " + times;
     return fmt::format(
         "the loss scale was halved {}, and the lines are too far apart to show more: {}", times,

@@ -51,11 +51,11 @@ Json driver_json(const analyzers::scale_history::ScaleDriver& driver) {
 Json falls_json(const TimelineFacts& facts) {
   Json falls = Json::array();
   for (const analyzers::scale_history::ScaleFall& fall : facts.falls) {
-    Json to = {{"first", fall.first},
+    Json to = {{"first", fall.after},
                {"from", number_json(fall.from)},
                {"to", number_json(fall.to)},
                {"reductions", fall.reductions}};
-    if (fall.last) to["last"] = *fall.last;
+    if (fall.by) to["last"] = *fall.by;
     if (fall.driver) to["driver"] = driver_json(*fall.driver);
     falls.push_back(std::move(to));
   }
@@ -115,7 +115,7 @@ void put_state(Json& to, const TimelineFacts& facts) {
   put_nonfinite(to, facts);
   if (facts.in_vain) {
     to["skipped_in_vain"] = {{"first", facts.in_vain->first},
-                             {"skipped", to_json(facts.in_vain->skipped)}};
+                             {"skipped", to_json(facts.in_vain->count)}};
     if (facts.in_vain->last) to["skipped_in_vain"]["last"] = *facts.in_vain->last;
   }
   if (facts.ended_at_minimum) to["ended_at_minimum"] = true;
@@ -131,7 +131,7 @@ void put_state(Json& to, const TimelineFacts& facts) {
   }
   if (facts.jump) {
     to["jump"] = {{"after", facts.jump->after},
-                  {"by", facts.jump->by},
+                  {"by", *facts.jump->by},
                   {"from", number_json(facts.jump->from)},
                   {"to", number_json(facts.jump->to)},
                   {"times", facts.jump->times}};

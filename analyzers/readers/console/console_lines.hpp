@@ -63,6 +63,8 @@ struct Periodic {
   std::size_t form = 0;      ///< equal for lines with the same name of the step
   bool may_restart = false;  ///< `steps` may be counted from the beginning of each epoch
   std::optional<std::int64_t> total = {};  ///< 5000 in "3010/5000"
+  /// Applied updates; empty if the line has no step besides its counter of updates.
+  std::optional<std::int64_t> updates = {};
 };
 
 /// A line with a step or an epoch, and no other value of training: "Epoch 12".

@@ -35,16 +35,18 @@ class Said {
  public:
   Said(std::string_view line, const std::vector<Pair>& pairs) : line_(line) {
     for (const Pair& pair : pairs) take(pair);
+    choose_step();
     // Without a total, the first part is used, or the first that is NaN or infinite.
     if (!scalars.loss) scalars.loss = bad_loss_ ? bad_loss_ : part_loss_;
     if (!scalars.gradient_norm) scalars.gradient_norm = bad_norm_ ? bad_norm_ : part_norm_;
   }
   Said(std::string_view line, const std::vector<lines::NamedValue>& values) : line_(line) {
     for (const lines::NamedValue& value : values) take(value.pair, value.meaning, 0);
+    choose_step();
   }
 
   LineScalars scalars;
-  std::optional<std::int64_t> step, epoch, total, skipped;
+  std::optional<std::int64_t> step, epoch, total, skipped, updates;
   std::string_view step_name;
   bool global = false, applied = false, of_interval = false;
   /// Returns true if a word for evaluations precedes the loss.
@@ -151,6 +153,15 @@ class Said {
     applied = meaning == Meaning::updates;
   }
 
+  /// Makes the counter of updates the step, unless the line names a step of the run. Then `updates`
+  /// keeps the counter.
+  void choose_step() {
+    const bool named = step && !epoch && !step_name.empty() && step_rank_ <= 1;
+    if (!updates_ || named) return;
+    take_step(*updates_, Meaning::updates, 0);
+    updates.reset();
+  }
+
   void take(const Pair& pair) {
     auto [meaning, rank] = pair.named;
     // "train:12" is a function and a line number in its source.
@@ -179,8 +190,10 @@ class Said {
     const auto number = [&](std::optional<double>& to) { keep(to, meaning, rank, pair.value); };
     const auto first = [&](std::optional<std::int64_t>& to) { to = to ? to : pair.count(); };
     switch (meaning) {
-      case Meaning::global_step:
       case Meaning::updates:
+        if (!updates_) updates_ = pair;
+        return first(updates);
+      case Meaning::global_step:
       case Meaning::step: return take_step(pair, meaning, rank);
       case Meaning::epoch: return first(epoch);
       case Meaning::loss:
@@ -211,6 +224,7 @@ class Said {
   std::optional<std::size_t> loss_at_;
   std::optional<double> part_loss_, bad_loss_, part_norm_, bad_norm_;  // "bad": NaN or infinite
   std::optional<std::int64_t> first_of_two_;
+  std::optional<Pair> updates_;                           // the counter of updates
   std::array<int, lines::kMeaningNames.size()> ranks_{};  // ranks of kept values, by meaning
   static constexpr int kBracket = 8;                      // above the rank of any name
   int step_rank_ = 0;
@@ -238,6 +252,7 @@ Periodic periodic_in(const Said& said, const LineWords& words, std::string_view 
     found.counter = "fairseq2's step";
   }
   found.total = said.total;
+  found.updates = said.updates;
   found.may_restart = !said.global && !said.skipped;
   if (said.epoch && found.may_restart) {
     found.in_epoch = InEpoch{said.epoch, rank_of_epoch(line), said.total};

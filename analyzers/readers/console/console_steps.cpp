@@ -91,6 +91,7 @@ void ConsoleSteps::take(const Periodic& printed, LineScalars scalars) {
   if (!any_step_ && !printed.applied && printed.steps == 0) done_ = -1;  // counted from 0
   Periodic done = printed;
   if (printed.applied) done.steps = attempted(printed);
+  take_updates(printed, scalars, done);
   const bool same = any_step_ && done.steps == done_;
   // If a line is printed twice, its counter of the steps since the line before is the same.
   const bool counts_anew =
@@ -132,6 +133,38 @@ std::int64_t ConsoleSteps::attempted(const Periodic& done) {
   if (done.steps < updates) lost = lost_.rbegin()->second;  // restarted
   lost_[done.steps] = lost;
   return done.steps + lost;
+}
+
+/// Counts lines whose updates stand still while the loss changes. Sets the skipped steps since the
+/// line before, if a line has a step as well.
+void ConsoleSteps::take_updates(const Periodic& printed, const LineScalars& scalars,
+                                Periodic& done) {
+  if (printed.applied) {
+    const bool still = last_updates_ && last_updates_->steps == printed.steps;
+    if (still && scalars.loss == last_loss_) return;  // the line is printed again
+    standing_ = still ? standing_ + 1 : 1;
+    updates_numbers_ += still ? 0 : 1;
+    ++updates_lines_;
+    last_loss_ = scalars.loss;
+  } else if (printed.updates && survey_.updates_each_step && last_updates_) {
+    const std::int64_t steps = printed.steps - last_updates_->steps;
+    const std::int64_t updates = *printed.updates - last_updates_->updates.value_or(0);
+    if (steps > 0 && updates >= 0 && updates <= steps) {
+      done.skipped = steps - updates;
+      done.of_interval = true;
+    }
+  }
+  if (printed.applied || printed.updates) last_updates_ = printed;
+}
+
+/// Returns the number of lines at the log's end that repeat the number of updates; 0 if fewer than
+/// ten lines have that number. Several ranks may print each line, so it must also come ten times as
+/// often as the numbers before it.
+std::uint64_t ConsoleSteps::lines_without_update() const {
+  constexpr std::uint64_t kMany = 10;
+  const std::uint64_t lines = updates_lines_ - standing_, numbers = updates_numbers_ - 1;
+  const bool many = standing_ >= kMany && standing_ * numbers >= kMany * lines;
+  return many ? standing_ - 1 : 0;
 }
 
 /// Takes a line's counter after its step. `again`: the line before is of the same step.
@@ -284,7 +317,12 @@ void ConsoleSteps::finish(const WithoutSteps& handling) {
   if (survey_.counts_intervals && !went_back_) {  // late messages may be of counted steps
     pending_count_.low = std::min(pending_count_.low, natural(begun_ - skipped_ - beyond_));
   }
-  if (pending_count_.high == 0) {
+  stands_still_ = pending_count_.high == 0 && lines_without_update() > 0;
+  if (stands_still_) {  // each line is at least one skipped step
+    const std::uint64_t skipped = lines_without_update();
+    told_ = done_ + static_cast<std::int64_t>(skipped);
+    tell_range(done_ + 1, told_, skipped);
+  } else if (pending_count_.high == 0) {
     numbered_ = entry_ > 0;
   } else if (any_step_) {
     tell_range(done_ + 1, std::nullopt, pending_count_);
@@ -302,6 +340,7 @@ void ConsoleSteps::add_to(frames::LogKind& kind) const {
   const std::uint64_t bare = not_counted_ - std::min(not_counted_, naming_);
   kind.perhaps_skipped += perhaps_ + bare;
   kind.ended_at_minimum |= at_minimum_;
+  kind.skips_at_least |= stands_still_;
   kind.last_step = std::max(kind.last_step, told_);
   kind.hysteresis = std::max(kind.hysteresis, hysteresis_);
   if (counted_messages_ && survey_.ranks.ranks > 1) kind.ranks = survey_.ranks;

@@ -70,6 +70,8 @@ class ConsoleSteps {
   void take_counter(const Periodic& done, bool again);
   void go_back(const Periodic& done);
   std::int64_t attempted(const Periodic& done);
+  void take_updates(const Periodic& printed, const LineScalars& scalars, Periodic& done);
+  std::uint64_t lines_without_update() const;
   void tell_missing(std::int64_t skipped, std::int64_t step);
   Interval skipped_between(const Periodic& done, std::int64_t named);
   void place_pending(const Periodic& done, std::optional<double> scale, std::int64_t named);
@@ -116,13 +118,18 @@ class ConsoleSteps {
   bool counts_batches_ = false, went_back_ = false;
 
   // Counters.
-  std::int64_t skipped_ = 0;                           // skipped steps by the last line
-  std::int64_t counter_step_ = 0;                      // step of the last counter of all of them
-  std::optional<std::int64_t> interval_;               // by the last line since the one before
-  common::StepMap<std::int64_t> counters_;             // skipped_ after each line with a counter
-  std::optional<std::int64_t> counted_from_;           // first step that a counter covers
-  std::string counts_updates_;                         // name of a counter of applied updates
-  std::map<std::int64_t, std::int64_t> lost_{{0, 0}};  // skipped steps by applied updates
+  std::int64_t skipped_ = 0;                  // skipped steps by the last line
+  std::int64_t counter_step_ = 0;             // step of the last counter of all of them
+  std::optional<std::int64_t> interval_;      // by the last line since the one before
+  common::StepMap<std::int64_t> counters_;    // skipped_ after each line with a counter
+  std::optional<std::int64_t> counted_from_;  // first step that a counter covers
+  std::optional<Periodic> last_updates_;      // the last line with applied updates
+  std::optional<double> last_loss_;           // its loss
+  std::uint64_t standing_ = 0;                // lines with its number of updates
+  std::uint64_t updates_lines_ = 0, updates_numbers_ = 0;  // all lines, and different numbers
+  bool stands_still_ = false;                              // at the log's end
+  std::string counts_updates_;                             // name of a counter of applied updates
+  std::map<std::int64_t, std::int64_t> lost_{{0, 0}};      // skipped steps by applied updates
 
   // Scalars and findings.
   std::optional<double> scale_;  // the last one printed

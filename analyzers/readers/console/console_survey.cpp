@@ -271,6 +271,7 @@ class FileSurvey {
   void take(const Periodic& periodic, std::optional<double> learning_rate, std::uint64_t number) {
     survey_.counts_skips |= periodic.skipped.has_value();
     survey_.counts_intervals |= periodic.of_interval && periodic.skipped.value_or(0) > 0;
+    take_updates(periodic);
     engines_.take(periodic, learning_rate);
     const auto form = periodic.alone ? std::nullopt : std::optional(periodic.form);
     PrintedSteps* const of_form = entry_of(forms_, form);
@@ -280,6 +281,15 @@ class FileSurvey {
     of_form->apart = std::max(of_form->apart, steps - last);
     of_form->first = std::min(steps, of_form->first.value_or(steps));
     of_form->last = std::max(steps, last);
+  }
+
+  /// Two steps or more with as many updates show that gradients are not accumulated.
+  void take_updates(const Periodic& periodic) {
+    if (!periodic.updates) return;
+    const bool as_many =
+        updates_ && periodic.steps - updates_->steps == *periodic.updates - *updates_->updates;
+    if (!as_many) updates_ = periodic;
+    survey_.updates_each_step |= periodic.steps - updates_->steps >= 2;
   }
 
   bool many_lines_an_epoch() const {
@@ -314,6 +324,7 @@ class FileSurvey {
   BarSurvey bars_;
   std::map<std::optional<int>, std::uint64_t> messages_;  // by rank
   std::uint64_t most_messages_ = 0;
+  std::optional<Periodic> updates_;  // the first of the lines since the last skipped step
   std::map<std::optional<std::size_t>, PrintedSteps> forms_;  // by Periodic::form; empty: `alone`
   bool fields_ = false;  // some bar has a field with the step: then the bar may count batches
 };

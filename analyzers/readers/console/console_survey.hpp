@@ -55,7 +55,9 @@ struct Survey {
   bool names_scales = false;      ///< some message has a scale
   bool counts_skips = false;      ///< some line counts skipped steps
   bool counts_intervals = false;  ///< some line counts one or more since the line before
-  bool cut = false;               ///< the last line has no end
+  /// Lines have steps and applied updates, one update a step: gradients are not accumulated.
+  bool updates_each_step = false;
+  bool cut = false;  ///< the last line has no end
   Wrapping wrapping;
 
   /// Returns true if a line has steps of training.

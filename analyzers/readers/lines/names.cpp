@@ -23,7 +23,8 @@ constexpr Names kNames[] = {
     // icefall, ms-swift, OpenPCDet
     {Meaning::global_step, 0, "global_step global_steps global_iter global_iteration globalstep"},
     {Meaning::global_step, 0, "global_batch_idx global_step_max_steps total_it"},
-    {Meaning::updates, 0, "num_updates nupdates"},                     // fairseq, flashlight
+    {Meaning::updates, 0, "num_updates nupdates"},  // fairseq, flashlight
+    {Meaning::updates, 2, "updates"},
     {Meaning::step, 0, "step steps iter iteration it itr update up"},  // Marian
     {Meaning::step, 1, "batch"},
     {Meaning::global_step, 1, "total_timesteps"},  // Stable-Baselines

@@ -143,7 +143,7 @@ TEST_CASE("skip limit: a collapse ends at 1 or less and lasts", "[skip_limit]") 
   CHECK(facts.collapse() == &facts.falls[1]);
   facts.scale_last = 0x1p15;  // it came back
   CHECK(facts.collapse() == nullptr);
-  facts.falls = {{100, 120, 0x1p16, 2, 15, {}}};  // a thousandth, or less
+  facts.falls = {{{100, 120, 0x1p16, 2}, 15}};  // a thousandth, or less
   facts.scale_last = 2;
   facts.first = 1;
   facts.changes = {{100, 101, 0x1p16, 0x1p15}};
@@ -165,8 +165,8 @@ TEST_CASE("skip limit: a fall ends where the scale holds far longer than in it",
   REQUIRE(facts[0].falls.size() == 1);
   CHECK(facts[0].falls[0].from == 0x1p16);
   CHECK(facts[0].falls[0].to == 0x1p6);
-  CHECK(facts[0].falls[0].first == 199);
-  CHECK(facts[0].falls[0].last == 209);
+  CHECK(facts[0].falls[0].after == 199);
+  CHECK(facts[0].falls[0].by == 209);
   CHECK(facts[0].falls[0].reductions == 10);
 
   underflow::Analysis slow = console({});

@@ -47,7 +47,7 @@ TimelineFacts burst(int growths) {
 
 TEST_CASE("a fall is over where the scale grew twice after it") {
   REQUIRE(burst(1).collapse() != nullptr);  // one growth is a probe
-  CHECK(burst(1).collapse()->first == 1001);
+  CHECK(burst(1).collapse()->after == 1001);
   CHECK(burst(1).state == RunState::collapsed);
   CHECK(burst(2).collapse() == nullptr);
 }
@@ -74,7 +74,7 @@ TEST_CASE("a probe long before a fall is not its beginning") {
   const TimelineFacts facts = facts_of(lines, {{1001, 1010, Interval(1), 0x1p17, 0x1p16},
                                                {1991, 2000, Interval(10), 0x1p16, 0x1p6}});
   REQUIRE(facts.falls.size() == 1);
-  CHECK(facts.falls[0].first == 1991);
+  CHECK(facts.falls[0].after == 1991);
   CHECK(facts.falls[0].from == 0x1p16);
 }
 

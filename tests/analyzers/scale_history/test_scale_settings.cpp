@@ -216,8 +216,8 @@ TEST_CASE("where the scale alone is told, a fall from the first one is a slow st
   }
   const auto facts = findings_of(std::move(analysis)).timelines.at(0);
   CHECK(facts.state == RunState::slow_start);
-  CHECK(facts.halvings == 8);
-  CHECK(facts.halvings_at_most == 10);
+  CHECK(facts.halvings.low == 8);
+  CHECK(facts.halvings.high == 10);
 }
 
 }  // namespace

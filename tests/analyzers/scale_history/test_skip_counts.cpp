@@ -84,8 +84,8 @@ TEST_CASE("between lines no more is skipped than growth in 100 steps or more all
         const Run run = run_of(6000, apart, window, start, 0x1p17);
         const TimelineFacts facts = facts_of(with_lines(run.lines));
         INFO("window " << window << ", " << apart << " apart, from " << start);
-        CHECK(facts.halvings <= run.skipped);
-        CHECK(run.skipped <= facts.halvings_at_most);
+        CHECK(facts.halvings.low <= run.skipped);
+        CHECK(run.skipped <= facts.halvings.high);
       }
     }
   }
@@ -95,7 +95,7 @@ TEST_CASE("a scale that doubles in fewer steps leaves open how many were skipped
   const Run fast = run_of(4000, 50, 10, 1, 0x1p17);
   const TimelineFacts facts = facts_of(with_lines(fast.lines));
   CHECK(facts.state == RunState::unknown);
-  CHECK(fast.skipped <= facts.halvings_at_most);
+  CHECK(fast.skipped <= facts.halvings.high);
   CHECK_FALSE(facts.window_taken);
   const Run twice = run_of(4000, 50, 50, 1, 0x1p17);  // one doubling a line
   CHECK(facts_of(with_lines(twice.lines)).state == RunState::unknown);
@@ -107,15 +107,15 @@ TEST_CASE(
   const TimelineFacts facts = facts_of(with_lines(run.lines));
   CHECK(facts.state == RunState::normal);
   CHECK(facts.window_taken == 100);
-  CHECK(facts.halvings == 0);
-  CHECK(facts.halvings_at_most == 40);  // of 3951
+  CHECK(facts.halvings.low == 0);
+  CHECK(facts.halvings.high == 40);  // of 3951
   const TimelineFacts each = facts_of(with_lines(run_of(4000, 1, 400, 0x1p17, 0x1p17).lines));
-  CHECK(each.halvings == each.halvings_at_most);
+  CHECK(each.halvings.low == each.halvings.high);
   // Set anew at once, to where the run began: no growth.
   Scales anew = {{50, 0x1p24}};
   for (std::int64_t step = 100; step <= 4000; step += 50) anew.emplace_back(step, 0x1p17);
   anew.emplace_back(4050, 0x1p24);
-  CHECK(facts_of(with_lines(anew)).halvings_at_most == 50);  // around the fall
+  CHECK(facts_of(with_lines(anew)).halvings.high == 50);  // around the fall
 }
 
 TEST_CASE("halvings are counted whatever the scales") {
@@ -128,7 +128,7 @@ TEST_CASE("halvings are counted whatever the scales") {
     scalars.loss_scale = scale;
     analysis.logs[0].scalars.push_back(scalars);
   }
-  CHECK(facts_of(analysis).halvings == 2 + 1024);  // the ratio is beyond binary64
+  CHECK(facts_of(analysis).halvings.low == 2 + 1024);  // the ratio is beyond binary64
 }
 
 /// A run of which falls of the scale alone tell skipped steps: one fell at step 41.

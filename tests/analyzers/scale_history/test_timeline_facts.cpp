@@ -42,8 +42,8 @@ TEST_CASE("the falls of a scale, and what drove them") {
     CHECK(facts[0].scale_least == 16);
     CHECK(facts[0].scale_last == 32);
     REQUIRE(facts[0].falls.size() == 1);
-    CHECK(facts[0].falls[0].first == 4);
-    CHECK(facts[0].falls[0].last == 7);
+    CHECK(facts[0].falls[0].after == 4);
+    CHECK(facts[0].falls[0].by == 7);
     CHECK(facts[0].falls[0].from == 128);
     CHECK(facts[0].falls[0].to == 16);
     CHECK(facts[0].falls[0].reductions == 3);
@@ -95,7 +95,7 @@ TEST_CASE("skipped steps between two lines are part of the way the scale goes") 
   REQUIRE(facts[0].falls.size() == 1);
   CHECK(facts[0].falls[0].from == 1024);
   CHECK(facts[0].falls[0].to == 32);
-  CHECK(facts[0].falls[0].last == std::nullopt);
+  CHECK(facts[0].falls[0].by == std::nullopt);
 }
 
 }  // namespace

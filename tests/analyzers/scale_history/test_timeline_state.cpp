@@ -77,7 +77,7 @@ TEST_CASE("steps skipped at a scale of 1 are said, and are in vain where they ar
   CHECK(facts.state == scale_history::RunState::broken);
   REQUIRE(facts.in_vain);
   CHECK(facts.in_vain->first == 61);
-  CHECK(facts.in_vain->skipped == 20);
+  CHECK(facts.in_vain->count == 20);
 }
 
 TEST_CASE("a slow start goes over several lines") {
@@ -88,10 +88,10 @@ TEST_CASE("a slow start goes over several lines") {
   const scale_history::TimelineFacts facts = facts_of(analysis);
   CHECK(facts.state == scale_history::RunState::slow_start);
   REQUIRE(facts.slow_start);
-  CHECK(facts.slow_start->skipped == 15);
+  CHECK(facts.slow_start->count == 15);
   CHECK(facts.slow_start->last == 20);
-  CHECK(facts.slow_start->from == std::nullopt);
-  CHECK(facts.slow_start->scale == 0x1p17);
+  CHECK(facts.slow_start->scale_from == std::nullopt);
+  CHECK(facts.slow_start->scale_to == 0x1p17);
 }
 
 TEST_CASE("where the scale after skipped steps is unknown, it did not come down") {
@@ -112,7 +112,7 @@ TEST_CASE("each change that lines tell counts, and a fall ends where the scale h
   CHECK(facts.changes[1].by == 11);
   REQUIRE(facts.falls.size() == 1);
   CHECK(facts.falls[0].to == 0x1p13);
-  CHECK(facts.falls[0].last == 11);
+  CHECK(facts.falls[0].by == 11);
   CHECK(facts.falls[0].reductions == 3);
 }
 
@@ -191,6 +191,16 @@ TEST_CASE("without a scale, as many steps as a start costs may be skipped") {
     }
     const bool broken = facts_of(analysis).state == RunState::broken;
     CHECK(broken == (last == 70));
+  }
+}
+
+TEST_CASE("the last steps, each line without an update, are skipped in vain") {
+  for (const std::uint64_t lines : {9, 10}) {
+    underflow::Analysis analysis = counted(100);
+    const auto last = static_cast<std::int64_t>(100 + lines);
+    analysis.logs[0].skips = {{.first = 101, .last = last, .count = lines}};
+    analysis.logs[0].kinds[0].skips_at_least = true;
+    CHECK(facts_of(analysis).in_vain.has_value() == (lines == 10));
   }
 }
 

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -292,6 +294,52 @@ TEST_CASE("what a counter of all tells beyond messages is of the steps since the
     }
     CHECK(run.noted("differently") == 0);
   }
+}
+
+/// Lines with a step and the updates that `updates` gives, at every tenth step.
+std::string with_updates(int steps, const std::function<int(int)>& updates) {
+  std::string text;
+  for (int step = 10; step <= steps; step += 10) {
+    text += fmt::format("step {} updates {} loss {}\n", step, updates(step), 3 - step / 1e4);
+  }
+  return text;
+}
+
+TEST_CASE("steps without an update are skipped") {
+  const Steps told(with_updates(300, [](int step) { return std::min(step, 83); }));
+  CHECK(told.scalars.count(300) == 1);  // the step that is printed, not the counter of updates
+  REQUIRE(told.skips.size() == 22);
+  CHECK(told.skips[0].first == 81);
+  CHECK(told.skips[0].last == 90);
+  CHECK(told.skips[0].count == 7);
+  CHECK(told.in_ranges() == 217);
+  CHECK(Steps(with_updates(300, [](int step) { return step - 5; })).in_ranges() == 0);  // resumed
+}
+
+TEST_CASE("accumulated gradients are no skipped steps") {
+  for (const int each : {2, 4, 64}) {
+    CHECK(Steps(with_updates(900, [=](int step) { return step / each; })).in_ranges() == 0);
+  }
+}
+
+/// 40 lines that count updates, `times` lines a number, then 30 lines that repeat the last number.
+std::string standing(int times, bool anew = true) {
+  std::string text;
+  for (int i = 1; i <= 70; ++i) {
+    text += fmt::format("num_updates: {} | loss: {}\n", (std::min(i, 40) + times - 1) / times * 10,
+                        anew ? 8 - i / 100. : 8);
+  }
+  return text;
+}
+
+TEST_CASE("a counter of updates that stands still to the end skips a step a line at the least") {
+  const Steps told(standing(1));
+  REQUIRE(told.skips.size() == 1);
+  CHECK(told.skips[0].first == 401);
+  CHECK(told.skips[0].last == 430);
+  CHECK(told.skips[0].count == 30);
+  CHECK(Steps(standing(8)).skips.empty());         // eight ranks may print
+  CHECK(Steps(standing(1, false)).skips.empty());  // one line is printed again
 }
 
 }  // namespace
