@@ -16,7 +16,7 @@ struct Histogram {
   std::vector<double> edges;  ///< ascending; one more than counts
   std::vector<double> counts;
   bool last_closed = true;
-  std::optional<double> min, max;  ///< of all values; may be NaN or infinite
+  std::optional<double> min, max;  ///< extremes of all values, NaN and infinities included
   /// The number of all values, if the source has it. Values in no bucket are infinite, NaN, or
   /// beyond the outer edges.
   std::optional<double> total;

@@ -30,8 +30,8 @@ struct JsonObject {
   /// true and false are 1 and 0. NaN, Infinity and -Infinity are numbers, bare and as strings; so
   /// are strings of other numbers.
   NamedValues<double> numbers;
-  NamedValues<std::string> texts;          ///< other strings, of each the first 512 bytes
-  NamedValues<std::vector<double>> lists;  ///< of each array the first 2^16 + 1 numbers
+  NamedValues<std::string> texts;          ///< the first 512 bytes of each other string
+  NamedValues<std::vector<double>> lists;  ///< the first 2^16 + 1 numbers of each array
 };
 
 /// An object or array that is open while the values in it are read.

@@ -40,7 +40,7 @@ constexpr double kOneNumber = 1.01;
 bool is_one_number(const Extreme& e) { return !e.unknown && e.at_most <= e.at_least * kOneNumber; }
 
 /// A value above the outermost bucket of TensorBoard's histograms, 9.9e19, is infinite in binary16
-/// at every scale in use. Whether it was infinite in the source makes no difference.
+/// at every scale in use. Its value in the source makes no difference.
 constexpr Magnitude kBeyondAll{66, 0};
 
 /// The extremes of a table. Its values carry `scale`.

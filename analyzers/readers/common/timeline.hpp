@@ -55,7 +55,7 @@ struct TimelineState {
   std::set<std::string> scalar_tags;  ///< some tags, for messages
   StepMap<log::StepScalars> scalars;
   std::map<std::int64_t, std::array<Extreme, 2>> extremes;  ///< gradients of weights, activations
-  std::vector<frames::StepPeak> peaks;                      ///< of single tensors, unscaled
+  std::vector<frames::StepPeak> peaks;  ///< unscaled largest magnitudes of single tensors
   std::vector<frames::SkippedSteps> skips;
   std::set<std::string> broken;  ///< tags that had a value that was NaN or infinite
   std::set<std::int64_t> without_scale;

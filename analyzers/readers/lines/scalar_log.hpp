@@ -29,7 +29,7 @@ std::optional<std::int64_t> step_in(std::string_view text);
 /// values are not kept.
 struct Series {
   std::string tag;    ///< its name in the log
-  std::string alias;  ///< another name for --recorded-scale; may be empty
+  std::string alias;  ///< another name for --recorded-scale; empty: none
   Named named;
   common::StepMap<double> values = {};  ///< the last value of each step
   bool kept = false;

@@ -35,7 +35,8 @@ using log::Role;
 
 constexpr std::string_view kMark = "[PRECISION]";
 constexpr std::size_t kPaddleLookedAt = std::size_t{1} << 20;
-constexpr std::uint64_t kMostValues = std::uint64_t{1} << 48;  // of a tensor; sums must not wrap
+constexpr std::uint64_t kMostValues = std::uint64_t{1}
+                                      << 48;  // values of a tensor; sums must not wrap
 
 /// A format, with Paddle's name and its least and largest finite nonzero magnitudes.
 struct Held {

@@ -26,7 +26,7 @@ struct Quantised {
 struct TeName {
   std::string_view tensor;  ///< "mlp.fc1_gradient"
   std::string_view layer;   ///< "mlp.fc1"; the whole tensor's name if it has no kind
-  std::string_view kind;    ///< "gradient"; may be empty
+  std::string_view kind;    ///< "gradient"; empty if the name has none
   log::Role role = log::Role::unknown;
   std::variant<Magnitude, Quantised> statistic;
 };

@@ -77,7 +77,7 @@ std::optional<TeEntry> entry_in(std::string_view line) {
 /// The statistics of one tensor at one step in one file.
 struct Statistics {
   std::array<std::optional<common::Bounds>, kMagnitudes> of;
-  std::uint64_t line = 0;  ///< of the last statistic
+  std::uint64_t line = 0;  ///< the line of the last statistic
   const std::optional<common::Bounds>& operator[](Magnitude which) const {
     return of[static_cast<std::size_t>(which)];
   }

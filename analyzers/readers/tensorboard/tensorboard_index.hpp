@@ -38,7 +38,7 @@ class TensorBoardIndex {
     std::string name;
     Plugin plugin = Plugin::unknown;         ///< as its first value says
     lines::Named named = {};                 ///< its meaning as a scalar
-    bool scalar = false, histogram = false;  ///< whether it has such values
+    bool scalar = false, histogram = false;  ///< it has such values
     bool of_run_log = false;                 ///< a histogram of Halfscope's own
   };
   /// A histogram: bytes [offset, offset + size) of a file.
@@ -62,7 +62,7 @@ class TensorBoardIndex {
   const std::vector<Tag>& tags() const { return tags_; }
   const std::vector<Place>& histograms() const { return places_; }  ///< in the order of the files
   const std::vector<Scalar>& scalars() const { return scalars_; }   ///< by tag and step
-  std::uint64_t bytes() const { return bytes_; }                    ///< of all files
+  std::uint64_t bytes() const { return bytes_; }                    ///< size of all files
   bool any_record() const { return any_record_; }
   const frames::Notes& notes() const { return notes_; }
 

@@ -259,13 +259,13 @@ class WandbReader {
   lines::ScalarLog scalars_;
   common::Timeline& timeline_;
   bool scalars_reported_ = false;          ///< the first pass over the files is done
-  common::Contradictions contradictions_;  ///< of the file that is read
+  common::Contradictions contradictions_;  ///< those of the file that is read
   std::uint64_t line_ = 0;                 ///< 0 if rows are not lines
   std::int64_t rows_ = 0;                  ///< read so far in the file
   struct Row {
     NamedValues<double> scalars;
     NamedValues<Histogram> histograms;                  ///< edges and counts, not checked
-    std::vector<double> packed_edges;                   ///< of the histogram that is open
+    std::vector<double> packed_edges;                   ///< edges of the open histogram
   } row_;                                               ///< the row that is open
   std::set<std::int64_t> steps_;                        ///< that have histograms
   std::map<std::string, std::set<std::int64_t>> seen_;  ///< by name: the steps passed on
