@@ -25,7 +25,7 @@ class Contradictions {
   /// the values there.
   void add(const Contradiction& kind, std::uint64_t line, std::string found = {});
   void tell(const std::string& file, frames::Notes& notes) const;
-  /// Returns the notes of tell() without the file's name.
+  /// Returns the same texts without the file's name.
   std::vector<std::string> texts() const;
 
  private:

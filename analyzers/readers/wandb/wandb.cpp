@@ -259,7 +259,7 @@ class WandbReader {
   lines::ScalarLog scalars_;
   common::Timeline& timeline_;
   bool scalars_reported_ = false;          ///< the first pass over the files is done
-  common::Contradictions contradictions_;  ///< those of the file that is read
+  common::Contradictions contradictions_;  ///< the current file's
   std::uint64_t line_ = 0;                 ///< 0 if rows are not lines
   std::int64_t rows_ = 0;                  ///< read so far in the file
   struct Row {
