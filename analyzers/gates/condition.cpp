@@ -119,8 +119,7 @@ std::string names_of(Subject subject) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// Returns the command, or the recorder's method, that has this field: " (halfscope analyze has
-/// it)". Empty if none has it.
+/// Returns " (halfscope analyze has it)" with the command that has the field; empty if none has.
 std::string owner_text(std::string_view field) {
   constexpr std::pair<Subject, std::string_view> kCommands[] = {
       {Subject::tensor, "analyze"},
@@ -210,8 +209,7 @@ Interval count_of(const std::string& field, const underflow::Counts& counts) {
   return counts.classes.overflow;
 }
 
-/// Empty if the tensor has no updates; for `undetermined` also if another source than the
-/// difference of weights is used.
+/// Empty if the tensor has no updates, or for `undetermined` if they are no differences of weights.
 std::optional<Measured> measure_updates(const Condition& c, const TensorFindings& tensor) {
   if (!tensor.updates) return std::nullopt;
   const underflow::UpdateFindings& found = *tensor.updates;

@@ -113,7 +113,7 @@ TEST_CASE("The last steps are told with how many they are and the tensor that co
   CHECK(ends[0].first == 20);
   CHECK(ends[0].last == 40);
   CHECK(ends[0].steps == 3);
-  CHECK(ends[0].also == 1);
+  CHECK(ends[0].other_tensors == 1);
   CHECK((ends[0].nan && ends[0].inf));
   add(gradient, 50, 0, 0);
   CHECK(ends_of(analysis_of({gradient, activation})).empty());
