@@ -34,7 +34,7 @@ WORDS = [
     (r"\bnobody knows\b", "use 'unknown'"),
     (r"\bwhat is asked\b|\bis asked for\b", "use 'requested'"),
 ]
-# Words that begin no comment, and no sentence in one.
+# Words that must not begin a comment or a sentence in it.
 BEGINNINGS = ("of", "whether", "what", "whose", "told", "those", "where")
 
 
@@ -68,14 +68,17 @@ def docstrings(source):
 
 
 def comments(file):
+    """(line, text) of each comment that is written for people."""
     source = file.read_text()
     found = blocks(source) if file.suffix in CPLUSPLUS else docstrings(source)
-    return [(line, text) for line, text in found
-            if text and not re.match(r"SPDX|NOLINT|clang-format|noqa|type:|!/|namespace\b", text)]
+    for line, text in found:
+        text = re.sub(r"^SPDX-License-Identifier: \S+\s*", "", text)
+        if text and not re.match(r"NOLINT|clang-format|noqa|type:|!/|namespace\b", text):
+            yield line, text
 
 
 def sentences(text):
-    text = re.sub(r'"[^"]*"|`[^`]*`|\'[^\']{2,}\'', "X", text)  # quotations are not judged
+    text = re.sub(r'"[^"]*"|`[^`]*`|\'[^\']{2,}\'', "X", text)  # quotations may have any words
     return [part.strip() for part in re.split(r"(?<=[.;:])\s+(?=[A-Z])", text) if part.strip()]
 
 

@@ -51,14 +51,14 @@ Condition condition_called(const std::string& text) {
   return condition;
 }
 
-/// The field of a condition that the recorder tests on a number of each step; else empty. Throws
-/// std::invalid_argument of a condition that cannot be used.
+/// Returns the field of a condition that the recorder tests on a number of each step; empty for
+/// other conditions. Throws std::invalid_argument if the condition cannot be used.
 std::string field_of_step(const std::string& text) {
   const Condition condition = condition_called(text);
   return analyzers::gates::has_field(Subject::step, condition.field) ? condition.field : "";
 }
 
-/// A sentence where the condition holds for a number of a step; NaN violates every condition.
+/// Returns a sentence if the condition holds for a number of a step, or if the number is NaN.
 std::optional<std::string> number_violation(const std::string& text, double value) {
   const Condition condition = condition_called(text);
   const analyzers::gates::Measured measured = value;
@@ -77,8 +77,8 @@ void test_on(const Condition& condition, const std::string& name, const Tested& 
   out.emplace_back(name, reports::answer::violation_text(condition, *value, verdict));
 }
 
-/// (name of a tensor, or of none for the log's timeline; sentence) where the condition holds or is
-/// undecided. Tensors are those of `step`, gradients at that step's loss scale.
+/// Returns (tensor, sentence) for each tensor at `step` for which the condition holds or is
+/// undecided, gradients at that step's loss scale. The name is empty for conditions on a timeline.
 Violations violations(const std::filesystem::path& log, const std::string& text,
                       std::int64_t step) {
   const Condition condition = condition_called(text);

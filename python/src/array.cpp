@@ -41,7 +41,7 @@ Dtype float_dtype(nb::dlpack::dtype dtype) {
                            .c_str());
 }
 
-/// The type that the caller says the bits are of.
+/// Returns the type that the caller states for an array of bits.
 Dtype stated_dtype(nb::dlpack::dtype stored, const std::string& name) {
   const Dtype dtype = dtype_called(name);
   const int width = format_of(dtype).width;

@@ -13,8 +13,8 @@
 
 namespace halfscope::python {
 
-/// An array of NumPy, PyTorch, or anything else that speaks DLPack or the buffer protocol. Keeps
-/// the memory alive that `view` looks at.
+/// An array of NumPy, PyTorch, or any other package with DLPack or the buffer protocol. Keeps the
+/// memory of `view` alive.
 struct Array {
   nanobind::ndarray<nanobind::ro> owner;
   std::vector<std::uint64_t> shape;
@@ -22,8 +22,8 @@ struct Array {
 };
 
 /// Takes an array in CPU memory, contiguous in C order, of a floating-point type that has a table.
-/// dtype: the name of the elements' true type for arrays of bits ("BF16" for uint16), or empty.
-/// Throws TypeError and ValueError that say what `object` is, what was wanted and the way out.
+/// dtype: the name of the elements' true type for arrays of bits ("BF16" for uint16), else empty.
+/// Throws TypeError or ValueError, with what `object` is, what is expected and a way out.
 Array array_of(nanobind::handle object, const std::optional<std::string>& dtype);
 
 }  // namespace halfscope::python

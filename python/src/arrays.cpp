@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator on arrays, where they are. Private: its Python side is halfscope/arrays.py.
+// Rounding and arithmetic on uncopied arrays. Private: its Python side is halfscope/arrays.py.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -56,14 +56,14 @@ ArrayOptions options_of(const std::string& rounding, const std::string& subnorma
   return {.modes = modes, .seed = seed, .threads = threads};
 }
 
-/// What an array of Python holds, where it lies. Out: it is written to.
+/// The memory of a Python array, not copied; writable if Out is true.
 template <bool Out>
 struct ArrayMemory {
   using Array = std::conditional_t<Out, nb::ndarray<>, nb::ndarray<nb::ro>>;
   using Byte = std::conditional_t<Out, std::byte, const std::byte>;
   Array owner;
   Byte* begin = nullptr;
-  int bits = 0;  ///< of an element
+  int bits = 0;  ///< size of an element
 
   std::size_t bytes() const { return owner.size() * static_cast<std::size_t>(bits / 8); }
   template <class T>
@@ -127,7 +127,7 @@ ArrayMemory<Out> memory_of(nb::handle object, const char* name) {
 using Input = ArrayMemory<false>;
 using Output = ArrayMemory<true>;
 
-/// Output may be an input, but no part of one.
+/// Throws ValueError if the output overlaps a part of an input. It may be the whole input.
 void require_apart(const Input& in, const Output& out) {
   const std::byte* const end = in.begin + in.bytes();
   const bool apart = out.begin >= end || out.begin + out.bytes() <= in.begin;
@@ -189,7 +189,7 @@ nb::list quantise_array(const std::string& format, nb::handle values, const Arra
   return names_of(flags);
 }
 
-/// add and multiply of two inputs, fused_multiply_add of three.
+/// Computes add or multiply of two arrays, or fused_multiply_add of three.
 nb::list combine_arrays(const std::string& operation, const std::string& format,
                         const std::vector<nb::object>& arrays, nb::handle out,
                         const ArrayOptions& options) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// count and merge: logs into records, and records into one.
+// count and merge: count writes records of logs, merge combines records into one.
 #include <fcntl.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/filesystem.h>
@@ -37,10 +37,10 @@ std::vector<std::string> count(const Paths& logs, const analyzers::frames::Selec
   return in_python(notes);
 }
 
-/// Name, parts that are there, parts that there are: of each log.
+/// The name of a log, the number of its parts in the records, and the number of all its parts.
 using LogParts = std::tuple<std::string, std::uint64_t, std::uint64_t>;
 
-/// A path as Python has it: it need not be UTF-8.
+/// Returns a path as text of Python; the path need not be UTF-8.
 nb::object path_text(const std::string& path) {
   return nb::steal(
       PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size())));
@@ -72,7 +72,7 @@ nb::list merge(const Paths& files, const std::filesystem::path& out) {
   return list;
 }
 
-/// The bytes take no place on the disk any more; where it cannot do that, they stay.
+/// Frees the disk space of some bytes of a file. Does nothing if the file system cannot do that.
 void punch_hole(int descriptor, std::int64_t begin, std::int64_t length) {
   ::fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, begin, length);
 }
@@ -86,7 +86,8 @@ class PartReader {
   }
   std::size_t size() const { return parts_.size(); }
 
-  /// Log, part and its number; notes; then columns: lists of text, other numbers as bytes.
+  /// Returns the log, the part, its index and notes, and the columns of the rows: texts as lists,
+  /// numbers as bytes.
   nb::dict read(std::size_t index) const {
     const analyzers::frames::Part& part = parts_.at(index);
     analyzers::frames::Notes notes;

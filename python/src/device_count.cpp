@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's tensors on a GPU, counted there.
+// Counts PyTorch's tensors on the GPU that holds them.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/vector.h>
 
@@ -24,7 +24,7 @@ using namespace nb::literals;
 namespace halfscope::python {
 namespace {
 
-constexpr std::size_t kMostWaiting = 8;  // of a Gathered: each holds pinned memory
+constexpr std::size_t kMostWaiting = 8;  // pieces of one Gathered: each holds pinned memory
 
 using Counted = std::vector<std::pair<BinadeTable, Moments>>;
 
@@ -33,7 +33,7 @@ struct LargestLater {
   Gathered::Counts counts;
   std::size_t index;
 
-  /// One, or none where the tensor has no value. Waits.
+  /// Returns one value, or none if the tensor has no elements. Waits for the count.
   std::vector<double> values() const {
     nb::gil_scoped_release release;
     const std::optional<double> largest = largest_in(counts.get()[index].first);
@@ -55,7 +55,7 @@ Gathered::Counts begin_count(const std::vector<cuda::DeviceTensor>& tensors,
   auto count = std::make_unique<cuda::TableCount>(tensors, queue);
   return std::async(std::launch::deferred,
                     [count = std::move(count)]() mutable {
-                      const auto once = std::move(count);  // what it holds is free when it was read
+                      const auto once = std::move(count);  // frees its memory after the read
                       Counted out;
                       for (cuda::TensorFacts& facts : once->get()) {
                         out.emplace_back(std::move(facts.table), facts.moments);
@@ -65,8 +65,8 @@ Gathered::Counts begin_count(const std::vector<cuda::DeviceTensor>& tensors,
       .share();
 }
 
-/// Memory that was freed stays with the device's pool, up to 64 MiB or what others want kept: else
-/// the system gets it back at every wait, and is asked for it again.
+/// Makes the device current. Its memory pool keeps at least 64 MiB of freed memory: else each wait
+/// would return the memory to the system, to be allocated again.
 void use_device(int device) {
   constexpr std::uint64_t kKept = std::uint64_t{1} << 26;
   static std::set<int> known;
@@ -82,8 +82,9 @@ void use_device(int device) {
               "cudaMemPoolSetAttribute");
 }
 
-/// pieces: (Gathered, tensor, computed). Queues the counting on a stream of a device, by its
-/// address, and adds to each Gathered what it will give. One LargestLater a piece.
+/// `pieces` has tuples (Gathered, tensor, computed). Queues the counting on a stream of the device,
+/// `stream` being its address, and adds the future result to each Gathered. Returns one
+/// LargestLater for each piece.
 nb::list count_on_device(const nb::list& pieces, int device, std::uintptr_t stream) {
   use_device(device);
   std::vector<cuda::DeviceTensor> tensors;

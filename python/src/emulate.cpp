@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounding in place and loss scaling at work, for halfscope.torch.emulate. Private: its Python side
+// Rounding in place and loss scaling, for halfscope.torch.emulate. Private: its Python side
 // is halfscope/torch/emulate*.py.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -25,7 +25,7 @@ namespace {
 
 using Floats = nb::ndarray<float, nb::c_contig, nb::device::cpu>;
 
-/// Each value rounded to nearest, ties to even, to the format, where it is.
+/// Rounds each value in place to the format, to nearest, ties to even.
 void round_values(const Floats& values, const std::string& format) {
   const Format to = format_named(format).format;
   const std::span<float> memory(values.data(), values.size());
@@ -41,7 +41,7 @@ struct SettingToPython {
   }
 };
 
-/// {"policy": name, every setting}, as run.json has it.
+/// Returns {"policy": name, SETTING: value, ...}, as in run.json.
 nb::dict about(const policy::Policy& policy) {
   nb::dict told;
   told["policy"] = std::string(policy::info_of(policy).name);
@@ -51,8 +51,8 @@ nb::dict about(const policy::Policy& policy) {
   return told;
 }
 
-/// What the policy of a loss does next: ("apply", "skip" or "retry", the message of an error or
-/// "").
+/// Advances the policy of a loss by one step. Returns ("apply", "skip" or "retry"; the message of
+/// an error or "").
 std::pair<std::string, std::string> advance(policy::Policy& policy, bool nonfinite,
                                             double max_abs) {
   const policy::Decision made =
@@ -63,7 +63,7 @@ std::pair<std::string, std::string> advance(policy::Policy& policy, bool nonfini
   return {action, std::string(made.error)};
 }
 
-/// What the policy has a scale of: "loss", or one each of "layers" or "tensors".
+/// Returns the objects that have a scale each: "loss", "layers" or "tensors".
 std::string scales(const policy::Policy& policy) {
   switch (policy::info_of(policy).needs) {
     case policy::Needs::layers: return "layers";

@@ -27,16 +27,16 @@ std::uint64_t finite_in(const BinadeTable& table) {
   return table.total() - table.specials().nan - table.infinities();
 }
 
-/// The narrowest that holds all values of both.
+/// Returns the narrowest type that represents all values of both types.
 Dtype wider(Dtype a, Dtype b) {
   if (a == b) return a;
   return a == Dtype::f64 || b == Dtype::f64 ? Dtype::f64 : Dtype::f32;
 }
 
-/// Adds what a torch tensor holds now. Returns its largest magnitude, or None where it has no
-/// value; False where view_of_torch() has no values of it.
+/// Adds the current values of a torch tensor. Returns its largest magnitude, None if it has no
+/// elements, or False if view_of_torch() is empty.
 nb::object add_torch(Gathered& gathered, nb::handle tensor, nb::handle computed) {
-  constexpr std::size_t kSmall = 4096;  // counted before another thread has begun
+  constexpr std::size_t kSmall = 4096;  // elements; counting fewer is faster than a thread switch
   const std::optional<TensorView> view = view_of_torch(tensor);
   if (!view) return nb::bool_(false);
   std::pair<BinadeTable, Moments> measured;
@@ -112,7 +112,7 @@ void Gathered::settle() {
 }
 
 void Gathered::join(Gathered& later) {
-  if (later.shapes_.empty()) {  // theirs may wait on
+  if (later.shapes_.empty()) {  // no piece of `later` is complete: they may still wait
     waiting_.insert(waiting_.end(), later.waiting_.begin(), later.waiting_.end());
     kept_.insert(kept_.end(), later.kept_.begin(), later.kept_.end());
     return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a recorder keeps of one tensor of one step.
+// The statistics that a recorder keeps of one tensor at one step.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -14,11 +14,11 @@
 
 namespace halfscope::python {
 
-/// As largest_magnitude() of the elements of a table; empty where there are none.
+/// Returns largest_magnitude() of the values in a table; empty if the table has no values.
 std::optional<double> largest_in(const BinadeTable& table);
 
-/// One tensor of one step, in as many pieces as it was seen: several calls of a module, several
-/// microbatches. Their tables add. It keeps the values that it is given to keep.
+/// Statistics of one tensor at one step. Several calls of a module or several microbatches each add
+/// a piece; tables and moments are sums over the pieces. keep() also stores values.
 class Gathered {
  public:
   using Shape = std::vector<std::uint64_t>;
@@ -26,36 +26,37 @@ class Gathered {
     BinadeTable table;
     Moments moments;
     Dtype dtype = Dtype::f32;
-    std::optional<Dtype> computed;  ///< empty: unknown
+    std::optional<Dtype> computed;  ///< type of the computation; empty if unknown
     Shape shape;
   };
 
-  /// Tables and moments that are there when they are asked for; the asking waits.
+  /// Tables and moments that may still be computed; get() waits for them.
   using Counts = std::shared_future<std::vector<std::pair<BinadeTable, Moments>>>;
 
   void add(Piece&& piece);
   /// A piece whose table and moments are counts.get()[index].
   void add_later(Piece&& piece, Counts counts, std::size_t index);
-  /// Waits for what was added by add_later(). To be called before anything is asked for but
-  /// kept() and pieces().
+  /// Waits for the pieces that add_later() added. Must be called before any result is read, except
+  /// waiting(), kept() and pieces().
   void settle();
-  /// Pieces that settle() would wait for.
+  /// Number of pieces that settle() would wait for.
   std::size_t waiting() const { return waiting_.size(); }
-  /// Adds the pieces of another one.
+  /// Adds the pieces and kept values of `later`.
   void join(Gathered& later);
   void keep(nanobind::object values) { kept_.push_back(std::move(values)); }
 
   const std::vector<nanobind::object>& kept() const { return kept_; }
   std::size_t pieces() const { return shapes_.size() + waiting_.size(); }
   const BinadeTable& table() const { return all_.table; }
-  /// One that holds all values of the pieces exactly.
+  /// A type that represents all values of all pieces exactly.
   Dtype dtype() const { return all_.dtype; }
-  /// Empty also where pieces were computed in several.
+  /// Type of the computation; empty if it is unknown or differs between pieces.
   std::optional<Dtype> computed() const { return all_.computed; }
   Moments moments() const;
-  /// Sum of squares of all values, approximate: infinite or NaN where a value is.
+  /// Approximate sum of squares of all values; infinite or NaN if a value is.
   double norm_squared() const;
-  /// Of one piece, its own; of several alike, their number first; else how many values.
+  /// Shape of a single piece. For several pieces of equal shape, their number and that shape; else
+  /// the number of values.
   Shape shape() const;
 
  private:
@@ -68,14 +69,14 @@ class Gathered {
     std::size_t index;
   };
 
-  Piece all_;  ///< its mean is that of the piece that came last
+  Piece all_;  ///< sum of the pieces; its mean is the last piece's
   std::vector<Waiting> waiting_;
   std::vector<Shape> shapes_;
-  std::optional<double> sum_;  ///< of several pieces
+  std::optional<double> sum_;  ///< sum of all values, if there are several pieces
   std::vector<nanobind::object> kept_;
 };
 
-/// Waits for what it lacks, without the GIL.
+/// Calls gathered.settle() without the GIL. Returns `gathered`.
 Gathered& settled(Gathered& gathered);
 
 }  // namespace halfscope::python

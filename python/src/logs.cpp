@@ -69,11 +69,11 @@ analyzers::frames::Selection selection_of(
   return selection;
 }
 
-/// What was found, and the notes on reading the logs.
+/// A result and the notes on reading the logs.
 template <class Result>
 using WithNotes = std::pair<Result, std::vector<std::string>>;
 
-/// The same for every pass.
+/// Returns the same progress callback for every pass.
 analyzers::frames::Progress every_phase(const std::string&) { return interruptible(); }
 
 analyzers::underflow::Target target_called(const std::string& format,
@@ -133,7 +133,7 @@ WithNotes<Judged> recommend_for_logs(const Paths& logs,
       true);
 }
 
-/// Everything, as `halfscope report` asks for it.
+/// All analyses, as `halfscope report` runs them.
 WithNotes<Judged> report_on_logs(const Paths& logs, const analyzers::frames::Selection& selection,
                                  const std::optional<std::string>& format,
                                  const std::string& subnormals, int headroom_bits,
@@ -151,7 +151,7 @@ WithNotes<Judged> report_on_logs(const Paths& logs, const analyzers::frames::Sel
                 true);
 }
 
-/// own_scale: gradients are counted at the loss scale of their step.
+/// `own_scale`: true to count gradients at the loss scale of their step.
 WithNotes<Compared> compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
                                  const std::optional<std::string>& format,
                                  const std::string& subnormals,
@@ -168,7 +168,7 @@ WithNotes<Compared> compare_logs(const std::filesystem::path& a, const std::file
   return {Compared(std::move(found)), std::move(notes)};
 }
 
-/// The sums, as objects of `type`, the sentences on them, and notes. Refuses as the command does.
+/// Returns ((sums as objects of `type`, sentences on them), notes). Throws as the command does.
 nb::tuple reduce_logs(const Paths& logs, const analyzers::frames::Selection& selection,
                       const std::string& over, const std::optional<std::string>& format,
                       const std::string& order, const std::vector<std::uint64_t>& counts,

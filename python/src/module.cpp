@@ -27,7 +27,7 @@ Dtype dtype_called(const std::string& name) {
 
 namespace {
 
-/// The message names arguments of Python in place of the command line's flags.
+/// Raises BadInput in Python, with arguments of Python instead of the command line's flags.
 void raise_bad_input(const std::exception_ptr& thrown, void* type) {
   try {
     std::rethrow_exception(thrown);
@@ -42,16 +42,16 @@ void bind_bad_input(nb::module_& module) {
   type.doc() =
       "Input that cannot be used: one line that says what was found, what was expected, and the "
       "way out.";
-  nb::register_exception_translator(raise_bad_input, type.ptr());  // before the type's own
+  nb::register_exception_translator(raise_bad_input, type.ptr());  // overrides the type's own
 }
 
 }  // namespace
 }  // namespace halfscope::python
 
 NB_MODULE(_halfscope, module) {
-  halfscope::use_vector_target_of_environment();  // else an ImportError
+  halfscope::use_vector_target_of_environment();  // an error becomes an ImportError
 #ifdef NDEBUG
-  nb::set_leak_warnings(false);  // what a user's program holds when it exits is no news to them
+  nb::set_leak_warnings(false);  // objects alive at exit are not a fault
 #endif
   module.doc() = "Bindings of halfscope's libraries; use the package `halfscope`.";
   module.attr("__version__") = HALFSCOPE_VERSION;

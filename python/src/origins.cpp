@@ -16,7 +16,7 @@ namespace nb = nanobind;
 namespace halfscope::python {
 namespace {
 
-/// Let go of under the GIL, whoever does it.
+/// Returns a pointer that any thread may release: it acquires the GIL to do so.
 std::shared_ptr<nb::object> shared(nb::handle source) {
   return {new nb::object(nb::borrow(source)), [](const nb::object* object) {
             const nb::gil_scoped_acquire acquire;
@@ -24,7 +24,7 @@ std::shared_ptr<nb::object> shared(nb::handle source) {
           }};
 }
 
-/// The bytes of one file.
+/// The bytes of one file, which a Python object fetches.
 class PythonArrival final : public log::Arrival {
  public:
   PythonArrival(std::shared_ptr<nb::object> source, const std::filesystem::path& path)
@@ -42,7 +42,7 @@ class PythonArrival final : public log::Arrival {
     try {
       const nb::object said = source_->attr(method)(path_, begin, end);
       return said.is_none() ? "" : nb::cast<std::string>(said);
-    } catch (const std::exception& error) {  // readers expect BadInput alone
+    } catch (const std::exception& error) {  // readers expect only BadInput
       return path_ + ": " + error.what();
     }
   }

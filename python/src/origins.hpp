@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the logs of a call lie: on this machine, or where Python gets their bytes from.
+// The origin of the logs of a call: files of this machine, or bytes that a Python object fetches.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,9 +12,9 @@
 namespace halfscope::python {
 
 /// source: None, or an object that fills the files at `logs`, with
-///   need(path, begin, end): returns when these bytes lie in the file: '', or why they do not;
-///   leave(path, begin, end): they are not needed for now;
-///   renamed: pairs of what paths begin with, and how messages and records show that.
+///   need(path, begin, end): returns '' once these bytes are in the file, or an error message;
+///   leave(path, begin, end): called when these bytes are not needed for now;
+///   renamed: pairs of a path's beginning and the text that replaces it in messages and records.
 /// May be called without the GIL.
 analyzers::count::Origin origin_of(const std::vector<std::filesystem::path>& logs,
                                    nanobind::handle source);

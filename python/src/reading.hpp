@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls that read logs share: Ctrl-C ends them, and their notes are texts.
+// Common parts of calls that read logs: Ctrl-C ends them, and their notes are texts.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,7 +12,8 @@
 
 namespace halfscope::python {
 
-/// Lets Ctrl-C end a long call: looks for it a few times a second.
+/// Returns a progress callback that lets Ctrl-C end a long call: it checks for signals at most
+/// every 200 ms, and throws python_error.
 inline analyzers::frames::Progress interruptible() {
   using Clock = std::chrono::steady_clock;
   return [last = Clock::now()](std::uint64_t, std::uint64_t) mutable {

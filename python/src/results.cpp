@@ -31,7 +31,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-/// What `make` gives, made without the interpreter's lock.
+/// Calls `make` without the GIL and returns its result.
 template <class Make>
 auto unlocked(const Make& make) {
   nb::gil_scoped_release release;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was found, kept for Python: fields, what is shown, charts and pages are made when asked for.
+// Results kept for Python. Fields, charts and pages are made from them on demand.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,7 +12,7 @@
 
 namespace halfscope::python {
 
-/// A Study, or findings alone, which have no recommendation.
+/// The result of analyze, recommend or report.
 struct Judged {
   Judged(analyzers::Study&& found, bool has_advice)
       : study(std::move(found)), advised(has_advice) {}
@@ -20,21 +20,24 @@ struct Judged {
   Judged(Judged&&) = default;
 
   analyzers::Study study;
-  bool advised;
+  bool advised;  ///< the study has a recommendation
 };
 
+/// The result of a replay of loss-scaling policies.
 struct Replayed {
-  /// `policies` are asked for by name; framework: whose settings are searched, or empty.
+  /// `policies` is true if the caller named the policies. `framework` names the framework whose
+  /// settings are searched; empty if none is.
   Replayed(std::vector<analyzers::replay::PolicyStudy>&& studies, std::string framework,
            bool policies);
   Replayed(const Replayed&) = delete;
   Replayed(Replayed&&) = default;
 
-  analyzers::Study study;  ///< of the logs' names and the replays alone
+  analyzers::Study study;  ///< has only the names of the logs and the replays
   std::string framework;
   bool chosen;
 };
 
+/// The result of compare.
 struct Compared {
   explicit Compared(analyzers::compare::Comparison&& found) : comparison(std::move(found)) {}
   Compared(const Compared&) = delete;

@@ -73,7 +73,7 @@ void write_scalars(log::RunLogWriter& writer, std::int64_t step, std::optional<d
   writer.write(scalars);
 }
 
-/// tensors: (name, Gathered, whether it is scaled, scale or None where it is not known)
+/// tensors: (name, Gathered, True if it is scaled, scale or None if it is unknown)
 void write_tensors(log::RunLogWriter& writer, std::int64_t step, const nb::list& tensors) {
   std::vector<log::TensorRecord> records(tensors.size());
   auto record = records.begin();
@@ -124,7 +124,7 @@ nb::dict record_of(const log::TensorRecord& record) {
   return values;
 }
 
-/// ({step: scalars}, [record], {step: file of whole tensors})
+/// Returns ({step: scalars}, [record], {step: file of whole tensors}).
 nb::tuple read_run_log(const std::filesystem::path& folder) {
   const log::RunLog run_log(folder);
   nb::dict scalars;

@@ -24,7 +24,7 @@ std::optional<double> value_of(const std::optional<Magnitude>& m) {
   return std::ldexp(static_cast<double>(kFractionUnit + m->fraction), m->exponent - 52);
 }
 
-/// As in the command line's JSON: a number, or [low, high] where only bounds are known.
+/// Returns a count as in the JSON: a number, or [low, high] if only bounds are known.
 nb::object count_of(const Interval& count) {
   if (count.exact()) return nb::cast(count.low);
   nb::list bounds;
@@ -33,7 +33,7 @@ nb::object count_of(const Interval& count) {
   return bounds;
 }
 
-/// `format`: a name, or a type of NumPy or PyTorch, whose text ends in one ("torch.float16").
+/// `format`: a name, or a type of NumPy or PyTorch, whose text ends with a name ("torch.float16").
 nb::dict classify_by_name(const BinadeTable& table, nb::handle format, double scale) {
   const nb::object name = nb::getattr(format, "__name__", nb::borrow(format));
   const std::string text = nb::str(name).c_str();
@@ -77,7 +77,7 @@ BinadeTable count_array(nb::handle object, const std::optional<std::string>& dty
   return count_binades(array.view, threads);
 }
 
-/// (table, mean, sum of squares, dtype as safetensors names it)
+/// Returns (table, mean, sum of squares, dtype by its name in safetensors).
 nb::tuple measure_array(nb::handle object, const std::optional<std::string>& dtype) {
   const Array array = array_of(object, dtype);
   std::pair<BinadeTable, Moments> measured;

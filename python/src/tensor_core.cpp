@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices as a Tensor Core adds them, for halfscope.torch.emulate. Private: its Python
-// side is halfscope/torch/emulate_products.py.
+// Products of matrices, summed as a Tensor Core does, for halfscope.torch.emulate. Private: its
+// Python side is halfscope/torch/emulate_products.py.
 #include "halfscope/tensor_core/gemm.hpp"
 
 #include <nanobind/nanobind.h>
@@ -24,11 +24,11 @@ using tensor_core::Accumulator;
 using tensor_core::Architecture;
 using tensor_core::MatrixAt;
 
-/// A batch of matrices, of any strides.
+/// A batch of matrices, with any strides.
 template <class T>
 using Matrices = nb::ndarray<T, nb::ndim<3>, nb::device::cpu>;
 
-/// {architecture: the 16-bit formats that its Tensor Cores take with sums of binary32}
+/// Returns {architecture: 16-bit formats that its Tensor Cores multiply with sums in binary32}.
 nb::dict formats_of_architectures() {
   nb::dict all;
   for (const Architecture& row : tensor_core::kArchitectures) {
@@ -58,8 +58,8 @@ MatrixAt<T> matrix(const Matrices<T>& all, std::size_t i) {
   return {all.data() + static_cast<std::int64_t>(i) * all.stride(0), all.stride(1), all.stride(2)};
 }
 
-/// d += a b, matrix by matrix: a (batch, m, k), b (batch, k, n), d (batch, m, n). a and b hold
-/// values of the format.
+/// Computes d += a b for each matrix of a batch: a (batch, m, k), b (batch, k, n), d (batch, m, n).
+/// a and b hold values of the format.
 void add_products(const std::string& architecture, const std::string& format,
                   const Matrices<const float>& a, const Matrices<const float>& b,
                   const Matrices<float>& d) {

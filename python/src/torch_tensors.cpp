@@ -21,8 +21,8 @@ namespace {
 
 nb::object interned(const char* name) { return nb::steal(PyUnicode_InternFromString(name)); }
 
-/// What is asked of tensors. Made when the first one comes, so that there is a torch; never
-/// deleted, since Python ends before static objects do.
+/// Objects of the module torch and names of attributes, made at the first use, when torch is
+/// already imported. Never deleted, since Python ends before static objects are destroyed.
 struct Torch {
   nb::object module = nb::module_::import_("torch");
   nb::object tensor = module.attr("Tensor");
@@ -43,8 +43,8 @@ struct Torch {
   }
 };
 
-/// (largest magnitude, or None where there is no value; the tensors that view_of_torch() has no
-/// values of). NaN is larger than all.
+/// Returns (largest magnitude, or None if there is no value; the tensors for which view_of_torch()
+/// is empty). NaN counts as larger than all values.
 nb::tuple largest_of_torch(const nb::list& tensors) {
   std::vector<TensorView> views;
   nb::list others;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of the JSON writers as Python's, without text between.
+// Converts values of the JSON writers to Python objects, without JSON text.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,10 +10,9 @@
 
 namespace halfscope::python {
 
-/// Objects become instances of a subclass of dict. Its class attribute `_nested` has the class of
-/// the objects in a field, in lists too; where it has none, a field's objects are plain dicts.
-/// Equal numbers beside one another in a list are one object. Damaged UTF-8 becomes U+FFFD, as in
-/// the JSON.
+/// Objects become instances of `type`, a subclass of dict. Its class attribute `_nested` maps a
+/// field to the class of the objects in it, also in lists; without an entry they are plain dicts.
+/// Equal neighbours in a list of numbers are one object. Damaged UTF-8 becomes U+FFFD.
 class ToPython {
  public:
   nanobind::object operator()(const nlohmann::ordered_json& value, nanobind::handle type);
@@ -24,10 +23,10 @@ class ToPython {
   nanobind::handle name(const std::string& field);
   nanobind::object nested(nanobind::handle type, nanobind::handle field);
 
-  std::unordered_map<std::string, nanobind::object> names_;  ///< one object a name
+  std::unordered_map<std::string, nanobind::object> names_;  ///< one for each field's name
 };
 
-/// The same of plain values.
+/// Converts a value; its objects become plain dicts.
 nanobind::object to_python(const nlohmann::ordered_json& value);
 
 }  // namespace halfscope::python

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run lost in FP8 or FP4, in words, and lines that keep layers in BF16.
+// Sentences on what a run lost in FP8 or FP4, and lines that keep layers in BF16.
 #pragma once
 
 #include <optional>

@@ -21,17 +21,18 @@ struct Contradiction {
 /// ('w', step 2: max=1, min=2); neither is used".
 class Contradictions {
  public:
-  /// `line` is from 1, or 0 if the file is not read by lines. `found` has the tensor, the step and
-  /// the values there.
+  /// Counts a contradiction. `line` is counted from 1; 0 if the file is not read by lines. `found`
+  /// names the tensor, the step and the values; the note shows it for the first line only.
   void add(const Contradiction& kind, std::uint64_t line, std::string found = {});
+  /// Adds one note for each kind that was found.
   void tell(const std::string& file, frames::Notes& notes) const;
-  /// Returns the same texts without the file's name.
+  /// Returns the texts of these notes, without the file's name.
   std::vector<std::string> texts() const;
 
  private:
   struct Row {
     const Contradiction* kind;
-    std::uint64_t count, line;  ///< the line is that of the first
+    std::uint64_t count, line;  ///< contradictions so far; the first line with one
     std::string found;
   };
   std::vector<Row> rows_;

@@ -130,7 +130,7 @@ class Filler {
     Span span = span_of(below ? left.below : left.above, left.count);
     if (below && above) {
       const Span other = span_of(left.above, left.count);
-      span.first = std::min(span.first, other.first);  // empty is the least
+      span.first = std::min(span.first, other.first);  // empty means zero, the least
       if (span.last && other.last) {
         span.last = std::max(span.last, other.last);
       } else {
@@ -174,8 +174,8 @@ class Filler {
   BinadeTable exact_;
 };
 
-/// Takes one value out of the part that holds it. min: the lowest of all values, in the first part
-/// that can hold it; otherwise the highest, in the last one.
+/// Removes the value x from the part that holds it. If `min` is true, x is the lowest of all values
+/// and is in the first part that can hold it; else x is the highest, in the last such part.
 void take(double x, bool min, std::vector<Part>& parts, LeftOut& left) {
   const auto take_from = [x](Part& part) {
     if (part.count == 0 || !part.range.holds(x)) return false;
@@ -201,7 +201,8 @@ void take(double x, bool min, std::vector<Part>& parts, LeftOut& left) {
       fmt::format("the {} is {}, and no occupied bucket holds that", min ? "min" : "max", x));
 }
 
-/// Narrow buckets keep their edges, so that equal buckets of many histograms can be added.
+/// Limits a part to the range `all`. Narrow buckets keep their edges, so that equal buckets of many
+/// histograms can be added.
 void clip(Part& part, const Range& all) {
   Range clipped = part.range;
   clipped.clip(all);
@@ -253,7 +254,7 @@ BoundedTable table_of(const Histogram& h) {
   if (sum + left.count == 0) return table;
   Filler filler(table);
   apply_extremes(h, parts, left, filler);
-  // Sorted by magnitude, as in the table, so that each is added at its end.
+  // Sorted by magnitude, as in the table, so that each part is added at the table's end.
   const auto least = [](const Part& p) {
     return p.range.holds(0) ? 0 : std::min(std::abs(p.range.low), std::abs(p.range.high));
   };

@@ -52,7 +52,7 @@ class ObjectReader : public nlohmann::json_sax<nlohmann::json> {
 
   /// The error, without its place; empty if there is none.
   const std::string& error() const { return error_; }
-  /// The byte behind the error in what was parsed.
+  /// The number of bytes parsed up to the error.
   std::size_t place() const { return place_; }
 
   bool null() override { return end_value(); }
@@ -127,7 +127,7 @@ class ObjectReader : public nlohmann::json_sax<nlohmann::json> {
 
   const JsonVisitor& visit_;
   std::vector<JsonLevel> open_;
-  std::uint64_t skipped_ = 0;  ///< open levels below the deepest
+  std::uint64_t skipped_ = 0;  ///< open levels beyond kDeepest
   std::string error_;
   std::size_t place_ = 0;
 };

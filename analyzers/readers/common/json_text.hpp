@@ -18,7 +18,7 @@ namespace halfscope::analyzers::readers::common {
 template <typename T>
 class NamedValues : public std::vector<std::pair<std::string, T>> {
  public:
-  /// The first value of that name.
+  /// Returns the first value of that name; empty if there is none.
   std::optional<T> named(std::string_view name) const {
     const auto found = std::ranges::find(*this, name, &std::pair<std::string, T>::first);
     return found == this->end() ? std::nullopt : std::optional<T>(found->second);
@@ -30,8 +30,8 @@ struct JsonObject {
   /// true and false are 1 and 0. NaN, Infinity and -Infinity are numbers, bare and as strings; so
   /// are strings of other numbers.
   NamedValues<double> numbers;
-  NamedValues<std::string> texts;          ///< the first 512 bytes of each other string
-  NamedValues<std::vector<double>> lists;  ///< the first 2^16 + 1 numbers of each array
+  NamedValues<std::string> texts;          ///< other strings, cut after 512 bytes
+  NamedValues<std::vector<double>> lists;  ///< arrays: at most 2^16 + 1 numbers each
 };
 
 /// An object or array that is open while the values in it are read.
@@ -43,14 +43,14 @@ struct JsonLevel {
   std::vector<double> list;  ///< in an array: the numbers read so far
 };
 
-/// Receives the levels around an object, the outermost first, and the object. Returns false to
-/// stop.
+/// Called at the end of each object with the levels around it, the outermost first. Returns false
+/// to stop reading.
 using JsonVisitor =
     std::function<bool(std::span<const JsonLevel> around, const JsonObject& object)>;
 
-/// Reads one JSON text and calls `visit` at the end of each object, of inner objects first. Returns
-/// the error, such as "is not JSON at 'x' in line 3, byte 5 of it" (without the line if the text
-/// has one line), or an empty text. Values below 24 levels are skipped, without a use of the stack.
+/// Reads one JSON text and calls `visit` at the end of each object, for inner objects first.
+/// Returns the error, such as "is not JSON at 'x' in line 3, byte 5 of it" (without the line if the
+/// text has one line), or an empty text. Values below 24 levels are skipped.
 std::string read_json(std::string_view text, const JsonVisitor& visit);
 
 }  // namespace halfscope::analyzers::readers::common

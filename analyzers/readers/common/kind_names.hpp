@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kinds of logs are called, as `halfscope logs --kinds` lists them.
+// The names of the kinds of logs, as `halfscope logs --kinds` lists them.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ inline constexpr std::array<std::string_view, 17> kKindNames = {
     "safetensors, NPY, NPZ and torch.save files",
 };
 
-/// The end of a refusal.
+/// The end of a message that a file or folder is not a log.
 inline constexpr const char* kKindsListed = "; 'halfscope logs --kinds' lists what it reads";
 
 }  // namespace halfscope::analyzers::readers::common

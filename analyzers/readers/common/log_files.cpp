@@ -24,11 +24,11 @@ bool is_run_log(const fs::path& log) {
 namespace {
 
 constexpr std::size_t kJsonLookedAt = std::size_t{1} << 18;  // bytes
-constexpr std::size_t kLookedAt = 64;  // files and folders that show the kind of a folder
+constexpr std::size_t kLookedAt = 64;  // files, and folders, examined in one folder
 
 /// Null if the file is not regular or cannot be read.
 std::shared_ptr<const log::OpenFile> regular(const log::OpenPath& file) {
-  if (!input::is_file(file.path)) return nullptr;  // a device may wait
+  if (!input::is_file(file.path)) return nullptr;  // opening a device may block
   auto opened = file.open();
   return opened->is_regular() ? opened : nullptr;
 }

@@ -19,7 +19,7 @@ bool is_run_log(const std::filesystem::path& log);
 
 /// The first `most` bytes of a regular file, or all if it has fewer; empty if it cannot be read.
 std::string beginning_of(const log::OpenPath& file, std::size_t most);
-/// The last `most` bytes, likewise.
+/// The last `most` bytes of a regular file; otherwise as beginning_of().
 std::string end_of(const log::OpenPath& file, std::size_t most);
 /// The first 256 KiB of a file from its first '{' or '[' on; empty if anything but blanks comes
 /// before it.
@@ -33,19 +33,20 @@ std::vector<std::filesystem::path> files_of(const std::filesystem::path& log);
 /// The folders in a folder that are neither hidden nor links, by name. Never throws.
 std::vector<std::filesystem::path> folders_of(const std::filesystem::path& folder);
 
-/// Says whether a file is of a certain kind.
+/// A test of files: returns true if a file is of a certain kind.
 using IsOne = bool(const log::OpenPath& file);
 /// The files of a folder, and of the folders in it down to `levels`, for which `is_one` returns
 /// true: by path. If the path is a file, that file. Hidden files and links to folders are skipped.
 std::vector<std::filesystem::path> files_below(const log::OpenPath& log, int levels, IsOne* is_one);
-/// Returns true if one of the first files and folders has such a file. Never throws.
+/// Returns true if there is such a file. Looks only at the first 64 files and folders of each
+/// folder. Never throws.
 bool any_file_below(const log::OpenPath& log, int levels, IsOne* is_one);
 
 /// The sum of the sizes of some files of a log, unpacked, in bytes.
 std::uint64_t bytes_of(const log::OpenPath& log, const std::vector<std::filesystem::path>& files);
 
 /// Throws log::BadInput if there is more than one run. The message names some of them, so that the
-/// user can choose; `what` is what they are called, such as "MLflow runs".
+/// user can choose; `what` is its word for runs, such as "MLflow runs".
 void require_one_run(const std::filesystem::path& log, const std::string& what,
                      const std::vector<std::filesystem::path>& runs);
 

@@ -15,8 +15,8 @@ constexpr Contradiction kOtherAmax{"the largest magnitude is not that of min and
                                    "it is assumed to lie anywhere between them"};
 constexpr Contradiction kNorm{"the norm is below the largest magnitude",
                               "the latter is used only as an upper bound"};
-// An infinity or NaN does not come from nothing; that one is lost on the way happens, as where
-// ranks reduce a maximum.
+// A printed infinity or NaN was there. It may be missing in another number, as in a maximum that is
+// reduced over ranks.
 constexpr Contradiction kNonfinite{"min, max, amax and norm disagree about infinities or NaN",
                                    "they are assumed to be there"};
 
@@ -33,7 +33,7 @@ Magnitudes magnitudes_between(const Bounds& min, const Bounds& max) {
   return found;
 }
 
-/// The magnitudes of min and max beside the largest one that is printed on its own.
+/// Combines the magnitudes of min and max with the largest magnitude that is printed separately.
 Magnitudes joined(const std::optional<Magnitudes>& between, const Bounds& amax,
                   std::vector<const Contradiction*>& wrong) {
   const Bounds largest{std::max(0.0, amax.low), amax.high};
@@ -51,7 +51,8 @@ Magnitudes joined(const std::optional<Magnitudes>& between, const Bounds& amax,
       {}};
 }
 
-/// Narrow formats make an infinite norm of finite values.
+/// Widens the known magnitudes if the norm contradicts them. An infinite norm never does, since the
+/// norm of finite values overflows in narrow formats.
 void doubt_by_norm(const Bounds& norm, double error, Magnitudes& known,
                    std::vector<const Contradiction*>& wrong) {
   const bool lost = !is_finite(known.largest) && is_finite(norm);

@@ -54,7 +54,7 @@ std::optional<Word> find_word(std::string_view word) {
   return std::nullopt;
 }
 
-/// The words of a tag that are known, in order, with the letters' places.
+/// A known word of a tag: the characters [begin, end).
 struct Found {
   Word word;
   std::size_t begin, end;
@@ -105,7 +105,7 @@ std::optional<Role> role_in_words(std::string_view tag) {
       case Word::weight: return Role::weight;
       case Word::update: return Role::update;
       case Word::state: return Role::optimizer_state;
-      default: break;  // "output" is the name of many a module
+      default: break;  // many modules are called "output"
     }
   }
   return std::nullopt;

@@ -63,7 +63,7 @@ std::pair<Role, RoleSource> role_of(const Selection& s, const std::string& name,
     if (frames::matches(glob, name)) return {role, RoleSource::option};
   }
   if (const auto role = log::role_in_name(name)) return {*role, RoleSource::name};
-  // Who names roles does not want the others guessed.
+  // If the user names some roles, the others are not guessed.
   if (!unnamed || !s.roles.empty()) return {Role::unknown, RoleSource::none};
   return {role_of_unnamed(name, *unnamed),
           *unnamed == Unnamed::weights ? RoleSource::file : RoleSource::assumed};

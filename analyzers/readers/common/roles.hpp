@@ -23,7 +23,7 @@ std::optional<log::Role> role_in_words(std::string_view tag);
 /// Returns true if the words of a tag name a role of gradients.
 bool speaks_of_gradients(std::string_view text);
 
-/// The parts of a name between the marks.
+/// Splits a name at each character of `marks`; empty parts are omitted.
 std::vector<std::string_view> parts_of(std::string_view name, std::string_view marks);
 
 bool is_one_of(std::string_view word, std::span<const std::string_view> words);
@@ -32,15 +32,16 @@ bool is_one_of(std::string_view word, std::span<const std::string_view> words);
 /// "optimizer..." or "param_groups" anywhere, or "state.0.step" as in Optimizer.state_dict().
 bool is_optimizer_state(const std::vector<std::string_view>& parts);
 
-/// The role of a name: by --role, or by the name. If no name of the file has a role, `unnamed` is
-/// the content of the file, which decides unless there is a --role.
+/// Returns a tensor's role by --role, or else by its name. `unnamed` is the content of a file in
+/// which no name has a role, else empty; it decides if there is no --role.
 std::pair<log::Role, frames::RoleSource> role_of(
     const frames::Selection& selection, const std::string& name,
     std::optional<frames::Unnamed> unnamed = std::nullopt);
 
 /// The role of a tensor in a file without roles: that of the file's content, or optimizer_state if
 /// its name is that of an optimizer's state ("exp_avg", "optimizer.state.0.step"). In a file of
-/// weights, names may also say "grad", and the state of callbacks and schedulers has no role.
+/// weights, a name with a word for gradients has that word's role, and the state of callbacks and
+/// schedulers has the role unknown.
 log::Role role_of_unnamed(std::string_view name, frames::Unnamed unnamed);
 
 }  // namespace halfscope::analyzers::readers::common

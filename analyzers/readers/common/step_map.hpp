@@ -12,8 +12,9 @@
 
 namespace halfscope::analyzers::readers::common {
 
-/// A sorted map in pieces. It needs eight bytes beside each value if steps come in order, as they
-/// mostly do. In any order, an insertion moves at most one piece.
+/// A map from steps to values, sorted by step and stored in pieces of bounded size. It needs eight
+/// bytes beside each value if steps come in order, as they mostly do. In any order, an insertion
+/// moves the entries of at most one piece.
 template <typename T>
 class StepMap {
  public:
@@ -76,7 +77,7 @@ class StepMap {
  private:
   using Piece = std::vector<Entry>;
   using Pieces = std::vector<Piece>;
-  static constexpr std::size_t kMost = 256;  ///< entries of a piece
+  static constexpr std::size_t kMost = 256;  ///< the most entries in a piece
 
   T& append(std::int64_t step) {
     if (empty() || pieces_.back().size() == kMost) pieces_.emplace_back();
@@ -85,8 +86,8 @@ class StepMap {
     piece.push_back(Entry{step, T{}});
     return piece.back().value;
   }
-  /// Moves last_ to a step if it is there or the next one. Tags come one after the other, so it
-  /// often is.
+  /// Returns true, and moves last_ to the step, if the entry at last_ or the next one has the step.
+  /// This is common, since the values of one tag come in the order of steps.
   bool find_near_last(std::int64_t step) {
     for (std::size_t i = 0; i < 2 && last_.piece < pieces_.size(); ++i) {
       const Piece& piece = pieces_[last_.piece];
@@ -97,7 +98,7 @@ class StepMap {
     }
     return false;
   }
-  /// The piece that has the step or, if none has it, the piece for it.
+  /// The piece that has the step or, if none has it, the piece to insert it into.
   typename Pieces::iterator piece_of(std::int64_t step) {
     const auto next = std::ranges::partition_point(
         pieces_, [&](const Piece& piece) { return piece.front().step <= step; });
@@ -117,7 +118,7 @@ class StepMap {
   struct Last {
     std::size_t piece = std::numeric_limits<std::size_t>::max(), at = 0;
   };
-  Pieces pieces_;  ///< none is empty
+  Pieces pieces_;  ///< no piece is empty
   Last last_;      ///< the last entry accessed
 };
 

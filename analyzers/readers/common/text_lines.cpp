@@ -42,7 +42,7 @@ TextLines::TextLines(const log::OpenPath& file, frames::Progress progress, std::
       before_(before),
       in_all_(in_all) {}
 
-/// Replaces the block by one that begins with the rest of it and goes on in the file.
+/// Replaces the block by its unread rest, followed by the next bytes of the file.
 void TextLines::read_on() {
   const std::string_view rest = std::string_view(*block_).substr(at_);
   auto longer = std::make_shared<std::string>(rest);

@@ -39,8 +39,8 @@ constexpr double kOneNumber = 1.01;
 
 bool is_one_number(const Extreme& e) { return !e.unknown && e.at_most <= e.at_least * kOneNumber; }
 
-/// A value above the outermost bucket of TensorBoard's histograms, 9.9e19, is infinite in binary16
-/// at every scale in use. Its value in the source makes no difference.
+/// Just below the outermost edge of TensorBoard's histograms, 9.9e19. Values above are infinite in
+/// binary16 at every scale in use, even if they were finite in the source.
 constexpr Magnitude kBeyondAll{66, 0};
 
 /// The extremes of a table. Its values carry `scale`.
@@ -238,7 +238,8 @@ std::optional<double> Timeline::scale_of(std::int64_t step) {
 
 void Timeline::add_extreme(Role role, std::int64_t step, const Extreme& found) {
   const auto index = gradient_index(role);
-  if (!index || selection_.tensor_glob) return;  // some tensors are no extreme of the role
+  if (!index || selection_.tensor_glob)
+    return;  // selected tensors may lack the extreme of the role
   Extreme& e = state_->extremes[step][*index];
   e.any = true;
   e.at_least = std::max(e.at_least, found.at_least);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contents of a log, ordered by step for the analyzers. Readers of all logs but run logs fill
-// it.
+// The contents of a log, ordered by step for the analyzers. All readers use it, except the reader
+// of run logs.
 #pragma once
 
 #include <array>
@@ -31,8 +31,8 @@ class ScaleSeries {
   void add(std::int64_t step, double scale) { scales_[step] = scale; }
   void restart(std::int64_t step) { scales_.erase_from(step); }
   bool empty() const { return scales_.empty(); }
-  /// The scale at a step. If the step has none, the scale of the steps around it if they have the
-  /// same, else empty.
+  /// Returns the scale at a step. If the step has no entry, returns the value of the entries before
+  /// and after it if these are equal, else nullopt.
   std::optional<double> at(std::int64_t step) const;
 
  private:
@@ -41,26 +41,26 @@ class ScaleSeries {
 
 /// The bounds of the largest unscaled magnitude of a role at a step.
 struct Extreme {
-  bool any = false;  ///< a tensor of the role was there
+  bool any = false;  ///< the step has a tensor of the role
   double at_least = 0, at_most = 0;
-  bool nan = false, infinite = false;  ///< a value certainly is
+  bool nan = false, infinite = false;  ///< true if a value certainly is
   bool unknown = false;  ///< a tensor's largest value has no bound, or may be infinite or NaN
 };
 
 /// The contents of a log, or of several logs that are one timeline.
 struct TimelineState {
   bool joined = false;                ///< more logs follow: finish() reports nothing yet
-  ScaleSeries carried;                ///< --recorded-scale TAG
+  ScaleSeries carried;                ///< values of the scalar that --recorded-scale names
   ScaleSeries of_steps;               ///< the loss scale in the log
   std::set<std::string> scalar_tags;  ///< some tags, for messages
   StepMap<log::StepScalars> scalars;
-  std::map<std::int64_t, std::array<Extreme, 2>> extremes;  ///< gradients of weights, activations
-  std::vector<frames::StepPeak> peaks;  ///< unscaled largest magnitudes of single tensors
+  std::map<std::int64_t, std::array<Extreme, 2>> extremes;  ///< weight_grad, activation_grad
+  std::vector<frames::StepPeak> peaks;  ///< magnitudes of single tensors, unscaled
   std::vector<frames::SkippedSteps> skips;
-  std::set<std::string> broken;  ///< tags that had a value that was NaN or infinite
-  std::set<std::int64_t> without_scale;
-  std::set<std::int64_t> odd_scales;  ///< steps for which can_be_scale() was false
-  std::uint64_t left_out = 0;         ///< tables and magnitudes of the steps without a scale
+  std::set<std::string> broken;          ///< tags that had a value that was NaN or infinite
+  std::set<std::int64_t> without_scale;  ///< steps whose gradients carry an unknown scale
+  std::set<std::int64_t> odd_scales;     ///< steps for which can_be_scale() was false
+  std::uint64_t left_out = 0;            ///< tables and magnitudes skipped at these steps
   bool any_assumed = false, any_gradient = false;
 };
 
@@ -69,7 +69,7 @@ struct TimelineSelection : frames::Selection {
   TimelineSelection() = default;
   TimelineSelection(const frames::Selection& selection)  // NOLINT(google-explicit-constructor)
       : frames::Selection(selection) {}
-  /// Set while the logs of a folder that holds several kinds are read: their one timeline.
+  /// The common timeline of the logs in a folder that holds several kinds; null for other logs.
   std::shared_ptr<TimelineState> joined = nullptr;
 
   /// Returns true if --recorded-scale says which loss scale the values carry.
@@ -99,18 +99,18 @@ class Timeline {
   /// A value for which can_be_scale() is false is skipped, with a note.
   void loss_scale(std::int64_t step, double value);
   void found_inf(std::int64_t step, bool value);
-  /// A norm or an evaluation's loss is kept from its first value that is NaN or infinite on; counts
-  /// of iterations with NaN are kept if they are above 0.
+  /// Norms and evaluation losses are kept only from their first NaN or infinite value on, counts of
+  /// iterations with NaN only if they are above 0.
   void gradient_norm(std::int64_t step, double value);
   void evaluation_loss(std::int64_t step, double value);
   void nan_iterations(std::int64_t step, std::int64_t count);
 
-  /// The run came to this step, even if nothing is known about it.
+  /// Adds a step that the run reached, even if nothing else is known about it.
   void reached(std::int64_t step);
 
-  /// The run started again at this step: drops scalars and skipped steps from there on.
+  /// Drops scalars and skipped steps from `step` on, since the run started again there.
   void restart(std::int64_t step);
-  /// A range of steps in which an unknown part was skipped.
+  /// Adds a range of steps that includes skipped steps.
   void skipped(const frames::SkippedSteps& steps);
 
   /// Returns true if a tensor of this step is selected; cheaper than making its table.
@@ -119,18 +119,18 @@ class Timeline {
   /// Frame::loss_scaled, the shape and the scales, and uses the largest magnitude for the step's
   /// scalars. It passes on every table of a name and step; callers pass only the last.
   void tensor(frames::Frame&& frame);
-  /// The same for a frame that is complete but for Frame::loss_scaled and Frame::run_scale.
+  /// The same for a frame that lacks only Frame::loss_scaled and Frame::run_scale.
   /// `scale_told` is true if the scale that its values carry is known.
   void emit(frames::Frame&& frame, bool scale_told);
-  /// A tensor's largest magnitude, as recorded, if there are no counts. Role and scales as above.
+  /// A tensor's largest magnitude, as recorded, without counts. Role and scales as for tensor().
   void peak(frames::StepPeak peak);
 
-  /// All names of tensors, selected or not, before the first tensor. If no name has a role, all
-  /// tensors are treated as weight_grad.
+  /// Sets all names of tensors, selected or not. Must be called before the first tensor. If no name
+  /// has a role, all tensors are treated as weight_grad.
   void names(const std::vector<std::string>& all);
 
-  /// A scalar by its tag, before the first tensor. Returns true if --recorded-scale names the tag:
-  /// then it is the loss scale of the step as well.
+  /// Adds a scalar by its tag. Must be called before the first tensor. Returns true if
+  /// --recorded-scale names the tag; the value is then also the loss scale of the step.
   bool recorded_scale(const std::string& tag, std::int64_t step, double value);
 
   /// Reports peaks and scalars, and notes the assumptions. Throws log::BadInput with a list of the
@@ -139,7 +139,8 @@ class Timeline {
 
  private:
   std::pair<log::Role, frames::RoleSource> role_of(const std::string& name, log::Role known) const;
-  /// The scale that values of a gradient carry. If it is unknown, empty, and the entry is counted.
+  /// Returns the scale that a gradient's values carry. If it is unknown, counts the gradient as
+  /// skipped and returns nullopt.
   std::optional<double> scale_of(std::int64_t step);
   log::StepScalars& scalars_at(std::int64_t step);
   void keep_once_broken(std::string_view tag, std::int64_t step, double value);

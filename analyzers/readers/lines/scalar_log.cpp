@@ -35,7 +35,7 @@ void report_scalar(common::Timeline& timeline, Meaning meaning, std::int64_t ste
     case Meaning::gradient_norm: return timeline.gradient_norm(step, value);
     case Meaning::evaluation_loss: return timeline.evaluation_loss(step, value);
     case Meaning::nan_iterations: return timeline.nan_iterations(step, std::llround(value));
-    default: return;  // report_counter() has the rest
+    default: return;  // counters: see report_counter()
   }
 }
 

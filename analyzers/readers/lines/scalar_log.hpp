@@ -20,16 +20,16 @@
 
 namespace halfscope::analyzers::readers::lines {
 
-/// A number as a step. Empty unless it is whole and from 0 to kLargestStep.
+/// Returns a number as a step. Empty unless it is whole and from 0 to kLargestStep.
 std::optional<std::int64_t> whole_step(double value);
-/// The step that is the whole of a text.
+/// Returns the step that a whole text is; empty for other texts.
 std::optional<std::int64_t> step_in(std::string_view text);
 
-/// The values of one scalar. If its name means nothing and --recorded-scale does not name it, its
-/// values are not kept.
+/// The values of one scalar. They are kept only if its name has a known meaning or --recorded-scale
+/// names it.
 struct Series {
   std::string tag;    ///< its name in the log
-  std::string alias;  ///< another name for --recorded-scale; empty: none
+  std::string alias;  ///< another name that --recorded-scale may use; empty if there is none
   Named named;
   common::StepMap<double> values = {};  ///< the last value of each step
   bool kept = false;
@@ -39,16 +39,17 @@ struct Series {
   }
 };
 
+/// Collects the scalars of a log and passes them on to its timeline.
 class ScalarLog {
  public:
-  /// `files` are those that will be read through files(), each `passes` times.
+  /// `files` are all files that will be read through files(), each `passes` times.
   ScalarLog(const log::OpenPath& log, const std::vector<std::filesystem::path>& files,
             const common::TimelineSelection& selection, const frames::Visitor& visit,
             frames::Notes& notes, const frames::Progress& progress, int passes = 1);
 
   common::TextFiles& files() { return files_; }
 
-  /// The series of a tag, which is made at the first call. It stays where it is.
+  /// Returns the series of a tag, which is made at the first call. The reference stays valid.
   Series& series(const std::string& tag);
   Series& series(const std::string& tag, Named named, const std::string& alias);
   /// All series, in the order of their first calls.
@@ -67,7 +68,7 @@ class ScalarLog {
   const common::TimelineSelection& selection_;
   const frames::Visitor& visit_;
   frames::Notes& notes_;
-  std::string shown_;  ///< the name of the log in notes: that of the file, if there is one
+  std::string shown_;  ///< name in notes: the path of the only file, else of the log
   common::TextFiles files_;
   common::Timeline timeline_;
   std::deque<Series> series_;

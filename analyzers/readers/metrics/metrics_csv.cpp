@@ -175,7 +175,7 @@ void report_changes(Series& scales, common::Timeline& timeline) {
 }
 
 /// Replaces numbers of samples by steps: row n is step n, as in DeepSpeed's own "step=n" lines.
-/// `samples` are those of a step, if known. Returns the last step that certainly ran.
+/// `samples` is their number in a step; empty if unknown. Returns the last step that certainly ran.
 std::int64_t number_by_steps(Series& series, std::optional<std::int64_t> samples,
                              common::Timeline& timeline) {
   const bool is_scale = series.named.meaning == Meaning::loss_scale;

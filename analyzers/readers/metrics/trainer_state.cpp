@@ -4,7 +4,7 @@
 // of optimizer steps so far, skipped steps included: {"loss", "grad_norm", "learning_rate",
 // "epoch", "step"} or {"eval_loss", .., "step"}. At the end of training comes a summary with
 // "train_runtime"; its "train_loss" is the mean over the run. Each checkpoint has the history of
-// its run from the beginning. By default (logging_nan_inf_filter) the logged mean leaves out the
+// its run from the beginning. By default (logging_nan_inf_filter) the logged mean excludes the
 // losses that are NaN or infinite; if all of them are, it is 0.
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // By msprobe/pytorch/monitor/data_writers.py (CSVWriterWithAD) and docs/en/monitor_instruct.md:
 //   vpp_stage,name,step[,micro_step],OPS...
-// in files WHAT_A-B.csv for the steps A to B. WHAT is grad_unreduced, grad_reduced, actv,
-// actv_grad, param_origin, param_updated, exp_avg or exp_avg_sq. Each rank has a folder. Numbers
-// are rounded to `ndigits` decimals, 6 by default. `zeros` is the share of values below 1e-8, not
-// of zeros, and is not read.
+// in files "WHAT_A-B.csv" for the steps A to B, with WHAT one of grad_unreduced, grad_reduced,
+// actv, actv_grad, param_origin, param_updated, exp_avg or exp_avg_sq. Each rank has a folder.
+// Numbers are rounded to `ndigits` decimals, 6 by default. `zeros` is the share of values below
+// 1e-8, not of zeros, and is not read.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,8 +56,8 @@ Role role_of(std::string_view what) {
   return found == std::end(kFiles) ? Role::unknown : found->second;
 }
 
-/// A column. The exponent of the last decimal in its cells is at least that of the rounding, so
-/// half a unit of it bounds the rounding.
+/// A column. Its numbers are rounded to a fixed number of decimals and printed without trailing
+/// zeros, so half a unit of the last decimal seen in any cell is at least the rounding error.
 struct Column {
   std::optional<std::size_t> index;  ///< empty if the table lacks it
   int last_digit = 0;
@@ -144,7 +144,7 @@ class MsprobeFile {
                                       common::text_of(printed)));
     }
     if (found) peaks.add(tensor, role_, *step, *found);
-    // An input or output that is no tensor has nan in every cell.
+    // An input or output that is not a tensor has nan in every cell.
     return found || !wrong.empty() || is_no_tensor() ? "" : "a cell is not a number";
   }
 

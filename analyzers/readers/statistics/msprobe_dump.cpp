@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// By docs/en/dump and msprobe/core/data_dump: DUMP_PATH/step0/rank0/dump.json, a file for each step
-// and rank. The folder of a run without ranks is "rank". The file is {"task", "level", "framework",
-// "dump_data_dir", "data": {NODE: {SECTION: [TENSOR, ..]}}}, its nodes in the order in which they
-// ran. Nodes are "Module.conv1.Conv2d.forward.0", "Functional.relu.0.backward" or
+// Format, by docs/en/dump and msprobe/core/data_dump: DUMP_PATH/step0/rank0/dump.json, a file for
+// each step and rank. The folder of a run without ranks is "rank". The file is {"task", "level",
+// "framework", "dump_data_dir", "data": {NODE: {SECTION: [TENSOR, ..]}}}, its nodes in the order in
+// which they ran. Nodes are "Module.conv1.Conv2d.forward.0", "Functional.relu.0.backward" or
 // "Module.conv1.Conv2d.parameters_grad". A forward pass has the sections input_args, input_kwargs,
 // parameters and output, a backward pass input and output; those of parameters_grad are the names
 // of the parameters. Arguments may be lists and dictionaries of tensors. At the level "debug" a
@@ -43,7 +43,7 @@ bool is_dump_file(const log::OpenPath& file) {
          common::has_all(text, {"\"task\"", "\"dump_data_dir\"", "\"data\""});
 }
 
-/// The number of the nearest folder above a file that is called by the word: 3 for "step3".
+/// Returns the number of the nearest folder above a file with a name such as "step3".
 std::optional<std::int64_t> folder_number(const fs::path& file, std::string_view word) {
   std::error_code unreadable;
   for (fs::path folder = fs::absolute(file, unreadable).parent_path(); folder.has_filename();
@@ -70,7 +70,7 @@ Role role_of(std::string_view node, std::string_view section) {
   return common::has_all(node, {".forward"}) ? Role::activation : Role::unknown;
 }
 
-/// The name of a tensor as msprobe has it: "Module.conv1.Conv2d.forward.0.input.0".
+/// The name of a tensor in msprobe's own form: "Module.conv1.Conv2d.forward.0.input.0".
 std::string name_of(Around around) {
   std::string name = around[1].key;
   const bool of_parameters = name.ends_with(".parameters_grad");
@@ -90,7 +90,7 @@ std::string name_of(Around around) {
 struct Range {
   double min = 0, max = 0;
 
-  /// Returns true if it is -inf beside a finite maximum, as in an attention mask.
+  /// Returns true if the minimum is -inf and the maximum finite, as in an attention mask.
   bool is_mask() const { return std::isinf(min) && std::isfinite(max); }
   bool is_finite() const { return is_mask() || (std::isfinite(max) && std::isfinite(min)); }
   double largest() const {
@@ -98,7 +98,7 @@ struct Range {
     if (std::isnan(max) || std::isnan(min)) return std::numeric_limits<double>::quiet_NaN();
     return std::max(std::abs(max), std::abs(min));
   }
-  /// The smallest magnitude, known if all values have one sign.
+  /// The smallest magnitude; empty unless all values are finite, nonzero and of one sign.
   std::optional<double> smallest() const {
     if (!std::isfinite(max) || !std::isfinite(min)) return std::nullopt;
     if (min > 0) return min;
@@ -109,7 +109,7 @@ struct Range {
 /// A node with its place in the run.
 struct Node {
   std::int64_t step = 0, rank = 0;
-  std::uint64_t place = 0;  ///< among the nodes of its file, from 1
+  std::uint64_t place = 0;  ///< position among the nodes of its file, from 1
   std::string name = {};
   std::size_t tensors = 0;
   bool has_inputs = false, finite_inputs = true, finite_outputs = true;
@@ -163,7 +163,7 @@ class Dumps {
   }
 
  private:
-  /// Takes a floating-point tensor of the node that is open.
+  /// Adds a floating-point tensor of the current node.
   void take(Around around, const common::JsonObject& tensor, PeakTable& peaks) {
     const std::string name = name_of(around);
     const auto min = tensor.numbers.named("Min"), max = tensor.numbers.named("Max");
@@ -190,8 +190,8 @@ class Dumps {
     node_ = {node_.step, node_.rank, node_.place};
   }
 
-  Node node_;                  ///< the node that is open
-  std::optional<Node> first_;  ///< the first with finite inputs and other outputs
+  Node node_;                  ///< the current node
+  std::optional<Node> first_;  ///< first with finite inputs and NaN or infinite outputs
   std::uint64_t masks_ = 0, without_values_ = 0, without_step_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// By paddle/phi/kernels/check_numerics_kernel (check_numerics_utils.h) and
+// Format, by paddle/phi/kernels/check_numerics_kernel (check_numerics_utils.h) and
 // paddle/fluid/eager/nan_inf_utils:
 //   [PRECISION] [ERROR] in [device=gpu:0, op=divide, tensor=, dtype=fp32], numel=40, num_nan=0,
 //   num_inf=4, num_zero=0, max=inf, min=1.048930e+00, mean=inf
@@ -35,8 +35,7 @@ using log::Role;
 
 constexpr std::string_view kMark = "[PRECISION]";
 constexpr std::size_t kPaddleLookedAt = std::size_t{1} << 20;
-constexpr std::uint64_t kMostValues = std::uint64_t{1}
-                                      << 48;  // values of a tensor; sums must not wrap
+constexpr std::uint64_t kMostValues = std::uint64_t{1} << 48;  // so that sums do not wrap
 
 /// A format, with Paddle's name and its least and largest finite nonzero magnitudes.
 struct Held {
@@ -52,7 +51,7 @@ constexpr Held kHeld[] = {{"fp16", Dtype::f16, {-24, 0}, {15, ones(11)}},
                           {"fp32", Dtype::f32, {-149, 0}, {127, ones(24)}},
                           {"fp64", Dtype::f64, {-1074, 0}, {1023, ones(53)}}};
 
-/// The text behind "KEY=" up to the next comma, bracket or space; empty if the key is missing.
+/// The text after "KEY=" up to the next comma, bracket or space; empty if the key is missing.
 std::optional<std::string_view> text_of(std::string_view line, std::string_view key) {
   for (std::size_t at = line.find(key); at != std::string_view::npos; at = line.find(key, at + 1)) {
     const std::size_t value = at + key.size();
@@ -71,8 +70,8 @@ std::optional<std::uint64_t> count_of(std::string_view line, std::string_view ke
   return static_cast<std::uint64_t>(*number);
 }
 
-/// max or min as a range. NaN and infinities are themselves, and so is zero, since %e prints no
-/// other number as 0.
+/// Returns max or min as a range. NaN, infinities and zero are exact, since %e prints no nonzero
+/// number as 0.
 std::optional<Bounds> extreme_of(std::string_view line, std::string_view key) {
   const auto text = text_of(line, key);
   const auto number = text ? common::number_in(*text) : std::nullopt;
@@ -82,7 +81,8 @@ std::optional<Bounds> extreme_of(std::string_view line, std::string_view key) {
                                 : common::printed_bounds(*number, *digit);
 }
 
-/// The range of a number of the format. Binary64 numbers are rounded to binary32 before printing.
+/// Returns the range of the number in its own format. Paddle rounds binary64 numbers to binary32
+/// before it prints them.
 Bounds in_binary64(const Bounds& printed, Dtype dtype) {
   if (dtype != Dtype::f64 || !std::isfinite(printed.low)) return printed;
   const auto error = [](double x) { return std::abs(x) * 0x1p-23 + 0x1p-149; };
@@ -230,7 +230,7 @@ class Filler {
     if (known && entry.max.high < 0) least_ = clipped(-entry.max.high);
   }
 
-  /// max and min are values themselves, unless they are zero or infinite.
+  /// Returns the table. max and min are added as one value each, unless they are zero or infinite.
   BoundedTable table() const {
     BinadeTable exact;
     exact.add_specials(specials_of(entry_));
@@ -260,8 +260,8 @@ class Filler {
   Magnitude least_, most_;
 };
 
-/// Backward operators are called OP_grad; the tensor's name says whose gradient it is. Outputs of
-/// an optimizer's operators are not activations.
+/// Backward operators are called OP_grad; the tensor's name shows if it is a parameter's gradient.
+/// Outputs of an optimizer's operators are not activations.
 Role role_of(const PaddleEntry& entry) {
   if (entry.op.ends_with("_grad")) {
     const bool of_parameter = entry.tensor.find(".w_") != std::string_view::npos ||
@@ -276,8 +276,8 @@ Role role_of(const PaddleEntry& entry) {
   return of_optimizer ? Role::unknown : Role::activation;
 }
 
-/// The entries of one worker. Lines have no step: the n-th line of an operator and tensor is step
-/// n.
+/// Reads the entries of one worker. Lines have no step: the n-th line of an operator and tensor,
+/// from 0, counts as step n.
 class Worker {
  public:
   Worker(std::string prefix, Timeline& timeline)

@@ -31,14 +31,15 @@ constexpr std::pair<std::string_view, QuantisedStatistic> kOfQuantised[] = {
 constexpr Recipe kNamed[] = {Recipe::fp8_delayed_scaling, Recipe::fp8_current_scaling,
                              Recipe::fp8_block_scaling, Recipe::mxfp8, Recipe::nvfp4};
 
-/// "gradient" is the gradient of a layer's output, "dgrad" that of its input: both of activations.
+/// "gradient" is the gradient of a layer's output, "dgrad" the gradient of its input. Both are
+/// gradients of activations.
 constexpr std::pair<std::string_view, Role> kTensors[] = {
     {"gradient", Role::activation_grad}, {"dgrad", Role::activation_grad},
     {"wgrad", Role::weight_grad},        {"weight", Role::weight},
     {"activation", Role::activation},    {"output", Role::activation}};
 
-/// Removes an ending, and an underscore before it if asked, from a longer name. Returns false if
-/// the name has no such ending.
+/// Removes an ending from a name, with an underscore before it if `underscore` is true. Returns
+/// false if the name has no such ending or consists of it alone.
 bool take_off(std::string_view& name, std::string_view ending, bool underscore) {
   const std::size_t size = ending.size() + (underscore ? 1 : 0);
   if (name.size() <= size || !name.ends_with(ending)) return false;

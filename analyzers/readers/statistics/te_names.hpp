@@ -21,17 +21,17 @@ struct Quantised {
   bool columnwise = false;
 };
 
-/// The parts of a logged name such as "mlp.fc1_gradient_mxfp8_underflows%_columnwise", which must
-/// outlive them.
+/// The parts of a logged name such as "mlp.fc1_gradient_mxfp8_underflows%_columnwise". They refer
+/// to the text of the logged name, which must outlive them.
 struct TeName {
   std::string_view tensor;  ///< "mlp.fc1_gradient"
-  std::string_view layer;   ///< "mlp.fc1"; the whole tensor's name if it has no kind
-  std::string_view kind;    ///< "gradient"; empty if the name has none
+  std::string_view layer;   ///< "mlp.fc1"; equal to `tensor` if there is no kind
+  std::string_view kind;    ///< "gradient"; empty if the name has no known kind
   log::Role role = log::Role::unknown;
   std::variant<Magnitude, Quantised> statistic;
 };
 
-/// Empty if the name is not that of a statistic in use.
+/// Splits a logged name. Empty if it does not end with the name of a known statistic.
 std::optional<TeName> te_name(std::string_view logged);
 
 }  // namespace halfscope::analyzers::readers::statistics

@@ -14,9 +14,10 @@
 
 namespace halfscope::analyzers::readers::statistics {
 
-/// The steps of all files of a log, numbered in the order in which they come.
+/// The steps of all files of a log, numbered from 0 in the order in which they first occur.
 class Steps {
  public:
+  /// Returns the number of a step, which is added if it is new.
   std::uint32_t number_of(std::int64_t step);
   std::int64_t operator[](std::uint32_t number) const { return steps_[number]; }
   std::size_t size() const { return steps_.size(); }
@@ -24,17 +25,17 @@ class Steps {
  private:
   std::vector<std::int64_t> steps_;
   std::unordered_map<std::int64_t, std::uint32_t> numbers_;
-  std::uint32_t last_ = 0;  ///< the number returned last; lines of a step follow one another
+  std::uint32_t last_ = 0;  ///< the number returned last: adjacent lines mostly share a step
 };
 
-/// A statistic of a tensor.
+/// The values of one statistic of a tensor, an entry for each line.
 struct PrintedSeries {
-  std::string_view logged;  ///< the whole name
+  std::string_view logged;  ///< the whole logged name
   TeName name;
-  std::vector<std::uint32_t> steps;  ///< their numbers
+  std::vector<std::uint32_t> steps;  ///< numbers of the steps
   std::vector<double> values;        ///< as printed
   std::vector<std::uint32_t> lines;  ///< from 1; empty for statistics of quantised tensors
-  PrintedSeries* next = nullptr;     ///< the series of the next line: most steps have one order
+  PrintedSeries* next = nullptr;  ///< the series of the next line; lines mostly repeat their order
 
   void add(std::uint32_t step, double value);
   void add_line(std::uint64_t line);
@@ -45,9 +46,9 @@ struct PrintedSeries {
 /// The series of one file, in the order of their first lines.
 class PrintedFile {
  public:
-  /// The series of a logged name, which is added if it is new. Null if te_name() is empty.
+  /// Returns the series of a logged name, which is added if it is new. Null if te_name() is empty.
   PrintedSeries* find(std::string_view logged);
-  /// The same without adding it. Null if it is not there.
+  /// Returns the series of a logged name; null if there is none.
   PrintedSeries* known(std::string_view logged);
   void sort(const Steps& steps);
   std::deque<PrintedSeries>& all() { return series_; }
@@ -61,7 +62,7 @@ class PrintedFile {
     }
   };
   std::unordered_map<std::string, PrintedSeries*, Hash, std::equal_to<>> by_name_;
-  std::deque<PrintedSeries> series_;  ///< these refer to the names above
+  std::deque<PrintedSeries> series_;  ///< refer to the names in by_name_
   PrintedSeries* last_ = nullptr;     ///< the result of the last call of find()
 };
 

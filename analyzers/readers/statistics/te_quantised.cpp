@@ -106,7 +106,7 @@ std::vector<std::uint32_t> crossed(const PrintedSeries& least, const PrintedSeri
   return found;
 }
 
-/// Drops steps of a series, which `dropped` has in the same order.
+/// Drops the steps in `dropped`, which must be in the order of the series.
 void drop(PrintedSeries& series, const std::vector<std::uint32_t>& dropped) {
   std::size_t kept = 0;
   auto next = dropped.begin();

@@ -10,16 +10,16 @@
 
 namespace halfscope::analyzers::readers::statistics {
 
-inline constexpr int kLastDigit = -4;  ///< {:.4f}
+inline constexpr int kLastDigit = -4;  ///< exponent of the last digit that {:.4f} prints
 
-/// The reason why a number is not used; null if it is.
+/// Returns the contradiction that makes a number unusable; null if there is none.
 const common::Contradiction* wrong_with(frames::QuantisedStatistic statistic, double value);
 
-/// The worst values of each tensor and step over the ranks: the largest share, error and factor,
-/// and the least factor.
+/// The worst values of each tensor and step over the ranks: the largest underflows, overflows, mse
+/// and scale_inv_max, and the least scale_inv_min.
 class QuantisedRanks {
  public:
-  /// Adds the series of quantised tensors of a file. The file is sorted.
+  /// Adds the series of quantised tensors of a file, which must be sorted.
   void add(PrintedFile&& file, const Steps& steps);
   /// Reports the selected series.
   void report(const Steps& steps, const frames::Selection& selection, const frames::Visitor& visit,

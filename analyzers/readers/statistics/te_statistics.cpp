@@ -77,13 +77,13 @@ std::optional<TeEntry> entry_in(std::string_view line) {
 /// The statistics of one tensor at one step in one file.
 struct Statistics {
   std::array<std::optional<common::Bounds>, kMagnitudes> of;
-  std::uint64_t line = 0;  ///< the line of the last statistic
+  std::uint64_t line = 0;  ///< line of the last statistic
   const std::optional<common::Bounds>& operator[](Magnitude which) const {
     return of[static_cast<std::size_t>(which)];
   }
 };
 
-/// The norm is rounded to the tensor's own format, which has eight bits or more.
+/// Relative. The norm is rounded to the tensor's own format, with at least 8 significant bits.
 constexpr double kTeNormError = 0x1p-7;
 /// The error of the dynamic range, log2(largest) - log2(smallest nonzero magnitude). Each logarithm
 /// is below 150 and rounded to binary32, with an error of at most 2^-16, and so is the difference.
@@ -251,7 +251,8 @@ bool is_te_file(const log::OpenPath& file) {
 constexpr int kTeLevels = 1;  // log_dir/nvdlfw_inspect_statistics_logs
 constexpr std::string_view kFolder = "nvdlfw_inspect_statistics_logs";
 
-/// FOLDER/rank_0/nvdlfw_inspect_statistics_logs, ..., as NVIDIA BioNeMo's recipes write: by path.
+/// Returns FOLDER/rank_0/nvdlfw_inspect_statistics_logs, ..., which NVIDIA BioNeMo's recipes write,
+/// in the order of paths.
 std::vector<std::filesystem::path> folders_of_ranks(const log::OpenPath& log) {
   std::vector<std::filesystem::path> folders = common::folders_of(log.path);
   for (std::filesystem::path& folder : folders) folder /= kFolder;

@@ -110,7 +110,7 @@ class FrameReader {
   Timeline& to_;
   std::optional<log::EventReader> reader_;
   std::uint32_t file_ = 0;
-  log::proto::HistogramProto histogram_;  // members, so that their memory is used again
+  log::proto::HistogramProto histogram_;  // members, so that their memory is reused
   log::proto::TensorProto tensor_;
   std::set<std::int64_t> steps_;
   std::set<Gap> gaps_;

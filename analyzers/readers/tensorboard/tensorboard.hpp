@@ -7,7 +7,7 @@
 namespace halfscope::analyzers::readers::tensorboard {
 
 /// A file that begins with the record of an event, or a folder that holds such files. The files of
-/// a folder are one run. Folders in it are other runs: a note names one, none is read.
+/// a folder are one run. Folders in it are other runs and are not read; a note names one.
 common::Recognises is_tensorboard;
 common::Reads read_tensorboard;
 

@@ -14,8 +14,8 @@ namespace halfscope::analyzers::readers::tensorboard {
 /// beginning; in a folder also by its name, since the beginning may be damaged. Never throws.
 std::vector<log::OpenPath> event_files_of(const log::OpenPath& log);
 
-/// The first folder below that holds event files and is not a run log of Halfscope. Looks into a
-/// bounded number of folders.
+/// The first folder below `folder` that holds event files and is not a run log of Halfscope; empty
+/// if none is found. Looks into a bounded number of folders.
 std::optional<std::filesystem::path> folder_with_events_in(const std::filesystem::path& folder);
 
 }  // namespace halfscope::analyzers::readers::tensorboard

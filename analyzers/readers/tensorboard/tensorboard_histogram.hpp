@@ -13,7 +13,7 @@ namespace halfscope::analyzers::readers::tensorboard {
 /// std::invalid_argument with the reason if it is not usable; so do the functions below.
 BoundedTable table_of(const log::proto::HistogramProto& histogram);
 
-/// The same for Halfscope's run logs: buckets of negative values are half-open from zero outwards,
+/// The same for Halfscope's run logs: negative values are in buckets (left, right],
 /// the bucket around zero holds only zeros, and min and max are bounds (docs/run-log.md).
 BoundedTable table_of_run_log(const log::proto::HistogramProto& histogram);
 

@@ -29,7 +29,7 @@ Plugin plugin_of(std::string_view name) {
 }
 
 /// Keeps the last entry of each tag and step, unless a later restart dropped it. least[n] is the
-/// lowest step from which the restarts from the nth on went on.
+/// lowest step at which restart n or a later one began.
 template <typename Entry>
 void keep_last_of(std::vector<Entry>& entries, const std::vector<std::int64_t>& least) {
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {

@@ -26,8 +26,8 @@ namespace halfscope::analyzers::readers::tensorboard {
 /// scalars.
 class TensorBoardIndex {
  public:
-  /// recorded_scale is a tag that is read in addition to those that meaning_of_tag() knows. Throws
-  /// log::BadInput if a file cannot be read.
+  /// Reads the scalars whose tags meaning_of_tag() knows, and the tag `recorded_scale`, unless it
+  /// is empty. Throws log::BadInput if a file cannot be read.
   TensorBoardIndex(std::vector<log::OpenPath> files,
                    const std::optional<std::string>& recorded_scale,
                    const frames::Progress& progress);
@@ -36,10 +36,10 @@ class TensorBoardIndex {
   enum class Plugin : std::uint8_t { unknown, scalars, histograms, halfscope, other };
   struct Tag {
     std::string name;
-    Plugin plugin = Plugin::unknown;         ///< as its first value says
+    Plugin plugin = Plugin::unknown;         ///< named by its first value
     lines::Named named = {};                 ///< its meaning as a scalar
-    bool scalar = false, histogram = false;  ///< it has such values
-    bool of_run_log = false;                 ///< a histogram of Halfscope's own
+    bool scalar = false, histogram = false;  ///< the tag has values of this type
+    bool of_run_log = false;                 ///< a histogram that Halfscope wrote
   };
   /// A histogram: bytes [offset, offset + size) of a file.
   struct Place {
@@ -49,7 +49,7 @@ class TensorBoardIndex {
     std::uint64_t offset;
     std::uint32_t size;
     Form form;
-    std::uint32_t restarts;  ///< before it
+    std::uint32_t restarts;  ///< number of restarts before it
   };
   struct Scalar {
     std::uint32_t tag;
@@ -62,7 +62,7 @@ class TensorBoardIndex {
   const std::vector<Tag>& tags() const { return tags_; }
   const std::vector<Place>& histograms() const { return places_; }  ///< in the order of the files
   const std::vector<Scalar>& scalars() const { return scalars_; }   ///< by tag and step
-  std::uint64_t bytes() const { return bytes_; }                    ///< size of all files
+  std::uint64_t bytes() const { return bytes_; }                    ///< total size of the files
   bool any_record() const { return any_record_; }
   const frames::Notes& notes() const { return notes_; }
 
@@ -86,7 +86,7 @@ class TensorBoardIndex {
   std::vector<Scalar> scalars_;
   std::vector<std::int64_t> restarts_;  ///< the steps from which the run went on, in order
   std::uint64_t bytes_ = 0, bytes_before_ = 0;
-  std::uint64_t unnamed_ = 0;  ///< tensors whose tag has no plugin
+  std::uint64_t unnamed_ = 0;  ///< tensors skipped, since their tag has no plugin
   bool any_record_ = false;
   frames::Notes notes_;
 };

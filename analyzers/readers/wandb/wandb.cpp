@@ -56,7 +56,8 @@ bool has_lines_of_objects(const log::OpenPath& file) {
   return end == std::string::npos || text[text.find_last_not_of(" \t", end - 1)] == '}';
 }
 
-/// "packedBins" are bins of one width, as W&B's server makes them.
+/// Returns the edges of "packedBins", bins of one width that W&B's server makes; empty if their
+/// count is not usable.
 std::vector<double> edges_of(const JsonObject& packed) {
   const auto number = [&](std::string_view key) {
     return packed.numbers.named(key).value_or(std::numeric_limits<double>::quiet_NaN());
@@ -138,8 +139,8 @@ class WandbReader {
     }
   }
 
-  /// Takes the next object: a row, or one in a row. Objects in arrays of a row are skipped. Names
-  /// of nested values are joined by dots, as W&B does.
+  /// Adds the next object: a row, or an object in a row. Objects in arrays of a row are skipped.
+  /// Names of nested values are joined by dots, as W&B does.
   void take(std::span<const common::JsonLevel> around, const JsonObject& object) {
     if (!around.empty() && around.front().is_array) around = around.subspan(1);
     std::string name;
@@ -259,16 +260,16 @@ class WandbReader {
   lines::ScalarLog scalars_;
   common::Timeline& timeline_;
   bool scalars_reported_ = false;          ///< the first pass over the files is done
-  common::Contradictions contradictions_;  ///< the current file's
-  std::uint64_t line_ = 0;                 ///< 0 if rows are not lines
-  std::int64_t rows_ = 0;                  ///< read so far in the file
+  common::Contradictions contradictions_;  ///< in the current file
+  std::uint64_t line_ = 0;                 ///< current line; 0 if rows are not lines
+  std::int64_t rows_ = 0;                  ///< rows read so far in the current file
   struct Row {
     NamedValues<double> scalars;
     NamedValues<Histogram> histograms;                  ///< edges and counts, not checked
-    std::vector<double> packed_edges;                   ///< edges of the open histogram
-  } row_;                                               ///< the row that is open
-  std::set<std::int64_t> steps_;                        ///< that have histograms
-  std::map<std::string, std::set<std::int64_t>> seen_;  ///< by name: the steps passed on
+    std::vector<double> packed_edges;                   ///< edges of the current histogram
+  } row_;                                               ///< the current row
+  std::set<std::int64_t> steps_;                        ///< steps that have histograms
+  std::map<std::string, std::set<std::int64_t>> seen_;  ///< by name: steps already read
   bool counted_steps_ = false;                          ///< a row had no "_step"
   bool hides_underflow_ = false;
   std::uint64_t unusable_ = 0, inexact_ = 0, repeated_ = 0;
