@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // By msprobe/pytorch/monitor/data_writers.py (CSVWriterWithAD) and docs/en/monitor_instruct.md:
 //   vpp_stage,name,step[,micro_step],OPS...
-// in files "WHAT_A-B.csv" for the steps A to B, with WHAT one of grad_unreduced, grad_reduced,
+// in files "WHAT_A-B.csv" for steps A to B. The word is one of grad_unreduced, grad_reduced, actv,
 // actv, actv_grad, param_origin, param_updated, exp_avg or exp_avg_sq. Each rank has a folder.
 // Numbers are rounded to `ndigits` decimals, 6 by default. `zeros` is the share of values below
 // 1e-8, not of zeros, and is not read.
