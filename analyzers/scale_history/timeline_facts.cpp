@@ -28,6 +28,7 @@ struct Point : ScaleAtStep {
 
 std::vector<Point> points_of(const TimelineFacts& facts) {
   std::vector<Point> points;
+  points.reserve(facts.scales.size());
   for (const ScaleAtStep& at : facts.scales) points.push_back({at});
   for (const SkippedSteps& range : facts.ranges) {
     const std::int64_t end = range.last ? *range.last + 1 : kAfterAll;
@@ -35,7 +36,7 @@ std::vector<Point> points_of(const TimelineFacts& facts) {
     for (const double scale : range.scales) points.push_back({{range.first, scale}, end});
     if (range.scale_to) points.push_back({{end, *range.scale_to}});
   }
-  std::ranges::stable_sort(points, {}, &Point::step);
+  if (!facts.ranges.empty()) std::ranges::stable_sort(points, {}, &Point::step);
   return points;
 }
 
