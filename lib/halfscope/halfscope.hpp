@@ -110,10 +110,10 @@
 //   flag_bits   TestFloat's flags
 //
 // Not included either: table/ counts the values of a tensor by magnitude, so that one pass shows
-// the underflow at every loss scale (start at table/count.hpp); tensor_core/ computes the sums of
+// the underflow at every loss scale (start at table/count.hpp). tensor_core/ computes the sums of
 // Tensor Cores bit for bit (start at tensor_core/gemm.hpp for matrices, tensor_core/mma.hpp for
-// encodings); reduction/ sums gradients over ranks and counts what the sum loses (start at
-// reduction/reduce.hpp).
+// encodings). reduction/ sums gradients over ranks and counts what the sum loses; start at
+// its header reduction/reduce.hpp.
 #pragma once
 
 #include "halfscope/array/array.hpp"
