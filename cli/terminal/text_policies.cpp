@@ -23,7 +23,9 @@ std::string paragraphs(std::vector<text::AnswerLine> lines) {
   while (!lines.empty() && lines.back().text.empty()) lines.pop_back();
   std::string out;
   for (const text::AnswerLine& line : lines) {
-    out += line.paste ? "  " + line.text + "\n" : text::wrapped_text(line.text, kTextColumns, 2);
+    out += line.kind == text::AnswerLine::Kind::paste
+               ? "  " + line.text + "\n"
+               : text::wrapped_text(line.text, kTextColumns, 2);
   }
   return out;
 }

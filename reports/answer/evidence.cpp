@@ -37,23 +37,20 @@ Section table_section(Table table) {
   return section;
 }
 
-/// Returns a section with all lines to paste in one block, below the sentences. A sentence before
-/// them that ends with a colon becomes their label.
+/// Returns a section with all lines to paste in one block, below the sentences.
 Section lines_section(const std::vector<AnswerLine>& lines) {
   Section section;
   for (const AnswerLine& line : lines) {
     if (line.text.empty()) continue;
-    if (!line.paste) {
-      section.sentences.push_back(line.text);
-    } else if (section.pastes.empty()) {
-      std::string label;
-      if (!section.sentences.empty() && section.sentences.back().ends_with(':')) {
-        label = section.sentences.back().substr(0, section.sentences.back().size() - 1);
-        section.sentences.pop_back();
+    switch (line.kind) {
+      case AnswerLine::Kind::sentence: section.sentences.push_back(line.text); break;
+      case AnswerLine::Kind::label:
+        section.pastes.push_back({line.text.substr(0, line.text.size() - 1), ""});
+        break;
+      case AnswerLine::Kind::paste: {
+        std::string& block = section.pastes.back().lines;  // below the label
+        block += (block.empty() ? "" : "\n") + line.text;
       }
-      section.pastes.push_back({std::move(label), line.text});
-    } else {
-      section.pastes.back().lines += "\n" + line.text;
     }
   }
   return section;

@@ -207,21 +207,24 @@ std::string not_tuned_text(const PolicyStudy& study, std::string_view asked) {
 
 namespace {
 
-void add_lines(std::vector<AnswerLine>& to, std::string_view text, bool paste = false) {
+void add_lines(std::vector<AnswerLine>& to, std::string_view text,
+               AnswerLine::Kind kind = AnswerLine::Kind::sentence) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    to.push_back({std::string(text.substr(0, end)), paste});
+    to.push_back({std::string(text.substr(0, end)), kind});
     text.remove_prefix(std::min(end + 1, text.size()));
   }
 }
 
 void add_paste(std::vector<AnswerLine>& to, const TunedPolicy& tuned, std::string_view asked) {
   const auto paste = paste_of(tuned.trace.policy, asked.empty() ? "" : policy_name_in(asked));
-  add_lines(to, paste ? fmt::format("For {}:\n\n", paste->where)
+  to.push_back({paste ? fmt::format("For {}:", paste->where)
                       : "In Halfscope's notation (--policy), as there is no line of its framework "
-                        "for these settings:\n\n");
-  add_lines(to, paste ? paste->lines : tuned.text, true);
-  add_lines(to, "\n");
+                        "for these settings:",
+                AnswerLine::Kind::label});
+  to.push_back({""});
+  add_lines(to, paste ? paste->lines : tuned.text, AnswerLine::Kind::paste);
+  to.push_back({""});
   if (paste) add_lines(to, paste->note);
 }
 

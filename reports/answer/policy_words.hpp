@@ -46,10 +46,15 @@ std::string why_text(const analyzers::replay::Trace& trace);
 /// Returns true if a loss scale may help the run. Otherwise no settings are recommended.
 bool gives_settings(const analyzers::replay::PolicyStudy& study);
 
-/// A line of an answer. Lines with `paste` are shown unchanged, and adjacent ones together.
+/// A line of an answer.
 struct AnswerLine {
+  enum class Kind : std::uint8_t {
+    sentence,
+    label,  ///< says where the lines to paste belong; ends with a colon
+    paste   ///< shown unchanged, together with its neighbours
+  };
   std::string text;
-  bool paste = false;
+  Kind kind = Kind::sentence;
 };
 /// Returns what the run did and whether the replay of its own policy equals it, the recommended
 /// static scale, and the best dynamic settings with lines to paste, or why none were searched.

@@ -51,7 +51,7 @@ std::string paragraphs(const std::vector<answer::AnswerLine>& lines) {
     code.clear();
   };
   for (const answer::AnswerLine& line : lines) {
-    if (line.paste) {
+    if (line.kind == answer::AnswerLine::Kind::paste) {
       code += (code.empty() ? "" : "\n") + breakable_policy(line.text);
     } else if (!line.text.empty()) {
       close();

@@ -164,7 +164,7 @@ TEST_CASE("lines to paste are told from the others", "[reports][policies]") {
   study.tuned->trace.length = 30;
   std::string pasted;
   for (const answer::AnswerLine& line : answer::answer_lines(study)) {
-    if (line.paste) pasted += line.text;
+    if (line.kind == answer::AnswerLine::Kind::paste) pasted += line.text;
     CHECK(line.text.find('\n') == std::string::npos);
   }
   CHECK(pasted == policy_line(study.tuned->trace.policy));
