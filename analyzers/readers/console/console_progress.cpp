@@ -247,6 +247,7 @@ bool lacks_loss(const Said& said) {
 
 Periodic periodic_in(const Said& said, const LineWords& words, std::string_view line) {
   Periodic found{*said.step, said.applied, said.skipped, said.of_interval};
+  if (said.applied && !said.step_name.empty()) found.counter = said.step_name;
   if (words.fairseq2) {
     found.applied = true;
     found.counter = "fairseq2's step";

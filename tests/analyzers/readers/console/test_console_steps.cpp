@@ -332,6 +332,11 @@ std::string standing(int times, bool anew = true) {
   return text;
 }
 
+TEST_CASE("a remark calls a counter of updates as the log does") {
+  const auto first_note = [](const std::string& text) { return Steps(text).notes.front().text(); };
+  CHECK(first_note("nupdates: 1 | loss: 2\nnupdates: 2 | loss: 2\n").starts_with("nupdates "));
+}
+
 TEST_CASE("a counter of updates that stands still to the end skips a step a line at the least") {
   const Steps told(standing(1));
   REQUIRE(told.skips.size() == 1);
