@@ -8,9 +8,7 @@
 #include "analyzers/ranks/rank_collector.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/logs.hpp"
-#include "analyzers/replay/scale_series.hpp"
 #include "analyzers/scale_history/timeline_facts.hpp"
-#include "analyzers/underflow/in_bfloat16.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/provenance.hpp"
 #include "analyzers/underflow/rounding_noise.hpp"
@@ -103,6 +101,35 @@ void add_lost(Findings& found) {
   found.worst_lost = underflow::worst_loss(counted, found.analysis.target, *log2);
 }
 
+Verdict verdict_of(const Findings& found) {
+  using scale_history::RunState;
+  using scale_history::TimelineFacts;
+  Verdict verdict;
+  const auto add = [&](const std::string& log, bool broken, bool beyond) {
+    if (broken) verdict.broken.insert(log);
+    if (beyond) verdict.beyond_scales.insert(log);
+  };
+  for (const TimelineFacts& facts : found.timelines) {
+    const bool broken = facts.state == RunState::broken;
+    add(facts.log, broken, broken || facts.collapsed_since());
+  }
+  for (const TimelineFacts& facts : found.run_timelines) {
+    const bool broken = facts.state == RunState::broken;
+    // A smaller scale may avoid the skips.
+    const bool helps = facts.skips_at_static_scale() && facts.nonfinite.empty();
+    add(facts.log, broken || facts.collapse() != nullptr,
+        (broken || facts.collapsed_since()) && !helps);
+  }
+  for (const overflow::BrokenEnd& end : found.broken_ends) add(end.log, true, true);
+  for (const updates::AdamState& state : found.adam) {
+    if (!state.divides_by_zero()) continue;
+    add(state.log, true, true);
+    verdict.adam_divides_by_zero.insert(state.log);
+  }
+  if (const auto* const end = found.overflow.lasting()) add(end->log, false, true);
+  return verdict;
+}
+
 void add_log(const underflow::LogFindings& log, Findings& found) {
   for (const frames::LogKind& kind : log.kinds) found.tool = std::max(found.tool, kind.tool);
   auto timeline = scale_history::timeline_facts(log);
@@ -170,52 +197,8 @@ Findings findings_of(Analysis&& analysis) {
   found.summed_loss = recommend::summed_loss(found.analysis.logs);
   found.in_bfloat16 = underflow::runs_in_bfloat16(found.analysis);
   add_lost(found);
+  found.verdict = verdict_of(found);
   return found;
-}
-
-std::set<std::string> Findings::beyond_scales() const {
-  std::set<std::string> logs;
-  const auto broken = [](const scale_history::TimelineFacts& facts) {
-    return facts.collapsed_since() || facts.state == scale_history::RunState::broken;
-  };
-  for (const auto& facts : timelines) {
-    if (broken(facts)) logs.insert(facts.log);
-  }
-  for (const auto& facts : run_timelines) {
-    // A smaller scale may avoid the skips.
-    const bool helps = facts.skips_at_static_scale() && facts.nonfinite.empty();
-    if (broken(facts) && !helps) logs.insert(facts.log);
-  }
-  for (const overflow::BrokenEnd& end : broken_ends) logs.insert(end.log);
-  for (const updates::AdamState& state : adam) {
-    if (state.divides_by_zero()) logs.insert(state.log);
-  }
-  if (const overflow::OverflowEvent* const end = overflow.lasting()) logs.insert(end->log);
-  return logs;
-}
-
-bool Findings::adam_divides_by_zero(const std::string& log) const {
-  return std::ranges::any_of(adam, [&](const updates::AdamState& state) {
-    return state.log == log && state.divides_by_zero();
-  });
-}
-
-bool Findings::ends_broken() const {
-  const auto is_broken = [](const scale_history::TimelineFacts& facts) {
-    return facts.state == scale_history::RunState::broken && facts.alarming();
-  };
-  const auto run_is_broken = [&](const scale_history::TimelineFacts& facts) {
-    return is_broken(facts) || facts.collapse() != nullptr;
-  };
-  return !broken_ends.empty() || std::ranges::any_of(timelines, is_broken) ||
-         std::ranges::any_of(run_timelines, run_is_broken) ||
-         std::ranges::any_of(adam, &updates::AdamState::divides_by_zero);
-}
-
-const overflow::OverflowEvent* Study::lasting_to_report_first() const {
-  const overflow::OverflowEvent* const end = overflow.lasting();
-  const auto& model = advice.nan_in_model;
-  return end != nullptr && model && model->step <= end->step ? nullptr : end;
 }
 
 namespace {
@@ -285,7 +268,7 @@ bool every_log(const std::vector<replay::StepSeries>& runs, const Analysis& anal
 Study with_scales(Findings&& findings, const underflow::RecommendOptions& options,
                   bool assume_constant) {
   Study all{std::move(findings), {}, {}, {}};
-  const recommend::Basis basis{all.analysis, all.overflow, options, all.reductions};
+  const recommend::Basis basis{all.analysis, all.overflow, options, all.reductions, all.timelines};
   all.advice = recommend::recommend(basis);
   // Infinities of these tensors come from an update that was divided by 0, not from overflow.
   for (const updates::AdamState& state : all.adam) {
@@ -297,7 +280,7 @@ Study with_scales(Findings&& findings, const underflow::RecommendOptions& option
   close_gaps(all.series, all.analysis, assume_constant);
   all.not_replayed = std::move(all.series.none);
   recommend::add_scales(all.advice, basis, all.series.series);
-  all.advice.beyond_scales = !all.beyond_scales().empty();
+  all.advice.beyond_scales = !all.verdict.beyond_scales.empty();
   return all;
 }
 
@@ -318,7 +301,6 @@ void add_replays(Study& all, replay::PolicyOptions policies) {
   if (all.series.series.empty()) return;
   const underflow::RecommendOptions targets = policies.targets;
   policies.harmless = harmless(all.analysis, targets);
-  const std::set<std::string> beyond = all.beyond_scales();
   for (replay::StepSeries& run : std::exchange(all.series.series, {})) {
     const auto log = std::ranges::find(all.analysis.logs, run.log, &underflow::LogFindings::name);
     // For a run log without gradient tensors only magnitudes are known.
@@ -329,7 +311,8 @@ void add_replays(Study& all, replay::PolicyOptions policies) {
         magnitudes ? replay::study_magnitudes(std::move(run), policies)
                    : replay::study_policies(std::move(run), policies, all.advice.static_advice()));
     replay::PolicyStudy& replayed = all.policies.back();
-    if (beyond.contains(replayed.series.log)) replayed.advised.refused = replay::NoStatic::beyond;
+    if (all.verdict.beyond_scales.contains(replayed.series.log))
+      replayed.advised.refused = replay::NoStatic::beyond;
   }
 }
 
@@ -353,7 +336,7 @@ Study study(Findings&& findings, const Selection& selection,
             const std::optional<replay::PolicyOptions>& policies) {
   const bool assume_constant = policies && policies->assume_constant;
   Study all = with_scales(std::move(findings), options, assume_constant);
-  const recommend::Basis basis{all.analysis, all.overflow, options, all.reductions};
+  const recommend::Basis basis{all.analysis, all.overflow, options, all.reductions, all.timelines};
   std::span<const replay::StepSeries> replayed;
   if (every_log(all.series.series, all.analysis)) replayed = all.series.series;
   const replay::Harmless none;

@@ -11,20 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/formats/amax_history.hpp"
+#include "analyzers/formats/eight_bits.hpp"
 #include "analyzers/formats/format_fit.hpp"
-#include "analyzers/formats/mx_gradients.hpp"
 #include "analyzers/formats/quantised.hpp"
 #include "analyzers/overflow/attention_scores.hpp"
-#include "analyzers/overflow/broken_end.hpp"
-#include "analyzers/overflow/layer_shift.hpp"
 #include "analyzers/overflow/overflow.hpp"
 #include "analyzers/ranks/rank_comparison.hpp"
 #include "analyzers/recommend/recommend.hpp"
-#include "analyzers/recommend/summed_loss.hpp"
 #include "analyzers/reduction/reductions.hpp"
 #include "analyzers/replay/policy_study.hpp"
-#include "analyzers/scale_history/carried_scale.hpp"
 #include "analyzers/scale_history/timeline_facts.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/tensor_peaks.hpp"
@@ -50,6 +45,16 @@ struct Passes {
 
 /// Called before each pass with its name; returns its progress callback. Empty: reports nothing.
 using PhaseCallback = std::function<frames::Progress(const std::string& what)>;
+
+/// How the runs end: the facts that decide an answer. Each set has names of logs.
+struct Verdict {
+  /// Runs that end in NaN or infinities that no loss scale cures, or skip steps in vain. Their
+  /// finite values are not the whole of it.
+  std::set<std::string> broken;
+  /// Runs that end in a failure which no loss scale prevents; these get no settings.
+  std::set<std::string> beyond_scales;
+  std::set<std::string> adam_divides_by_zero;
+};
 
 /// All results of `halfscope analyze`. Each vector has one entry per log that has such results, in
 /// the order of the logs.
@@ -80,14 +85,7 @@ struct Findings {
   /// The steps of run logs, for replays. Filled only if the target is binary16 and no tensors are
   /// selected by name, because a policy decides by all gradients in binary16.
   replay::LogSeries series;
-
-  /// Returns the logs that end in a failure which no loss scale prevents; these get no settings.
-  std::set<std::string> beyond_scales() const;
-  /// Returns true if Adam divided by 0 in this log.
-  bool adam_divides_by_zero(const std::string& log) const;
-  /// Returns true if some log ends in NaN or infinities that no loss scale cures, or skips steps in
-  /// vain: then what is finite is not the whole of it.
-  bool ends_broken() const;
+  Verdict verdict;
 };
 
 /// Reads the logs: each value once, and again if whole tensors are requested. If the target is the
@@ -106,9 +104,10 @@ struct Study : Findings {
   /// Names of run logs that cannot be replayed, each with the reason.
   std::vector<std::pair<std::string, frames::Message>> not_replayed;
 
-  /// Returns OverflowFindings::lasting() if a report must name it first. Null if there is no such
-  /// event, or if NaN in the model, which is always reported, began at the same step or earlier.
-  const overflow::OverflowEvent* lasting_to_report_first() const;
+  /// Returns true if values are NaN, infinite or overflow, whatever the loss scale.
+  bool broken() const {
+    return advice.nan_in_model || !advice.overflow_without_cure.empty() || !verdict.broken.empty();
+  }
 };
 
 /// Returns everything that follows from the findings. Reads logs of several ranks again.

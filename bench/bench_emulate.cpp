@@ -11,7 +11,7 @@
 #include <random>
 
 #include "bench/bench.hpp"
-#include "cli/emulate/test_lines.hpp"
+#include "cli/emulate/lines.hpp"
 
 namespace {
 

@@ -10,7 +10,6 @@
 
 #include "analyzers/frames/message.hpp"
 #include "cli/commands/commands.hpp"
-#include "cli/options/exit.hpp"
 #include "cli/options/notes.hpp"
 #include "halfscope/device/vector_target.hpp"
 #include "halfscope/log/cut_maps.hpp"

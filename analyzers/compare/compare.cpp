@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "analyzers/underflow/kept_weights.hpp"
 #include "analyzers/underflow/provenance.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "analyzers/updates/updates.hpp"
 
 namespace halfscope::analyzers::compare {

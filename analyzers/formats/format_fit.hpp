@@ -7,7 +7,8 @@
 // never farther away, and no error, no flushed share and no noise grows. Beyond it, a cast without
 // saturation makes infinities or NaN, and a saturating one trades the largest values for the
 // smallest. A fit is judged by the noise ratio, which counts values that become zero as errors:
-// many values with little mass do not matter.
+// many values with little mass do not matter. Without whole tensors, the ratio is estimated from
+// histograms.
 #pragma once
 
 #include <array>
@@ -15,7 +16,8 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/underflow/fit_findings.hpp"
+#include "analyzers/underflow/underflow.hpp"
+#include "analyzers/underflow/whole_findings.hpp"
 #include "halfscope/number/block.hpp"
 #include "halfscope/table/binade_table.hpp"
 
@@ -73,5 +75,12 @@ void judge_at_1(underflow::FormatFit& fit, const underflow::TensorFindings& tens
 /// that fits the tensor without saturating, at scale 1 or with a scale of its own. It prefers fewer
 /// bits, then no scale, then more precision. Empty if it has no fits or no finite nonzero value.
 std::optional<underflow::Narrowest> narrowest(const underflow::TensorFindings& tensor);
+
+/// Returns the ratio at scale 2^k, at which nothing may overflow. The estimate assumes that the
+/// values of a histogram's segment are spread evenly over it, so that the noise is ulp^2 / 12 if a
+/// segment has many representable numbers (Bennett 1948). The bounds assume the best and the worst
+/// positions. Empty if no value is finite and nonzero, or if only bounds of the counts are known.
+std::optional<underflow::NoiseRatio> estimate_noise(const underflow::TensorFindings& tensor,
+                                                    const underflow::Target& target, int k);
 
 }  // namespace halfscope::analyzers::formats

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "analyzers/frames/elements.hpp"
-#include "analyzers/frames/tensor_parts.hpp"
 #include "halfscope/array/array.hpp"
 
 namespace halfscope::analyzers::formats {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "analyzers/frames/message.hpp"
-#include "analyzers/frames/notes.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/run_log.hpp"
 #include "halfscope/table/bounded_table.hpp"

@@ -14,7 +14,6 @@
 #include <span>
 #include <stdexcept>
 
-#include "analyzers/gates/condition_timeline.hpp"
 #include "analyzers/ranks/rank_comparison.hpp"
 
 namespace halfscope::analyzers::gates {
@@ -34,26 +33,31 @@ enum class Base { none, total, nonzero, updates, itself };
 
 struct Field {
   std::string_view name;
-  Base base;  ///< the total that a percentage refers to
+  Base base;                                              ///< the total that a percentage refers to
+  Interval (*count)(const underflow::Counts&) = nullptr;  ///< for counts of a tensor's values
+  std::uint64_t (*updates)(const UpdateCounts&) = nullptr;  ///< for counts of a weight's updates
 };
 
 constexpr Field kTensorFields[] = {
-    {"total", Base::none},
-    {"zero", Base::total},
-    {"nan", Base::total},
-    {"inf", Base::total},
-    {"flushed_to_zero", Base::nonzero},
-    {"subnormal", Base::nonzero},
-    {"normal", Base::nonzero},
-    {"overflow", Base::nonzero},
+    {"total", Base::none, [](const underflow::Counts& c) { return Interval(c.total); }},
+    {"zero", Base::total, [](const underflow::Counts& c) { return c.zero; }},
+    {"nan", Base::total, [](const underflow::Counts& c) { return c.nan; }},
+    {"inf", Base::total, [](const underflow::Counts& c) { return c.inf; }},
+    {"flushed_to_zero", Base::nonzero,
+     [](const underflow::Counts& c) { return c.classes.flushed_to_zero; }},
+    {"subnormal", Base::nonzero, [](const underflow::Counts& c) { return c.classes.subnormal; }},
+    {"normal", Base::nonzero, [](const underflow::Counts& c) { return c.classes.normal; }},
+    {"overflow", Base::nonzero, [](const underflow::Counts& c) { return c.classes.overflow; }},
     {"max_abs", Base::none},
     {"min_abs_nonzero", Base::none},
-    {"updates", Base::none},
-    {"update_underflow", Base::updates},
-    {"swamped", Base::updates},
-    {"updates_lost", Base::updates},
-    {"swamped_fused", Base::updates},
-    {"rule_2048", Base::updates},
+    {"updates", Base::none, nullptr, [](const UpdateCounts& c) { return c.updates(); }},
+    {"update_underflow", Base::updates, nullptr,
+     [](const UpdateCounts& c) { return c.half.underflow; }},
+    {"swamped", Base::updates, nullptr, [](const UpdateCounts& c) { return c.half.swamped; }},
+    {"updates_lost", Base::updates, nullptr, [](const UpdateCounts& c) { return c.half.lost(); }},
+    {"swamped_fused", Base::updates, nullptr,
+     [](const UpdateCounts& c) { return c.fused.swamped; }},
+    {"rule_2048", Base::updates, nullptr, [](const UpdateCounts& c) { return c.rule_2048; }},
     {"undetermined", Base::updates},
     {"underflow_share", Base::itself},
 };
@@ -198,35 +202,16 @@ Exact quotient(std::uint64_t count, std::uint64_t of) {
   return of == 0 ? Exact(0) : Exact(Whole(count), Whole(of));
 }
 
-Interval count_of(const std::string& field, const underflow::Counts& counts) {
-  if (field == "total") return counts.total;
-  if (field == "zero") return counts.zero;
-  if (field == "nan") return counts.nan;
-  if (field == "inf") return counts.inf;
-  if (field == "flushed_to_zero") return counts.classes.flushed_to_zero;
-  if (field == "subnormal") return counts.classes.subnormal;
-  if (field == "normal") return counts.classes.normal;
-  return counts.classes.overflow;
-}
-
 /// Empty if the tensor has no updates, or for `undetermined` if they are no differences of weights.
 std::optional<Measured> measure_updates(const Condition& c, const TensorFindings& tensor) {
   if (!tensor.updates) return std::nullopt;
-  const underflow::UpdateFindings& found = *tensor.updates;
-  const UpdateCounts& counts = found.table.counts;
-  std::uint64_t count = counts.updates(), of = counts.updates();
-  if (c.field == "update_underflow") count = counts.half.underflow;
-  if (c.field == "swamped") count = counts.half.swamped;
-  if (c.field == "updates_lost") count = counts.half.lost();
-  if (c.field == "swamped_fused") count = counts.fused.swamped;
-  if (c.field == "rule_2048") count = counts.rule_2048;
-  if (c.field == "undetermined") {
-    if (found.source != underflow::UpdateSource::difference) return std::nullopt;
-    count = found.undetermined;
-    of += found.undetermined;
+  const UpdateCounts& counts = tensor.updates->table.counts;
+  if (const auto count = find_field(Subject::tensor, c.field)->updates) {
+    return count_of(c, count(counts), counts.updates());
   }
-  if (!c.percent) return Interval(count);
-  return of == 0 ? std::nullopt : std::optional<Measured>(Share{count, of});
+  if (tensor.updates->source != underflow::UpdateSource::difference) return std::nullopt;
+  const std::uint64_t unknown = tensor.updates->undetermined;
+  return count_of(c, unknown, counts.updates() + unknown);
 }
 
 std::optional<Measured> as_power(std::optional<int> log2) {
@@ -276,6 +261,11 @@ std::optional<Measured> finite_number(std::optional<double> value) {
   return value && std::isfinite(*value) ? std::optional<Measured>(*value) : std::nullopt;
 }
 
+std::optional<Measured> count_of(const Condition& c, const Interval& count, const Interval& of) {
+  if (!c.percent) return count;
+  return of.high == 0 ? std::nullopt : std::optional<Measured>(Share{count, of});
+}
+
 Condition parse_condition(std::string_view text, Subject subject) {
   static const std::regex form(
       R"(\s*(\w+)\s*(<=|>=|==|!=|<|>)\s*)"
@@ -321,11 +311,10 @@ std::optional<Measured> measure(const Condition& condition, const TensorFindings
   if (condition.field == "min_abs_nonzero") return finite_number(tensor.min_abs_nonzero);
   if (is_of_updates(condition)) return measure_updates(condition, tensor);
   if (is_of_quantised(condition)) return std::nullopt;
-  const Interval count = count_of(condition.field, tensor.counts);
-  if (!condition.percent) return count;
-  const bool of_all = find_field(Subject::tensor, condition.field)->base == Base::total;
-  const Interval of = of_all ? Interval(tensor.counts.total) : tensor.counts.finite_nonzero;
-  return of.high == 0 ? std::nullopt : std::optional<Measured>(Share{count, of});
+  const Field& field = *find_field(Subject::tensor, condition.field);
+  const Interval all = tensor.counts.total;
+  return count_of(condition, field.count(tensor.counts),
+                  field.base == Base::total ? all : tensor.counts.finite_nonzero);
 }
 
 std::optional<Measured> measure(const Condition& condition, const TensorPeaks& tensor) {

@@ -71,6 +71,10 @@ using Measured =
 /// Returns `value` as a result; empty if it is absent or not finite.
 std::optional<Measured> finite_number(std::optional<double> value);
 
+/// Returns a count, or the share of `of` if the condition has a percentage; empty if `of` is zero.
+std::optional<Measured> count_of(const Condition& condition, const Interval& count,
+                                 const Interval& of);
+
 /// Each measure() returns the value of the condition's field. Empty if there is none: no finite
 /// value, no recommended scale, or a share of zero values.
 std::optional<Measured> measure(const Condition& condition,
@@ -107,5 +111,10 @@ enum class Verdict { fails, holds, undecided };
 /// Compares counts and shares with the limit as an exact rational, numbers with the limit rounded
 /// to binary64. Returns `undecided` if the bounds of an interval give different answers.
 Verdict test(const Condition& condition, const Measured& value);
+
+std::optional<scale_history::RunState> state_named(std::string_view name);
+
+/// Throws std::invalid_argument unless a condition on `state` compares it by == or != with a state.
+void require_state(const Condition& condition);
 
 }  // namespace halfscope::analyzers::gates

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/overflow/broken_end.hpp"
+#include "analyzers/overflow/overflow.hpp"
 
 #include <algorithm>
 #include <array>

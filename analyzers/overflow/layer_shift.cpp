@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/overflow/layer_shift.hpp"
+#include "analyzers/overflow/overflow.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "analyzers/overflow/attention_scores.hpp"
-#include "analyzers/overflow/layer_classes.hpp"
 #include "analyzers/underflow/computation_order.hpp"
 #include "analyzers/underflow/modules.hpp"
 #include "analyzers/underflow/step_facts.hpp"
@@ -23,6 +25,83 @@ using underflow::StepMagnitude;
 using underflow::TensorFindings;
 
 namespace {
+
+/// Returns "Conv" for "Conv2d"; other names are returned unchanged.
+std::string_view without_dimensions(std::string_view type) {
+  const bool has = type.size() > 2 && type.back() == 'd' && type[type.size() - 2] >= '1' &&
+                   type[type.size() - 2] <= '3';
+  return has ? type.substr(0, type.size() - 2) : type;
+}
+
+/// Returns true if a class is one of these words.
+bool is_one_of(std::string_view words, std::string_view type) {
+  const std::string word = " " + std::string(without_dimensions(type)) + " ";
+  return !type.empty() && words.find(word) != std::string_view::npos;
+}
+
+bool is_within(std::string_view module, std::string_view container) {
+  return container.empty() ||
+         (module.starts_with(container) &&
+          (module.size() == container.size() || module[container.size()] == '.'));
+}
+
+std::string_view parent(std::string_view module) {
+  const std::size_t dot = module.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : module.substr(0, dot);
+}
+
+/// Returns true if every container of a module up to and including `top` is a Sequential.
+bool in_sequentials(const underflow::Modules& modules, std::string_view module,
+                    std::string_view top) {
+  while (module != top) {
+    module = parent(module);
+    if (modules.class_of(std::string(module)) != "Sequential") return false;
+  }
+  return true;
+}
+
+/// Returns true if f(a x) = a f(x) for every a > 0: ReLU, pooling, dropout...
+bool commutes(std::string_view type) {
+  return is_one_of(
+      " ReLU LeakyReLU PReLU RReLU MaxPool AvgPool AdaptiveMaxPool AdaptiveAvgPool MaxUnpool "
+      "FractionalMaxPool Dropout FeatureDropout Flatten Unflatten Identity PixelShuffle "
+      "PixelUnshuffle ChannelShuffle Upsample UpsamplingNearest UpsamplingBilinear ZeroPad "
+      "ReflectionPad ReplicationPad CircularPad Unfold ",
+      type);
+}
+
+/// Returns true for W x + b: a factor of x can be moved into W.
+bool is_linear(std::string_view type) {
+  // Conv1D is Hugging Face's linear layer of GPT-2; without_dimensions() does not shorten it.
+  return is_one_of(" Linear Conv ConvTranspose Conv1D ", type);
+}
+
+/// Returns true if the output is linear in weight and bias: is_linear(), and normalisations.
+bool scales_output(std::string_view type) {
+  return is_linear(type) || is_one_of(
+                                " BatchNorm SyncBatchNorm InstanceNorm LayerNorm GroupNorm "
+                                "RMSNorm Embedding ",
+                                type);
+}
+
+/// Returns true if all layers between two commute, by their positions in the network's text. Empty
+/// unless both are in one torch.nn.Sequential, in this order, adjacent or not.
+std::optional<bool> commute_in_sequence(const underflow::Modules& modules, std::string_view layer,
+                                        std::string_view next) {
+  const auto& order = modules.with_class();
+  const auto first = std::ranges::find(order, layer);
+  const auto last = std::find(first, order.end(), next);
+  if (last == order.end()) return std::nullopt;
+  std::string_view top = parent(layer);
+  while (!is_within(next, top)) top = parent(top);
+  if (!in_sequentials(modules, layer, top) || !in_sequentials(modules, next, top)) {
+    return std::nullopt;
+  }
+  return std::all_of(std::next(first), last, [&](const std::string& between) {
+    const std::string_view type = modules.class_of(between);
+    return type == "Sequential" || commutes(type);
+  });
+}
 
 /// A module with its activation and its weights.
 struct Layer {
@@ -187,9 +266,9 @@ class Walk {
     for (std::size_t i = at + 1; i < *next; ++i) {
       if (layers_[i].type.empty()) shift.between.push_back(layers_[i].path);
     }
-    const Sequence sequence(modules_, shift.layer, shift.next);
-    shift.in_sequence = sequence.is_one();
-    if (sequence.is_one() && !sequence.commutes_between()) return std::nullopt;
+    const std::optional<bool> commutes = commute_in_sequence(modules_, shift.layer, shift.next);
+    if (commutes == false) return std::nullopt;
+    shift.in_sequence = commutes.has_value();
     return shift;
   }
 

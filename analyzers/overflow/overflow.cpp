@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
-#include "analyzers/overflow/overflow_cause.hpp"
-#include "analyzers/overflow/overflow_evidence.hpp"
-#include "analyzers/overflow/overflow_leads.hpp"
-#include "analyzers/overflow/overflow_runs.hpp"
+#include "analyzers/overflow/overflow_parts.hpp"
 
 namespace halfscope::analyzers::overflow {
 
@@ -15,6 +13,65 @@ using underflow::Analysis;
 using underflow::LogSteps;
 
 namespace {
+
+/// Returns one tensor's state at one step. `overflow` is counted at its loss scale, or at 1.
+TensorState glimpse_of(const underflow::TensorFindings& tensor,
+                       const underflow::StepFindings& step) {
+  return {step.step, step.max_abs, step.counts.nan, step.counts.inf,
+          tensor.loss_scaled ? step.counts.classes.overflow : step.overflow_at_1};
+}
+
+constexpr std::size_t kTensors = 6;
+constexpr std::ptrdiff_t kSteps = 4;  ///< the step itself and three before
+
+Lead lead_of(const underflow::TensorFindings& tensor, std::string_view relation,
+             std::int64_t step) {
+  Lead lead{tensor.name, std::string(relation), {}};
+  const auto end =
+      std::ranges::upper_bound(tensor.per_step, step, {}, &underflow::StepFindings::step);
+  const auto begin = end - std::min(kSteps, end - tensor.per_step.begin());
+  for (auto at = begin; at != end; ++at) lead.glimpses.push_back(glimpse_of(tensor, *at));
+  return lead;
+}
+
+/// Returns the lead of a role that only scalars show: its largest magnitudes.
+Lead lead_of_scalars(const LogView& view, const Mark& mark, std::int64_t step) {
+  Lead lead{std::string(log::name_of(mark.role)), "itself", {}};
+  const auto end = std::upper_bound(view.scalar_steps.begin(), view.scalar_steps.end(), step);
+  const auto begin = end - std::min(kSteps, end - view.scalar_steps.begin());
+  for (auto at = begin; at != end; ++at) {
+    const log::StepScalars& s = *view.scalars.at(*at);
+    const std::optional<double> value = mark.role == log::Role::loss ? s.loss
+                                        : mark.role == log::Role::activation_grad
+                                            ? s.max_abs_activation_grad
+                                            : s.max_abs_weight_grad;
+    if (!value) continue;  // the step has no magnitude
+    TensorState glimpse;
+    glimpse.step = *at;
+    if (value && std::isfinite(*value)) glimpse.max_abs = std::abs(*value);
+    glimpse.nan = value && std::isnan(*value) ? 1 : 0;
+    glimpse.inf = value && std::isinf(*value) ? 1 : 0;
+    lead.glimpses.push_back(glimpse);
+  }
+  return lead;
+}
+
+/// Returns the tensor in which a run first appears and those it is computed from, each with its
+/// last recorded steps up to the run. Limited to a few tensors and steps.
+std::vector<Lead> find_leads(const LogView& view, const Run& run) {
+  const Mark& mark = run.first();
+  if (!mark.tensor) {
+    Lead lead = lead_of_scalars(view, mark, run.first_step());
+    return lead.glimpses.empty() ? std::vector<Lead>() : std::vector<Lead>{std::move(lead)};
+  }
+  std::vector<Lead> leads = {lead_of(view.tensor(*mark.tensor), "itself", run.first_step())};
+  for (const underflow::Origin& origin : view.order().origins(*mark.tensor)) {
+    if (leads.size() == kTensors) break;
+    Lead lead = lead_of(view.tensor(origin.tensor), origin.relation, run.first_step());
+    if (!lead.glimpses.empty()) leads.push_back(std::move(lead));
+  }
+  return leads;
+}
 
 OverflowEvent event_of(const LogView& view, const Run& run) {
   const Mark& mark = run.first();
@@ -36,15 +93,9 @@ OverflowEvent event_of(const LogView& view, const Run& run) {
     event.overflow = glimpse.overflow;
   }
   event.loss_scale = scale_of(view, run);
-  const Judgement judgement = event.what_if ? judge_what_if(view, run) : judge_recorded(view, run);
-  event.cause = judgement.cause;
-  event.why = judgement.why;
-  event.safe_log2 = judgement.safe_log2;
-  event.estimated = judgement.estimated;
+  static_cast<Judgement&>(event) = judge(view, run);
   event.growth_probe =
       !event.what_if && event.cause == Cause::by_scale && is_growth_probe(view, run);
-  event.not_scale_related = judgement.not_scale_related;
-  event.maybe_rounded = judgement.maybe_rounded;
   event.leads = find_leads(view, run);
   return event;
 }
@@ -86,31 +137,11 @@ void add_explained(const LogView& view, const Run& run, const OverflowEvent& eve
   }
 }
 
-/// Adds the steps whose forward pass has infinities or NaN.
-void add_broken_forward(const underflow::LogFindings& log, LogSteps& steps) {
-  for (const underflow::TensorFindings& t : log.tensors) {
-    for (const underflow::StepFindings& step : t.per_step) {
-      const underflow::Counts& counts = step.counts;
-      if (underflow::breaks_forward(t.role, step.scale, counts.nan, counts.inf)) {
-        steps.emplace(log.name, step.step);
-      }
-    }
-  }
-  for (const log::StepScalars& scalars : log.scalars) {
-    if (scalars.loss && !std::isfinite(*scalars.loss)) steps.emplace(log.name, scalars.step);
-  }
-}
-
 }  // namespace
 
 std::string_view name_of(Cause cause) {
-  switch (cause) {
-    case Cause::by_scale: return "by_scale";
-    case Cause::at_scale_1: return "at_scale_1";
-    case Cause::nan_in_model: return "nan_in_model";
-    case Cause::undetermined: return "undetermined";
-  }
-  return "undetermined";
+  constexpr std::string_view kNames[] = {"by_scale", "at_scale_1", "nan_in_model", "undetermined"};
+  return kNames[static_cast<std::size_t>(cause)];
 }
 
 bool OverflowFindings::bounds(const std::string& log, log::Role role, std::int64_t step,
@@ -159,13 +190,13 @@ OverflowFindings find_overflow(const Analysis& analysis) {
         add_explained(view, run, findings.events.back(), findings.nan_explained);
       }
     }
+    for (const std::int64_t step : view.broken_forward) {
+      findings.broken_forward.emplace(log.name, step);
+    }
+    add_steps(log, findings);
     std::stable_sort(
         findings.events.begin() + static_cast<std::ptrdiff_t>(begin), findings.events.end(),
         [](const OverflowEvent& a, const OverflowEvent& b) { return a.step < b.step; });
-  }
-  for (const underflow::LogFindings& log : analysis.logs) {
-    add_steps(log, findings);
-    add_broken_forward(log, findings.broken_forward);
   }
   findings.headroom = find_headroom(analysis, findings);
   std::ranges::sort(findings.headroom, {},

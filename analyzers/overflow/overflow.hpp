@@ -22,6 +22,26 @@ enum class Cause : std::uint8_t {
 };
 std::string_view name_of(Cause cause);  ///< "by_scale", ...
 
+// Thresholds in binades; docs/numerics/statistics.md, "Infinities in gradients", has the reasons.
+inline constexpr double kFar = 8;  ///< headroom of nearby finite steps: overflow is unlikely
+inline constexpr double kOutOfReach = 16;  ///< the same: no spike of gradients reaches so far
+inline constexpr double kLowered = 8;      ///< fall of the scale that must have helped
+/// Gradients this near to overflow may have been cast to FP16, whatever type is recorded.
+inline constexpr double kNearLimit = 4;
+
+/// A cause and the evidence for it.
+struct Judgement {
+  Cause cause = Cause::undetermined;
+  std::string why;  ///< a sentence with the numbers; it does not repeat `cause`
+  /// by_scale: the largest power of two that avoids overflow at all its steps.
+  std::optional<int> safe_log2 = {};
+  bool estimated = false;  ///< safe_log2 is from other steps, since the magnitude is unknown
+  /// Smaller scales did not cure it, so its infinities are not values that a scale made too large.
+  bool not_scale_related = false;
+  /// Gradients with a wider format than FP16 hold its infinities, but FP16 may have made them.
+  bool maybe_rounded = false;
+};
+
 /// Headroom between a tensor's largest magnitude and overflow, in binades, at the loss scale of the
 /// counts if a loss scale acts on the tensor, else at 1. An infinity computed in binary16 at scale
 /// S counts as 65520 / S. NaN, and infinities of wider formats, do not count.
@@ -67,7 +87,7 @@ struct Lead {
 /// A run of consecutive recorded steps with infinities or NaN (recorded), or with finite values
 /// that would overflow in the target format (what_if). Gradients, at the analysis' loss scale, and
 /// other tensors, without a loss scale, have separate what-if events.
-struct OverflowEvent {
+struct OverflowEvent : Judgement {
   std::string log;
   bool what_if = false;
   std::int64_t step = 0;       ///< first step
@@ -79,18 +99,9 @@ struct OverflowEvent {
   Interval nan, inf;          ///< in that tensor at the first step
   Interval overflow;
   std::optional<double> loss_scale;  ///< loss scale at which the values were computed
-  Cause cause = Cause::undetermined;
-  std::string why;  ///< a sentence with the numbers; it does not repeat `cause`
-  /// by_scale: the largest power of two that avoids overflow at all its steps.
-  std::optional<int> safe_log2;
-  bool estimated = false;  ///< safe_log2 is from other steps, since the magnitude is unknown
   /// by_scale: a dynamic scale had grown until it overflowed, and the step was skipped. A dynamic
   /// scale finds its limit in this way.
   bool growth_probe = false;
-  /// Smaller scales did not cure it, so its infinities are not values that a scale made too large.
-  bool not_scale_related = false;
-  /// Gradients with a wider format than FP16 hold its infinities, but FP16 may have made them.
-  bool maybe_rounded = false;
   std::vector<Lead> leads;
 };
 
@@ -134,5 +145,51 @@ OverflowFindings find_overflow(const underflow::Analysis& analysis);
 /// `found` decides which infinities count.
 std::vector<Headroom> find_headroom(const underflow::Analysis& analysis,
                                     const OverflowFindings& found = {});
+
+/// The final steps of a log's tensors, each with unexplained NaN or infinities in some tensor.
+struct BrokenEnd {
+  std::string log;
+  std::string tensor;  ///< first tensor, in a step's order, with such values at step `first`
+  /// The module or operation that computed `tensor` from finite inputs, by msprobe's names for
+  /// both; empty if unknown.
+  std::string source = {};
+  std::int64_t first = 0, last = 0;
+  std::uint64_t steps = 0;  ///< number of recorded steps from first to last; all have such values
+  std::uint64_t other_tensors = 0;  ///< number of other tensors with such values
+  bool nan = false, inf = false;
+};
+
+/// Returns the broken end of a log; empty if its last step has no unexplained values. Unexplained
+/// are: in steps that were not skipped, NaN at a loss scale of 1 or an unknown one, and infinities
+/// of values computed in a wider format than FP16, which such a scale cannot cause. BF16 values are
+/// unexplained at any scale, since no scale in use comes near BF16's limit.
+std::optional<BrokenEnd> broken_end(const underflow::LogFindings& log);
+
+/// A power of two that can be moved between two layers, so that an activation which overflows
+/// without any loss scale does not: one layer's weights and bias times 2^-k, the next layer's
+/// weights times 2^k. The network computes the same if every module between them commutes with a
+/// positive factor, as ReLU, pooling and dropout do. docs/numerics/statistics.md, "A power of two
+/// between layers".
+struct LayerShift {
+  std::string log;
+  std::string activation;   ///< the largest overflowing tensor between the layers
+  double max_abs = 0;       ///< its magnitude; 65520 if infinities hide it
+  bool censored = false;    ///< infinities hide it; `log2` is then a lower bound
+  std::string layer, next;  ///< modules with weights
+  int log2 = 0;             ///< k: the least that gives one binade of headroom
+  double next_max_abs = 0;  ///< the next layer's largest weight times 2^k
+  /// Counts of the layer's weights and bias over the recorded steps. 2^-k makes `flushed` of `of`
+  /// zero in the format, and moves `subnormal` below its normal range, where they may lose bits.
+  Interval flushed, subnormal, of;
+  /// Modules between the two whose class the log lacks: they may not commute.
+  std::vector<std::string> between;
+  /// Both are in one torch.nn.Sequential: only the next layer reads this layer's output, and all
+  /// modules between commute.
+  bool in_sequence = false;
+};
+
+/// Returns the shifts of each log, one per layer, in the order of computation. Omits layers whose
+/// next layer would overflow by the shift.
+std::vector<LayerShift> layer_shifts(const underflow::Analysis& analysis);
 
 }  // namespace halfscope::analyzers::overflow

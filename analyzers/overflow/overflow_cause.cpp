@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/overflow/overflow_cause.hpp"
+#include "analyzers/overflow/overflow_parts.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
-
-#include "analyzers/overflow/overflow_cause_parts.hpp"
-#include "analyzers/overflow/overflow_evidence.hpp"
 
 namespace halfscope::analyzers::overflow {
 
@@ -15,17 +12,6 @@ using underflow::Phase;
 namespace {
 
 using log::Role;
-
-/// Turns `why` into a sentence: with a capital and a full stop.
-Judgement as_sentence(Judgement judgement) {
-  std::string& why = judgement.why;
-  if (why.empty()) return judgement;
-  if (why.front() >= 'a' && why.front() <= 'z') {
-    why.front() = static_cast<char>(why.front() - 'a' + 'A');
-  }
-  if (why.back() != '.') why += '.';
-  return judgement;
-}
 
 /// Returns LogView::narrow() of a role that only scalars show; for a loss also of activations.
 std::optional<bool> narrow_role(const LogView& view, Role role) {
@@ -207,12 +193,14 @@ Judgement not_recorded_dtype(const First& first) {
                       first.held, name_of(first.role))};
 }
 
-Judgement judge_recorded(const LogView& view, const Run& run) {
-  return as_sentence(recorded(view, run));
-}
-
-Judgement judge_what_if(const LogView& view, const Run& run) {
-  return as_sentence(what_if(view, run));
+Judgement judge(const LogView& view, const Run& run) {
+  Judgement judgement = run.kind == Kind::recorded ? recorded(view, run) : what_if(view, run);
+  std::string& why = judgement.why;
+  if (why.front() >= 'a' && why.front() <= 'z') {
+    why.front() = static_cast<char>(why.front() - 'a' + 'A');
+  }
+  if (why.back() != '.') why += '.';
+  return judgement;
 }
 
 std::optional<double> scale_of(const LogView& view, const Run& run) {

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/overflow/overflow_cause_parts.hpp"
-#include "analyzers/overflow/overflow_evidence.hpp"
+#include "analyzers/overflow/overflow_parts.hpp"
 
 namespace halfscope::analyzers::overflow {
 namespace {

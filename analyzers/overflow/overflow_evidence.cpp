@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/overflow/overflow_evidence.hpp"
+#include "analyzers/overflow/overflow_parts.hpp"
 
 #include <fmt/format.h>
 

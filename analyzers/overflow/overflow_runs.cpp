@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/overflow/overflow_runs.hpp"
+#include "analyzers/overflow/overflow_parts.hpp"
 
 #include <tbb/blocked_range.h>
 #include <tbb/parallel_reduce.h>
@@ -187,13 +187,14 @@ MarkedSteps look(const LogView& view, Kind kind) {
 
 /// Facts from the steps of all of a log's tensors.
 struct TensorSteps {
-  StepNumbers with_gradients, bad;
+  StepNumbers with_gradients, bad, broken_forward;
   std::int64_t last = std::numeric_limits<std::int64_t>::min();
   bool at_run_scale = false;
 
   void append(const TensorSteps& more) {
     with_gradients.append(more.with_gradients);
     bad.append(more.bad);
+    broken_forward.append(more.broken_forward);
     last = std::max(last, more.last);
     at_run_scale = at_run_scale || more.at_run_scale;
   }
@@ -206,6 +207,9 @@ TensorSteps tensor_steps(const LogView& view) {
     for (const StepFindings& step : tensor.per_step) {
       if (backward) found.with_gradients.add(step.step);
       if (underflow::nonfinite(step)) found.bad.add(step.step);
+      if (underflow::breaks_forward(tensor.role, step.scale, step.counts.nan, step.counts.inf)) {
+        found.broken_forward.add(step.step);
+      }
       found.last = std::max(found.last, step.step);
       const bool other_scale = step.loss_scale != view.analysis.loss_scale;
       found.at_run_scale = found.at_run_scale || (tensor.loss_scaled && other_scale);
@@ -214,7 +218,7 @@ TensorSteps tensor_steps(const LogView& view) {
 }
 
 std::vector<std::int64_t> find_clean_steps(const LogView& view, TensorSteps&& tensors) {
-  auto& [with_gradients, bad, last, at_run_scale] = tensors;
+  auto& [with_gradients, bad, broken_forward, last, at_run_scale] = tensors;
   for (const StepScalars* const scalars : view.scalars.steps()) {
     if (has_gradients(*scalars)) with_gradients.add(scalars->step);
     if (nonfinite_mark(*scalars)) bad.add(scalars->step);
@@ -234,7 +238,11 @@ LogView::LogView(const underflow::Analysis& of, const underflow::LogFindings& on
   for (const TensorFindings& t : log.tensors) formats.add(t);
   TensorSteps tensors = tensor_steps(*this);
   at_run_scale = tensors.at_run_scale;
-  for (const StepScalars* const told : scalars.steps()) scalar_steps.push_back(told->step);
+  for (const StepScalars* const told : scalars.steps()) {
+    scalar_steps.push_back(told->step);
+    if (told->loss && !std::isfinite(*told->loss)) tensors.broken_forward.add(told->step);
+  }
+  broken_forward = std::move(tensors.broken_forward).sorted();
   if (!scalar_steps.empty()) last_step = scalar_steps.back();
   last_step = std::max(last_step, tensors.last);
   clean_steps = find_clean_steps(*this, std::move(tensors));

@@ -131,4 +131,16 @@ struct RankRow {
 std::optional<RankComparison> compare(log::Role role, std::vector<RankRow>&& rows,
                                       std::int64_t stride, bool parts);
 
+/// Most rows and columns of a map.
+inline constexpr std::size_t kMapRows = 64, kMapColumns = 100;
+
+/// Binades above the median rank: ranks by columns of steps; NaN if there is no value.
+struct Matrix {
+  ColumnKeys keys;
+  std::vector<std::vector<float>> rows;
+};
+
+/// Returns the map. A cell for several values has the one farthest from the median rank.
+RankMap map_of(const RankComparison& all, const Matrix& matrix);
+
 }  // namespace halfscope::analyzers::ranks

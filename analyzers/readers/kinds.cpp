@@ -16,20 +16,16 @@
 #include "analyzers/readers/metrics/metrics.hpp"
 #include "analyzers/readers/record/record_file.hpp"
 #include "analyzers/readers/record/record_log.hpp"
-#include "analyzers/readers/run_log/ranks.hpp"
-#include "analyzers/readers/run_log/read_run_log.hpp"
-#include "analyzers/readers/run_log/run_samples.hpp"
+#include "analyzers/readers/run_log/run_log.hpp"
 #include "analyzers/readers/samples.hpp"
 #include "analyzers/readers/statistics/statistics.hpp"
 #include "analyzers/readers/tensorboard/tensorboard.hpp"
-#include "analyzers/readers/tensors/file_samples.hpp"
 #include "analyzers/readers/tensors/open.hpp"
-#include "analyzers/readers/tensors/step_parts.hpp"
 #include "analyzers/readers/tensors/tensor_folder.hpp"
-#include "analyzers/readers/tensors/tensor_frames.hpp"
+#include "analyzers/readers/tensors/tensor_log.hpp"
 #include "analyzers/readers/unread_text.hpp"
 #include "analyzers/readers/wandb/wandb.hpp"
-#include "halfscope/log/kernel_files.hpp"
+#include "halfscope/log/folder.hpp"
 
 namespace halfscope::analyzers::readers {
 
@@ -78,12 +74,12 @@ bool folder_holds(const log::OpenPath& log, bool (*holds)(const log::OpenPath&))
 }
 
 bool has_tensor_files(const log::OpenPath& log) {
-  return folder_holds(log, readers::tensors::holds_tensor_files);
+  return folder_holds(log, tensors::holds_tensor_files);
 }
 
 /// Called only if no other kind is found: a checkpoint in another log's folder is not part of it.
 bool has_torch_files(const log::OpenPath& log) {
-  return folder_holds(log, readers::tensors::holds_torch_files);
+  return folder_holds(log, tensors::holds_torch_files);
 }
 
 void refuse_tag(const fs::path& log, const Selection& s) {
@@ -96,27 +92,13 @@ void refuse_tag(const fs::path& log, const Selection& s) {
           printable(*s.scale_tag)));
 }
 
-void read_one_tensor_file(const log::OpenPath& log, const TimelineSelection& s,
-                          const Visitor& visit, Notes& notes, const Progress& progress) {
-  refuse_tag(log.path, s);
-  try {
-    readers::tensors::read_tensor_file(log, s, visit, notes, progress);
-  } catch (const readers::tensors::IsText&) {
-    refuse_text(log);
-  }
-}
-
-/// Reads a folder of tensor files. If the folder also holds other logs, passes the frames through
-/// the timeline that they share, which knows the loss scales.
+/// Reads tensor files. If their folder also holds other logs, passes the frames through the
+/// timeline that they share, which knows the loss scales.
 void read_tensor_files(const log::OpenPath& log, const TimelineSelection& s, const Visitor& visit,
                        Notes& notes, const Progress& progress) {
   if (!s.joined) refuse_tag(log.path, s);
-  const readers::tensors::TensorFolder folder =
-      readers::tensors::list_tensor_folder(log, s.read_as);
-  if (!s.joined) {
-    readers::tensors::read_tensor_folder(folder, s, visit, notes, progress);
-    return;
-  }
+  const tensors::TensorFolder folder = tensors::tensor_files_of(log, s.read_as);
+  if (!s.joined) return tensors::read_tensor_files(folder, s, visit, notes, progress);
   common::Timeline timeline(log.path.string(), s, visit);
   Visitor through = visit;
   through.frame = [&](frames::Frame&& frame) {
@@ -127,14 +109,23 @@ void read_tensor_files(const log::OpenPath& log, const TimelineSelection& s, con
       timeline.emit(std::move(frame), told);
     }
   };
-  readers::tensors::read_tensor_folder(folder, s, through, notes, progress);
+  tensors::read_tensor_files(folder, s, through, notes, progress);
+}
+
+void read_one_tensor_file(const log::OpenPath& log, const TimelineSelection& s,
+                          const Visitor& visit, Notes& notes, const Progress& progress) {
+  try {
+    read_tensor_files(log, s, visit, notes, progress);
+  } catch (const tensors::IsText&) {
+    refuse_text(log);
+  }
 }
 
 /// Adds no notes, because reading the frames of these files has added them already.
 void read_whole_files(const log::OpenPath& log, const Selection& s,
                       const frames::WholeRanksVisitor& visit, Notes&, const Progress& progress) {
   const auto alone = [&](const frames::WholeStep& step) { visit(std::span(&step, 1)); };
-  readers::tensors::visit_file_samples(log, s, alone, progress);
+  tensors::visit_tensor_steps(tensors::tensor_files_of(log, s.read_as), s, alone, progress);
 }
 
 bool is_file(const log::OpenPath& log) {

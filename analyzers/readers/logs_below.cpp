@@ -10,7 +10,7 @@
 
 #include "analyzers/readers/kinds.hpp"
 #include "halfscope/log/error.hpp"
-#include "halfscope/log/kernel_files.hpp"
+#include "halfscope/log/folder.hpp"
 
 namespace halfscope::analyzers::readers {
 namespace {

@@ -2,13 +2,11 @@
 // Settings for dynamic loss scaling, and the recorded steps that they would skip.
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
 #include <span>
 #include <string>
 
-#include "analyzers/recommend/recommend.hpp"
-#include "analyzers/replay/policy_grid.hpp"
+#include "analyzers/recommend/parts.hpp"
+#include "analyzers/replay/policy_facts.hpp"
 #include "analyzers/replay/policy_study.hpp"
 #include "analyzers/replay/replay.hpp"
 
@@ -20,23 +18,15 @@ constexpr std::string_view kPolicies[] = {"torch",    "keras2",  "keras3", "deep
                                           "megatron", "fairseq", "apex",   "mxnet",
                                           "nnabla",   "flax",    "jmp"};
 
-/// The unread steps of each log, by its name.
-using Unread = std::map<std::string, std::set<std::int64_t>>;
-
-Unread unread_of(const underflow::Analysis& analysis) {
-  Unread unread;
-  for (const underflow::LogFindings& log : analysis.logs) {
-    unread[log.name] = unread_steps(log).steps;
-  }
-  return unread;
-}
-
 /// Adds the steps that a policy skips in one run. Unread steps are counted separately, except those
 /// that the run itself found clean.
-void add_skips(const replay::Trace& trace, const std::set<std::int64_t>& unread, SkipBound& to) {
+void add_skips(const replay::Trace& trace, const replay::StepSeries& run, const Peaks& peaks,
+               SkipBound& to) {
+  const auto log = std::ranges::find(peaks.logs, run.log, &LogMaxima::log);
   const auto unread_in = [&](const std::vector<std::int64_t>& steps) {
-    return static_cast<std::uint64_t>(
-        std::ranges::count_if(steps, [&](std::int64_t step) { return unread.contains(step); }));
+    if (log == peaks.logs.end()) return std::uint64_t{0};
+    return static_cast<std::uint64_t>(std::ranges::count_if(
+        steps, [&](std::int64_t step) { return log->unread.steps.contains(step); }));
   };
   const std::uint64_t skipped = unread_in(trace.skipped), unknown = unread_in(trace.unknown);
   to.unread += skipped + unknown;
@@ -47,9 +37,10 @@ void add_skips(const replay::Trace& trace, const std::set<std::int64_t>& unread,
 }
 
 /// Returns the settings of a policy that serve a run best.
-DynamicAdvice best_of(const replay::TunedPolicy& tuned, const std::set<std::int64_t>& unread) {
+DynamicAdvice best_of(const replay::TunedPolicy& tuned, const replay::StepSeries& run,
+                      const Peaks& peaks) {
   SkipBound skips;
-  add_skips(tuned.trace, unread, skips);
+  add_skips(tuned.trace, run, peaks, skips);
   estimate(skips);
   return {tuned.trace.policy, tuned.initial, tuned.interval, skips, tuned.tried, tuned.kept};
 }
@@ -64,16 +55,16 @@ bool makes_a_step(const DynamicAdvice& advice) {
 
 /// Returns settings that start at twice the static scale. A scale that is too large costs little
 /// here: an overflow skips one step and halves the scale.
-std::optional<DynamicAdvice> twice(const policy::Policy& policy, int static_log2,
-                                   std::span<const replay::StepSeries> runs, Unread& unread) {
+std::optional<DynamicAdvice> twice(const policy::Policy& policy, const Recommendation& advice,
+                                   std::span<const replay::StepSeries> runs) {
   const auto interval = policy::number_of(policy, policy::info_of(policy).interval);
   if (!interval) return std::nullopt;
-  const auto settings = replay::with_settings(policy, static_log2 + 1, *interval);
+  const auto settings = replay::with_settings(policy, *advice.static_log2 + 1, *interval);
   if (!settings) return std::nullopt;
   std::optional<SkipBound> skips;
   for (const replay::StepSeries& run : runs) {
     if (!skips) skips.emplace();
-    add_skips(replay::replay(*settings, run), unread[run.log], *skips);
+    add_skips(replay::replay(*settings, run), run, advice.peaks, *skips);
   }
   if (skips) estimate(*skips);
   return DynamicAdvice{
@@ -170,15 +161,14 @@ void add_dynamic(Recommendation& advice, const Basis& basis,
   const bool served = basis.analysis.target.format == kBinary16;
   if (!advice.static_log2 || advice.needs_no_scale() || !served) return;
   std::vector<DynamicAdvice> useless;
-  Unread unread = unread_of(basis.analysis);
   for (const policy::Policy& policy : policies_for(runs)) {
     std::optional<DynamicAdvice> found;
     bool useful = true;
     if (runs.size() != 1) {  // no setting is the best for several runs
-      found = twice(policy, *advice.static_log2, runs, unread);
+      found = twice(policy, advice, runs);
       useful = found && makes_a_step(*found);
     } else if (const auto tuned = replay::tune(policy, runs.front(), basis.options, harmless)) {
-      found = best_of(*tuned, unread[runs.front().log]);
+      found = best_of(*tuned, runs.front(), advice.peaks);
       useful = goes_on(tuned->trace) && makes_a_step(*found);
     }
     if (found) (useful ? advice.dynamic : useless).push_back(std::move(*found));

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "analyzers/frames/microbatches.hpp"
-#include "analyzers/recommend/advice.hpp"
+#include "analyzers/recommend/parts.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
 namespace halfscope::analyzers::recommend {

@@ -5,9 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "analyzers/recommend/advice.hpp"
-#include "analyzers/recommend/peaks.hpp"
-#include "analyzers/recommend/recommend.hpp"
+#include "analyzers/recommend/parts.hpp"
 #include "analyzers/underflow/layer_inputs.hpp"
 #include "analyzers/underflow/modules.hpp"
 #include "halfscope/number/convert.hpp"
@@ -21,7 +19,6 @@ using underflow::TensorFindings;
 namespace {
 
 using log::Role;
-using Tensors = std::vector<const TensorFindings*>;
 
 using Kind = KeepInFp32::Kind;
 using Why = KeepInFp32::Why;
@@ -166,9 +163,9 @@ struct Group {
   int highest_log2 = 0;
 };
 
-std::vector<Group> groups_of(const AllPeaks& peaks) {
+std::vector<Group> groups_of(const Basis& basis, const Peaks& peaks) {
   std::map<std::string, Tensors> by_name;  // a module of several logs is one group: all must fit
-  for (const LogFindings& log : peaks.basis().analysis.logs) {
+  for (const LogFindings& log : basis.analysis.logs) {
     const Modules modules(log);
     for (const TensorFindings& t : log.tensors) {
       if (t.loss_scaled) by_name[modules.of(t)].push_back(&t);
@@ -176,7 +173,7 @@ std::vector<Group> groups_of(const AllPeaks& peaks) {
   }
   std::vector<Group> groups;
   for (auto& [name, tensors] : by_name) {
-    const auto highest = scale_range(peaks, tensors).highest_log2;
+    const auto highest = scale_range(basis, peaks, tensors).highest_log2;
     if (highest) groups.push_back({name, std::move(tensors), *highest});
   }
   std::stable_sort(groups.begin(), groups.end(),
@@ -192,8 +189,7 @@ void find_limiting(const Basis& basis, const Recommendation& advice,
   if (!advice.static_log2 || advice.above_target.empty()) return;
   if (advice.underflow_not_identifiable) return;  // unknown if a scale serves the rest
   if (advice.harmless()) return;                  // nothing is gained
-  const AllPeaks peaks(basis);
-  const std::vector<Group> groups = groups_of(peaks);
+  const std::vector<Group> groups = groups_of(basis, advice.peaks);
   if (groups.size() < 2) return;
   std::vector<KeepInFp32> removed;
   std::string names;  // layers that allow the same scale share one entry
@@ -208,7 +204,7 @@ void find_limiting(const Basis& basis, const Recommendation& advice,
     for (std::size_t j = i + 1; j < groups.size(); ++j) {
       rest.insert(rest.end(), groups[j].tensors.begin(), groups[j].tensors.end());
     }
-    if (scale_range(peaks, rest).serves()) {
+    if (scale_range(basis, advice.peaks, rest).serves()) {
       found.insert(found.end(), removed.begin(), removed.end());
       return;
     }

@@ -6,9 +6,7 @@
 #include <map>
 #include <numeric>
 
-#include "analyzers/recommend/advice.hpp"
-#include "analyzers/recommend/peaks.hpp"
-#include "analyzers/recommend/recommend.hpp"
+#include "analyzers/recommend/parts.hpp"
 #include "analyzers/underflow/modules.hpp"
 
 namespace halfscope::analyzers::recommend {
@@ -18,7 +16,6 @@ using underflow::TensorFindings;
 namespace {
 
 using log::Role;
-using Tensors = std::vector<const TensorFindings*>;
 
 /// The tensors of one layer in the log.
 struct Layer {
@@ -84,7 +81,7 @@ std::optional<double> adaptive_factor(const Layer& layer) {
   return std::exp2(std::floor(std::log2(scale)));
 }
 
-Interval flushed_at(const Tensors& tensors, const underflow::Target& target, int k) {
+Interval flushed_in(const Tensors& tensors, const underflow::Target& target, int k) {
   Interval sum = 0;
   for (const TensorFindings* t : tensors) {
     sum += t->classes_at(target, k).flushed_to_zero;
@@ -99,17 +96,16 @@ std::vector<LayerScale> per_layer(const Basis& basis, const Recommendation& advi
   std::vector<LayerScale> scales;
   if (!advice.static_log2 || advice.above_target.empty()) return scales;  // one scale serves all
   if (advice.underflow_not_identifiable) return scales;  // no layer's lowest scale is known either
-  const AllPeaks peaks(basis);
   for (const Layer& layer : layers_of(analysis)) {
-    const ScaleRange range = scale_range(peaks, layer.gradients);
+    const ScaleRange range = scale_range(basis, advice.peaks, layer.gradients);
     LayerScale scale;
     scale.layer = layer.name;
     if (analysis.logs.size() > 1) scale.layer = layer.log + ": " + layer.name;
     scale.lowest_log2 = range.lowest_log2;
     scale.highest_log2 = range.highest_log2;
     for (const TensorFindings* t : layer.gradients) scale.of += t->counts.finite_nonzero;
-    scale.flushed_at_static = flushed_at(layer.gradients, analysis.target, *advice.static_log2);
-    scale.flushed_at_own = flushed_at(layer.gradients, analysis.target,
+    scale.flushed_at_static = flushed_in(layer.gradients, analysis.target, *advice.static_log2);
+    scale.flushed_at_own = flushed_in(layer.gradients, analysis.target,
                                       range.highest_log2.value_or(*advice.static_log2));
     scale.als = adaptive_factor(layer);
     scales.push_back(std::move(scale));

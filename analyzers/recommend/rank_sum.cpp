@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "analyzers/readers/kinds.hpp"
-#include "analyzers/recommend/recommend.hpp"
+#include "analyzers/recommend/parts.hpp"
 #include "analyzers/underflow/step_facts.hpp"
 
 namespace halfscope::analyzers::recommend {
@@ -128,7 +128,6 @@ std::optional<RankSum> of_log(const Analysis& analysis, const Recommendation& ad
 
   RankSum sum;
   sum.ranks = static_cast<int>(ranks);
-  sum.from_ranks = true;
   sum.flushed_alone = found.alone;
   sum.flushed_before = found.before;
   sum.of = found.of;

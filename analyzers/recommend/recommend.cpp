@@ -3,13 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 
-#include "analyzers/recommend/flushed.hpp"
-#include "analyzers/recommend/peaks.hpp"
-#include "analyzers/recommend/skip_limit.hpp"
-#include "analyzers/underflow/lost_mass.hpp"
+#include "analyzers/recommend/parts.hpp"
+#include "analyzers/underflow/clipped.hpp"
 #include "analyzers/underflow/lowest_scale.hpp"
 #include "analyzers/underflow/step_facts.hpp"
 
@@ -18,21 +15,10 @@ namespace halfscope::analyzers::recommend {
 using underflow::Analysis;
 using underflow::LogFindings;
 using underflow::RecommendOptions;
-using underflow::StepFindings;
 using underflow::Target;
 using underflow::TensorFindings;
 
 namespace {
-
-constexpr int kHighestLog2 = underflow::kLastLog2Scale;  // 2^40; a larger scale has no benefit
-
-/// Returns log2 of the largest power-of-two scale, at most kHighestLog2, at which a peak stays
-/// `headroom` binades below overflow.
-int highest_log2(const Peak& peak, Format format, int headroom) {
-  return std::min(kHighestLog2, peak.magnitude.highest_safe_log2(format) - headroom);
-}
-
-using Tensors = std::vector<const TensorFindings*>;
 
 /// Returns true if the log has magnitudes of single gradients without their counts.
 bool has_gradient_peaks(const Analysis& analysis) {
@@ -64,68 +50,6 @@ void find_overflow_without_cure(const Analysis& analysis, Recommendation& r) {
       r.overflow_without_cure.push_back(t.name);
     }
   }
-}
-
-/// Keeps the peak that allows the smallest scale. Among equal peaks keeps the one with more
-/// evidence, else the first.
-void limit_by(const Peak& peak, Format format, const RecommendOptions& options, Recommendation& r) {
-  const int k = highest_log2(peak, format, options.headroom_bits);
-  r.highest_log2 = std::min(r.highest_log2.value_or(k), k);
-  r.overflow_not_identifiable |= peak.limit.censored;
-  // An infinity is stronger evidence than NaN, and a tensor than only its role.
-  const auto missing = [](const Limit& limit) {
-    return std::pair(limit.nan_at.has_value(), limit.from_scalars);
-  };
-  const bool says_more = r.limited_by && peak.limit.max_abs == r.limited_by->max_abs &&
-                         missing(peak.limit) < missing(*r.limited_by);
-  if (!r.limited_by || says_more || peak.limit.max_abs > r.limited_by->max_abs) {
-    r.limited_by = peak.limit;
-  }
-}
-
-/// Sets limited_by and highest_log2 from the histograms.
-void limit_by_tables(const AllPeaks& all, const Tensors& tensors, Recommendation& r) {
-  const Basis& basis = all.basis();
-  const Format format = basis.analysis.target.format;
-  PeakVisitor visit;
-  visit.peak = [&](const Peak& peak) { limit_by(peak, format, basis.options, r); };
-  for (const TensorFindings* t : tensors) {
-    const LogPeaks& peaks = all.of(*t->log);
-    // If infinities were left out of the log, the size of the gradients behind them is unknown.
-    if (!t->counts.nonfinite_known) r.overflow_not_identifiable = true;
-    if (peaks.log().was_clipped(t->role)) r.overflow_not_identifiable = r.clipped = true;
-    visit.nonfinite = [&](std::int64_t, bool scale_known) {
-      if (scale_known) return;
-      r.overflow_not_identifiable = true;
-      if (t->computed_in_fp16()) r.no_scale = NoScale::scale_unknown;
-    };
-    peaks.of_tensor(*t, visit);
-  }
-}
-
-/// Sets the same fields from the every-step scalars, also for steps without histograms.
-void limit_by_scalars(const AllPeaks& all, const LogFindings& log, Recommendation& r) {
-  const Basis& basis = all.basis();
-  PeakVisitor visit;
-  visit.peak = [&](const Peak& peak) {
-    limit_by(peak, basis.analysis.target.format, basis.options, r);
-  };
-  visit.nonfinite = [&](std::int64_t, bool scale_known) {
-    r.overflow_not_identifiable |= !scale_known;
-  };
-  all.of(log.name).of_scalars(visit);
-  const bool clipped = std::ranges::any_of(
-      log.peaks, [&](const frames::StepPeak& peak) { return log.was_clipped(peak.role); });
-  if (clipped) r.overflow_not_identifiable = r.clipped = true;
-}
-
-/// Sets the same fields from skipped steps whose magnitudes are not in the log. Only runs in
-/// binary16 have a scaler that skips steps.
-void limit_by_skips(const Basis& basis, Recommendation& r) {
-  const std::optional<Limit> limit = skip_limit(basis.analysis, largest_finite(basis.analysis));
-  if (!limit || limit->max_abs <= r.limited_by->max_abs) return;
-  limit_by({{magnitude_of(limit->max_abs)}, *limit}, basis.analysis.target.format, basis.options,
-           r);
 }
 
 /// Returns true if FP16 is known to have made some zeros before they were counted.
@@ -175,22 +99,9 @@ void choose_none(const Tensors& tensors, const Target& target, const RecommendOp
   // Below a scale that may have made NaN, the size of gradients is unknown.
   const bool held = wide || !r.limited_by->nan_at;
   r.none_needed = kept && (known || wide) && held && *r.highest_log2 >= 0;
-  if (r.none_needed && wide) r.static_log2 = 0;
-}
-
-std::vector<std::int64_t> nonfinite_steps(const Analysis& analysis, const Tensors& tensors) {
-  std::set<std::int64_t> steps;
-  for (const TensorFindings* t : tensors) {
-    for (const StepFindings& step : t->per_step) {
-      if (underflow::nonfinite(step)) steps.insert(step.step);
-    }
-  }
-  for (const LogFindings& log : analysis.logs) {
-    for (const frames::StepPeak& peak : log.peaks) {
-      if (!std::isfinite(peak.max_abs)) steps.insert(peak.step);
-    }
-  }
-  return {steps.begin(), steps.end()};
+  if (!r.none_needed || !wide) return;
+  r.static_log2 = 0;
+  r.highest_if_half_log2.reset();
 }
 
 std::vector<std::string> roles_found(const Analysis& analysis) {
@@ -200,31 +111,36 @@ std::vector<std::string> roles_found(const Analysis& analysis) {
 }
 
 /// Sets the largest scale, or the reason why there is none.
-void find_highest(const AllPeaks& peaks, const Tensors& tensors, bool peaks_alone,
-                  Recommendation& r) {
-  const Basis& basis = peaks.basis();
-  limit_by_tables(peaks, tensors, r);
-  for (const LogFindings& log : basis.analysis.logs) {
-    if (!tensors.empty() || peaks_alone) limit_by_scalars(peaks, log, r);
-    UnreadSteps unread = unread_steps(log);
-    if (unread.lacking > r.unread.lacking) r.unread = std::move(unread);
+void find_highest(const Basis& basis, const Tensors& tensors, bool peaks_alone, Recommendation& r) {
+  add_peaks(r, basis, tensors, peaks_alone);
+  for (const LogMaxima& log : r.peaks.logs) {
+    if (log.unread.lacking > r.unread.lacking) r.unread = log.unread;
   }
-  if (r.limited_by) limit_by_skips(basis, r);
   r.incomplete_steps = underflow::incomplete_steps(basis.analysis);
   if (r.incomplete_steps != 0 || r.unread.lacking != 0) r.overflow_not_identifiable = true;
   if (!r.no_scale) r.no_scale = why_none(tensors, r.highest_log2.has_value(), peaks_alone);
   if (r.no_scale) r.highest_log2.reset();
+  if (!(r.highest_if_half_log2 < r.highest_log2)) r.highest_if_half_log2.reset();
+}
+
+/// Returns true if the log's last recorded step has infinities or NaN that come from the model.
+bool ends_in_nan(const overflow::OverflowFindings& overflow, const std::string& log) {
+  return std::ranges::any_of(overflow.events, [&](const overflow::OverflowEvent& event) {
+    return event.log == log && !event.what_if && event.cause == overflow::Cause::nan_in_model &&
+           event.to_the_end;
+  });
+}
+
+std::optional<NanInModel> first_in_model(const overflow::OverflowFindings& found) {
+  for (const overflow::OverflowEvent& event : found.events) {
+    if (event.cause != overflow::Cause::nan_in_model) continue;
+    return NanInModel{event.log, event.tensor, event.step,
+                      event.nan.low != 0 || event.inf.low == 0};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
-
-ScaleRange scale_range(const AllPeaks& peaks, const Tensors& tensors) {
-  Recommendation r;
-  limit_by_tables(peaks, tensors, r);
-  const Basis& basis = peaks.basis();
-  return {underflow::lowest_log2(tensors, basis.analysis.target, basis.options.target_underflow),
-          r.highest_log2};
-}
 
 Recommendation static_scale(const Basis& basis) {
   const Analysis& analysis = basis.analysis;
@@ -235,10 +151,9 @@ Recommendation static_scale(const Basis& basis) {
   r.format = analysis.target.name;
   r.wide_format = wide_range(analysis.target.format);
   r.roles_found = roles_found(analysis);
-  r.nonfinite_steps = nonfinite_steps(analysis, tensors);
   r.asked = basis.options;
   find_overflow_without_cure(analysis, r);
-  find_highest(AllPeaks(basis), tensors, peaks_alone, r);
+  find_highest(basis, tensors, peaks_alone, r);
   if (r.no_scale) return r;
 
   r.static_log2 = r.highest_log2;
@@ -252,9 +167,39 @@ Recommendation static_scale(const Basis& basis) {
   const Magnitude overflow = boundaries(analysis.target.format).overflow;
   r.headroom_bits =
       std::log2(to_double(overflow)) - std::log2(r.limited_by->max_abs) - *r.static_log2;
-  r.flushed_at_1 = flushed_at(analysis, 0);
-  r.flushed_at_recommended = flushed_at(analysis, *r.static_log2);
+  r.flushed_at_1 = flushed_at(analysis, 0, 0).front();
+  r.flushed_at_recommended = flushed_at(analysis, *r.static_log2, *r.static_log2).front();
   return r;
+}
+
+void refuse_divergence(Recommendation& advice, const overflow::OverflowFindings& overflow) {
+  if (!advice.static_log2 || !advice.limited_by) return;
+  const int highest = *advice.highest_log2 + advice.asked.headroom_bits;
+  if (!underflow::diverges(highest, ends_in_nan(overflow, advice.limited_by->log))) return;
+  advice.static_log2.reset();
+  advice.no_scale = NoScale::diverges;
+  advice.above_target.clear();
+  advice.flushed_at_recommended = {};
+}
+
+bool Recommendation::all_steps_censored() const {
+  if (!static_log2 || !limited_by || !limited_by->censored) return false;
+  return skip && skip->steps != 0 && skip->exceedances + skip->perhaps == skip->steps;
+}
+
+replay::StaticAdvice Recommendation::static_advice() const {
+  using replay::NoStatic;
+  if (no_scale == NoScale::diverges) return {highest_log2, NoStatic::diverges, false};
+  if (!static_log2) return {{}, NoStatic::unknown, false};
+  if (all_steps_censored()) return {static_log2, NoStatic::upper_bound, true};
+  return {static_log2, {}, overflow_not_identifiable};
+}
+
+Recommendation recommend(const Basis& basis) {
+  Recommendation advice = static_scale(basis);
+  advice.nan_in_model = first_in_model(basis.overflow);
+  refuse_divergence(advice, basis.overflow);
+  return advice;
 }
 
 }  // namespace halfscope::analyzers::recommend

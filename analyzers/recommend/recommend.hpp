@@ -1,24 +1,189 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives a loss scale from findings: `halfscope recommend`.
+// Derives a loss scale and what belongs to it from findings: `halfscope recommend`.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "analyzers/recommend/advice.hpp"
-#include "analyzers/recommend/unread_steps.hpp"
-#include "analyzers/replay/policy_advice.hpp"
-#include "analyzers/replay/static_advice.hpp"
+#include "analyzers/overflow/overflow.hpp"
+#include "analyzers/reduction/reductions.hpp"
+#include "analyzers/replay/policy_study.hpp"
 #include "analyzers/scale_history/timeline_facts.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
-#include "analyzers/underflow/recommend_options.hpp"
 #include "analyzers/underflow/share.hpp"
-#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers::recommend {
+
+/// The unread steps of one log.
+struct UnreadSteps {
+  std::set<std::int64_t> steps;
+  /// `lacking` of the `of` steps that have any gradient lack all gradients of `role`.
+  std::size_t lacking = 0, of = 0;
+  /// The role that most steps lack: activation_grad or weight_grad.
+  log::Role role = log::Role::unknown;
+  /// True if halfscope.torch.Recorder wrote the log, whose magnitudes_every can read the others.
+  bool by_recorder = false;
+};
+
+/// The largest scale at which one recorded step does not overflow.
+struct StepMaximum {
+  std::int64_t step = 0;
+  int highest_log2 = 0;   ///< log2 of the largest power of two at which it does not overflow
+  bool censored = false;  ///< the magnitude may have been larger: an infinity in FP16 data
+  bool unread = false;    ///< the magnitude may have been larger: not all gradients were read
+  /// For an unread step: log2 of a scale at which the run found no overflow.
+  int clean_log2 = std::numeric_limits<int>::min();
+
+  /// Returns true if unread gradients make it unknown whether the step overflows at 2^log2_scale.
+  bool is_open(int log2_scale) const { return unread && log2_scale > clean_log2; }
+};
+
+/// Probability that a step overflows at a scale, or that a policy skips it, from counts alone.
+/// Nothing is assumed about magnitudes. Future steps are assumed to be like the steps whose
+/// gradients were all read.
+struct SkipBound {
+  std::uint64_t steps = 0;        ///< recorded steps, all gradients read, or known not to overflow
+  std::uint64_t exceedances = 0;  ///< `steps` that overflow
+  std::uint64_t perhaps = 0;      ///< further `steps` that may overflow (censored)
+  double probability = 0;         ///< exceedances / steps
+  double low = 0, high = 1;       ///< 95 % interval; `high` includes all of `perhaps`
+  std::uint64_t unread = 0;       ///< further steps whose gradients were not all read
+  std::uint64_t unread_exceedances = 0;  ///< `unread` steps that overflow by the gradients read
+  static constexpr double kConfidence = 0.95;
+
+  /// Returns bounds of the number of recorded steps that overflow.
+  Interval overflowing() const {
+    return {exceedances + unread_exceedances, exceedances + perhaps + unread};
+  }
+};
+
+/// The steps of one log, ascending, over the roles that a loss scale acts on. `left_out` has the
+/// steps whose infinities or NaN show no magnitude: no rounding to binary16 is known to have made
+/// them, smaller scales did not cure them, or their loss scale is unknown.
+struct LogMaxima {
+  std::string log;
+  std::vector<StepMaximum> steps;
+  std::vector<std::int64_t> left_out;
+  UnreadSteps unread;
+};
+
+/// The magnitudes that bound the scale, from one walk over histograms and every-step scalars.
+struct Peaks {
+  std::vector<LogMaxima> logs;  ///< one entry per log
+  /// log2 of the largest scale that keeps the headroom in a tensor; tensors without magnitudes have
+  /// no entry.
+  std::unordered_map<const underflow::TensorFindings*, int> highest_log2;
+};
+
+/// The inputs of a recommendation.
+struct Basis {
+  const underflow::Analysis& analysis;
+  const overflow::OverflowFindings& overflow;
+  const underflow::RecommendOptions& options;
+  std::span<const reduction::Reduction> reductions = {};
+  std::span<const scale_history::TimelineFacts> timelines = {};  ///< from logs of other tools
+};
+
+/// The effects of one power-of-two scale, as evidence for the range of good scales.
+struct ScaleEvidence {
+  int log2_scale = 0;
+  Interval flushed, of;     ///< flushed values of all finite nonzero values of the counted tensors
+  MassShare lost;           ///< lost share of their mass
+  Interval overflow_steps;  ///< recorded steps that overflow: at least, and at most
+  SkipBound skip;
+};
+
+/// Settings of one policy for dynamic loss scaling. For one run that can be replayed: the settings
+/// that serve it best; for several or none: twice the static scale and the framework's interval.
+/// For runs without gradients: the value at which their own scale settled.
+struct DynamicAdvice {
+  policy::Policy policy;  ///< the policy with these settings
+  double init = 1;
+  std::uint64_t growth_interval = 0;
+  /// Steps that a replay of the recorded runs skips; empty if some log cannot be replayed.
+  std::optional<SkipBound> replayed;
+  std::uint64_t tried = 0;      ///< number of settings tried; 0 if none were
+  bool kept = false;            ///< the policy keeps its settings: none that was tried is better
+  bool from_run_scale = false;  ///< derived from the run's own scale (ScaleSettings)
+};
+
+/// The effect of summing weight gradients over data-parallel ranks in the target format, from each
+/// rank's histograms.
+struct RankSum {
+  int ranks = 1;
+  /// Values flushed if gradients are divided before the sum, by the smallest power of two >= ranks;
+  /// values flushed without a division; all finite nonzero values.
+  Interval flushed_before, flushed_alone, of;
+  /// If divided after the sum: binades between the largest sum and overflow at static_scale.
+  double headroom_after = 0;
+  std::optional<int> highest_after_log2;  ///< largest scale at which no sum can overflow
+};
+
+/// The scales of one layer. Computed if no single scale serves all layers.
+struct LayerScale {
+  std::string layer;
+  std::optional<int> lowest_log2, highest_log2;
+  Interval flushed_at_static, flushed_at_own, of;
+  /// Returns true if some scale keeps the layer within the target without overflow.
+  bool served() const { return lowest_log2 && highest_log2 && *lowest_log2 <= *highest_log2; }
+  std::optional<double> als;  ///< factor of adaptive loss scaling; empty without its statistics
+};
+
+/// A tensor or a kind of operation to keep in FP32.
+struct KeepInFp32 {
+  enum class Kind : std::uint8_t { tensor, softmax, normalization, loss, logits, reduction };
+  enum class Why : std::uint8_t {
+    overflows,       ///< at every loss scale
+    limits_scale,    ///< its gradients allow `highest_log2`, all others `highest_log2_without`
+    exponential,     ///< e^found exceeds `limit`
+    square,          ///< found^2 exceeds `limit`
+    sum_of_squares,  ///< `found`, the sum of its inputs' squares, exceeds `limit`
+    softmax_after,   ///< e^found of the last activation exceeds it; autocast uses FP32
+    sum_overflows,   ///< `found` sequential sums of `addends` values overflow
+    sum_stalls,      ///< a sequential sum of `addends` values has the relative error `found`
+    half_loss,       ///< the loss, held in FP16, overflows at the recommended scale
+    autocast_loss    ///< the same, but autocast keeps the loss in FP32
+  };
+  std::string name;  ///< name of the tensor, the module or the kind of operation
+  Kind kind = Kind::tensor;
+  Why why = Why::overflows;
+  double found = 0, limit = 0;  ///< magnitudes; `limit` is the format's largest finite value
+  int highest_log2 = 0;
+  std::optional<int> highest_log2_without = {};  ///< highest_log2 of all other layers
+  int binades_gained = 0;
+  std::optional<reduction::Sum> sum = {};
+  std::uint64_t addends = 0;
+
+  bool by_autocast() const { return why == Why::softmax_after || why == Why::autocast_loss; }
+};
+
+/// The first infinities or NaN that no rounding to 16 bits made.
+struct NanInModel {
+  std::string log, tensor;
+  std::int64_t step = 0;
+  bool nan = false;  ///< false: infinities only
+};
+
+/// Memory use, and weight dimensions for which Tensor Cores have no fast kernels.
+struct Footprint {
+  std::uint64_t weights = 0, activations = 0;    ///< elements; activations of one microbatch
+  std::uint64_t microbatches = 1;                ///< largest number in these steps
+  std::uint64_t bytes_fp32 = 0, bytes_fp16 = 0;  ///< weights and activations
+  std::uint64_t bytes_mixed = 0;                 ///< FP16 with FP32 master weights
+  enum class Extents : std::uint8_t { outputs, inputs, both };
+  struct Odd {
+    std::string name;
+    std::vector<std::uint64_t> shape;
+    Extents extents = Extents::both;  ///< the extents that are not multiples of 8
+  };
+  std::vector<Odd> not_multiples_of_8;
+};
 
 /// The tensor whose largest magnitude bounds the scale.
 struct Limit {
@@ -112,6 +277,8 @@ struct Recommendation {
   std::optional<NanInModel> nan_in_model;
   std::optional<MayUse> may_use;  ///< empty unless the run is in bfloat16
 
+  Peaks peaks;  ///< for add_scales() and add_cures(), while the analysis lives
+
   // The following are set by add_scales().
   std::vector<ScaleEvidence> scales;  ///< around the range of good scales, ascending
   /// Lost share of all counted tensors' mass.
@@ -121,6 +288,8 @@ struct Recommendation {
   bool harmless() const {
     return lost_at_recommended && underflow::is_negligible(*lost_at_recommended, worst_lost, asked);
   }
+  /// Returns true if even the largest safe scale loses most of the gradients' sum of squares.
+  bool serves_nothing() const { return lost_at_recommended && lost_at_recommended->l2.low > 0.5; }
   std::optional<SkipBound> skip;     ///< at static_scale
   std::uint64_t steps_left_out = 0;  ///< steps not in `skip`: infinity or NaN at every scale
   /// Settings for the run's own policy, or PyTorch's if unknown; then for every other framework
@@ -148,19 +317,7 @@ struct Recommendation {
   }
 };
 
-/// The scales that serve some tensors, from their histograms; bounds as in Recommendation.
-struct ScaleRange {
-  std::optional<int> lowest_log2, highest_log2;
-  bool serves() const { return lowest_log2 && highest_log2 && *lowest_log2 <= *highest_log2; }
-};
-class AllPeaks;  // peaks.hpp
-ScaleRange scale_range(const AllPeaks& peaks,
-                       const std::vector<const underflow::TensorFindings*>& tensors);
-
-/// Returns the static scale that the magnitudes allow; defined in recommend.cpp.
-Recommendation static_scale(const Basis& basis);
-
-/// Returns static_scale(), or NoScale::diverges if the run diverges.
+/// Returns the static scale that the magnitudes allow, or NoScale::diverges if the run diverges.
 Recommendation recommend(const Basis& basis);
 
 /// Adds the effects of each scale. `runs`: the series of all logs, or empty.
@@ -179,5 +336,19 @@ void add_own_scale(Recommendation& advice, frames::Tool tool,
 /// Adds the advice beyond a scale: sums over ranks, scales per layer, tensors to keep in FP32,
 /// memory. Reads logs of several ranks again.
 void add_cures(Recommendation& advice, const Basis& basis, const frames::Selection& selection);
+
+struct SummedLoss {
+  std::string log;
+  double loss = 0;          ///< median of the log's first losses
+  std::uint64_t steps = 0;  ///< number of these losses
+  /// Returns how many times larger the loss is than a mean can be, at least. A mean cross-entropy
+  /// of evenly guessed classes is the logarithm of their number.
+  double times() const { return loss / kLargestMean; }
+  /// ln 2^24: no vocabulary has 2^24 classes.
+  static constexpr double kLargestMean = 16.64;
+};
+
+/// Returns the first log whose loss begins above twice kLargestMean; empty if there is none.
+std::optional<SummedLoss> summed_loss(std::span<const underflow::LogFindings> logs);
 
 }  // namespace halfscope::analyzers::recommend

@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/reduction/deconvolve.hpp"
-#include "analyzers/reduction/skewed_noise.hpp"
+#include "analyzers/reduction/addend_noise.hpp"
 #include "analyzers/reduction/steady_math.hpp"
 #include "halfscope/number/random.hpp"
 

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over the elements of one tensor. The tensor is read piece by piece, so that memory does not
-// grow with it. Internal to reduction/.
+// Sums that a layer or the loop computes from the elements of a tensor. The tensor is read piece by
+// piece, so that memory does not grow with it. Internal to reduction/.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "analyzers/frames/whole_tensors.hpp"
 #include "analyzers/reduction/reductions.hpp"
+
+namespace halfscope::analyzers::underflow {
+struct LogFindings;
+}
 
 namespace halfscope::analyzers::reduction {
 
@@ -57,6 +63,28 @@ class ElementSums {
   double all_ = 0;          ///< sum of the magnitudes of all finite addends
   bool all_zero_ = true;    ///< every addend is zero
   std::size_t beyond_ = 0;  ///< sums with a finite addend beyond binary32's range
+};
+
+using TakeElements = std::function<void(const ElementSums&)>;
+
+/// The sums of one log that have its tensors as input. They follow from the class of each module,
+/// in the network's text, and from the shapes of the weights.
+class ElementTerms {
+ public:
+  ElementTerms(const underflow::LogFindings& log, bool gradient_norms);
+
+  /// Calls `take` for each sum of the selected tensors of one rank at one step, and `beside` with
+  /// each tensor that was loaded for them.
+  void take(const frames::WholeStep& step, const frames::Selection& selection,
+            const TakeElements& take, const frames::TakeLoaded& beside) const;
+
+ private:
+  struct Plan {
+    Sum sum = Sum::gradient;
+    Layout layout;
+    std::vector<std::uint64_t> shape;  ///< shape of the tensor
+  };
+  std::map<std::string, std::vector<Plan>, std::less<>> plans_;  ///< by tensor name
 };
 
 }  // namespace halfscope::analyzers::reduction

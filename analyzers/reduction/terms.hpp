@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addends of sums, as stored in a log's whole tensors. Internal to reduction/.
+// Addends of sums, as stored in a log's whole tensors: local gradients as addends of sums over
+// ranks and over microbatches. Internal to reduction/.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "analyzers/frames/whole_tensors.hpp"
 #include "analyzers/reduction/reductions.hpp"
 
 namespace halfscope::analyzers::reduction {
@@ -42,5 +44,12 @@ struct Terms {
   std::span<const float> addend(std::size_t a) const { return values.subspan(a * sums(), sums()); }
 };
 using TakeTerms = std::function<void(const Terms&)>;
+
+/// Calls `take` with the ranks' tensors of one step, in parts of 2^18 elements. A rank's addend is
+/// the sum of its microbatches, rounded to binary32 once. A tensor is summed over the ranks that
+/// have it. Returns the tensors whose shapes differ between ranks: they are not summed over ranks.
+std::set<std::string> take_gradients(std::span<const frames::WholeStep> ranks,
+                                     const frames::Selection& selection,
+                                     std::span<const Over> asked, const TakeTerms& take);
 
 }  // namespace halfscope::analyzers::reduction

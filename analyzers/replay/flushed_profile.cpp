@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/replay/flushed_profile.hpp"
+#include "analyzers/replay/step_series_parts.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/replay/policy_grid.hpp"
+#include "analyzers/replay/policy_facts.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +11,6 @@
 #include <string_view>
 #include <utility>
 
-#include "analyzers/replay/policy_facts.hpp"
 #include "analyzers/replay/replay_loop.hpp"
 #include "analyzers/underflow/recommend_options.hpp"
 #include "analyzers/underflow/step_facts.hpp"
@@ -23,37 +21,12 @@ namespace {
 
 constexpr std::size_t kEnoughSteps = 100;  ///< fewer steps say little of later gradients
 
-/// Splits a policy's text into its name and "key=value" pieces.
-std::vector<std::string> pieces_of(const std::string& text) {
-  std::vector<std::string> pieces;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    pieces.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return pieces;
-}
-
-std::string joined(const std::vector<std::string>& pieces) {
-  return fmt::format("{}", fmt::join(pieces, ","));
-}
-
-std::string key_of(const std::string& piece) { return piece.substr(0, piece.find('=')); }
-
-/// Returns the policy with some settings replaced; empty if the framework rejects the combination.
-std::optional<policy::Policy> with(const std::vector<std::string>& pieces,
-                                   const std::vector<std::pair<std::string_view, double>>& values) {
-  std::vector<std::string> changed = pieces;
-  for (std::string& piece : changed) {
-    for (const auto& [key, value] : values) {
-      if (key_of(piece) == key) piece = fmt::format("{}={}", key, value);
-    }
-  }
-  try {
-    return policy::make(joined(changed));
-  } catch (const std::invalid_argument&) {
-    return std::nullopt;
-  }
+/// Returns a policy's text with a setting replaced; unchanged if the policy does not have it.
+std::string with(std::string text, std::string_view key, double value) {
+  const std::size_t at = text.find(fmt::format(",{}=", key));
+  if (at == std::string::npos) return text;
+  const std::size_t end = std::min(text.find(',', at + 1), text.size());
+  return text.replace(at, end - at, fmt::format(",{}={}", key, value));
 }
 
 /// The axes of the grid.
@@ -136,6 +109,20 @@ Grid grid_for(const policy::Policy& policy, const TunedSettings& knobs, const St
   return grid;
 }
 
+/// Returns the policy with these settings; empty if the framework rejects them. An empty `floor`
+/// keeps the policy's own.
+std::optional<policy::Policy> set(const std::string& text, const TunedSettings& knobs,
+                                  double initial, double interval, std::optional<double> floor) {
+  std::string changed = with(with(text, knobs.initial, initial), knobs.interval, interval);
+  if (floor) changed = with(std::move(changed), knobs.floor, *floor);
+  try {
+    policy::Policy made = policy::make(changed);
+    if (initial >= policy::limits_of(made).floor) return made;
+  } catch (const std::invalid_argument&) {  // the framework rejects the combination
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Safe> safe_scales(const StepSeries& series) {
@@ -169,22 +156,6 @@ TunedSettings knobs_of(const policy::Policy& policy) {
   return knobs;
 }
 
-namespace {
-
-/// Returns the policy with these settings; empty if the framework rejects them. An empty `floor`
-/// keeps the policy's own.
-std::optional<policy::Policy> set(const std::vector<std::string>& pieces,
-                                  const TunedSettings& knobs, double initial, double interval,
-                                  std::optional<double> floor) {
-  std::vector<std::pair<std::string_view, double>> values = {{knobs.initial, initial},
-                                                             {knobs.interval, interval}};
-  if (floor) values.emplace_back(knobs.floor, *floor);
-  const auto made = with(pieces, values);
-  return made && initial >= policy::limits_of(*made).floor ? made : std::nullopt;
-}
-
-}  // namespace
-
 std::optional<policy::Policy> with_settings(const policy::Policy& policy, int initial_log2,
                                             double interval) {
   const TunedSettings knobs = knobs_of(policy);
@@ -192,7 +163,7 @@ std::optional<policy::Policy> with_settings(const policy::Policy& policy, int in
   if (initial_log2 < least) return std::nullopt;
   const double initial = std::ldexp(1.0, std::min(initial_log2, most));
   const bool in_the_way = !knobs.floor.empty() && knobs.limits.floor > initial;
-  return set(pieces_of(policy::text_of(policy)), knobs, initial, interval,
+  return set(policy::text_of(policy), knobs, initial, interval,
              in_the_way ? std::optional(initial) : std::nullopt);
 }
 
@@ -200,12 +171,12 @@ std::vector<Combination> combinations(const policy::Policy& policy, const StepSe
                                       const Safe& safe) {
   const TunedSettings knobs = knobs_of(policy);
   const Grid grid = grid_for(policy, knobs, series, safe);
-  const std::vector<std::string> pieces = pieces_of(policy::text_of(policy));
+  const std::string text = policy::text_of(policy);
   std::vector<Combination> all;
   for (const double initial : grid.initial) {
     for (const double interval : grid.interval) {
       for (const std::optional<double> floor : grid.floor) {
-        const auto made = set(pieces, knobs, initial, interval, floor);
+        const auto made = set(text, knobs, initial, interval, floor);
         if (made) all.push_back({*made, initial, interval});
       }
     }

@@ -6,9 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "analyzers/replay/policy_advice.hpp"
 #include "analyzers/replay/policy_facts.hpp"
-#include "analyzers/replay/policy_resets.hpp"
+#include "analyzers/replay/policy_study.hpp"
 #include "analyzers/replay/replay_loop.hpp"
 #include "halfscope/policy/nnabla.hpp"
 
@@ -312,20 +311,10 @@ class Finder {
 }  // namespace
 
 std::string_view name_of(PitfallKind kind) {
-  switch (kind) {
-    case PitfallKind::nan_in_model: return "nan_in_model";
-    case PitfallKind::norm_overflow: return "norm_overflow";
-    case PitfallKind::not_in_checkpoint: return "not_in_checkpoint";
-    case PitfallKind::floor: return "floor";
-    case PitfallKind::exception: return "exception";
-    case PitfallKind::hysteresis: return "hysteresis";
-    case PitfallKind::dragged: return "dragged";
-    case PitfallKind::zero: return "zero";
-    case PitfallKind::infinity: return "infinity";
-    case PitfallKind::applied: return "applied";
-    case PitfallKind::retries: return "retries";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {
+      "nan_in_model", "norm_overflow", "not_in_checkpoint", "floor",   "exception", "hysteresis",
+      "dragged",      "zero",          "infinity",          "applied", "retries"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::vector<Pitfall> pitfalls(const StepSeries& series, const std::vector<Trace>& traces) {

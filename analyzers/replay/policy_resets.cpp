@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/replay/policy_resets.hpp"
+#include "analyzers/replay/policy_facts.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/replay/policy_facts.hpp"
 #include "analyzers/replay/replay_loop.hpp"
 
 namespace halfscope::analyzers::replay {
@@ -155,7 +154,7 @@ const Change* first_fall(const std::vector<Change>& changes, const StepSeries& s
 std::optional<Pitfall> scale_reset(const StepSeries& series) {
   const std::vector<Change> changes = changes_of(series);
   if (changes.empty()) return std::nullopt;
-  const std::optional<policy::Policy> policy = recorded_policy(series);
+  const std::optional<policy::Policy> policy = recorded_policy(series.manifest);
   const double factor = policy ? growth_of(*policy) : growth_in(series, changes);
   if (!std::isfinite(factor)) return std::nullopt;
   const auto rise = std::ranges::find_if(changes, [&](const Change& change) {

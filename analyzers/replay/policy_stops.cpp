@@ -6,8 +6,8 @@
 #include <cmath>
 #include <vector>
 
-#include "analyzers/replay/policy_advice.hpp"
 #include "analyzers/replay/policy_facts.hpp"
+#include "analyzers/replay/policy_study.hpp"
 #include "analyzers/replay/replay_loop.hpp"
 #include "analyzers/underflow/share.hpp"
 #include "analyzers/underflow/underflow.hpp"

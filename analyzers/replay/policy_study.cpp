@@ -16,7 +16,7 @@ namespace {
 /// Compares the run with its replayed policy. Empty if the series does not begin at the run's first
 /// step, because the policy's state is then unknown.
 std::optional<RunCheck> check_run(const StepSeries& series) {
-  const auto own = recorded_policy(series);
+  const auto own = recorded_policy(series.manifest);
   if (!own || series.steps.empty() || series.steps.front() != 0) return std::nullopt;
   const auto [difference, steps] = compare_with_run(replay(*own, series), series);
   if (steps == 0) return std::nullopt;
@@ -26,7 +26,7 @@ std::optional<RunCheck> check_run(const StepSeries& series) {
 /// Returns the policy to tune, with the settings that stay as they are.
 policy::Policy to_tune(const PolicyOptions& options, const StepSeries& series) {
   std::vector<policy::Policy> candidates = options.policies;
-  if (const auto own = recorded_policy(series)) {
+  if (const auto own = recorded_policy(series.manifest)) {
     candidates.insert(options.tuned ? candidates.end() : candidates.begin(), *own);
   }
   const auto name_of = [](const policy::Policy& policy) { return policy::info_of(policy).name; };
@@ -85,7 +85,7 @@ StaticAdvice static_advice(const StepSeries& series, int headroom_bits) {
 }  // namespace
 
 policy::Policy own_or_torch(const StepSeries& series) {
-  const auto own = recorded_policy(series);
+  const auto own = recorded_policy(series.manifest);
   return own && tunable(*own) ? *own : policy::make("torch");
 }
 

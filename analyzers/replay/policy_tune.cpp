@@ -8,8 +8,8 @@
 #include <tuple>
 #include <utility>
 
-#include "analyzers/replay/policy_advice.hpp"
-#include "analyzers/replay/policy_grid.hpp"
+#include "analyzers/replay/policy_facts.hpp"
+#include "analyzers/replay/policy_study.hpp"
 #include "analyzers/replay/replay_loop.hpp"
 #include "analyzers/underflow/share.hpp"
 #include "halfscope/policy/variant.hpp"
@@ -39,18 +39,7 @@ double thinness(const AttemptMagnitudes& seen, double scale) {
   return std::min(1.0, std::log2(largest) / std::log2(kVanishes));
 }
 
-/// Indices of the steps that have histograms, and their flushed profiles.
 using Profiles = std::vector<std::pair<std::size_t, const FlushedProfile*>>;
-
-Profiles profiles_of(const StepSeries& series) {
-  Profiles profiles;
-  for (const FlushedProfile& profile : series.flushed) {
-    const auto at = std::lower_bound(series.steps.begin(), series.steps.end(), profile.step);
-    if (at == series.steps.end() || *at != profile.step) continue;
-    profiles.emplace_back(static_cast<std::size_t>(at - series.steps.begin()), &profile);
-  }
-  return profiles;
-}
 
 /// Counts the losses of one candidate step by step.
 class Counter {
@@ -257,7 +246,7 @@ std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& 
   for (Combination& settings : combinations(policy, series, *safe)) {
     all.emplace_back().settings = std::move(settings);
   }
-  const Profiles profiles = profiles_of(series);
+  const Profiles profiles = flushed_by_index(series);
   count_all(all, series, profiles, target_underflow);
   const double interval = policy::number_of(policy, knobs_of(policy).interval).value_or(2000);
   const Candidate* best = best_of(all, series, target_underflow, interval);

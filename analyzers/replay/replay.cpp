@@ -11,21 +11,14 @@
 #include <utility>
 
 #include "analyzers/replay/replay_loop.hpp"
-#include "analyzers/replay/replay_parts.hpp"
 #include "analyzers/underflow/share.hpp"
 #include "halfscope/policy/variant.hpp"
 
 namespace halfscope::analyzers::replay {
 
 std::string_view name_of(TraceOutcome outcome) {
-  switch (outcome) {
-    case TraceOutcome::ran: return "ran";
-    case TraceOutcome::error: return "error";
-    case TraceOutcome::floor: return "floor";
-    case TraceOutcome::zero: return "zero";
-    case TraceOutcome::infinity: return "infinity";
-  }
-  return "ran";
+  constexpr std::string_view kNames[] = {"ran", "error", "floor", "zero", "infinity"};
+  return kNames[static_cast<std::size_t>(outcome)];
 }
 
 void add_scale(ScaleRuns& runs, std::size_t index, double scale) {
@@ -45,6 +38,51 @@ double Trace::scale_at(std::size_t index) const {
 }
 
 namespace {
+
+/// Replays one step. If the outcome of an attempt is unknown, the policy is not called and the step
+/// ends: a guess would affect every later step. `follows`: the policy follows magnitudes.
+template <class P>
+Stepped step_once(P& policy, bool follows, const AttemptMagnitudes& first,
+                  const std::vector<AttemptMagnitudes>* attempts) {
+  Stepped step;
+  step.scale = step.last_scale = policy.scale();
+  do {
+    const AttemptMagnitudes& seen =
+        attempts == nullptr || attempts->empty()
+            ? first
+            : (*attempts)[std::min<std::size_t>(step.attempts, attempts->size() - 1)];
+    if (step.attempts > 0) step.last_scale = policy.scale();
+    OverflowVerdict verdict = judge(seen, step.last_scale);
+    const std::optional<double> magnitude = followed(seen, step.last_scale);
+    if (verdict == OverflowVerdict::clean && !magnitude && follows) {
+      verdict = OverflowVerdict::unknown;
+    }
+    step.overflow = step.overflow || verdict == OverflowVerdict::overflow;
+    step.unknown = verdict == OverflowVerdict::unknown;
+    step.nonfinite = verdict == OverflowVerdict::overflow;
+    step.model_nan = in_model(seen);
+    step.all_flushed = verdict == OverflowVerdict::clean && all_vanish(seen, step.last_scale);
+    ++step.attempts;
+    step.decision = {};
+    if (step.unknown) break;
+    step.decision =
+        policy.advance({.nonfinite = step.nonfinite, .max_abs = magnitude.value_or(seen.max_abs)});
+  } while (step.decision.action == policy::Action::retry && step.decision.error.empty());
+  return step;
+}
+
+/// Compiled for each policy type: virtual calls at each step would halve its speed.
+template <class P>
+void step_through_as(P& policy, bool follows, const StepSeries& series, const SeeStep& see) {
+  auto retried = series.retried.begin();
+  for (std::size_t i = 0; i < series.seen.size(); ++i) {
+    const bool has_attempts = retried != series.retried.end() && retried->first == i;
+    const Stepped step =
+        step_once(policy, follows, series.seen[i], has_attempts ? &retried->second : nullptr);
+    if (has_attempts) ++retried;
+    if (!see(i, step) || !step.decision.error.empty()) return;
+  }
+}
 
 /// Returns true if a policy skips at a scale that no overflow lowers. False for a policy that
 /// applies overflows: a static scale does that on purpose.
@@ -113,27 +151,38 @@ void replay_one(policy::Policy policy, const StepSeries& series, Trace& trace) {
 
 }  // namespace
 
-void add_flushed(Trace& trace, const StepSeries& series) {
-  double low = 0, high = 0;
-  std::uint64_t n = 0;
+void step_through(policy::Policy& policy, const StepSeries& series, const SeeStep& see) {
+  const bool follows = policy::needs_of(policy) == policy::Needs::magnitude;
+  std::visit([&](auto& own) { step_through_as(own, follows, series, see); }, policy.variant());
+}
+
+std::vector<std::pair<std::size_t, const FlushedProfile*>> flushed_by_index(
+    const StepSeries& series) {
+  std::vector<std::pair<std::size_t, const FlushedProfile*>> profiles;
   for (const FlushedProfile& profile : series.flushed) {
-    const auto at = std::lower_bound(series.steps.begin(), series.steps.end(), profile.step);
+    const auto at = std::ranges::lower_bound(series.steps, profile.step);
     if (at == series.steps.end() || *at != profile.step) continue;
-    const auto index = static_cast<std::size_t>(at - series.steps.begin());
+    profiles.emplace_back(static_cast<std::size_t>(at - series.steps.begin()), &profile);
+  }
+  return profiles;
+}
+
+void add_flushed(Trace& trace, const StepSeries& series) {
+  double low = 0, high = 0, n = 0;
+  for (const auto& [index, profile] : flushed_by_index(series)) {
     if (index >= trace.length) break;
     const auto again = trace.last_scale.find(index);
     const double scale = again == trace.last_scale.end() ? trace.scale_at(index) : again->second;
-    const underflow::Share share{profile.at(scale), profile.of};
+    const underflow::Share share{profile->at(scale), profile->of};
     low += share.low();
     high += share.high();
     ++n;
     if (!trace.worst_flushed || share.high() > trace.worst_flushed->second) {
       trace.worst_flushed = {share.low(), share.high()};
-      trace.worst_step = profile.step;
+      trace.worst_step = profile->step;
     }
   }
-  if (n == 0) return;
-  trace.mean_flushed = {low / static_cast<double>(n), high / static_cast<double>(n)};
+  if (n != 0) trace.mean_flushed = {low / n, high / n};
 }
 
 Trace replay(const policy::Policy& policy, const StepSeries& series) {

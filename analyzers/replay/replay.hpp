@@ -90,8 +90,8 @@ std::vector<Trace> replay(const std::vector<policy::Policy>& policies, const Ste
 /// error, then unavailable ones.
 std::vector<std::size_t> ranked(const std::vector<Trace>& traces);
 
-/// Returns the policy that the run's manifest names, with its settings; empty if it names none.
-std::optional<policy::Policy> recorded_policy(const StepSeries& series);
+/// Returns the policy that a manifest names, with its settings; empty if it names none.
+std::optional<policy::Policy> recorded_policy(const std::optional<log::Manifest>& manifest);
 
 /// Returns the run's own steps as a trace named "recorded"; empty if the scales are unknown.
 std::optional<Trace> recorded_trace(const StepSeries& series);

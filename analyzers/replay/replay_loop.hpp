@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one policy through a series. The caller decides what to keep of each step.
+// Runs one policy through a series: what a scale makes of a step, and the traces of policies with
+// one scale per tensor or layer.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/replay/step_series.hpp"
-#include "halfscope/policy/policy.hpp"
+#include "analyzers/replay/replay.hpp"
+#include "halfscope/policy/als.hpp"
+#include "halfscope/policy/transformer_engine.hpp"
 
 namespace halfscope::analyzers::replay {
 
@@ -109,5 +111,24 @@ using SeeStep = std::function<bool(std::size_t, const Stepped&)>;
 
 /// Replays the steps until `see` returns false or training ends. Call policy::start() first.
 void step_through(policy::Policy& policy, const StepSeries& series, const SeeStep& see);
+
+/// Replays FP8 delayed scaling, with one policy object per tensor. `trace` has its policy and name.
+/// Its `overflow` has the steps with a value beyond the format's range, which saturates.
+void replay_tensors(const policy::TeDelayed& policy, const StepSeries& series, Trace& trace);
+
+/// Replays adaptive loss scaling, with one policy object per layer, in backward order. For steps
+/// without histograms uses a layer's last recorded step before them. The trace's `overflow` has the
+/// steps at which a gradient reaches a layer at a scale that is too large for it.
+void replay_layers(const policy::Als& policy, const StepSeries& series, Trace& trace);
+
+/// Appends (index, scale) if the scale differs from the last one.
+void add_scale(ScaleRuns& runs, std::size_t index, double scale);
+
+/// Returns the indices of the steps that have histograms, ascending, and their flushed profiles.
+std::vector<std::pair<std::size_t, const FlushedProfile*>> flushed_by_index(
+    const StepSeries& series);
+
+/// Sets the flushed shares of a trace from its scales.
+void add_flushed(Trace& trace, const StepSeries& series);
 
 }  // namespace halfscope::analyzers::replay

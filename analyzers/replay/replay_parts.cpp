@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/replay/replay_parts.hpp"
+#include "analyzers/replay/replay_loop.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/replay/replay_loop.hpp"
 #include "analyzers/underflow/computation_order.hpp"
 #include "analyzers/underflow/modules.hpp"
 
@@ -217,10 +216,6 @@ policy::LayerFacts facts_of(Layer& layer, std::int64_t step, double previous) {
   facts.fan_in = fan_in_of(layer.weight->shape);
   return facts;
 }
-
-}  // namespace
-
-namespace {
 
 /// Returns true if every layer's gradient has a histogram of this step.
 bool has_tables(std::vector<Layer>& layers, std::int64_t step) {

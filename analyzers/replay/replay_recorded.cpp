@@ -9,7 +9,6 @@
 
 #include "analyzers/replay/replay.hpp"
 #include "analyzers/replay/replay_loop.hpp"
-#include "analyzers/replay/replay_parts.hpp"
 
 namespace halfscope::analyzers::replay {
 namespace {
@@ -37,9 +36,9 @@ std::string_view setting_of(const policy::Policy& policy, const std::string& key
 
 }  // namespace
 
-std::optional<policy::Policy> recorded_policy(const StepSeries& series) {
-  if (!series.manifest) return std::nullopt;
-  const nlohmann::json& about = *series.manifest->about;
+std::optional<policy::Policy> recorded_policy(const std::optional<log::Manifest>& manifest) {
+  if (!manifest) return std::nullopt;
+  const nlohmann::json& about = *manifest->about;
   const auto told = about.find("loss_scaling");
   if (told == about.end() || !told->is_object()) return std::nullopt;
   const auto name = told->find("policy");

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/replay/scale_series.hpp"
-
+// The series of a run whose log has its loss scale and skipped steps but no gradients.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <limits>
 #include <map>
 
-#include "analyzers/underflow/underflow.hpp"
+#include "analyzers/replay/step_series.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 #include "halfscope/log/error.hpp"
 
 namespace halfscope::analyzers::replay {

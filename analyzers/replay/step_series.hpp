@@ -20,6 +20,9 @@ namespace halfscope::analyzers::underflow {
 struct LogFindings;  // underflow.hpp
 struct Target;
 }  // namespace halfscope::analyzers::underflow
+namespace halfscope::analyzers::scale_history {
+struct TimelineFacts;
+}
 
 namespace halfscope::analyzers::replay {
 
@@ -102,31 +105,6 @@ struct StepSeries {
   frames::Notes notes;           ///< facts that no replay of this series can know
 };
 
-/// Collects the series of one log while it is read.
-class SeriesBuilder {
- public:
-  /// recorded_scale: --recorded-scale, the loss scale of values that were recorded scaled.
-  SeriesBuilder(std::string log, const underflow::Target& target,
-                std::optional<double> recorded_scale = std::nullopt);
-  void add(const frames::Frame& frame);
-  void add(const log::StepScalars& scalars);
-  void add(const log::Manifest& manifest);
-  /// From any rank: a step overflows if it overflows on one of them.
-  void add(const frames::StepPeak& peak);
-  /// Marks the log as another tool's. If it has neither tensors nor peaks, no series is collected
-  /// here; scale_series.hpp uses its scalars.
-  void add(const frames::LogKind& kind);
-  /// Adds a rank after the first. A step's gradients are known if all ranks recorded them.
-  void add_rank(const std::vector<log::StepScalars>& scalars);
-  /// Returns the series; empty if the log has no every-step scalars. Throws log::BadInput if a step
-  /// has no magnitude of gradients.
-  std::optional<StepSeries> finish();
-
- private:
-  struct Found;
-  std::shared_ptr<Found> found_;
-};
-
 /// Marks all magnitudes as lower bounds: the log's weight gradients were clipped before recording.
 void weights_at_least(StepSeries& series);
 
@@ -136,6 +114,8 @@ struct LogSeries {
   /// Names of the logs whose series cannot be built, each with the reason.
   std::vector<std::pair<std::string, frames::Message>> none;
 };
+
+struct SeriesBuilder;
 
 /// Collects the series of logs while they are analysed; a Companion of analyze(). The visitor that
 /// begin() returns must not outlive this object.
@@ -154,9 +134,16 @@ class SeriesCollector {
   const underflow::Target& target_;
   std::optional<double> recorded_scale_;
   std::string log_;
-  std::unique_ptr<SeriesBuilder> builder_;  // for the log, or the run in it, that is being read
+  std::shared_ptr<SeriesBuilder> builder_;  // for the log, or the run in it, that is being read
   LogSeries found_;
 };
+
+/// Returns a series for a run whose log has its loss scale and skipped steps but no gradients. An
+/// applied step is clean at its scale and below; a skipped step overflows at
+/// its scale and above; nothing else is known. If a range has a number of skipped steps, its first
+/// ones count as skipped. Empty if the log has no step numbers, no scale, or no data on skips.
+std::optional<StepSeries> scale_series(const underflow::LogFindings& log,
+                                       const scale_history::TimelineFacts& facts);
 
 /// Reads a file with one largest unscaled magnitude per line; "nan" and "inf" are allowed. Throws
 /// log::BadInput with the line.

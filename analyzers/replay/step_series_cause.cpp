@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/replay/step_series_cause.hpp"
+#include "analyzers/replay/step_series_parts.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "analyzers/overflow/overflow_cause.hpp"
+#include "analyzers/overflow/overflow.hpp"
 #include "analyzers/replay/replay_loop.hpp"
 
 namespace halfscope::analyzers::replay {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/replay/step_series_step.hpp"
+#include "analyzers/replay/step_series_parts.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "analyzers/frames/microbatches.hpp"
+#include "analyzers/replay/replay.hpp"
 
 namespace halfscope::analyzers::replay {
 namespace {
@@ -58,9 +61,10 @@ void SeriesStep::take_sums(bool in_fp32, unsigned ranks) {
   for (auto& [number, attempt] : attempts) attempt.largest.take_sums(false);
 }
 
-void SeriesStep::add_table(Role role) {
-  if (role == Role::weight_grad) ++tables.weights;
-  if (role == Role::activation_grad) ++tables.activations;
+void SeriesAttempt::see(Role role, double magnitude, Recorded& recorded) {
+  largest.see(role, std::abs(magnitude));
+  ++told.of(role);
+  recorded.max_abs.of(role) = true;
 }
 
 void SeriesStep::take_wide(bool any_narrow) {
@@ -70,7 +74,7 @@ void SeriesStep::take_wide(bool any_narrow) {
 }
 
 void SeriesStep::add(const StepScalars& scalars, std::optional<double> microbatch_scale,
-                     RecordedScalars& recorded) {
+                     Recorded& recorded) {
   if (const auto own = scale_in(scalars.loss_scale)) {
     if (!loss_scale) loss_scale = own;
     least_scale = std::min(least_scale, *own);
@@ -81,14 +85,10 @@ void SeriesStep::add(const StepScalars& scalars, std::optional<double> microbatc
     ++told_found_inf;
   }
   if (const auto& weights = scalars.max_abs_weight_grad) {
-    largest.see(Role::weight_grad, std::abs(*weights));
-    ++told.weights;
-    recorded.max_abs.weights = true;
+    see(Role::weight_grad, *weights, recorded);
   }
   if (const auto& activations = scalars.max_abs_activation_grad) {
-    largest.see(Role::activation_grad, std::abs(*activations));
-    ++told.activations;
-    recorded.max_abs.activations = true;
+    see(Role::activation_grad, *activations, recorded);
   }
   add_microbatches(scalars, microbatch_scale);
   recorded.microbatches.weights |= microbatches.weights != 0;
@@ -120,33 +120,104 @@ void SeriesStep::unscale_microbatches(std::optional<double> scale) {
   scaled_microbatches.reset();
 }
 
-bool SeriesStep::lacks_microbatches(const RecordedScalars& recorded, unsigned ranks) const {
+bool SeriesStep::lacks_microbatches(const Recorded& recorded) const {
+  const unsigned ranks = recorded.ranks.activations;
   const bool one = ranks == 1 && told.weights == 1 && microbatches.weights == 0;
   return (recorded.microbatches.weights && microbatches.weights != ranks && !one) ||
          (recorded.microbatches.activations && microbatches.activations != ranks &&
           told.activations != ranks);
 }
 
-void SeriesStep::add_attempts(const StepScalars& scalars, RecordedScalars& recorded) {
+void SeriesStep::add_attempts(const StepScalars& scalars, Recorded& recorded) {
   for (const auto& [tag, value] : scalars.more) {
     const auto number = attempt_of(tag);
     if (!number) continue;
     const std::string end = "/attempt-" + std::to_string(*number);
     if (tag == "max_abs/weight_grad" + end) {
-      SeriesAttempt& attempt = attempts[*number];
-      attempt.largest.see(Role::weight_grad, std::abs(value));
-      ++attempt.told.weights;
-      recorded.max_abs.weights = true;
+      attempts[*number].see(Role::weight_grad, value, recorded);
     } else if (tag == "max_abs/activation_grad" + end) {
-      SeriesAttempt& attempt = attempts[*number];
-      attempt.largest.see(Role::activation_grad, std::abs(value));
-      ++attempt.told.activations;
-      recorded.max_abs.activations = true;
+      attempts[*number].see(Role::activation_grad, value, recorded);
     } else if (tag == "loss_scale" + end) {
-      SeriesAttempt& attempt = attempts[*number];
-      if (!attempt.scale) attempt.scale = scale_in(value);
+      std::optional<double>& scale = attempts[*number].loss_scale;
+      if (!scale) scale = scale_in(value);
     }
   }
+}
+
+OfGradients<unsigned> ranks_wanted(unsigned folders, const std::optional<log::Manifest>& manifest) {
+  if (!manifest) return {folders, folders};
+  const unsigned all = std::max(folders, static_cast<unsigned>(std::max(1, manifest->world_size)));
+  const auto& sharded = manifest->sharded;
+  const bool parts = std::find(sharded.begin(), sharded.end(), Role::weight_grad) != sharded.end();
+  // If several ranks have records, each may have recorded its own gradients before the sum.
+  return {folders > 1 || parts ? all : 1, all};
+}
+
+bool Recorded::knows(const SeriesStep& step, Role role) const {
+  return step.told.of(role) == ranks.of(role) ||
+         (ranks.of(role) == 1 && tables.of(role) != 0 && step.tables.of(role) == tables.of(role));
+}
+
+bool Recorded::partial(const SeriesStep& step) const {
+  return (max_abs.weights && !knows(step, Role::weight_grad)) ||
+         (max_abs.activations && !knows(step, Role::activation_grad)) || step.scaled_microbatches ||
+         step.lacks_microbatches(*this);
+}
+
+bool Recorded::partial(const SeriesAttempt& attempt) const {
+  return !attempt.largest.all || (max_abs.weights && attempt.told.weights != ranks.weights) ||
+         (max_abs.activations && attempt.told.activations != ranks.activations);
+}
+
+namespace {
+
+constexpr int kEnough = 4096;  // more backoffs than any scale needs to reach the smallest
+
+/// Returns the largest scale at which the policy applies infinities; -1: none; infinity: all.
+double untested_to(policy::Policy policy) {
+  const policy::Needs needs = policy::info_of(policy).needs;
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  if (needs == policy::Needs::tensors || needs == policy::Needs::layers) return kNever;
+  double most = -1;
+  for (int i = 0; i < kEnough; ++i) {
+    const double scale = policy::scale_of(policy);
+    const policy::Decision decision =
+        policy::advance(policy, {.nonfinite = true, .max_abs = INFINITY, .layer = nullptr});
+    if (!decision.error.empty()) break;
+    if (decision.action != policy::Action::apply) continue;
+    if (i == 0) return kNever;
+    most = std::max(most, scale);
+  }
+  return most;
+}
+
+/// Returns false for a static scale in the user's own training loop, which may be tested or not.
+bool says_enough(const nlohmann::json& loss_scaling) {
+  const auto name = loss_scaling.find("policy");
+  return name == loss_scaling.end() || *name != "static" || loss_scaling.contains("skip");
+}
+
+}  // namespace
+
+std::optional<double> untested_to(const std::optional<log::Manifest>& manifest,
+                                  const std::map<std::int64_t, SeriesStep>& steps) {
+  double most = std::numeric_limits<double>::infinity();
+  const auto own = recorded_policy(manifest);
+  if (own && says_enough((*manifest->about)["loss_scaling"])) {
+    most = untested_to(*own);
+  } else {
+    const bool skips = std::any_of(steps.begin(), steps.end(), [](const auto& step) {
+      return step.second.found_inf.value_or(false);
+    });
+    if (skips) most = -1;
+  }
+  if (std::isinf(most)) return std::nullopt;
+  const bool applied = std::any_of(steps.begin(), steps.end(), [&](const auto& entry) {
+    const SeriesStep& step = entry.second;
+    const bool infinite = step.largest.weights && !std::isfinite(*step.largest.weights);
+    return infinite && step.found_inf == false && step.most_scale > most;
+  });
+  return applied ? std::nullopt : std::optional(most);
 }
 
 }  // namespace halfscope::analyzers::replay

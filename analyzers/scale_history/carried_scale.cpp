@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/scale_history/carried_scale.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 
 #include <algorithm>
 #include <map>

@@ -230,4 +230,34 @@ std::optional<TimelineFacts> timeline_facts(const underflow::LogFindings& log);
 /// scalars, and for other logs.
 std::optional<TimelineFacts> run_log_facts(const underflow::LogFindings& log);
 
+/// Steps skipped one after the other at scales that did not rise: at each,
+/// gradients times the scale overflowed, or held infinities or NaN.
+struct SkipEpisode {
+  double least = 1;  ///< a step was skipped at this scale or a smaller one: the last one's
+  double most = 1;   ///< the first one's
+  /// The first and last step that the one at `least` may be; one step if it is
+  /// known.
+  std::int64_t first = 0;
+  std::optional<std::int64_t> last;  ///< empty: the log ends before it says
+};
+
+/// The episodes of a log, ascending, without steps whose loss is NaN or
+/// infinite. Each skipped step is taken to halve the scale, as in every scaler
+/// whose logs are read (docs/logs.md).
+std::vector<SkipEpisode> skip_episodes(const underflow::LogFindings& log,
+                                       const TimelineFacts& facts);
+
+/// Steps whose gradients, taken as unscaled, would have overflowed binary16 at
+/// the step's loss scale, although the steps were not skipped.
+struct CarriedScale {
+  std::string log;
+  std::string tag = {};  ///< the scalar that has the loss scale; empty: none
+  std::uint64_t steps = 0;
+  std::uint64_t of = 0;  ///< steps that have gradients and a loss scale
+};
+
+/// Empty unless a tenth of the steps, and two at least, are such steps. A run
+/// log has none.
+std::optional<CarriedScale> carried_scale(const underflow::LogFindings& log);
+
 }  // namespace halfscope::analyzers::scale_history

@@ -43,40 +43,24 @@ unsigned flags_of(const StepFindings& step) {
   return flags;
 }
 
-void pack(Packer& to, const Classes& classes) {
-  to.interval(classes.flushed_to_zero);
-  to.interval(classes.subnormal);
-  to.interval(classes.normal);
-  to.interval(classes.overflow);
+void pass(Packer& to, const Interval& count) { to.interval(count); }
+void pass(Unpacker& from, Interval& count) { count = from.interval(); }
+
+/// Writes the classes with a Packer, or reads them with an Unpacker.
+void pass_classes(auto& packer, auto& classes) {
+  pass(packer, classes.flushed_to_zero);
+  pass(packer, classes.subnormal);
+  pass(packer, classes.normal);
+  pass(packer, classes.overflow);
 }
 
-Classes unpack_classes(Unpacker& from) {
-  Classes classes;
-  classes.flushed_to_zero = from.interval();
-  classes.subnormal = from.interval();
-  classes.normal = from.interval();
-  classes.overflow = from.interval();
-  return classes;
-}
-
-void pack(Packer& to, const Counts& counts) {
-  to.natural(counts.total);
-  to.interval(counts.zero);
-  to.interval(counts.nan);
-  to.interval(counts.inf);
-  to.interval(counts.finite_nonzero);
-  pack(to, counts.classes);
-}
-
-Counts unpack_counts(Unpacker& from) {
-  Counts counts;
-  counts.total = from.natural();
-  counts.zero = from.interval();
-  counts.nan = from.interval();
-  counts.inf = from.interval();
-  counts.finite_nonzero = from.interval();
-  counts.classes = unpack_classes(from);
-  return counts;
+/// The same for all counts but the total.
+void pass_counts(auto& packer, auto& counts) {
+  pass(packer, counts.zero);
+  pass(packer, counts.nan);
+  pass(packer, counts.inf);
+  pass(packer, counts.finite_nonzero);
+  pass_classes(packer, counts.classes);
 }
 
 std::vector<std::byte> packed(const StepFindings& step) {
@@ -88,7 +72,8 @@ std::vector<std::byte> packed(const StepFindings& step) {
   to.natural(flags);
   if (flags & kScale) to.real(step.scale);
   if (flags & kLossScale) to.real(step.loss_scale);
-  pack(to, step.counts);
+  to.natural(step.counts.total);
+  pass_counts(to, step.counts);
   if (step.largest) {
     to.integer(step.largest->exponent);
     to.natural(step.largest->fraction);
@@ -101,7 +86,7 @@ std::vector<std::byte> packed(const StepFindings& step) {
     to.real(step.moments->sum_squares);
   }
   if (step.in_bfloat16) {
-    pack(to, step.in_bfloat16->classes);
+    pass_classes(to, step.in_bfloat16->classes);
     to.interval(step.in_bfloat16->overflow_at_1);
   }
   const std::vector<std::byte>& binades = step.binades.packed();
@@ -116,7 +101,8 @@ StepFindings unpacked(Unpacker from) {
   const auto flags = static_cast<unsigned>(from.natural());
   if (flags & kScale) step.scale = from.real();
   if (flags & kLossScale) step.loss_scale = from.real();
-  step.counts = unpack_counts(from);
+  step.counts.total = from.natural();
+  pass_counts(from, step.counts);
   step.counts.nonfinite_known = !(flags & kNonfiniteUnknown);
   step.fits_as_is = flags & kFitsAsIs;
   if (flags & kLargest) {
@@ -132,8 +118,8 @@ StepFindings unpacked(Unpacker from) {
     step.moments = Moments{mean, from.real()};
   }
   if (flags & kInBfloat16) {
-    const Classes classes = unpack_classes(from);
-    step.in_bfloat16 = StepClasses{classes, from.interval()};
+    pass_classes(from, step.in_bfloat16.emplace().classes);
+    step.in_bfloat16->overflow_at_1 = from.interval();
   }
   const std::uint64_t size = from.natural();
   step.binades = BinadeCounts(std::vector<std::byte>(from.at(), from.at() + size));

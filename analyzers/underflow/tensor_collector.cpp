@@ -11,7 +11,7 @@
 #include <optional>
 #include <utility>
 
-#include "analyzers/underflow/in_bfloat16.hpp"
+#include "analyzers/underflow/provenance.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/tensor_file.hpp"
 #include "halfscope/log/user_limit.hpp"
@@ -169,46 +169,31 @@ TensorFindings begun(const log::SharedText& log, const Frame& first) {
   return tensor;
 }
 
-/// Extreme magnitudes of histograms. In a histogram with values, an empty extreme is unbounded.
-class Extremes {
- public:
-  void add(const BoundedTable& table, double scale) {
-    if (table.finite_nonzero().high == 0) return;
-    const auto unscaled = [&](const auto& m) {
-      return m ? std::optional(to_double(*m) / scale) : std::nullopt;
-    };
-    keep(max_abs_, unscaled(table.largest()), kInfinity, larger_of);
-    keep(max_abs_at_least_, unscaled(table.largest_at_least()), 0, larger_of);
-    keep(min_abs_, unscaled(table.smallest()), 0, smaller_of);
-    keep(min_abs_at_most_, unscaled(table.smallest_at_most()), kInfinity, smaller_of);
-  }
-
-  void tell(TensorFindings& t) const {
-    if (!max_abs_) return;
-    if (std::isfinite(*max_abs_)) t.max_abs = max_abs_;
-    t.min_abs_nonzero = min_abs_;
-    if (max_abs_at_least_ != max_abs_) t.max_abs_at_least = max_abs_at_least_;
-    if (min_abs_at_most_ != min_abs_) t.min_abs_at_most = min_abs_at_most_;
-  }
-
- private:
-  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  using Chooses = double (*)(double, double);
-  static double larger_of(double a, double b) { return std::max(a, b); }
-  static double smaller_of(double a, double b) { return std::min(a, b); }
-  static void keep(std::optional<double>& kept, std::optional<double> x, double unbounded,
-                   Chooses choose) {
-    const double value = x.value_or(unbounded);
-    kept = choose(kept.value_or(value), value);
-  }
-
-  std::optional<double> max_abs_, max_abs_at_least_, min_abs_, min_abs_at_most_;
-};
-
+/// Sets the extreme magnitudes. In a histogram with values, an empty extreme is unbounded.
 void set_extremes(TensorFindings& t) {
-  Extremes extremes;
-  for (const ScaledTable& sum : t.tables) extremes.add(sum.table, sum.scale);
-  extremes.tell(t);
+  constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+  std::optional<double> max_abs, at_least, min_abs, at_most;
+  for (const ScaledTable& sum : t.tables) {
+    if (sum.table.finite_nonzero().high == 0) continue;
+    const auto unscaled = [&](const std::optional<Magnitude>& m, double unbounded) {
+      return m ? to_double(*m) / sum.scale : unbounded;
+    };
+    const auto raise = [](std::optional<double>& most, double x) {
+      most = std::max(most.value_or(x), x);
+    };
+    const auto lower = [](std::optional<double>& least, double x) {
+      least = std::min(least.value_or(x), x);
+    };
+    raise(max_abs, unscaled(sum.table.largest(), kUnbounded));
+    raise(at_least, unscaled(sum.table.largest_at_least(), 0));
+    lower(min_abs, unscaled(sum.table.smallest(), 0));
+    lower(at_most, unscaled(sum.table.smallest_at_most(), kUnbounded));
+  }
+  if (!max_abs) return;
+  if (std::isfinite(*max_abs)) t.max_abs = max_abs;
+  t.min_abs_nonzero = min_abs;
+  if (at_least != max_abs) t.max_abs_at_least = at_least;
+  if (at_most != min_abs) t.min_abs_at_most = at_most;
 }
 
 }  // namespace

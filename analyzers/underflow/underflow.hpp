@@ -16,7 +16,6 @@
 #include "analyzers/readers/logs.hpp"
 #include "analyzers/underflow/clipped.hpp"
 #include "analyzers/underflow/step_list.hpp"
-#include "analyzers/underflow/update_findings.hpp"
 #include "analyzers/underflow/whole_findings.hpp"
 #include "halfscope/log/shared_text.hpp"
 #include "halfscope/table/binade_table.hpp"
@@ -206,5 +205,20 @@ using Companion = std::function<frames::Visitor(const std::string& log)>;
 Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
                  const frames::Selection& selection, const frames::Progress& progress = {},
                  const Companion& companion = {}, const readers::Logs& opened = {});
+
+/// Returns a tensor's name without its role: "fc.weight" for "weight/fc.weight".
+std::string path_in(const std::string& name);
+
+/// Returns the narrower of the types that a tensor is stored in and was computed in, as far as the
+/// log or the values show; empty if unknown.
+std::optional<Dtype> narrowest_dtype(const TensorFindings& tensor);
+
+/// Returns the format in which a run keeps a weight, so that its updates are added, and may be
+/// lost, in it: narrowest_dtype() of the weight's master copy if the log has one, else of the
+/// weight.
+std::optional<Dtype> kept_in(const LogFindings& log, const TensorFindings& weight);
+
+/// Returns kept_in() if it is a 16-bit format, which updates are then rounded to; else empty.
+std::optional<Dtype> kept_in_16_bits(const LogFindings& log, const TensorFindings& weight);
 
 }  // namespace halfscope::analyzers::underflow

@@ -1,15 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results of formats::WholePass for one tensor.
+// Results from the whole tensors of one name: how well it fits each format (formats::WholePass,
+// formats/format_fit.hpp), and the outcome of a weight's updates.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "analyzers/underflow/fit_findings.hpp"
+#include "halfscope/table/binade_table.hpp"
+#include "halfscope/table/count/count.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"
+#include "halfscope/table/update/update_table.hpp"
+#include "halfscope/table/update/update_what_if.hpp"
 
 namespace halfscope::analyzers::underflow {
+
+/// Signal-to-quantisation-noise ratio in decibels: 10 log10(sum x^2 / sum (q - x)^2) over finite
+/// nonzero values. Infinite if nothing is rounded (or by less than 2^-500 of the largest value).
+struct NoiseRatio {
+  double db = 0;
+  double low_db = 0, high_db = 0;  ///< guaranteed bounds; 1e-11 around db if exact
+  bool exact = false;              ///< from whole tensors; else an estimate from the histogram
+};
+
+/// One tensor in one format.
+struct FormatFit {
+  std::string_view format;
+  bool saturating = false;  ///< an overflow becomes the largest finite value (FP8 casts)
+  /// The largest k for which nothing overflows at scale 2^k. Empty if no value is finite and
+  /// nonzero, or if no scale in range is surely small enough.
+  std::optional<int> best_log2;
+  /// Nothing overflows and the noise ratio is high enough (formats::FitOptions); for a saturating
+  /// cast at scale 1, few values are clamped or flushed. False if infinities of values computed in
+  /// binary16 hide how large they were (except at skipped steps), and if there is no value.
+  bool fits_at_1 = false, fits_at_best = false;
+  std::optional<NoiseRatio> noise_at_best;
+};
+
+/// The narrowest format that a tensor fits; formats/format_fit.hpp.
+struct Narrowest {
+  std::string_view format;
+  bool needs_scale = false;
+};
+
+/// One tensor in one MX format; from whole tensors only. Blocks have 32 elements along the last
+/// dimension and scales by MX 1.0's own rule (ScaleRule::floor). A block never crosses the end of a
+/// row, so the last block of a row may be shorter.
+struct BlockFit {
+  std::string_view element;  ///< name of the elements' format in kFormats
+  std::uint64_t values = 0, flushed_to_zero = 0, saturated = 0;  ///< finite nonzero values
+  std::uint64_t in_nan_blocks = 0;  ///< in blocks with an infinity or NaN; counted only here
+  std::optional<NoiseRatio> noise;
+};
 
 struct WholeFindings {
   /// NaN and infinities of a gradient at steps that the log marks as skipped. The scale caused
@@ -22,6 +66,28 @@ struct WholeFindings {
   std::optional<MassShare> lost_at_1, lost;
   std::vector<BlockFit> block_fits;       ///< MX formats, if the log has whole tensors
   std::vector<std::int64_t> whole_steps;  ///< steps with exact noise from whole tensors; ascending
+};
+
+/// Origin of updates, in the order of preference.
+enum class UpdateSource : std::uint8_t {
+  update,           ///< recorded
+  optimizer_state,  ///< momentum, Adam, AdamW: recomputed from recorded state
+  gradient,         ///< plain SGD: weight, gradient and learning rate
+  difference        ///< weight and weight_after: zero differences are undetermined
+};
+std::string_view name_of(UpdateSource source);
+std::optional<UpdateSource> find_update_source(std::string_view name);
+
+/// One weight over the sampled steps.
+struct UpdateFindings {
+  UpdateSource source = UpdateSource::update;
+  std::optional<Dtype>
+      kept_in;        ///< type that the weight itself is kept in; kept_in() in underflow.hpp
+  UpdateTable table;  ///< sum over all steps, in the format chosen by AddedTo
+  /// Zero differences: an update may have been lost or was zero. Not in table.counts.
+  std::uint64_t undetermined = 0;
+  std::vector<std::pair<std::int64_t, UpdateCounts>> per_step;  ///< ascending
+  std::optional<UpdateWhatIf> what_if;
 };
 
 }  // namespace halfscope::analyzers::underflow

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "analyzers/underflow/computation_order.hpp"
-#include "analyzers/underflow/kept_weights.hpp"
 #include "analyzers/underflow/step_facts.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "analyzers/updates/optimizer_update.hpp"
 #include "halfscope/number/convert.hpp"
 

@@ -154,51 +154,6 @@ T add(T a, T b, T alpha) {
   return std::fma(alpha, b, a);
 }
 
-template <typename T>
-class Sgd {
- public:
-  Sgd(const Optimizer& o, const OptimizerInputs& in)
-      : o_(o),
-        scale_(static_cast<T>(in.gradient_scale)),
-        factor_(static_cast<T>(-*o.lr)),
-        decay_(static_cast<T>(o.weight_decay)),
-        momentum_(static_cast<T>(o.momentum)) {}
-
-  T operator()(const Blocks<T>& b, std::size_t i) const {
-    if (o_.has_buffer() && !o_.nesterov) return factor_ * b.buffer[i];
-    T direction = b.gradient[i] / scale_;
-    if (o_.maximize) direction = -direction;
-    if (o_.weight_decay != 0) direction = add(direction, b.weight[i], decay_);
-    if (o_.has_buffer()) direction = add(direction, b.buffer[i], momentum_);
-    return factor_ * direction;
-  }
-
- private:
-  Optimizer o_;
-  T scale_, factor_, decay_, momentum_;
-};
-
-template <typename T>
-class Adam {
- public:
-  Adam(const Optimizer& o, const OptimizerInputs& in)
-      : decays_(o.decoupled && o.weight_decay != 0),
-        factor_(static_cast<T>(-(*o.lr / (1 - std::pow(o.beta1, in.steps))))),
-        correction_(static_cast<T>(std::sqrt(1 - std::pow(o.beta2, in.steps)))),
-        eps_(static_cast<T>(o.eps)),
-        kept_(static_cast<T>(1 - *o.lr * o.weight_decay) - 1) {}
-
-  T operator()(const Blocks<T>& b, std::size_t i) const {
-    const T denominator = std::sqrt(b.second[i]) / correction_ + eps_;
-    const T change = factor_ * b.first[i] / denominator;
-    return decays_ ? change + b.weight[i] * kept_ : change;
-  }
-
- private:
-  bool decays_;
-  T factor_, correction_, eps_, kept_;
-};
-
 template <typename T, typename Rule>
 ComputedUpdate compute(const OptimizerInputs& in, std::size_t count, const Rule& rule) {
   std::vector<T> values(count);
@@ -212,14 +167,36 @@ ComputedUpdate compute(const OptimizerInputs& in, std::size_t count, const Rule&
 }
 
 template <typename T>
-ComputedUpdate compute(const Optimizer& optimizer, const OptimizerInputs& in, std::size_t count) {
-  if (optimizer.kind == Kind::sgd) return compute<T>(in, count, Sgd<T>(optimizer, in));
-  return compute<T>(in, count, Adam<T>(optimizer, in));
+ComputedUpdate compute_sgd(const Optimizer& o, const OptimizerInputs& in, std::size_t count) {
+  const T scale = static_cast<T>(in.gradient_scale), factor = static_cast<T>(-*o.lr);
+  const T decay = static_cast<T>(o.weight_decay), momentum = static_cast<T>(o.momentum);
+  return compute<T>(in, count, [&](const Blocks<T>& b, std::size_t i) {
+    if (o.has_buffer() && !o.nesterov) return factor * b.buffer[i];
+    T direction = b.gradient[i] / scale;
+    if (o.maximize) direction = -direction;
+    if (o.weight_decay != 0) direction = add(direction, b.weight[i], decay);
+    if (o.has_buffer()) direction = add(direction, b.buffer[i], momentum);
+    return factor * direction;
+  });
 }
 
-}  // namespace
+template <typename T>
+ComputedUpdate compute_adam(const Optimizer& o, const OptimizerInputs& in, std::size_t count) {
+  const bool decays = o.decoupled && o.weight_decay != 0;
+  const T factor = static_cast<T>(-(*o.lr / (1 - std::pow(o.beta1, in.steps))));
+  const T correction = static_cast<T>(std::sqrt(1 - std::pow(o.beta2, in.steps)));
+  const T eps = static_cast<T>(o.eps), kept = static_cast<T>(1 - *o.lr * o.weight_decay) - 1;
+  return compute<T>(in, count, [&](const Blocks<T>& b, std::size_t i) {
+    const T denominator = std::sqrt(b.second[i]) / correction + eps;
+    const T change = factor * b.first[i] / denominator;
+    return decays ? change + b.weight[i] * kept : change;
+  });
+}
 
-namespace {
+template <typename T>
+ComputedUpdate compute(const Optimizer& o, const OptimizerInputs& in, std::size_t count) {
+  return o.kind == Kind::sgd ? compute_sgd<T>(o, in, count) : compute_adam<T>(o, in, count);
+}
 
 /// Returns the manifest's optimizer with the settings of one of its groups.
 std::optional<Optimizer> described(const log::Manifest& manifest, const json& group) {

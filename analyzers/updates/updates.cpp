@@ -10,7 +10,6 @@
 
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/samples.hpp"
-#include "analyzers/underflow/kept_weights.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "analyzers/updates/pairs.hpp"
 

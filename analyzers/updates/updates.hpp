@@ -10,7 +10,7 @@
 #include "analyzers/frames/whole_counts.hpp"
 #include "analyzers/frames/whole_tensors.hpp"
 #include "analyzers/readers/logs.hpp"
-#include "analyzers/underflow/update_findings.hpp"
+#include "analyzers/underflow/whole_findings.hpp"
 
 namespace halfscope::analyzers::underflow {
 struct Analysis;

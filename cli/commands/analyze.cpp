@@ -10,20 +10,17 @@
 #include "cli/gates/gate.hpp"
 #include "cli/gates/junit.hpp"
 #include "cli/options/common.hpp"
-#include "cli/options/exit.hpp"
 #include "cli/options/output.hpp"
-#include "cli/terminal/text_gaps.hpp"
-#include "cli/terminal/text_section.hpp"
+#include "cli/terminal/text_answer.hpp"
+#include "cli/terminal/text_histogram.hpp"
 #include "cli/terminal/text_table.hpp"
-#include "cli/terminal/text_tensors.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/answer/first_words.hpp"
-#include "reports/answer/formats_section.hpp"
-#include "reports/answer/peaks_words.hpp"
-#include "reports/answer/quantised_words.hpp"
-#include "reports/answer/ranks_words.hpp"
-#include "reports/answer/timeline_words.hpp"
-#include "reports/answer/updates_section.hpp"
+#include "reports/answer/formats.hpp"
+#include "reports/answer/quantised.hpp"
+#include "reports/answer/ranks.hpp"
+#include "reports/answer/tensors.hpp"
+#include "reports/answer/timeline.hpp"
+#include "reports/answer/updates.hpp"
 #include "reports/export/csv.hpp"
 #include "reports/export/json.hpp"
 
@@ -34,8 +31,8 @@ namespace text = reports::answer;
 using analyzers::underflow::Analysis;
 
 struct AnalyzeOptions : options::LogOptions {
-  std::string json, csv, junit;
-  std::vector<std::string> fail_if;
+  std::string json, csv;
+  gates::GateOptions gate;
 };
 
 /// Returns why there are no weight updates, with --what-if or if the log has weights; else nothing.
@@ -70,12 +67,10 @@ void print(const analyzers::Findings& found, const AnalyzeOptions& options) {
 }
 
 int run(const AnalyzeOptions& options) {
-  options::require_own_files({options.json, options.csv, options.junit}, options);
-  gates::require_junit_sense(options.junit, options.fail_if);
-  const auto conditions =
-      gates::parse_conditions(options.fail_if, analyzers::gates::Subject::tensor);
+  options::require_own_files({options.json, options.csv, options.gate.junit}, options);
+  const auto conditions = gates::parse_conditions(options.gate, analyzers::gates::Subject::tensor);
   const analyzers::Findings found = options::run_analysis(options);
-  const gates::GateLines gate = gates::test_conditions(conditions, found);
+  const gates::GateTests gate = gates::test_conditions(conditions, found);
   if (!options.csv.empty())
     options::write_output(options.csv, reports::exports::to_csv(found.analysis));
   if (!options.json.empty()) {
@@ -84,7 +79,7 @@ int run(const AnalyzeOptions& options) {
       write("\n");
     });
   }
-  gates::write_junit(options.junit, "analyze", gate);
+  gates::write_junit(options.gate.junit, "analyze", gate);
   if (options.json != "-" && options.csv != "-") print(found, options);
   return gates::close_gate(gate);
 }
@@ -109,8 +104,7 @@ void add_analyze(options::Parser& parser) {
                "also test every other format, including FP8 and MX: the narrowest that each tensor "
                "fits, at which scale, and with how much noise; slower");
   options::add_enough_snr(command, options->passes);
-  gates::add_fail_if(command, options->fail_if);
-  gates::add_junit(command, options->junit);
+  gates::add_gate(command, options->gate);
   command.footer(
       "Example:  halfscope analyze runs/mnist --loss-scale 1024 --tensor 'weight_grad/*'\n"
       "          halfscope analyze runs/mnist --fail-if 'flushed_to_zero > 0.1% for weight_grad'");

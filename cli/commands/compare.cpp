@@ -12,14 +12,11 @@
 #include "cli/gates/gate.hpp"
 #include "cli/gates/junit.hpp"
 #include "cli/options/common.hpp"
-#include "cli/options/exit.hpp"
 #include "cli/options/notes.hpp"
 #include "cli/options/output.hpp"
-#include "cli/options/progress.hpp"
-#include "cli/terminal/text_compare.hpp"
-#include "reports/answer/order_words.hpp"
+#include "cli/terminal/text_answer.hpp"
+#include "reports/answer/comparison.hpp"
 #include "reports/export/json.hpp"
-#include "reports/page/compare_page.hpp"
 #include "reports/page/page.hpp"
 
 namespace halfscope::cli::commands {
@@ -30,9 +27,9 @@ using analyzers::compare::Comparison;
 using analyzers::frames::Selection;
 
 struct CompareOptions : options::LogOptions {
-  std::string json, out, title, junit;
+  std::string json, out, title;
   std::optional<std::string> sums;
-  std::vector<std::string> fail_if;
+  gates::GateOptions gate;
 };
 
 std::optional<analyzers::compare::OrderAsked> sums_of(const std::optional<std::string>& text) {
@@ -76,15 +73,14 @@ Comparison run_comparison(const CompareOptions& options) {
 }
 
 int run(const CompareOptions& options) {
-  options::require_own_files({options.json, options.out, options.junit}, options);
+  options::require_own_files({options.json, options.out, options.gate.junit}, options);
   sums_of(options.sums);  // fails before the logs are read
-  gates::require_junit_sense(options.junit, options.fail_if);
   options::require_ending(options.out, {".html", ".htm"});
   if (!options.out.empty()) reports::page::require_charts();  // fails before the logs are read
   const auto conditions =
-      gates::parse_conditions(options.fail_if, analyzers::gates::Subject::comparison);
+      gates::parse_conditions(options.gate, analyzers::gates::Subject::comparison);
   const Comparison comparison = run_comparison(options);
-  const gates::GateLines gate = gates::test_conditions(conditions, comparison);
+  const gates::GateTests gate = gates::test_conditions(conditions, comparison);
   if (!options.json.empty()) {
     options::write_output(
         options.json, reports::exports::json_text(reports::exports::to_json(comparison)) + "\n");
@@ -93,7 +89,7 @@ int run(const CompareOptions& options) {
     const std::string title = options.title.empty() ? "Two runs compared" : options.title;
     reports::page::write_compare_page(comparison, title, options.out);
   }
-  gates::write_junit(options.junit, "compare", gate);
+  gates::write_junit(options.gate.junit, "compare", gate);
   if (options.json != "-") fmt::print("{}", terminal::comparison_text(comparison));
   return gates::close_gate(gate);
 }
@@ -102,8 +98,7 @@ void add_outputs(options::Command& command, CompareOptions& options) {
   command.option("--json", options.json, "write all numbers as JSON; - for stdout").type("FILE");
   command.option("--out", options.out, "write a page with charts and all tensors").type("FILE");
   command.option("--title", options.title, "title of the page").type("T");
-  gates::add_fail_if(command, options.fail_if);
-  gates::add_junit(command, options.junit);
+  gates::add_gate(command, options.gate);
 }
 
 }  // namespace

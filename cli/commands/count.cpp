@@ -12,10 +12,8 @@
 #include "analyzers/count/merge_records.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
-#include "cli/options/exit.hpp"
 #include "cli/options/notes.hpp"
 #include "cli/options/output.hpp"
-#include "cli/options/progress.hpp"
 #include "halfscope/log/error.hpp"
 
 namespace halfscope::cli::commands {

@@ -8,9 +8,8 @@
 #include <optional>
 
 #include "cli/commands/commands.hpp"
-#include "cli/emulate/test_lines.hpp"
+#include "cli/emulate/lines.hpp"
 #include "cli/options/common.hpp"
-#include "cli/options/exit.hpp"
 #include "halfscope/number/mode_names.hpp"
 #include "halfscope/number/operation_table.hpp"
 #include "halfscope/table/boundary.hpp"
@@ -96,7 +95,7 @@ void add_modes(Command& command, EmulateOptions& options) {
   command.flag("--ftz", options.modes.flush_to_zero,
                "tiny results become zero: --subnormals flush");
   command.words(
-      "--subnormals", options::subnormals_names(),
+      "--subnormals", options::words_of(kSubnormals, &NamedSubnormals::name),
       [&options](std::size_t i) { options.rule = kSubnormals[i].rule; },
       "keep subnormal results, or flush to zero results that are tiny by --tininess, tiny before "
       "rounding, or subnormal after rounding");

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // `halfscope info`: versions, and the features of this machine and this build.
+// `halfscope logs`: lists the readable log formats.
 #include <fmt/format.h>
 #include <tbb/info.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "analyzers/readers/common/kind_names.hpp"
 #include "cli/commands/commands.hpp"
-#include "cli/options/exit.hpp"
 #include "halfscope/device/vector_target.hpp"
 #include "halfscope/table/count/count.hpp"
 #include "halfscope/version.hpp"
@@ -15,6 +17,7 @@
 #include "sim/backend/backend.hpp"
 
 namespace halfscope::cli::commands {
+
 namespace {
 
 std::string joined(const std::vector<std::string>& names) {
@@ -64,6 +67,19 @@ void add_info(options::Parser& parser) {
   options::Command command = parser.add("info", "Versions, CPU features, CUDA, cuDNN, device");
   command.footer("Example:  halfscope info");
   command.runs(print_info);
+}
+
+void add_logs(options::Parser& parser) {
+  options::Command command = parser.add("logs", "List the kinds of logs that can be read");
+  const auto kinds = std::make_shared<bool>(false);
+  command.flag("--kinds", *kinds, "a line for each kind; docs/logs.md describes them").required();
+  command.footer("Example:  halfscope logs --kinds");
+  command.runs([kinds] {
+    for (const std::string_view name : analyzers::readers::common::kKindNames) {
+      fmt::print("{}\n", name);
+    }
+    return options::kFine;
+  });
 }
 
 }  // namespace halfscope::cli::commands

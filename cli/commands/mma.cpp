@@ -7,8 +7,7 @@
 #include <optional>
 
 #include "cli/commands/commands.hpp"
-#include "cli/emulate/dot_lines.hpp"
-#include "cli/options/exit.hpp"
+#include "cli/emulate/lines.hpp"
 
 namespace halfscope::cli::commands {
 
@@ -66,14 +65,6 @@ int run(const MmaOptions& options) {
   return options::kFine;
 }
 
-/// Returns word(row) for each row.
-template <class Rows, class Word>
-std::vector<std::string> words_of(const Rows& rows, Word word) {
-  std::vector<std::string> out;
-  for (const auto& row : rows) out.emplace_back(row.*word);
-  return out;
-}
-
 }  // namespace
 
 void add_mma(options::Parser& parser) {
@@ -82,17 +73,17 @@ void add_mma(options::Parser& parser) {
   const auto options = std::make_shared<MmaOptions>();
   command
       .words(
-          "--arch", words_of(tensor_core::kArchitectures, &Architecture::name),
+          "--arch", options::words_of(tensor_core::kArchitectures, &Architecture::name),
           [options](std::size_t i) { options->architecture = tensor_core::kArchitectures[i]; },
           "the GPU's architecture")
       .required();
   command
       .words(
-          "--accumulate", words_of(kSums, &Sums::word),
+          "--accumulate", options::words_of(kSums, &Sums::word),
           [options](std::size_t i) { options->sums = kSums[i]; }, "the format of sums")
       .required();
   command.words(
-      "--inputs", words_of(kInputs, &Inputs::word),
+      "--inputs", options::words_of(kInputs, &Inputs::word),
       [options](std::size_t i) { options->inputs = kInputs[i]; }, "the format of a and b");
   command.footer(
       "Reads lines from stdin: the values of a in hex, separated by commas, those of b, and c; "

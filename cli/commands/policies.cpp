@@ -15,15 +15,13 @@
 #include "analyzers/study.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
-#include "cli/options/exit.hpp"
 #include "cli/options/notes.hpp"
 #include "cli/options/output.hpp"
-#include "cli/terminal/text_policies.hpp"
+#include "cli/terminal/text_answer.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/answer/first_words.hpp"
-#include "reports/answer/policy_words.hpp"
+#include "reports/answer/policies.hpp"
+#include "reports/answer/timeline.hpp"
 #include "reports/export/json.hpp"
-#include "reports/export/json_policies.hpp"
 
 namespace halfscope::cli::commands {
 
@@ -76,7 +74,7 @@ void study_log(const std::string& log, const PoliciesOptions& options, Replays& 
   one.logs = {log};
   analyzers::Findings found = options::run_analysis(one);
   const std::string first =
-      found.beyond_scales().empty() ? "" : reports::answer::first_text(found) + "\n";
+      found.verdict.beyond_scales.empty() ? "" : reports::answer::first_text(found) + "\n";
   std::vector<PolicyStudy> replays = analyzers::study_policies(std::move(found), options.replay);
   to.first.try_emplace(replays.front().series.log, first);
   for (const PolicyStudy& replay : replays) options::note_later(replay.series.notes);
@@ -103,7 +101,8 @@ void say_what_is_missing(const PoliciesOptions& options, const std::vector<Polic
   if (options.framework.empty()) return;
   for (const PolicyStudy& study : studies) {
     if (study.tuned) continue;
-    options::write_error("halfscope: " + reports::answer::not_tuned_text(study, options.framework));
+    options::write_error(
+        fmt::format("halfscope: {}\n", reports::answer::not_tuned_text(study, options.framework)));
   }
 }
 

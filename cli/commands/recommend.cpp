@@ -15,17 +15,15 @@
 #include "cli/gates/gate.hpp"
 #include "cli/gates/junit.hpp"
 #include "cli/options/common.hpp"
+#include "cli/options/notes.hpp"
 #include "cli/options/output.hpp"
-#include "cli/options/progress.hpp"
 #include "cli/terminal/text_answer.hpp"
-#include "cli/terminal/text_gaps.hpp"
-#include "cli/terminal/text_section.hpp"
 #include "cli/terminal/text_table.hpp"
 #include "reports/answer/answer.hpp"
-#include "reports/answer/overflow_section.hpp"
-#include "reports/answer/quantised_words.hpp"
+#include "reports/answer/overflow.hpp"
+#include "reports/answer/quantised.hpp"
 #include "reports/answer/snippets.hpp"
-#include "reports/answer/timeline_words.hpp"
+#include "reports/answer/timeline.hpp"
 #include "reports/export/json.hpp"
 
 namespace halfscope::cli::commands {
@@ -36,8 +34,8 @@ namespace text = reports::answer;
 struct RecommendOptions : options::LogOptions {
   std::string framework;
   analyzers::underflow::RecommendOptions recommend;
-  std::string json, junit;
-  std::vector<std::string> fail_if;
+  std::string json;
+  gates::GateOptions gate;
   bool details = false;
 };
 
@@ -77,18 +75,17 @@ void print(const analyzers::Study& study, const RecommendOptions& options) {
 
 int run(const RecommendOptions& options) {
   options::require_sense(options.recommend);
-  options::require_own_files({options.json, options.junit}, options);
-  gates::require_junit_sense(options.junit, options.fail_if);
+  options::require_own_files({options.json, options.gate.junit}, options);
   const auto conditions =
-      gates::parse_conditions(options.fail_if, analyzers::gates::Subject::recommendation);
+      gates::parse_conditions(options.gate, analyzers::gates::Subject::recommendation);
   const analyzers::Study study = analyzers::recommendation(
       options::run_analysis(options), options::selection_of(options), options.recommend);
-  const gates::GateLines gate = gates::test_conditions(conditions, study);
+  const gates::GateTests gate = gates::test_conditions(conditions, study);
   if (!options.json.empty()) {
     const auto json = reports::exports::to_json(study);
     options::write_output(options.json, reports::exports::json_text(json) + "\n");
   }
-  gates::write_junit(options.junit, "recommend", gate);
+  gates::write_junit(options.gate.junit, "recommend", gate);
   if (options.json != "-") {
     print(study, options);
   }
@@ -116,8 +113,7 @@ void add_recommend(options::Parser& parser) {
                "also print every finding, what the scale rests on, and what the log does not show");
   command.option("--json", options->json, "write the recommendation as JSON; - for stdout")
       .type("FILE");
-  gates::add_fail_if(command, options->fail_if);
-  gates::add_junit(command, options->junit);
+  gates::add_gate(command, options->gate);
   command.footer(
       "Example:  halfscope recommend runs/mnist --headroom 2\n"
       "          halfscope recommend runs/mnist --fail-if 'lowest > 1024'");

@@ -13,14 +13,11 @@
 #include "analyzers/reduction/reductions.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
-#include "cli/options/exit.hpp"
 #include "cli/options/output.hpp"
-#include "cli/terminal/text_section.hpp"
+#include "cli/terminal/text_table.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/answer/reduction_asked.hpp"
-#include "reports/answer/reduction_words.hpp"
+#include "reports/answer/reduction.hpp"
 #include "reports/export/json.hpp"
-#include "reports/export/json_reductions.hpp"
 
 namespace halfscope::cli::commands {
 namespace {
@@ -69,18 +66,6 @@ int run(ReduceOptions options) {
   return options::kFine;
 }
 
-std::vector<std::string> names_of_over() {
-  std::vector<std::string> names;
-  for (const sums::Over over : sums::kOver) names.emplace_back(name_of(over));
-  return names;
-}
-
-std::vector<std::string> names_of_orders() {
-  std::vector<std::string> names;
-  for (const auto& row : halfscope::reduction::kOrders) names.emplace_back(row.name);
-  return names;
-}
-
 }  // namespace
 
 void add_reduce(options::Parser& parser) {
@@ -90,7 +75,7 @@ void add_reduce(options::Parser& parser) {
   options::add_logs(command, *options);
   options::add_steps_and_tensors(command, *options);
   command.option("--over", options->over, "what is added up (default: all that the log has)")
-      .one_of(names_of_over());
+      .one_of(options::words_of(sums::kOver, [](sums::Over over) { return name_of(over); }));
   command
       .option("--format", options->accumulator,
               "format of the accumulator (default: binary16, bfloat16 and binary32)")
@@ -101,7 +86,8 @@ void add_reduce(options::Parser& parser) {
       .type("W")
       .repeatable();
   command.option("--order", options->order, "order of additions (default: each)")
-      .one_of(names_of_orders());
+      .one_of(options::words_of(halfscope::reduction::kOrders,
+                                [](const auto& row) { return row.name; }));
   command.option("--json", options->json, "write all numbers as JSON; - for stdout").type("FILE");
   command.footer(
       "Example:  halfscope reduce runs/gpt --over ranks --count 384\n"

@@ -6,7 +6,6 @@
 
 #include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
-#include "cli/options/exit.hpp"
 #include "cli/options/output.hpp"
 #include "reports/markdown/markdown.hpp"
 #include "reports/page/page.hpp"

@@ -10,14 +10,12 @@
 
 #include "cli/commands/commands.hpp"
 #include "cli/commands/step_line.hpp"
-#include "cli/commands/step_times.hpp"
 #include "cli/options/common.hpp"
-#include "cli/options/exit.hpp"
 #include "cli/options/notes.hpp"
 #include "cli/options/output.hpp"
 #include "cli/simulate/run_folder.hpp"
 #include "cli/simulate/simulation.hpp"
-#include "cli/terminal/text_simulate.hpp"
+#include "cli/terminal/text_answer.hpp"
 #include "halfscope/log/error.hpp"
 #include "sim/training/trainer.hpp"
 
@@ -147,14 +145,6 @@ void require_tensor_core(const Settings& settings) {
                   found, settings.accumulation.architecture->name, settings.precision.name, known));
 }
 
-std::vector<std::string> accumulation_words() {
-  std::vector<std::string> words;
-  for (const sim::backend::Accumulation& one : sim::backend::accumulations()) {
-    words.push_back(text_of(one));
-  }
-  return words;
-}
-
 Settings settings_of(const SimulateOptions& options) {
   Settings settings;
   if (options.resume) {
@@ -262,7 +252,8 @@ void add_training(Command& command, SimulateOptions& options) {
       .option("--accumulate", options.accumulate,
               "how products are summed: in a format, or bit for bit as the Tensor Cores of an "
               "architecture do it, in FP32 (default: fp32)")
-      .one_of(accumulation_words());
+      .one_of(options::words_of(sim::backend::accumulations(),
+                                [](const auto& one) { return text_of(one); }));
   command
       .option("--loss-scale", options.loss_scale,
               "none, a number, or a policy with its settings (default: none; 'halfscope policies "

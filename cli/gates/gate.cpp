@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "cli/options/exit.hpp"
 #include "cli/options/notes.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/answer/gate_words.hpp"
@@ -86,7 +85,7 @@ std::string name_in(const analyzers::formats::QuantisedTensor& tensor) { return 
 /// Tests a condition on each tensor. log_of(tensor) returns the name of the tensor's log.
 template <typename Tensors, typename LogOf>
 void test_tensors(const Condition& c, std::size_t number, const Tensors& tensors,
-                  const LogOf& log_of, Counts& counts, GateLines& lines) {
+                  const LogOf& log_of, Counts& counts, GateTests& tests) {
   for (const auto& t : tensors) {
     ++counts.tensors;
     if (!applies(c, t)) continue;
@@ -101,16 +100,16 @@ void test_tensors(const Condition& c, std::size_t number, const Tensors& tensors
     } else {
       result.text = fmt::format("no values to test '{}' on", printable(c.text));
     }
-    lines.tests.push_back(std::move(result));
+    tests.push_back(std::move(result));
   }
 }
 
 void test_condition(const Condition& c, std::size_t number, const analyzers::Findings& found,
-                    GateLines& lines) {
+                    GateTests& tests) {
   Counts counted, bounded;
   const auto log_of = [](const auto& tensor) { return tensor.log; };
-  test_tensors(c, number, found.analysis.tensors(), log_of, counted, lines);
-  test_tensors(c, number, found.peaks, log_of, bounded, lines);
+  test_tensors(c, number, found.analysis.tensors(), log_of, counted, tests);
+  test_tensors(c, number, found.peaks, log_of, bounded, tests);
   if (counted.tested + bounded.tested > 0) return;
   if (counted.tensors + bounded.tensors == 0) refuse(c, no_tensors(found));
   const bool updates = analyzers::gates::is_of_updates(c);
@@ -120,11 +119,11 @@ void test_condition(const Condition& c, std::size_t number, const analyzers::Fin
 
 /// Tests a condition on the FP8 and FP4 statistics that frameworks measured.
 void test_quantised(const Condition& c, std::size_t number, const analyzers::Findings& found,
-                    GateLines& lines) {
+                    GateTests& tests) {
   Counts counts;
   for (const auto& log : found.quantised) {
     const auto log_of = [&](const auto&) { return log.log; };
-    test_tensors(c, number, log.tensors, log_of, counts, lines);
+    test_tensors(c, number, log.tensors, log_of, counts, tests);
   }
   if (counts.tested > 0) return;
   refuse(c, counts.tensors > 0 ? nothing_tested(c, counts)
@@ -132,11 +131,11 @@ void test_quantised(const Condition& c, std::size_t number, const analyzers::Fin
 }
 
 void test_condition(const Condition& c, std::size_t number,
-                    const analyzers::compare::Comparison& comparison, GateLines& lines) {
+                    const analyzers::compare::Comparison& comparison, GateTests& tests) {
   const std::string logs = comparison.logs.a + " and " + comparison.logs.b;
   Counts counts;
   test_tensors(
-      c, number, comparison.tensors, [&](const auto&) { return logs; }, counts, lines);
+      c, number, comparison.tensors, [&](const auto&) { return logs; }, counts, tests);
   counts.weights = counts.meant;  // skips the explanation about weights
   if (counts.tested == 0) refuse(c, nothing_tested(c, counts));
 }
@@ -184,14 +183,14 @@ std::vector<LogState> states_of(const Condition& c, const analyzers::Findings& f
 
 /// Tests a condition on the timelines of loss scale and skipped steps.
 void test_timelines(const Condition& c, std::size_t number, const analyzers::Findings& found,
-                    GateLines& lines) {
-  const std::size_t before = lines.tests.size();
+                    GateTests& tests) {
+  const std::size_t before = tests.size();
   for (const LogState& state : states_of(c, found)) {
     const auto value = analyzers::gates::measure(c, state.facts, state.broken_since);
-    lines.tests.push_back(tested(c, number, state.log, value));
-    lines.tests.back().of_log = true;
+    tests.push_back(tested(c, number, state.log, value));
+    tests.back().of_log = true;
   }
-  if (lines.tests.size() != before) return;
+  if (tests.size() != before) return;
   const bool tensors = !found.analysis.tensors().empty() || !found.peaks.empty();
   refuse(c, fmt::format("no log has a loss scale or skipped steps; {}",
                         tensors ? "use state or nonfinite_since, or a field of its tensors"
@@ -200,84 +199,95 @@ void test_timelines(const Condition& c, std::size_t number, const analyzers::Fin
 
 /// Tests a condition on each log that has several ranks.
 void test_ranks(const Condition& c, std::size_t number, const analyzers::Findings& found,
-                GateLines& lines) {
+                GateTests& tests) {
   for (const auto& study : found.ranks) {
-    lines.tests.push_back(tested(c, number, study.log, analyzers::gates::measure(c, study)));
-    lines.tests.back().of_log = true;
+    tests.push_back(tested(c, number, study.log, analyzers::gates::measure(c, study)));
+    tests.back().of_log = true;
   }
   if (found.ranks.empty()) refuse(c, "ranks_differ needs a log of several ranks");
 }
 
 /// Tests a condition if it is about logs. Returns false if it is not.
 bool test_log(const Condition& c, std::size_t number, const analyzers::Findings& found,
-              GateLines& lines) {
+              GateTests& tests) {
   if (analyzers::gates::is_of_timeline(c)) {
-    test_timelines(c, number, found, lines);
+    test_timelines(c, number, found, tests);
     return true;
   }
   if (!analyzers::gates::is_of_ranks(c)) return false;
-  test_ranks(c, number, found, lines);
+  test_ranks(c, number, found, tests);
   return true;
 }
 
 }  // namespace
 
-void add_fail_if(options::Command& command, std::vector<std::string>& conditions) {
+void add_gate(options::Command& command, GateOptions& options) {
   command
-      .option("--fail-if", conditions,
+      .option("--fail-if", options.fail_if,
               "exit with code 4 if 'FIELD OP NUMBER[%] [for ROLE-OR-GLOB]' holds or is undecided; "
               "repeatable (docs/gates.md)")
       .type("COND")
       .repeatable();
+  command
+      .option("--junit", options.junit,
+              "write the result of every --fail-if as JUnit XML, for CI systems")
+      .type("FILE");
 }
 
-std::vector<Condition> parse_conditions(const std::vector<std::string>& texts,
+std::vector<Condition> parse_conditions(const GateOptions& options,
                                         analyzers::gates::Subject subject) {
+  if (options.junit == "-") {
+    throw cli::options::BadUsage("--junit: found '-', expected a file: stdout holds the results");
+  }
+  if (!options.junit.empty() && options.fail_if.empty()) {
+    throw cli::options::BadUsage(
+        "--junit: there is no condition to report on; give one with --fail-if");
+  }
   std::vector<Condition> conditions;
-  for (const std::string& text : texts) {
+  for (const std::string& text : options.fail_if) {
     try {
       conditions.push_back(analyzers::gates::parse_condition(text, subject));
     } catch (const std::invalid_argument& e) {
-      throw options::BadUsage(fmt::format("--fail-if: {}", e.what()));
+      throw cli::options::BadUsage(fmt::format("--fail-if: {}", e.what()));
     }
   }
   return conditions;
 }
 
-GateLines test_conditions(const std::vector<Condition>& conditions,
+GateTests test_conditions(const std::vector<Condition>& conditions,
                           const analyzers::Findings& found) {
-  GateLines lines;
+  GateTests tests;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     const Condition& c = conditions[i];
-    if (test_log(c, i, found, lines)) continue;
+    if (test_log(c, i, found, tests)) continue;
     if (analyzers::gates::is_of_quantised(c)) {
-      test_quantised(c, i, found, lines);
+      test_quantised(c, i, found, tests);
     } else {
-      test_condition(c, i, found, lines);
+      test_condition(c, i, found, tests);
     }
   }
-  return lines;
+  return tests;
 }
 
-GateLines test_conditions(const std::vector<Condition>& conditions,
+GateTests test_conditions(const std::vector<Condition>& conditions,
                           const analyzers::compare::Comparison& comparison) {
-  GateLines lines;
+  GateTests tests;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
-    test_condition(conditions[i], i, comparison, lines);
+    test_condition(conditions[i], i, comparison, tests);
   }
-  return lines;
+  return tests;
 }
 
-GateLines test_conditions(const std::vector<Condition>& conditions, const analyzers::Study& study) {
-  GateLines lines;
+GateTests test_conditions(const std::vector<Condition>& conditions, const analyzers::Study& study) {
+  GateTests tests;
   std::string logs;
   for (const std::string& log : study.advice.logs) logs += (logs.empty() ? "" : ", ") + log;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     const Condition& c = conditions[i];
-    if (test_log(c, i, study, lines)) continue;
-    lines.tests.push_back(tested(c, i, logs, analyzers::gates::measure(c, study.advice)));
+    if (test_log(c, i, study, tests)) continue;
+    tests.push_back(tested(c, i, logs, analyzers::gates::measure(c, study.advice)));
   }
-  return lines;
+  return tests;
 }
 
 std::string GateTest::line() const {
@@ -285,11 +295,11 @@ std::string GateTest::line() const {
                       : fmt::format("{}: tensor '{}': {}", printable(log), printable(name), text);
 }
 
-int close_gate(const GateLines& lines) {
+int close_gate(const GateTests& tests) {
   options::print_notes();
   const auto write = [&](auto&& wanted) {
     bool any = false;
-    for (const GateTest& test : lines.tests) {
+    for (const GateTest& test : tests) {
       if (!wanted(test.outcome)) continue;
       any = true;
       options::say("{}", test.line());

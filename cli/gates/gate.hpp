@@ -12,11 +12,17 @@
 
 namespace halfscope::cli::gates {
 
-/// Adds the option --fail-if, which may be repeated.
-void add_fail_if(options::Command& command, std::vector<std::string>& conditions);
+struct GateOptions {
+  std::vector<std::string> fail_if;  ///< the conditions
+  std::string junit;                 ///< file for the results as JUnit XML; empty: none
+};
 
-/// Parses the conditions. Throws BadUsage, whose message names the option.
-std::vector<analyzers::gates::Condition> parse_conditions(const std::vector<std::string>& texts,
+/// Adds the options --fail-if, which may be repeated, and --junit.
+void add_gate(options::Command& command, GateOptions& options);
+
+/// Parses the conditions. Throws BadUsage, whose message names the option: also if the file for the
+/// results is stdout, or if there are no conditions to write to it.
+std::vector<analyzers::gates::Condition> parse_conditions(const GateOptions& options,
                                                           analyzers::gates::Subject subject);
 
 /// Result of one condition: `kept` if it is false, `violated` if it is true.
@@ -36,20 +42,18 @@ struct GateTest {
 };
 
 /// Tests of all conditions, in the order of the conditions and, for each, of the tensors.
-struct GateLines {
-  std::vector<GateTest> tests;
-};
+using GateTests = std::vector<GateTest>;
 
 /// Tests the conditions. Throws BadUsage if a condition applies to no tensor, if no such tensor has
 /// its field, or if it needs a timeline and no log has one.
-GateLines test_conditions(const std::vector<analyzers::gates::Condition>& conditions,
+GateTests test_conditions(const std::vector<analyzers::gates::Condition>& conditions,
                           const analyzers::Findings& found);
-GateLines test_conditions(const std::vector<analyzers::gates::Condition>& conditions,
+GateTests test_conditions(const std::vector<analyzers::gates::Condition>& conditions,
                           const analyzers::compare::Comparison& comparison);
-GateLines test_conditions(const std::vector<analyzers::gates::Condition>& conditions,
+GateTests test_conditions(const std::vector<analyzers::gates::Condition>& conditions,
                           const analyzers::Study& study);
 
 /// Writes the lines of conditions that are not kept to stderr. Returns the exit code.
-int close_gate(const GateLines& lines);
+int close_gate(const GateTests& tests);
 
 }  // namespace halfscope::cli::gates

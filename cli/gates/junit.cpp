@@ -7,7 +7,6 @@
 #include <pugixml.hpp>
 #include <sstream>
 
-#include "cli/options/exit.hpp"
 #include "cli/options/output.hpp"
 #include "halfscope/log/error.hpp"
 
@@ -62,28 +61,12 @@ void add_case(pugi::xml_node suite, const GateTest& test) {
 
 }  // namespace
 
-void add_junit(options::Command& command, std::string& file) {
-  command
-      .option("--junit", file, "write the result of every --fail-if as JUnit XML, for CI systems")
-      .type("FILE");
-}
-
-void require_junit_sense(const std::string& file, const std::vector<std::string>& conditions) {
-  if (file.empty()) return;
-  if (file == "-") {
-    throw options::BadUsage("--junit: found '-', expected a file: stdout holds the results");
-  }
-  if (conditions.empty()) {
-    throw options::BadUsage("--junit: there is no condition to report on; give one with --fail-if");
-  }
-}
-
-std::string junit_text(std::string_view command, const GateLines& lines) {
+std::string junit_text(std::string_view command, const GateTests& tests) {
   pugi::xml_document document;
   pugi::xml_node root = document.append_child("testsuites");
   set(root, "name", fmt::format("halfscope {}", command));
   std::vector<const GateTest*> all;
-  for (const GateTest& test : lines.tests) all.push_back(&test);
+  for (const GateTest& test : tests) all.push_back(&test);
   set_counts(root, all);
   // Tests of the same condition are adjacent.
   for (auto begin = all.begin(); begin != all.end();) {
@@ -99,8 +82,8 @@ std::string junit_text(std::string_view command, const GateLines& lines) {
   return text.str();
 }
 
-void write_junit(const std::string& file, std::string_view command, const GateLines& lines) {
-  if (!file.empty()) options::write_output(file, junit_text(command, lines));
+void write_junit(const std::string& file, std::string_view command, const GateTests& tests) {
+  if (!file.empty()) options::write_output(file, junit_text(command, tests));
 }
 
 }  // namespace halfscope::cli::gates

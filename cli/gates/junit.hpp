@@ -6,21 +6,14 @@
 #include <string_view>
 
 #include "cli/gates/gate.hpp"
-#include "cli/options/common.hpp"
 
 namespace halfscope::cli::gates {
 
-/// Adds the option --junit FILE.
-void add_junit(options::Command& command, std::string& file);
-
-/// Throws BadUsage if `file` is stdout, or if it is not empty and there are no conditions.
-void require_junit_sense(const std::string& file, const std::vector<std::string>& conditions);
-
 /// Returns a JUnit XML document: one test suite per condition, one test case per test. `undecided`
 /// is a failure, as in the exit code; `not_tested` is skipped.
-std::string junit_text(std::string_view command, const GateLines& lines);
+std::string junit_text(std::string_view command, const GateTests& tests);
 
 /// Writes the document unless `file` is empty. Throws log::BadInput, which names the file.
-void write_junit(const std::string& file, std::string_view command, const GateLines& lines);
+void write_junit(const std::string& file, std::string_view command, const GateTests& tests);
 
 }  // namespace halfscope::cli::gates

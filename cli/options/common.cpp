@@ -13,12 +13,10 @@
 
 #include "analyzers/readers/input/standard_input.hpp"
 #include "analyzers/readers/lines/pattern.hpp"
-#include "cli/options/exit.hpp"
 #include "cli/options/notes.hpp"
-#include "cli/options/progress.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/number/format_names.hpp"
-#include "reports/answer/policy_names.hpp"
+#include "reports/answer/policy_paste.hpp"
 
 namespace halfscope::cli::options {
 namespace {
@@ -254,12 +252,6 @@ void add_enough_snr(Command& command, analyzers::Passes& passes) {
       .show_default();
 }
 
-std::vector<std::string> subnormals_names() {
-  std::vector<std::string> names;
-  for (const NamedSubnormals& row : kSubnormals) names.emplace_back(row.name);
-  return names;
-}
-
 void add_format(Command& command, LogOptions& options, FormatDefault without) {
   const std::string what = "format that values are rounded to: " + format_names();
   if (without == FormatDefault::of_run) {
@@ -288,7 +280,7 @@ void add_selections(Command& command, LogOptions& options, FormatDefault without
       .option("--subnormals", options.subnormals,
               "subnormals of the format: keep them, or flush to zero what is tiny after rounding "
               "(as x86), tiny before rounding (as ARM), or has a subnormal result")
-      .one_of(subnormals_names())
+      .one_of(words_of(kSubnormals, &NamedSubnormals::name))
       .show_default();
   add_learning_rate(command, options);
   add_steps_and_tensors(command, options);

@@ -28,9 +28,6 @@ struct LogOptions {
   std::shared_ptr<void> thread_limit;  ///< limit of --threads; ends with this object
 };
 
-/// Returns the values of --subnormals.
-std::vector<std::string> subnormals_names();
-
 /// Returns a function for Option::rewrite that replaces "-" by the readers' name for standard
 /// input. The function reports an error if it is called with "-" again.
 std::function<std::string(std::string&)> standard_input_once();

@@ -9,7 +9,6 @@
 #include <map>
 #include <stdexcept>
 
-#include "cli/options/exit.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/output_file.hpp"
 

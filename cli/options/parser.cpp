@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/options/exit.hpp"
 #include "cli/options/notes.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/version.hpp"

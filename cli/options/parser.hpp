@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line: commands, options and error messages. Uses CLI11, which only parser.cpp
-// includes because it is slow to compile.
+// The command line: commands, options, error messages and exit codes. Uses CLI11, which only
+// parser.cpp includes because it is slow to compile.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,29 @@ class Option;
 }  // namespace CLI
 
 namespace halfscope::cli::options {
+
+/// Exit codes of all subcommands.
+enum Exit : int {
+  kFine = 0,
+  kBadInput = 1,
+  kBadUsage = 2,
+  kNotHere = 3,         ///< this build or machine lacks the requested backend or part
+  kConditionHolds = 4,  ///< a --fail-if condition is true or undecided
+  kInterrupted = 130    ///< ended by Ctrl-C: 128 + SIGINT, as shells report it
+};
+
+/// An invalid command line. The exit code is kBadUsage.
+class BadUsage : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Returns word(row) for each row, the words that an option may have.
+std::vector<std::string> words_of(const auto& rows, const auto& word) {
+  std::vector<std::string> words;
+  for (const auto& row : rows) words.emplace_back(std::invoke(word, row));
+  return words;
+}
 
 /// Builder for an option of a command.
 class Option {

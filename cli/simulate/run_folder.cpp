@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "cli/options/exit.hpp"
+#include "cli/options/parser.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/run_log.hpp"
 #include "sim/backend/operation_differences.hpp"

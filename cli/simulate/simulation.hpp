@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The texts about a simulated run, as data. They contain marks (reports/answer/marks.hpp).
+// The texts about a simulated run, as data. They contain marks (reports/answer/text.hpp).
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layout of an answer in a terminal.
+// Layout in a terminal: the answer of `halfscope recommend`, the facts that a log does not contain,
+// and the output of `halfscope compare`, `halfscope policies` and `halfscope simulate`.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,11 @@
 #include <string>
 #include <string_view>
 
+#include "analyzers/compare/compare.hpp"
+#include "analyzers/replay/policy_study.hpp"
 #include "analyzers/study.hpp"
+#include "analyzers/underflow/underflow.hpp"
+#include "cli/simulate/simulation.hpp"
 #include "reports/answer/answer.hpp"
 
 namespace halfscope::cli::terminal {
@@ -28,5 +33,27 @@ std::string short_text(const reports::answer::Answer& answer, const analyzers::S
 /// Returns the text of `recommend --details`: as short_text(), with all findings and the evidence.
 std::string long_text(const reports::answer::Answer& answer, const analyzers::Study& study,
                       std::string_view framework, std::size_t columns);
+
+/// Returns the verdict, both runs side by side, and the tensors that changed most.
+std::string comparison_text(const analyzers::compare::Comparison& comparison);
+
+/// Returns the most important gaps as sentences, the names of the others, and the lines of code
+/// that record them. Begins with an empty line. Returns an empty string if nothing is missing.
+std::string gaps_text(const analyzers::underflow::Analysis& analysis);
+
+/// Returns the run's own policy, the lines to paste, the ranking and the warnings. `framework` is
+/// --framework as typed. `asked` is true if policies were named on the command line; then the
+/// warnings are about all of them.
+std::string policies_text(const analyzers::replay::PolicyStudy& study, const std::string& framework,
+                          bool asked);
+
+/// Returns all policies with their defaults and sources.
+std::string catalogue_text();
+
+/// Returns the output of `halfscope simulate --list`.
+std::string choices_text();
+
+/// Returns the output at the end of a run.
+std::string simulation_text(const simulate::Simulation& said);
 
 }  // namespace halfscope::cli::terminal

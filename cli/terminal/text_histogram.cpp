@@ -8,19 +8,22 @@
 #include <cmath>
 #include <vector>
 
-#include "reports/answer/histogram_words.hpp"
+#include "cli/terminal/text_table.hpp"
+#include "reports/answer/captions.hpp"
 #include "reports/answer/series.hpp"
+#include "reports/answer/tensors.hpp"
 #include "reports/answer/text.hpp"
-#include "reports/charts/limits.hpp"
+#include "reports/charts/charts.hpp"
 
 namespace halfscope::cli::terminal {
-namespace {
 
 namespace answer = reports::answer;
 using analyzers::underflow::Analysis;
 using analyzers::underflow::BinadeCount;
 using answer::Tensors;
 using log::Role;
+
+namespace {
 
 constexpr int kMostRows = 32;
 constexpr std::size_t kColumns = 80;
@@ -250,8 +253,9 @@ Histogram histogram_of(const Analysis& analysis) {
   return out;
 }
 
-}  // namespace
-
+/// Returns the histogram of all gradients or, if there are none, of all tensors: ASCII, at most 80
+/// columns. Returns an empty string if no value is finite and nonzero. The limits belong to the
+/// analysis's format at its loss scale.
 std::string histogram_text(const Analysis& analysis) {
   const Histogram histogram = histogram_of(analysis);
   if (histogram.rows.empty()) return "";
@@ -278,6 +282,18 @@ std::string histogram_text(const Analysis& analysis) {
     text += line + "\n";
   }
   return text;
+}
+
+}  // namespace
+
+std::string tensors_text(const analyzers::Findings& found) {
+  std::string out;
+  for (const std::string& sentence : answer::tensors_sentences(found)) {
+    out += answer::wrapped_text(answer::plain(sentence), kTextColumns, 0);
+  }
+  const std::string histogram = histogram_text(found.analysis);
+  return out + "\n" + histogram + (histogram.empty() ? "" : "\n") +
+         table_text(answer::tensors_table(found.analysis));
 }
 
 }  // namespace halfscope::cli::terminal

@@ -4,7 +4,7 @@
 import base64
 import html
 
-# These characters enclose names and code inside a sentence (reports/answer/marks.hpp).
+# These characters enclose names and code inside a sentence (reports/answer/text.hpp).
 BEGIN, END = "\x0e", "\x0f"
 MOST_ROWS = 20  # rows of a table that are shown; to_pandas() has all rows
 

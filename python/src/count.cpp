@@ -14,7 +14,6 @@
 
 #include "analyzers/count/count_parts.hpp"
 #include "analyzers/count/merge_records.hpp"
-#include "analyzers/count/part_rows.hpp"
 #include "bindings.hpp"
 #include "halfscope/log/error.hpp"
 #include "origins.hpp"

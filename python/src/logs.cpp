@@ -17,13 +17,12 @@
 #include "bindings.hpp"
 #include "halfscope/log/error.hpp"
 #include "reading.hpp"
-#include "reports/answer/marks.hpp"
-#include "reports/answer/order_words.hpp"
-#include "reports/answer/policy_names.hpp"
-#include "reports/answer/policy_words.hpp"
-#include "reports/answer/reduction_asked.hpp"
-#include "reports/answer/reduction_words.hpp"
-#include "reports/export/json_reductions.hpp"
+#include "reports/answer/comparison.hpp"
+#include "reports/answer/policies.hpp"
+#include "reports/answer/policy_paste.hpp"
+#include "reports/answer/reduction.hpp"
+#include "reports/answer/text.hpp"
+#include "reports/export/json.hpp"
 #include "results.hpp"
 #include "values.hpp"
 
@@ -231,9 +230,7 @@ struct Replay {
     for (const analyzers::replay::PolicyStudy& study : studies) {
       notes.add_all(study.series.notes);
       if (framework.empty() || study.tuned) continue;
-      std::string why = reports::answer::not_tuned_text(study, framework);
-      if (why.ends_with('\n')) why.pop_back();
-      notes.add(std::move(why));
+      notes.add(reports::answer::not_tuned_text(study, framework));
     }
     return {Replayed(std::move(studies), framework, !policies.empty()), in_python(notes)};
   }

@@ -14,11 +14,8 @@
 #include "bindings.hpp"
 #include "halfscope/log/output_file.hpp"
 #include "reports/export/json.hpp"
-#include "reports/export/json_policies.hpp"
 #include "reports/markdown/markdown.hpp"
-#include "reports/notebook/chart_list.hpp"
-#include "reports/notebook/shown.hpp"
-#include "reports/page/compare_page.hpp"
+#include "reports/notebook/notebook.hpp"
 #include "reports/page/page.hpp"
 #include "values.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The answer to a study as data: what the terminal, the page, Markdown, JSON and Python show. All
-// sentences are made here; a renderer only lays them out. Strings may have marks (marks.hpp).
+// sentences are made here; a renderer only lays them out. Strings may have marks (text.hpp).
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,8 @@
 #include <vector>
 
 #include "analyzers/study.hpp"
-#include "reports/answer/finding.hpp"
 #include "reports/answer/section.hpp"
 #include "reports/answer/snippets.hpp"
-#include "reports/answer/table.hpp"
 
 namespace halfscope::reports::answer {
 
@@ -51,11 +49,22 @@ struct Answer {
 /// Returns the whole answer. `framework`: the one whose lines the user requested; empty for none.
 Answer answer_of(const analyzers::Study& study, std::string_view framework = "");
 
-/// Returns the lines to show first: those of `framework`, or if it is empty those of the run's own
-/// policy, else PyTorch's. Returns null if there are none.
-const Snippet* first_snippet(const Answer& answer, const analyzers::Study& study,
-                             std::string_view framework = "");
 /// Returns the static or the dynamic lines of the snippet, whichever are advised.
 const Lines& first_lines_of(const Snippet& snippet, const Answer& answer);
+
+/// Returns Answer::details and Answer::tables; in answer_evidence.cpp.
+std::vector<std::string> details(const analyzers::Study& study);
+std::vector<Table> tables(const analyzers::Study& study);
+
+/// Returns the sections of a study, without what the answer itself contains (answer.hpp).
+std::vector<Section> evidence_sections(const analyzers::Study& study);
+
+/// Returns the sections that `analyze` shows, without a recommendation. The first is about tensors.
+std::vector<Section> findings_sections(const analyzers::Findings& found);
+
+/// Returns the sections about policies replayed over a log. `asked`: the value of --framework,
+/// empty without it. `chosen`: true if the user selected policies by name.
+std::vector<Section> replay_sections(const analyzers::replay::PolicyStudy& study,
+                                     std::string_view asked, bool chosen);
 
 }  // namespace halfscope::reports::answer

@@ -4,12 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
+#include <vector>
 
-#include "reports/answer/overflow_section.hpp"
 #include "reports/answer/text.hpp"
-#include "reports/answer/what_if_table.hpp"
+#include "reports/answer/updates.hpp"
 
 namespace halfscope::reports::answer {
+
+using analyzers::underflow::Analysis;
+using analyzers::underflow::TensorFindings;
 
 Caption update_map_caption(const analyzers::underflow::Target& target, bool left_out) {
   return {
@@ -26,42 +31,9 @@ Caption update_ratios_caption(int first) {
           fmt::format("The lost part is coloured. Updates below 2^{} are not drawn.", first)};
 }
 
-Caption update_errors_caption() {
-  return {"Error of what is applied", "The change of the weight, against the change asked for."};
-}
-
 Caption outcomes_caption(std::size_t drawn) {
   return {"Outcome of updates, by weight",
           fmt::format("Largest share lost first, {} weights at most.", drawn)};
-}
-
-Caption headroom_caption(const analyzers::Study& study) {
-  std::string note =
-      fmt::format("Binades between the largest magnitude and overflow, of gradients at {}.",
-                  headroom_scale_text(study));
-  if (const std::string of_all = least_of_all_steps(study); !of_all.empty()) {
-    note +=
-        fmt::format(" Over the steps with histograms; of all steps, step {} leaves the least: {}.",
-                    study.advice.limited_by->step, of_all);
-  }
-  return {"Headroom below overflow", note};
-}
-
-Caption headroom_steps_caption() {
-  return {"Over the steps",
-          "The tensors with the least headroom. Growth is the trend over the recorded steps."};
-}
-
-Caption policy_scales_caption() {
-  return {"Loss scale over the steps",
-          "Each line is a policy, or several that did the same. Marks are steps it would have "
-          "skipped. Point at one for exact numbers."};
-}
-
-Caption policy_flushed_caption() {
-  return {"Gradients flushed to zero under each policy",
-          "Mean over the steps with histograms, least first: solid is surely flushed, paler and "
-          "dashed may be. The dot is the worst step, at most."};
 }
 
 Caption timeline_caption(const analyzers::Findings& found) {
@@ -86,12 +58,6 @@ std::string quiet_text(const std::vector<std::string>& tensors) {
                      listed(tensors, tensors.size()));
 }
 
-Caption fits_caption() {
-  return {
-      "Narrowest format, tensors of each role",
-      "Each colour is a format. Point at a bar to see how many tensors need a scale of their own."};
-}
-
 std::string window_note(const analyzers::recommend::Recommendation& advice) {
   if (!advice.lowest_log2 || !advice.highest_log2 || *advice.lowest_log2 > *advice.highest_log2) {
     return "";
@@ -114,16 +80,38 @@ bool bounded(const analyzers::underflow::Analysis& analysis) {
   });
 }
 
-Caption bounds_caption() {
-  return {"",
-          "Solid bars and cells are surely there. Counts that may lie there, in a magnitude beside "
-          "it or at zero are",
-          {{"perhaps", "paler and dashed"}}};
-}
-
 std::string curves_hint(bool bounded) {
   return bounded ? "Bands lie between bounds. Point at a scale for counts."
                  : "Point at a scale for exact counts.";
+}
+
+std::string histogram_text(const Tensors& tensors, const Series& sum, bool a_binade_each) {
+  std::set<log::Role> roles;
+  for (const TensorFindings* tensor : tensors) roles.insert(tensor->role);
+  std::vector<std::string_view> names;
+  for (const log::Role role : roles) names.push_back(log::name_of(role));
+  const Interval of = sum.counts.finite_nonzero;
+  return fmt::format("Unscaled magnitudes of {} finite nonzero {}: {} ({}, {}).{}", count_text(of),
+                     of == 1 ? "value" : "values", fmt::join(names, ", "),
+                     plural(sum.tensors, "tensor"), plural(sum.recorded_steps, "step"),
+                     a_binade_each ? " The bar at 2^e holds 2^e up to 2^(e+1)." : "");
+}
+
+std::string hidden_zeros_text(const Tensors& tensors, const Series& sum) {
+  const bool hidden = std::ranges::any_of(
+      tensors, [](const TensorFindings* t) { return !t->underflow_identifiable; });
+  if (!hidden || sum.counts.zero.high == 0) return "";
+  return fmt::format("Not drawn: {} recorded as zero; some may be values that were flushed.",
+                     count_text(sum.counts.zero));
+}
+
+std::string text_bars_text(const Analysis& analysis, const TextBars& bars) {
+  std::string out = fmt::format("At the right: limits of {} at loss scale {}. ",
+                                analysis.target.name, scale_text(analysis.loss_scale));
+  out += bars.least == 0 ? "Bars are linear."
+                         : fmt::format("Bars are logarithmic: one # is {} or fewer.",
+                                       plural(bars.least, "value"));
+  return bars.bounded ? out + " The log gives bounds: # at least, - at most." : out;
 }
 
 }  // namespace halfscope::reports::answer

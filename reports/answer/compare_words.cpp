@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/answer/compare_words.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "reports/answer/comparison.hpp"
 #include "reports/answer/formats.hpp"
-#include "reports/answer/marks.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
@@ -42,24 +40,6 @@ std::string broken_text(const RunTotals& run) {
     out += fmt::format("{}loss not finite from step {} on", out.empty() ? "" : "; ",
                        *run.loss_non_finite);
   }
-  return out;
-}
-
-/// In what way B differs from A; several may be true.
-struct Signs {
-  bool worse = false, better = false, unknown = false;
-};
-
-Signs signs_of(const Comparison& c) {
-  Signs out;
-  const auto add = [&](Change change) {
-    out.worse = out.worse || change == Change::more;
-    out.better = out.better || change == Change::less;
-    out.unknown = out.unknown || change == Change::unknown;
-  };
-  add(c.not_finite);
-  if (c.gradients != 0) add(c.underflow);
-  if (c.updates) add(c.ineffective_updates);
   return out;
 }
 
@@ -191,11 +171,18 @@ std::string loss_sentence(const Comparison& c) {
 
 /// Returns which of two unbroken runs is better.
 std::string better_text(const Comparison& c) {
-  const Signs signs = signs_of(c);
-  if (signs.worse && signs.better) return "B is better in one thing and worse in another.";
-  if (signs.worse) return "B is worse.";
-  if (signs.better) return "B is better.";
-  if (signs.unknown) return "The runs do not show whether B is better.";
+  std::vector<Change> changes = {c.not_finite};
+  if (c.gradients != 0) changes.push_back(c.underflow);
+  if (c.updates) changes.push_back(c.ineffective_updates);
+  const auto any = [&](Change change) {
+    return std::ranges::find(changes, change) != changes.end();
+  };
+  if (any(Change::more) && any(Change::less)) {
+    return "B is better in one thing and worse in another.";
+  }
+  if (any(Change::more)) return "B is worse.";
+  if (any(Change::less)) return "B is better.";
+  if (any(Change::unknown)) return "The runs do not show whether B is better.";
   return "No real difference between A and B.";
 }
 

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/answer/evidence.hpp"
+// The evidence for an answer as sections, in the order of the page, for Markdown and notebooks.
+#include "reports/answer/answer.hpp"
 
 #include <fmt/format.h>
 
 #include <iterator>
 #include <utility>
 
-#include "reports/answer/formats_section.hpp"
-#include "reports/answer/overflow_section.hpp"
-#include "reports/answer/peaks_words.hpp"
-#include "reports/answer/policies_section.hpp"
-#include "reports/answer/policy_words.hpp"
-#include "reports/answer/quantised_words.hpp"
-#include "reports/answer/ranks_words.hpp"
-#include "reports/answer/reduction_words.hpp"
+#include "reports/answer/formats.hpp"
+#include "reports/answer/overflow.hpp"
+#include "reports/answer/policies.hpp"
+#include "reports/answer/quantised.hpp"
+#include "reports/answer/ranks.hpp"
+#include "reports/answer/reduction.hpp"
 #include "reports/answer/series.hpp"
-#include "reports/answer/tensor_words.hpp"
-#include "reports/answer/timeline_words.hpp"
-#include "reports/answer/updates_section.hpp"
+#include "reports/answer/tensors.hpp"
+#include "reports/answer/timeline.hpp"
+#include "reports/answer/updates.hpp"
 
 namespace halfscope::reports::answer {
+
 namespace {
 
 void add(std::vector<Section>& to, std::vector<Section> more) {
@@ -34,25 +34,6 @@ void add(std::vector<Section>& to, Section section) {
 Section table_section(Table table) {
   Section section;
   if (!table.empty()) section.tables.push_back(std::move(table));
-  return section;
-}
-
-/// Returns a section with all lines to paste in one block, below the sentences.
-Section lines_section(const std::vector<AnswerLine>& lines) {
-  Section section;
-  for (const AnswerLine& line : lines) {
-    if (line.text.empty()) continue;
-    switch (line.kind) {
-      case AnswerLine::Kind::sentence: section.sentences.push_back(line.text); break;
-      case AnswerLine::Kind::label:
-        section.pastes.push_back({line.text.substr(0, line.text.size() - 1), ""});
-        break;
-      case AnswerLine::Kind::paste: {
-        std::string& block = section.pastes.back().lines;  // below the label
-        block += (block.empty() ? "" : "\n") + line.text;
-      }
-    }
-  }
   return section;
 }
 
@@ -102,9 +83,12 @@ std::vector<Section> findings_sections(const analyzers::Findings& found) {
 std::vector<Section> replay_sections(const analyzers::replay::PolicyStudy& study,
                                      std::string_view asked, bool chosen) {
   std::vector<Section> out;
-  Section lines = lines_section(answer_lines(study, asked));
-  lines.title = policies_heading(study);
-  add(out, std::move(lines));
+  Section answer = replay_answer(study, asked);
+  answer.title = policies_heading(study);
+  for (PasteLines& paste : answer.pastes) {
+    if (!paste.note.empty()) answer.sentences.push_back(std::exchange(paste.note, ""));
+  }
+  add(out, std::move(answer));
   add(out, policies_section(study));
   add(out, pitfalls_section(study, chosen));
   return out;

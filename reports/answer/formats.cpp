@@ -5,14 +5,85 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "analyzers/formats/format_fit.hpp"
+#include "reports/answer/findings.hpp"
+#include "reports/answer/series.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
 
+using analyzers::formats::AmaxHistory;
+using analyzers::formats::HistoryChoice;
+using analyzers::formats::MxGradients;
 using analyzers::underflow::Analysis;
 using analyzers::underflow::TensorFindings;
+
+using analyzers::Study;
+
+namespace {
+
+/// For example "amax_history_len=16".
+std::string setting_of(const HistoryChoice& choice) {
+  return code(fmt::format("amax_history_len={}", choice.length));
+}
+
+std::string clipped_text(const HistoryChoice& choice, const AmaxHistory& history) {
+  return fmt::format("{} of {}", count_text(choice.clipped_steps), plural(history.steps, "cast"));
+}
+
+std::string history_lost_text(const HistoryChoice& choice, const AmaxHistory& history) {
+  return share_text(choice.lost(), history.values.high);
+}
+
+Row row_of(const HistoryChoice& choice, const AmaxHistory& history, const std::string& setting) {
+  const auto share_cell = [&](const Interval& count) {
+    return Cell{share_text(count, history.values.high), static_cast<double>(count.high), "",
+                count.high == 0};
+  };
+  return {{{setting, static_cast<double>(choice.length)},
+           share_cell(choice.clipped),
+           share_cell(choice.flushed),
+           {count_text(choice.clipped_steps), static_cast<double>(choice.clipped_steps), "",
+            choice.clipped_steps == 0},
+           {choice.most_clipped.empty() ? "" : code(choice.most_clipped)}}};
+}
+
+std::string decibels(double db) { return std::isinf(db) ? "exact" : fmt::format("{:.1f} dB", db); }
+
+/// Returns findings on settings that should differ from the defaults.
+std::vector<Finding> delayed_findings(const AmaxHistory& history) {
+  std::vector<Finding> found;
+  const HistoryChoice& usual = history.at_default();
+  if (history.clips()) {
+    const HistoryChoice& far = history.with_margin;
+    found.push_back(
+        {Severity::note,
+         fmt::format("FP8 with delayed scaling would clip the largest magnitude in {} at the "
+                     "default {}, in {} of them by more than a factor of 2, most often that of {}: "
+                     "magnitudes grow faster than the scales follow.",
+                     clipped_text(usual, history), setting_of(usual), count_text(far.clipped_steps),
+                     code(far.most_clipped)),
+         fmt::format("No shorter history clips less. {} clips none: it takes each scale from the "
+                     "tensor itself.",
+                     code("Float8CurrentScaling"))});
+  }
+  if (const HistoryChoice* const better = history.better()) {
+    found.push_back({Severity::note,
+                     fmt::format("FP8 with delayed scaling loses least at {}: {} of the values are "
+                                 "clipped or become zero there, and {} at the default {}, which "
+                                 "holds on to large magnitudes of steps long past.",
+                                 setting_of(*better), history_lost_text(*better, history),
+                                 history_lost_text(usual, history), setting_of(usual)),
+                     fmt::format("Set {}. It clips the largest magnitude in {}, the default in {}.",
+                                 setting_of(*better), clipped_text(*better, history),
+                                 count_text(usual.clipped_steps))});
+  }
+  return found;
+}
+
+}  // namespace
 
 std::string people_say(std::string_view format) {
   if (format == "binary16") return "FP16";
@@ -25,6 +96,8 @@ std::string people_say(std::string_view format) {
   });
   return out;
 }
+
+std::string format_name(const Analysis& analysis) { return people_say(analysis.target.name); }
 
 std::string people_say(Dtype dtype) {
   switch (dtype) {
@@ -60,26 +133,6 @@ std::string computed_text(const analyzers::underflow::TensorFindings& t) {
 
 std::string nonfinite_names(std::uint64_t nan, std::uint64_t inf) {
   return inf == 0 ? "NaN" : nan == 0 ? "infinities" : "NaN and infinities";
-}
-
-std::string skipped_values_text(const Analysis& analysis) {
-  std::uint64_t nan = 0, inf = 0;
-  for (const TensorFindings& tensor : analysis.tensors()) {
-    nan += tensor.whole->skipped_nan;
-    inf += tensor.whole->skipped_inf;
-  }
-  if (nan + inf == 0) return "";
-  return fmt::format(
-      "{} {} of skipped steps are left out: the loss scale made them, and they decide no format.",
-      count_text(nan + inf), nonfinite_names(nan, inf));
-}
-
-std::string fit_rule_text(double sufficient_snr_db) {
-  return fmt::format(
-      "A format fits where nothing overflows and the signal-to-quantisation-noise ratio is {:g} dB "
-      "or more: the errors, what becomes zero included, hold {} of the values' sum of squares at "
-      "most.",
-      sufficient_snr_db, share_text(std::pow(10.0, -sufficient_snr_db / 10)));
 }
 
 FitSums fit_sums(const Analysis& analysis) {
@@ -124,6 +177,80 @@ std::optional<EachScaled> each_scaled(const Analysis& analysis) {
   EachScaled out = {own_scales(tensors, target.name, target.subnormals),
                     own_scales(counted_of(tensors), target.name, target.subnormals)};
   return out.all.tensors == 0 ? std::nullopt : std::optional(out);
+}
+
+std::vector<std::string> delayed_sentences(const AmaxHistory& history) {
+  std::vector<std::string> out;
+  for (const Finding& finding : delayed_findings(history)) out.push_back(text_of(finding));
+  if (!out.empty()) return out;
+  const HistoryChoice& usual = history.at_default();
+  return {fmt::format(
+      "FP8 with delayed scaling can keep the default {}: it clips the largest magnitude in {} ({} "
+      "with {}), and {} of the values become zero. No other length loses much less.",
+      setting_of(usual), clipped_text(usual, history),
+      count_text(history.with_margin.clipped_steps), code("margin=1"),
+      share_text(usual.flushed, history.values.high))};
+}
+
+Table delayed_table(const AmaxHistory& history) {
+  Table table{
+      Evidence::formats, "FP8 with delayed scaling, by the length of the history",
+      "Transformer Engine's rule, replayed over the recorded largest magnitudes: activations and "
+      "weights in E4M3, gradients in E5M2, one cast a tensor and step after its first. A length "
+      "beyond the log's gives what the default gives."};
+  table.headings = {"amax_history_len", "clipped", "become zero", "casts that clip the largest",
+                    "most often"};
+  const HistoryChoice* const better = history.better();
+  for (const HistoryChoice& choice : history.choices) {
+    table.rows.push_back(row_of(choice, history, std::to_string(choice.length)));
+    table.rows.back().marked = &choice == (better != nullptr ? better : &history.at_default());
+  }
+  const HistoryChoice& with_margin = history.with_margin;
+  table.rows.push_back(
+      row_of(with_margin, history, fmt::format("{}, margin=1", with_margin.length)));
+  return table;
+}
+
+std::string mx_gradients_text(const MxGradients& found) {
+  const std::string gradients = plural(found.tensors, "gradient");
+  const std::string medians = fmt::format("the medians are {} in E4M3 and {} in E5M2",
+                                          decibels(found.e4m3_db), decibels(found.e5m2_db));
+  if (found.e5m2_better == 0) {
+    return fmt::format("In MXFP8 blocks E4M3 keeps more than E5M2 in {} of {}, E5M2 in none: {}.",
+                       count_text(found.e4m3_better), gradients, medians);
+  }
+  return fmt::format(
+      "In MXFP8 blocks E4M3 keeps more than E5M2 in {} of {}, E5M2 in {}: {}. E5M2 gains most in "
+      "{}, {}.",
+      count_text(found.e4m3_better), gradients, count_text(found.e5m2_better), medians,
+      code(found.most_for_e5m2), decibels(found.gained_db));
+}
+
+void find_wide_tensors(const analyzers::Study& study, std::vector<Finding>& to) {
+  const FitSums sums = fit_sums(study.analysis);
+  if (sums.wider_than_16 == 0) return;
+  to.push_back({Severity::warning,
+                fmt::format("{} of {} fit no 16-bit format, whatever the scale.",
+                            count_text(sums.wider_than_16), plural(sums.tensors, "tensor")),
+                "Keep them in FP32."});
+}
+
+void find_delayed_scaling(const analyzers::Study& study, std::vector<Finding>& to) {
+  for (const AmaxHistory& history : study.amax_histories) {
+    for (Finding& finding : delayed_findings(history)) {
+      finding.title = log_prefix(study.analysis, history.log) + finding.title;
+      to.push_back(std::move(finding));
+    }
+  }
+}
+
+/// MXFP8's recipe uses E4M3 for all tensors, so only a preference for E5M2 needs an action.
+void find_mx_gradients(const analyzers::Study& study, std::vector<Finding>& to) {
+  const auto& mx = study.mx_gradients;
+  if (!mx || mx->e5m2_better <= mx->e4m3_better) return;
+  to.push_back({Severity::note, mx_gradients_text(*mx),
+                fmt::format("Set {}, which has E5M2 for gradients.",
+                            code("MXFP8BlockScaling(fp8_format=Format.HYBRID)"))});
 }
 
 }  // namespace halfscope::reports::answer

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensors fit which formats, as sums over tensors.
+// Number formats: their names, which tensors fit which, and FP8 and MX formats that a run could
+// use.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "analyzers/study.hpp"
 #include "analyzers/underflow/underflow.hpp"
+#include "reports/answer/section.hpp"
 #include "reports/answer/series.hpp"
 
 namespace halfscope::reports::answer {
@@ -17,6 +20,8 @@ namespace halfscope::reports::answer {
 /// Returns the usual name of a format of kFormats: "FP16" for "binary16".
 std::string people_say(std::string_view format);
 std::string people_say(Dtype dtype);
+/// Returns the usual name of the target format.
+std::string format_name(const analyzers::underflow::Analysis& analysis);
 
 /// Returns the result for a tensor in a format; null if the format was not tested. `saturating`:
 /// true for the result in which overflow becomes the largest value.
@@ -38,13 +43,6 @@ std::string computed_text(const analyzers::underflow::TensorFindings& tensor);
 
 /// Returns "NaN", "infinities" or "NaN and infinities".
 std::string nonfinite_names(std::uint64_t nan, std::uint64_t inf);
-
-/// Returns "12 infinities of skipped steps are left out: ...", or an empty string without any.
-std::string skipped_values_text(const analyzers::underflow::Analysis& analysis);
-
-/// Returns the definition of a fit: "A format fits where nothing overflows and the
-/// signal-to-quantisation-noise ratio is 20 dB or more: ..."
-std::string fit_rule_text(double sufficient_snr_db);
 
 struct FitSums {
   std::size_t tensors = 0;           ///< tested, with finite nonzero values
@@ -72,5 +70,24 @@ struct EachScaled {
 };
 /// Empty if the target is wider than 8 bits or no tensor was tested in it.
 std::optional<EachScaled> each_scaled(const analyzers::underflow::Analysis& analysis);
+
+/// Returns sentences on settings that should differ from the defaults, or that none should.
+std::vector<std::string> delayed_sentences(const analyzers::formats::AmaxHistory& history);
+/// Returns one row for each length of the history.
+Table delayed_table(const analyzers::formats::AmaxHistory& history);
+
+/// For example "In MXFP8 blocks E4M3 keeps more than E5M2 in 11 of 12 gradients, E5M2 in 1: the
+/// medians are 31.5 dB in E4M3 and 25.4 dB in E5M2."
+std::string mx_gradients_text(const analyzers::formats::MxGradients& found);
+
+/// Returns each role's narrowest format and its noise, and how much the flushed gradients weigh.
+/// Empty if the log was analyzed without formats.
+Section formats_section(const analyzers::Findings& found);
+
+/// Returns the formats of each tensor, first tensors that need wide ones. In formats_table.cpp.
+Table formats_table(const analyzers::underflow::Analysis& analysis);
+
+/// For example "3 of 12 tensors fit 8 bits; 1 holds NaN or infinity".
+std::string formats_digest(const analyzers::underflow::Analysis& analysis);
 
 }  // namespace halfscope::reports::answer

@@ -8,8 +8,7 @@
 
 #include "halfscope/log/error.hpp"
 #include "reports/answer/formats.hpp"
-#include "reports/answer/marks.hpp"
-#include "reports/answer/shares.hpp"
+#include "reports/answer/series.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
@@ -279,6 +278,36 @@ Framework framework_of(const Kinds& kinds, const View& view) {
                                                            : Framework::pytorch;
 }
 
+/// In the order of Framework. tests/python/test_recording_lines.py runs the lines.
+constexpr Recording kRecordings[] = {
+    {"with PyTorch, around the training loop; add scaler=scaler where there is a GradScaler "
+     "(docs/recording.md)",
+     "from halfscope.torch import Recorder\n"
+     "with Recorder(model, optimizer, \"run\", every=100, sample_every=1000):\n"
+     "    ...  # the training loop, as it is"},
+    // DeepSpeed's ZeRO optimizers return the full gradient with the loss scale that their step
+    // divides by (deepspeed/utils/tensor_fragment.py). Every rank must make the call.
+    {"with DeepSpeed, on every rank, between engine.backward(loss) and engine.step(), into a "
+     "folder "
+     "run (docs/folders.md)",
+     "import safetensors.torch; from deepspeed.utils import safe_get_full_grad as full\n"
+     "grads = {f\"weight_grad/{n}\": full(p).cpu() for n, p in engine.module.named_parameters() "
+     "if p.requires_grad}\n"
+     "engine.global_rank or safetensors.torch.save_file(grads, f\"run/step-{step}.safetensors\", "
+     "{\"gradients\": \"scaled\", \"scale\": str(engine.optimizer.loss_scale)})"},
+    {"with TensorFlow, where gradients = tape.gradient(...) are unscaled, into a folder run "
+     "(docs/folders.md)",
+     "import numpy as np\n"
+     "grads = [(v.name, np.asarray(g)) for v, g in zip(model.trainable_variables, gradients)]\n"
+     "np.savez(f\"run/step-{step}.npz\", **{f\"weight_grad/{i}/{n}\": g for i, (n, g) in "
+     "enumerate(grads)})"},
+    {"with Paddle, between loss.backward() and optimizer.step(), into a folder run "
+     "(docs/folders.md)",
+     "import numpy as np\n"
+     "grads = {n: p.grad for n, p in model.named_parameters() if p.grad is not None}\n"
+     "np.savez(f\"run/step-{step}.npz\", **{f\"weight_grad/{n}\": g.numpy() for n, g in "
+     "grads.items()})"}};
+
 }  // namespace
 
 std::string_view name_of(Gap gap) { return std::ranges::find(kWords, gap, &Words::gap)->name; }
@@ -303,6 +332,10 @@ std::vector<LogGaps> could_not_tell(const Analysis& analysis) {
     if (!found.unknown.empty()) out.push_back(std::move(found));
   }
   return out;
+}
+
+Recording recording_for(Framework framework) {
+  return kRecordings[static_cast<std::size_t>(framework)];
 }
 
 }  // namespace halfscope::reports::answer

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/answer/overflow_section.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +9,8 @@
 
 #include "halfscope/log/error.hpp"
 #include "reports/answer/captions.hpp"
-#include "reports/answer/marks.hpp"
-#include "reports/answer/no_scale.hpp"
+#include "reports/answer/overflow.hpp"
+#include "reports/answer/scale.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
@@ -120,16 +118,15 @@ Table later_table(std::span<const OverflowEvent> events, bool several_logs) {
   Table table{Evidence::overflow, "Later events"};
   table.headings = {"at", "tensor", "values", "cause"};
   if (several_logs) table.headings.emplace_back("log");
-  table.left_out = events.size() - std::min(events.size(), kMostRows);
   table.all_by = kRecommendJson;
-  for (const OverflowEvent& event : events.first(events.size() - table.left_out)) {
+  table.add_rows(events, [&](const OverflowEvent& event) {
     Row row{{{steps_text(event), static_cast<double>(event.step)},
              {code(event.tensor)},
              {bad_values_text(event.nan, event.inf, event.overflow)},
              {std::string(cause_text(event))}}};
     if (several_logs) row.cells.push_back({code(event.log)});
-    table.rows.push_back(std::move(row));
-  }
+    return row;
+  });
   return table;
 }
 
@@ -157,6 +154,25 @@ Cell expected_cell(const Study& study, const Headroom& h) {
   return {fmt::format("step {}", step), -static_cast<double>(step)};
 }
 
+/// Returns the loss scale of that headroom: "the recommended 65536 (2^16)".
+std::string headroom_scale_text(const Study& study) {
+  return study.advice.static_log2 ? fmt::format("the {} {}", advised_word(study.advice),
+                                                power_text(*study.advice.static_log2))
+                                  : "loss scale 1";
+}
+
+/// Returns the least headroom of gradients over all steps, for example "1.4 binades". Empty unless
+/// scalars or skipped steps show less headroom than every histogram.
+std::string least_of_all_steps(const Study& study) {
+  const analyzers::recommend::Recommendation& advice = study.advice;
+  if (!advice.static_log2 || !advice.limited_by) return "";
+  for (const HeadroomToUse& tensor : headroom_to_use(study)) {
+    if (tensor.least - kSame <= advice.headroom_bits) return "";
+  }
+  return fmt::format("{}{:.1f} binades", advice.limited_by->censored ? "at most " : "",
+                     advice.headroom_bits);
+}
+
 }  // namespace
 
 std::vector<Section> event_sections(const Study& study) {
@@ -182,10 +198,16 @@ std::vector<HeadroomToUse> headroom_to_use(const Study& study) {
   return out;
 }
 
-std::string headroom_scale_text(const Study& study) {
-  return study.advice.static_log2 ? fmt::format("the {} {}", advised_word(study.advice),
-                                                power_text(*study.advice.static_log2))
-                                  : "loss scale 1";
+Caption headroom_caption(const analyzers::Study& study) {
+  std::string note =
+      fmt::format("Binades between the largest magnitude and overflow, of gradients at {}.",
+                  headroom_scale_text(study));
+  if (const std::string of_all = least_of_all_steps(study); !of_all.empty()) {
+    note +=
+        fmt::format(" Over the steps with histograms; of all steps, step {} leaves the least: {}.",
+                    study.advice.limited_by->step, of_all);
+  }
+  return {"Headroom below overflow", note};
 }
 
 Table headroom_table(const Study& study) {
@@ -200,10 +222,7 @@ Table headroom_table(const Study& study) {
        {"least headroom", "at step", "at the last step", "growth", "overflow if it grows on"}) {
     table.headings.emplace_back(heading);
   }
-  std::vector<HeadroomToUse> tensors_by_headroom = headroom_to_use(study);
-  table.left_out = tensors_by_headroom.size() - std::min(tensors_by_headroom.size(), kMostRows);
-  tensors_by_headroom.resize(tensors_by_headroom.size() - table.left_out);
-  for (const HeadroomToUse& at_scale : tensors_by_headroom) {
+  table.add_rows(headroom_to_use(study), [&](const HeadroomToUse& at_scale) {
     const Headroom& h = *at_scale.headroom;
     Row row{{{code(tensors[h.tensor].name)}}};
     if (several_logs) row.cells.push_back({code(*tensors[h.tensor].log)});
@@ -213,8 +232,8 @@ Table headroom_table(const Study& study) {
     row.cells.push_back({fmt::format("{:.2f}", at_scale.last), at_scale.last});
     row.cells.push_back(growth_cell(h));
     row.cells.push_back(expected_cell(study, h));
-    table.rows.push_back(std::move(row));
-  }
+    return row;
+  });
   return table;
 }
 
@@ -229,16 +248,6 @@ std::string overflow_digest(const Study& study) {
   return digest + fmt::format("; least headroom {}{:.1f} binades at {}",
                               least.headroom->censored ? "at most " : "", least.least,
                               headroom_scale_text(study));
-}
-
-std::string least_of_all_steps(const Study& study) {
-  const analyzers::recommend::Recommendation& advice = study.advice;
-  if (!advice.static_log2 || !advice.limited_by) return "";
-  for (const HeadroomToUse& tensor : headroom_to_use(study)) {
-    if (tensor.least - kSame <= advice.headroom_bits) return "";
-  }
-  return fmt::format("{}{:.1f} binades", advice.limited_by->censored ? "at most " : "",
-                     advice.headroom_bits);
 }
 
 }  // namespace halfscope::reports::answer

@@ -8,16 +8,15 @@
 #include <cmath>
 
 #include "analyzers/underflow/share.hpp"
-#include "reports/answer/policy_words.hpp"
+#include "reports/answer/policies.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
 
-using namespace analyzers;
-
 using analyzers::replay::PolicyStudy;
 using analyzers::replay::StepSeries;
 using analyzers::replay::Trace;
+using namespace analyzers;
 
 namespace {
 

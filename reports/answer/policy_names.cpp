@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/answer/policy_names.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "halfscope/log/error.hpp"
+#include "reports/answer/policy_paste.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {

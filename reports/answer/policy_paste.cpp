@@ -10,10 +10,11 @@
 #include <utility>
 #include <variant>
 
-#include "analyzers/replay/policy_advice.hpp"
+#include "analyzers/replay/policy_study.hpp"
 #include "halfscope/policy/variant.hpp"
 
 namespace halfscope::reports::answer {
+
 namespace {
 
 enum class Style : std::uint8_t { python, json, flags };

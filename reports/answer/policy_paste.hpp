@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A policy as lines for its framework: Python code, a configuration file's section, or flags.
+// Policies by the names that users give, and as lines for their frameworks: Python code, a section
+// of a configuration file, or flags.
 #pragma once
 
 #include <optional>
@@ -9,6 +10,16 @@
 #include "halfscope/policy/policy.hpp"
 
 namespace halfscope::reports::answer {
+
+/// Returns the name before the settings, in lower case: "fastai" for "FastAI, init_scale=4".
+std::string policy_name_in(std::string_view text);
+
+/// Returns the policy of a framework: "torch" for "fastai". Returns other names unchanged.
+std::string policy_of_framework(std::string_view framework);
+
+/// Like policy::make, but also accepts names of frameworks, upper case and blanks. Throws
+/// std::invalid_argument for an unknown name; the message lists all names, similar ones first.
+policy::Policy policy_called(std::string_view text);
 
 struct Paste {
   std::string where;  ///< "PyTorch", "DeepSpeed's configuration file"

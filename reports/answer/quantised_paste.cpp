@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "halfscope/log/error.hpp"
-#include "reports/answer/quantised_words.hpp"
+#include "reports/answer/quantised.hpp"
 
 namespace halfscope::reports::answer {
 

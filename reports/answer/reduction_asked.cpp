@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/answer/reduction_asked.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "halfscope/log/error.hpp"
 #include "halfscope/number/format_names.hpp"
 #include "reports/answer/formats.hpp"
+#include "reports/answer/reduction.hpp"
 
 namespace halfscope::reports::answer {
 

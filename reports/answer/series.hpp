@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over the tensors of a role or a log, as the charts of a page draw them.
+// Sums over the tensors of a role or a log, as the charts of a page draw them, and shares that may
+// be known only between bounds.
 #pragma once
 
 #include <cstdint>
@@ -51,9 +52,29 @@ Tensors worst_first(const analyzers::underflow::Analysis& analysis);
 Classes classes_of(const analyzers::underflow::Analysis& analysis,
                    const analyzers::underflow::TensorFindings& tensor);
 
+/// Returns the log's name and a colon if there are several logs, else an empty string.
+std::string log_prefix(const analyzers::underflow::Analysis& analysis, const std::string& log);
+
 /// Returns the roles that occur, in the order of the enumeration. is_counted() returns true if the
 /// loss scale multiplies some tensor of the role.
 std::vector<log::Role> roles_in(const analyzers::underflow::Analysis& analysis);
 bool is_counted(const analyzers::underflow::Analysis& analysis, log::Role role);
+
+/// Returns the bounds of the share that `part` has of a tensor's finite nonzero values; 0 if there
+/// are none. `of`: the number of these values. A value that is either zero or flushed counts in
+/// `of` only if it is flushed; the bounds allow for that.
+Bounds class_share(const Classes& classes, Interval Classes::*part, const Interval& of);
+
+/// Returns the same share as text: "3.1 % to 4.7 %"; "no values" if there are none.
+std::string class_share_text(const Classes& classes, Interval Classes::*part, const Interval& of);
+
+/// Returns a tensor's largest magnitude: "0.0311 (2^-5.0)", "0.0311 to 0.0342 (2^-4.9)", "none".
+std::string largest_text(const analyzers::underflow::TensorFindings& tensor);
+
+/// Returns the number of NaN and infinities. Values beyond the last bucket are possible ones.
+Interval nonfinite_values(const analyzers::underflow::TensorFindings& tensor);
+
+/// Returns the share that becomes zero at the analysis' loss scale.
+Bounds flushed_share(const analyzers::underflow::Counts& counts);
 
 }  // namespace halfscope::reports::answer

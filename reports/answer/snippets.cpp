@@ -12,6 +12,7 @@
 #include "reports/answer/policy_paste.hpp"
 
 namespace halfscope::reports::answer {
+
 using analyzers::recommend::Recommendation;
 
 namespace {

@@ -66,4 +66,19 @@ std::string html_escape(std::string_view text);
 /// Returns a name from a log for the page: printable (log/error.hpp), then escaped.
 std::string html_name(std::string_view name);
 
+/// Returns a name from a log, or code, made printable (log/error.hpp) and with marks around it.
+std::string code(std::string_view name);
+/// Returns "a, b and 3 more", each name as by code().
+std::string listed_code(const std::vector<std::string>& names, std::size_t most);
+
+/// A part of a sentence.
+struct Piece {
+  std::string_view text;
+  bool code = false;
+};
+std::vector<Piece> pieces(std::string_view sentence);
+
+/// Returns the sentence without marks, as a terminal and JSON show it.
+std::string plain(std::string_view sentence);
+
 }  // namespace halfscope::reports::answer

@@ -21,7 +21,7 @@ const row = ([e, count], [of_low, of], more) => {
   const shares = [100 * low / of, 100 * high / Math.max(high, of_low)];
   return {e, low, high, values: counted([low, high], shares), ...more};
 };
-// Shares of the values that a class holds, [low, high]: as reports/answer/shares.hpp has them.
+// Shares of the values that a class holds, [low, high]: as reports/answer/series.hpp has them.
 const classes = ['flushed_to_zero', 'subnormal', 'normal', 'overflow'];
 const ratio = (part, rest) => part && part / (part + rest);
 function shares(r, [least, most]) {

@@ -7,13 +7,16 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <tuple>
 #include <utility>
 
+#include "halfscope/table/boundary.hpp"
 #include "reports/answer/captions.hpp"
-#include "reports/answer/no_scale.hpp"
+#include "reports/answer/scale.hpp"
+#include "reports/answer/series.hpp"
 #include "reports/answer/text.hpp"
-#include "reports/charts/limits.hpp"
 
 namespace halfscope::reports::charts {
 
@@ -21,8 +24,27 @@ using analyzers::recommend::Recommendation;
 using analyzers::underflow::Analysis;
 using analyzers::underflow::Target;
 using analyzers::underflow::TensorFindings;
+using json = nlohmann::ordered_json;
 
 namespace {
+
+/// Returns a power of two divided by the scale; the text is a single power if the scale is one.
+Limit power(int exponent, double scale) {
+  if (const std::optional<int> log2 = exact_log2(scale)) {
+    const int shifted = exponent - *log2;
+    return {static_cast<double>(shifted), fmt::format("2^{}", shifted)};
+  }
+  return {exponent - std::log2(scale), fmt::format("2^{}/{}", exponent, scale)};
+}
+
+std::string divided(double value, double scale) {
+  const std::string digits =
+      value < 1e7 ? fmt::format("{:.7g}", value) : fmt::format("{:.3g}", value);
+  if (scale == 1) return digits;
+  const std::optional<int> log2 = exact_log2(scale);
+  if (!log2) return fmt::format("{}/{}", digits, scale);
+  return fmt::format("{}{}2^{}", digits, *log2 > 0 ? "/" : "*", std::abs(*log2));
+}
 
 /// Returns true for tensors whose magnitudes a window must show.
 using Wanted = std::function<bool(const TensorFindings&)>;
@@ -79,7 +101,103 @@ Window window_around(const Analysis& analysis, const Recommendation& advice, con
   return window;
 }
 
+/// Returns a scale as text: "scale 1", "scale 2^10".
+std::string short_name(double scale) {
+  const std::optional<int> log2 = exact_log2(scale);
+  return log2.value_or(0) == 0 ? fmt::format("scale {}", scale) : fmt::format("scale 2^{}", *log2);
+}
+
+/// Adds the limits of the format at one scale, and the bands of magnitudes between them.
+void add_limits(const Window& window, const Limits& limits, const char* place, json& to) {
+  for (const Limit* limit : {&limits.zero, &limits.subnormal, &limits.overflow}) {
+    to["limits"].push_back({{"place", place}, {"at", limit->position}, {"label", limit->label}});
+  }
+  const auto add = [&](const char* becomes, double from, double end, const std::string& where) {
+    to["bands"].push_back(
+        {{"place", place}, {"class", becomes}, {"from", from}, {"to", end}, {"where", where}});
+  };
+  const auto& [zero, subnormal, overflow] = limits;
+  add("zero", window.first_exponent, zero.position, "at and below " + zero.label);
+  add("subnormal", zero.position, subnormal.position, "up to " + subnormal.label);
+  add("normal", subnormal.position, overflow.position, "below " + overflow.label);
+  add("overflow", overflow.position, window.last_exponent, overflow.label + " and above");
+}
+
+/// Returns the window, and each scale with its limits. A scale's place is "now" or "advised", or
+/// "alone" if it is the only one.
+json limit_parameters(const Window& window) {
+  json out = {{"window", {window.first_exponent, window.last_exponent}}};
+  const std::vector<Scale> scales = scales_of(window);
+  for (const Scale& scale : scales) {
+    const char* place = scale.advised ? "advised" : scales.size() == 1 ? "alone" : "now";
+    const std::string name = short_name(scale.scale);
+    add_limits(window, limits_of(window.target, scale.scale), place, out);
+    out["scales"].push_back(
+        {{"place", place},
+         {"at", std::log2(scale.scale)},
+         {"name", name},
+         {"label", scale.advised ? fmt::format("{} {}", window.recommended_as, name) : name}});
+  }
+  return out;
+}
+
+/// Returns the magnitudes at which values become zero, subnormal or infinite.
+json positions(const Window& window, const Scale& scale) {
+  const Limits limits = limits_of(window.target, scale.scale);
+  return {limits.zero.position, limits.subnormal.position, limits.overflow.position};
+}
+
+json bounds_json(const Interval& count) { return json::array({count.low, count.high}); }
+
+std::string counted_text(const Interval& count, double low, double high) {
+  return fmt::format("{} ({})", answer::count_text(count), answer::share_range_text(low, high));
+}
+
+/// Returns a binade's count, and its share of the `of` finite nonzero values.
+json binade_row(const analyzers::underflow::BinadeCount& binade, const Interval& of) {
+  const auto share = [](std::uint64_t part, std::uint64_t all) {
+    return all == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(all);
+  };
+  const Interval& count = binade.count;
+  return {{"e", binade.exponent},
+          {"low", count.low},
+          {"high", count.high},
+          {"values", counted_text(count, share(count.low, of.high),
+                                  share(count.high, std::max(count.high, of.low)))}};
+}
+
+struct Class {
+  const char* name;
+  Interval Classes::*part;
+};
+constexpr Class kClasses[] = {{"flushed_to_zero", &Classes::flushed_to_zero},
+                              {"subnormal", &Classes::subnormal},
+                              {"normal", &Classes::normal},
+                              {"overflow", &Classes::overflow}};
+
+json scale_row(int log2, const Classes& classes, const Interval& of) {
+  json row = {{"log2_scale", log2}, {"of", of.high}};
+  for (const Class& each : kClasses) {
+    const Interval& count = classes.*each.part;
+    const Bounds share = answer::class_share(classes, each.part, of);
+    row[each.name] = count.exact() ? json(count.low) : bounds_json(count);
+    row["share"][each.name] = {share.low, share.high};
+    row[std::string(each.name) + "_text"] = counted_text(count, share.low, share.high);
+  }
+  return row;
+}
+
 }  // namespace
+
+Limits limits_of(const analyzers::underflow::Target& target, double scale) {
+  const Format format = target.format;
+  const bool flushes = target.subnormals != Subnormals::keep;
+  const int zero = flushes ? format.emin() : format.min_quantum_exponent() - 1;
+  const double overflow = to_double(target.boundaries(1, 1).overflow);
+  return {.zero = power(zero, scale),
+          .subnormal = power(format.emin(), scale),
+          .overflow = {std::log2(overflow) - std::log2(scale), divided(overflow, scale)}};
+}
 
 Window window_of(const Analysis& analysis, const Recommendation& advice) {
   return window_around(analysis, advice, [](const auto&) { return true; });
@@ -133,6 +251,79 @@ UpdateWindow update_window(const UpdateTable& table, const Target& target) {
     const bool shown = at.first >= out.first_weight && at.first < out.end_weight &&
                        at.second >= out.first_update && at.second < out.end_update;
     if (!shown) out.left_out += cell.count;
+  }
+  return out;
+}
+
+json series_parameters(const Window& window) {
+  using namespace analyzers::underflow;
+  json out = limit_parameters(window);
+  out["loss-scales"] = {kFirstLog2Scale - 0.5, kLastLog2Scale + 0.5};
+  json& good = out["good-scales"] = json::array();
+  if (window.lowest && window.highest && *window.lowest <= *window.highest) {
+    good.push_back({{"from", *window.lowest - 0.5}, {"to", *window.highest + 0.5}});
+  }
+  return out;
+}
+
+json gradient_parameters(const Window& window) {
+  const std::vector<Scale> scales = scales_of(window);
+  json out = limit_parameters(window);
+  out["limits-now"] = positions(window, scales.front());
+  out["limits-then"] = positions(window, scales.back());
+  json& shown = out["classes-shown"] = json::array();
+  for (const Scale& scale : scales) {
+    shown.push_back({{"field", scale.advised ? "then" : "now"},
+                     {"type", "nominal"},
+                     {"title", "at " + short_name(scale.scale)}});
+  }
+  return out;
+}
+
+json update_map_parameters(const UpdateWindow& window, const Target& target) {
+  const int p = target.format.precision;
+  return {{"weights-drawn", {window.first_weight, window.end_weight}},
+          {"updates-drawn", {window.first_update, window.end_update}},
+          {"rule",
+           {{{"w", window.first_weight}, {"u", window.first_weight - p}},
+            {{"w", window.end_weight}, {"u", window.end_weight - p}}}},
+          {"zero", limits_of(target, 1).zero.position}};
+}
+
+json ratio_parameters(const Target& target) {
+  const int p = target.format.precision;
+  const std::string label = fmt::format("rule of {}", std::uint64_t{1} << p);
+  return {{"first-ratio", first_ratio(target)},
+          {"rule", json::array({{{"at", -p}, {"label", label}}})}};
+}
+
+json bar_rows(const answer::Series& series) {
+  json out = json::array();
+  for (const auto& binade : series.binades) {
+    out.push_back(binade_row(binade, series.counts.finite_nonzero));
+  }
+  return out;
+}
+
+json cell_rows(const answer::Series& series) {
+  json out = json::array();
+  for (const answer::Column& column : series.columns) {
+    for (const auto& binade : column.binades) {
+      json row = binade_row(binade, series.counts.finite_nonzero);
+      row["step"] = column.first_step;
+      row["last"] = column.last_step;
+      out.push_back(std::move(row));
+    }
+  }
+  return out;
+}
+
+json scale_rows(const answer::Tensors& tensors, const answer::Series& series,
+                const analyzers::underflow::Target& target) {
+  json out = json::array();
+  int log2 = analyzers::underflow::kFirstLog2Scale;
+  for (const Classes& classes : answer::by_scale(tensors, target)) {
+    out.push_back(scale_row(log2++, classes, series.counts.finite_nonzero));
   }
   return out;
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The range of magnitudes that a page's charts show, and the parameters of their specifications.
-// The specifications are files: reports/assets/charts/README.md.
+// The limits of a format on the axis of unscaled magnitudes, the range of magnitudes that a page's
+// charts show, and the parameters of their specifications, which are files:
+// reports/assets/charts/README.md.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -13,8 +15,24 @@
 
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/underflow/underflow.hpp"
+#include "reports/answer/series.hpp"
 
 namespace halfscope::reports::charts {
+
+/// One limit: its position on a log2 axis of unscaled magnitudes, and its text, as "65520/2^10".
+struct Limit {
+  double position = 0;
+  std::string label;
+};
+
+struct Limits {
+  Limit zero;       ///< values at or below it become zero
+  Limit subnormal;  ///< values below it become subnormal
+  Limit overflow;   ///< values from here on overflow: the largest finite value plus half an ulp
+};
+
+/// Returns the limits. If subnormals are flushed, `zero` is at the smallest normal number.
+Limits limits_of(const analyzers::underflow::Target& target, double scale);
 
 /// Settings common to all charts of a page, so that the charts can be compared.
 struct Window {
@@ -61,7 +79,7 @@ UpdateWindow update_window(const UpdateTable& table, const analyzers::underflow:
 /// Returns the exponent of the smallest drawn ratio of update to weight; all smaller ones are lost.
 int first_ratio(const analyzers::underflow::Target& target);
 
-// Parameters of specifications, by name (parameters.cpp).
+// Parameters of specifications, by name.
 nlohmann::ordered_json series_parameters(const Window& window);
 /// For the histogram of all gradients.
 nlohmann::ordered_json gradient_parameters(const Window& window);
@@ -72,5 +90,13 @@ nlohmann::ordered_json ratio_parameters(const analyzers::underflow::Target& targ
 /// Limits on the number of weights, tensors and lines drawn, so that they can be distinguished.
 inline constexpr std::size_t kWeightsDrawn = 40, kBarsDrawn = 24, kRoomsDrawn = 12, kLinesDrawn = 6,
                              kPolicyRowsDrawn = 16;
+
+// Rows for the charts of magnitudes and scales, for notebooks. On a page, assets/charts.js makes
+// them from the page's data. Their fields are in assets/charts/README.md.
+nlohmann::ordered_json bar_rows(const answer::Series& series);
+nlohmann::ordered_json cell_rows(const answer::Series& series);
+/// `series` must be the sum of `tensors`.
+nlohmann::ordered_json scale_rows(const answer::Tensors& tensors, const answer::Series& series,
+                                  const analyzers::underflow::Target& target);
 
 }  // namespace halfscope::reports::charts

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Findings as JSON. The fields are in docs/json.md, the schemas in docs/schema/.
+// Replays of loss-scaling policies as JSON. The fields are in docs/json.md.
+// Losses of sums in few bits as JSON. The fields are in docs/json.md.
 #pragma once
 
 #include <functional>
@@ -9,6 +11,8 @@
 #include <vector>
 
 #include "analyzers/compare/compare.hpp"
+#include "analyzers/reduction/reductions.hpp"
+#include "analyzers/replay/policy_study.hpp"
 #include "analyzers/study.hpp"
 
 namespace halfscope::reports::exports {
@@ -44,5 +48,24 @@ nlohmann::ordered_json to_json(
 /// Returns the JSON on one line. Bytes that are not valid UTF-8 are replaced, so that a damaged
 /// name is no error.
 std::string json_text(const nlohmann::ordered_json& value);
+
+struct TracesOptions {
+  bool with_recorded = false;  ///< adds the runs' own scales, if they are known
+  std::string framework = {};  ///< --framework as typed; empty: no choice
+};
+
+/// Writes the array of `policies --json` in pieces: each policy has one number per step.
+void write_traces(const std::vector<analyzers::replay::PolicyStudy>& studies,
+                  const TracesOptions& options, const WriteText& write);
+
+/// Calls `take` with each element of the same array, for Python's policies().
+void each_trace(const std::vector<analyzers::replay::PolicyStudy>& studies,
+                const TracesOptions& options, const TakeJson& take);
+
+/// Returns all policies with their defaults and sources: `policies --list --json`.
+nlohmann::ordered_json catalogue_json();
+
+/// Returns the output of `reduce --json`: one object for each sum, format and order.
+nlohmann::ordered_json reductions_json(const std::vector<analyzers::reduction::Reduction>& found);
 
 }  // namespace halfscope::reports::exports

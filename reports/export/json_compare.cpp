@@ -1,15 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
+// Comparison of operations with their emulation, as JSON. The fields are in docs/compare.md.
 // A comparison of two runs as JSON. Fields: docs/compare.md; schema:
 // docs/schema/compare.schema.json.
 #include "halfscope/version.hpp"
-#include "reports/answer/order_words.hpp"
+#include "reports/answer/comparison.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
 
 namespace halfscope::reports::exports {
-namespace {
 
 using namespace analyzers;
+
+namespace {
+
+Json both_json(const compare::RunAndEmulation& both) {
+  return {{"run", both.run}, {"emulated", both.emulated}};
+}
+
+Json sums_json(const compare::OperationSums& sums, const compare::Operations& all) {
+  Json to = {{"format", name_of(sums.dtype)},
+             {"operations", sums.operations},
+             {"identical_operations", sums.identical_operations},
+             {"elements", sums.elements},
+             {"identical", sums.identical},
+             {"within_one_ulp", sums.within_one_ulp},
+             {"not_finite_in_one", sums.not_finite_in_one},
+             {"elements_of_different", sums.elements_of_different}};
+  if (sums.dtype != Dtype::f32) to["beyond_rounding"] = sums.beyond_rounding;
+  if (sums.identical_operations != sums.operations) to["worst"] = all.worst(sums.dtype).name;
+  return to;
+}
+
+Json operation_json(const compare::Operation& o) {
+  Json to = {{"operation", o.name},
+             {"format", name_of(o.dtype)},
+             {"calls", o.calls},
+             {"elements", o.elements},
+             {"identical", o.identical},
+             {"within_one_ulp", o.within_one_ulp},
+             {"largest_ulps", o.largest_ulps},
+             {"not_finite_in_one", o.not_finite_in_one},
+             {"largest_relative_error", o.largest_relative_error},
+             {"zero", both_json(o.zero)},
+             {"subnormal", both_json(o.subnormal)},
+             {"not_finite", both_json(o.not_finite)}};
+  if (o.dtype != Dtype::f32) to["beyond_rounding"] = o.beyond_rounding();
+  return to;
+}
 
 Json update_json(const UpdateCounts& c) {
   return {{"pairs", c.pairs},          {"zero", c.zero},
@@ -131,17 +168,16 @@ Json summary_json(const compare::Comparison& c) {
 }
 
 Json series_json(const std::vector<std::pair<std::int64_t, double>>& series) {
-  Json list = Json::array();
-  for (const auto& [step, value] : series) list.push_back({step, number_json(value)});
-  return list;
+  return list_json(series, [](const auto& at) {
+    return Json::array({at.first, number_json(at.second)});
+  });
 }
 
 Json orders_json(const compare::Comparison& c) {
   const compare::OrderAsked& asked = *c.order_asked;
   Json to = {{"length", asked.sums.length}, {"format", asked.format}};
   if (!asked.magnitudes.empty()) to["magnitudes"] = asked.magnitudes;
-  to["by_tensor"] = Json::array();
-  for (const compare::ComparedOrder& one : c.orders) {
+  to["by_tensor"] = list_json(c.orders, [](const compare::ComparedOrder& one) {
     const auto& v = one.verdict;
     Json tensor = {{"name", one.name},
                    {"steps", one.steps},
@@ -155,9 +191,17 @@ Json orders_json(const compare::Comparison& c) {
                    {"worst_step", one.worst_step},
                    {"worst_ratio", number_json(v.worst_ratio)}};
     if (v.magnitudes_missing) tensor["magnitudes_missing"] = true;
-    to["by_tensor"].push_back(std::move(tensor));
-  }
+    return tensor;
+  });
   return to;
+}
+
+Json operations_json(const compare::Operations& operations) {
+  const auto format_json = [&](const auto& sums) { return sums_json(sums, operations); };
+  return {{"first_step", operations.first_step},
+          {"last_step", operations.last_step},
+          {"formats", list_json(operations.formats, format_json)},
+          {"operations", list_json(operations.all, operation_json)}};
 }
 
 }  // namespace
@@ -174,8 +218,7 @@ Json to_json(const compare::Comparison& c) {
   to["loss_scale"] = c.loss_scale ? Json(*c.loss_scale) : Json("own");
   if (c.own_format) to["own_format"] = true;
   to["summary"] = summary_json(c);
-  to["tensors"] = Json::array();
-  for (const compare::ComparedTensor& t : c.tensors) to["tensors"].push_back(tensor_json(t));
+  to["tensors"] = list_json(c.tensors, tensor_json);
   put_notes(to, c.notes);
   to["only_a"] = c.only.a;
   to["only_b"] = c.only.b;

@@ -20,7 +20,15 @@ using Json = nlohmann::ordered_json;
 Json number_json(std::optional<double> x);
 /// Returns 2^log2; null if there is no value.
 Json power_json(std::optional<int> log2);
-/// Returns {l1, l2}, each a number or, if only bounds are known, [low, high]; json_advice.cpp.
+/// Returns [low, high]; null stands for an unknown bound.
+Json pair_json(std::optional<double> low, std::optional<double> high);
+/// Returns the array of make(element) for each element of a range.
+Json list_json(const auto& range, const auto& make) {
+  Json list = Json::array();
+  for (const auto& element : range) list.push_back(make(element));
+  return list;
+}
+/// Returns {l1, l2}, each a number or, if only bounds are known, [low, high]; json_recommend.cpp.
 Json mass_json(const MassShare& lost);
 
 /// Adds `flushed_to_zero`, `subnormal`, `normal`, `overflow`; json_findings.cpp.
@@ -31,57 +39,33 @@ void put_counts(Json& to, const analyzers::underflow::Counts& counts);
 /// Returns pairs [exponent, count] in ascending order; json_findings.cpp.
 Json binades_json(const std::vector<analyzers::underflow::BinadeCount>& binades);
 
-/// Adds `lost_mass`, `scales`, `skip`, `dynamic`, `ranks`; json_advice.cpp.
-void put_advice(Json& to, const analyzers::recommend::Recommendation& advice);
-
-/// Returns the comparison of a run's operations with their emulation; json_operations.cpp.
-Json operations_json(const analyzers::compare::Operations& operations);
-
-/// Adds `per_layer`, `keep_in_fp32`, `footprint`, `snippets`, `dynamic_snippets`; json_cures.cpp.
-void put_cures(Json& to, const analyzers::Study& study);
-
-/// Adds `formats`, `narrowest`, `mx_formats`, `lost_mass` if fits were computed; json_formats.cpp.
-void put_formats(Json& to, const analyzers::underflow::TensorFindings& tensor,
-                 Subnormals subnormals);
-
-/// Adds `delayed_scaling`, one object per log, and `mx_gradients`; json_formats.cpp.
-void put_eight_bits(Json& to, const analyzers::Findings& found);
-
 /// Adds `updates`, `swamped` and the other results on a weight's updates; json_updates.cpp.
 void put_updates(Json& to, const analyzers::underflow::UpdateFindings& found);
 
 /// Adds `adam_state`, one object for each log with 16-bit optimizer state; json_updates.cpp.
 void put_adam(Json& to, const analyzers::Findings& found);
-/// Adds factors to move between layers, and bounds of attention scores; json_layers.cpp.
+/// Adds factors to move between layers, and bounds of attention scores; json_logs.cpp.
 void put_layers(Json& to, const analyzers::Findings& found);
 
-/// Returns a tensor's `headroom`; json_overflow.cpp.
+/// Returns a tensor's `headroom`; json_recommend.cpp.
 Json headroom_json(const analyzers::overflow::Headroom& headroom);
-/// Adds a recommendation's `headroom` and `overflow_events`; json_overflow.cpp.
-void put_overflow(Json& to, const analyzers::underflow::Analysis& analysis,
-                  const analyzers::overflow::OverflowFindings& found);
 
 /// Adds `ranks_compared`, one object per log and role. If `whole` is true, it includes the ranks
-/// that do not differ; json_ranks.cpp.
+/// that do not differ; json_logs.cpp.
 void put_ranks(Json& to, const analyzers::Findings& found, bool whole);
-
-/// Adds `peaks`, the tensors with largest magnitudes but without counts; json_peaks.cpp.
-void put_peaks(Json& to, const std::vector<analyzers::underflow::TensorPeaks>& peaks);
 
 /// Adds `fp8` for logs with statistics of quantised tensors. If `whole` is true, it includes the
 /// shares of each column of steps; json_quantised.cpp.
 void put_quantised(Json& to, const analyzers::Findings& found, bool whole);
 
-/// Adds `notes`, the notes on reading the logs, if there are any; json_gaps.cpp.
+/// Adds `notes`, the notes on reading the logs, if there are any; json_logs.cpp.
 void put_notes(Json& to, const analyzers::frames::Notes& notes);
 
-/// Adds `notes`, and `could_not_tell` for logs of other tools; json_gaps.cpp.
+/// Adds `notes`, and `could_not_tell` for logs of other tools; json_logs.cpp.
 void put_gaps(Json& to, const analyzers::Findings& found);
 
-/// Adds `answer`: the headline and the findings as sentences; json_answer.cpp.
-void put_answer(Json& to, const analyzers::Study& study);
-
-/// Adds `timeline`, one object for each log of another tool that has loss scales or skipped steps.
+/// Adds `timeline`, one object for each log of another tool that has loss scales or skipped steps;
+/// json_logs.cpp.
 void put_timeline(Json& to, const analyzers::Findings& found);
 
 }  // namespace halfscope::reports::exports

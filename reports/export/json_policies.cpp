@@ -6,11 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "reports/answer/policy_names.hpp"
 #include "reports/answer/policy_paste.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
-#include "reports/export/json_policies.hpp"
 #include "reports/export/pieces.hpp"
 #include "reports/export/tree.hpp"
 
@@ -83,22 +81,17 @@ void add_parts(Out& to, const Trace& trace) {
 
 void put_flushed(Json& to, const Trace& trace) {
   if (!trace.mean_flushed) return;
-  const auto& [mean_low, mean_high] = *trace.mean_flushed;
-  const auto& [worst_low, worst_high] = *trace.worst_flushed;
-  to["mean_flushed_share"] = {mean_low, mean_high};
-  to["worst_flushed_share"] = {worst_low, worst_high};
+  to["mean_flushed_share"] = *trace.mean_flushed;
+  to["worst_flushed_share"] = *trace.worst_flushed;
   to["worst_flushed_step"] = trace.worst_step;
 }
 
-/// Adds the last scale; null if it is infinite (a policy that diverges): JSON has no infinity.
-void put_final(Json& to, double scale) {
-  to["final"] = number_json(scale);
-  if (std::isinf(scale)) to["final_text"] = "inf";
-  if (std::isnan(scale)) to["final_text"] = "nan";
-}
-
+/// Adds the results after the last step. The last scale is null if it is infinite (a policy that
+/// diverges): JSON has no infinity.
 void put_end(Json& to, const Trace& trace) {
-  put_final(to, trace.final_scale);
+  to["final"] = number_json(trace.final_scale);
+  if (std::isinf(trace.final_scale)) to["final_text"] = "inf";
+  if (std::isnan(trace.final_scale)) to["final_text"] = "nan";
   to["error"] = trace.error ? Json{{"message", trace.error->message}, {"step", trace.error->step}}
                             : Json(nullptr);
   to["fate"] = replay::name_of(trace.outcome);
@@ -137,13 +130,11 @@ Json check_json(const replay::RunCheck& check) {
 
 void put_advice(Json& to, const Trace& trace, const PolicyStudy& study,
                 std::string_view framework) {
-  Json found = Json::array();
   for (const replay::Pitfall& pitfall : study.pitfalls) {
     if (pitfall.policy != trace.name) continue;
-    found.push_back({{"id", name_of(pitfall.kind)}, {"text", pitfall.text()}});
-    if (pitfall.step) found.back()["step"] = *pitfall.step;
+    to["traps"].push_back({{"id", name_of(pitfall.kind)}, {"text", pitfall.text()}});
+    if (pitfall.step) to["traps"].back()["step"] = *pitfall.step;
   }
-  if (!found.empty()) to["traps"] = found;
   if (study.tuned && study.tuned->name == trace.name) {
     to["tuned"] = tuned_json(*study.tuned, framework);
   }

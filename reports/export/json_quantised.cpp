@@ -17,8 +17,7 @@ using analyzers::formats::QuantisedTensor;
 using analyzers::formats::QuantisedUnderflow;
 using analyzers::formats::UnderflowCell;
 
-Json bounds_json(double low, double high) { return Json::array({low, high}); }
-Json bounds_json(const AtStep& value) { return bounds_json(value.low, value.high); }
+Json bounds_json(const AtStep& value) { return Json::array({value.low, value.high}); }
 
 /// Returns an object with a field for each limit: "0.005", "0.01", ...
 template <typename Value>
@@ -36,7 +35,7 @@ Json underflow_json(const QuantisedUnderflow& u, bool whole) {
   to["largest"] = bounds_json(u.largest);
   to["largest_step"] = u.largest.step;
   if (u.first_steps > 0) to["first_steps"] = u.first_steps;
-  to["median"] = bounds_json(u.median_low, u.median_high);
+  to["median"] = Json::array({u.median_low, u.median_high});
   to["last"] = bounds_json(u.last);
   to["last_step"] = u.last.step;
   to["steps"] = u.steps;
@@ -44,10 +43,9 @@ Json underflow_json(const QuantisedUnderflow& u, bool whole) {
   to["above_since"] =
       by_limit([&](std::size_t i) { return u.since[i] ? Json(*u.since[i]) : Json(nullptr); });
   if (!whole) return to;
-  to["columns"] = Json::array();
-  for (const UnderflowCell& cell : u.cells) {
-    to["columns"].push_back(Json::array({cell.column, cell.share}));
-  }
+  to["columns"] = list_json(u.cells, [](const UnderflowCell& cell) {
+    return Json::array({cell.column, cell.share});
+  });
   return to;
 }
 
@@ -61,23 +59,21 @@ Json tensor_json(const QuantisedTensor& tensor, bool whole) {
   if (tensor.columnwise) to["columnwise"] = true;
   to["judged"] = tensor.judged;
   if (tensor.underflow) to["underflow_share"] = underflow_json(*tensor.underflow, whole);
-  const auto put = [&](const char* name, const std::optional<AtStep>& value, bool with_step) {
+  const auto put = [&](const std::string& name, const std::optional<AtStep>& value) {
     if (!value) return;
     to[name] = bounds_json(*value);
-    if (with_step) to[std::string(name) + "_step"] = value->step;
+    to[name + "_step"] = value->step;
   };
-  put("overflow_share_largest", tensor.overflow, true);
-  put("scale_inv_least", tensor.scale_inv_least, true);
-  put("scale_inv_most", tensor.scale_inv_most, true);
-  put("mse_largest", tensor.mse_largest, true);
-  put("mse_last", tensor.mse_last, true);
+  put("overflow_share_largest", tensor.overflow);
+  put("scale_inv_least", tensor.scale_inv_least);
+  put("scale_inv_most", tensor.scale_inv_most);
+  put("mse_largest", tensor.mse_largest);
+  put("mse_last", tensor.mse_last);
   return to;
 }
 
 Json layers_json(const std::vector<const LayerLoss*>& layers) {
-  Json to = Json::array();
-  for (const LayerLoss* layer : layers) to.push_back(layer->layer);
-  return to;
+  return list_json(layers, [](const LayerLoss* layer) { return layer->layer; });
 }
 
 Json log_json(const QuantisedLog& log, bool whole) {
@@ -90,15 +86,11 @@ Json log_json(const QuantisedLog& log, bool whole) {
   to["briefly_above"] = layers_json(log.briefly());
   to["layers_above"] = by_limit([&](std::size_t i) { return Json(log.lasting_at(i)); });
   if (whole) {
-    to["columns"] = Json::array();
-    for (const QuantisedColumn& column : log.columns) {
-      to["columns"].push_back(Json::array({column.first_step, column.last_step}));
-    }
+    to["columns"] = list_json(log.columns, [](const QuantisedColumn& column) {
+      return Json::array({column.first_step, column.last_step});
+    });
   }
-  to["tensors"] = Json::array();
-  for (const QuantisedTensor& tensor : log.tensors) {
-    to["tensors"].push_back(tensor_json(tensor, whole));
-  }
+  to["tensors"] = list_json(log.tensors, [&](const auto& t) { return tensor_json(t, whole); });
   return to;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses of sums in few bits as JSON (docs/json.md).
-#include "reports/export/json_reductions.hpp"
+#include "reports/export/json.hpp"
 
 #include <cmath>
 #include <cstdint>

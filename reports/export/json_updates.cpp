@@ -33,63 +33,47 @@ void put_counts(Json& to, const UpdateCounts& c) {
   to["fused"] = outcomes_json(c.fused);
 }
 
-Json all_counts_json(const UpdateCounts& c) {
-  Json to;
-  put_lost(to, c);
-  put_counts(to, c);
-  return to;
-}
-
-template <typename Map>
-Json pairs_json(const Map& map) {
-  Json list = Json::array();
-  for (const auto& [log2, count] : map) list.push_back(Json::array({log2, count}));
-  return list;
+/// Returns the array of [key, value] of a map.
+Json pairs_json(const auto& map) {
+  return list_json(map, [](const auto& at) { return Json::array({at.first, at.second}); });
 }
 
 Json cells_json(const UpdateTable& table) {
-  Json list = Json::array();
-  for (const auto& [binades, cell] : table.cells) {
+  return list_json(table.cells, [](const auto& at) {
+    const auto& [binades, cell] = at;
     const bool zero_weight = binades.first == UpdateTable::kZeroWeight;
-    list.push_back(Json::array({zero_weight ? Json(nullptr) : Json(binades.first), binades.second,
-                                cell.count, cell.lost}));
-  }
-  return list;
+    return Json::array(
+        {zero_weight ? Json(nullptr) : Json(binades.first), binades.second, cell.count, cell.lost});
+  });
 }
 
 Json ratios_json(const UpdateTable& table) {
-  Json list = Json::array();
-  for (const auto& [log2, cell] : table.ratios) {
-    list.push_back(Json::array({log2, cell.count, cell.lost}));
-  }
-  return list;
+  return list_json(table.ratios, [](const auto& at) {
+    return Json::array({at.first, at.second.count, at.second.lost});
+  });
 }
 
-Json per_step_json(const UpdateFindings& found) {
-  Json list = Json::array();
-  for (const auto& [step, counts] : found.per_step) {
-    Json entry = {{"step", step}};
-    entry.update(all_counts_json(counts));
-    list.push_back(std::move(entry));
-  }
-  return list;
+/// Returns an object for each entry of a map: the field `name` with its key, then its counts.
+Json counts_by(const char* name, const auto& map) {
+  return list_json(map, [&](const auto& at) {
+    Json entry = {{name, at.first}};
+    put_lost(entry, at.second);
+    put_counts(entry, at.second);
+    return entry;
+  });
 }
 
 Json what_if_json(const UpdateWhatIf& w) {
-  Json to = {{"bfloat16", all_counts_json(w.bfloat16)}};
-  to["learning_rate"] = Json::array();
-  for (const auto& [log2_factor, counts] : w.learning_rate) {
-    Json entry = {{"log2_factor", log2_factor}};
-    entry.update(all_counts_json(counts));
-    to["learning_rate"].push_back(std::move(entry));
-  }
-  to["stochastic"] = Json::array();
-  for (const StochasticMoves& s : w.stochastic) {
-    to["stochastic"].push_back({{"random_bits", s.random_bits},
-                                {"expected_moves", s.expected_moves()},
-                                {"never", s.never},
-                                {"never_truncated", s.never_truncated}});
-  }
+  Json to;
+  put_lost(to["bfloat16"], w.bfloat16);
+  put_counts(to["bfloat16"], w.bfloat16);
+  to["learning_rate"] = counts_by("log2_factor", w.learning_rate);
+  to["stochastic"] = list_json(w.stochastic, [](const StochasticMoves& s) -> Json {
+    return {{"random_bits", s.random_bits},
+            {"expected_moves", s.expected_moves()},
+            {"never", s.never},
+            {"never_truncated", s.never_truncated}};
+  });
   to["kahan"] = {
       {"steps", w.kahan.steps}, {"moved", w.kahan.moved}, {"moved_without", w.kahan.moved_plain}};
   to["fp32_master"] = {{"first_move", pairs_json(w.first_move)}, {"never", w.master_never}};
@@ -111,7 +95,7 @@ void put_updates(Json& to, const UpdateFindings& found) {
   detail["ratios"] = ratios_json(found.table);
   detail["errors"] = pairs_json(found.table.errors);
   detail["cells"] = cells_json(found.table);
-  detail["per_step"] = per_step_json(found);
+  detail["per_step"] = counts_by("step", found.per_step);
   if (found.what_if) detail["what_if"] = what_if_json(*found.what_if);
   to["update_detail"] = std::move(detail);
 }

@@ -8,8 +8,6 @@
 
 #include "halfscope/log/error.hpp"
 #include "reports/answer/answer.hpp"
-#include "reports/answer/evidence.hpp"
-#include "reports/answer/marks.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::markdown {
@@ -116,7 +114,7 @@ std::string table_text(const Table& table) {
 }
 
 std::string paste_text(const Answer& answer, const Study& study) {
-  const answer::Snippet* const snippet = first_snippet(answer, study);
+  const answer::Snippet* const snippet = snippet_of(answer.snippets, study);
   if (snippet == nullptr) return "";
   const answer::Lines& lines = first_lines_of(*snippet, answer);
   return fmt::format("{}:\n\n```\n{}\n```\n\n{}{}", escaped(snippet->label), lines.lines,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/page/compare_page.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,11 +9,8 @@
 #include "reports/answer/comparison.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/export/json.hpp"
-#include "reports/page/data_table.hpp"
-#include "reports/page/island.hpp"
-#include "reports/page/marked_html.hpp"
+#include "reports/page/html.hpp"
 #include "reports/page/page.hpp"
-#include "reports/page/section_html.hpp"
 #include "reports/page/template.hpp"
 
 namespace halfscope::reports::page {

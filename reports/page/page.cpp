@@ -8,20 +8,14 @@
 #include <set>
 
 #include "reports/answer/captions.hpp"
-#include "reports/answer/no_scale.hpp"
+#include "reports/answer/scale.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/charts/charts.hpp"
 #include "reports/export/json.hpp"
-#include "reports/page/gaps_html.hpp"
-#include "reports/page/gradients_html.hpp"
-#include "reports/page/island.hpp"
-#include "reports/page/kept.hpp"
+#include "reports/page/html.hpp"
 #include "reports/page/page_data.hpp"
-#include "reports/page/section_html.hpp"
 #include "reports/page/sections.hpp"
-#include "reports/page/settings.hpp"
-#include "reports/page/summary_html.hpp"
 #include "reports/page/template.hpp"
 #include "reports/page/worst.hpp"
 
@@ -131,7 +125,7 @@ Parts parts(const Study& study, std::string_view title) {
        moved ? fmt::format(", <span class=\"key advised\">solid at the {} {}</span>",
                            answer::advised_word(advice), answer::power_text(*advice.static_log2))
              : ""},
-      {"bounds-key", bounded ? " " + note_html(answer::bounds_caption()) : ""},
+      {"bounds-key", bounded ? " " + note_html(answer::kBoundsCaption) : ""},
       {"curves-hint", answer::curves_hint(bounded)},
       {"roles", roles_html(analysis, charts::window_of(analysis, advice))},
       {"options", tensor_options_html(analysis)},

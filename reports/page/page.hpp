@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report as one self-contained HTML page: summary, findings by severity, evidence, and the same
-// numbers as JSON and CSV.
+// numbers as JSON and CSV. Likewise the comparison of two runs.
 #pragma once
 
 #include <filesystem>
@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "analyzers/compare/compare.hpp"
 #include "analyzers/study.hpp"
 
 namespace halfscope::reports::page {
@@ -31,5 +32,12 @@ std::string page_html(const analyzers::Study& study, std::string_view title);
 /// replaced only by a complete one. Throws MissingPart, or log::BadInput for a failed write.
 void write_report(const analyzers::Study& study, std::string_view title,
                   const std::filesystem::path& out);
+
+/// Returns the page, with the same guarantees as page_html(). Throws MissingPart.
+std::string compare_html(const analyzers::compare::Comparison& comparison, std::string_view title);
+
+/// Writes the page to a temporary file and renames it to `out`. Throws log::BadInput, MissingPart.
+void write_compare_page(const analyzers::compare::Comparison& comparison, std::string_view title,
+                        const std::filesystem::path& out);
 
 }  // namespace halfscope::reports::page

@@ -9,13 +9,11 @@
 
 #include "halfscope/log/error.hpp"
 #include "reports/answer/series.hpp"
-#include "reports/answer/tensor_words.hpp"
+#include "reports/answer/tensors.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/charts/charts.hpp"
 #include "reports/export/csv.hpp"
 #include "reports/export/json.hpp"
-#include "reports/page/kept.hpp"
-#include "reports/page/own_data.hpp"
 #include "reports/page/worst.hpp"
 
 namespace halfscope::reports::page {

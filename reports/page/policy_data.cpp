@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/page/policy_data.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -11,11 +10,11 @@
 #include <vector>
 
 #include "halfscope/log/error.hpp"
+#include "reports/answer/policies.hpp"
 #include "reports/answer/policy_lines.hpp"
-#include "reports/answer/policy_words.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/charts/charts.hpp"
-#include "reports/page/own_chart.hpp"
+#include "reports/page/page_data.hpp"
 
 namespace halfscope::reports::page {
 

@@ -3,35 +3,127 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <span>
+#include <vector>
 
 #include "reports/answer/captions.hpp"
-#include "reports/answer/formats_section.hpp"
-#include "reports/answer/no_scale.hpp"
-#include "reports/answer/overflow_section.hpp"
-#include "reports/answer/peaks_words.hpp"
-#include "reports/answer/policies_section.hpp"
-#include "reports/answer/quantised_words.hpp"
-#include "reports/answer/ranks_words.hpp"
-#include "reports/answer/reduction_words.hpp"
+#include "reports/answer/formats.hpp"
+#include "reports/answer/overflow.hpp"
+#include "reports/answer/policies.hpp"
+#include "reports/answer/policy_lines.hpp"
+#include "reports/answer/quantised.hpp"
+#include "reports/answer/ranks.hpp"
+#include "reports/answer/reduction.hpp"
+#include "reports/answer/scale.hpp"
+#include "reports/answer/tensors.hpp"
 #include "reports/answer/text.hpp"
-#include "reports/answer/timeline_words.hpp"
-#include "reports/answer/updates_section.hpp"
+#include "reports/answer/timeline.hpp"
+#include "reports/answer/updates.hpp"
 #include "reports/charts/charts.hpp"
-#include "reports/page/data_table.hpp"
-#include "reports/page/policies_html.hpp"
-#include "reports/page/quantised_data.hpp"
-#include "reports/page/rank_data.hpp"
-#include "reports/page/section_html.hpp"
-#include "reports/page/timeline_data.hpp"
+#include "reports/page/html.hpp"
+#include "reports/page/page_data.hpp"
 
 namespace halfscope::reports::page {
 
 using analyzers::Study;
+using analyzers::replay::PolicyStudy;
 using analyzers::underflow::Analysis;
 using answer::Evidence;
 
 namespace {
+
+/// Returns a policy with its settings (or code) as HTML that can be broken between the settings.
+std::string breakable_policy(std::string_view name) {
+  std::string out;
+  for (const char c : answer::html_name(name)) {
+    out += c;
+    if (c == ',' || c == '=' || c == '(') out += "<wbr>";
+  }
+  return out;
+}
+
+/// Returns a sentence with policies in it; "1,000" is not broken.
+std::string sentence_html(std::string_view text) {
+  std::string out;
+  const std::string html = answer::html_name(text);
+  for (std::size_t i = 0; i < html.size(); ++i) {
+    out += html[i];
+    const bool letter = i + 1 < html.size() && html[i + 1] >= 'a' && html[i + 1] <= 'z';
+    if (html[i] == ',' && letter) out += "<wbr>";
+  }
+  return out;
+}
+
+std::string answer_html(const PolicyStudy& study) {
+  const auto paragraph = [](const std::string& text) {
+    return text.empty() ? "" : fmt::format("<p>{}</p>\n", sentence_html(text));
+  };
+  const answer::Section answer = answer::replay_answer(study);
+  std::string out;
+  for (const std::string& sentence : answer.sentences) out += paragraph(sentence);
+  for (const answer::PasteLines& paste : answer.pastes) {
+    std::vector<std::string> lines;
+    for (const auto line : std::views::split(paste.lines, '\n')) {
+      lines.push_back(breakable_policy(std::string_view(line.begin(), line.end())));
+    }
+    out += paragraph(paste.label + ":") + "<div class=\"paste\"><pre tabindex=\"0\">" +
+           fmt::format("{}", fmt::join(lines, "\n")) +
+           "</pre><button type=\"button\" class=\"copy\">Copy</button></div>\n" +
+           paragraph(paste.note);
+  }
+  return out;
+}
+
+std::string pitfalls_html(const PolicyStudy& study) {
+  constexpr std::size_t kShown = 3;
+  std::string shown, folded;
+  std::size_t n = 0;
+  for (const answer::PitfallWords& words : answer::pitfalls(study, false)) {
+    (n++ < kShown ? shown : folded) +=
+        fmt::format("<li><strong>{}</strong>: {}</li>\n",
+                    answer::html_name(fmt::format("{}", fmt::join(words.names, ", "))),
+                    answer::html_name(words.text));
+  }
+  if (n == 0) return "";
+  std::string out = "<h3>Pitfalls</h3>\n<ul class=\"pitfalls\">\n" + shown + "</ul>\n";
+  if (folded.empty()) return out;
+  return out + fmt::format(
+                   "<details class=\"pitfalls\"><summary>{} more</summary><ul "
+                   "class=\"pitfalls\">\n{}</ul></details>\n",
+                   n - kShown, folded);
+}
+
+std::string replayed_html(const PolicyStudy& study) {
+  answer::Section section = answer::policies_section(study);
+  const std::string thinned = answer::thinned_text(study);
+  if (!thinned.empty()) section.sentences.push_back(thinned);
+  return section_html(section) + pitfalls_html(study);
+}
+
+/// Returns html(study) for each replayed log and, if `refusals` is true, the others' reasons.
+std::string by_log(const Study& study, const std::function<std::string(const PolicyStudy&)>& html,
+                   bool refusals) {
+  return per_log(study.analysis, [&](std::size_t log) -> std::string {
+    for (const PolicyStudy& replayed : study.policies) {
+      if (replayed.series.log == study.analysis.logs[log].name) return html(replayed);
+    }
+    for (const auto& [name, why] : study.not_replayed) {
+      if (refusals && name == study.analysis.logs[log].name) {
+        return "<p class=\"note\">" + answer::html_name("Not replayed. " + why.text()) + "</p>";
+      }
+    }
+    return refusals ? "" : "<!-- -->";
+  });
+}
+
+/// Returns each log's own policy and the lines to paste, or why the log was not replayed.
+std::string policies_answer_html(const Study& study) { return by_log(study, answer_html, true); }
+
+/// Returns each log's table of all policies, the policies that are not drawn, and pitfalls.
+std::string policies_html(const Study& study) {
+  return study.policies.empty() ? "" : by_log(study, replayed_html, false);
+}
 
 std::string section(std::string_view id, std::string_view title, std::string_view digest,
                     std::string_view body, bool open = false) {
@@ -69,7 +161,7 @@ std::string updates_charts(const Study& study, const answer::UpdateSum& sum) {
          "<div class=\"pair\">" +
          chart_html(answer::update_ratios_caption(charts::first_ratio(target)), "update-ratios",
                     kByWeight) +
-         chart_html(answer::update_errors_caption(), "update-errors", kByWeight) + "</div>\n" +
+         chart_html(answer::kUpdateErrorsCaption, "update-errors", kByWeight) + "</div>\n" +
          chart_html(answer::outcomes_caption(charts::kBarsDrawn), "outcomes");
 }
 
@@ -171,7 +263,7 @@ std::string overflow_section(const Study& study) {
   }
   if (!headroom.empty()) {
     body += chart_html(answer::headroom_caption(study), "rooms") +
-            chart_html(answer::headroom_steps_caption(), "trends") + table_html(headroom);
+            chart_html(answer::kHeadroomStepsCaption, "trends") + table_html(headroom);
   }
   return section(answer::name_of(Evidence::overflow), "Overflow and headroom",
                  answer::overflow_digest(study), body);
@@ -181,8 +273,8 @@ std::string policies_section(const Study& study) {
   if (study.policies.empty() && study.not_replayed.empty()) return "";
   std::string charts;
   if (!study.policies.empty()) {
-    charts = chart_html(answer::policy_scales_caption(), "policy-scales") +
-             chart_html(answer::policy_flushed_caption(), "policy-flushed");
+    charts = chart_html(answer::kPolicyScalesCaption, "policy-scales") +
+             chart_html(answer::kPolicyFlushedCaption, "policy-flushed");
   }
   return section(answer::name_of(Evidence::policies), "Loss-scaling policies, replayed",
                  answer::policies_digest(study),
@@ -195,7 +287,7 @@ std::string formats_section(const Study& study) {
   formats.title.clear();  // the details element shows the title
   return section(answer::name_of(Evidence::formats), "Which formats fit",
                  answer::formats_digest(study.analysis),
-                 section_html(formats) + chart_html(answer::fits_caption(), "fits") +
+                 section_html(formats) + chart_html(answer::kFitsCaption, "fits") +
                      table_html(answer::formats_table(study.analysis)));
 }
 

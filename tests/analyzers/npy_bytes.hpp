@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/readers/tensors/numpy_file.hpp"
+#include "analyzers/readers/tensors/open.hpp"
+#include "analyzers/readers/tensors/zip_archive.hpp"
 #include "catch.hpp"
 #include "temp_folder.hpp"
 
@@ -43,12 +44,20 @@ inline std::vector<Copy> read_all(const log::TensorFile& file) {
   return all;
 }
 
+/// The reader of an NPZ file.
+inline std::unique_ptr<log::TensorFile> open_npz(const std::filesystem::path& path,
+                                                 std::optional<Dtype> as = std::nullopt) {
+  using analyzers::readers::tensors::ZipArchive;
+  return analyzers::readers::tensors::open_npz(std::make_unique<ZipArchive>(path, "an NPZ file"),
+                                               as);
+}
+
 /// The message a file is refused with, on opening or on reading, less its path.
 inline std::string refusal(const std::string& name, const std::string& bytes) {
   const TempFolder folder;
   const auto path = folder.write(name, bytes);
   const std::string message = message_of([&] {
-    read_all(name.ends_with(".npz") ? *analyzers::readers::tensors::open_npz(path)
+    read_all(name.ends_with(".npz") ? *open_npz(path)
                                     : *analyzers::readers::tensors::open_npy(path));
   });
   INFO(message);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/recommend/divergence.hpp"
+#include "analyzers/recommend/parts.hpp"
 #include "analyzers/study.hpp"
 
 #include <cmath>
@@ -93,24 +93,6 @@ TEST_CASE("The last recorded step is that of a log's tables and of its scalars")
   CHECK_FALSE(reaches_the_end(by_tables));
   run.scalars(10).loss = 2.5;
   CHECK_FALSE(reaches_the_end(run));
-}
-
-TEST_CASE("An event that lasts comes first, but for NaN in the model that is no later", "[table]") {
-  struct Row {
-    const char* what;
-    std::optional<std::int64_t> nan;
-    bool first;
-  };
-  const Row row = GENERATE(values<Row>({{"no NaN", std::nullopt, true},
-                                        {"NaN before", 3, false},
-                                        {"at the same step", 4, false},
-                                        {"NaN after it began", 5, true}}));
-  CAPTURE(row.what);
-  Study study = study_of({event(overflow::Cause::at_scale_1, 4, 9)});
-  if (row.nan) study.advice.nan_in_model.emplace().step = *row.nan;
-  CHECK(study.lasting_to_report_first() == (row.first ? study.overflow.events.data() : nullptr));
-  study.overflow.events.clear();
-  CHECK(study.lasting_to_report_first() == nullptr);  // nothing lasts
 }
 
 /// A recommendation of 2^static_log2 that a tensor of `log` limits.

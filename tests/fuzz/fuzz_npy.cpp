@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as an NPY file.
-#include "analyzers/readers/tensors/numpy_file.hpp"
+#include "analyzers/readers/tensors/open.hpp"
 #include "tensors.hpp"
 
 using namespace halfscope;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as an NPZ file. Those that begin with 'Z' are the archive; others are packed into one:
 // a byte (1: deflated, 2: sizes in ZIP64 fields), its members as name and data.
-#include "analyzers/readers/tensors/numpy_file.hpp"
+#include "analyzers/readers/tensors/open.hpp"
+#include "analyzers/readers/tensors/zip_archive.hpp"
 #include "archive.hpp"
 #include "tensors.hpp"
 
@@ -28,7 +29,8 @@ HALFSCOPE_FUZZ_TARGET(npz) {
       raw ? std::string(fuzz::Cursor(bytes.subspan(1)).rest()) : archive_of(fuzz::Cursor(bytes));
   const fuzz::MemoryFile file(archive);
   fuzz::read_or_refuse(file.path(), [&] {
-    const auto read = analyzers::readers::tensors::open_npz(file.path());
+    using namespace analyzers::readers::tensors;
+    const auto read = open_npz(std::make_unique<ZipArchive>(file.path(), "an NPZ file"));
     fuzz::contents_of(*read);
     fuzz::require_by_name(*read);
   });

@@ -30,6 +30,14 @@ class Log:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata()
 
 
+def pytest_collection_modifyitems(config, items):
+    """Tests marked `exhaustive` run where HALFSCOPE_EXHAUSTIVE is set (./run exhaustive), others not."""
+    wanted = bool(os.environ.get("HALFSCOPE_EXHAUSTIVE"))
+    chosen = [item for item in items if (item.get_closest_marker("exhaustive") is not None) == wanted]
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = chosen
+
+
 @pytest.fixture
 def read_log():
     return Log

@@ -7,7 +7,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from log_inputs import PROGRAM, run
+from program import PROGRAM, run
+
 
 RANKS = 4
 

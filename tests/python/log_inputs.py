@@ -1,25 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of single inputs share: the program on a file, and files to give it."""
+"""Files that tests of single inputs share."""
 
 import io
 import json
-import os
-import pathlib
-import subprocess
 import zipfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_PROGRAM", ROOT / "build" / "halfscope"))
+from program import ROOT, run
+
 CORPUS = ROOT / "tests/data/console"
 MEGATRON = CORPUS / "megatron-restart.txt"
 OVERFLOW = ("[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: {}, reducing to {}\n")
-
-
-def run(*arguments, expect=0, **how):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, timeout=60, **how)
-    out, err = done.stdout.decode(), done.stderr.decode()
-    assert done.returncode == expect, err + out
-    return out, err
 
 
 def analyzed(log, name, **how):

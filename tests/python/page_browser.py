@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of `halfscope report` in headless Chromium: how tests open them and read what is drawn."""
 import json
-import os
-import pathlib
 import shutil
 import subprocess
 import time
@@ -13,9 +11,8 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
-PROGRAM = BUILD / "halfscope"
+from program import BUILD, stdout_of
+
 
 # The rectangles on the screen that carry an exponent: bars of a histogram, cells of a heat map.
 DRAWN_RECTANGLES = """
@@ -37,11 +34,6 @@ DRAWN_RECTANGLES = """
 """
 
 
-def halfscope(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True,
-                          text=True).stdout
-
-
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     profile = tmp_path_factory.mktemp("profile")
@@ -56,6 +48,27 @@ def browser(tmp_path_factory):
     driver.execute_cdp_cmd("Network.enable", {})
     yield driver
     driver.quit()
+
+
+def written_by(name, tmp_path_factory):
+    """The folder that a program of the tests (tests/CMakeLists.txt) fills."""
+    writer = BUILD / "bin" / name
+    assert writer.exists(), f"{writer} is missing: build the target {name} first"
+    folder = tmp_path_factory.mktemp(name)
+    subprocess.run([writer, folder], check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    """Run logs of tests/reports/sample.hpp and sample_policies.hpp."""
+    return written_by("write_sample_logs", tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Pages of studies put together by hand: tests/reports/sample_study.hpp, sample_foreign.hpp."""
+    return written_by("write_sample_pages", tmp_path_factory)
 
 
 def wait_until_drawn(browser):
@@ -114,8 +127,8 @@ def views(browser):
 def report(log, folder, *arguments):
     page = folder / "report.html"
     logs = log if isinstance(log, list) else [log]
-    halfscope("report", *logs, "--out", page, *arguments)
-    asked = halfscope("analyze", *logs, "--formats", "--what-if", "--json", "-")
+    stdout_of("report", *logs, "--out", page, *arguments)
+    asked = stdout_of("analyze", *logs, "--formats", "--what-if", "--json", "-")
     return page, json.loads(asked)  # what the page holds
 
 

@@ -2,7 +2,6 @@
 """The simulator's networks in PyTorch, from their papers and docs/simulate.md, with names as there;
 and what tests/sim/write_gradients.cpp writes of one batch."""
 
-import os
 import pathlib
 import subprocess
 from collections import OrderedDict
@@ -12,8 +11,7 @@ from safetensors import safe_open
 from torch import nn
 from torch.nn import functional
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
+from program import BUILD
 
 
 def written(folder, network, *, precision="fp32", scale=1, batches=1, size=8):

@@ -1,20 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run logs with full tensors, and what `halfscope reduce` says of their sums."""
+import functools
 import json
 
-import jsonschema
 import numpy as np
 from safetensors.numpy import save_file
 
-from log_inputs import PROGRAM, ROOT, run  # noqa: F401
+from program import valid_json_of
 
-SCHEMA = json.loads((ROOT / "docs/schema/reduce.schema.json").read_text())
-
-
-def reduce(log, *options):
-    found = json.loads(run("reduce", log, "--json", "-", *options)[0])
-    jsonschema.validate(found, SCHEMA)
-    return found
+reduce = functools.partial(valid_json_of, "reduce")
 
 
 def one(log, *options, name="*"):

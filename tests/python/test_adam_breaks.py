@@ -3,19 +3,15 @@
 FP16 holds there is no such answer. PyTorch itself shows which of the two trains."""
 import json
 import math
-import os
-import pathlib
-import subprocess
 
 import pytest
+
+from program import json_of
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from halfscope.torch import Recorder  # noqa: E402
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
 
 
 class Adam(torch.optim.Adam):
@@ -69,15 +65,10 @@ def train(out, eps, **settings):
     return loss.item()
 
 
-def program(command, log):
-    return json.loads(subprocess.run([PROGRAM, command, log, "--json", "-"], check=True, capture_output=True,
-                                     text=True).stdout)
-
-
 @pytest.mark.parametrize("settings", [{"every": 1, "sample_every": 5}, {"every": 1}, {"every": 5}])
 def test_the_eps_that_is_zero_comes_before_the_nan(settings, tmp_path):
     assert math.isnan(train(tmp_path / "run", 1e-8, **settings))
-    found = program("recommend", tmp_path / "run")
+    found = json_of("recommend", tmp_path / "run")
     answer = found["answer"]
     assert answer["headline"].startswith("Adam divides by 0: its eps of 1e-08 is 0 in FP16")
     assert "set eps to 0.0001 or more" in answer["action"]
@@ -86,13 +77,13 @@ def test_the_eps_that_is_zero_comes_before_the_nan(settings, tmp_path):
     assert "too large for FP16" not in said      # the weights never were
     (state,) = found["adam_state"]
     assert state["broken_from"] == settings["every"]
-    (state,) = program("analyze", tmp_path / "run")["adam_state"]
+    (state,) = json_of("analyze", tmp_path / "run")["adam_state"]
     assert state["broken_from"] == settings["every"]
 
 
 def test_an_eps_that_fp16_holds_trains(tmp_path):
     assert train(tmp_path / "run", 1e-4, every=1, sample_every=5) < 1.2  # it begins at 1.39
-    found = program("recommend", tmp_path / "run")
+    found = json_of("recommend", tmp_path / "run")
     assert "divides by 0" not in json.dumps(found["answer"])
     assert all("broken_from" not in state for state in found["adam_state"])
 
@@ -113,5 +104,5 @@ def test_nan_of_the_data_is_not_laid_to_eps(tmp_path):
     manifest = tmp_path / "run" / "run.json"
     manifest.write_text(manifest.read_text().replace('"eps": 0.0001', '"eps": 1e-08'))
     assert '1e-08' in manifest.read_text()
-    answer = program("recommend", tmp_path / "run")["answer"]
+    answer = json_of("recommend", tmp_path / "run")["answer"]
     assert "Adam divides by 0" not in json.dumps(answer)

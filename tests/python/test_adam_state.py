@@ -1,40 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run whose Adam keeps its state in FP16 with PyTorch's eps: the answer begins with the division by
 zero, and the counts are those of the recorded state."""
-import json
-import os
-import pathlib
-import subprocess
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
-
-
-def run(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True,
-                          text=True).stdout
+from program import json_of, stdout_of
 
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory):
     out = tmp_path_factory.mktemp("adam_state") / "run"
-    run("simulate", "mlp", "--out", out, "--precision", "fp16", "--optimizer", "adam", "--steps", "4",
-        "--record-every", "1", "--sample-every", "1")
+    stdout_of("simulate", "mlp", "--out", out, "--precision", "fp16", "--optimizer", "adam",
+              "--steps", "4", "--record-every", "1", "--sample-every", "1")
     return out
 
 
 @pytest.mark.parametrize("command", ["analyze", "recommend"])
 def test_the_division_by_zero_comes_first(log, command):
-    assert run(command, log).startswith("Adam divides by 0: its eps of 1e-08 is 0 in FP16")
+    assert stdout_of(command, log).startswith("Adam divides by 0: its eps of 1e-08 is 0 in FP16")
 
 
 @pytest.mark.parametrize("command", ["analyze", "recommend"])
 def test_counts_are_those_of_the_recorded_state(log, command):
-    (state,) = json.loads(run(command, log, "--json", "-"))["adam_state"]
+    (state,) = json_of(command, log)["adam_state"]
     zero = lost = moments = 0
     for step in sorted((log / "tensors").glob("*.safetensors")):
         tensors = load_file(step)
@@ -53,7 +43,7 @@ def test_counts_are_those_of_the_recorded_state(log, command):
 
 
 def test_gradients_are_counted_by_the_limits(log):
-    (state,) = json.loads(run("analyze", log, "--json", "-"))["adam_state"]
+    (state,) = json_of("analyze", log)["adam_state"]
     adds_nothing = square_is_zero = gradients = 0
     for step in sorted((log / "tensors").glob("*.safetensors")):
         for name, values in load_file(step).items():

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import halfscope
-from log_inputs import CORPUS, ROOT, run
+from log_inputs import CORPUS
+from program import DIGITS, run
 
 LOG = str(CORPUS / "megatron.txt")
-DIGITS = str(ROOT / "data/digits-cnn/log")
 VALUES = np.float32([[0.12345, 0.54321, 0.98765]])
 
 # Old NumPy warns where an array is compared with a text, and new NumPy compares each element.

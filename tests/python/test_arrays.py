@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from halfscope import arrays, binade_table
-from log_inputs import PROGRAM
+from program import stdout_of
 
 
 @pytest.fixture
@@ -181,8 +181,7 @@ def test_products_are_those_of_mma(architecture):
             for shape in ((5, 50), (50, 4)))
     lines = "".join(f"{','.join(f'{x:04x}' for x in row)} {','.join(f'{x:04x}' for x in column)} 00000000\n"
                     for row in a.view(np.uint16) for column in b.T.copy().view(np.uint16))
-    told = subprocess.run([PROGRAM, "mma", "--arch", architecture, "--accumulate", "fp32"],
-                          input=lines, capture_output=True, text=True, check=True).stdout.split()
+    told = stdout_of("mma", "--arch", architecture, "--accumulate", "fp32", input=lines).split()
     expected = np.array([int(word, 16) for word in told], np.uint32).view(np.float32).reshape(5, 4)
     found = arrays.tensor_core_product(a, b, architecture)
     assert found.dtype == np.float32 and np.array_equal(found, expected)

@@ -8,9 +8,9 @@ import subprocess
 import pytest
 from selenium.webdriver.common.by import By
 
-from page_browser import (BUILD, ROOT, browser, halfscope, open_page, quiet,
-                          said_on_console, wait_until_drawn)
+from page_browser import browser, open_page, quiet, said_on_console, wait_until_drawn
 from page_data import data_of
+from program import BUILD, ROOT, stdout_of
 from rank_runs import ill, write_run
 
 vl_convert = pytest.importorskip("vl_convert")
@@ -74,10 +74,10 @@ def supplied(folder):
     """What pages supply that together have every chart: [the block "charts" of each]"""
     pages = [folder / "pages/full.html", folder / "restless.html", folder / "console.html",
              folder / "fp8.html", folder / "ranks.html"]
-    halfscope("report", folder / "logs/restless", "--out", pages[1])
-    halfscope("report", folder / "train.log", "--out", pages[2])
-    halfscope("report", folder / "fp8.log", "--out", pages[3])
-    halfscope("report", write_run(folder / "ranks", range(315, 320), ill), "--out", pages[4])
+    stdout_of("report", folder / "logs/restless", "--out", pages[1])
+    stdout_of("report", folder / "train.log", "--out", pages[2])
+    stdout_of("report", folder / "fp8.log", "--out", pages[3])
+    stdout_of("report", write_run(folder / "ranks", range(315, 320), ill), "--out", pages[4])
     return [data_of(page.read_text(), "charts") for page in pages]
 
 
@@ -135,7 +135,7 @@ def test_a_warning_would_be_seen(capfd):
 
 def test_a_timeline_without_skipped_steps_is_drawn(browser, folder, tmp_path):  # noqa: F811
     (tmp_path / "train.log").write_text(CONSOLE.replace("iterations: 1", "iterations: 0"))
-    halfscope("report", tmp_path / "train.log", "--out", tmp_path / "page.html")
+    stdout_of("report", tmp_path / "train.log", "--out", tmp_path / "page.html")
     quiet(browser, tmp_path / "page.html")
     rows = browser.execute_script("return window.halfscopeViews.timeline.data('timeline')")
     assert len(rows) == 3 and not any(row["skipped"] for row in rows)
@@ -149,7 +149,7 @@ def test_a_scale_is_drawn_to_the_end_of_its_log(browser, tmp_path):  # noqa: F81
     falls = [OVERFLOW.format(2**k, 2 ** (k - 1)) for k in range(16, 0, -1)]
     text = DEEPSPEED.format(10, 0) + "".join(falls[:9]) + DEEPSPEED.format(20, 9) + "".join(falls[9:])
     (tmp_path / "train.log").write_text(text)
-    halfscope("report", tmp_path / "train.log", "--out", tmp_path / "page.html")
+    stdout_of("report", tmp_path / "train.log", "--out", tmp_path / "page.html")
     quiet(browser, tmp_path / "page.html")
     view = "window.halfscopeViews.timeline"
     rows = browser.execute_script(f"return {view}.data('timeline')")
@@ -160,7 +160,7 @@ def test_a_scale_is_drawn_to_the_end_of_its_log(browser, tmp_path):  # noqa: F81
 
 def test_a_log_without_a_scale_has_no_chart_of_it(browser, tmp_path):  # noqa: F811
     (tmp_path / "loss.csv").write_text("step,loss\n" + "".join(f"{n},{3 - n / 50}\n" for n in range(100)))
-    halfscope("report", tmp_path / "loss.csv", "--out", tmp_path / "page.html")
+    stdout_of("report", tmp_path / "loss.csv", "--out", tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()
     assert 'data-chart="timeline"' not in text and "Loss scale of the run" not in text
 

@@ -1,20 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the command line says to words that it does not know."""
 
-import os
-import pathlib
-import subprocess
-
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_PROGRAM", ROOT / "build" / "halfscope"))
-
-
-def run(*arguments, expect=0):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=60)
-    assert done.returncode == expect, done.stderr
-    return done.stdout, done.stderr
+from program import DIGITS, run
 
 
 def test_a_command_that_is_none_is_named():
@@ -33,7 +22,7 @@ def test_help_is_a_command():
 
 @pytest.mark.parametrize("ending", ["pdf", "txt", "json", "html.gz"])
 def test_a_page_of_an_unknown_ending_is_refused(ending, tmp_path):
-    log, page = ROOT / "data/digits-cnn/log", tmp_path / f"page.{ending}"
+    log, page = DIGITS, tmp_path / f"page.{ending}"
     _, err = run("report", log, "--out", page, expect=2)
     assert f"found '{page}', expected a name that ends in .html, .htm, .md, .markdown" in err
     _, err = run("compare", log, log, "--out", page.with_suffix(".md"), expect=2)
@@ -42,7 +31,7 @@ def test_a_page_of_an_unknown_ending_is_refused(ending, tmp_path):
 
 
 def test_a_gate_of_another_command_says_which():
-    log = ROOT / "data/digits-cnn/log"
+    log = DIGITS
     _, err = run("recommend", log, "--fail-if", "updates_lost > 1%", expect=2)
     assert "unknown field 'updates_lost' (halfscope analyze has it)" in err
     _, err = run("analyze", log, "--fail-if", "no_such > 1%", expect=2)

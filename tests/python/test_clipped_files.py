@@ -1,25 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients dumped into files after clipping: the scale is an upper bound, and more would be wrong."""
+import functools
 import json
-import os
-import pathlib
-import subprocess
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_PROGRAM", BUILD / "halfscope"))
+from program import stdout_of
+
 STEPS = 20
-
-
-def recommend(log, *arguments):
-    done = subprocess.run([PROGRAM, "recommend", log, *arguments], capture_output=True, text=True,
-                          timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+recommend = functools.partial(stdout_of, "recommend")
 
 
 def backward():

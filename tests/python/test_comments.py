@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comments of the product have no words and beginnings that hide who does what."""
+"""Comments of the product have no words and beginnings that hide who does what, and renderers hold no
+sentence about data."""
 import importlib.util
-import pathlib
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from program import ROOT
+
+
+def tool(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
 def check():
-    spec = importlib.util.spec_from_file_location("check_comments", ROOT / "tools/check_comments.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return tool("check_comments")
 
 
 def test_all_comments_are_plain(check):
@@ -39,3 +43,15 @@ const char* b = "http://x";
     assert check.blocks(source) == [(1, "One comment over two lines."), (3, "of the code")]
     assert check.docstrings('"""Of a file."""\nx = 1  # the first\n') == [
         (1, "Of a file."), (2, "the first")]
+
+
+def test_no_renderer_has_a_sentence_about_data():
+    check = tool("check_sentences")
+    assert sorted({sentence for _, sentence in check.found()}) == sorted(check.labels())
+
+
+def test_what_a_sentence_is():
+    said = tool("check_sentences").sentences
+    assert list(said('fmt::format("<b>{} of the {} values\\n" "become zero</b>", a, b);')) == [
+        "of the values become zero"]
+    assert not list(said('// "a comment that is as long as a sentence"\nh3("Loss scale by step");'))

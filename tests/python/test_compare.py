@@ -1,35 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """`halfscope compare`: exact numbers against NumPy's own rounding, its JSON against its schema."""
-import json
+import functools
 import math
-import os
-import pathlib
-import subprocess
 
-import jsonschema
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
 from page_data import data_of
+from program import DIGITS, run, valid_json_of
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
-SCHEMA = json.loads((ROOT / "docs/schema/compare.schema.json").read_text(encoding="utf-8"))
 SCALE = 1024.0
-
-
-def compare(*arguments, code=0):
-    done = subprocess.run([PROGRAM, "compare", *map(str, arguments)], capture_output=True,
-                          text=True)
-    assert done.returncode == code, done.stderr
-    return done
-
-
-def compared(*arguments):
-    found = json.loads(compare(*arguments, "--json", "-").stdout)
-    jsonschema.validate(found, SCHEMA)
-    return found
+compare = functools.partial(run, "compare")
+compared = functools.partial(valid_json_of, "compare")
 
 
 def gradients():
@@ -131,7 +114,7 @@ def test_a_run_against_itself(runs):
 
 
 def test_recorded_runs_meet_by_step(tmp_path):
-    log = ROOT / "data/digits-cnn/log"
+    log = DIGITS
     found = compared(log, log, "--step", ":200")
     assert found["loss_scale"] == "own"
     assert found["summary"]["last_loss"]["step"] == 199
@@ -154,14 +137,14 @@ def test_words_for_people(runs):
 def test_bad_input_and_usage(runs, tmp_path):
     files, _ = runs
     save_file({"weight_grad/other": np.ones(3, np.float32)}, tmp_path / "other.safetensors")
-    message = compare(files["fp32"], tmp_path / "other.safetensors", code=1).stderr
+    message = compare(files["fp32"], tmp_path / "other.safetensors", expect=1).stderr
     assert "no tensor name occurs in both" in message and "'weight_grad/other'" in message
-    compare(files["fp32"], code=2)
-    compare(files["fp32"], files["fp16"], files["fp16"], code=2)
+    compare(files["fp32"], expect=2)
+    compare(files["fp32"], files["fp16"], files["fp16"], expect=2)
     assert "--recorded-scale" in compare(files["fp32"], files["fp16"], "--recorded-scale", "1,x",
-                                         code=1).stderr
-    compare(files["fp32"], files["fp16"], "--json", files["fp16"], code=2)
-    compare(files["fp32"], tmp_path / "missing", code=1)
+                                         expect=1).stderr
+    compare(files["fp32"], files["fp16"], "--json", files["fp16"], expect=2)
+    compare(files["fp32"], tmp_path / "missing", expect=1)
 
 
 def test_the_page_holds_the_same_numbers(runs, tmp_path):
@@ -178,18 +161,18 @@ def test_gates(runs, tmp_path):
     became_zero = int(np.sum((exact != 0) & (through_fp16(exact, 1) == 0)))
     pair = files["fp32"], files["fp16"]
     compare(*pair, "--fail-if", f"became_zero > {became_zero}", "--fail-if", "largest_ulps > 0.5")
-    done = compare(*pair, "--fail-if", f"became_zero >= {became_zero}", code=4)
+    done = compare(*pair, "--fail-if", f"became_zero >= {became_zero}", expect=4)
     assert f"became_zero {became_zero:,} >= {became_zero}" in done.stderr
-    compare(*pair, "--fail-if", "new_zeros > 1%", code=4)
+    compare(*pair, "--fail-if", "new_zeros > 1%", expect=4)
     compare(*pair, "--fail-if", "new_zeros > 99% for weight_grad")
-    assert "unknown field 'zero'" in compare(*pair, "--fail-if", "zero > 1", code=2).stderr
+    assert "unknown field 'zero'" in compare(*pair, "--fail-if", "zero > 1", expect=2).stderr
     overflowing = int(np.sum(np.abs(exact) >= 65520))
     back = files["fp16"], files["fp32"]  # B is what overflows binary16
     assert overflowing > 0
     compare(*back, "--fail-if", f"overflow > {overflowing}", "--fail-if", "nan > 0")
-    compare(*back, "--fail-if", f"overflow >= {overflowing}", code=4)
+    compare(*back, "--fail-if", f"overflow >= {overflowing}", expect=4)
     junit = tmp_path / "junit.xml"
-    compare(*pair, "--fail-if", "became_zero > 0", "--junit", junit, code=4)
+    compare(*pair, "--fail-if", "became_zero > 0", "--junit", junit, expect=4)
     assert "<failure" in junit.read_text(encoding="utf-8")
 
 
@@ -214,7 +197,7 @@ def test_a_broken_run_is_called_broken_first(tmp_path):
     assert first_words(compare(*pair)) == "B is broken: NaN or infinity in 1 of 4 tensors, at step 0."
     assert first_words(compare(*reversed(pair))).startswith("A is broken: ")
     assert first_words(compare(pair[1], pair[1])).startswith("Both runs are broken")
-    compare(*pair, "--fail-if", "nan >= 1000", code=4)
+    compare(*pair, "--fail-if", "nan >= 1000", expect=4)
     compare(*reversed(pair), "--fail-if", "nan > 0")
     found = compared(*pair)["summary"]
     assert found["b"]["trouble"]["nan_or_infinity"]["values"] == 1000
@@ -276,5 +259,5 @@ def test_updates_lost_is_a_gate(tmp_path):
     tiny = np.full(1000, 1e-9, np.float32)
     pair = two_runs(tmp_path, {"update/w": tiny})
     assert "updates_lost 1,000 of 1,000" in compare(*pair, "--fail-if", "updates_lost > 50%",
-                                                    code=4).stderr
+                                                    expect=4).stderr
     compare(*reversed(pair), "--fail-if", "updates_lost > 50% for weight")

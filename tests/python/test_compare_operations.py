@@ -2,38 +2,18 @@
 """Prediction against measurement: `halfscope compare` of a run whose operations were checked
 against their emulation. The device is an emulated one (tests/cuda/emulated), not a GPU."""
 import json
-import os
-import pathlib
 import subprocess
 
-import jsonschema
 import numpy as np
 import pytest
 from page_browser import browser, said_on_console, wait_until_drawn  # noqa: F401
+from program import BUILD, run, schema, valid_json_of, words, words_of
 from safetensors.numpy import save_file
 from selenium.webdriver.common.by import By
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
-PROGRAM = BUILD / "halfscope"
 DEVICE_RUN = BUILD / "bin/write_device_run"
 SCALING = "torch,init_scale=1048576"
 HOSTILE = "<img src=x onerror=alert(1)>\"'&\x1b[2J of 3, F16"
-
-
-def schema(name):
-    return json.loads((ROOT / f"docs/schema/{name}.schema.json").read_text(encoding="utf-8"))
-
-
-def run(*arguments, code=0):
-    done = subprocess.run(list(map(str, arguments)), capture_output=True, text=True)
-    assert done.returncode == code, done.stderr
-    return done
-
-
-def words(text):
-    """Text without layout: lines may break."""
-    return " ".join(text.split())
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +22,8 @@ def device_run(tmp_path_factory):
     if not DEVICE_RUN.exists():
         pytest.skip(f"{DEVICE_RUN} is not there: build it with the CUDA toolkit's headers")
     folder = tmp_path_factory.mktemp("device") / "run"
-    run(DEVICE_RUN, "lenet", "mixed", SCALING, 20, folder)
+    subprocess.run([DEVICE_RUN, "lenet", "mixed", SCALING, "20", folder], check=True,
+                   capture_output=True)
     return folder
 
 
@@ -51,19 +32,19 @@ def compared(device_run, tmp_path_factory):
     """The comparison with the CPU's run of the same network, seed, data and settings: text, JSON,
     page."""
     folder = tmp_path_factory.mktemp("compared")
-    run(PROGRAM, "simulate", "lenet", "--precision", "mixed", "--loss-scale", SCALING, "--backend",
+    run("simulate", "lenet", "--precision", "mixed", "--loss-scale", SCALING, "--backend",
         "cpu", "--steps", 20, "--seed", 7, "--batch", 8, "--record-every", 1, "--threads", 1,
         "--out", folder / "cpu")
-    done = run(PROGRAM, "compare", folder / "cpu", device_run, "--json", folder / "found.json",
+    done = run("compare", folder / "cpu", device_run, "--json", folder / "found.json",
                "--out", folder / "page.html")
     found = json.loads((folder / "found.json").read_text(encoding="utf-8"))
-    jsonschema.validate(found, schema("compare"))
+    schema("compare").validate(found)
     return done.stdout, found, folder / "page.html"
 
 
 def test_what_a_checked_run_writes_follows_its_schema(device_run):
     told = json.loads((device_run / "operations.json").read_text(encoding="utf-8"))
-    jsonschema.validate(told, schema("operations"))
+    schema("operations").validate(told)
     assert (told["first_step"], told["last_step"]) == (0, 19)
     assert {o["operation"].rsplit(", ", 1)[1] for o in told["operations"]} == {"F16", "F32"}
 
@@ -198,7 +179,7 @@ def by_hand(tmp_path):
 
 def test_cancellation_is_no_alarm_and_broken_results_are(by_hand):
     cancels = operation("cancels of 3, F16", different=90, beyond=80, error=2e-6)
-    text = words(run(PROGRAM, "compare", *by_hand([cancels])).stdout)
+    text = words_of("compare", *by_hand([cancels]))
     assert "A against its emulation, step 4:" in text
     assert "no operation differs by more than a last rounding explains" in text
     assert "up to 300 ulps in cancels of 3: where a sum cancels to nearly zero, many ulps are " \
@@ -206,27 +187,25 @@ def test_cancellation_is_no_alarm_and_broken_results_are(by_hand):
     wrong = operation("wrong of 3, F16", different=9, beyond=8, error=0.02)
     broken = operation("broken of 3, F16", different=3, in_one=2)
     pair = by_hand([cancels, wrong, broken, operation("fine of 3, F32")])
-    text = words(run(PROGRAM, "compare", *pair).stdout)
+    text = words_of("compare", *pair)
     assert "2 of 3 operations differ by more than a last rounding explains" in text
     assert "worst: broken of 3: 3 of 1,000 differ" in text and "2 not finite in one alone" in text
     assert "FP32: all 1,000 results of 1 operation identical" in text
-    found = json.loads(run(PROGRAM, "compare", *pair, "--json", "-").stdout)
-    jsonschema.validate(found, schema("compare"))
-    operations = found["operations"]["a"]["operations"]
+    operations = valid_json_of("compare", *pair)["operations"]["a"]["operations"]
     assert [o.get("beyond_rounding") for o in operations] == [True, True, False, None]
 
 
 def test_names_are_data(by_hand, tmp_path, browser):  # noqa: F811
     pair = by_hand([operation(HOSTILE, different=3)])
     page = tmp_path / "page.html"
-    assert "\x1b" not in run(PROGRAM, "compare", *pair, "--out", page).stdout
+    assert "\x1b" not in run("compare", *pair, "--out", page).stdout
     opened(browser, page)
     row = browser.find_element(By.CSS_SELECTOR, "#operations tbody th").text
     assert row == HOSTILE.removesuffix(", F16").replace("\x1b", "\\x1B")
 
 
 def test_what_is_no_operations_file_is_refused(by_hand):
-    message = run(PROGRAM, "compare", *by_hand("{"), code=1).stderr
+    message = run("compare", *by_hand("{"), expect=1).stderr
     assert "operations.json: is not JSON, expected a JSON object; remove the file" in message
-    message = run(PROGRAM, "compare", *by_hand([{"operation": "x"}]), code=1).stderr
+    message = run("compare", *by_hand([{"operation": "x"}]), expect=1).stderr
     assert "operation 1 'operation': is \"x\", expected \"NAME of SHAPES, FORMAT\"" in message

@@ -2,13 +2,13 @@
 """`compare` judges updates in what each run keeps its weights in, and names formats rightly. Zeros of
 BF16 are no underflow where nothing recorded comes near what it flushes. Runs of the simulator."""
 
-import jsonschema
+import functools
 import numpy as np
 import pytest
 import safetensors.torch
 import torch
-from test_compare import SCHEMA
-from test_own_format import answer, text
+
+from program import json_of, stdout_of, valid_json_of, words, words_of
 
 PRECISIONS = ("fp32", "fp16", "bf16", "mixed", "mixed-bf16")
 
@@ -17,24 +17,16 @@ PRECISIONS = ("fp32", "fp16", "bf16", "mixed", "mixed-bf16")
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     for precision in PRECISIONS:
-        text("simulate", "lenet", "--precision", precision, "--steps", 60, "--out",
-             folder / precision)
+        stdout_of("simulate", "lenet", "--precision", precision, "--steps", 60, "--out",
+                  folder / precision)
     return folder
 
 
-def compared(*arguments):
-    found = answer("compare", *arguments)
-    jsonschema.validate(found, SCHEMA)
-    return found
-
-
-def words(text):
-    """Text without layout: lines may break."""
-    return " ".join(text.split())
+compared = functools.partial(valid_json_of, "compare")
 
 
 def verdict(*arguments):
-    return words(text("compare", *arguments).split("\n\n")[1])
+    return words(stdout_of("compare", *arguments).split("\n\n")[1])
 
 
 def to_bits(x, precision):
@@ -91,18 +83,10 @@ def test_two_runs_with_wide_weights_are_a_what_if(runs):
     ("fp16", "bf16", "binary16"), ("fp32", "fp32", "binary16")])
 def test_without_a_format_it_is_the_one_that_a_run_computed_in(runs, a, b, format_):
     assert compared(runs / a, runs / b)["format"] == format_
-    third = text("compare", runs / a, runs / b).splitlines()[2]
+    third = stdout_of("compare", runs / a, runs / b).splitlines()[2]
     assert third.startswith(f"In {format_}")
     assert ("which a run computed in" in third) == (format_ == "bfloat16")
     assert compared(runs / a, runs / b, "--format", "fp16")["format"] == "binary16"
-
-
-def test_python_chooses_the_same_format(runs):
-    halfscope = pytest.importorskip("halfscope")
-    for format_ in (None, "binary16"):
-        more = ["--format", format_] if format_ else []
-        assert halfscope.compare(runs / "fp32", runs / "bf16", format=format_) == compared(
-            runs / "fp32", runs / "bf16", *more)
 
 
 @pytest.mark.parametrize("more", [[], ["--format", "bf16"]])
@@ -114,7 +98,7 @@ def test_no_verdict_rests_on_zeros_far_above_what_bf16_flushes(runs, more):
     assert summary["b"]["lost"][0] == 0 and summary["b"]["lost"][1] > 0
     assert summary["underflow"] == "same" and summary["unmoved"] in ("same", "similar")
     assert not any(t["harmed"] for t in found["tensors"])
-    told = words(text("compare", *pair, *more))
+    told = words(stdout_of("compare", *pair, *more))
     assert "B computed in BF16, A in FP32" in told and "No real difference" in told
     assert "B was computed in FP16" not in told and "underflow that happened" not in told
     assert "Zeros of B are most likely no underflow: BF16 flushes what is below 2^-134" in told
@@ -138,7 +122,7 @@ def test_zeros_near_what_bf16_flushes_are_lost(tmp_path):
     flushed = int((tensors["narrow"] == 0).sum())
     assert flushed > 0 and found["b"]["lost"] == flushed and found["underflow"] == "more"
     assert "B was computed in BF16 and A in FP32: at one step of one model, new zeros are underflow" in \
-        words(text("compare", *pair))
+        words(stdout_of("compare", *pair))
 
 
 def test_zero_updates_that_underflow_may_have_made_count(tmp_path):
@@ -155,14 +139,14 @@ def test_zero_updates_that_underflow_may_have_made_count(tmp_path):
 
 def test_recommend_says_that_a_run_keeps_its_weights_in_bf16(runs):
     lost, nonzero = lost_in_samples(runs / "bf16", 8)
-    lines = text("recommend", runs / "bf16").splitlines()
+    lines = stdout_of("recommend", runs / "bf16").splitlines()
     assert lines[1].startswith("BF16 needs no loss scale")
     assert lines[0] == (  # what harms most is said first
         f"Weights are stored in BF16, and {100 * lost / nonzero:.1f} % of {nonzero:,} sampled weight "
         "updates are lost: all of these are rounded away in the sum. Use FP32 master "
         "weights: in PyTorch, FP32 parameters under torch.autocast.")
     assert "alone" not in "\n".join(lines)
-    assert "Weights are stored in" not in text("recommend", runs / "mixed-bf16")
+    assert "Weights are stored in" not in stdout_of("recommend", runs / "mixed-bf16")
 
 
 def test_hidden_underflow_gives_no_lowest_scale_of_layers(tmp_path):
@@ -172,27 +156,27 @@ def test_hidden_underflow_gives_no_lowest_scale_of_layers(tmp_path):
         values = {name: torch.tensor(v + [1 + 2.0**-20]).to(dtype) for name, v in tensors.items()}
         safetensors.torch.save_file(values, tmp_path / "g.safetensors")
         asked = tmp_path / "g.safetensors", "--headroom", 8, "--negligible-loss", 0
-        found = answer("recommend", *asked)
+        found = json_of("recommend", *asked)
         hidden = dtype == torch.float16
         assert found["above_target"], "the test tests nothing"
         assert ("per_layer" in found) != hidden
         assert any(k["kind"] == "tensor" for k in found.get("keep_in_fp32", [])) != hidden
-        told = text("recommend", *asked, "--details")
+        told = stdout_of("recommend", *asked, "--details")
         assert ("there is no lowest scale" in told) == hidden
         assert ("Keep in FP32" in told or "scales that serve it" in told) != hidden
 
 
 def test_skips_are_counted_and_dynamic_settings_replayed(tmp_path):
-    text("simulate", "lenet", "--precision", "mixed", "--loss-scale", "torch", "--steps", 300,
-         "--out", tmp_path / "run")
-    found = answer("recommend", tmp_path / "run")
-    told = " ".join(text("recommend", tmp_path / "run", "--details").split())
+    stdout_of("simulate", "lenet", "--precision", "mixed", "--loss-scale", "torch", "--steps", 300,
+              "--out", tmp_path / "run")
+    found = json_of("recommend", tmp_path / "run")
+    told = words_of("recommend", tmp_path / "run", "--details")
     assert found["skip"]["exceedances"] == 0 and found["skip"]["method"] == "binomial"
     assert "0 of 300 steps overflow (at most 0.99 %, 95 %, one-sided)." in told
     dynamic = found["dynamic"]
     assert dynamic["growth_interval"] == 2000
-    replayed = answer("policies", tmp_path / "run", "--policy",
-                      f"torch,init_scale={dynamic['init']},growth_interval=2000")[0]
+    replayed = json_of("policies", tmp_path / "run", "--policy",
+                       f"torch,init_scale={dynamic['init']},growth_interval=2000")[0]
     low, high = len(replayed["skipped"]), len(replayed["skipped"] + replayed["unknown"])
     rate = low / 300 if low == high else [low / 300, high / 300]
     assert dynamic["expected_skip_rate"] == rate
@@ -201,10 +185,10 @@ def test_skips_are_counted_and_dynamic_settings_replayed(tmp_path):
 def test_one_microbatch_is_held_at_a_time(tmp_path):
     memory = {}
     for count in (1, 4):
-        text("simulate", "lenet", "--steps", 2, "--batch", 8, "--accumulation-steps", count, "--out",
-             tmp_path / str(count))
-        memory[count] = answer("recommend", tmp_path / str(count))["footprint"]
+        stdout_of("simulate", "lenet", "--steps", 2, "--batch", 8, "--accumulation-steps", count,
+                  "--out", tmp_path / str(count))
+        memory[count] = json_of("recommend", tmp_path / str(count))["footprint"]
     assert memory[4].pop("microbatches") == 4 and "microbatches" not in memory[1]
     assert memory[4] == memory[1]
-    assert "Weights and activations of a microbatch take " in text(
+    assert "Weights and activations of a microbatch take " in stdout_of(
         "recommend", tmp_path / "4", "--details")

@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from page_browser import (browser, halfscope, requests, said_on_console,  # noqa: F401
-                          wait_until_drawn)
+from page_browser import browser, requests, said_on_console, wait_until_drawn
+from program import stdout_of
 from safetensors.numpy import save_file
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
@@ -23,7 +23,7 @@ def page(tmp_path_factory):
         save_file({HOSTILE: values, "weight_grad/none": np.zeros(9, np.float32)},
                   folder / f"{run}.safetensors")
     out = folder / "page.html"
-    found = halfscope("compare", folder / "a.safetensors", folder / "b.safetensors", "--json", "-",
+    found = stdout_of("compare", folder / "a.safetensors", folder / "b.safetensors", "--json", "-",
                       "--out", out)
     return out, json.loads(found)
 
@@ -82,11 +82,11 @@ def test_a_run_without_values_draws_the_other(browser, tmp_path):  # noqa: F811
     for run, values in (("a", 0 * ones), ("b", ones * np.float32(np.nan)), ("c", ones)):
         save_file({"weight_grad/w": values}, tmp_path / f"{run}.safetensors")
     page = tmp_path / "page.html"
-    halfscope("compare", tmp_path / "a.safetensors", tmp_path / "c.safetensors", "--out", page)
+    stdout_of("compare", tmp_path / "a.safetensors", tmp_path / "c.safetensors", "--out", page)
     opened(browser, page)
     assert {p["run"] for p in browser.execute_script(DATA, "binades")} == {"B"}
     assert said_on_console(browser) == []
-    halfscope("compare", tmp_path / "a.safetensors", tmp_path / "b.safetensors", "--out", page)
+    stdout_of("compare", tmp_path / "a.safetensors", tmp_path / "b.safetensors", "--out", page)
     opened(browser, page)
     assert said_on_console(browser) == []
     heading = browser.find_element(By.ID, "h-worst").text

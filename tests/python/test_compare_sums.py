@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`halfscope compare --sums`: results of one sum in other orders, and results with a fault."""
-import json
 
-import jsonschema
 import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
 import halfscope
-from log_inputs import ROOT, run
+from program import run, valid_json_of, words_of
 from sum_runs import write_rank
 
 LENGTH = 1024
@@ -43,8 +41,7 @@ def files(tmp_path, cancel=False, fault=0.0, magnitudes=False):
 
 
 def judged(paths, sums=SUMS):
-    found = json.loads(run("compare", *paths, "--sums", sums, "--json", "-")[0])
-    jsonschema.validate(found, json.loads((ROOT / "docs/schema/compare.schema.json").read_text()))
+    found = valid_json_of("compare", *paths, "--sums", sums)
     assert found["sums"]["length"] == LENGTH and found["sums"]["format"] == "binary16"
     (tensor,) = [t for t in found["sums"]["by_tensor"] if t["name"] == "weight_grad/w"]
     assert tensor["within"] + tensor["between"] + tensor["above"] == tensor["elements"] == 200
@@ -55,7 +52,7 @@ def test_other_orders_are_rounding(tmp_path):
     paths = files(tmp_path)
     tensor = judged(paths)
     assert tensor["verdict"] == "within" and 0 < tensor["worst_ratio"] <= 1
-    said = " ".join(run("compare", *paths, "--sums", SUMS)[0].split())
+    said = words_of("compare", *paths, "--sums", SUMS)
     assert "Sums of 1,024 addends in FP16: rounding or a bug" in said
     assert "The differences in weight_grad/w are rounding: random orders give as large ones." in said
     run("compare", *paths, "--sums", SUMS, "--out", tmp_path / "page.html")
@@ -66,16 +63,15 @@ def test_a_fault_is_above_every_order(tmp_path):
     paths = files(tmp_path, fault=1000, magnitudes=True)
     tensor = judged(paths, SUMS + ",magnitudes=weight_grad/magnitudes")
     assert (tensor["verdict"], tensor["above"], tensor["worst"]) == ("above", 1, 7)
-    assert "No order of addition explains the differences in weight_grad/w." in " ".join(run(
-        "compare", *paths, "--sums", SUMS + ",magnitudes=weight_grad/magnitudes")[0].split())
+    assert "No order of addition explains the differences in weight_grad/w." in words_of(
+        "compare", *paths, "--sums", SUMS + ",magnitudes=weight_grad/magnitudes")
 
 
 def test_values_that_cancel_need_their_magnitudes(tmp_path):
     paths = files(tmp_path, cancel=True, magnitudes=True)
     tensor = judged(paths)
     assert tensor["verdict"] == "cannot tell" and tensor["magnitudes_missing"]
-    assert "give it with magnitudes=TENSOR" in " ".join(
-        run("compare", *paths, "--sums", SUMS)[0].split())
+    assert "give it with magnitudes=TENSOR" in words_of("compare", *paths, "--sums", SUMS)
     tensor = judged(paths, SUMS + ",magnitudes=weight_grad/magnitudes")
     assert tensor["verdict"] == "within" and "magnitudes_missing" not in tensor
 
@@ -142,7 +138,7 @@ def test_loss_scales_that_differ(tmp_path):
 
 def test_what_is_infinite_in_one_alone_is_told(tmp_path):
     paths = files(tmp_path, fault=np.inf)
-    said = " ".join(run("compare", *paths, "--sums", SUMS)[0].split())
+    said = words_of("compare", *paths, "--sums", SUMS)
     assert "Elements of weight_grad/w are infinite or NaN in one log alone" in said
 
 
@@ -162,7 +158,8 @@ def test_long_sums_in_fp16(tmp_path):
     assert str(same).startswith("The sums differ by rounding alone.")
     assert half.sums["by_tensor"][0]["verdict"] == "cannot tell"
     assert str(half).startswith("Most likely a bug: random orders do not give the differences in 1 of 1 tensor.")
-    said = " ".join(run("compare", tmp_path / "a.safetensors", tmp_path / "half.safetensors", "--sums", sums)[0].split())
+    said = words_of("compare", tmp_path / "a.safetensors", tmp_path / "half.safetensors", "--sums",
+                    sums)
     assert "than those that random orders exceed once in 10^6 pairs: a bug, unless a few addends" in said
 
 

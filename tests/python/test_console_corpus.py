@@ -3,23 +3,13 @@
 JSON beside it that says what is expected. `timeline`: fields of each log's entry, those given alone.
 `notes` and `no_notes`: texts of notes. `says`, `first_line`, `no_first_line`: of `analyze`."""
 import json
-import os
-import pathlib
 import re
-import subprocess
 
-import jsonschema
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+from program import ROOT, run, schema
+
 CASES = sorted((ROOT / "tests/data/console").glob("*.json"))
-
-
-def run(*arguments):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr + done.stdout
-    return done
 
 
 def log_of(case):
@@ -33,8 +23,7 @@ def test_a_form_of_lines(case):
     arguments = [log_of(case), *expected.get("arguments", [])]
     done = run("analyze", *arguments, "--json", "-")
     found = json.loads(done.stdout)
-    schema = json.loads((ROOT / "docs/schema/analyze.schema.json").read_text())
-    jsonschema.validate(found, schema)
+    schema("analyze").validate(found)
     timeline = found.get("timeline", [])
     assert len(timeline) == len(expected["timeline"]), timeline
     for log, wanted in zip(timeline, expected["timeline"]):

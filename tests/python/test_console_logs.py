@@ -1,37 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs without tensors: console lines and DeepSpeed's CSV metrics, alone and beside gradients."""
 import csv
+import functools
 import json
-import os
-import pathlib
-import subprocess
 
-import jsonschema
 import numpy as np
 import pytest
 
 import halfscope
 from halfscope import _halfscope
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+from program import json_of, run, valid_json_of, words, words_of
 
 
-def run(*arguments, code=0):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == code, done.stderr + done.stdout
-    return done
-
-
-def words(text):
-    return " ".join(text.split())  # lines may break anywhere
-
-
-def analyzed(*arguments):
-    found = json.loads(run("analyze", *arguments, "--json", "-").stdout)
-    schema = json.loads((ROOT / "docs/schema/analyze.schema.json").read_text())
-    jsonschema.validate(found, schema)
-    return found
+analyzed = functools.partial(valid_json_of, "analyze")
 
 
 def dynamic_scale(maxima, scale=65536.0, window=1000):
@@ -160,17 +141,6 @@ def test_gradients_beside_a_log_name_what_drove_the_fall(tmp_path, collapse):
     assert driver["max_abs"] is None
 
 
-def test_apex_lines_have_no_steps(tmp_path):
-    lines = [f"Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {2.0 ** k}"
-             for k in range(15, 9, -1)]
-    (tmp_path / "log.txt").write_text("opt_level : O1\n" + "\n".join(lines) + "\n")
-    [timeline] = analyzed(tmp_path / "log.txt")["timeline"]
-    assert timeline["numbered"] is True and timeline["skipped"] == 6
-    assert timeline["falls"][0]["to"] == 1024
-    text = words(run("analyze", tmp_path).stdout)
-    assert "6 steps skipped; the log does not say which" in text
-
-
 @pytest.mark.parametrize("command", ["recommend", "report", "policies"])
 def test_other_commands_say_what_is_missing(tmp_path, collapse, command):
     logs = tmp_path / "logs"
@@ -179,7 +149,7 @@ def test_other_commands_say_what_is_missing(tmp_path, collapse, command):
     if command == "recommend":
         done = run(command, logs)
         assert "The scale fell from" in words(done.stdout)
-        found = json.loads(run(command, logs, "--json", "-").stdout)
+        found = json_of(command, logs)
         assert found["reason"] == "no_gradients"
     elif command == "report":
         run(command, logs, "--out", tmp_path / "page.html")
@@ -198,23 +168,24 @@ def test_a_tag_tells_the_scale_of_a_run_log(tmp_path):
                              found_inf=False, max_abs_weight_grad=None,
                              max_abs_activation_grad=None, more={"amp/scale": 2.0 ** step})
     del writer
-    message = run("analyze", tmp_path / "run", "--recorded-scale", "amp/scal", code=1).stderr
+    message = run("analyze", tmp_path / "run", "--recorded-scale", "amp/scal", expect=1).stderr
     assert "has no scalar 'amp/scal'" in message and "'amp/scale', 'loss_scale'" in message
 
 
 def test_tensor_files_have_no_tags(tmp_path):
     np.save(tmp_path / "a.npy", np.float32([1]))
-    message = run("analyze", tmp_path / "a.npy", "--recorded-scale", "amp/scale", code=1).stderr
+    message = run("analyze", tmp_path / "a.npy", "--recorded-scale", "amp/scale", expect=1).stderr
     assert "tensor files have no scalars" in message and "2^10" in message
-    assert run("analyze", tmp_path / "a.npy", "--recorded-scale", "-3", code=2).stderr
-    assert run("analyze", tmp_path / "a.npy", "--recorded-scale", "2^x", code=2).stderr
+    assert run("analyze", tmp_path / "a.npy", "--recorded-scale", "-3", expect=2).stderr
+    assert run("analyze", tmp_path / "a.npy", "--recorded-scale", "2^x", expect=2).stderr
     run("analyze", tmp_path / "a.npy", "--recorded-scale", "2^4")
 
 
 def test_a_file_of_no_kind_says_where_kinds_are_listed(tmp_path):
     (tmp_path / "notes.txt").write_text("dear diary\n")
     for log in (tmp_path, tmp_path / "notes.txt"):
-        assert "'halfscope logs --kinds' lists what it reads" in run("analyze", log, code=1).stderr
+        refused = run("analyze", log, expect=1).stderr
+        assert "'halfscope logs --kinds' lists what it reads" in refused
     for kind in ("run logs", "console logs", "safetensors"):
         assert kind in run("logs", "--kinds").stdout
 
@@ -229,7 +200,7 @@ def test_the_number_of_ranks_is_an_argument(tmp_path):
     assert timeline["skipped"] == 1
     with pytest.raises(ValueError, match="ranks is 0, expected a whole number"):
         halfscope.analyze(tmp_path, ranks=0)
-    assert "--ranks" in run("analyze", tmp_path, "--ranks", "0", code=2).stderr
+    assert "--ranks" in run("analyze", tmp_path, "--ranks", "0", expect=2).stderr
 
 
 @pytest.mark.parametrize("command", ["analyze", "recommend"])
@@ -259,7 +230,7 @@ def test_a_file_without_steps_beside_one_that_counts(tmp_path):
     counted = "step={}, skipped={}, lr=[0.1], mom=[0.9]\n"
     (tmp_path / "err.txt").write_text(skip)
     (tmp_path / "out.txt").write_text(counted.format(10, 0) + counted.format(20, 1))
-    assert "its overflows are skipped" in " ".join(run("analyze", tmp_path).stdout.split())
+    assert "its overflows are skipped" in words_of("analyze", tmp_path)
     [timeline] = analyzed(tmp_path)["timeline"]
     assert timeline["skipped"] == 1
     line = " iteration {}/ 30 | lm loss: 2.0 | loss scale: 8.0 | grad norm: 1.0\n"

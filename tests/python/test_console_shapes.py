@@ -2,15 +2,9 @@
 """Shapes of lines in which a NaN stood and was not seen, or was seen at another step: a log a case,
 with the first step of NaN and the last finite one."""
 
-import json
-import os
-import pathlib
-import subprocess
-
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build/halfscope"))
+from program import json_of
 
 
 def loss(nan, finite=2.1):
@@ -74,10 +68,7 @@ SHAPES = {
 def recommend(folder, text):
     log = folder / "train.log"
     log.write_text(text)
-    done = subprocess.run([PROGRAM, "recommend", log, "--json", "-"], capture_output=True, text=True,
-                          timeout=20)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json_of("recommend", log)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.replace(" ", "-"))

@@ -16,10 +16,10 @@ import pytest
 import halfscope
 from halfscope import _halfscope
 from counted_logs import RANKS, answers, count, ranks, steps
-from log_inputs import CORPUS, PROGRAM, ROOT, run
+from log_inputs import CORPUS
+from program import DIGITS, PROGRAM, ROOT, json_of, run
 
 __all__ = ["ranks", "steps"]  # fixtures
-DIGITS = ROOT / "data/digits-cnn/log"
 OTHER_LOGS = [CORPUS / "megatron.txt", CORPUS / "deepspeed-zero.txt", CORPUS / "folder-two-runs",
               CORPUS / "two-engines.txt", ROOT / "tests/data/tensorboard/tensorflow-2.tfevents",
               ROOT / "tests/data/wandb/history.jsonl"]
@@ -105,7 +105,7 @@ def test_several_logs_stay_apart(ranks, steps, tmp_path):
     told = run("merge", tmp_path / "run.hst", tmp_path / "dumps.hst", "--out", tmp_path / "all.hst")
     assert told[0].splitlines()[:2] == [f"{ranks}: 4 parts, complete.",
                                         f"{steps}: 5 parts, complete."]
-    found = json.loads(run("analyze", tmp_path / "all.hst", "--json", "-")[0])
+    found = json_of("analyze", tmp_path / "all.hst")
     assert found["logs"] == sorted([str(ranks), str(steps)])
     assert answers(f"{tmp_path / 'all.hst'}/{steps}") == answers(steps)
     assert "has no log 'other'" in run("analyze", f"{tmp_path / 'all.hst'}/other", expect=1)[1]
@@ -298,7 +298,7 @@ def test_steps_of_ranks_are_joined_in_updates(tmp_path):
     log, record = tmp_path / "run", tmp_path / "log.hst"
     count(log, record)
     for path in (log, record):
-        (weight,) = [t for t in json.loads(run("analyze", path, "--json", "-")[0])["tensors"]
+        (weight,) = [t for t in json_of("analyze", path)["tensors"]
                      if t["role"] == "weight"]
         assert [(one["step"], one["updates"]) for one in weight["update_detail"]["per_step"]] == [(4, 6), (9, 6)]
     assert answers(record) == answers(log)
@@ -311,7 +311,7 @@ def test_a_learning_rate_is_given_to_count(tmp_path):
                "weight_grad/w": rng.standard_normal(64).astype(np.float16)}, tmp_path / "step-1.safetensors")
     log, record = tmp_path / "step-1.safetensors", tmp_path / "log.hst"
     count(log, record, "--lr", "0.001")
-    updates = [[t["updates"] for t in json.loads(run("analyze", path, *options, "--json", "-")[0])["tensors"]
+    updates = [[t["updates"] for t in json_of("analyze", path, *options)["tensors"]
                 if t["role"] == "weight"] for path, options in ((log, ("--lr", "0.001")), (record, ()))]
     assert updates[0] == updates[1] != []
     assert "so --lr comes too late" in run("analyze", record, "--lr", "0.1", expect=1)[1]

@@ -2,7 +2,6 @@
 """Records that are cut, damaged, of other settings or being written: each is named and changes
 nothing."""
 
-import json
 import random
 import signal
 import subprocess
@@ -10,7 +9,7 @@ import subprocess
 import pytest
 
 from counted_logs import answers, count, ranks, steps
-from log_inputs import PROGRAM, run
+from program import PROGRAM, run
 
 __all__ = ["ranks", "steps"]  # fixtures
 

@@ -14,7 +14,7 @@ import pytest
 
 import halfscope
 from frameworks import need
-from log_inputs import PROGRAM, ROOT, run
+from program import PROGRAM, ROOT, run
 
 RANKS, SHARDS = 6, 4
 EXAMPLES = ROOT / "docs/examples"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from halfscope import _halfscope
-from log_inputs import run
+from program import json_of, run
 
 FLUSHED = 2.0**-40
 
@@ -63,7 +63,7 @@ def test_logs_are_refused_together(tmp_path):
 
 
 def test_large_counts_are_exact(tmp_path):
-    [tensor] = json.loads(run("analyze", steps(tmp_path / "run", 60), "--json", "-")[0])["tensors"]
+    [tensor] = json_of("analyze", steps(tmp_path / "run", 60))["tensors"]
     assert tensor["total"] == tensor["flushed_to_zero"] == 2**62
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import halfscope
-from log_inputs import ROOT, run
+from program import DIGITS, ROOT, run
 
 STEPS, NOTE = 4, "has no manifest, so its values are treated as unscaled"
 
@@ -110,7 +110,7 @@ def test_the_lines_for_dask_run(tmp_path):
     text = (ROOT / "docs/record.md").read_text()
     (lines,) = (block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL)
                 if "distributed" in block)
-    log = ROOT / "data/digits-cnn/log"
+    log = DIGITS
     body = "".join(f"    {line}\n" for line in lines.replace("runs/gpt", os.fspath(log)).splitlines())
     script = tmp_path / "all.py"
     script.write_text(f"if __name__ == '__main__':\n{body}")

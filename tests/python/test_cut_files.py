@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
+from program import PROGRAM
+
 CUT = "was cut short while it was read; read it again when no program rewrites it"
 IN_PYTHON = """
 import sys, halfscope

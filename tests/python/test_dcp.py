@@ -14,7 +14,7 @@ import types
 import pytest
 
 from frameworks import need
-from log_inputs import PROGRAM, ROOT
+from program import PROGRAM, ROOT
 
 DATA = ROOT / "tests/data/dcp"
 

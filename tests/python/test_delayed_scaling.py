@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """FP8 with delayed scaling, replayed over a simulated run: the counts are those of its full tensors,
 by scales that this test keeps itself. E4M3 against E5M2 in MX blocks: medians of the tensors' own."""
-import json
-import os
-import pathlib
 import statistics
-import subprocess
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+from program import json_of, stdout_of
+
 STEPS = 24
 # Largest number, from where values are clipped (E4M3: above), up to where they become zero.
 E4M3 = (448, np.nextafter(464, 1000), 2.0**-10)
@@ -20,22 +16,17 @@ E5M2 = (57344, 61440, 2.0**-17)
 FORMATS = {"weight": E4M3, "weight_grad": E5M2}  # those of which full tensors are saved
 
 
-def run(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True,
-                          text=True).stdout
-
-
 @pytest.fixture(scope="module")
 def log(tmp_path_factory):
     out = tmp_path_factory.mktemp("delayed_scaling") / "run"
-    run("simulate", "mlp", "--out", out, "--precision", "fp32", "--steps", STEPS,
-        "--record-every", "1", "--sample-every", "1")
+    stdout_of("simulate", "mlp", "--out", out, "--precision", "fp32", "--steps", STEPS,
+              "--record-every", "1", "--sample-every", "1")
     return out
 
 
 @pytest.fixture(scope="module")
 def found(log):
-    return json.loads(run("analyze", log, "--formats", "--tensor", "weight*", "--json", "-"))
+    return json_of("analyze", log, "--formats", "--tensor", "weight*")
 
 
 def tensors_of(log):
@@ -86,14 +77,14 @@ def test_counts_are_those_of_the_full_tensors(log, found):
 
 
 def test_a_healthy_run_keeps_the_default(log):
-    found = json.loads(run("analyze", log, "--formats", "--json", "-"))
+    found = json_of("analyze", log, "--formats")
     (replay,) = found["delayed_scaling"]
     assert replay["tensors"] == 3 + 5 + 5  # weights, activations, and their gradients
     assert not replay["default_clips"]
     assert "better" not in replay
-    said = run("analyze", log, "--formats")
+    said = stdout_of("analyze", log, "--formats")
     assert "FP8 with delayed scaling can keep the default amax_history_len=1024" in said
-    assert "delayed_scaling" not in json.loads(run("analyze", log, "--json", "-"))
+    assert "delayed_scaling" not in json_of("analyze", log)
 
 
 def test_medians_are_those_of_the_tensors(found):

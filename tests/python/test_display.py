@@ -5,7 +5,6 @@ import base64
 import html
 import json
 import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -16,19 +15,17 @@ import numpy as np
 import pytest
 
 import halfscope
-from page_browser import PROGRAM, browser, open_page, unreadable
+from page_browser import browser, open_page, unreadable
+from program import DIGITS, stdout_of
 from test_notebook import kernel
 
 vl_convert = pytest.importorskip("vl_convert")
 __all__ = ["browser", "kernel"]  # fixtures
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-LOG = ROOT / "data" / "digits-cnn" / "log"
-
 
 @pytest.fixture(scope="module")
 def everything():
-    return halfscope.report(LOG)
+    return halfscope.report(DIGITS)
 
 
 def words(text):
@@ -37,7 +34,7 @@ def words(text):
 
 def test_the_display_has_the_sentences_of_the_terminal(everything):
     shown = words(re.sub(r"<style>.*?</style>", "", everything._repr_html_(), flags=re.S))
-    said = subprocess.run([PROGRAM, "recommend", LOG], check=True, capture_output=True, text=True).stdout
+    said = stdout_of("recommend", DIGITS)
     headline = " ".join(said.split("\n\n")[0].split())
     assert headline in shown
     advice = everything.recommendation
@@ -50,11 +47,10 @@ def test_analyze_compare_and_policies_say_what_the_program_says(tmp_path):
     np.savez(tmp_path / "a.npz", **{"weight_grad/w": np.float32([1, 2**-14])})
     np.savez(tmp_path / "b.npz", **{"weight_grad/w": np.float32([2**-12, 2**-26])})
     a, b = tmp_path / "a.npz", tmp_path / "b.npz"
-    for result, command in ((halfscope.analyze(LOG), ["analyze", LOG]),
+    for result, command in ((halfscope.analyze(DIGITS), ["analyze", DIGITS]),
                             (halfscope.compare(a, b), ["compare", a, b]),
-                            (halfscope.policies(LOG), ["policies", LOG])):
-        said = " ".join(subprocess.run([PROGRAM, *command], check=True, capture_output=True,
-                                       text=True).stdout.split())
+                            (halfscope.policies(DIGITS), ["policies", DIGITS])):
+        said = " ".join(stdout_of(*command).split())
         shown = words(result._repr_html_())
         for line in str(result).splitlines():
             sentence = " ".join(line.removeprefix("* ").split())
@@ -96,7 +92,7 @@ def close(a, b):
 
 @pytest.mark.parametrize("log", ["digits", "bounded"])
 def test_rows_are_those_of_the_page(browser, tmp_path, log):  # noqa: F811
-    path = LOG
+    path = DIGITS
     if log == "bounded":
         path = tmp_path / "history.jsonl"
         path.write_text("".join(json.dumps({"_step": step, "gradients/w": {
@@ -157,7 +153,7 @@ def test_shares_are_of_all_values_and_zeros_have_a_bar(tmp_path, capfd):
     assert [(row["magnitude"], row["share"], row["class"]) for row in rows] == [
         ("0", 3 / 8, "kept"), ("2^-27 to 2^-26", 1 / 8, "zero"), ("2^-15 to 2^-14", 1 / 8, "subnormal"),
         ("2^0 to 2^1", 2 / 8, "normal"), ("2^17 to 2^18", 1 / 8, "overflow")]
-    charts = halfscope.analyze([LOG, tmp_path / "a.npz"]).charts
+    charts = halfscope.analyze([DIGITS, tmp_path / "a.npz"]).charts
     drawn = [chart for chart in charts.values() if chart.name.startswith("shares/")]
     assert [chart.name.removeprefix("shares/") for chart in drawn] == [
         "weight_grad", "activation_grad", "activation_grad"]
@@ -176,9 +172,9 @@ def test_charts_of_one_tensor(everything, tmp_path):
         everything.charts.of("nothing")
     with pytest.raises(KeyError, match="no chart is called 'x'; there are gradients, "):
         everything.charts["x"]
-    runs = halfscope.compare(LOG, LOG)
+    runs = halfscope.compare(DIGITS, DIGITS)
     assert list(runs.charts) == ["loss"]
-    assert runs.charts["loss"].title == f"Loss of {LOG} (dashed) and {LOG} (line)"
+    assert runs.charts["loss"].title == f"Loss of {DIGITS} (dashed) and {DIGITS} (line)"
     runs.charts.of("weight_grad/conv1.weight")["binades"].save(tmp_path / "x.svg")
 
 
@@ -191,18 +187,18 @@ def test_plot_draws_the_histogram_with_the_limits(tmp_path):
         return subprocess.run([sys.executable, "-m", "halfscope.plot", *map(str, arguments)],
                               capture_output=True, text=True)
 
-    done = plot(LOG, "--out", tmp_path / "x.svg")
+    done = plot(DIGITS, "--out", tmp_path / "x.svg")
     assert done.returncode == 0 and done.stdout.strip() == str(tmp_path / "x.svg"), done.stderr
     svg = (tmp_path / "x.svg").read_text()
     assert {"2^-25", "2^-14", "65520", "2^-40", "2^-29", "65520/2^15"} <= limits_drawn(svg)
-    assert plot(LOG, "--out", tmp_path / "x.png", "--axis", "log").returncode == 0
+    assert plot(DIGITS, "--out", tmp_path / "x.png", "--axis", "log").returncode == 0
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
-    assert plot(LOG, "--out", tmp_path / "y.svg", "--tensor", "weight/conv1.weight").returncode == 0
-    assert plot(LOG, "--out", tmp_path / "z.svg", "--chart", "fits").returncode == 0
+    assert plot(DIGITS, "--out", tmp_path / "y.svg", "--tensor", "weight/conv1.weight").returncode == 0
+    assert plot(DIGITS, "--out", tmp_path / "z.svg", "--chart", "fits").returncode == 0
     for arguments, said in ((("--out", "x.gif"), "ends in .svg or .png"),
                             (("--out", "x.svg", "--chart", "pie"), "no chart is called 'pie'"),
                             (("--out", "x.svg", "--tensor", "w"), "a tensor 'w'")):
-        failed = plot(LOG, *arguments)
+        failed = plot(DIGITS, *arguments)
         assert failed.returncode == 1 and said in failed.stderr and "Traceback" not in failed.stderr
     failed = plot(tmp_path / "nothing", "--out", tmp_path / "x.svg")
     assert failed.returncode == 1 and "nothing" in failed.stderr and "Traceback" not in failed.stderr
@@ -211,7 +207,7 @@ def test_plot_draws_the_histogram_with_the_limits(tmp_path):
 @pytest.mark.parametrize("call", ["recommend", "analyze", "policies", "report"])
 def test_a_kernel_displays_it(tmp_path, kernel, browser, call):  # noqa: F811
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(
-        f"import halfscope\nhalfscope.{call}({os.fspath(LOG)!r})")])
+        f"import halfscope\nhalfscope.{call}({os.fspath(DIGITS)!r})")])
     nbclient.NotebookClient(notebook, timeout=120, kernel_name=kernel).execute()
     (output,) = [o for o in notebook.cells[0].outputs if o.output_type == "execute_result"]
     assert len(output.data["text/plain"]) < 400

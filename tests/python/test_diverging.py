@@ -1,26 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run that diverges: the advice is about that, and no scale is given that only its last gradients
 ask for."""
-import json
-import os
-import pathlib
-import subprocess
 
-import jsonschema
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
-
-
-def halfscope(*arguments):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+from program import json_of, stdout_of, valid_json_of
 
 
 def run_at(folder, learning_rate):
-    halfscope("simulate", "mlp", "--precision", "fp32", "--lr", learning_rate, "--steps", 40,
+    stdout_of("simulate", "mlp", "--precision", "fp32", "--lr", learning_rate, "--steps", 40,
               "--out", folder)
     return folder
 
@@ -39,7 +27,7 @@ def exploded(tmp_path_factory):
 
 def test_the_text_says_what_helps_and_no_scale(diverged, exploded):
     for log in (diverged, exploded):
-        said = halfscope("recommend", log)
+        said = stdout_of("recommend", log)
         head, _, rest = said.partition("\n\n")
         head = " ".join(head.split())
         assert "No loss scale is recommended: the largest gradient, " in head
@@ -52,16 +40,14 @@ def test_the_text_says_what_helps_and_no_scale(diverged, exploded):
 def test_headroom_that_was_asked_for_is_no_divergence(tmp_path):
     np = pytest.importorskip("numpy")
     np.save(tmp_path / "gradients.npy", np.array([127.5, 1.0, -3.0], np.float32))
-    found = json.loads(halfscope("recommend", tmp_path / "gradients.npy", "--headroom", 40, "--json", "-"))
+    found = json_of("recommend", tmp_path / "gradients.npy", "--headroom", 40)
     assert found["reason"] != "diverges"
     assert found["static_scale"] == 2.0**-31  # 127.5 * 2^40 * 2^-31 = 65280 < 65520
 
 
 def test_the_json_has_the_reason_and_nothing_to_paste(diverged, exploded):
-    schema = json.loads((ROOT / "docs/schema/recommend.schema.json").read_text(encoding="utf-8"))
     for log, exponent in ((diverged, -46), (exploded, -67)):
-        found = json.loads(halfscope("recommend", log, "--json", "-"))
-        jsonschema.validate(found, schema)
+        found = valid_json_of("recommend", log)
         assert found["static_scale"] is None
         assert found["reason"] == "diverges"
         assert found["highest"] == 2.0**exponent
@@ -70,7 +56,7 @@ def test_the_json_has_the_reason_and_nothing_to_paste(diverged, exploded):
 
 
 def test_the_page_says_it_too(diverged, tmp_path):
-    halfscope("report", diverged, "--policy", "torch", "--out", tmp_path / "page.html")
+    stdout_of("report", diverged, "--policy", "torch", "--out", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert ("No loss scale is recommended: the largest gradient, 1.92e+18 "
             "(2^60.7) at step 4, needs one of 2^-46 or less") in page
@@ -81,7 +67,6 @@ def test_the_page_says_it_too(diverged, tmp_path):
 
 
 def test_the_steps_before_have_a_scale(diverged):
-    said = halfscope("recommend", diverged, "--step", "0:2")
+    said = stdout_of("recommend", diverged, "--step", "0:2")
     assert "diverges" not in said
-    assert json.loads(halfscope("recommend", diverged, "--step", "0:2", "--json",
-                                "-"))["static_scale"] >= 1
+    assert json_of("recommend", diverged, "--step", "0:2")["static_scale"] >= 1

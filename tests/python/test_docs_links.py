@@ -9,7 +9,8 @@ import subprocess
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from program import ROOT
+
 FENCE = re.compile(r"^( *)(```|~~~).*?^\1\2", re.DOTALL | re.MULTILINE)
 SPAN = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)")
 

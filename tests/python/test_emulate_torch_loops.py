@@ -8,10 +8,10 @@ import subprocess
 
 import pytest
 import torch
-from simulated_networks import BUILD
 from torch import nn
 
 from halfscope.torch import emulate, emulate_loop
+from program import BUILD
 
 half_types = pytest.mark.parametrize("precision", ["mixed", "fp16"])
 

@@ -2,10 +2,7 @@
 """halfscope.torch.emulate with every loss-scaling policy; `halfscope policies` judges the log."""
 
 import json
-import os
-import pathlib
 import re
-import subprocess
 
 import pytest
 import torch
@@ -13,19 +10,13 @@ from torch import nn
 
 from halfscope import binade_table
 from halfscope.torch import emulate
+from program import stdout_of, words_of
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
 NOT_OF_A_LOSS = ("als", "te-delayed")
 
 
-def halfscope(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True,
-                          text=True, timeout=60).stdout
-
-
 def names():
-    return re.findall(r"^([a-z0-9-]+): ", halfscope("policies", "--list"), re.MULTILINE)
+    return re.findall(r"^([a-z0-9-]+): ", stdout_of("policies", "--list"), re.MULTILINE)
 
 
 def train(run, model, optimizer, steps, spikes=()):
@@ -52,7 +43,7 @@ def network():
 
 
 def agrees(folder):
-    study = " ".join(halfscope("policies", folder).split())  # lines may break
+    study = words_of("policies", folder)  # lines may break
     return " gives the same scales and skips at all " in " ".join(study.split())
 
 

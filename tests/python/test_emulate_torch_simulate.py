@@ -5,7 +5,8 @@ import subprocess
 
 import pytest
 import torch
-from simulated_networks import BUILD, ROOT, exact, images, lenet, written
+from program import BUILD, ROOT
+from simulated_networks import exact, images, lenet, written
 from torch.nn import functional
 
 from halfscope.torch import emulate

@@ -4,21 +4,17 @@ docs/simulate.md states."""
 
 import itertools
 import json
-import os
-import pathlib
 import struct
-import subprocess
 
 import pytest
 import torch
+from program import run
 from small_runs import small_network
 from torch import nn
 
 from halfscope.torch import emulate, emulate_convolutions
 from halfscope.torch.emulate_products import TensorCore
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
 KINDS = [("hopper", "mixed"), ("ampere", "mixed-bf16"), ("volta", "fp16")]
 
 
@@ -37,8 +33,8 @@ def chains(pairs, architecture, precision):
 
     lines = "".join(f"{words(a)} {words(b)} 00000000\n" for a, b in pairs)
     inputs = "bf16" if "bf16" in precision else "fp16"
-    done = subprocess.run([PROGRAM, "mma", "--arch", architecture, "--accumulate", "fp32",
-                           "--inputs", inputs], input=lines, capture_output=True, text=True, check=True)
+    done = run("mma", "--arch", architecture, "--accumulate", "fp32", "--inputs", inputs,
+               input=lines)
     return torch.tensor([struct.unpack(">f", bytes.fromhex(line))[0] for line in done.stdout.split()])
 
 

@@ -2,17 +2,13 @@
 """--fail-if: exit codes, one line a violation on stderr, stdout as without it."""
 
 import json
-import os
-import pathlib
 import subprocess
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
-DIGITS = ROOT / "data" / "digits-cnn" / "log"
+from program import DIGITS, PROGRAM, ROOT
 
 
 def run(command, log, *conditions, expect=0, options=()):

@@ -3,33 +3,24 @@
 import html
 import json
 import os
-import pathlib
 import re
-import subprocess
 
 import numpy as np
 import pytest
 
 from halfscope import _halfscope
+from program import json_of, stdout_of
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
 SAFETENSORS = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16}
 NAN, INF = float("nan"), float("inf")
-
-
-def run(*arguments):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def first_lines(log, folder):
     """Of analyze, of recommend and of the page."""
     page = folder / "first.html"
-    run("report", log, "--out", page)
+    stdout_of("report", log, "--out", page)
     answer = re.search(r'<p class="answer">(.*?)</p>', page.read_text(), re.S).group(1)
-    return [run(command, log).splitlines()[0] for command in ("analyze", "recommend")] + [
+    return [stdout_of(command, log).splitlines()[0] for command in ("analyze", "recommend")] + [
         re.sub("<[^>]*>", "", answer)]
 
 
@@ -81,9 +72,10 @@ def test_tensors_that_do_not(tmp_path, dtype, breaks):
 
 
 def test_the_scale_is_that_of_the_finite_gradients(tmp_path):
-    said = run("recommend", folder_of(tmp_path / "log", "F32", {4: NAN})).splitlines()
+    said = stdout_of("recommend", folder_of(tmp_path / "log", "F32", {4: NAN})).splitlines()
     assert said[1].startswith("The finite gradients of this log need no loss scale. If you use one, it can be up to ")
-    asked = run("recommend", folder_of(tmp_path / "bf16", "BF16", {4: NAN}), "--format", "fp16")
+    log = folder_of(tmp_path / "bf16", "BF16", {4: NAN})
+    asked = stdout_of("recommend", log, "--format", "fp16")
     assert asked.startswith("weight_grad/a holds NaN at the last recorded step, 4.")
 
 
@@ -95,7 +87,7 @@ def test_magnitudes_without_counts(tmp_path):
     for line in first_lines(log, tmp_path):
         assert line.startswith(
             "l1_wgrad holds NaN from step 5 to the last, 9, at 5 recorded steps.")
-    assert run("recommend", log).splitlines()[1].startswith("The finite gradients alone would allow a ")
+    assert "\nThe finite gradients alone would allow a " in stdout_of("recommend", log)
 
 
 def run_log(folder, steps):
@@ -138,17 +130,17 @@ def test_a_run_log_with_a_skipped_step_now_and_then(tmp_path):
 
 def test_no_static_scale_that_is_no_more_than_a_bound(tmp_path):
     """At 2^24 all 60 steps of this run are skipped, at 2^22 too: no step says how much is enough."""
-    run("simulate", "mlp", "--precision", "mixed", "--loss-scale", 2**24, "--steps", 60, "--seed", 3,
-        "--record-every", 1, "--out", tmp_path / "hot")
+    stdout_of("simulate", "mlp", "--precision", "mixed", "--loss-scale", 2**24, "--steps", 60,
+              "--seed", 3, "--record-every", 1, "--out", tmp_path / "hot")
     for line in first_lines(tmp_path / "hot", tmp_path):
         assert line.startswith("Every step from 0 to 59 was skipped, all 60, at loss scale 16777216")
-    said = run("recommend", tmp_path / "hot")
+    said = stdout_of("recommend", tmp_path / "hot")
     assert said.splitlines()[1].startswith(
         "No static loss scale can be recommended: infinities hide the largest gradients of every "
         "recorded step, so 4194304 (2^22) is only an upper bound.")
     assert said.count("until steps are applied") == 1
     assert "growth_interval=2**31" not in said
-    found = json.loads(run("recommend", tmp_path / "hot", "--json", "-"))
+    found = json_of("recommend", tmp_path / "hot")
     assert "snippets" not in found
     assert f"init_scale={found['dynamic']['init']:.1f}, " in found["dynamic_snippets"]["pytorch"]
     assert found["dynamic_snippets"]["pytorch"] in said
@@ -161,7 +153,7 @@ def test_no_static_scale_that_is_no_more_than_a_bound(tmp_path):
 def test_the_page_of_a_run_that_no_scale_helps_recommends_none(tmp_path):
     page = tmp_path / "page.html"
     for breaks, word in (({4: NAN}, "allowed"), ({}, "recommended")):
-        run("report", folder_of(tmp_path / f"log-{word}", "F32", breaks), "--out", page)
+        stdout_of("report", folder_of(tmp_path / f"log-{word}", "F32", breaks), "--out", page)
         text = re.sub("<[^>]*>", "", html.unescape(page.read_text()))
         said = set(re.findall(r"(allowed|recommended) \d+ \(2\^", text))
         said |= set(re.findall(r'"(allowed|recommended) 2\^', text))

@@ -5,10 +5,8 @@ sentence names the harm that was built in, and gradients that are rounding error
 judge reads parameters, gradients and outputs of an FP32 and an FP64 twin, and nothing of a log."""
 import functools
 import json
-import os
 import pathlib
 import re
-import subprocess
 import tempfile
 
 import pytest
@@ -16,10 +14,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from five_networks import NETWORKS, NORMS, Cnn, Detector, Experts, Gpt, Lstm  # noqa: E402
+from program import json_of, stdout_of  # noqa: E402
 from halfscope.torch import Recorder, emulate  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
 FP16_INFINITY = 65520.0  # what rounds to infinity
 NARROW = {"bf16": torch.bfloat16, "partly": torch.bfloat16, "fp16": torch.float16}
 KINDS = ["fp32", *NARROW]
@@ -135,12 +132,6 @@ def trained(network, kind):
     return folder, counted
 
 
-@functools.lru_cache(maxsize=None)
-def program(command, log, *options):
-    return json.loads(subprocess.run([PROGRAM, command, log, "--json", "-", *options], check=True,
-                                     capture_output=True, text=True).stdout)
-
-
 def of_kind(kind):
     return ["--format", "fp16" if kind in ("fp32", "fp16") else "bfloat16"]
 
@@ -149,7 +140,7 @@ def of_kind(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_advised_scale_overflows_nowhere(network, kind):
     log, counted = trained(network, kind)
-    scale = program("recommend", log, "--format", "fp16")["static_scale"]
+    scale = json_of("recommend", log, "--format", "fp16")["static_scale"]
     assert counted.largest * scale < FP16_INFINITY
     assert counted.largest * scale * 8 >= FP16_INFINITY  # and is no lower than its headroom asks for
 
@@ -159,8 +150,8 @@ def test_the_advised_scale_overflows_nowhere(network, kind):
 def test_lost_updates_are_counted_tensor_by_tensor(network, kind):
     """A weight's own format decides. PyTorch adds in FP32 and rounds once."""
     log, counted = trained(network, kind)
-    found = {t["name"].removeprefix("weight/"): t for t in program("analyze", log, *of_kind(kind))["tensors"]
-             if "updates" in t}
+    tensors = json_of("analyze", log, *of_kind(kind))["tensors"]
+    found = {t["name"].removeprefix("weight/"): t for t in tensors if "updates" in t}
     kept = {name: t["kept_in"] for name, t in found.items()}
     assert {name for name, format in kept.items() if format != "F32"} == set(counted.moves)
     for name, moves in counted.moves.items():
@@ -173,7 +164,7 @@ def test_lost_updates_are_counted_tensor_by_tensor(network, kind):
 @pytest.mark.parametrize("kind", NARROW)
 def test_the_first_sentence_names_lost_updates(network, kind):
     log, counted = trained(network, kind)
-    answer = program("recommend", log, *of_kind(kind))["answer"]
+    answer = json_of("recommend", log, *of_kind(kind))["answer"]
     some = f"{len(counted.moves)} of {counted.parameters} weight tensors are stored in"
     subject = {"bf16": "Weights are stored in BF16, and ", "partly": f"{some} BF16: ", "fp16": f"{some} FP16: "}[kind]
     assert answer["headline"].startswith(subject) and answer["severity"] == "breaks"
@@ -195,7 +186,7 @@ def test_a_run_in_fp16_without_a_loss_scale_is_told_so(network, tmp_path):
             optimizer.zero_grad()
             run.backward(model.loss(x, y))
             optimizer.step()
-    headline = program("recommend", tmp_path / "run")["answer"]["headline"]
+    headline = json_of("recommend", tmp_path / "run")["answer"]["headline"]
     if network is not Detector:
         assert headline.startswith("PyTorch's default GradScaler() is fine for this run")
         assert counted.flushed / counted.nonzero < 0.1
@@ -209,7 +200,7 @@ def test_a_run_in_fp16_without_a_loss_scale_is_told_so(network, tmp_path):
 @each
 def test_a_run_in_fp32_is_told_of_no_harm_but_its_small_loss(network):
     log, counted = trained(network, "fp32")
-    advice = program("recommend", log, "--format", "fp16")
+    advice = json_of("recommend", log, "--format", "fp16")
     answer = advice["answer"]
     assert answer["headline"].startswith("PyTorch's default GradScaler() is fine for this run")
     share = counted.flushed / counted.nonzero
@@ -230,7 +221,7 @@ def test_noise_is_found_where_it_is(network, kind):
     subnormal in FP16, which is a harm and no noise of sums."""
     log, counted = trained(network, kind)
     found = {t["name"].removeprefix("weight_grad/"): t["rounding_noise"]
-             for t in program("analyze", log, *of_kind(kind))["tensors"] if "rounding_noise" in t}
+             for t in json_of("analyze", log, *of_kind(kind))["tensors"] if "rounding_noise" in t}
     for name in network.noise:
         if counted.noise[name] >= 10 and (network, kind) != (Detector, "fp16"):
             least = 0.9 if kind == "fp32" else 0.1 if network in (Cnn, Detector) else 0.3
@@ -244,11 +235,11 @@ def test_noise_is_found_where_it_is(network, kind):
 @each
 def test_noise_decides_nothing(network):
     log, counted = trained(network, "fp32")
-    advice = program("recommend", log, "--format", "fp16")
+    advice = json_of("recommend", log, "--format", "fp16")
     assert not [name for name in advice.get("above_target", []) for noise in network.noise if noise in name]
     lowest = {Cnn: 2.0**4, Gpt: 2.0**6, Lstm: 2.0**2, Detector: 2.0**18, Experts: 2.0**6}[network]
     assert advice["lowest"] <= lowest
-    shown = subprocess.run([PROGRAM, "analyze", log], check=True, capture_output=True, text=True).stdout
+    shown = stdout_of("analyze", log)
     first = next(line for line in shown.splitlines() if line.startswith("  weight_grad/")).split()[0]
     shares = {name: counted.gone[name] / max(1, counted.held[name] - counted.noise[name]) for name in counted.held}
     assert shares[first.removeprefix("weight_grad/")] == max(shares.values())

@@ -2,24 +2,13 @@
 """What the command line says of values that were flushed, or would be: zeros of FP16 tensors, evidence
 of FP16, and the rules of flushing beside those of `emulate`."""
 
-import json
-import os
-import pathlib
 import subprocess
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
-
-
-def run_json(*arguments):
-    done = subprocess.run([PROGRAM, *map(str, arguments), "--json", "-"], capture_output=True,
-                          text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+from program import PROGRAM, json_of
 
 
 def half_gradients():
@@ -33,16 +22,16 @@ def test_fp16_without_a_zero_hides_no_underflow(tmp_path):
     half = half_gradients()
     half = half[half != 0]
     save_file({"weight_grad/a": half}, tmp_path / "h.safetensors")
-    tensor = run_json("analyze", tmp_path / "h.safetensors")["tensors"][0]
+    tensor = json_of("analyze", tmp_path / "h.safetensors")["tensors"][0]
     assert tensor["suspected_fp16"] and tensor["underflow_identifiable"]
-    advice = run_json("recommend", tmp_path / "h.safetensors")
+    advice = json_of("recommend", tmp_path / "h.safetensors")
     assert advice["lowest"] is not None and not advice.get("underflow_not_identifiable")
     assert isinstance(advice["flushed_at_1"]["count"], int)
 
 
 def test_one_value_is_no_evidence_of_fp16(tmp_path):
     save_file({"weight_grad/a": np.array([1.5 + 2.0**-10, 0.0], np.float32)}, tmp_path / "one.safetensors")
-    tensor = run_json("analyze", tmp_path / "one.safetensors")["tensors"][0]
+    tensor = json_of("analyze", tmp_path / "one.safetensors")["tensors"][0]
     assert "suspected_fp16" not in tensor and tensor["underflow_identifiable"]
 
 
@@ -53,7 +42,7 @@ def test_analyze_flushes_what_emulate_flushes(tmp_path, rule):
     words = np.concatenate([np.arange(least - 3 * 2**13, least + 8, 2**9, dtype=np.uint32) + d
                             for d in (0, 1)]).astype(np.uint32)
     save_file({"weight_grad/a": words.view(np.float32)}, tmp_path / "near.safetensors")
-    tensor = run_json("analyze", tmp_path / "near.safetensors", "--subnormals", rule)
+    tensor = json_of("analyze", tmp_path / "near.safetensors", "--subnormals", rule)
     assert tensor["subnormals"] == rule
     tensor = tensor["tensors"][0]
     done = subprocess.run([PROGRAM, "emulate", "f32_to_f16", "--subnormals", rule], text=True,

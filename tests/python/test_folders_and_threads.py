@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+from program import DIGITS, PROGRAM
 
 
 def halfscope(*arguments):
@@ -51,7 +50,7 @@ def large(tmp_path_factory):
 
 @pytest.mark.parametrize("log", ["run", "shards", "large"])
 def test_any_number_of_threads_gives_the_same_bytes(log, request):
-    path = ROOT / "data/digits-cnn/log" if log == "run" else request.getfixturevalue(log)
+    path = DIGITS if log == "run" else request.getfixturevalue(log)
     for command in (["analyze", path, "--json", "-"], ["recommend", path, "--json", "-"],
                     ["compare", path, path, "--json", "-"]):
         want = halfscope(*command)
@@ -61,7 +60,7 @@ def test_any_number_of_threads_gives_the_same_bytes(log, request):
 
 def test_threads_are_a_whole_number():
     for wrong in ("0", "-1", "x", "1.5"):
-        done = subprocess.run([PROGRAM, "analyze", ROOT / "data/digits-cnn/log", "--threads",
+        done = subprocess.run([PROGRAM, "analyze", DIGITS, "--threads",
                                wrong], capture_output=True, text=True)
         assert done.returncode == 2 and "--threads" in done.stderr
 

@@ -1,32 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """`analyze --formats`: noise against NumPy, what whole tensors and tables give, and text that stays short."""
 
-import json
+import functools
 import math
-import os
-import pathlib
-import subprocess
 
-import jsonschema
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
-SCHEMA = json.loads((ROOT / "docs" / "schema" / "analyze.schema.json").read_text())
+from program import stdout_of, valid_json_of
 
-
-def analyze(*arguments):
-    done = subprocess.run([PROGRAM, "analyze", *map(str, arguments)], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+analyze = functools.partial(stdout_of, "analyze")
 
 
 def analyze_json(*arguments):
-    found = json.loads(analyze(*arguments, "--json", "-"))
-    jsonschema.validate(found, SCHEMA)
-    return found["tensors"]
+    return valid_json_of("analyze", *arguments)["tensors"]
 
 
 def fit_in(tensor, name):
@@ -69,26 +57,6 @@ def test_what_cannot_be_known_is_absent(tmp_path):
     assert all("best_log2_scale" not in f and "snr" not in f for f in tensor["formats"])
     assert not any("fits_at_1" in f or "fits_at_best" in f for f in tensor["formats"])
     assert all("snr" not in f for f in tensor["mx_formats"])
-
-
-def test_nothing_is_known_to_fit_where_no_value_is_finite(tmp_path):
-    save_file({"weight_grad/i": np.full(3, np.inf, np.float32),
-               "weight_grad/n": np.array([np.nan, 0], np.float32)}, tmp_path / "i.safetensors")
-    for tensor in analyze_json(tmp_path / "i.safetensors", "--formats"):
-        assert tensor["formats"] and not any("fits_at_1" in f for f in tensor["formats"])
-
-
-def test_a_recorded_scale_that_is_no_power_of_two_gives_bounds(tmp_path, values):
-    save_file({"weight_grad/w": values}, tmp_path / "g.safetensors")
-    log = tmp_path / "g.safetensors"
-    exact = fit_in(analyze_json(log, "--formats")[0], "e5m2")["snr_db"]
-    tensor = analyze_json(log, "--formats", "--recorded-scale", "1000")[0]
-    fit = fit_in(tensor, "e5m2")
-    assert fit["snr"] == "estimate" and "whole_steps" not in tensor
-    low, high = fit["snr_db_bounds"]
-    assert low < fit["snr_db"] and (high is None or high > fit["snr_db"])
-    assert abs(fit["snr_db"] - exact) < 3
-    assert isinstance(tensor["lost_mass"]["at_1"]["l1"], list)
 
 
 def test_hundreds_of_tensors_stay_a_screenful(tmp_path):

@@ -1,24 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """FP8: `recommend --format e4m3` and the page's section on formats answer by one rule, and name the two
 questions: a scale for each tensor, and one loss scale for all gradients. The judge rounds in PyTorch."""
-import json
-import os
-import pathlib
 import re
-import subprocess
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+from program import json_of, stdout_of
+
 KEPT_FROM = 2.0**-10  # E4M3's smallest number is 2^-9; half of it becomes zero
 OVERFLOW = 464.0      # between 448, its largest number, and 480, which it does not have
-
-
-def run(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +46,7 @@ def share_of_zero(values, scale_of):
 
 
 def test_both_shares_are_counted(log, values):
-    found = json.loads(run("recommend", log, "--format", "e4m3", "--json", "-"))
+    found = json_of("recommend", log, "--format", "e4m3")
     said = found["answer"]["headline"]
     own, scale, one = re.search(
         r"and ([\d.]+) % of the gradient values become zero\. With one loss scale for all gradients instead, "
@@ -74,16 +66,16 @@ def test_both_shares_are_counted(log, values):
 
 
 def test_the_page_and_recommend_count_the_same_fits(log):
-    said = json.loads(run("recommend", log, "--format", "e4m3", "--json", "-"))["answer"]["headline"]
+    said = json_of("recommend", log, "--format", "e4m3")["answer"]["headline"]
     fit, tensors = map(int, re.search(r"(\d+) of (\d+) tensors fit E4M3", said).groups())
-    found = json.loads(run("analyze", log, "--formats", "--json", "-"))["tensors"]
+    found = json_of("analyze", log, "--formats")["tensors"]
     fits = [f["fits_at_best"] for t in found for f in t.get("formats", [])
             if f["format"] == "e4m3" and not f["saturating"] and f.get("best_log2_scale") is not None]
     assert (fit, tensors) == (sum(fits), len(fits))
 
 
 def test_the_page_has_scale_share_and_noise_in_one_table(log, tmp_path):
-    run("report", log, "--out", tmp_path / "page.html")
+    stdout_of("report", log, "--out", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     table = page[page.index("Narrowest format by role"):]
     for heading in ("become zero as it is", "best scale", "become zero", "dB"):
@@ -91,6 +83,6 @@ def test_the_page_has_scale_share_and_noise_in_one_table(log, tmp_path):
 
 
 def test_a_16_bit_format_has_the_loss_scale_alone(log):
-    said = run("recommend", log, "--format", "fp16")
+    said = stdout_of("recommend", log, "--format", "fp16")
     assert "scale for each tensor" not in said
-    assert "own_scales" not in json.loads(run("recommend", log, "--format", "fp16", "--json", "-"))
+    assert "own_scales" not in json_of("recommend", log, "--format", "fp16")

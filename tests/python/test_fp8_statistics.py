@@ -2,26 +2,16 @@
 """Transformer Engine's statistics of FP8: what the program says of them, by a plain recomputation from the same lines."""
 
 import json
-import os
-import pathlib
 import random
 import re
 import statistics
-import subprocess
 
-import jsonschema
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
+from program import json_of, run, valid_json_of, words_of
+
 LIMITS = (0.5, 1, 2, 4)  # percent
 HALF = 0.00005  # half a unit of a printed number's last digit
-
-
-def run(*arguments, expect=0):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120)
-    assert done.returncode == expect, done.stderr
-    return done.stdout, done.stderr
 
 
 def line(name, step, text):
@@ -97,10 +87,7 @@ def expected_columns(steps, shares):
 def test_every_number_of_the_json_is_that_of_the_lines(seed, count, tmp_path):
     steps = sorted(random.Random(seed).sample(range(10 * count), count))
     rows = random_log(seed, steps, layers=4 if count > 400 else 9)
-    out, _ = run("analyze", write(tmp_path / "te.log", rows), "--json", "-")
-    found = json.loads(out)
-    jsonschema.validate(found, json.loads((ROOT / "docs/schema/analyze.schema.json").read_text()))
-    (log,) = found["fp8"]
+    (log,) = valid_json_of("analyze", write(tmp_path / "te.log", rows))["fp8"]
     assert log["steps"] == count
     assert log["limit"] == 0.02
     all_shares = {n: s for n, s in by_name(rows).items() if n.endswith("%")}
@@ -165,8 +152,7 @@ def test_the_three_commands_say_which_layers_to_keep(tmp_path):
         assert r"layer_name_regex_pattern: '^(model\.a\.fc1|model\.c\.fc1)$'" in out
         assert 'fp8_skip_layers = ["model.a.fc1", "model.c.fc1"]' in out
     assert run("recommend", log)[0].startswith("2 of 10 layers lose")
-    found = json.loads(run("recommend", log, "--json", "-")[0])
-    jsonschema.validate(found, json.loads((ROOT / "docs/schema/recommend.schema.json").read_text()))
+    found = valid_json_of("recommend", log)
     assert found["answer"]["headline"] == said
     assert found["answer"]["evidence"] == "fp8"
     assert found["fp8"][0]["keep_in_bf16"] == ["model.a.fc1", "model.c.fc1"]
@@ -201,7 +187,7 @@ def test_nothing_wrong_is_said_plainly(command, tmp_path):
 
 def test_first_steps_without_history_are_no_reason(tmp_path):
     log = constant(tmp_path, {"x.fc1": ["100.0000"] + ["0.0100"] * 39, "x.fc2": "0.0000", "x.fc3": "0.0000"})
-    (found,) = json.loads(run("analyze", log, "--json", "-")[0])["fp8"]
+    (found,) = json_of("analyze", log)["fp8"]
     assert found["keep_in_bf16"] == []
     assert found["briefly_above"] == ["x.fc1"]
 
@@ -209,7 +195,7 @@ def test_first_steps_without_history_are_no_reason(tmp_path):
 @pytest.mark.parametrize(("first", "steps", "keeps"), [(1, 20, 0), (1, 2, 0), (3, 10, 0), (4, 10, 1), (2, 2, 1)])
 def test_first_steps_of_few_are_no_reason(first, steps, keeps, tmp_path):
     log = constant(tmp_path, {"x.fc1": ["90.0000"] * first + ["0.1000"] * (steps - first)}, range(steps))
-    (found,) = json.loads(run("analyze", log, "--json", "-")[0])["fp8"]
+    (found,) = json_of("analyze", log)["fp8"]
     assert found["keep_in_bf16"] == ["x.fc1"][:keeps]
     assert found["briefly_above"] == ["x.fc1"][keeps:]
 
@@ -219,14 +205,14 @@ def test_what_was_lost_at_first_steps_is_no_largest_share(tmp_path):
     layers["x.late"] = ["90.0000"] + ["0.1000"] * 20 + ["3.9000"] * 19
     layers["x.blip"] = ["0.1000"] * 20 + ["50.0000"] + ["0.1000"] * 19
     log = constant(tmp_path, layers)
-    text = " ".join(run("analyze", log)[0].split())
+    text = words_of("analyze", log)
     assert "the most 3.90 % of x.late_gradient at step 210, 2 % or more since step 210. Keep this layer" in text
     assert "1 layer reaches 2 % at a few steps only, the most with 50.0 % of x.blip_gradient at step 200." in text
     assert "31 layers lose 2 % or more, the most 90.0 % of x.0_gradient at step 0." in text
     rows = [x.split()[0] for x in run("analyze", log)[0].splitlines() if "_gradient  FP8" in x]
     assert rows[:2] == ["x.late_gradient", "x.blip_gradient"]
-    found = json.loads(run("analyze", log, "--json", "-")[0])
-    assert "the most 3.90 %" in json.loads(run("recommend", log, "--json", "-")[0])["answer"]["headline"]
+    found = json_of("analyze", log)
+    assert "the most 3.90 %" in json_of("recommend", log)["answer"]["headline"]
     share = next(t for t in found["fp8"][0]["tensors"] if t["name"] == "x.late_gradient")["underflow_share"]
     close(share["largest"], 3.9)
     assert (share["first_steps"], share["steps_above"]["0.02"]) == (1, 19)
@@ -243,10 +229,10 @@ def test_what_is_clipped_is_said(tmp_path):
            "x.2.fc1_gradient at step 0."
     log = write(tmp_path / "te.log", rows)
     for command in ("analyze", "recommend"):
-        assert said in " ".join(run(command, log)[0].split())
+        assert said in words_of(command, log)
     assert run("recommend", log)[0].startswith("1 of 3 layers clips")
     alone = write(tmp_path / "alone.log", [row for row in rows if "overflows%" in row[0]])
-    assert said in " ".join(run("analyze", alone)[0].split())
+    assert said in words_of("analyze", alone)
     first = write(tmp_path / "first.log", [row if row[1] == 0 else (*row[:2], "0.0000") for row in rows])
     assert "clips 0.5" not in run("analyze", first)[0]
 
@@ -260,7 +246,7 @@ def test_a_loss_that_begins_late_and_stays_is_one(tmp_path):
     steps = range(0, 1000, 10)
     log = constant(tmp_path, {"x.fc1": ["0.0100"] * 97 + ["2.0000"] * 3, "x.fc2": ["0.0000"] * 100,
                               "x.fc3": ["0.0100"] * 98 + ["2.0000"] * 2}, steps)
-    (found,) = json.loads(run("analyze", log, "--json", "-")[0])["fp8"]
+    (found,) = json_of("analyze", log)["fp8"]
     assert found["keep_in_bf16"] == ["x.fc1"]
     share = found["tensors"][0]["underflow_share"]
     assert share["above_since"]["0.02"] == 970
@@ -274,15 +260,14 @@ def test_other_recipes_are_measured_beside_the_runs_own(tmp_path):
             rows.append((f"{layer}_gradient_underflows%", step, "0.0100"))
             rows.append((f"{layer}_gradient_mxfp8_underflows%", step, "7.0000"))
             rows.append((f"{layer}_gradient_mxfp8_underflows%_columnwise", step, "8.0000"))
-    out, _ = run("analyze", write(tmp_path / "te.log", rows), "--json", "-")
-    (found,) = json.loads(out)["fp8"]
+    (found,) = json_of("analyze", write(tmp_path / "te.log", rows))["fp8"]
     assert found["keep_in_bf16"] == []
     recipes = {(t["recipe"], t.get("columnwise", False), t["judged"]) for t in found["tensors"]}
     assert recipes == {("own", False, True), ("mxfp8", False, False), ("mxfp8", True, False)}
-    text = " ".join(run("analyze", tmp_path / "te.log")[0].split())
+    text = words_of("analyze", tmp_path / "te.log")
     assert "The same tensors in other formats" in text
     rows = [row for row in rows if "mxfp8" in row[0]]
-    text = " ".join(run("analyze", write(tmp_path / "mx.log", rows))[0].split())
+    text = words_of("analyze", write(tmp_path / "mx.log", rows))
     assert "3 of 3 layers lose 2 % or more of their gradients to underflow in MXFP8" in text
     assert "does not say if the run trained with MXFP8" in text
 
@@ -294,7 +279,7 @@ def test_ranks_in_folders_count_the_worst(tmp_path):
         rows = [(f"x.fc{i}_gradient_underflows%", step, share if i == 1 else "0.0000")
                 for step in range(5 if rank else 4) for i in (1, 2, 3)]
         write(folder / f"nvdlfw_inspect_globalrank-{rank}.log", rows)
-    (found,) = json.loads(run("analyze", tmp_path / "run", "--json", "-")[0])["fp8"]
+    (found,) = json_of("analyze", tmp_path / "run")["fp8"]
     assert found["keep_in_bf16"] == ["x.fc1"]
     assert found["steps"] == 5
     close(found["tensors"][0]["underflow_share"]["largest"], 9.0)
@@ -303,8 +288,8 @@ def test_ranks_in_folders_count_the_worst(tmp_path):
 
 def test_steps_tensors_and_roles_can_be_selected(tmp_path):
     log = constant(tmp_path, {"x.fc1": "5.0000", "x.fc2": "5.0000"}, range(10))
-    (found,) = json.loads(run("analyze", log, "--json", "-", "--step", "3:6", "--tensor", "x.fc1*",
-                              "--role", "x.*=weight_grad")[0])["fp8"]
+    (found,) = json_of("analyze", log, "--step", "3:6", "--tensor", "x.fc1*", "--role",
+                       "x.*=weight_grad")["fp8"]
     assert found["steps"] == 3
     assert [t["name"] for t in found["tensors"]] == ["x.fc1_gradient"]
     assert found["tensors"][0]["role"] == "weight_grad"

@@ -2,16 +2,14 @@
 """The gallery's pages come out again: ./run stories --check, and what it compares."""
 
 import json
-import os
-import pathlib
 import shutil
 import subprocess
 import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_PROGRAM", ROOT / "build" / "halfscope"))
+from program import PROGRAM, ROOT, run
+
 GALLERY = ROOT / "reports" / "gallery"
 SHORTEST = ("lost-update", "nan-or-scale")  # the pages that are made in the least time
 
@@ -32,10 +30,9 @@ def test_two_pages_of_the_gallery_come_out_again(tmp_path):
     if not set(SHORTEST) <= set(made_by()):
         pytest.skip("the gallery is from before pages.json: ./run stories --pages makes it anew")
     shipped = json.loads((ROOT / "data/stories/nan-or-scale.json").read_text(encoding="utf-8"))
-    run = tmp_path / "backend"
-    subprocess.run([PROGRAM, "simulate", "mlp", "--steps", "1", "--out", run], check=True,
-                   capture_output=True)
-    here = json.loads((run / "run.json").read_text(encoding="utf-8"))["backend"]
+    folder = tmp_path / "backend"
+    run("simulate", "mlp", "--steps", "1", "--out", folder)
+    here = json.loads((folder / "run.json").read_text(encoding="utf-8"))["backend"]
     if f'"{here}"' not in json.dumps(shipped):
         pytest.skip(f"the gallery's runs were made by another backend than {here}")
     done = stories("--check", "--pages", "--runs", tmp_path / "runs", *SHORTEST)

@@ -10,9 +10,8 @@ import time
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
-PROGRAM = BUILD / "halfscope"
+from program import BUILD, PROGRAM, ROOT
+
 STEPS = ["versions", "operations", "twins", "tensor_core", "repeat", "plans", "lenet", "emulation",
          "tinyssd", "bench", "resnet50", "shapes", "seeds"]
 

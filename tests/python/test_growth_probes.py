@@ -2,16 +2,13 @@
 """A dynamic loss scale that grows until a step overflows does what it is for; a static one that
 overflows is too large."""
 
-import json
-import os
-import subprocess
-
 import pytest
 import torch
 from torch import nn
 
 import halfscope
 from halfscope.torch import emulate
+from program import schema, stdout_of
 
 
 def train(folder, loss_scale, steps=120):
@@ -26,29 +23,22 @@ def train(folder, loss_scale, steps=120):
     return run
 
 
-def said(root, *words):
-    program = os.environ.get("HALFSCOPE_PROGRAM", root / "build/halfscope")
-    return subprocess.run([program, *map(str, words)], capture_output=True, text=True, check=True).stdout
-
-
 @pytest.mark.parametrize("interval", [5, 8, 20])
-def test_a_scale_that_grows_and_backs_off_is_not_too_large(tmp_path, root, interval):
+def test_a_scale_that_grows_and_backs_off_is_not_too_large(tmp_path, interval):
     run = train(tmp_path / "run", f"torch,init_scale=4096,growth_interval={interval}")
     events = halfscope.recommend(tmp_path / "run")["overflow_events"]
     assert run.skipped == len(events) > 2
     assert all(event["cause"] == "by_scale" and event["growth_probe"] for event in events)
-    jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads((root / "docs/schema/recommend.schema.json").read_text())
-    jsonschema.validate(halfscope.recommend(tmp_path / "run"), schema)
-    details = said(root, "recommend", tmp_path / "run", "--details")
+    schema("recommend").validate(halfscope.recommend(tmp_path / "run"))
+    details = stdout_of("recommend", tmp_path / "run", "--details")
     assert "loss scale is too large" not in details
     findings = [f["title"] for f in halfscope.recommend(tmp_path / "run")["answer"]["findings"]]
     assert any(title.startswith(f"The dynamic loss scale grows until gradients overflow: {run.skipped} "
                                 "times") for title in findings)
 
 
-def test_a_scale_that_began_there_is(tmp_path, root):
+def test_a_scale_that_began_there_is(tmp_path):
     train(tmp_path / "run", "torch,init_scale=4194304", 30)
     events = halfscope.recommend(tmp_path / "run")["overflow_events"]
     assert events and not any("growth_probe" in event for event in events)
-    assert "loss scale is too large" in said(root, "recommend", tmp_path / "run", "--details")
+    assert "loss scale is too large" in stdout_of("recommend", tmp_path / "run", "--details")

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The histogram that `halfscope analyze` draws in the terminal: NumPy knows the counts."""
 
-import os
-import pathlib
 import re
-import subprocess
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
+from program import run, stdout_of
+
 ROW = re.compile(r" +(\S.*?) \|([#-]*) +(\S.*? %) *(.*)$")
 
 
@@ -20,8 +17,7 @@ def histogram(folder, *options, **tensors):
     if tensors:
         folder = folder / "g.safetensors"
         save_file({name.replace("__", "/"): values for name, values in tensors.items()}, folder)
-    out = subprocess.run([PROGRAM, "analyze", folder, *map(str, options)], capture_output=True,
-                         text=True, check=True).stdout
+    out = stdout_of("analyze", folder, *options)
     if "Unscaled magnitudes of" not in out:
         assert " |" not in out
         return "", []
@@ -186,7 +182,7 @@ def test_the_page_says_the_same_of_its_histogram(tmp_path):
     save_file(tensors, tmp_path / "g.safetensors")
     heading, _ = histogram(tmp_path / "g.safetensors")
     page = tmp_path / "page.html"
-    subprocess.run([PROGRAM, "report", tmp_path / "g.safetensors", "--out", page], check=True)
+    run("report", tmp_path / "g.safetensors", "--out", page)
     caption = re.search(r'<figcaption class="note">(.*?)</figcaption>', page.read_text(), re.S)[1]
     caption = re.sub(r"<[^>]*>", "", caption)
     first, zeros = re.match(r"(Unscaled .*? up to 2\^\(e\+1\)\.) .* (Not drawn: .*)", heading).groups()

@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 import hostile_bytes as made
+from program import PROGRAM
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
 MEBIBYTE = 1 << 20
 DEEP = 100_000
 SCALAR = made.field(1, b"train/loss") + b"\x15\x00\x00\x80\x3f"

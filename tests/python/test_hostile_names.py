@@ -4,8 +4,6 @@
 import csv
 import io
 import json
-import os
-import pathlib
 import re
 import subprocess
 
@@ -14,9 +12,8 @@ import pytest
 from safetensors.numpy import save_file
 
 import halfscope
+from program import PROGRAM, run
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
 FORMULAS = ["=cmd|' /C calc'!A0", "+1", "-2+3", "@SUM(A1)", "＝1", "plain", "a=b"]
 UNSAFE = ["\x1b[31m", "\x7f", "\x9b31m", "\x85", "\u061c", "\u200e", "\u2028", "\u202e", "\u2066",
           "\ufeff", "\U000e0041", "\u200b", "\u2060", "\xad", "\u200d", "\u180e", "\u034f", "\u3164",
@@ -26,12 +23,6 @@ LINKED = ["@octocat", "x@example.org", "https://example.org/?a=1&b=*c*", "www.ex
 # What must never leave the line, drive a terminal or turn text around.
 RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u180e\u200b-\u200f\u2028-\u202e"
                  "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]")
-
-
-def run(*arguments):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.decode(), done.stderr.decode()
 
 
 def write(path, names):

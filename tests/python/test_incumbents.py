@@ -6,28 +6,16 @@ by running them: Transformer Engine, unit-scaling, msprobe, and thresholds that 
 """
 
 import json
-import os
-import pathlib
-import subprocess
 
 import halfscope
-import jsonschema
 import numpy as np
 import pytest
 from halfscope import _halfscope
 from safetensors.numpy import save_file
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
+from program import run, valid_json_of
+
 CLASSES = ("flushed_to_zero", "subnormal", "normal", "overflow")
-
-
-def run(*arguments, expect=0, text=None):
-    done = subprocess.run(
-        [PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120, input=text
-    )
-    assert done.returncode == expect, done.stderr
-    return done.stdout, done.stderr
 
 
 def analyze(values, tmp_path, *options, name="weight_grad/w"):
@@ -143,7 +131,7 @@ def test_float16_is_ieee_binary16(x, half, tmp_path):
     bits = np.float16(half).view(np.uint16)
     with np.errstate(over="ignore"):
         assert np.float32(x).astype(np.float16).view(np.uint16) == bits
-    out, _ = run("emulate", "f32_to_f16", text=float32_bits(x) + "\n")
+    out, _ = run("emulate", "f32_to_f16", input=float32_bits(x) + "\n")
     assert out.split()[1] == f"{bits:04X}"
     found = analyze(np.array([x], np.float32), tmp_path)
     assert found["flushed_to_zero"] == int(half == 0) and found["overflow"] == int(np.isinf(half))
@@ -234,10 +222,7 @@ def test_a_scaled_log_without_its_scale_is_refused_naming_the_flag(tmp_path):
 
 
 def events(folder):
-    out, _ = run("recommend", folder, "--json", "-")
-    schema = json.loads((ROOT / "docs" / "schema" / "recommend.schema.json").read_text())
-    jsonschema.validate(json.loads(out), schema)
-    found = json.loads(out)["overflow_events"]
+    found = valid_json_of("recommend", folder)["overflow_events"]
     assert halfscope.recommend(folder)["overflow_events"] == found
     return found
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Infinite gradients bound the loss scale only where weights and activations are finite (docs/json.md)."""
-import json
 
 import numpy as np
 import pytest
 
-from sum_runs import run, write_rank
+from program import json_of
+from sum_runs import write_rank
 
 
 @pytest.mark.parametrize("broken, value, highest", [
@@ -22,4 +22,4 @@ def test_a_broken_weight_or_activation_frees_the_scale(tmp_path, broken, value, 
             if broken:
                 tensors[broken][0, 0] = value
         write_rank(tmp_path / "run", tensors, step=step, scale=1024.0)
-    assert json.loads(run("recommend", tmp_path / "run", "--json", "-")[0])["highest"] == highest
+    assert json_of("recommend", tmp_path / "run")["highest"] == highest

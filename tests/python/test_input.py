@@ -15,7 +15,8 @@ import subprocess
 
 import numpy as np
 import pytest
-from log_inputs import CORPUS, MEGATRON, OVERFLOW, PROGRAM, ROOT, analyzed, run, zipped
+from log_inputs import CORPUS, MEGATRON, OVERFLOW, analyzed, zipped
+from program import DIGITS, PROGRAM, run
 
 
 def zstd(data):
@@ -66,7 +67,7 @@ def test_other_kinds_of_logs_are_unpacked_too(tmp_path):
 
     files = {
         "step.safetensors": save(tensors),
-        "events": next((ROOT / "data/digits-cnn/log").glob("events*")).read_bytes(),
+        "events": next(DIGITS.glob("events*")).read_bytes(),
         "history.jsonl": b'{"_step": 0, "loss": 2.5, "amp/scale": 65536}\n' * 3,
     }
     npz = io.BytesIO()
@@ -263,7 +264,7 @@ def test_a_log_in_a_folder_below(tmp_path):
     out, err = run("analyze", tmp_path / "job", "--json", "-")
     assert but_notes(out) == but_notes(run("analyze", below, "--json", "-")[0])
     assert f"{tmp_path / 'job'}: is no log itself; the one log in it is read, {below} (console logs" in err
-    shutil.copytree(ROOT / "data/digits-cnn/log", tmp_path / "job" / "run")
+    shutil.copytree(DIGITS, tmp_path / "job" / "run")
     _, err = run("analyze", tmp_path / "job", expect=1)
     assert f"'{below}' (console logs" in err and f"'{tmp_path / 'job' / 'run'}' (run logs" in err
     for i in range(20):

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lines that a terminal wrapped, and lines that do not end, are read as what was printed."""
 
-import json
-
 import pytest
-from log_inputs import OVERFLOW, analyzed, run
+from log_inputs import OVERFLOW, analyzed
+from program import json_of, run
 
 
 def wrapped(text, columns):
@@ -55,7 +54,7 @@ def test_a_number_that_goes_on_in_the_next_row(tmp_path):
     line = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {}\n"
     text = "".join(line.format(scale) for scale in (30000.0, 7500.0, 15000.0))
     (tmp_path / "log").write_text("begin\n" + wrapped(text, 76) + line.format("4.0"))
-    found = json.loads(run("analyze", tmp_path / "log", "--json", "-")[0])
+    found = json_of("analyze", tmp_path / "log")
     assert found["timeline"][0]["skipped"] == 4
     assert [found["timeline"][0]["loss_scale"][name] for name in ("first", "last")] == [30000, 4]
 

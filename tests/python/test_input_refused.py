@@ -3,7 +3,6 @@
 
 import gzip
 import io
-import json
 import re
 import shlex
 import shutil
@@ -13,7 +12,8 @@ import tarfile
 import pytest
 
 import halfscope
-from log_inputs import OVERFLOW, run, zipped
+from log_inputs import OVERFLOW, zipped
+from program import json_of, run
 
 
 def picture():
@@ -81,7 +81,7 @@ def test_a_refused_text_ends_with_a_pattern_that_reads_it(line, seen, pattern, c
     assert err.endswith(f"; if these are the run's output, name the values: --lines {pattern}{choice}\n"), err
     [_, given] = shlex.split(f"--lines {pattern}")
     filled = given if "loss}" in given else "{loss}".join(given.rsplit("{}", 1))
-    [timeline] = json.loads(run("analyze", log, "--lines", filled, "--json", "-")[0])["timeline"]
+    [timeline] = json_of("analyze", log, "--lines", filled)["timeline"]
     assert timeline["last"] is not None
     with pytest.raises(halfscope.BadInput) as error:
         halfscope.analyze(log)

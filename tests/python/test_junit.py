@@ -3,7 +3,6 @@
 
 import json
 import os
-import pathlib
 import subprocess
 import xml.etree.ElementTree as ElementTree
 
@@ -11,16 +10,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
-
-
-def run(command, *arguments, expect):
-    done = subprocess.run(
-        [PROGRAM, command, *map(str, arguments)], capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == expect, done.stderr
-    return done.stdout, done.stderr
+from program import PROGRAM, run
 
 
 def gate(command, log, *conditions, file, expect, options=()):

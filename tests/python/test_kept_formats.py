@@ -2,26 +2,20 @@
 """Weights of which some are kept in BF16: what a step leaves unchanged there is lost in the run itself. The
 judge compares the weights before and after each step in plain PyTorch."""
 import contextlib
+import functools
 import json
-import os
-import pathlib
 import re
-import subprocess
 
 import pytest
+
+from program import json_of
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from halfscope.torch import Recorder, emulate  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
-
-
-def recommend(log, *options):
-    return json.loads(subprocess.run([PROGRAM, "recommend", log, "--json", "-", *options], check=True,
-                                     capture_output=True, text=True).stdout)
+recommend = functools.partial(json_of, "recommend")
 
 
 class Casting(nn.Module):
@@ -156,8 +150,7 @@ def test_each_weight_has_the_format_it_is_kept_in(tmp_path):
         if isinstance(module, nn.Linear):
             module.to(torch.bfloat16)
     train(model, tmp_path / "run", adam)
-    found = json.loads(subprocess.run([PROGRAM, "analyze", tmp_path / "run", "--json", "-"], check=True,
-                                      capture_output=True, text=True).stdout)
+    found = json_of("analyze", tmp_path / "run")
     kept = {t["name"].removeprefix("weight/"): t["kept_in"] for t in found["tensors"] if "updates" in t}
     names = {torch.bfloat16: "BF16", torch.float32: "F32"}
     assert kept == {name: names[p.dtype] for name, p in model.named_parameters()}

@@ -3,8 +3,6 @@
 import collections
 import json
 import math
-import os
-import pathlib
 import re
 import subprocess
 from fractions import Fraction
@@ -13,9 +11,8 @@ import numpy as np
 import pytest
 
 from halfscope import _halfscope
+from program import PROGRAM
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
 SCALES = range(-24, 41)  # log2 of the loss scales that are looked at
 ROLES = ("weight", "activation", "weight_grad", "activation_grad", "local_weight_grad")
 ROUNDED = ("flushed_to_zero", "subnormal", "normal", "overflow")

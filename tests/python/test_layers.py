@@ -3,16 +3,13 @@
 overflowed is finite then, and the outputs have the bits of a format that has no largest number.
 Attention scores: no product of recorded rows is beyond the reported bound."""
 import json
-import os
-import pathlib
-import subprocess
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+from program import DIGITS, json_of, stdout_of, words_of
+
 TEXT = """Sequential(
   (0): Linear(in_features=16, out_features=32, bias=True)
   (1): {}
@@ -20,13 +17,8 @@ TEXT = """Sequential(
 )"""
 
 
-def run(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True,
-                          text=True).stdout
-
-
 def report(log, command="analyze"):
-    return json.loads(run(command, log, "--json", "-"))
+    return json_of(command, log)
 
 
 def write_log(folder, tensors, text):
@@ -112,12 +104,12 @@ def test_the_run_that_overflowed_names_the_least_factor(tmp_path, network):
 
 def test_the_answer_says_it(tmp_path, network):
     log = log_of(tmp_path / "run", network, unbounded)
-    said = " ".join(run("recommend", log).split())
+    said = words_of("recommend", log)
     (shift,) = report(log)["layer_shifts"]
     k = shift["log2"]
     assert (f"{shift['activation']} fits FP16 if weights and bias of 0 are multiplied by 2^-{k}, "
             f"and the weights of 2 by {2**k} (2^{k}). The network computes the same.") in said
-    run("report", log, "--out", tmp_path / "page.html")
+    stdout_of("report", log, "--out", tmp_path / "page.html")
     assert f"multiplied by 2^-{k}" in (tmp_path / "page.html").read_text()
 
 
@@ -126,7 +118,7 @@ def test_what_does_not_commute_has_no_shift(tmp_path, network):
 
 
 def test_healthy_runs_have_none():
-    found = report(ROOT / "data" / "digits-cnn" / "log")
+    found = report(DIGITS)
     assert "layer_shifts" not in found and "attention_scores" not in found
 
 
@@ -144,9 +136,9 @@ def test_no_score_is_beyond_the_bound(tmp_path, size):
     assert found["at_most"] == pytest.approx(norms[0] * norms[1], rel=1e-12)
     assert found["query_norm"] >= norms[0] and found["key_norm"] >= norms[1]
     assert found["can_overflow"] == (found["at_most"] >= 65520) == (size == 40)
-    run("count", log, "--out", tmp_path / "log.hst")
+    stdout_of("count", log, "--out", tmp_path / "log.hst")
     assert report(tmp_path / "log.hst")["attention_scores"] == [found]
-    said = " ".join(run("recommend", log).split())
+    said = words_of("recommend", log)
     assert ("Attention scores can overflow FP16" in said) == (size == 40)
     if size == 40:
         with np.errstate(over="ignore"):
@@ -160,5 +152,5 @@ def test_layers_of_whole_tensors_are_asked_for_alone(tmp_path):
     names = ("activation/attn.q_proj", "activation/attn.k_proj")
     log = write_log(tmp_path / "run", {n: fp16(random.standard_normal((4, 8))) for n in names}, "")
     assert len(report(log)["attention_scores"]) == 1
-    alone = json.loads(run("analyze", log, "--tensor", "*q_proj", "--json", "-"))
+    alone = json_of("analyze", log, "--tensor", "*q_proj")
     assert "attention_scores" not in alone

@@ -2,12 +2,11 @@
 """--lines: a pattern with names in braces for console lines that no grammar guesses."""
 
 import gzip
-import json
 
 import pytest
 
 import halfscope
-from log_inputs import ROOT, run
+from program import ROOT, json_of, run
 
 PATTERN = "it={step}|objective {loss}|mult {loss_scale}"
 OVERFLOW = "OVERFLOW! Skipping step. Attempted loss scale: 65536, reducing to 32768\n"
@@ -29,7 +28,7 @@ def written(path, text):
 
 
 def timeline(log, *arguments, pattern=PATTERN):
-    [found] = json.loads(run("analyze", log, "--lines", pattern, "--json", "-", *arguments)[0])["timeline"]
+    [found] = json_of("analyze", log, "--lines", pattern, *arguments)["timeline"]
     return found
 
 
@@ -42,7 +41,7 @@ def test_a_log_that_nothing_reads_is_read_by_a_pattern(tmp_path):
     named = [line.replace(" W it=", ", step: ").replace("|objective ", ", loss: ").replace("|mult ", ", loss scale: ")
              for line in collapsing()]
     known = written(tmp_path / "known.log", named)
-    [same] = json.loads(run("analyze", known, "--json", "-")[0])["timeline"]
+    [same] = json_of("analyze", known)["timeline"]
     assert {**found, "log": ""} == {**same, "log": ""}
 
 
@@ -52,8 +51,8 @@ def test_every_command_takes_it(tmp_path):
     run("report", log, "--lines", PATTERN, "--out", tmp_path / "page.html")
     assert "The loss scale collapsed" in (tmp_path / "page.html").read_text()
     told = written(tmp_path / "told.log", [f"b{step} mult {2 ** 16} bad {step == 7}\n" for step in range(1, 41)])
-    [torch] = json.loads(run("policies", told, "--lines", "b{step} mult {loss_scale} bad {overflow}", "--policy",
-                             "static,scale=2^16", "--json", "-")[0])
+    [torch] = json_of("policies", told, "--lines", "b{step} mult {loss_scale} bad {overflow}",
+                      "--policy", "static,scale=2^16")
     assert torch["skipped"] == [7] and len(torch["scale"]) == 40
     run("count", log, "--lines", PATTERN, "--out", tmp_path / "log.hst")
     assert run("recommend", tmp_path / "log.hst")[0].startswith("The loss scale collapsed")

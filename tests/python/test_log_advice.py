@@ -2,29 +2,16 @@
 """What is advised from the lines that frameworks print, where a wrong word would mislead."""
 import json
 import math
-import os
-import pathlib
 import subprocess
 
 from printed_runs import FORMS, icefall, mindspore, run_of
+from program import PROGRAM, json_of, stdout_of, words_of
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
 QUIET = [0.3 + 0.1 * math.sin(n) for n in range(1000)]
 
 
-def said(*arguments):
-    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def words(*arguments):
-    return " ".join(said(*arguments).split())
-
-
 def timeline(log):
-    [found] = json.loads(said("analyze", log, "--json", "-"))["timeline"]
+    [found] = json_of("analyze", log)["timeline"]
     return found
 
 
@@ -41,7 +28,7 @@ def test_no_step_after_the_last_line_is_counted(tmp_path):
         log = written(tmp_path, FORMS[form](run))
         assert timeline(log)["last"] == 1000, form
         assert timeline(log)["last_scale"] == 2.0 ** 16, form
-        assert "1001" not in said("analyze", log)
+        assert "1001" not in stdout_of("analyze", log)
 
 
 def test_halvings_between_lines_are_no_upper_bound(tmp_path):
@@ -49,7 +36,7 @@ def test_halvings_between_lines_are_no_upper_bound(tmp_path):
     assert sum(step.skipped for step in run.steps) == 79
     log = written(tmp_path, FORMS["NeMo"](run))
     assert timeline(log)["state"] == "unknown"
-    text = words("recommend", log)
+    text = words_of("recommend", log)
     assert "normal: the loss scale was halved 20 times" in text
     assert "20 to 495 of the steps 9 to 999" in text  # it may grow after each clean step
 
@@ -65,7 +52,7 @@ def test_sparse_lines_are_normal_as_far_as_growth_bounds_what_they_hide(tmp_path
     assert 1 < sum(step.skipped for step in usual.steps) < 40
     assert timeline(log)["state"] == "normal"
     assert ("1 to 50 of the steps 50 to 4000 (0.025 % to 1.27 %) were skipped, if the scale doubles "
-            "after 100 clean steps or more.") in words("analyze", log)
+            "after 100 clean steps or more.") in words_of("analyze", log)
 
 
 def test_nemo_counts_steps_where_its_bar_counts_batches(tmp_path):
@@ -82,17 +69,17 @@ def test_nemo_counts_steps_where_its_bar_counts_batches(tmp_path):
 def test_fairseq2_has_settings_of_its_own(tmp_path):
     run = run_of(QUIET, "normal", scale=2.0 ** 17, window=100)
     log = written(tmp_path, FORMS["fairseq2"](run))
-    text = said("recommend", log)
+    text = stdout_of("recommend", log)
     assert "trainer:\n" in text and "fp16_loss_scale: [131072.0, 0.0001]" in text
     assert "--fp16" not in text
-    assert "--fp16-init-scale 131072" in said("recommend", log, "--framework", "fairseq")
+    assert "--fp16-init-scale 131072" in stdout_of("recommend", log, "--framework", "fairseq")
 
 
 def test_mindspore_is_not_told_to_call_pytorch(tmp_path):
     run = run_of(QUIET, "normal", scale=2.0 ** 17, window=100)
     rates = (line.replace("lr: 1e-04", f"lr: {1e-4 + 1e-7 * n:.7e}")
              for n, line in enumerate(mindspore(run)))
-    text = words("recommend", written(tmp_path, rates))
+    text = words_of("recommend", written(tmp_path, rates))
     assert "The learning-rate schedule went on at 9 skipped steps" in text
     assert "Let the schedule count applied updates alone" in text
     assert "scheduler.step()" not in text
@@ -105,10 +92,10 @@ def apex(scaler, scale):
 def test_the_dead_one_of_two_scalers_is_named(tmp_path):
     healthy = [apex(0, 65536.0)] * 3
     dead = [apex(1, 2.0 ** -n) for n in range(-15, 12)]
-    text = words("analyze", written(tmp_path, healthy + dead))
+    text = words_of("analyze", written(tmp_path, healthy + dead))
     assert "Loss scaler 1 is dead: it has 27 messages of skipped steps, down to loss scale 2^-11" in text
     assert "All else here is of loss scaler 0 alone" in text
-    text = words("analyze", written(tmp_path, dead + healthy))
+    text = words_of("analyze", written(tmp_path, dead + healthy))
     assert "The loss scale of scaler 1 collapsed from 32768 (2^15) to 2^-11" in text
     assert "Loss scaler 0 has 3 messages" in text
     assert "All else here is of loss scaler 1 alone" in text
@@ -132,7 +119,7 @@ def deepspeed(hysteresis):
 
 def test_deepspeed_keeps_the_hysteresis_that_it_prints(tmp_path):
     for hysteresis in (1, 2, 3):
-        text = said("recommend", written(tmp_path, deepspeed(hysteresis)))
+        text = stdout_of("recommend", written(tmp_path, deepspeed(hysteresis)))
         assert f'"hysteresis": {hysteresis},' in text
 
 
@@ -147,6 +134,6 @@ def test_an_infinite_activation_is_no_gradient(tmp_path):
             "task": "statistics", "level": "L0", "dump_data_dir": None, "data": {
                 "Module.fc1.Linear.forward.0": {"input_args": [value | numbers],
                                                 "input_kwargs": {}, "output": [value | output]}}}))
-    text = words("analyze", tmp_path / "dump") + words("recommend", tmp_path / "dump")
+    text = words_of("analyze", tmp_path / "dump") + words_of("recommend", tmp_path / "dump")
     assert "first in Module.fc1.Linear.forward.0.output.0 at step 0" in text.replace("`", "")
     assert "Gradients hold" not in text

@@ -2,16 +2,12 @@
 """What is said of logs without tensors: no more than their lines show, and each cause once."""
 import json
 import math
-import os
-import pathlib
-import subprocess
 
 import pytest
 
 from printed_runs import FORMS, NAN, deepspeed, megatron, run_of, runs
+from program import json_of, run, words_of
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
 UNKNOWN = "The cause is unknown"
 
 
@@ -19,18 +15,8 @@ def quiet(steps):
     return [0.3 + 0.1 * math.sin(n) for n in range(steps)]
 
 
-def done(*arguments):
-    run = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    return run
-
-
-def words(*arguments):
-    return " ".join(done(*arguments).stdout.split())
-
-
 def timeline(log):
-    [found] = json.loads(done("analyze", log, "--json", "-").stdout)["timeline"]
+    [found] = json_of("analyze", log)["timeline"]
     return found
 
 
@@ -45,7 +31,7 @@ def test_steps_after_the_last_counter_have_no_number(tmp_path):
     found = timeline(written(tmp_path, deepspeed(run, every=100)))
     assert (found["state"], found["last"], found["collapsed_since"]) == ("broken", 900, 901)
     assert found["skipped_in_vain"] == {"first": 901, "skipped": 18}
-    text = words("analyze", tmp_path / "train.log")
+    text = words_of("analyze", tmp_path / "train.log")
     assert "The log ends with 18 skipped steps" in text and "come after step 900" in text
     assert "collapsed from 131072 (2^17) to 1 after step 900." in text
     assert "no update was applied" not in text and "from step 901" not in text
@@ -61,11 +47,11 @@ def restarted():
 def test_a_fall_back_from_a_new_start_is_no_collapse(tmp_path):
     log = written(tmp_path, restarted())
     assert timeline(log)["state"] == "normal" and "collapsed_since" not in timeline(log)
-    done("analyze", log, "--fail-if", "state == collapsed", "--fail-if", "collapsed_since >= 0")
-    text = words("analyze", log)
+    run("analyze", log, "--fail-if", "state == collapsed", "--fail-if", "collapsed_since >= 0")
+    text = words_of("analyze", log)
     assert "was not restored at resume" in text and "--no-load-optim" in text
     assert "state_dict" not in text and "collapsed" not in text and UNKNOWN not in text
-    assert "Start a dynamic loss scale at 131072" in words("recommend", log)
+    assert "Start a dynamic loss scale at 131072" in words_of("recommend", log)
 
 
 def test_a_fall_beyond_the_level_before_a_new_start_is_a_collapse(tmp_path):
@@ -80,7 +66,7 @@ def test_a_fall_beyond_the_level_before_a_new_start_is_a_collapse(tmp_path):
 def test_a_slow_start_within_the_first_line(tmp_path, scale, state):
     log = written(tmp_path, megatron(run_of(quiet(3000), state, scale=scale, window=1000), every=100))
     assert timeline(log)["state"] == state
-    started = "15 of them at the start, up to step 100" in words("analyze", log)
+    started = "15 of them at the start, up to step 100" in words_of("analyze", log)
     assert started == (state == "slow_start")
 
 
@@ -88,11 +74,11 @@ def test_a_slow_start_within_the_first_line(tmp_path, scale, state):
 @pytest.mark.parametrize("kind", ["slow start", "restarted", "collapsed", "NaN"])
 def test_a_cause_is_said_once(tmp_path, form, kind):
     log = written(tmp_path, FORMS[form](runs()[kind]))
-    text = words("analyze", log)
+    text = words_of("analyze", log)
     assert UNKNOWN not in text
     advice = "A scale of 1 or less scales nothing, so the scale is not the cause"
     for command in ("analyze", "recommend"):
-        assert words(command, log).count(advice) == (kind == "collapsed")
+        assert words_of(command, log).count(advice) == (kind == "collapsed")
 
 
 def test_recommend_gives_the_true_reason(tmp_path):
@@ -101,16 +87,17 @@ def test_recommend_gives_the_true_reason(tmp_path):
                       (runs()["collapsed"], "No loss scale is recommended: the scale is not the cause."),
                       (runs()["without a scale"], "")):
         log = written(tmp_path, FORMS["fairseq"](run))
-        text = words("recommend", log)
+        text = words_of("recommend", log)
         assert says in text and "No loss scale can be recommended" not in text
-        answer = json.loads(done("recommend", log, "--json", "-").stdout)["answer"]
+        answer = json_of("recommend", log)["answer"]
         assert answer.get("scale", "") == says
         assert "never fell" not in text and "it stays" not in text
 
 
 def test_a_scale_is_said_from_where_it_is_known(tmp_path):
     log = written(tmp_path, deepspeed(run_of(quiet(2500), "normal", scale=2.0 ** 17, window=1000)))
-    assert "Loss scale: 262144 (2^18) at step 1001, 131072 (2^17) at last" in words("analyze", log)
+    text = words_of("analyze", log)
+    assert "Loss scale: 262144 (2^18) at step 1001, 131072 (2^17) at last" in text
 
 
 def trainer(step, loss, norm):
@@ -121,17 +108,17 @@ def test_what_hugging_face_prints_of_nan(tmp_path):
     entries = [trainer(n, 0.0 if n > 20 else 2.0, NAN if n > 20 else 1.0) for n in range(30)]
     note = "the loss is 0 in 9 entries whose gradient norm is NaN or infinite, first at "
     log = written(tmp_path, map(str, entries))
-    assert note + "entry 21: the Trainer logs 0" in " ".join(done("analyze", log).stdout.split())
+    assert note + "entry 21: the Trainer logs 0" in words_of("analyze", log)
     state = tmp_path / "trainer_state.json"
     state.write_text(json.dumps({"global_step": 30, "log_history": [
         entry | {"step": n} for n, entry in enumerate(entries)]}))
-    assert note + "step 21: the Trainer logs 0" in done("analyze", state).stderr
-    assert "logs 0" not in done("analyze", written(tmp_path, map(str, entries[:20]))).stderr
+    assert note + "step 21: the Trainer logs 0" in run("analyze", state).stderr
+    assert "logs 0" not in run("analyze", written(tmp_path, map(str, entries[:20]))).stderr
 
 
 def test_few_steps_are_named_and_what_is_missing_once(tmp_path):
     def said(broken):
-        return words("analyze", written(tmp_path, (
+        return words_of("analyze", written(tmp_path, (
             str(trainer(n, 2.0, NAN if n in broken else 1.0)) for n in range(30))))
     assert "infinite at entries 3 and 9. Later ones are finite" in said({3, 9})
     assert "infinite at entries 3, 7 and 9. Later" in said({3, 7, 9})

@@ -2,30 +2,14 @@
 """Files in which training loops keep their scalars, from the file to the answer: Hugging Face's
 trainer_state.json, Lightning's metrics.csv, MLflow's folders; and msprobe's dump.json."""
 import csv
+import functools
 import json
-import os
-import pathlib
-import subprocess
 
-import jsonschema
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(BUILD / "halfscope"))
-SCHEMA = json.loads((ROOT / "docs" / "schema" / "analyze.schema.json").read_text())
+from program import run, valid_json_of
 
-
-def run(*arguments, code=0):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == code, done.stderr + done.stdout
-    return done
-
-
-def analyzed(log):
-    found = json.loads(run("analyze", log, "--json", "-").stdout)
-    jsonschema.validate(found, SCHEMA)
-    return found
+analyzed = functools.partial(valid_json_of, "analyze")
 
 
 def first_line(log):
@@ -76,7 +60,7 @@ def test_a_runs_folder_and_the_checkpoint_in_it_say_the_same(tmp_path):
         found["timeline"][0].pop("log")
     assert of_run["timeline"] == of_checkpoint["timeline"]
     write_state(tmp_path / "checkpoint-30", [1.0, nan, 1.25])
-    refused = run("analyze", tmp_path, code=1).stderr
+    refused = run("analyze", tmp_path, expect=1).stderr
     assert "2 trainer states that begin differently" in refused
     assert "checkpoint-30" in refused and "name one of these" in refused
 
@@ -125,7 +109,7 @@ def test_mlflows_folders(tmp_path, scales):
     other = tmp_path / "mlruns" / "0" / "def" / "metrics"
     other.mkdir(parents=True)
     (other / "loss").write_text(rows([2.5]))
-    refused = run("analyze", tmp_path / "mlruns", code=1).stderr
+    refused = run("analyze", tmp_path / "mlruns", expect=1).stderr
     assert "2 MLflow runs" in refused and "abc" in refused and "def" in refused
 
 

@@ -8,10 +8,9 @@ import subprocess
 
 import pytest
 
+from program import PROGRAM, ROOT
 from streams import answers_as_it_arrives
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
 VECTORS = pathlib.Path(
     os.environ.get("HALFSCOPE_TENSOR_CORE_VECTORS", ROOT.parent / "shared" / "vectors" / "tensor_core")
 )

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every C++ test case is a test of CTest: its discovery splits at semicolons and brackets."""
-import os
-import pathlib
 import re
 import subprocess
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
+from program import BUILD
 
 
 def test_names_of_test_cases_are_names_for_ctest():

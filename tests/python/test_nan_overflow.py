@@ -1,32 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """NaN of gradients computed in FP16 is taken as overflow, and the answer says that this is inferred."""
+import functools
 import json
-import os
-import pathlib
-import subprocess
 
-import jsonschema
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_PROGRAM", BUILD / "halfscope"))
-SCHEMA = json.loads((ROOT / "docs/schema/recommend.schema.json").read_text(encoding="utf-8"))
+from program import stdout_of, valid_json_of
+
 INF, NAN = float("inf"), float("nan")
-
-
-def recommend(*arguments):
-    done = subprocess.run([PROGRAM, "recommend", *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def found(*arguments):
-    answer = json.loads(recommend(*arguments, "--json", "-"))
-    jsonschema.validate(answer, SCHEMA)
-    return answer
+recommend = functools.partial(stdout_of, "recommend")
+found = functools.partial(valid_json_of, "recommend")
 
 
 def write(folder, bad, at=(3,)):

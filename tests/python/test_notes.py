@@ -11,7 +11,8 @@ import types
 
 import numpy as np
 import pytest
-from log_inputs import CORPUS, PROGRAM, run
+from log_inputs import CORPUS
+from program import PROGRAM, json_of, run
 from safetensors.numpy import save_file
 
 import halfscope
@@ -123,7 +124,7 @@ def test_ten_notes_are_printed_and_the_rest_counted(tmp_path):
         options = ["--out", tmp_path / "page.html"] if command == "report" else []
         _, err = run(command, *logs, *options)
         assert len(told(err)) == 11, command
-    assert json.loads(run("recommend", *logs, "--json", "-")[0])["notes"] == notes
+    assert json_of("recommend", *logs)["notes"] == notes
 
 
 def test_few_notes_are_all_printed_and_none_is_no_field(tmp_path):

@@ -11,34 +11,26 @@ import pickle
 import subprocess
 import sys
 
-import jsonschema
 import numpy as np
 import pytest
 
 import halfscope
 from halfscope import _frames
 from halfscope._fields import TensorFindings
+from program import DIGITS, ROOT, json_of, schema, stdout_of
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
-LOG = ROOT / "data" / "digits-cnn" / "log"
 HISTOGRAM = {"_step": 0, "gradients/w": {"_type": "histogram", "bins": [0.0, 2.0**-24, 1.0, 2.0],
                                          "values": [5, 7, 9]}}
 
 
 @pytest.fixture(scope="module")
 def advice():
-    return halfscope.recommend(LOG)
+    return halfscope.recommend(DIGITS)
 
 
 @pytest.fixture(scope="module")
 def found():
-    return halfscope.analyze(LOG)
-
-
-def program(*arguments):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True, text=True)
-    return done.stdout
+    return halfscope.analyze(DIGITS)
 
 
 @pytest.fixture
@@ -52,21 +44,19 @@ def bounded(tmp_path):
 def test_what_scripts_did_with_a_dict_works(advice):
     assert isinstance(advice, dict) and "static_scale" in advice
     assert dict(advice).keys() == advice.keys() and advice.get("nothing", 3) == 3
-    schema = json.loads((ROOT / "docs/schema/recommend.schema.json").read_text(encoding="utf-8"))
-    jsonschema.validate(advice, schema)
-    assert json.loads(json.dumps(advice)) == json.loads(program("recommend", LOG, "--json", "-"))
+    schema("recommend").validate(advice)
+    assert json.loads(json.dumps(advice)) == json_of("recommend", DIGITS)
 
 
 def test_all_results_are_the_programs(tmp_path):
     np.savez(tmp_path / "a.npz", **{"weight_grad/w": np.float32([1, 2**-14])})
     np.savez(tmp_path / "b.npz", **{"weight_grad/w": np.float32([2**-12, 2**-26])})
     a, b = tmp_path / "a.npz", tmp_path / "b.npz"
-    assert halfscope.analyze(LOG, formats=True, what_if=True) == json.loads(
-        program("analyze", LOG, "--formats", "--what-if", "--json", "-"))
-    assert halfscope.policies(LOG) == json.loads(program("policies", LOG, "--json", "-"))
-    assert halfscope.policies(LOG, policies="als") == json.loads(
-        program("policies", LOG, "--policy", "als", "--json", "-"))
-    assert halfscope.compare(a, b) == json.loads(program("compare", a, b, "--json", "-"))
+    assert halfscope.analyze(DIGITS, formats=True, what_if=True) == json_of(
+        "analyze", DIGITS, "--formats", "--what-if")
+    assert halfscope.policies(DIGITS) == json_of("policies", DIGITS)
+    assert halfscope.policies(DIGITS, policies="als") == json_of("policies", DIGITS, "--policy", "als")
+    assert halfscope.compare(a, b) == json_of("compare", a, b)
     everything = halfscope.report(a)
     assert everything.recommendation == halfscope.recommend(a)
     assert everything.analysis == halfscope.analyze(a, formats=True, what_if=True)
@@ -75,7 +65,7 @@ def test_all_results_are_the_programs(tmp_path):
 def test_values_have_the_types_of_the_json(found):
     text = json.dumps(found)
     assert json.loads(text) == found and "NaN" not in text and "Infinity" not in text
-    printed = json.loads(program("analyze", LOG, "--json", "-"))
+    printed = json_of("analyze", DIGITS)
 
     def same(a, b):
         if isinstance(a, dict):
@@ -93,9 +83,9 @@ def test_no_text_is_parsed(monkeypatch):
 
     for name in ("loads", "load", "JSONDecoder"):
         monkeypatch.setattr(json, name, fails)
-    halfscope.recommend(LOG)
-    halfscope.analyze(LOG)
-    halfscope.policies(LOG)
+    halfscope.recommend(DIGITS)
+    halfscope.analyze(DIGITS)
+    halfscope.policies(DIGITS)
 
 
 def test_damaged_names_read_as_in_the_json(tmp_path):
@@ -106,8 +96,7 @@ def test_damaged_names_read_as_in_the_json(tmp_path):
         file = os.fsencode(folder) + b"/w" + damaged + b".npy"
         with open(file, "wb") as out:
             np.save(out, np.ones(3, np.float32))
-        printed = json.loads(subprocess.run([PROGRAM, "analyze", file, "--json", "-"], check=True,
-                                            capture_output=True).stdout)
+        printed = json_of("analyze", file)
         assert halfscope.analyze(os.fsdecode(file)) == printed
 
 
@@ -146,14 +135,14 @@ def test_objects_in_results_have_classes(advice, found):
         for name, part in parts:
             yield from plain(part, (*path, name))
 
-    for result in (advice, found, halfscope.policies(LOG, framework="torch"),
-                   halfscope.compare(LOG, LOG)):
+    for result in (advice, found, halfscope.policies(DIGITS, framework="torch"),
+                   halfscope.compare(DIGITS, DIGITS)):
         assert list(plain(result)) == []
 
 
 def test_printed_they_are_short(advice, found):
-    results = [advice, found, halfscope.policies(LOG), halfscope.compare(LOG, LOG),
-               halfscope.report(LOG)]
+    results = [advice, found, halfscope.policies(DIGITS), halfscope.compare(DIGITS, DIGITS),
+               halfscope.report(DIGITS)]
     for result in results:
         assert len(repr(result)) < 300 and "\n" not in repr(result)
     assert len(repr(found.tensors[0])) < 300
@@ -170,7 +159,7 @@ def test_copies_keep_the_fields(advice):
         assert copied._repr_html_() is None
         with pytest.raises(RuntimeError, match="a copy that has its fields alone"):
             copied.charts
-    policies = halfscope.policies(LOG, policies="torch")
+    policies = halfscope.policies(DIGITS, policies="torch")
     assert pickle.loads(pickle.dumps(policies)) == policies
 
 
@@ -178,7 +167,7 @@ def test_copies_keep_the_fields(advice):
 def test_a_page_of_an_unknown_ending_is_refused(ending, tmp_path, advice):
     """As by --out of the program."""
     path = tmp_path / f"page.{ending}"
-    for result in (advice, halfscope.report(LOG), halfscope.compare(LOG, LOG)):
+    for result in (advice, halfscope.report(DIGITS), halfscope.compare(DIGITS, DIGITS)):
         with pytest.raises(ValueError) as refused:
             result.save_html(path)
         assert str(refused.value) == f"found '{path}', expected a name that ends in .html, .htm"
@@ -187,7 +176,7 @@ def test_a_page_of_an_unknown_ending_is_refused(ending, tmp_path, advice):
 
 def test_other_files_of_an_unknown_ending_are_refused(tmp_path, advice):
     with pytest.raises(ValueError, match="ends in .md, .markdown"):
-        halfscope.report(LOG).save_markdown(tmp_path / "page.html")
+        halfscope.report(DIGITS).save_markdown(tmp_path / "page.html")
     with pytest.raises(ValueError, match="ends in .svg"):
         advice.save_svg(tmp_path / "chart.pdf")
     with pytest.raises(ValueError, match="ends in .png"):
@@ -196,13 +185,13 @@ def test_other_files_of_an_unknown_ending_are_refused(tmp_path, advice):
 
 
 def test_save_html_is_the_programs_page(tmp_path, advice):
-    program("report", LOG, "--out", tmp_path / "program.html")
+    stdout_of("report", DIGITS, "--out", tmp_path / "program.html")
     expected = (tmp_path / "program.html").read_bytes()
-    for result in (advice, halfscope.report(LOG)):
+    for result in (advice, halfscope.report(DIGITS)):
         result.save_html(tmp_path / "python.html")
         assert (tmp_path / "python.html").read_bytes() == expected
-    program("compare", LOG, LOG, "--out", tmp_path / "program.html")
-    halfscope.compare(LOG, LOG).save_html(tmp_path / "python.html")
+    stdout_of("compare", DIGITS, DIGITS, "--out", tmp_path / "program.html")
+    halfscope.compare(DIGITS, DIGITS).save_html(tmp_path / "python.html")
     assert (tmp_path / "python.html").read_bytes() == (tmp_path / "program.html").read_bytes()
     with pytest.raises(ValueError, match="a page needs a log"):
         halfscope.policies(amax=[1.0, 2.0]).save_html(tmp_path / "python.html")
@@ -211,8 +200,8 @@ def test_save_html_is_the_programs_page(tmp_path, advice):
 
 
 def test_markdown_is_the_programs(tmp_path):
-    program("report", LOG, "--out", tmp_path / "program.md", "--title", "T")
-    halfscope.report(LOG, title="T").save_markdown(tmp_path / "python.md")
+    stdout_of("report", DIGITS, "--out", tmp_path / "program.md", "--title", "T")
+    halfscope.report(DIGITS, title="T").save_markdown(tmp_path / "python.md")
     assert (tmp_path / "python.md").read_text() == (tmp_path / "program.md").read_text()
 
 
@@ -231,7 +220,7 @@ def test_columns_follow_from_the_class(found, bounded):
 
 def test_bounds_are_columns_of_numbers(advice):
     """What JSON always has as [low, high], exact or not."""
-    policies = halfscope.policies(LOG)
+    policies = halfscope.policies(DIGITS)
     columns = policies._columns("policies")
     rows = zip(*(columns[f"mean_flushed_share{end}"][1] for end in ("", "_low", "_high")))
     assert [*rows] == [(low if low == high else None, low, high)
@@ -245,7 +234,7 @@ def test_bounds_are_columns_of_numbers(advice):
 
 def test_formats_are_rows():
     pytest.importorskip("pandas")
-    result = halfscope.analyze(LOG, formats=True)
+    result = halfscope.analyze(DIGITS, formats=True)
     for field in ("formats", "mx_formats"):
         frame = result.to_pandas(field)
         entries = [(t.name, entry.format, entry.snr_db) for t in result.tensors for entry in t.get(field, [])]
@@ -255,8 +244,8 @@ def test_formats_are_rows():
 
 def test_every_table_has_columns_of_one_length(advice, found):
     seen = set()
-    for result in (advice, found, halfscope.policies(LOG), halfscope.compare(LOG, LOG),
-                   halfscope.report(LOG)):
+    for result in (advice, found, halfscope.policies(DIGITS), halfscope.compare(DIGITS, DIGITS),
+                   halfscope.report(DIGITS)):
         assert result.tables[0] == result._pandas_table
         for table in result.tables:
             columns = result._columns(table)
@@ -277,7 +266,7 @@ def test_pandas(found):
     steps = found.to_pandas("per_step")
     assert isinstance(steps, pandas.DataFrame)
     assert steps.groupby("name")["total"].sum().to_dict() == {t.name: t.total for t in found.tensors}
-    traces = halfscope.policies(LOG, policies=["torch", "static,scale=1"])
+    traces = halfscope.policies(DIGITS, policies=["torch", "static,scale=1"])
     assert traces.to_pandas("steps").groupby("policy").size().to_dict() == {
         t.policy: len(t.scale) for t in traces}
     assert traces.to_pandas()["lost_share"].tolist() == [t.lost_share for t in traces]
@@ -299,7 +288,7 @@ def test_arrow(found, bounded):
     ("vl_convert", "found.save_svg('x.svg')")])
 def test_a_missing_package_is_named(package, call):
     code = (f"import sys; sys.modules[{package!r}] = None\nimport halfscope\n"
-            f"found = halfscope.analyze({str(LOG)!r})\n{call}")
+            f"found = halfscope.analyze({str(DIGITS)!r})\n{call}")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     name = package.replace("vl_convert", "vl-convert-python")
     assert done.stderr.splitlines()[-1].startswith("ImportError: ") and done.returncode == 1

@@ -2,31 +2,21 @@
 """Terminal, page, Markdown and JSON say the same: the answer's sentences are those of the JSON."""
 import html
 import json
-import os
-import pathlib
 import re
-import subprocess
 
 import numpy as np
 import pytest
 
 import halfscope
+from page_data import data_of
+from program import DIGITS, ROOT, json_of, run, stdout_of
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
-PROGRAM = BUILD / "halfscope"
 CONSOLE = ROOT / "tests/data/console"
 MOST_LINES = 20
 
 
-def run(*arguments):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def simulated(folder, *settings):
-    run("simulate", *settings, "--steps", 40, "--record-every", 5, "--out", folder / "run")
+    stdout_of("simulate", *settings, "--steps", 40, "--record-every", 5, "--out", folder / "run")
     return folder / "run"
 
 
@@ -55,7 +45,7 @@ def of_names(folder):
 
 
 LOGS = {
-    "shipped": lambda folder: ROOT / "data/digits-cnn/log",
+    "shipped": lambda folder: DIGITS,
     "half weights": half_weights,
     "hot": hot,
     "broken": broken,
@@ -99,13 +89,13 @@ def sentence(finding):
 @pytest.mark.parametrize("log", LOGS)
 def test_all_say_the_same(tmp_path, log):
     path = LOGS[log](tmp_path)
-    answer = json.loads(run("recommend", path, "--json", "-"))["answer"]
+    answer = json_of("recommend", path)["answer"]
     lead = words(f"{answer['headline']} {answer.get('action', '')}")
     first = [lead] if answer["headline"] == answer["scale"] else [lead, words(answer["scale"])]
     clear = [answer["clear"]] if "clear" in answer else []
     findings = [sentence(finding) for finding in answer["findings"]]
 
-    short = run("recommend", path).splitlines()
+    short = stdout_of("recommend", path).splitlines()
     assert [words(line) for line in short[:len(first)]] == first
     assert len(short) <= MOST_LINES
     shown = [words(line[2:]) for line in short if line.startswith("* ")]
@@ -113,16 +103,17 @@ def test_all_say_the_same(tmp_path, log):
     assert shown == findings[:len(shown)] and len(shown) == min(4, len(findings))
     assert short[-1].startswith("More: --details shows ")
 
-    details = [words(line.removeprefix("* ")) for line in run("recommend", path, "--details").splitlines()]
+    details = [words(line.removeprefix("* "))
+               for line in stdout_of("recommend", path, "--details").splitlines()]
     assert details[:len(first)] == first
     assert [line for line in details if line in findings] == findings
 
-    run("report", path, "--out", tmp_path / "page.html")
+    stdout_of("report", path, "--out", tmp_path / "page.html")
     page = of_page((tmp_path / "page.html").read_text())
     assert page[0] == " ".join(first)
     assert page[1:] == clear + findings
 
-    run("report", path, "--out", tmp_path / "report.md")
+    stdout_of("report", path, "--out", tmp_path / "report.md")
     markdown = of_markdown((tmp_path / "report.md").read_text())
     for said in [*first, *clear, *findings]:
         assert said in markdown
@@ -141,37 +132,50 @@ def test_all_say_the_same(tmp_path, log):
 def test_lines_to_paste_are_the_same(tmp_path):
     for log in ("half weights", "hot"):
         path = LOGS[log](tmp_path / log)
-        found = json.loads(run("recommend", path, "--json", "-"))
-        pasted = [line.strip() for line in run("recommend", path).splitlines() if line.startswith("  scaler")]
+        found = json_of("recommend", path)
+        pasted = [line.strip() for line in stdout_of("recommend", path).splitlines()
+                  if line.startswith("  scaler")]
         assert pasted == [found["answer"]["paste"]]
         lines = found.get("snippets", {}) | {"dynamic": found["dynamic_snippets"]["pytorch"]}
         assert pasted[0] in lines.values()
-        run("report", path, "--out", tmp_path / "page.html")
+        stdout_of("report", path, "--out", tmp_path / "page.html")
         page = html.unescape((tmp_path / "page.html").read_text())
         assert f'tabindex="0">{pasted[0]}</pre>' in page
-        run("report", path, "--out", tmp_path / "report.md")
+        stdout_of("report", path, "--out", tmp_path / "report.md")
         assert f"```\n{pasted[0]}\n```" in (tmp_path / "report.md").read_text()
 
 
 def test_lost_updates_lead(tmp_path):
     path = half_weights(tmp_path)
-    first = run("recommend", path).splitlines()[0]
+    first = stdout_of("recommend", path).splitlines()[0]
     assert first.startswith("Weights are stored in FP16, and ") and "Use FP32 master weights" in first
 
 
 def test_a_negligible_loss_never_leads():
     """Of the shipped log 17.6 % of the values become zero, and hardly any of their squares."""
-    log = ROOT / "data/digits-cnn/log"
-    said = run("recommend", log)
+    log = DIGITS
+    said = stdout_of("recommend", log)
     assert "GradScaler() is fine" in said.splitlines()[0]
-    strict = run("recommend", log, "--negligible-loss", "0", "--json", "-")
+    strict = stdout_of("recommend", log, "--negligible-loss", "0", "--json", "-")
     severity = {finding["title"][:22]: finding["severity"]
                 for finding in json.loads(strict)["answer"]["findings"]}
     assert severity["Without a loss scale, "] == "warning"
 
 
 def test_a_serious_loss_is_not_below_a_negligible_one():
-    done = subprocess.run([PROGRAM, "recommend", str(ROOT / "data/digits-cnn/log"), "--negligible-loss", "0.1",
-                           "--serious-loss", "1%"], capture_output=True, text=True)
-    assert done.returncode == 2
+    done = run("recommend", DIGITS, "--negligible-loss", "0.1",
+               "--serious-loss", "1%", expect=2)
     assert "--serious-loss is 0.01, below --negligible-loss 0.1; make it at least that" in done.stderr
+
+
+@pytest.mark.parametrize("options", [{}, {"headroom": 3}, {"format": "bfloat16"}])
+def test_the_recommendation_is_the_same_everywhere(tmp_path, options):
+    given = [word for name, value in options.items() for word in (f"--{name}", value)]
+    printed = json_of("recommend", DIGITS, *given)
+    stdout_of("report", DIGITS, "--out", tmp_path / "page.html", *given)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    on_page = data_of(page, "recommendation")
+    on_page["answer"]["findings"] = [finding for finding in on_page["answer"]["findings"]
+                                     if finding["evidence"] != "formats"]  # asked by a report alone
+    assert on_page == printed
+    assert halfscope.recommend(DIGITS, **options) == printed

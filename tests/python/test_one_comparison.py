@@ -2,31 +2,22 @@
 """The terminal and the page of a comparison say the same sentences and the same numbers."""
 import html
 import json
-import os
-import pathlib
 import re
-import subprocess
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+from program import DIGITS, stdout_of
+
 WIDEST, SHOWN, COLUMNS = 48, 20, 7  # of a table in a terminal
 LONG = "weight_grad/" + "\u00fc\u4e0a" * 40  # characters of two and of three bytes
 HOSTILE = "weight_grad/<b>x</b>&\"'\x1b[2J\u202e|`"
 
 
-def run(*arguments):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def simulated(folder, name, network, *settings):
-    run("simulate", network, *settings, "--steps", 30, "--record-every", 5, "--threads", 1, "--out",
-        folder / name)
+    stdout_of("simulate", network, *settings, "--steps", 30, "--record-every", 5, "--threads", 1,
+              "--out", folder / name)
     return folder / name
 
 
@@ -44,7 +35,7 @@ def broken(folder):
 
 
 def same(folder):
-    log = ROOT / "data/digits-cnn/log"
+    log = DIGITS
     return log, log
 
 
@@ -134,7 +125,7 @@ def as_shown(rows, columns):
 def shown(request, tmp_path):
     """The terminal's text, and the page."""
     pair = PAIRS[request.param](tmp_path)
-    said = run("compare", *pair, "--out", tmp_path / "page.html")
+    said = stdout_of("compare", *pair, "--out", tmp_path / "page.html")
     assert not set(said) & set("\x0e\x0f\x1b\u202e")
     return said, (tmp_path / "page.html").read_text(encoding="utf-8")
 
@@ -178,7 +169,7 @@ def test_the_table_of_tensors_is_the_same(shown):
 
 
 def test_operations_are_the_same(tmp_path):
-    said = run("compare", *checked(tmp_path), "--out", tmp_path / "page.html")
+    said = stdout_of("compare", *checked(tmp_path), "--out", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     section = re.search(r'<section id="operations".*?</section>', page, re.S)[0]
     blocks = said.split("\n\n")
@@ -194,7 +185,7 @@ def test_operations_are_the_same(tmp_path):
 
 
 def test_a_terminal_cuts_names_between_characters(tmp_path):
-    table = run("compare", *files(tmp_path)).split("\n\n")[-1]  # decoded strictly
+    table = stdout_of("compare", *files(tmp_path)).split("\n\n")[-1]  # decoded strictly
     rows = [line for line in table.splitlines() if line.startswith("  ")][-3:]
     cut = "..." + LONG[-(WIDEST - 3):]
     assert len([row for row in rows if row.startswith(f"  {cut}  ")]) == 1

@@ -3,10 +3,10 @@
 linker keeps either one's functions (C++20, [basic.def.odr])."""
 
 import collections
-import pathlib
 import re
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from program import ROOT
+
 OWN = ("lib", "analyzers", "sim", "reports", "cli", "python/src")
 
 OPENS = re.compile(r"^(?:inline )?namespace ([\w:]*) ?\{")

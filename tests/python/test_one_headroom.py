@@ -2,18 +2,17 @@
 """Headroom has one number: over all steps, or with the name of the steps that it is of."""
 
 import html
-import os
 import re
-import subprocess
 
 import torch
 from torch import nn
 
 import halfscope
 from halfscope.torch import Recorder
+from program import run
 
 
-def test_the_page_has_the_least_of_all_steps(tmp_path, root):
+def test_the_page_has_the_least_of_all_steps(tmp_path):
     """The largest gradient is of a step without histograms."""
     torch.manual_seed(0)
     model = nn.Linear(8, 1)
@@ -25,9 +24,7 @@ def test_the_page_has_the_least_of_all_steps(tmp_path, root):
             optimizer.step()
     advice = halfscope.recommend(tmp_path / "run")
     assert advice["limited_by"]["step"] == 7
-    program = os.environ.get("HALFSCOPE_PROGRAM", root / "build/halfscope")
-    subprocess.run([program, "report", tmp_path / "run", "--out", tmp_path / "page.html"], check=True,
-                   capture_output=True)
+    run("report", tmp_path / "run", "--out", tmp_path / "page.html")
     page = html.unescape((tmp_path / "page.html").read_text())
     left = f"{advice['headroom_bits']:.1f} binades"
     assert f"which leaves {left} below overflow" in page

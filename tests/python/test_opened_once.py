@@ -3,7 +3,6 @@
 
 import collections
 import os
-import pathlib
 import re
 import shutil
 import subprocess
@@ -13,9 +12,8 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
-RUN = ROOT / "data/digits-cnn/log"
+from program import DIGITS, PROGRAM
+
 STRACE = ["strace", "-f", "-qq", "-e", "trace=open,openat", "-o"]
 OPENED = re.compile(r'open(?:at)?\([^"]*"([^"]*)", ([A-Z_|]*)(.*)')
 COMMANDS = {
@@ -44,7 +42,7 @@ def tensor_files(folder):
 
 def ranks(folder):
     for rank in ("rank-0000", "rank-0001"):
-        shutil.copytree(RUN, folder / rank)
+        shutil.copytree(DIGITS, folder / rank)
     return folder
 
 
@@ -67,15 +65,15 @@ def wandb(path):
 
 
 LOGS = {
-    "safetensors": lambda to: shutil.copy(RUN / "tensors/step-000100.safetensors", to),
+    "safetensors": lambda to: shutil.copy(DIGITS / "tensors/step-000100.safetensors", to),
     "npy": lambda to: written(to / "g.npy", lambda p: np.save(p, tensors(1)["weight_grad/a"])),
     "npz": lambda to: written(to / "g.npz", lambda p: np.savez(p, **tensors(1))),
     "torch.save": lambda to: written(to / "g.pt", lambda p: torch.save(
         {name: torch.from_numpy(values) for name, values in tensors(1).items()}, p)),
     "folder of tensors": lambda to: tensor_files(to / "steps"),
-    "run log": lambda to: shutil.copytree(RUN, to / "log"),
+    "run log": lambda to: shutil.copytree(DIGITS, to / "log"),
     "ranks": lambda to: ranks(to / "ranks"),
-    "TensorBoard": lambda to: shutil.copy(next(RUN.glob("events*")), to / "events.out.tfevents.1"),
+    "TensorBoard": lambda to: shutil.copy(next(DIGITS.glob("events*")), to / "events.out.tfevents.1"),
     "console": lambda to: written(to / "out.log", console),
     "wandb": lambda to: written(to / "history.jsonl", wandb),
 }

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
+from program import PROGRAM
+
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
 

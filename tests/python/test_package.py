@@ -207,18 +207,6 @@ def test_messages_name_arguments_where_the_command_line_names_flags(tmp_path, ro
     assert "roles={'x': 'weight'}: matches no selected tensor" in caplog.text
 
 
-def test_compare_is_the_command_line(tmp_path, root):
-    for name, factor in (("a", 1), ("b", 2.0**-12)):
-        np.savez(tmp_path / f"{name}.npz", **{"weight_grad/w": np.float32([1, 2**-14]) * factor})
-    program = os.environ.get("HALFSCOPE_PROGRAM", str(root / "build" / "halfscope"))
-    a, b = tmp_path / "a.npz", tmp_path / "b.npz"
-    said = subprocess.run([program, "compare", a, b, "--json", "-"], check=True,
-                          capture_output=True, text=True).stdout
-    assert halfscope.compare(a, b) == json.loads(said)
-    assert halfscope.compare(a, b, loss_scale=2.0**12)["loss_scale"] == 2**12
-    assert halfscope.compare(a, b)["tensors"][0]["b"]["flushed_to_zero"] == 1
-
-
 def test_analyze_counts_what_the_table_counts(tmp_path, array):
     np.save(tmp_path / "g.npy", array)
     (tensor,) = halfscope.analyze(tmp_path / "g.npy")["tensors"]

@@ -5,7 +5,6 @@ What is drawn is read back from the Vega views and compared with `halfscope anal
 count; no request may leave the page and nothing may be said on its console.
 """
 import json
-import subprocess
 import time
 from collections import defaultdict
 
@@ -14,20 +13,11 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from page_browser import (BUILD, bounds, browser, by_exponent, drawn, halfscope, open_page, quiet,
-                          report, requests, said_on_console, views, wait_until_copied,
-                          wait_until_drawn)
+from page_browser import (bounds, browser, by_exponent, drawn, logs, open_page, quiet, report,
+                          requests, said_on_console, views, wait_until_copied, wait_until_drawn)
+from program import json_of, stdout_of
 
-__all__ = ["browser"]  # a fixture
-
-
-@pytest.fixture(scope="module")
-def logs(tmp_path_factory):
-    writer = BUILD / "bin" / "write_sample_logs"
-    assert writer.exists(), f"{writer} is missing: build the target write_sample_logs first"
-    folder = tmp_path_factory.mktemp("logs")
-    subprocess.run([writer, folder], check=True)
-    return folder
+__all__ = ["browser", "logs"]  # fixtures
 
 
 def summed(tensors, role):
@@ -196,14 +186,14 @@ def test_files_are_saved_from_the_page(training, logs, tmp_path):
         while not (tmp_path / name).exists() and time.monotonic() < end:
             time.sleep(0.05)
     assert json.loads((tmp_path / "halfscope-analysis.json").read_text()) == analysis
-    halfscope("analyze", logs / "training", "--csv", tmp_path / "asked.csv")
+    stdout_of("analyze", logs / "training", "--csv", tmp_path / "asked.csv")
     assert (tmp_path / "halfscope-analysis.csv").read_bytes() == (tmp_path / "asked.csv").read_bytes()
     assert set(requests(browser)) <= {page.as_uri()}
 
 
 def test_line_to_paste_is_the_recommended_one(training, logs):
     browser, _, _ = training
-    advice = json.loads(halfscope("recommend", logs / "training", "--json", "-"))
+    advice = json_of("recommend", logs / "training")
     shown = browser.find_element(By.ID, "paste").text
     assert shown == advice["snippets"]["pytorch"]
     browser.find_element(By.ID, "copy").click()
@@ -227,6 +217,7 @@ def test_names_are_text(browser, logs, tmp_path):
     quiet(browser, page)
     assert browser.execute_script("return document.querySelectorAll('img').length") == 0
     assert browser.title == "<img src=x onerror=alert(4)>"
+    assert "<!--halfscope:" not in page.read_text()  # every marker is filled
     names = browser.execute_script(
         "return [...document.querySelectorAll('#worst tbody th')].map((th) => th.textContent)")
     assert "weight_grad/<script>alert(1)</script>" in names

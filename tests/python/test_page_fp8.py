@@ -2,7 +2,8 @@
 """The heat map of what FP8 turned to zero, in headless Chromium: every cell against the lines of the log."""
 
 import pytest
-from page_browser import browser, halfscope, quiet, wait_until_copied
+from page_browser import browser, quiet, wait_until_copied
+from program import stdout_of
 from selenium.webdriver.common.by import By
 
 __all__ = ["browser"]  # a fixture
@@ -44,7 +45,7 @@ def page(browser, tmp_path_factory):
         for kind in ("activation", "gradient")
     )
     (folder / "te.log").write_text(text)
-    halfscope("report", folder / "te.log", "--out", folder / "report.html")
+    stdout_of("report", folder / "te.log", "--out", folder / "report.html")
     quiet(browser, folder / "report.html")
     return browser
 

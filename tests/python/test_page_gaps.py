@@ -1,24 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of logs that other tools wrote, in headless Chromium: what is not known is drawn and told as
 such. The studies are put together by hand (tests/reports/sample_foreign.hpp)."""
-import subprocess
 
 import pytest
 from selenium.webdriver.common.by import By
 
-from page_browser import (BUILD, bounds, browser, by_exponent, drawn, open_page, quiet,
+from page_browser import (bounds, browser, by_exponent, drawn, open_page, pages, quiet,
                           said_on_console, wait_until_copied, wait_until_drawn)
 
-__all__ = ["browser"]  # a fixture
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    writer = BUILD / "bin" / "write_sample_pages"
-    assert writer.exists(), f"{writer} is missing: build the target write_sample_pages first"
-    folder = tmp_path_factory.mktemp("pages")
-    subprocess.run([writer, folder], check=True)
-    return folder
+__all__ = ["browser", "pages"]  # fixtures
 
 
 @pytest.fixture

@@ -4,38 +4,28 @@
 
 The logs are written by hand (tests/reports/sample_policies.hpp): runs under PyTorch's loss scaling.
 """
-import json
-import subprocess
 
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from page_browser import (BUILD, PROGRAM, ROOT, browser, halfscope, open_page, quiet, requests,
-                          said_on_console, views, wait_until_drawn)
+from page_browser import (browser, logs, open_page, quiet, requests, said_on_console, views,
+                          wait_until_drawn)
+from program import DIGITS, json_of, run, stdout_of
 
-__all__ = ["browser"]  # a fixture
+__all__ = ["browser", "logs"]  # fixtures
 CHOSEN = ("torch", "megatron,initial_scale=4096", "static,scale=256", "chainer")
 
 
-@pytest.fixture(scope="module")
-def logs(tmp_path_factory):
-    writer = BUILD / "bin" / "write_sample_logs"
-    assert writer.exists(), f"{writer} is missing: build the target write_sample_logs first"
-    folder = tmp_path_factory.mktemp("logs")
-    subprocess.run([writer, folder], check=True)
-    return folder
-
-
 def page_of(log, folder, *arguments):
-    halfscope("report", log, "--out", folder / "report.html", *arguments)
+    stdout_of("report", log, "--out", folder / "report.html", *arguments)
     return folder / "report.html"
 
 
 def asked(log, *names):
     """{policy: its trace} from `halfscope policies`; the run itself is "recorded"."""
     chosen = [x for name in names for x in ("--policy", name)]
-    return {t["policy"]: t for t in json.loads(halfscope("policies", log, *chosen, "--json", "-"))}
+    return {t["policy"]: t for t in json_of("policies", log, *chosen)}
 
 
 def rows(browser, view, dataset):
@@ -303,13 +293,11 @@ def test_a_long_run_is_thinned_and_says_so(browser, logs, tmp_path):
 
 
 def test_an_unknown_policy_lists_the_known_ones(logs, tmp_path):
-    done = subprocess.run([PROGRAM, "report", logs / "calm", "--out", tmp_path / "x.html",
-                           "--policy", "torhc"], capture_output=True, text=True)
-    assert done.returncode == 2
+    done = run("report", logs / "calm", "--out", tmp_path / "x.html", "--policy", "torhc", expect=2)
     assert "torhc" in done.stderr and "megatron" in done.stderr
     assert not (tmp_path / "x.html").exists()
 
 
 def test_the_shipped_log(browser, tmp_path):
-    quiet(browser, page_of(ROOT / "data/digits-cnn/log", tmp_path))
+    quiet(browser, page_of(DIGITS, tmp_path))
     assert {"policy-scales", "policy-flushed"} <= set(views(browser))

@@ -4,7 +4,6 @@
 The studies are put together by hand (tests/reports/sample_study.hpp): n = 100, 150 ... 450 for the
 eight weights, 2,200 in all.
 """
-import subprocess
 import time
 
 import pytest
@@ -12,20 +11,11 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from page_browser import (BUILD, browser, open_page, quiet, requests, said_on_console, views,
+from page_browser import (browser, open_page, pages, quiet, requests, said_on_console, views,
                           wait_until_drawn)
 
-__all__ = ["browser"]  # a fixture
+__all__ = ["browser", "pages"]  # fixtures
 N = sum(range(100, 451, 50))
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    writer = BUILD / "bin" / "write_sample_pages"
-    assert writer.exists(), f"{writer} is missing: build the target write_sample_pages first"
-    folder = tmp_path_factory.mktemp("pages")
-    subprocess.run([writer, folder], check=True)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -169,15 +159,6 @@ def test_settings_by_framework(full):
     assert "growth_interval=1000" in paste.text
     full.execute_script("document.querySelector('input[name=kind][value=static]').click()")
     assert paste.text == first
-
-
-def test_the_other_theme_draws_the_same(full):
-    before = len(views(full))
-    full.find_element(By.ID, "theme").click()
-    wait_until_drawn(full)
-    assert len(views(full)) == before
-    full.find_element(By.ID, "theme").click()
-    wait_until_drawn(full)
 
 
 def test_nothing_is_wider_than_a_telephone(full, pages):

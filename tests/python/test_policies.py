@@ -1,40 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """`halfscope policies`: known answers through the command line, its JSON, and what it refuses."""
 import ast
+import functools
 import json
-import os
-import pathlib
-import subprocess
 
-import jsonschema
 import pytest
 
 import halfscope
 from halfscope import _halfscope
+from program import DIGITS, ROOT, run, valid_json_of
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
-SCHEMA = json.loads((ROOT / "docs/schema/policies.schema.json").read_text(encoding="utf-8"))
 S1 = json.loads((ROOT / "tests/policy/s1.json").read_text(encoding="utf-8"))
 S1_AMAX = [float("nan") if x is None else x for x in S1["amax"]]
-LOG = ROOT / "data/digits-cnn/log"
 NAMES = ("static torch apex apex-legacy apex-hysteresis megatron colossalai deepspeed "
          "deepspeed-fused fairseq metaseq fastai1 fastai2 tf1 keras2 keras3 tf-contrib "
          "os2s-backoff os2s-logmax nnabla nnabla-tutorial chainer mxnet mxnet-static jmp flax "
          "paddle mindspore mindspore-cell nvcaffe als te-delayed").split()
-
-
-def policies(*arguments, code=0):
-    done = subprocess.run([PROGRAM, "policies", *map(str, arguments)], capture_output=True,
-                          text=True)
-    assert done.returncode == code, done.stderr
-    return done
-
-
-def traces(*arguments):
-    found = json.loads(policies(*arguments, "--json", "-").stdout)
-    jsonschema.validate(found, SCHEMA)
-    return found
+policies = functools.partial(run, "policies")
+traces = functools.partial(valid_json_of, "policies")
 
 
 @pytest.fixture
@@ -111,18 +94,18 @@ def test_nan_that_no_scale_cures_is_told_apart(tmp_path):
                                          ("3\0garbage", "garbage")])
 def test_a_bad_magnitude_is_named_with_its_line(tmp_path, line, found):
     path = write(tmp_path, 1, 2, line, 3)
-    message = policies("--amax", path, "--policy", "torch", code=1).stderr
+    message = policies("--amax", path, "--policy", "torch", expect=1).stderr
     assert "line 3" in message
     assert found in message
     assert str(path) in message
 
 
 def test_an_empty_series_is_refused(tmp_path):
-    assert "is empty, expected one" in policies("--amax", write(tmp_path), code=1).stderr
+    assert "is empty, expected one" in policies("--amax", write(tmp_path), expect=1).stderr
 
 
 def test_a_missing_file_is_named(tmp_path):
-    assert "nowhere.txt" in policies("--amax", tmp_path / "nowhere.txt", code=1).stderr
+    assert "nowhere.txt" in policies("--amax", tmp_path / "nowhere.txt", expect=1).stderr
 
 
 @pytest.mark.parametrize("text, wanted", [
@@ -136,33 +119,33 @@ def test_a_missing_file_is_named(tmp_path):
     ("torch,init_scale", "key=value"),
 ])
 def test_what_policy_is_not_known_lists_what_is(s1, text, wanted):
-    message = policies("--amax", s1, "--policy", text, code=2).stderr
+    message = policies("--amax", s1, "--policy", text, expect=2).stderr
     assert wanted in message
     assert "--list" in message
 
 
 def test_the_series_is_not_overwritten(s1):
     before = s1.read_bytes()
-    policies("--amax", s1, "--json", s1, code=2)
+    policies("--amax", s1, "--json", s1, expect=2)
     assert s1.read_bytes() == before
 
 
 @pytest.mark.parametrize("option", [("--step", "0:3"), ("--recorded-scale", "2"),
                                     ("--assume-constant-between",)])
 def test_what_is_of_logs_is_refused_for_a_series(s1, option):
-    assert option[0] in policies("--amax", s1, *option, code=2).stderr
+    assert option[0] in policies("--amax", s1, *option, expect=2).stderr
 
 
 def test_log_and_series_and_list_exclude_each_other(s1):
-    policies(code=2)
-    policies(LOG, "--amax", s1, code=2)
-    policies("--list", "--amax", s1, code=2)
+    policies(expect=2)
+    policies(DIGITS, "--amax", s1, expect=2)
+    policies("--list", "--amax", s1, expect=2)
 
 
 def test_a_log_is_replayed_with_its_tables():
-    found = {t["policy"]: t for t in traces(LOG)}
+    found = {t["policy"]: t for t in traces(DIGITS)}
     torch = found["torch"]
-    assert torch["log"] == str(LOG)
+    assert torch["log"] == str(DIGITS)
     assert len(torch["scale"]) > 900
     low, high = torch["mean_flushed_share"]
     assert 0 <= low <= high < 0.1
@@ -171,14 +154,14 @@ def test_a_log_is_replayed_with_its_tables():
 
 
 def test_flushed_shares_are_those_of_recommend_at_one_scale():
-    advice = halfscope.recommend(LOG)
-    [trace] = halfscope.policies(LOG, policies="static,scale=1")
+    advice = halfscope.recommend(DIGITS)
+    [trace] = halfscope.policies(DIGITS, policies="static,scale=1")
     shares = [s["flushed_to_zero"] for s in
-              halfscope.analyze(LOG, steps=trace["worst_flushed_step"])["tensors"]
+              halfscope.analyze(DIGITS, steps=trace["worst_flushed_step"])["tensors"]
               if s["role"] in ("weight_grad", "activation_grad")]
     assert advice["flushed_at_1"]["count"] > 0
     of = sum(s["flushed_to_zero"] + s["subnormal"] + s["normal"] + s["overflow"] for s in
-             halfscope.analyze(LOG, steps=trace["worst_flushed_step"])["tensors"]
+             halfscope.analyze(DIGITS, steps=trace["worst_flushed_step"])["tensors"]
              if s["role"] in ("weight_grad", "activation_grad"))
     assert trace["worst_flushed_share"][0] == pytest.approx(sum(shares) / of, rel=1e-12)
 
@@ -196,7 +179,7 @@ def scalars_log(folder, steps, scale=lambda step: 1.0, about=None):
 
 def test_missing_steps_are_refused_or_assumed(tmp_path):
     log = scalars_log(tmp_path / "run", [0, 1, 5, 6])
-    message = policies(log, code=1).stderr
+    message = policies(log, expect=1).stderr
     assert "holds step 1 and then step 5" in message
     assert "--assume-constant-between" in message
     [found] = traces(log, "--assume-constant-between", "--policy", "torch")
@@ -216,16 +199,16 @@ def test_the_run_is_checked_from_its_first_step_alone(tmp_path):
 
 
 def test_python_gives_what_the_command_line_gives(s1):
-    mine = halfscope.policies(LOG, policies=["torch", "megatron,growth_interval=100"])
-    theirs = traces(LOG, "--policy", "torch", "--policy", "megatron,growth_interval=100")
+    mine = halfscope.policies(DIGITS, policies=["torch", "megatron,growth_interval=100"])
+    theirs = traces(DIGITS, "--policy", "torch", "--policy", "megatron,growth_interval=100")
     assert [t["scale"] for t in mine] == [t["scale"] for t in theirs]
     with pytest.raises(ValueError, match="torch, apex"):
-        halfscope.policies(LOG, policies=["torhc"])
+        halfscope.policies(DIGITS, policies=["torhc"])
 
 
 def test_python_and_the_command_line_have_the_same_entries():
-    mine = halfscope.policies(LOG, framework="deepspeed,hysteresis=3")
-    theirs = traces(LOG, "--framework", "deepspeed,hysteresis=3")
+    mine = halfscope.policies(DIGITS, framework="deepspeed,hysteresis=3")
+    theirs = traces(DIGITS, "--framework", "deepspeed,hysteresis=3")
     assert mine == theirs
     [tuned] = [t["tuned"] for t in mine if "tuned" in t]
     assert tuned["policy"] == "deepspeed"
@@ -301,7 +284,7 @@ def test_why_nothing_is_searched_is_said(s1, framework, caplog):
 
 
 def test_an_unknown_framework_is_told_as_one(s1):
-    said = policies("--amax", s1, "--framework", "jaxx", code=2).stderr
+    said = policies("--amax", s1, "--framework", "jaxx", expect=2).stderr
     assert "--framework: policy 'jaxx' is unknown; did you mean jax" in said
     assert "--policy:" not in said
     assert "keras for keras3" in said
@@ -325,9 +308,9 @@ def test_python_refuses_what_the_command_line_refuses(tmp_path):
     for name, value in (("target_underflow", 2), ("target_underflow", float("nan")),
                         ("headroom", 41), ("headroom", -1)):
         with pytest.raises(ValueError, match=name):
-            halfscope.policies(LOG, **{name: value})
+            halfscope.policies(DIGITS, **{name: value})
         with pytest.raises(ValueError, match=name):
-            halfscope.recommend(LOG, **{name: value})
+            halfscope.recommend(DIGITS, **{name: value})
     scalars_log(tmp_path, [0, 1, 5])
     with pytest.raises(halfscope.BadInput) as refused:
         halfscope.policies(tmp_path)
@@ -347,7 +330,7 @@ def test_the_legend_is_of_no_other_run(tmp_path):
 
 
 def test_the_answer_comes_first(s1):
-    text = policies(LOG).stdout
+    text = policies(DIGITS).stdout
     answer = text.index("The run itself: 0 of 901 steps skipped")
     assert "flushes a mean of 17.0 % of its gradients" in " ".join(text.split())  # the run did not
     assert answer < text.index('scaler = torch.amp.GradScaler("cuda", init_scale=') < text.index("lost")

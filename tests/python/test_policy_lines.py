@@ -6,17 +6,13 @@ import ast
 import importlib
 import importlib.util
 import json
-import os
 import pathlib
-import subprocess
 import types
 
 import pytest
 
 import frameworks
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+from program import run
 
 
 @pytest.fixture
@@ -26,8 +22,7 @@ def tuned(tmp_path):
     path.write_text("".join(f"{2.0 ** (i % 9 - 4)}\n" for i in range(400)))
 
     def ask(framework):
-        said = subprocess.run([PROGRAM, "policies", "--amax", path, "--framework", framework,
-                               "--json", "-"], check=True, capture_output=True, text=True)
+        said = run("policies", "--amax", path, "--framework", framework, "--json", "-")
         [found] = [t["tuned"] for t in json.loads(said.stdout) if "tuned" in t]
         return found["settings"], found["paste"]["lines"]
 

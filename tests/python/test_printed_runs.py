@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is answered to runs of six kinds, printed as each framework prints them: docs/logs.md has the
 table of states, and it is what is expected here."""
-import json
-import os
-import pathlib
 import re
 import subprocess
 
 import pytest
 
 import printed_runs
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+from program import PROGRAM, ROOT, json_of, run, stdout_of, words_of
 
 
 def documented():
@@ -39,12 +34,6 @@ def written(folder, form, kind):
     log = folder / "train.log"
     log.write_text("\n".join(printed_runs.FORMS[form](run_for(form, kind))) + "\n")
     return log
-
-
-def said(*arguments, code=0):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == code, done.stderr + done.stdout
-    return done.stdout
 
 
 def test_the_table_has_every_form_and_kind():
@@ -74,9 +63,9 @@ def test_a_printed_run_is_answered_rightly(tmp_path, form, kind):
         return
     assert state in (run.state, "unknown") or (run.state, state) in (
         ("not_needed", "normal"), ("broken", "collapsed"))
-    [timeline] = json.loads(said("analyze", log, "--json", "-"))["timeline"]
+    [timeline] = json_of("analyze", log)["timeline"]
     assert timeline["state"] == state
-    text = " ".join(said("recommend", log).split())
+    text = words_of("recommend", log)
     anew = kind == "restarted" and "was not restored at resume" in text
     assert text.startswith("The loss scale jumped" if anew else FIRST[state])
     # This form ends with the last skipped step: nothing shows that the scale after it held.
@@ -91,12 +80,12 @@ def test_a_printed_run_is_answered_rightly(tmp_path, form, kind):
     tells_scale = form != "Colossal-AI"
     says_where = settles and tells_scale and kind != "slow start"  # a slow start has said it
     assert ("Start a dynamic loss scale at 131072 (2^17)" in text) == says_where
-    lines = said("recommend", log, "--framework", "pytorch")
+    lines = stdout_of("recommend", log, "--framework", "pytorch")
     assert ("init_scale=131072.0" in lines) == (settles and tells_scale)
     assert (LINES.get(form, "") in text) or not settles
     alarm = state in ("collapsed", "broken")
-    said("analyze", log, "--fail-if", "state == collapsed", "--fail-if", "state == broken",
-         code=4 if alarm else 0)
+    stdout_of("analyze", log, "--fail-if", "state == collapsed", "--fail-if", "state == broken",
+              expect=4 if alarm else 0)
 
 
 def skipped_steps(run, until):
@@ -106,29 +95,30 @@ def skipped_steps(run, until):
 @pytest.mark.parametrize("form", ["DeepSpeed ZeRO", "DeepSpeed fused", "Megatron-LM", "fairseq"])
 def test_counts_and_gates(tmp_path, form):
     log, run = written(tmp_path, form, "slow start"), run_for(form, "slow start")
-    [timeline] = json.loads(said("analyze", log, "--json", "-"))["timeline"]
+    [timeline] = json_of("analyze", log)["timeline"]
     last = timeline["last"]
     count = skipped_steps(run, last)
     assert timeline["skipped"] == count
     share = count / last
     assert timeline["skipped_share"] == pytest.approx(share, rel=1e-12)
     for limit, code in ((share * 100 - 0.01, 4), (share * 100 + 0.01, 0)):
-        said("analyze", log, "--fail-if", f"skipped_share > {limit:.4f}%", code=code)
-    said("recommend", log, "--fail-if", "last_scale < 65536", code=0)
-    said("recommend", log, "--fail-if", "last_scale < 2^18", "--fail-if", "collapsed_since >= 0",
-         code=4)
+        stdout_of("analyze", log, "--fail-if", f"skipped_share > {limit:.4f}%", expect=code)
+    stdout_of("recommend", log, "--fail-if", "last_scale < 65536")
+    stdout_of("recommend", log, "--fail-if", "last_scale < 2^18", "--fail-if",
+              "collapsed_since >= 0", expect=4)
 
 
 def test_a_gate_on_steps_that_never_come_passes(tmp_path):
     log = written(tmp_path, "Megatron-LM", "healthy")
-    said("analyze", log, "--fail-if", "collapsed_since >= 0", "--fail-if", "nonfinite_since >= 0")
+    stdout_of("analyze", log, "--fail-if", "collapsed_since >= 0", "--fail-if",
+              "nonfinite_since >= 0")
     broken = written(tmp_path, "Megatron-LM", "NaN")
-    said("analyze", broken, "--fail-if", "nonfinite_since >= 0", code=4)
+    stdout_of("analyze", broken, "--fail-if", "nonfinite_since >= 0", expect=4)
 
 
 def replayed(log, *policies):
     arguments = [part for policy in policies for part in ("--policy", policy)]
-    return json.loads(said("policies", log, *arguments, "--json", "-"))
+    return json_of("policies", log, *arguments)
 
 
 @pytest.mark.parametrize("form", ["DeepSpeed fused", "DeepSpeed ZeRO"])
@@ -140,12 +130,11 @@ def test_policies_are_replayed_as_far_as_the_scale_tells(tmp_path, form):
     assert low["skipped"] == [] and len(low["unknown"]) <= count + 110
     assert len(high["skipped"]) == count
     assert len(high["skipped"]) + len(high["unknown"]) == 1000
-    words = " ".join(said("policies", log).split())
+    words = words_of("policies", log)
     assert "No dynamic settings are searched, since the log has no gradients" in words
 
 
 def test_policies_say_what_is_missing(tmp_path):
     log = written(tmp_path, "Apex FP16_Optimizer", "healthy")
-    done = subprocess.run([PROGRAM, "policies", log], capture_output=True, text=True)
-    assert done.returncode == 1
+    done = run("policies", log, expect=1)
     assert re.search("does not tell which steps were skipped at which loss scale", done.stderr)

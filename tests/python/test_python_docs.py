@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples of docs/python.md run, and print what their comments say."""
 
-import pathlib
 import re
 import subprocess
 import sys
 
 import pytest
 
+from program import ROOT
+
 pytest.importorskip("vl_convert")
 pytest.importorskip("altair")
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.S)
 
 

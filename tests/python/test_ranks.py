@@ -3,9 +3,9 @@
 import json
 import subprocess
 
-import jsonschema
 import pytest
-from page_browser import PROGRAM, ROOT, browser, halfscope, quiet
+from page_browser import browser, quiet
+from program import PROGRAM, json_of, run, stdout_of, valid_json_of, words_of
 from rank_runs import STEPS, ill, write_run
 from selenium.webdriver.common.by import By
 
@@ -20,24 +20,22 @@ def logs(tmp_path_factory):
 
 
 def found(log):
-    out = json.loads(halfscope("analyze", log, "--json", "-"))
-    jsonschema.validate(out, json.loads((ROOT / "docs/schema/analyze.schema.json").read_text()))
-    return out["ranks_compared"]
+    return valid_json_of("analyze", log)["ranks_compared"]
 
 
 def test_a_clean_run_has_one_sentence_and_no_section(logs, tmp_path):
-    text = halfscope("analyze", logs["clean"])
+    text = stdout_of("analyze", logs["clean"])
     assert "The 8 ranks agree in their weight gradients, activation gradients and loss." in text
     assert "worst" not in text.split("The 8 ranks agree")[1]
     assert [entry["worst"] for entry in found(logs["clean"])] == [[], [], []]
-    halfscope("report", logs["clean"], "--out", tmp_path / "report.html")
+    stdout_of("report", logs["clean"], "--out", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert "The 8 ranks agree in their" in page
     assert 'id="ranks"' not in page
 
 
 def test_the_worst_rank_is_named(logs):
-    text = " ".join(halfscope("analyze", logs["ill"]).split())
+    text = words_of("analyze", logs["ill"])
     assert "Rank 317 is the worst of 40: its weight gradients reach" in text
     assert "The ranks agree in their activation gradients and loss." in text
     entry = found(logs["ill"])[0]
@@ -57,8 +55,8 @@ def simulated(folder, rate_of_two):
     for rank in range(5):
         own = folder / f"rank-{rank:04}"
         rate = ("--lr", rate_of_two) if rank == 2 and rate_of_two else ()
-        halfscope("simulate", "mlp", "--steps", 40, "--batch", 8, "--record-every", 10, "--seed", rank,
-                  "--out", own, *rate)
+        stdout_of("simulate", "mlp", "--steps", 40, "--batch", 8, "--record-every", 10, "--seed",
+                  rank, "--out", own, *rate)
         manifest = json.loads((own / "run.json").read_text())
         manifest.update(rank=rank, world_size=5, sharded=["weight_grad", "activation", "activation_grad"])
         (own / "run.json").write_text(json.dumps(manifest))
@@ -77,7 +75,7 @@ def test_a_rank_whose_loss_departs(tmp_path):
     assert entries["activation"]["worst"] == [2]
     assert entries["weight_grad"]["parts"]
     assert entries["weight_grad"]["worst"] == []
-    text = " ".join(halfscope("analyze", tmp_path / "run").split())
+    text = words_of("analyze", tmp_path / "run")
     assert "its loss reaches" in text
     assert "agree in their weight gradients" not in text
 
@@ -85,9 +83,10 @@ def test_a_rank_whose_loss_departs(tmp_path):
 def test_a_record_says_the_same(logs, tmp_path):
     for name, log in logs.items():
         for shard in (1, 2):
-            halfscope("count", log, "--shard", f"{shard}/2", "--out", tmp_path / f"{name}-{shard}.hst")
+            stdout_of("count", log, "--shard", f"{shard}/2", "--out",
+                      tmp_path / f"{name}-{shard}.hst")
         whole = tmp_path / f"{name}.hst"
-        halfscope("merge", tmp_path / f"{name}-2.hst", tmp_path / f"{name}-1.hst", "--out", whole)
+        stdout_of("merge", tmp_path / f"{name}-2.hst", tmp_path / f"{name}-1.hst", "--out", whole)
         assert found(whole) == found(log)
 
 
@@ -102,7 +101,7 @@ def test_python_has_the_ranks(logs):
 
 
 def test_a_finding_names_it_in_the_recommendation(logs):
-    advice = json.loads(halfscope("recommend", logs["ill"], "--json", "-"))
+    advice = json_of("recommend", logs["ill"])
     (finding,) = [f for f in advice["answer"]["findings"] if f["evidence"] == "ranks"]
     assert finding["severity"] == "warning"
     assert "Rank 317 is the worst of 40" in finding["title"]
@@ -111,7 +110,7 @@ def test_a_finding_names_it_in_the_recommendation(logs):
 @pytest.fixture(scope="module")
 def page(browser, logs, tmp_path_factory):
     out = tmp_path_factory.mktemp("page") / "report.html"
-    subprocess.run([PROGRAM, "report", logs["ill"], "--out", out], check=True, capture_output=True)
+    run("report", logs["ill"], "--out", out)
     quiet(browser, out)
     return browser
 

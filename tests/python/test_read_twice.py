@@ -15,8 +15,8 @@ import torch
 from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch_file
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
+from program import DIGITS, PROGRAM
+
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 PAGE = 4096
 HELD = 1536  # pages: some tensors of a step fit, a step does not
@@ -51,7 +51,7 @@ def steps(folder, write):
 
 def run_log(folder):
     """A run log, its sampled tensors much larger than they were."""
-    log = shutil.copytree(ROOT / "data/digits-cnn/log", folder / "log")
+    log = shutil.copytree(DIGITS, folder / "log")
     names = ("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias")
     large = {name.replace("weight_after/", "update/"): values
              for name, values in tensors(0, names).items()}

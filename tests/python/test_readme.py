@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The README's examples are the ones that run."""
 
-import pathlib
-import os
 import re
-import subprocess
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from program import ROOT, stdout_of
+
 README = (ROOT / "README.md").read_text()
 
 
@@ -44,8 +42,5 @@ def test_links_lead_somewhere():
 
 
 def test_the_output_shown_is_the_programs():
-    program = os.environ.get("HALFSCOPE_PROGRAM", ROOT / "build/halfscope")
     shown = re.search(r"<!-- recommend output -->\n```\n\$ halfscope (.*?)\n(.*?)```", README, re.S)
-    done = subprocess.run([program, *shown.group(1).split()], cwd=ROOT, capture_output=True, text=True,
-                          check=True)
-    assert shown.group(2) == done.stdout
+    assert shown.group(2) == stdout_of(*shown.group(1).split(), cwd=ROOT)

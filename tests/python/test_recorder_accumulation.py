@@ -3,9 +3,6 @@
 microbatches and FP16 the parts alone. What is advised is held against the same steps in FP16."""
 
 import contextlib
-import json
-import os
-import subprocess
 
 import pytest
 import torch
@@ -13,6 +10,7 @@ from torch import nn
 
 import halfscope
 from halfscope.torch import Recorder
+from program import run, schema, stdout_of
 
 MICROBATCHES, STEPS = 16, 20
 HAS_AUTOCAST = hasattr(torch, "get_autocast_dtype")  # before 2.4 the CPU's has no FP16
@@ -118,18 +116,13 @@ def test_the_sum_bounds_parameters_in_fp16_alone(recorded, read_log):
         assert scale * most < 65520 / 2 <= 2 * scale * most
 
 
-def test_the_answer_says_what_parameters_in_fp16_need(recorded, root, tmp_path):
-    jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads((root / "docs/schema/recommend.schema.json").read_text())
-    jsonschema.validate(halfscope.recommend(recorded), schema)
+def test_the_answer_says_what_parameters_in_fp16_need(recorded, tmp_path):
+    schema("recommend").validate(halfscope.recommend(recorded))
     scale = int(halfscope.recommend(recorded)["highest_if_half"])
     line = f"added up in FP16: then use at most {scale} "
-    program = os.environ.get("HALFSCOPE_PROGRAM", root / "build/halfscope")
-    for words, place in ((["recommend", recorded, "--details"], None),
-                         (["report", recorded, "--out", tmp_path / "page.html"],
-                          tmp_path / "page.html")):
-        ran = subprocess.run([program, *words], capture_output=True, text=True, check=True)
-        assert line in (place.read_text() if place else ran.stdout)
+    assert line in stdout_of("recommend", recorded, "--details")
+    run("report", recorded, "--out", tmp_path / "page.html")
+    assert line in (tmp_path / "page.html").read_text()
 
 
 def test_policies_and_the_chance_of_an_overflow_follow_the_parts(recorded):

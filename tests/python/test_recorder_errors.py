@@ -18,14 +18,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from program import PROGRAM  # noqa: E402
 from small_runs import loss_of, require_same_log, small_network, train  # noqa: E402
 
 import halfscope  # noqa: E402
 from halfscope.torch import Recorder  # noqa: E402
 from halfscope.torch.guard import Hook  # noqa: E402
 
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM",
-                         str(pathlib.Path(__file__).resolve().parents[2] / "build" / "halfscope"))
 STEPS = 6
 
 
@@ -281,12 +280,12 @@ with Recorder(model, optimizer, "run", sample_every=3) as recorder:
 
 
 def test_a_run_that_is_killed_leaves_a_log_that_can_be_read(tmp_path):
-    """20 runs, killed at random moments."""
+    """Eight runs, killed at random moments."""
     chance = random.Random(1)
     tests = str(pathlib.Path(__file__).resolve().parent)
     paths = os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])
     readable = 0
-    for number in range(20):
+    for number in range(8):
         folder = tmp_path / str(number)
         folder.mkdir()
         run = subprocess.Popen([sys.executable, "-c", SCRIPT], cwd=folder, stdout=subprocess.PIPE,
@@ -304,7 +303,7 @@ def test_a_run_that_is_killed_leaves_a_log_that_can_be_read(tmp_path):
         assert done.returncode in (0, 1), done.stderr
         assert not [name for name in os.listdir(folder / "run" if (folder / "run").exists() else folder)
                     if name.endswith(".partial")]
-    assert readable >= 10
+    assert readable >= 4
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

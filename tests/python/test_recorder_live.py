@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a recorder says while the run goes on: alert() and summary()."""
 
-import os
-import pathlib
 import subprocess
 import warnings
 
@@ -10,13 +8,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from program import PROGRAM, run  # noqa: E402
 from small_runs import loss_of, small_network, train  # noqa: E402
 
 import halfscope  # noqa: E402
 from halfscope.torch import Recorder  # noqa: E402
 
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM",
-                         str(pathlib.Path(__file__).resolve().parents[2] / "build" / "halfscope"))
 BROKEN = (2, 3)  # steps
 
 
@@ -73,9 +70,8 @@ def test_do_is_called_each_time_with_the_lines(tmp_path):
 def test_lines_are_those_of_fail_if(tmp_path):
     calls = []
     run_with(tmp_path, "max_abs >= 2^-40 for weight_grad", calls.append, steps=1, broken=())
-    done = subprocess.run([PROGRAM, "analyze", tmp_path / "run", "--fail-if",
-                           "max_abs >= 2^-40 for weight_grad"], capture_output=True, text=True)
-    assert done.returncode == 4
+    done = run("analyze", tmp_path / "run", "--fail-if", "max_abs >= 2^-40 for weight_grad",
+               expect=4)
     start = f"halfscope: {tmp_path / 'run'}: "
     expected = [line[len(start):] for line in done.stderr.splitlines() if line.startswith(start)]
     assert len(expected) == 4
@@ -227,8 +223,7 @@ def test_a_summary_is_the_text_of_recommend_so_far(tmp_path):
             train(model, optimizer, recorder, steps)
             said = recorder.summary()
             assert said == str(halfscope.recommend(tmp_path / "run"))
-            done = subprocess.run([PROGRAM, "recommend", tmp_path / "run"], capture_output=True,
-                                  text=True, check=True)
+            done = run("recommend", tmp_path / "run")
             *program, more = done.stdout.splitlines()  # where to read on
             assert more.startswith("More: ")
             assert said.replace("* Nothing", "Nothing").splitlines() == program

@@ -3,8 +3,6 @@
 with the names that its framework gives, and the log they leave is read."""
 import importlib.util
 import json
-import os
-import pathlib
 import subprocess
 import sys
 import types
@@ -13,15 +11,14 @@ import numpy as np
 import pytest
 
 import frameworks
+from program import BUILD
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
 GRADIENTS = {"layer.weight": [[0.5, -3e-9], [2e-8, 4.0]], "layer.bias": [0.25, 0.0]}
 
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory):
-    """{tool: lines}, as reports/answer/recording.cpp has them."""
+    """{tool: lines}, as reports/answer/gaps.cpp has them."""
     writer = BUILD / "bin" / "write_sample_pages"
     assert writer.exists(), f"{writer} is missing: build the target write_sample_pages first"
     folder = tmp_path_factory.mktemp("pages")

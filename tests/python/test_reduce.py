@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`halfscope reduce`: what sums over ranks, microbatches and elements lose. The judge adds one by
 one in NumPy's float16 or in rationals."""
-import json
 import math
-import os
-import subprocess
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import halfscope
-from sum_runs import PROGRAM, one, reduce, run, write_rank, write_ranks
+from program import json_of, run, words_of
+from sum_runs import one, reduce, write_rank, write_ranks
 
 def bfloat16(x):
     """Ties to even, as binary32."""
@@ -166,7 +164,7 @@ def test_4096_ones_stop_at_2048(tmp_path):
     assert found["sum"] == "bias_gradient"
     assert (found["count"], found["sums"], found["lost"]) == (4096, 4, 4 * 2048)
     assert found["relative_l2"] == 0.5
-    said = " ".join(run("reduce", log, "--format", "fp16", "--order", "sequential")[0].split())
+    said = words_of("reduce", log, "--format", "fp16", "--order", "sequential")
     assert "bias gradient of activation_grad/fc (4,096 addends, error 50.0 %)" in said
     pairwise = one(log, "--over", "elements", "--format", "fp16", "--order", "pairwise",
                    name="activation_grad/fc")
@@ -240,7 +238,7 @@ def test_the_report_and_the_recommendation_have_them(tmp_path):
     ones = np.ones((4096, 4), np.float16)
     log = write_rank(tmp_path / "run", {"activation_grad/fc": ones, "weight_grad/fc.bias": np.ones(4, np.float16)},
                      NETWORK)
-    keep = json.loads(run("recommend", log, "--json", "-")[0])["keep_in_fp32"]
+    keep = json_of("recommend", log)["keep_in_fp32"]
     assert [(k["name"], k["kind"], k["why"]) for k in keep] == [
         ("activation_grad/fc", "reduction", "its bias gradient, a sum of 4,096 addends one after the other, "
                                             "stalls: the error is 50.0 %")]

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import halfscope
-from sum_runs import one, reduce, run, write_rank, write_ranks
+from program import run
+from sum_runs import one, reduce, write_rank, write_ranks
 
 
 def said(*logs, **how):

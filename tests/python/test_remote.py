@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs at URLs: counted as their copies are, by ranges, and without a word of credentials."""
 
-import json
 import os
 import pathlib
 import re
@@ -12,7 +11,8 @@ import numpy as np
 import pytest
 
 import halfscope
-from log_inputs import CORPUS, PROGRAM, ROOT, run
+from log_inputs import CORPUS
+from program import DIGITS, run
 from range_server import serve
 
 pytest.importorskip("fsspec")
@@ -37,7 +37,7 @@ def logs(tmp_path_factory):
     for name in ("megatron.txt", "folder-two-runs"):
         source = CORPUS / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
-    shutil.copytree(ROOT / "data/digits-cnn/log", folder / "digits")
+    shutil.copytree(DIGITS, folder / "digits")
     np.savez_compressed(folder / "packed.npz", **{"weight_grad/a": np.float32([1e-9, 1.0])})
     return folder
 

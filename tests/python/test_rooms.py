@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The house as tools/rooms.txt has it, and that tools/check_rooms.py sees what is not."""
 
-import pathlib
 import re
 import subprocess
 import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from program import ROOT
 
 
 def check(root):

@@ -3,19 +3,15 @@
 and decide nothing. The judge computes the same gradients in FP64."""
 import json
 import math
-import os
-import pathlib
-import subprocess
 
 import pytest
+
+from program import json_of, stdout_of
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from halfscope.torch import Recorder  # noqa: E402
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
 
 
 class Attention(nn.Module):
@@ -80,14 +76,9 @@ def train(model, data, out, steps=3):
     return noise
 
 
-def program(command, log, *options):
-    return json.loads(subprocess.run([PROGRAM, command, log, "--json", "-", *options], check=True,
-                                     capture_output=True, text=True).stdout)
-
-
 def noise_in(log):
     return {t["name"].removeprefix("weight_grad/"): t["rounding_noise"]
-            for t in program("analyze", log)["tensors"] if "rounding_noise" in t}
+            for t in json_of("analyze", log)["tensors"] if "rounding_noise" in t}
 
 
 @pytest.mark.parametrize("network, data, biases", [(Attention, attention_data, ["qkv.bias"]),
@@ -99,7 +90,7 @@ def test_noise_is_what_fp64_calls_noise(network, data, biases, tmp_path):
     assert sorted(found) == biases
     for name in biases:
         assert 0.9 * true[name] <= found[name] <= true[name], (name, found[name], true[name])
-    advice = program("recommend", tmp_path / "run")
+    advice = json_of("recommend", tmp_path / "run")
     titles = [finding["title"] for finding in advice["answer"]["findings"]]
     line, = (title for title in titles if "rounding errors of their sums" in title)
     assert all(name in line for name in biases) and f"{sum(found.values()):,} of the" in line
@@ -108,11 +99,11 @@ def test_noise_is_what_fp64_calls_noise(network, data, biases, tmp_path):
 def test_noise_decides_nothing(tmp_path):
     torch.manual_seed(0)
     train(Attention(), attention_data, tmp_path / "run")
-    advice = program("recommend", tmp_path / "run")
+    advice = json_of("recommend", tmp_path / "run")
     # Keys' gradients of 1e-11 would need a scale of 2^20 and more; the others are far larger.
     assert advice["lowest"] <= 2**14
     assert not any("qkv.bias" in name for name in advice.get("above_target", []))
-    shown = subprocess.run([PROGRAM, "analyze", tmp_path / "run"], check=True, capture_output=True, text=True).stdout
+    shown = stdout_of("analyze", tmp_path / "run")
     rows = [line for line in shown.splitlines() if "weight_grad/" in line]
     assert "qkv.bias" not in rows[0]
 
@@ -121,4 +112,5 @@ def test_a_network_without_noise_has_none(tmp_path):
     torch.manual_seed(0)
     train(plain(), images, tmp_path / "run")
     assert noise_in(tmp_path / "run") == {}
-    assert "rounding errors of their sums" not in json.dumps(program("recommend", tmp_path / "run")["answer"])
+    assert "rounding errors of their sums" not in json.dumps(json_of("recommend",
+                                                                     tmp_path / "run")["answer"])

@@ -1,23 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the command line makes of a log without tables, and of one whose model makes NaN."""
 import json
-import os
-import pathlib
-import subprocess
 
 import numpy as np
 import pytest
 
 from halfscope import _halfscope
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
-
-
-def run(*arguments, code=0):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == code, done.stderr
-    return done
+from program import json_of, run, words_of
 
 
 def writer_of(folder):
@@ -42,17 +31,16 @@ def scalars_alone(tmp_path):
 
 
 def test_policies_need_no_tables(scalars_alone):
-    [found] = json.loads(run("policies", scalars_alone, "--policy", "static,scale=1024",
-                             "--json", "-").stdout)
+    [found] = json_of("policies", scalars_alone, "--policy", "static,scale=1024")
     assert found["skipped"] == [3]
-    words = " ".join(run("policies", scalars_alone).stdout.split())  # lines may break anywhere
+    words = words_of("policies", scalars_alone)  # lines may break anywhere
     assert "No step has histograms: what is flushed is unknown." in words
 
 
 @pytest.mark.parametrize("command", ["report", "recommend", "analyze"])
 def test_what_needs_tables_says_what_scalars_tell(scalars_alone, tmp_path, command):
     given = ["--out", tmp_path / "page.html"] if command == "report" else []
-    message = run(command, scalars_alone, *given, code=1).stderr
+    message = run(command, scalars_alone, *given, expect=1).stderr
     assert "holds the scalars of 6 steps and no histograms of tensors" in message
     assert "halfscope policies LOG" in message
 

@@ -2,7 +2,6 @@
 """What SECURITY.md promises: nothing is executed, fetched, or written outside the output."""
 
 import os
-import pathlib
 import pickle
 import re
 import shutil
@@ -11,10 +10,8 @@ import subprocess
 import numpy as np
 import pytest
 from hostile_bytes import torch_archive
-from log_inputs import PROGRAM, run
+from program import DIGITS, PROGRAM, run
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-RUN = ROOT / "data/digits-cnn/log"
 CALL = re.compile(r'^\d+\s+(\w+)\((.*)\)\s+= (-?\d+)', re.M)
 MADE = re.compile(r'"([^"]*)".*\bO_(?:WRONLY|RDWR|CREAT)\b')
 
@@ -66,15 +63,15 @@ def test_no_pickle_is_executed(kind, protocol, tmp_path):
 
 @pytest.mark.skipif(not can_trace(), reason="strace is missing, or may not trace here")
 def test_no_socket_is_opened(tmp_path):
-    for command in (["analyze", RUN], ["policies", RUN], ["info"],
-                    ["report", RUN, "--out", tmp_path / "page.html"]):
+    for command in (["analyze", DIGITS], ["policies", DIGITS], ["info"],
+                    ["report", DIGITS, "--out", tmp_path / "page.html"]):
         assert calls(command, "network", tmp_path) == []
 
 
 def test_a_page_loads_nothing(tmp_path):
     """Its tags name no other file; links, which a reader may follow, are no loads."""
     page = tmp_path / "page.html"
-    run("report", RUN, "--out", page)
+    run("report", DIGITS, "--out", page)
     text = page.read_text(encoding="utf-8")
     tags = re.findall(r"<(?:script|link|img|iframe|object|embed|base|source|video|audio)\b[^>]*>",
                       re.sub(r"(<script\b[^>]*>).*?</script>", r"\1", text, flags=re.S))
@@ -87,7 +84,7 @@ def test_a_page_loads_nothing(tmp_path):
 def test_the_output_alone_is_written(tmp_path):
     npz = tmp_path / "large.npz"  # one that is unpacked to a file without a name
     np.savez_compressed(npz, w=np.zeros(17 << 20, np.float32))
-    for log in (RUN, npz):
+    for log in (DIGITS, npz):
         page, json = tmp_path / "page.html", tmp_path / "out.json"
         for command, own in ((["report", log, "--out", page], {page}),
                              (["analyze", log, "--json", json], {json})):

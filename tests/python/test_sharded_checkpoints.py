@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints as Hugging Face's libraries and torch.save leave them, through the program."""
 import json
-import os
 import pathlib
 import subprocess
 
@@ -10,9 +9,7 @@ import pytest
 import safetensors.numpy
 import torch
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_PROGRAM", BUILD / "halfscope"))
+from program import PROGRAM
 
 
 COUNTS = ("total", "zero", "shape", "source_dtype", "max_abs")

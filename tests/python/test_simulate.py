@@ -1,33 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """`halfscope simulate`: the command line, what it refuses, and its log in the other commands."""
+import functools
 import json
 import os
-import pathlib
 import re
 import signal
 import subprocess
 import time
 
-import jsonschema
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+from program import PROGRAM, run, schema
+
+simulate = functools.partial(run, "simulate")
 
 
-def halfscope(*arguments, code=0):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=120)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done
-
-
-def simulate(*arguments, code=0):
-    return halfscope("simulate", *arguments, code=code)
-
-
-def mlp(out, *arguments, code=0):
-    return simulate("mlp", "--out", out, "--threads", 1, "--steps", 30, *arguments, code=code)
+def mlp(out, *arguments, expect=0):
+    return simulate("mlp", "--out", out, "--threads", 1, "--steps", 30, *arguments, expect=expect)
 
 
 def test_a_run_ends_with_the_answer_and_the_next_command(tmp_path):
@@ -38,7 +27,7 @@ def test_a_run_ends_with_the_answer_and_the_next_command(tmp_path):
     assert "of the weight updates would be lost in FP16 weights" in " ".join(text.split())
     last = text.splitlines()[-1]
     assert last == f"Next:  halfscope recommend {out}"
-    assert "loss scale" in halfscope("recommend", out).stdout.lower()
+    assert "loss scale" in run("recommend", out).stdout.lower()
 
 
 def test_the_manifest_says_what_was_run(tmp_path):
@@ -60,18 +49,17 @@ def test_the_manifest_says_what_was_run(tmp_path):
 def test_the_replay_of_the_runs_own_policy_is_the_run(tmp_path, scaling):
     text = mlp(tmp_path / "run", "--precision", "mixed", "--loss-scale", scaling).stdout
     assert f"Loss scaling by {scaling.partition(',')[0]}" in text
-    study = halfscope("policies", tmp_path / "run").stdout
+    study = run("policies", tmp_path / "run").stdout
     assert agrees(study), study
 
 
 def test_true_errors_follow_their_schema_and_are_summed_up(tmp_path):
-    schema = json.loads((ROOT / "docs/schema/true_error.schema.json").read_text(encoding="utf-8"))
     out = tmp_path / "run"
     text = mlp(out, "--precision", "fp16", "--loss-scale", "2^-12", "--true-error").stdout
     steps = [json.loads(line) for line in (out / "true_error.jsonl").read_text().splitlines()]
     assert [step["step"] for step in steps] == [0, 10, 20]
     for step in steps:
-        jsonschema.validate(step, schema)
+        schema("true_error").validate(step)
     weights = [t for step in steps for t in step["tensors"] if t["role"] == "weight_grad"]
     lost, of = (sum(t[key] for t in weights) for key in ("lost", "true_nonzero"))
     assert 0 < lost < of
@@ -81,7 +69,7 @@ def test_true_errors_follow_their_schema_and_are_summed_up(tmp_path):
     small = sum(t["underflowed"] for t in weights)
     assert 0 < small < lost  # others underflowed upstream
     assert float(row[2]) == pytest.approx(100 * small / lost, rel=0.05), text
-    halfscope("analyze", out)  # the file is no part of the log
+    run("analyze", out)  # the file is no part of the log
     mlp(out, "--force")
     assert not (out / "true_error.jsonl").exists()
 
@@ -93,7 +81,7 @@ def agrees(study):
 def test_batch_normalization_does_not_part_replay_and_run(tmp_path):
     simulate("resnet20", "--out", tmp_path / "run", "--precision", "mixed", "--batch", 4, "--steps",
              6, "--record-every", 2, "--loss-scale", "torch,init_scale=2^20,growth_interval=1")
-    study = halfscope("policies", tmp_path / "run").stdout
+    study = run("policies", tmp_path / "run").stdout
     assert agrees(study), study
 
 
@@ -103,26 +91,26 @@ def test_a_run_with_a_tensor_cores_sums(tmp_path, network, precision, core):
     """The same bytes on any number of threads and instructions, and others than with FP32 sums."""
     accumulate = f"tensor-core:{core}"
     arguments = ("--precision", precision, "--batch", 20, "--steps")
-    simulate(network, "--out", tmp_path / "fp32", *arguments, 6, "--accumulate", "fp32")
+    simulate(network, "--out", tmp_path / "fp32", *arguments, 3, "--accumulate", "fp32")
     last = {}
     for threads, target in ((1, ""), (2, ""), (2, "SCALAR")):
         out = tmp_path / f"{threads} {target}"
         environment = {**os.environ, **({"HALFSCOPE_TARGET": target} if target else {})}
-        subprocess.run([PROGRAM, "simulate", network, "--out", out, *map(str, arguments), "6",
-                        "--accumulate", accumulate, "--threads", str(threads)], env=environment, capture_output=True, check=True)
-        last[out] = (out / "checkpoint/step-000006.safetensors").read_bytes()
+        run("simulate", network, "--out", out, *arguments, 3, "--accumulate", accumulate,
+            "--threads", threads, env=environment)
+        last[out] = (out / "checkpoint/step-000003.safetensors").read_bytes()
         assert json.loads((out / "run.json").read_text())["simulation"]["accumulate"] == accumulate
     assert len(set(last.values())) == 1
     assert json.loads((tmp_path / "fp32/run.json").read_text())["simulation"]["accumulate"] == "fp32"
-    assert (tmp_path / "fp32/checkpoint/step-000006.safetensors").read_bytes() not in last.values()
+    assert (tmp_path / "fp32/checkpoint/step-000003.safetensors").read_bytes() not in last.values()
 
-    text = simulate("--out", out, "--resume", "--steps", 8).stdout  # with its own accumulator
-    assert text.startswith(f"{network} in {precision}, sums of {accumulate}: 8 steps")
-    simulate(network, "--out", tmp_path / "straight", *arguments, 8, "--accumulate", accumulate)
-    ends = [(folder / "checkpoint/step-000008.safetensors").read_bytes()
+    text = simulate("--out", out, "--resume", "--steps", 4).stdout  # with its own accumulator
+    assert text.startswith(f"{network} in {precision}, sums of {accumulate}: 4 steps")
+    simulate(network, "--out", tmp_path / "straight", *arguments, 4, "--accumulate", accumulate)
+    ends = [(folder / "checkpoint/step-000004.safetensors").read_bytes()
             for folder in (out, tmp_path / "straight")]
     assert ends[0] == ends[1]
-    found = simulate("--out", out, "--resume", "--steps", 9, "--accumulate", "fp16", code=1).stderr
+    _, found = simulate("--out", out, "--resume", "--steps", 5, "--accumulate", "fp16", expect=1)
     assert f'this run has accumulate "{accumulate}", and "fp16" was asked for' in found
 
 
@@ -130,10 +118,10 @@ def test_resume_needs_no_settings_and_refuses_others(tmp_path):
     out = tmp_path / "run"
     arguments = ("--precision", "mixed", "--loss-scale", "torch", "--optimizer", "momentum")
     mlp(out, *arguments)
-    assert "has done its 30 steps" in simulate("--out", out, "--resume", code=1).stderr
+    assert "has done its 30 steps" in simulate("--out", out, "--resume", expect=1).stderr
     text = simulate("--out", out, "--resume", "--steps", 40).stdout
     assert text.startswith("mlp in mixed: 40 steps")
-    found = simulate("--out", out, "--resume", "--steps", 50, "--batch", 3, code=1).stderr
+    found = simulate("--out", out, "--resume", "--steps", 50, "--batch", 3, expect=1).stderr
     assert "this run has batch 32, and 3 was asked for" in found
     straight = tmp_path / "straight"
     simulate("mlp", "--out", straight, "--steps", 40, *arguments)
@@ -158,7 +146,7 @@ def test_resume_tells_of_checkpoints_that_it_passes_over(tmp_path):
         mine = out / f"checkpoint/step-0000{step}.safetensors"
         mine.write_bytes((other / "checkpoint" / mine.name).read_bytes())
     (out / "checkpoint/step-000031.safetensors").unlink()
-    said = simulate("--out", out, "--resume", code=1).stderr
+    said = simulate("--out", out, "--resume", expect=1).stderr
     assert f"{last}: it is of a run with seed 2, and this one has seed 0" in said
     assert "no checkpoint here is whole and of this run" in said
 
@@ -167,7 +155,7 @@ def test_fewer_steps_than_are_done_are_refused_with_what_was_asked_for(tmp_path)
     out = tmp_path / "run"
     mlp(out, "--checkpoint-every", 10)
     (out / "checkpoint/step-000030.safetensors").unlink()  # as one that was stopped leaves it
-    found = simulate("--out", out, "--resume", "--steps", 15, code=1).stderr
+    found = simulate("--out", out, "--resume", "--steps", 15, expect=1).stderr
     assert "was asked for 30 steps before and has done 20 of them; 15 are fewer" in found
     assert simulate("--out", out, "--resume").stdout.startswith("mlp in fp32: 30 steps, ")
 
@@ -196,17 +184,17 @@ def test_a_killed_run_is_read_and_goes_on(tmp_path):
         time.sleep(0.05)
     process.kill()
     process.wait()
-    halfscope("recommend", out)
+    run("recommend", out)
     done = max(int(path.stem[5:]) for path in out.glob("checkpoint/step-*"))
     simulate("--out", out, "--resume", "--steps", done + 5)
-    halfscope("policies", out)
+    run("policies", out)
 
 
 def test_a_diverged_run_ends_with_a_message_and_a_log(tmp_path):
     text = simulate("mlp", "--out", tmp_path / "run", "--lr", "1e30", "--steps", 100000).stdout
     assert "diverged: the loss has not been finite for 100 steps" in text
     assert ", NaN at last" in text
-    halfscope("analyze", tmp_path / "run")
+    run("analyze", tmp_path / "run")
 
 
 @pytest.mark.parametrize("arguments, code, words", [
@@ -243,7 +231,7 @@ def test_a_diverged_run_ends_with_a_message_and_a_log(tmp_path):
 ])
 def test_what_cannot_be_is_refused_in_one_line(tmp_path, arguments, code, words):
     out = tmp_path / "x"
-    found = simulate(*[out if word == "X" else word for word in arguments], code=code)
+    found = simulate(*[out if word == "X" else word for word in arguments], expect=code)
     assert words in found.stderr
     assert found.stderr.count("\n") == 1
     assert found.stdout == ""
@@ -251,7 +239,7 @@ def test_what_cannot_be_is_refused_in_one_line(tmp_path, arguments, code, words)
 
 
 def test_data_of_another_kind_is_described_once(tmp_path):
-    found = simulate("lenet", "--out", tmp_path / "x", "--data", "text", code=1).stderr
+    found = simulate("lenet", "--out", tmp_path / "x", "--data", "text", expect=1).stderr
     assert found.count("generated sentences") == 1
     assert "lenet cannot be trained on generated sentences, " in found
     assert "this network needs images with one label each" in found
@@ -260,7 +248,7 @@ def test_data_of_another_kind_is_described_once(tmp_path):
 def test_a_text_has_as_many_bytes_as_the_message_says(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("ab " * 219 + "ab")
-    found = simulate("charlstm", "--out", tmp_path / "x", "--data", text, code=1).stderr
+    found = simulate("charlstm", "--out", tmp_path / "x", "--data", text, expect=1).stderr
     assert "it has 659 bytes: a text to train on has 660 or more" in found
     text.write_text("ab " * 220)
     simulate("charlstm", "--out", tmp_path / "x", "--data", text, "--steps", 1, "--batch", 2)
@@ -270,9 +258,9 @@ def test_an_existing_folder_is_not_written_over(tmp_path):
     out = tmp_path / "run"
     mlp(out)
     before = sorted((path, path.stat().st_mtime_ns) for path in out.rglob("*"))
-    assert "--resume" in mlp(out, code=1).stderr
+    assert "--resume" in mlp(out, expect=1).stderr
     assert sorted((path, path.stat().st_mtime_ns) for path in out.rglob("*")) == before
-    mlp(out, "--force", "--data", tmp_path / "nonesuch", code=1)
+    mlp(out, "--force", "--data", tmp_path / "nonesuch", expect=1)
     assert sorted((path, path.stat().st_mtime_ns) for path in out.rglob("*")) == before
     (out / "notes.txt").write_text("mine")
     mlp(out, "--force", "--seed", 3)
@@ -282,7 +270,7 @@ def test_an_existing_folder_is_not_written_over(tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     (other / "notes.txt").write_text("mine")
-    assert "not a run" in mlp(other, "--force", code=1).stderr
+    assert "not a run" in mlp(other, "--force", expect=1).stderr
     assert [path.name for path in other.iterdir()] == ["notes.txt"]
 
 

@@ -3,20 +3,16 @@
 update is PyTorch's to the bit; moments are rounded in one of two forms (docs/simulate.md)."""
 
 import math
-import os
-import pathlib
-import subprocess
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from program import run
 from rounded_roots import roots_are_rounded
 
 torch = pytest.importorskip("torch")
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
 STEPS, RATE, BETA1, BETA2, EPSILON = 8, 0.001, 0.9, 0.999, 1e-8
 F32 = np.float32
 
@@ -25,9 +21,8 @@ F32 = np.float32
 def samples(tmp_path_factory):
     """The sampled file of every step."""
     out = tmp_path_factory.mktemp("adam") / "run"
-    subprocess.run([PROGRAM, "simulate", "lenet", "--out", out, "--precision", "fp32",
-                    "--optimizer", "adam", "--steps", str(STEPS), "--sample-every", "1",
-                    "--record-every", "1", "--threads", "1"], check=True, capture_output=True)
+    run("simulate", "lenet", "--out", out, "--precision", "fp32", "--optimizer", "adam", "--steps",
+        STEPS, "--sample-every", "1", "--record-every", "1", "--threads", "1")
     return dict(enumerate(sorted((out / "tensors").glob("*.safetensors"))))
 
 

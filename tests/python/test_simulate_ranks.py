@@ -8,7 +8,7 @@ import pytest
 from safetensors.numpy import load_file
 
 import halfscope
-from log_inputs import run
+from program import run
 
 
 def simulate(out, *arguments, expect=0):

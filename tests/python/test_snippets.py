@@ -3,18 +3,15 @@
 against the signature that framework_signatures.json records."""
 import ast
 import json
-import os
 import pathlib
-import subprocess
 import types
 
 import numpy as np
 import pytest
 
 import frameworks
+from program import json_of
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
 SIGNATURES = json.loads(
     (pathlib.Path(__file__).parent / "framework_signatures.json").read_text())
 FRAMEWORKS = {"pytorch", "lightning", "accelerate", "transformers", "tensorflow", "keras", "fastai",
@@ -26,9 +23,7 @@ LARGEST = [1e-3, 1.0, 40000.0, 1e9]
 def advice(folder, values):
     path = folder / "gradients.npy"
     np.save(path, np.asarray(values, dtype=np.float32))
-    said = subprocess.run([PROGRAM, "recommend", path, "--json", "-"], check=True,
-                          capture_output=True, text=True)
-    return json.loads(said.stdout)
+    return json_of("recommend", path)
 
 
 @pytest.fixture(params=LARGEST)

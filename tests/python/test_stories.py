@@ -3,8 +3,6 @@
 training came to is told, not tested."""
 
 import json
-import os
-import pathlib
 import shlex
 import subprocess
 import sys
@@ -12,8 +10,8 @@ import sys
 import numpy
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_PROGRAM", ROOT / "build" / "halfscope"))
+from program import PROGRAM, ROOT, run
+
 STORIES = ("lost-update", "small-gradients", "large-scale", "long-sums", "nan-or-scale",
            "half-weights", "harm", "advice")
 PAGES = STORIES[:6]
@@ -103,10 +101,9 @@ def test_a_shipped_run_comes_out_again(short, tmp_path):
     """By its command line; where another backend ran, last bits may differ."""
     found = told(ROOT, "large-scale")["references"][0]
     command = shlex.split(found["command"])
-    subprocess.run([PROGRAM, *command[1:], "--force"], cwd=tmp_path, check=True,
-                   capture_output=True, timeout=120)
-    run = json.loads((tmp_path / found["name"] / "run.json").read_text())
-    if run["backend"] != found["backend"]:
+    run(*command[1:], "--force", cwd=tmp_path)
+    again = json.loads((tmp_path / found["name"] / "run.json").read_text())
+    if again["backend"] != found["backend"]:
         pytest.skip(f"data/stories was made by {found['backend']}")
     sys.path.insert(0, str(ROOT / "tools/stories"))
     try:
@@ -153,8 +150,7 @@ def test_plain_sums_are_those_of_the_formats(short, folder):
 
 
 def test_every_policy_that_drives_a_run_drives_the_detector():
-    done = subprocess.run([PROGRAM, "policies", "--list", "--json", "-"], check=True,
-                          capture_output=True, text=True)
+    done = run("policies", "--list", "--json", "-")
     known = {row["policy"] for row in json.loads(done.stdout)}
     found = told(ROOT, "small-gradients")
     assert {run["policy"] for run in found["policies"]} == known - set(found["no_driver"])

@@ -3,12 +3,12 @@
 
 import json
 import math
-import subprocess
 import sys
 
 import numpy
 import pytest
-from test_stories import PROGRAM, ROOT, tell_all, told
+from program import ROOT, run
+from test_stories import tell_all, told
 
 sys.path.insert(0, str(ROOT / "tools/stories"))
 try:
@@ -105,9 +105,7 @@ def test_predictions_are_within_the_bounds_of_analyze(short):
     """What the stories estimate of binades, and the program's own bounds of the same log."""
     log = short / "runs/harm/lenet-fp32-0"
     for exponent in (0, -10, -16):
-        done = subprocess.run([PROGRAM, "analyze", log, "--loss-scale", str(2.0 ** exponent),
-                               "--formats", "--json", "-"], check=True, capture_output=True,
-                              text=True)
+        done = run("analyze", log, "--loss-scale", 2.0 ** exponent, "--formats", "--json", "-")
         for tensor in json.loads(done.stdout)["tensors"]:
             if tensor["role"] not in rounding.GRADIENTS:
                 continue

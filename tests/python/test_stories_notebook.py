@@ -6,8 +6,9 @@ import re
 import nbformat
 import pytest
 
+from program import ROOT
 from test_notebook import cells_of, outputs_of
-from test_stories import ROOT, told
+from test_stories import told
 
 NOTEBOOK = ROOT / "notebooks" / "07-simulated-failures.ipynb"
 

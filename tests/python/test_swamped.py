@@ -2,8 +2,6 @@
 """Weight updates that FP16 loses: the command line against NumPy's float16, element by element."""
 
 import json
-import os
-import pathlib
 import subprocess
 
 import numpy as np
@@ -11,11 +9,9 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
+from program import DIGITS, PROGRAM
 from rounded_roots import roots_are_rounded, same_but_for_roots
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
-DIGITS = ROOT / "data" / "digits-cnn" / "log"
 FIELDS = ("updates", "update_underflow", "swamped", "swamped_fused", "rule_2048")
 
 
@@ -196,17 +192,6 @@ def test_differences_of_recorded_weights(tmp_path):
     assert f"{same.sum():,} more are differences of recorded weights that are zero" in out
 
 
-def test_a_recorded_update_is_preferred(tmp_path):
-    w, u = log_normal(5000)
-    tensors = {"weight/w": w, "weight_after/w": w, "weight_grad/w": np.ones_like(w)}
-    save_file(tensors, tmp_path / "a.safetensors")
-    assert weights_of(tmp_path / "a.safetensors", "--lr", "1")["weight/w"]["update_source"] == "gradient"
-    assert weights_of(tmp_path / "a.safetensors")["weight/w"]["update_source"] == "difference"
-    save_file({**tensors, "update/w": u}, tmp_path / "b.safetensors")
-    entry = weights_of(tmp_path / "b.safetensors", "--lr", "1")["weight/w"]
-    assert entry["update_source"] == "update" and entry["updates"] == 5000
-
-
 def test_names_given_by_role(tmp_path):
     w, u = log_normal(1000)
     save_file({"fc_w": w, "fc_u": u}, tmp_path / "p.safetensors")
@@ -223,20 +208,6 @@ def test_a_folder_of_arrays(tmp_path):
     entry = weights_of(tmp_path, "--role", "w=weight", "--role", "u=update")["w"]
     assert [step["step"] for step in entry["update_detail"]["per_step"]] == [3, 7]
     assert entry["updates"] == 2 * by_numpy(w, u)["updates"]
-
-
-def test_shapes_that_differ_are_named(tmp_path):
-    save_file({"weight/w": np.ones((2, 3), np.float32), "update/w": np.ones(6, np.float32)},
-              tmp_path / "p.safetensors")
-    _, err = run(tmp_path / "p.safetensors")
-    assert "'weight/w'" in err and "[2, 3]" in err and "'update/w' has [6]" in err
-
-
-@pytest.mark.parametrize("format", ["e4m3", "tf32"])
-def test_formats_of_other_widths_have_none(tmp_path, format):
-    w, u = log_normal(10)
-    save_file({"weight/w": w, "update/w": u}, tmp_path / "p.safetensors")
-    assert weights_of(tmp_path / "p.safetensors", "--format", format) == {}
 
 
 def test_the_recorded_run():

@@ -6,8 +6,6 @@ tensors in it are counted here with NumPy, so that tables and histograms have a 
 from docs/run-log.md alone.
 """
 import json
-import os
-import pathlib
 import struct
 import subprocess
 
@@ -20,8 +18,8 @@ from tensorboard.backend.event_processing import plugin_event_multiplexer
 from tensorboard.data import provider
 from tensorboard.util import tensor_util
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
+from program import BUILD
+
 EVERYTHING = {kind: 0 for kind in ("scalars", "histograms", "compressedHistograms", "tensors",
                                    "images", "audio")}
 PLUGIN = "halfscope"

@@ -4,20 +4,16 @@ reader the buckets. torch and tensorboardX write theirs here; TensorFlow's are i
 tests/data/tensorboard, with the script that wrote them."""
 
 import json
-import os
-import pathlib
 import struct
 import subprocess
 
 import numpy as np
 import pytest
+from program import BUILD, PROGRAM, ROOT
 import tensorboard_tensors as tensors
 from tensorboard.backend.event_processing import event_accumulator
 from tensorboard.util import tensor_util
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", BUILD / "halfscope")
 GOLDEN = ROOT / "tests" / "data" / "tensorboard"
 EVERYTHING = {"histograms": 0, "tensors": 0, "scalars": 0}
 

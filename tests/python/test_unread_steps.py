@@ -3,9 +3,7 @@
 them the answer says so, with one number for one thing."""
 
 import json
-import os
 import re
-import subprocess
 
 import pytest
 import torch
@@ -14,6 +12,7 @@ from torch import nn
 import halfscope
 from halfscope.torch import Recorder, seen
 from halfscope.torch.tensors import largest_of, largest_of_each
+from program import stdout_of
 
 STEPS, SPIKES = 61, (7, 23, 41)
 
@@ -50,11 +49,6 @@ def train(folder, **settings):
     return [max(values) for values in largest]
 
 
-def program(root, *words):
-    found = os.environ.get("HALFSCOPE_PROGRAM", root / "build/halfscope")
-    return subprocess.run([found, *map(str, words)], capture_output=True, text=True, check=True).stdout
-
-
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("unread")
@@ -81,12 +75,12 @@ def test_without_them_the_scale_is_a_bound_and_the_first_sentence_says_why(runs,
     assert advice["unread"] == {"role": "activation_grad", "steps": 57, "of": STEPS}
     assert advice["overflow_not_identifiable"]
     assert advice["static_scale"] * max(largest) > 65520  # so it has to be a bound
-    first = program(root, "recommend", folder / "few").splitlines()[0]
+    first = stdout_of("recommend", folder / "few").splitlines()[0]
     scale = f"{advice['static_scale']:.0f}"
     assert f"at most {scale} " in first
     assert first.endswith("activation gradients were read at 4 of 61 steps; magnitudes_every=1 "
                           "reads them all.")
-    assert "never grows" not in program(root, "recommend", folder / "few")
+    assert "never grows" not in stdout_of("recommend", folder / "few")
 
 
 def test_unread_steps_are_not_counted_as_clean(runs, root):
@@ -99,7 +93,7 @@ def test_unread_steps_are_not_counted_as_clean(runs, root):
     assert advice["dynamic"]["expected_skip_interval"] == [0, most]
     for row in advice["scales"]:
         assert row["overflow_steps"] == [0, 57] or row["skip"]["exceedances"]
-    details = program(root, "recommend", folder / "few", "--details")
+    details = stdout_of("recommend", folder / "few", "--details")
     assert re.search(r"At .*, 0 of 4 steps whose gradients were all read overflow \(at most 52.7 %", details)
     assert "it skips 0 of 4 steps whose gradients were all read (at most 52.7 %" in details
     assert not re.search(r"4\.79 %|98\.2 %|0 to 57 of 61", details)

@@ -8,7 +8,8 @@ import subprocess
 
 import numpy as np
 from safetensors.numpy import save_file
-from test_swamped import DIGITS, PROGRAM, log_normal, run, weights_of
+from program import PROGRAM
+from test_swamped import DIGITS, log_normal, run, weights_of
 
 
 def text_of(tmp_path, *options, **tensors):

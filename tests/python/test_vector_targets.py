@@ -3,7 +3,6 @@
 with the C library's functions for processors without FMA."""
 
 import os
-import pathlib
 import platform
 import re
 import subprocess
@@ -11,8 +10,8 @@ import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
+from program import DIGITS, PROGRAM
+
 RUNS = {
     "lenet": ["--steps", "12", "--precision", "mixed", "--optimizer", "adam", "--loss-scale", "2^10"],
     "mlp": ["--steps", "12"],  # in FP32
@@ -66,7 +65,7 @@ def test_a_simulated_training_has_the_same_bits(tmp_path, read_log, network):
 
 
 def test_an_analysis_has_the_same_bits():
-    found = {name: start("analyze", ROOT / "data/digits-cnn/log", "--json", "-", **environment).stdout
+    found = {name: start("analyze", DIGITS, "--json", "-", **environment).stdout
              for name, environment in machines().items()}
     for name, text in found.items():
         assert text == next(iter(found.values())), name

@@ -2,32 +2,16 @@
 """Histograms that wandb itself made (tests/data/wandb/make_history.py): what is counted in them
 holds the true counts of the values they are of, at every scale; other tools' printed extremes."""
 
+import functools
 import json
 import math
-import os
-import pathlib
-import subprocess
 
-import jsonschema
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
-PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(BUILD / "halfscope"))
+from program import ROOT, json_of, stdout_of, valid_json_of
+
 DATA = ROOT / "tests" / "data" / "wandb"
-SCHEMA = json.loads((ROOT / "docs" / "schema" / "analyze.schema.json").read_text())
-
-
-def run(command, *arguments):
-    done = subprocess.run([PROGRAM, command, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def analyze(*arguments):
-    found = json.loads(run("analyze", *arguments, "--json", "-"))
-    jsonschema.validate(found, SCHEMA)
-    return found
+analyze = functools.partial(valid_json_of, "analyze")
 
 
 def bounds(count):
@@ -119,17 +103,17 @@ def test_magnitudes_without_counts(tmp_path):
     dgrad = next(t for t in found["peaks"] if t["name"] == "mlp.fc1_dgrad")
     assert dgrad["max_abs"][0] == 0 and 5e-5 <= dgrad["max_abs"][1] < 5.1e-5
     assert dgrad["overflows"] == "no" and dgrad["all_flushed"] == "perhaps"
-    text = run("analyze", log, "--loss-scale", 65536)
+    text = stdout_of("analyze", log, "--loss-scale", 65536)
     assert "mlp.fc1_wgrad" in text and "overflows" in text
 
 
 def test_magnitudes_without_counts_bound_the_scale(tmp_path):
     log = te_log(tmp_path)
-    advice = json.loads(run("recommend", log, "--json", "-"))
+    advice = json_of("recommend", log)
     # 2.50005 * 2^13 * 2 < 65520, and twice that is not.
     assert advice["highest"] == 8192
     assert advice["limited_by"]["name"] == "mlp.fc1_wgrad"
     assert advice["limited_by"]["step"] == 2
     page = tmp_path / "report.html"
-    run("report", log, "--out", page)
+    stdout_of("report", log, "--out", page)
     assert "mlp.fc1_wgrad" in page.read_text().replace("<wbr>", "")

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of weights, as PyTorch, Lightning, transformers and NumPy leave them, get no loss scale."""
 import json
-import os
-import pathlib
 import subprocess
 
 import numpy as np
@@ -10,9 +8,7 @@ import pytest
 import safetensors.numpy
 import torch
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
-PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_PROGRAM", BUILD / "halfscope"))
+from program import PROGRAM
 
 
 def run(command, *arguments):

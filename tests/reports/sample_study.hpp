@@ -164,7 +164,7 @@ inline void add_advice(hsa::Study& study) {
   advice.dynamic = {{halfscope::policy::make("torch,init_scale=2^14,growth_interval=1000"), 0x1p14,
                      1000, hsa::recommend::SkipBound{800, 1, 0, 0.00125, 0.00003, 0.007}, 0,
                      false}};
-  advice.ranks = hsa::recommend::RankSum{16, false, 777, 111, 100000, 2.5, 9};
+  advice.ranks = hsa::recommend::RankSum{16, 777, 111, 100000, 2.5, 9};
   advice.per_layer = {{"layer0.conv", 12, 30, 900, 0, 1000, 4096.0},
                       {"layer1.conv", 10, 25, 400, 1, 1000, {}}};
   advice.keep_in_fp32 = {{.name = "layer7.conv.weight",

@@ -9,7 +9,7 @@
 
 #include "analyzers/readers/input/standard_input.hpp"
 #include "halfscope/log/error.hpp"
-#include "halfscope/log/kernel_files.hpp"
+#include "halfscope/log/folder.hpp"
 
 namespace halfscope::analyzers::readers::common {
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "analyzers/readers/common/contradictions.hpp"
-#include "analyzers/readers/common/filtered_losses.hpp"
 #include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
 #include "analyzers/readers/console/console_ranks.hpp"

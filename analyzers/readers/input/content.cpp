@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/readers/input/decoder.hpp"
 #include "analyzers/readers/input/text_encoding.hpp"
 #include "analyzers/readers/input/unpack.hpp"
 #include "halfscope/log/error.hpp"

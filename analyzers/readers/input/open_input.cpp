@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "analyzers/readers/input/content.hpp"
-#include "analyzers/readers/input/decoder.hpp"
 #include "analyzers/readers/input/spool.hpp"
 #include "analyzers/readers/input/standard_input.hpp"
 #include "analyzers/readers/input/text_encoding.hpp"

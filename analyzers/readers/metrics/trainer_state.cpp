@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/readers/common/filtered_losses.hpp"
+#include "analyzers/readers/common/contradictions.hpp"
 #include "analyzers/readers/common/json_text.hpp"
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/lines/scalar_log.hpp"

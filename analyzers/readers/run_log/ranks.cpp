@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/run_log/ranks.hpp"
+#include "analyzers/readers/run_log/run_log.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -16,8 +16,6 @@
 
 #include "analyzers/frames/count_values.hpp"
 #include "analyzers/frames/value_total.hpp"
-#include "analyzers/readers/run_log/read_run_log.hpp"
-#include "analyzers/readers/run_log/run_samples.hpp"
 
 namespace halfscope::analyzers::readers::run_log {
 

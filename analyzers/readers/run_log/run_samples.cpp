@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/run_log/run_samples.hpp"
+#include "analyzers/readers/run_log/run_log.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,18 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers in a file of Transformer Engine's statistics, by name and step. A log has millions of
-// them, so each is held in a few bytes.
+// The numbers in a file of Transformer Engine's statistics, by name and step, and the names under
+// which its debug features log them. A log has millions of numbers, so each is held in a few bytes.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
-#include "analyzers/readers/statistics/te_names.hpp"
+#include "analyzers/frames/quantised.hpp"
 
 namespace halfscope::analyzers::readers::statistics {
+
+/// A statistic of a tensor in high precision (LogTensorStats).
+enum class Magnitude : std::uint8_t { min, max, amax, norm, dynamic_range };
+inline constexpr std::size_t kMagnitudes = 5;
+
+/// A statistic of a quantised tensor (LogFp8TensorStats, LogNvfp4TensorStats).
+struct Quantised {
+  frames::QuantisedStatistic statistic = frames::QuantisedStatistic::underflows;
+  frames::Recipe recipe = frames::Recipe::own;
+  bool columnwise = false;
+};
+
+/// The parts of a logged name such as "mlp.fc1_gradient_mxfp8_underflows%_columnwise". They refer
+/// to the text of the logged name, which must outlive them.
+struct TeName {
+  std::string_view tensor;  ///< "mlp.fc1_gradient"
+  std::string_view layer;   ///< "mlp.fc1"; equal to `tensor` if there is no kind
+  std::string_view kind;    ///< "gradient"; empty if the name has no known kind
+  log::Role role = log::Role::unknown;
+  std::variant<Magnitude, Quantised> statistic;
+};
+
+/// Splits a logged name. Empty if it does not end with the name of a known statistic.
+std::optional<TeName> te_name(std::string_view logged);
 
 /// The steps of all files of a log, numbered from 0 in the order in which they first occur.
 class Steps {

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/tensors/dcp_file.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -14,8 +11,7 @@
 
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/tensors/dcp_metadata.hpp"
-#include "analyzers/readers/tensors/listed_file.hpp"
-#include "analyzers/readers/tensors/torch_file.hpp"
+#include "analyzers/readers/tensors/open.hpp"
 #include "analyzers/readers/tensors/zip_archive.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/mapped_file.hpp"
@@ -49,60 +45,39 @@ void copy_box(const DcpChunk& chunk, const std::vector<std::uint64_t>& size, std
   }
 }
 
-class DcpFile final : public ListedFile<DcpTensor> {
+class DcpFile final : public log::TensorFile {
  public:
   explicit DcpFile(const log::OpenPath& metadata) : metadata_(metadata) {
     const std::string pickle = log::read_text(metadata);
-    DcpMetadata found =
-        read_dcp_metadata(std::as_bytes(std::span(pickle)), printable(metadata.path.string()));
-    for (DcpTensor& tensor : found.tensors) {
-      std::string wrong = wrong_with(tensor);
-      if (wrong.empty()) {
-        tensors_.push_back(std::move(tensor));
-      } else {
-        skipped_.push_back({std::move(tensor.name), std::move(wrong)});
+    tensors_ = read_dcp_metadata(std::as_bytes(std::span(pickle)),
+                                 printable(metadata.path.string()), skipped_);
+    shows_weights_ = "is a checkpoint of torch.distributed.checkpoint";
+    std::vector<log::SkippedTensor> damaged;
+    tensor_bytes_ = 0;
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const DcpTensor& tensor = tensors_[i];
+      if (std::string wrong = wrong_with(tensor); !wrong.empty()) {
+        damaged.push_back({tensor.name, std::move(wrong)});
+        continue;
       }
+      add(tensor.name, tensor.size, *tensor.type->counted, i);
+      *tensor_bytes_ += *log::element_count(tensor.size) * tensor.type->width;
     }
     // Damaged tensors come first, because a message may name only one.
-    std::ranges::move(found.skipped, std::back_inserter(skipped_));
+    skipped_.insert(skipped_.begin(), damaged.begin(), damaged.end());
     index_names();
-    for (const DcpTensor& tensor : tensors_) bytes_ += bytes_of(tensor);
   }
 
   void for_each(const std::function<void(const NamedTensor&)>& visit) const override {
-    for (const DcpTensor& tensor : tensors_) {
-      visit(*load(tensor));
-      for (const DcpChunk& chunk : tensor.chunks) {
+    for (std::size_t i = 0; i < size(); ++i) {
+      visit(*load(i));
+      for (const DcpChunk& chunk : tensors_[static_cast<std::size_t>(place(i))].chunks) {
         file(chunk.file)->leave(chunk.offset, chunk.offset + chunk.length);
       }
     }
   }
-  std::optional<std::uint64_t> tensor_bytes() const override { return bytes_; }
-  std::string shows_weights() const override {
-    return "is a checkpoint of torch.distributed.checkpoint";
-  }
 
  private:
-  /// The open file of a chunk, and the tensor in it.
-  struct Piece {
-    std::shared_ptr<const log::TensorFile> file;
-    std::shared_ptr<const NamedTensor> tensor;
-  };
-  /// A tensor, and the owner of its values: the piece if mapped, else `copied`.
-  struct Held {
-    Piece piece;
-    std::vector<std::byte> copied;
-    NamedTensor tensor;
-  };
-
-  static std::uint64_t bytes_of(const DcpTensor& tensor) {
-    return *log::element_count(tensor.size) * tensor.type->width;
-  }
-  NamedTensor outline_of(const DcpTensor& tensor) const override {
-    const auto count = static_cast<std::size_t>(*log::element_count(tensor.size));
-    return {tensor.name, tensor.size, {*tensor.type->counted, nullptr, count}};
-  }
-
   /// Returns a file of the folder, which is opened at the first call.
   std::shared_ptr<const log::MappedFile> file(const std::string& name) const {
     const std::lock_guard lock(mutex_);
@@ -145,11 +120,6 @@ class DcpFile final : public ListedFile<DcpTensor> {
     return file;
   }
 
-  Piece piece(const DcpTensor& tensor, const DcpChunk& chunk) const {
-    const std::shared_ptr<const log::TensorFile> file = opened(tensor, chunk);
-    return {file, file->tensor(file->names().front())};
-  }
-
   /// Returns the reason why a tensor cannot be read. Empty if it can.
   std::string wrong_with(const DcpTensor& tensor) const {
     for (const DcpChunk& chunk : tensor.chunks) {
@@ -166,26 +136,27 @@ class DcpFile final : public ListedFile<DcpTensor> {
     return "";
   }
 
-  std::shared_ptr<const NamedTensor> load(const DcpTensor& tensor) const override {
-    auto held = std::make_shared<Held>();
-    held->tensor = outline_of(tensor);
+  log::FileBytes values(const NamedTensor& whole, std::uint64_t place) const override {
+    const DcpTensor& tensor = tensors_[static_cast<std::size_t>(place)];
+    const auto values_of = [&](const DcpChunk& chunk) {
+      const std::shared_ptr<const log::TensorFile> file = opened(tensor, chunk);
+      return file->tensor(file->names().front());
+    };
+    const std::size_t bytes = whole.view.bytes();
     if (tensor.chunks.size() == 1) {
-      held->piece = piece(tensor, tensor.chunks.front());
-      held->tensor.view.data = held->piece.tensor->view.data;
-    } else {
-      held->copied.resize(static_cast<std::size_t>(bytes_of(tensor)));
-      for (const DcpChunk& chunk : tensor.chunks) {
-        if (*log::element_count(chunk.sizes) == 0) continue;
-        copy_box(chunk, tensor.size, tensor.type->width, piece(tensor, chunk).tensor->view.data,
-                 held->copied.data());
-      }
-      held->tensor.view.data = held->copied.data();
+      const auto piece = values_of(tensor.chunks.front());
+      return {{piece, piece->view.data}, {piece->view.data, bytes}};
     }
-    return {held, &held->tensor};
+    const auto all = std::make_shared<std::byte[]>(bytes);
+    for (const DcpChunk& chunk : tensor.chunks) {
+      if (*log::element_count(chunk.sizes) == 0) continue;
+      copy_box(chunk, tensor.size, tensor.type->width, values_of(chunk)->view.data, all.get());
+    }
+    return {all, {all.get(), bytes}};
   }
 
   log::OpenPath metadata_;
-  std::uint64_t bytes_ = 0;
+  std::vector<DcpTensor> tensors_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, std::shared_ptr<const log::MappedFile>> files_;
 };
@@ -209,7 +180,7 @@ bool is_dcp_metadata(const log::OpenPath& path) {
           has_parts(path.path.parent_path()));
 }
 
-std::unique_ptr<log::TensorFile> open_dcp(const log::OpenPath& metadata, std::optional<Dtype>) {
+std::unique_ptr<log::TensorFile> open_dcp(const log::OpenPath& metadata) {
   return std::make_unique<DcpFile>(metadata);
 }
 

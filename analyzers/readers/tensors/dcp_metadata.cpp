@@ -10,7 +10,6 @@
 #include <tuple>
 #include <utility>
 
-#include "analyzers/readers/tensors/torch_pickle.hpp"
 #include "halfscope/log/error.hpp"
 
 namespace halfscope::analyzers::readers::tensors {
@@ -102,7 +101,7 @@ class Reader {
   Reader(const PickleValues& values, std::string place)
       : values_(values), place_(std::move(place)) {}
 
-  DcpMetadata read() {
+  std::vector<DcpTensor> read(std::vector<log::SkippedTensor>& skipped) {
     const auto tensors = field(values_.root, "state_dict_metadata");
     const auto places = field(values_.root, "storage_data");
     if (!is_dict(tensors) || !is_dict(places)) {
@@ -112,10 +111,10 @@ class Reader {
           place_, kAdvice));
     }
     take_places(values_.items(*places));
-    DcpMetadata found;
+    std::vector<DcpTensor> found;
     const auto items = values_.items(*tensors);
     for (std::size_t i = 0; i + 1 < items.size(); i += 2)
-      take_tensor(items[i], items[i + 1], found);
+      take_tensor(items[i], items[i + 1], found, skipped);
     return found;
   }
 
@@ -139,18 +138,18 @@ class Reader {
     }
     return std::nullopt;
   }
-  std::optional<std::uint64_t> number(ValueId record, std::string_view name) const {
-    const auto found = field(record, name);
-    if (!is(found, ValueKind::integer) || values_.values[*found].number < 0) return std::nullopt;
-    return static_cast<std::uint64_t>(values_.values[*found].number);
+  std::optional<std::uint64_t> number(std::optional<ValueId> id) const {
+    if (!is(id, ValueKind::integer) || values_.values[*id].number < 0) return std::nullopt;
+    return static_cast<std::uint64_t>(values_.values[*id].number);
   }
   std::optional<Extents> extents(ValueId record, std::string_view name) const {
     const auto found = field(record, name);
     if (!is(found, ValueKind::tuple)) return std::nullopt;
     Extents all;
     for (const ValueId id : values_.items(*found)) {
-      if (!is(id, ValueKind::integer) || values_.values[id].number < 0) return std::nullopt;
-      all.push_back(static_cast<std::uint64_t>(values_.values[id].number));
+      const auto extent = number(id);
+      if (!extent) return std::nullopt;
+      all.push_back(*extent);
     }
     return all;
   }
@@ -158,7 +157,8 @@ class Reader {
   void take_places(std::span<const ValueId> items) {
     for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
       const auto name = field(items[i], "fqn"), file = field(items[i + 1], "relative_path");
-      const auto offset = number(items[i + 1], "offset"), length = number(items[i + 1], "length");
+      const auto offset = number(field(items[i + 1], "offset"));
+      const auto length = number(field(items[i + 1], "length"));
       if (!is(name, ValueKind::text) || !is(file, ValueKind::text) || !offset || !length) continue;
       places_[{std::string(text_of(*name)), extents(items[i], "offset").value_or(Extents())}] = {
           std::string(text_of(*file)), *offset, *length};
@@ -176,14 +176,15 @@ class Reader {
     return known.what == TorchName::dtype ? known.type : nullptr;
   }
 
-  void take_tensor(ValueId key, ValueId described, DcpMetadata& to) const {
+  void take_tensor(ValueId key, ValueId described, std::vector<DcpTensor>& tensors,
+                   std::vector<log::SkippedTensor>& skipped) const {
     if (!is(key, ValueKind::text)) return;
     DcpTensor tensor{std::string(text_of(key)), type_of(described), {}, {}};
     const auto size = extents(described, "size");
     const auto chunks = field(described, "chunks");
     if (!size && !chunks) return;  // BytesStorageMetadata: not a tensor
     const auto skip = [&](std::string reason) {
-      to.skipped.push_back({tensor.name, std::move(reason)});
+      skipped.push_back({tensor.name, std::move(reason)});
     };
     if (!size || !is(chunks, ValueKind::list)) return skip("is described in an unknown way");
     if (tensor.type == nullptr) return skip("has a dtype that is unknown");
@@ -204,7 +205,7 @@ class Reader {
     if (!tensor.type->counted) {
       return skip(fmt::format("dtype {} {}", tensor.type->dtype, tensor.type->skip));
     }
-    to.tensors.push_back(std::move(tensor));
+    tensors.push_back(std::move(tensor));
   }
 
   using Places = std::map<std::pair<std::string, Extents>, Place>;
@@ -222,9 +223,11 @@ class Reader {
 
 }  // namespace
 
-DcpMetadata read_dcp_metadata(std::span<const std::byte> pickle, const std::string& place) {
+std::vector<DcpTensor> read_dcp_metadata(std::span<const std::byte> pickle,
+                                         const std::string& place,
+                                         std::vector<log::SkippedTensor>& skipped) {
   const PickleValues values = read_torch_pickle(pickle, place, std::string(kAdvice));
-  return Reader(values, place).read();
+  return Reader(values, place).read(skipped);
 }
 
 }  // namespace halfscope::analyzers::readers::tensors

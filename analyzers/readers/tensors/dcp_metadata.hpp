@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/readers/tensors/torch_names.hpp"
+#include "analyzers/readers/tensors/torch_pickle.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
 namespace halfscope::analyzers::readers::tensors {
@@ -30,14 +30,11 @@ struct DcpTensor {
   std::vector<DcpChunk> chunks;
 };
 
-/// The tensors that a checkpoint's metadata describes.
-struct DcpMetadata {
-  std::vector<DcpTensor> tensors;           ///< in the file's order
-  std::vector<log::SkippedTensor> skipped;  ///< chunks missing or wrong, or an unsupported dtype
-};
-
-/// Reads a pickled Metadata object. Throws log::BadInput for any other pickle; the message begins
-/// with `place`.
-DcpMetadata read_dcp_metadata(std::span<const std::byte> pickle, const std::string& place);
+/// Reads the tensors from a pickled Metadata object, in its order. Adds those with an unsupported
+/// dtype, or with missing or wrong chunks, to `skipped`. Throws log::BadInput for any other pickle;
+/// the message begins with `place`.
+std::vector<DcpTensor> read_dcp_metadata(std::span<const std::byte> pickle,
+                                         const std::string& place,
+                                         std::vector<log::SkippedTensor>& skipped);
 
 }  // namespace halfscope::analyzers::readers::tensors

@@ -2,44 +2,37 @@
 #include "analyzers/readers/tensors/element_order.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 namespace halfscope::analyzers::readers::tensors {
 namespace {
 
-struct Axis {
-  std::uint64_t extent;
-  std::size_t stride;  ///< in elements
-};
+using Axes = std::span<const std::uint64_t>;
 
-/// Returns the axes with more than one element; the others do not affect the order.
-std::vector<Axis> axes_of(const ElementOrder& order) {
-  std::vector<Axis> axes;
-  for (std::size_t i = 0; i < order.shape.size(); ++i) {
-    if (order.shape[i] > 1) {
-      axes.push_back({order.shape[i], static_cast<std::size_t>(order.strides[i])});
-    }
+/// Returns true if the elements are contiguous in C order. Axes of extent 1 may have any stride.
+bool is_contiguous(Axes shape, Axes strides) {
+  std::uint64_t wanted = 1;
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    if (shape[axis] > 1 && strides[axis] != wanted) return false;
+    wanted *= shape[axis];
   }
-  return axes;
-}
-
-std::size_t count_of(std::span<const std::uint64_t> shape) {
-  std::size_t count = 1;
-  for (const std::uint64_t extent : shape) count *= static_cast<std::size_t>(extent);
-  return count;
+  return true;
 }
 
 /// Calls `take(from)` for each element in C order. `from` is its offset, in elements.
 template <typename Take>
-void walk(const std::vector<Axis>& axes, std::size_t count, const Take& take) {
-  std::vector<std::uint64_t> index(axes.size(), 0);
-  std::size_t from = 0;
+void walk(Axes shape, Axes strides, std::size_t count, const Take& take) {
+  std::vector<std::uint64_t> index(shape.size(), 0);
+  std::uint64_t from = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    take(from);
-    for (std::size_t axis = axes.size(); axis-- > 0;) {  // the last axis changes fastest
-      from += axes[axis].stride;
-      if (++index[axis] < axes[axis].extent) break;
-      from -= axes[axis].stride * static_cast<std::size_t>(axes[axis].extent);
+    take(static_cast<std::size_t>(from));
+    for (std::size_t axis = shape.size(); axis-- > 0;) {  // the last axis changes fastest
+      from += strides[axis];
+      if (++index[axis] < shape[axis]) break;
+      from -= strides[axis] * shape[axis];
       index[axis] = 0;
     }
   }
@@ -47,46 +40,26 @@ void walk(const std::vector<Axis>& axes, std::size_t count, const Take& take) {
 
 }  // namespace
 
-std::vector<std::uint64_t> strides_of(std::span<const std::uint64_t> shape,
-                                      bool first_axis_fastest) {
-  std::vector<std::uint64_t> strides(shape.size());
-  std::uint64_t stride = 1;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    const std::size_t axis = first_axis_fastest ? i : shape.size() - 1 - i;
-    strides[axis] = stride;
-    stride *= shape[axis];
-  }
-  return strides;
-}
-
-bool is_contiguous(const ElementOrder& order) {
-  std::uint64_t wanted = 1;
-  for (std::size_t axis = order.shape.size(); axis-- > 0;) {
-    if (order.shape[axis] == 0) return true;
-    if (order.shape[axis] > 1 && order.strides[axis] != wanted) return false;
-    wanted *= order.shape[axis];
-  }
-  return true;
-}
-
-std::vector<std::byte> gathered(const ElementOrder& order, const std::byte* data) {
-  const std::size_t count = count_of(order.shape), width = order.width;
-  std::vector<std::byte> ours(count * width);
-  if (is_contiguous(order)) {
-    std::copy_n(data, ours.size(), ours.data());
+log::FileBytes in_c_order(log::FileBytes data, const log::NamedTensor& tensor, Axes strides,
+                          bool big_endian) {
+  const std::size_t count = tensor.view.count;
+  const bool contiguous = is_contiguous(tensor.shape, strides);
+  if (count == 0 || (contiguous && !big_endian)) return data;
+  const std::size_t size = tensor.view.bytes(), width = size / count;
+  const auto ours = std::make_shared_for_overwrite<std::byte[]>(size);
+  if (contiguous) {
+    std::copy_n(data.bytes.data(), size, ours.get());
   } else {
-    std::byte* to = ours.data();
-    walk(axes_of(order), count, [&](std::size_t from) {
-      std::memcpy(to, data + from * width, width);
+    std::byte* to = ours.get();
+    walk(tensor.shape, strides, count, [&](std::size_t from) {
+      std::memcpy(to, data.bytes.data() + from * width, width);
       to += width;
     });
   }
-  if (order.big_endian) {
-    for (std::size_t i = 0; i < count; ++i) {
-      std::reverse(ours.data() + i * width, ours.data() + (i + 1) * width);
-    }
+  for (std::size_t at = 0; big_endian && at < size; at += width) {
+    std::reverse(ours.get() + at, ours.get() + at + width);
   }
-  return ours;
+  return {ours, {ours.get(), size}};
 }
 
 }  // namespace halfscope::analyzers::readers::tensors

@@ -3,29 +3,17 @@
 // C order, which is what all other code reads.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
+
+#include "halfscope/log/mapped_file.hpp"
+#include "halfscope/log/tensor_file.hpp"
 
 namespace halfscope::analyzers::readers::tensors {
 
-/// The memory layout of an array. Nothing is checked.
-struct ElementOrder {
-  std::span<const std::uint64_t> shape;
-  std::span<const std::uint64_t> strides;  ///< in elements; one for each axis
-  std::size_t width = 0;                   ///< bytes per element
-  bool big_endian = false;
-};
-
-/// Returns the strides, in elements, of C order, or of Fortran order if `first_axis_fastest`.
-std::vector<std::uint64_t> strides_of(std::span<const std::uint64_t> shape,
-                                      bool first_axis_fastest);
-
-/// Returns true if the elements are contiguous in C order. Axes of extent 1 may have any stride.
-bool is_contiguous(const ElementOrder& order);
-
-/// Returns all elements as little-endian bytes in C order. `data` points to the first element.
-std::vector<std::byte> gathered(const ElementOrder& order, const std::byte* data);
+/// Returns the values of a tensor as little-endian bytes in C order: `data` itself if it has that
+/// order, else a copy. `strides`: in elements, one for each axis of the tensor.
+log::FileBytes in_c_order(log::FileBytes data, const log::NamedTensor& tensor,
+                          std::span<const std::uint64_t> strides, bool big_endian);
 
 }  // namespace halfscope::analyzers::readers::tensors

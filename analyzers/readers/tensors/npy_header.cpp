@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "analyzers/frames/message.hpp"
-#include "analyzers/readers/tensors/python_literal.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
@@ -19,6 +19,8 @@ namespace {
 using log::BadInput;
 
 constexpr std::string_view kMagic = "\x93NUMPY";
+/// Largest size in bytes of the part before the dict literal: magic, version and header length.
+constexpr std::size_t kPreamble = 12;
 constexpr std::size_t kShortPreamble = 10;  // version 1 has a length of 16 bits
 /// Longest header in bytes. The default limit of numpy is 10,000; structured dtypes can be longer.
 constexpr std::uint64_t kLongestHeader = std::uint64_t{1} << 20;
@@ -30,6 +32,125 @@ std::uint64_t byte_at(std::span<const std::byte> bytes, std::size_t i) {
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
+
+/// Parses Python literals from the front of a text, one per call. All functions throw log::BadInput
+/// at the first byte that does not fit.
+class PythonLiteral {
+ public:
+  PythonLiteral(std::string_view text, std::string_view place) : text_(text), place_(place) {}
+
+  /// Skips blanks. Returns true if `c` is next.
+  bool next_is(char c) {
+    skip_blanks();
+    return at_ < text_.size() && text_[at_] == c;
+  }
+
+  /// Skips blanks, and `c` if it is next. Returns true if it was.
+  bool accept(char c) {
+    if (!next_is(c)) return false;
+    ++at_;
+    return true;
+  }
+
+  /// Skips blanks and `c`, which must be next.
+  void expect(char c) {
+    if (!accept(c)) refuse(fmt::format("'{}'", c));
+  }
+
+  /// A string in single or double quotes. Escapes are refused, because numpy writes none here.
+  std::string string() {
+    skip_blanks();
+    const char quote = at_ < text_.size() ? text_[at_] : '\0';
+    if (quote != '\'' && quote != '"') refuse("a string");
+    const std::size_t end = text_.find(quote, at_ + 1);
+    if (end == text_.npos) refuse("a string that ends");
+    const std::string_view inside = text_.substr(at_ + 1, end - at_ - 1);
+    if (inside.find('\\') != inside.npos) refuse("a string without escapes");
+    at_ = end + 1;
+    return std::string(inside);
+  }
+
+  bool boolean() {
+    skip_blanks();
+    for (const auto& [word, value] : {std::pair<std::string_view, bool>{"True", true},
+                                      std::pair<std::string_view, bool>{"False", false}}) {
+      if (!text_.substr(at_).starts_with(word)) continue;
+      at_ += word.size();
+      return value;
+    }
+    refuse("True or False");
+  }
+
+  /// A tuple of non-negative integers: (), (3,), (3, 4); also Python 2's 3L.
+  std::vector<std::uint64_t> tuple() {
+    std::vector<std::uint64_t> numbers;
+    expect('(');
+    while (!accept(')')) {
+      numbers.push_back(number());
+      if (accept(',')) continue;
+      if (numbers.size() == 1) refuse("','");  // (3) is a number in brackets
+      expect(')');
+      break;
+    }
+    return numbers;
+  }
+
+  /// The text of a list in square brackets. Only strings and brackets inside it are parsed.
+  std::string_view list() {
+    skip_blanks();
+    const std::size_t start = at_;
+    expect('[');
+    for (std::size_t open = 1; open > 0;) {
+      skip_blanks();
+      const char c = at_ < text_.size() ? text_[at_] : '\0';
+      if (c == '\'' || c == '"') {
+        (void)string();
+        continue;
+      }
+      if (c == '\0') refuse("a list that ends");
+      if (c == '[') ++open;
+      if (c == ']') --open;
+      ++at_;
+    }
+    return text_.substr(start, at_ - start);
+  }
+
+  /// Throws unless only blanks follow.
+  void end() {
+    skip_blanks();
+    if (at_ != text_.size()) refuse("the header's end");
+  }
+
+  /// Throws log::BadInput: `wanted` was expected at the current position.
+  [[noreturn]] void refuse(std::string_view wanted) const {
+    const std::string found =
+        at_ < text_.size() ? fmt::format("'{}'", log::printable(text_.substr(at_, 1))) : "the end";
+    throw log::BadInput(fmt::format(
+        "{}: the NPY header holds {} at byte {} of {}, expected {}; the file is damaged, write "
+        "it again",
+        place_, found, at_, text_.size(), wanted));
+  }
+
+ private:
+  void skip_blanks() {
+    while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != text_.npos) ++at_;
+  }
+
+  std::uint64_t number() {
+    skip_blanks();
+    std::uint64_t value = 0;
+    const char* const start = text_.data() + at_;
+    const auto [stop, error] = std::from_chars(start, text_.data() + text_.size(), value);
+    if (error != std::errc()) refuse("a whole number from 0 to 2^64 - 1");
+    at_ += static_cast<std::size_t>(stop - start);
+    if (at_ < text_.size() && text_[at_] == 'L') ++at_;
+    return value;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::string_view place_;
+};
 
 /// The values of the header's dict, not yet interpreted.
 struct RawHeader {
@@ -158,10 +279,10 @@ void check_size(const NpyArray& array, std::string_view descr, std::uint64_t hel
                     : "the file is damaged or holds several arrays, write one array a file"));
 }
 
-}  // namespace
-
-std::uint64_t npy_data_offset(std::span<const std::byte> start, std::uint64_t stream_bytes,
-                              const std::string& place) {
+/// Returns the offset of the data in a stream that begins with `start`: kPreamble bytes, or fewer
+/// if the stream is shorter.
+std::uint64_t data_offset_of(std::span<const std::byte> start, std::uint64_t stream_bytes,
+                             const std::string& place) {
   if (!text_of(start).starts_with(kMagic)) {
     throw BadInput(
         fmt::format("{} begins with '{}', expected an NPY stream's \\x93NUMPY; write it with "
@@ -169,7 +290,7 @@ std::uint64_t npy_data_offset(std::span<const std::byte> start, std::uint64_t st
                     place, log::printable(text_of(start).substr(0, kMagic.size()))));
   }
   const std::uint64_t version = start.size() > 6 ? byte_at(start, 6) : 0;
-  const std::size_t preamble = version == 1 ? kShortPreamble : kNpyPreamble;
+  const std::size_t preamble = version == 1 ? kShortPreamble : kPreamble;
   if (start.size() < std::max(preamble, kShortPreamble)) {
     throw BadInput(
         fmt::format("{} holds {} bytes, expected at least {} (the start of an NPY stream); the "
@@ -181,7 +302,7 @@ std::uint64_t npy_data_offset(std::span<const std::byte> start, std::uint64_t st
         "{} is of NPY version {}, expected 1, 2 or 3; write it with numpy.save", place, version));
   }
   std::uint64_t length = byte_at(start, 8) | byte_at(start, 9) << 8;
-  if (preamble == kNpyPreamble) length |= byte_at(start, 10) << 16 | byte_at(start, 11) << 24;
+  if (preamble == kPreamble) length |= byte_at(start, 10) << 16 | byte_at(start, 11) << 24;
   if (length > kLongestHeader || length > stream_bytes - preamble) {
     throw BadInput(
         fmt::format("{} names an NPY header of {} bytes, expected at most {} ({}); the file is "
@@ -192,10 +313,15 @@ std::uint64_t npy_data_offset(std::span<const std::byte> start, std::uint64_t st
   return preamble + length;
 }
 
-NpyArray read_npy_header(std::span<const std::byte> header, std::uint64_t stream_bytes,
+}  // namespace
+
+NpyArray read_npy_header(const NpyBeginning& beginning, std::uint64_t stream_bytes,
                          const std::string& place, std::optional<Dtype> as) {
-  const std::size_t preamble = byte_at(header, 6) == 1 ? kShortPreamble : kNpyPreamble;
-  RawHeader raw = parse(text_of(header.subspan(preamble)), place);
+  const std::vector<std::byte> start = beginning(kPreamble);
+  const std::uint64_t data_offset = data_offset_of(start, stream_bytes, place);
+  const std::vector<std::byte> header = beginning(static_cast<std::size_t>(data_offset));
+  const std::size_t preamble = byte_at(header, 6) == 1 ? kShortPreamble : kPreamble;
+  RawHeader raw = parse(text_of(header).substr(preamble), place);
   refuse_objects(raw, place);
   std::string_view kind = raw.structured ? only_field(raw.descr) : raw.descr;
   const char order = kind.empty() ? '\0' : kind[0];
@@ -216,8 +342,7 @@ NpyArray read_npy_header(std::span<const std::byte> header, std::uint64_t stream
   array.dtype = *dtype;
   array.big_endian = order == '>';
   check_size(array, raw.descr, stream_bytes - header.size(), place);
-  array.count = *log::element_count(array.shape);
-  array.first_axis_fastest = raw.fortran_order && array.shape.size() > 1 && array.count > 1;
+  array.first_axis_fastest = raw.fortran_order;
   return array;
 }
 

@@ -5,17 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "halfscope/table/count/count.hpp"
 
 namespace halfscope::analyzers::readers::tensors {
-
-/// Largest size in bytes of the part before the dict literal: magic, version and header length.
-inline constexpr std::size_t kNpyPreamble = 12;
 
 /// The array that an NPY header describes. Its size agrees with the length of the stream.
 struct NpyArray {
@@ -24,21 +21,18 @@ struct NpyArray {
   std::vector<std::uint64_t> shape;
   Dtype dtype = Dtype::f32;
   bool big_endian = false;
-  bool first_axis_fastest = false;  ///< in Fortran order, and that differs from C order
-  std::uint64_t count = 0;          ///< number of elements
+  bool first_axis_fastest = false;  ///< in Fortran order
   std::uint64_t data_offset = 0;    ///< bytes from the start of the stream
 };
 
-/// Returns the offset of the data in bytes. `start` is the first kNpyPreamble bytes of the stream
-/// (fewer if the stream is shorter), `stream_bytes` its length. `place` begins error messages
-/// ("g.npz: tensor 'w'"). Throws log::BadInput.
-std::uint64_t npy_data_offset(std::span<const std::byte> start, std::uint64_t stream_bytes,
-                              const std::string& place);
+/// Returns the first bytes of an NPY stream; fewer than asked for if the stream is shorter.
+using NpyBeginning = std::function<std::vector<std::byte>(std::size_t)>;
 
-/// Reads `header`, the first npy_data_offset() bytes of a stream of `stream_bytes` bytes. `as` (f16
-/// or bf16) is the dtype of untyped 2-byte elements and of unsigned 16-bit integers; empty if
-/// unknown. Throws log::BadInput, also for pickled objects, and for untyped elements without `as`.
-NpyArray read_npy_header(std::span<const std::byte> header, std::uint64_t stream_bytes,
-                         const std::string& place, std::optional<Dtype> as = std::nullopt);
+/// Reads the header of a stream of `stream_bytes` bytes. `place` begins error messages ("g.npz:
+/// tensor 'w'"). `as` (f16 or bf16) is the dtype of untyped 2-byte elements and of unsigned 16-bit
+/// integers; empty if unknown. Throws log::BadInput, also for pickled objects, and for untyped
+/// elements without `as`.
+NpyArray read_npy_header(const NpyBeginning& beginning, std::uint64_t stream_bytes,
+                         const std::string& place, std::optional<Dtype> as);
 
 }  // namespace halfscope::analyzers::readers::tensors

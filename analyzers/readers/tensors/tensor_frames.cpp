@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/tensors/tensor_frames.hpp"
-
 #include <fmt/format.h>
 #include <tbb/info.h>
 #include <tbb/parallel_for.h>
@@ -14,8 +12,7 @@
 #include "analyzers/frames/count_values.hpp"
 #include "analyzers/frames/whole_counts.hpp"
 #include "analyzers/readers/common/roles.hpp"
-#include "analyzers/readers/tensors/shard_index.hpp"
-#include "analyzers/readers/tensors/unnamed_roles.hpp"
+#include "analyzers/readers/tensors/tensor_log.hpp"
 
 namespace halfscope::analyzers::readers::tensors {
 
@@ -51,23 +48,10 @@ class Meter {
   std::mutex mutex_;
 };
 
-/// Sums of a tensor, packed until they are passed on in order.
-struct KeptSums {
-  explicit KeptSums(const CountedSums& counted)
-      : rest{counted.name, counted.step, counted.scale, counted.elements, {}}, sums(counted.sums) {}
-  CountedSums unpacked() && {
-    rest.sums = sums.unpacked();
-    return std::move(rest);
-  }
-
-  CountedSums rest;
-  PackedSums sums;
-};
-
 /// One file's content, kept until earlier files are passed on: order does not depend on threads.
 struct FileFrames {
   std::vector<Frame> frames;
-  std::vector<KeptSums> sums;
+  std::vector<std::pair<CountedSums, PackedSums>> sums;  ///< a tensor without its sums, and these
   std::vector<log::SkippedTensor> skipped;
   std::optional<RoleSource> guessed;  ///< source of roles that no name has: assumed or file
   bool has_gradients = false;
@@ -75,11 +59,10 @@ struct FileFrames {
 };
 
 Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selection& s,
-               std::optional<frames::Unnamed> unnamed, const frames::Read& read,
-               MagnitudeSums* sums) {
+               const frames::Read& read, MagnitudeSums* sums) {
   Frame frame;
   frame.name = tensor.name;
-  std::tie(frame.role, frame.role_source) = readers::common::role_of(s, frame.name, unnamed);
+  std::tie(frame.role, frame.role_source) = common::role_of(s, frame.name, file.unnamed);
   frame.loss_scaled = is_gradient(frame.role);
   frame.step = file.step;
   frame.source_dtype = tensor.view.dtype;
@@ -96,8 +79,8 @@ Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selec
 }
 
 /// Reads one file. Passes frames, and sums if wanted, to `visit`; stores all else in `out`.
-void read_file(const StepFile& file, const Selection& s, std::optional<frames::Unnamed> unnamed,
-               Meter& meter, const Visitor& visit, FileFrames& out) {
+void read_file(const StepFile& file, const Selection& s, Meter& meter, const Visitor& visit,
+               FileFrames& out) {
   const auto opened = open_step_file(file);
   out.skipped = opened->skipped();
   std::uint64_t told = 0;
@@ -113,7 +96,7 @@ void read_file(const StepFile& file, const Selection& s, std::optional<frames::U
     }
     std::optional<CountedSums> counted;
     if (visit.sums) counted = CountedSums{tensor.name, file.step, 1.0, tensor.view.count, {}};
-    Frame frame = frame_of(file, tensor, s, unnamed, read, counted ? &counted->sums : nullptr);
+    Frame frame = frame_of(file, tensor, s, read, counted ? &counted->sums : nullptr);
     if (counted) counted->scale = frame.scale;
     const bool guessed =
         frame.role_source == RoleSource::assumed || frame.role_source == RoleSource::file;
@@ -154,68 +137,60 @@ class SkippedNotes {
   std::uint64_t without_way_out_ = 0, more_ = 0;
 };
 
-std::string again_note(const std::string& shown, const std::vector<std::filesystem::path>& again) {
-  const std::size_t more = again.size() - 1;
-  return shown + ": '" + printable(again.front().string()) + "'" +
-         (more == 0 ? " leads to a file that is already read, and is skipped"
-                    : " and " + std::to_string(more) +
-                          " more lead to files that are already read, and are skipped");
-}
-
-Message assumed_note(const std::string& shown) {
-  return shown +
-         ": no tensor name contains a role, so all are treated as weight_grad (but optimizer "
-         "states, such as .exp_avg); use " +
-         frames::role_option() + " to name roles, such as " + frames::role_option("*", "weight") +
-         " for a model's weights";
-}
-
-/// Collects files whose tensors got their roles by a guess, for notes.
-class GuessedRoles {
+/// Receives the content of files in order and passes it on, step by step.
+class FolderFrames {
  public:
-  void take(const StepFile& file, const FileFrames& read) {
-    if (!read.guessed) return;
-    if (*read.guessed == RoleSource::assumed) {
-      assumed_ = true;
-    } else if (files_++ == 0) {
-      first_ = file;
+  FolderFrames(const Visitor& visit, Notes& notes) : visit_(visit), notes_(notes) {}
+
+  void take(const StepFile& file, FileFrames&& read) {
+    if (read.failed) std::rethrow_exception(read.failed);
+    if (current_ && *current_ != file.step) pass_step();
+    current_ = file.step;
+    for (Frame& frame : read.frames) add(std::move(frame), file);
+    for (auto& [counted, sums] : read.sums) {
+      counted.sums = sums.unpacked();
+      visit_.sums(std::move(counted));
     }
+    for (const log::SkippedTensor& skipped : read.skipped) take_skipped(file, skipped);
+    assumed_ |= read.guessed == RoleSource::assumed;
+    if (read.guessed == RoleSource::file && weights_++ == 0) first_weights_ = &file;
+    unscaled_ |= read.has_gradients && !file.scaled;
   }
-  void tell(const std::string& shown, Notes& notes) const {
-    if (assumed_) notes.add(assumed_note(shown));
-    if (files_ == 0) return;
-    const std::string more = files_ > 1 ? fmt::format(", and {} more files", files_ - 1) : "";
-    notes.add(fmt::format("{}: treated as a model's weights{}: it {}; use ",
-                          printable(first_.path.string()), more, first_.shows_weights) +
-              frames::role_option("*", "weight_grad") + " if they are gradients");
+
+  void finish(const TensorFolder& folder, const Selection& s) {
+    pass_step();
+    const std::string shown = printable(folder.at.path.string());
+    add_role_notes(shown);
+    if (unscaled_ && !s.recorded_scale) {
+      notes_.add(shown + ": has no manifest, so its values are treated as unscaled; use " +
+                 Message(frames::Option::recorded_scale, "S") + " if they carry a loss scale");
+    }
+    if (shards_) {
+      notes_.add(shown +
+                 ": tensors with the same name and step in several files are treated as "
+                 "shards, and their counts are added");
+    }
+    notes_.add_all(folder.notes);
+    notes_.add_all(skipped_notes_);
+    if (more_skipped_ > 0) {
+      notes_.add(fmt::format("{}: {} more tensor{} skipped", shown, more_skipped_,
+                             more_skipped_ > 1 ? "s" : ""));
+    }
+    if (skipped_again_) notes_.add(shown + ": so are tensors of these names in its other files");
   }
 
  private:
-  bool assumed_ = false;
-  StepFile first_;
-  std::uint64_t files_ = 0;
-};
-
-Message unscaled_note(const std::string& shown) {
-  return shown + ": has no manifest, so its values are treated as unscaled; use " +
-         Message(frames::Option::recorded_scale, "S") + " if they carry a loss scale";
-}
-
-/// The frames of one step, in order of first appearance. Shards with the same name are added.
-struct StepFrames {
-  std::vector<Frame> frames;
-  std::map<std::string, std::size_t> index;
-  bool shards = false;
-
+  /// Adds a frame to its step, whose frames are in order of first appearance. Shards with the same
+  /// name are added.
   void add(Frame&& frame, const StepFile& file) {
-    const auto [at, is_new] = index.try_emplace(frame.name, frames.size());
+    const auto [at, is_new] = index_.try_emplace(frame.name, step_.size());
     if (is_new) {
-      frames.push_back(std::move(frame));
+      step_.push_back(std::move(frame));
       return;
     }
-    Frame& sum = frames[at->second];
+    Frame& sum = step_[at->second];
     if (sum.scale != frame.scale) {
-      throw BadInput(printable(file.path.string()) + ": tensor '" + printable(frame.name) +
+      throw BadInput(printable(file.at.path.string()) + ": tensor '" + printable(frame.name) +
                      "', step " + std::to_string(file.step) + ": carries loss scale " +
                      std::to_string(frame.scale) + ", another file of that step says " +
                      std::to_string(sum.scale) +
@@ -227,20 +202,77 @@ struct StepFrames {
     frames::add_moments(sum, frame);
     sum.table.merge(frame.table);
     sum.shape = {sum.table.total()};  // the arrangement of shards is unknown
-    shards = true;
+    shards_ = true;
   }
+
+  void pass_step() {
+    for (Frame& frame : step_) visit_.frame(std::move(frame));
+    step_.clear();
+    index_.clear();
+  }
+
+  /// Adds a note on a skipped tensor, or counts it. Often the same are skipped in every file.
+  void take_skipped(const StepFile& file, const log::SkippedTensor& skipped) {
+    const auto [first, is_new] = skipped_.try_emplace({skipped.name, skipped.reason}, &file);
+    skipped_again_ |= first->second != &file;
+    if (!is_new) return;
+    constexpr std::uint64_t kMost = 30, kMostWithoutWayOut = 3;
+    const bool shown = skipped.may_be_bfloat16 ? skipped_notes_.size() < kMost
+                                               : without_way_out_++ < kMostWithoutWayOut;
+    if (shown) {
+      skipped_notes_.add(skipped_note(file.at.path, skipped));
+    } else {
+      ++more_skipped_;
+    }
+  }
+
+  void add_role_notes(const std::string& shown) {
+    if (assumed_) {
+      notes_.add(shown +
+                 ": no tensor name contains a role, so all are treated as weight_grad (but "
+                 "optimizer states, such as .exp_avg); use " +
+                 frames::role_option() + " to name roles, such as " +
+                 frames::role_option("*", "weight") + " for a model's weights");
+    }
+    if (weights_ == 0) return;
+    const std::string more = weights_ > 1 ? fmt::format(", and {} more files", weights_ - 1) : "";
+    notes_.add(fmt::format("{}: treated as a model's weights{}: it {}; use ",
+                           printable(first_weights_->at.path.string()), more,
+                           first_weights_->shows_weights) +
+               frames::role_option("*", "weight_grad") + " if they are gradients");
+  }
+
+  const Visitor& visit_;
+  Notes& notes_;
+  std::optional<std::int64_t> current_;  ///< the step of step_
+  std::vector<Frame> step_;
+  std::map<std::string, std::size_t> index_;  ///< into step_, by name
+  bool shards_ = false, unscaled_ = false;
+  bool assumed_ = false;       ///< a file's roles are those of gradients, by a guess
+  std::uint64_t weights_ = 0;  ///< number of files whose roles are those of weights
+  const StepFile* first_weights_ = nullptr;
+  /// The first file with a skipped tensor, by name and reason.
+  std::map<std::pair<std::string, std::string>, const StepFile*> skipped_;
+  bool skipped_again_ = false;
+  Notes skipped_notes_;
+  std::uint64_t without_way_out_ = 0, more_skipped_ = 0;
 };
 
 /// Reads files in parallel. The results are in the order of the files.
-std::vector<FileFrames> read_files(const TensorFolder& folder, std::span<const StepFile> files,
-                                   const Selection& s, bool with_sums, Meter& meter) {
+std::vector<FileFrames> read_files(std::span<const StepFile> files, const Selection& s,
+                                   bool with_sums, Meter& meter) {
   std::vector<FileFrames> read(files.size());
   tbb::parallel_for(std::size_t{0}, files.size(), [&](std::size_t i) {
     try {
       Visitor keep;
       keep.frame = [&](Frame&& frame) { read[i].frames.push_back(std::move(frame)); };
-      if (with_sums) keep.sums = [&](CountedSums&& sums) { read[i].sums.emplace_back(sums); };
-      read_file(files[i], s, unnamed_in(folder, files[i]), meter, keep, read[i]);
+      const auto pack = [&](CountedSums&& counted) {
+        PackedSums packed(counted.sums);
+        counted.sums = {};
+        read[i].sums.emplace_back(std::move(counted), std::move(packed));
+      };
+      if (with_sums) keep.sums = pack;
+      read_file(files[i], s, meter, keep, read[i]);
     } catch (...) {
       read[i].failed = std::current_exception();
     }
@@ -248,122 +280,63 @@ std::vector<FileFrames> read_files(const TensorFolder& folder, std::span<const S
   return read;
 }
 
-/// Receives the content of files in order and passes it on, step by step.
-class FolderFrames {
- public:
-  FolderFrames(const Visitor& visit, Notes& notes) : visit_(visit), notes_(notes) {}
-
-  void take(const StepFile& file, FileFrames&& read) {
-    if (read.failed) std::rethrow_exception(read.failed);
-    if (current_ && *current_ != file.step) finish_step();
-    current_ = file.step;
-    for (Frame& frame : read.frames) step_.add(std::move(frame), file);
-    for (KeptSums& sums : read.sums) visit_.sums(std::move(sums).unpacked());
-    for (log::SkippedTensor& skipped : read.skipped) {  // often the same tensors in every file
-      const auto [at, is_new] = skipped_.try_emplace({skipped.name, skipped.reason}, 0);
-      ++at->second;
-      if (is_new) told_.take(file.path, skipped);
-    }
-    roles_.take(file, read);
-    unscaled_ |= read.has_gradients && !file.scaled;
-  }
-
-  void finish(const TensorFolder& folder, const Selection& s) {
-    finish_step();
-    const std::string shown = printable(folder.folder.string());
-    const bool again = std::any_of(skipped_.begin(), skipped_.end(),
-                                   [](const auto& skipped) { return skipped.second > 1; });
-    roles_.tell(shown, notes_);
-    if (unscaled_ && !s.recorded_scale) notes_.add(unscaled_note(shown));
-    if (step_.shards) {
-      notes_.add(shown +
-                 ": tensors with the same name and step in several files are treated as "
-                 "shards, and their counts are added");
-    }
-    if (!folder.again.empty()) notes_.add(again_note(shown, folder.again));
-    if (folder.names_cut) {
-      notes_.add(shown + ": the step in a file's name is not part of its tensor's name");
-    }
-    notes_.add_all(folder.notes);
-    told_.tell(shown, notes_);
-    if (again) notes_.add(shown + ": so are tensors of these names in its other files");
-  }
-
- private:
-  void finish_step() {
-    for (Frame& frame : step_.frames) visit_.frame(std::move(frame));
-    step_.frames.clear();
-    step_.index.clear();
-  }
-
-  const Visitor& visit_;
-  Notes& notes_;
-  SkippedNotes told_;
-  StepFrames step_;
-  std::optional<std::int64_t> current_;
-  /// Number of files, by a skipped tensor's name and reason.
-  std::map<std::pair<std::string, std::string>, std::uint64_t> skipped_;
-  GuessedRoles roles_;
-  bool unscaled_ = false;
-};
-
-}  // namespace
-
-void read_tensor_file(const log::OpenPath& opened, const Selection& s, const Visitor& visit,
-                      Notes& notes, const Progress& progress) {
-  if (readers::tensors::is_shard_index(opened)) {
-    read_tensor_folder(list_tensor_index(opened, s.read_as), s, visit, notes, progress);
-    return;
-  }
-  const std::filesystem::path& path = opened.path;
-  const TensorFolder alone = single_file(opened, s.read_as);
-  const StepFile& file = alone.files.front();
-  if (!frames::in_steps(s, 0)) return;
-  Meter meter(progress, file.bytes);
-  FileFrames read;
-  read_file(file, s, unnamed_in(alone, file), meter, visit, read);
-  const std::string shown = printable(path.string());
-  GuessedRoles roles;
-  roles.take(file, read);
-  roles.tell(shown, notes);
-  if (read.has_gradients && !file.scaled && !s.recorded_scale) {
-    notes.add(unscaled_note(shown));
-  }
-  SkippedNotes told;
-  for (const log::SkippedTensor& skipped : read.skipped) told.take(path, skipped);
-  told.tell(shown, notes);
-}
-
-std::vector<StepFile> selected_files(const TensorFolder& folder, const Selection& s) {
-  std::vector<StepFile> files;
-  for (const StepFile& file : folder.files) {
-    if (frames::in_steps(s, file.step)) files.push_back(file);
-  }
-  const bool several = !files.empty() && files.front().step != files.back().step;
-  for (StepFile& file : files) file.among_steps = several;
-  return files;
-}
-
-void read_tensor_folder(const TensorFolder& folder, const Selection& s, const Visitor& visit,
-                        Notes& notes, const Progress& progress) {
-  read_step_files(folder, selected_files(folder, s), s, visit, notes, progress);
-}
-
-void read_step_files(const TensorFolder& folder, std::span<const StepFile> files,
-                     const Selection& s, const Visitor& visit, Notes& notes,
-                     const Progress& progress) {
+/// Reads some of the selected files: all files of one or more steps.
+void read_steps(const TensorFolder& folder, std::span<const StepFile> files, const Selection& s,
+                const Visitor& visit, Notes& notes, const Progress& progress) {
   std::uint64_t bytes = 0;
   for (const StepFile& file : files) bytes += file.bytes;
   Meter meter(progress, bytes);
   FolderFrames frames(visit, notes);
   // Limits memory: the histograms of a batch are held until they are passed on.
   const std::size_t batch = 4 * static_cast<std::size_t>(tbb::info::default_concurrency());
-  for (std::size_t first = 0; first < files.size(); first += batch) {
+  for (std::size_t first = 0; files.size() > 1 && first < files.size(); first += batch) {
     const auto part = files.subspan(first, std::min(batch, files.size() - first));
-    std::vector<FileFrames> read = read_files(folder, part, s, visit.sums != nullptr, meter);
+    std::vector<FileFrames> read = read_files(part, s, visit.sums != nullptr, meter);
     for (std::size_t i = 0; i < part.size(); ++i) frames.take(part[i], std::move(read[i]));
   }
+  if (files.size() == 1) {
+    FileFrames read;  // without the frames, which go to `visit` at once
+    read_file(files.front(), s, meter, visit, read);
+    frames.take(files.front(), std::move(read));
+  }
   frames.finish(folder, s);
+}
+
+}  // namespace
+
+void read_tensor_files(const TensorFolder& folder, const Selection& s, const Visitor& visit,
+                       Notes& notes, const Progress& progress) {
+  read_steps(folder, selected_files(folder, s), s, visit, notes, progress);
+}
+
+frames::Parts step_parts(const log::OpenPath& opened, const Selection& selection) {
+  const auto folder =
+      std::make_shared<const TensorFolder>(tensor_files_of(opened, selection.read_as));
+  const auto files =
+      std::make_shared<const std::vector<StepFile>>(selected_files(*folder, selection));
+  frames::Parts parts;
+  for (auto first = files->begin(); first != files->end();) {
+    const auto end = std::find_if(first, files->end(),
+                                  [&](const StepFile& file) { return file.step != first->step; });
+    frames::Part& part = parts.emplace_back();
+    part.log = opened.path.string();
+    part.index = parts.size() - 1;
+    part.name = "step " + std::to_string(first->step);
+    part.read = [folder, files, selection, step = std::span(first, end)](
+                    const Visitor& visit, Notes& notes, const Progress& progress) {
+      read_steps(*folder, step, selection, visit, notes, progress);
+    };
+    Selection one = selection;
+    one.first_step = first->step;
+    one.end_step = first->step + 1;
+    part.read_whole = [folder, one](const frames::WholeStepVisitor& visit, Notes&,
+                                    const Progress& progress) {
+      visit_tensor_steps(*folder, one, visit, progress);
+    };
+    first = end;
+  }
+  for (frames::Part& part : parts) part.of = parts.size();
+  return parts;
 }
 
 }  // namespace halfscope::analyzers::readers::tensors

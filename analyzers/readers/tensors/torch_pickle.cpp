@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <utility>
 
 #include "analyzers/readers/tensors/torch_values.hpp"
@@ -27,16 +28,15 @@ class Machine {
       if (opcode == nullptr) {
         refuse(fmt::format("opcode 0x{:02X}{}, which no plain tensor needs", code, named(code)));
       }
-      (this->*opcode->step)();
+      opcode->step(*this);
     }
     return std::move(values_.result);
   }
 
  private:
-  using Step = void (Machine::*)();
   struct Opcode {
     unsigned char code;
-    Step step;
+    void (*step)(Machine&);
   };
 
   static const Opcode* find(unsigned char code);
@@ -96,25 +96,22 @@ class Machine {
     marks_.pop_back();
     return items;
   }
-  template <unsigned Count>
-  std::vector<ValueId> pop_several() {
-    std::vector<ValueId> items(Count);
-    for (unsigned i = Count; i-- > 0;) items[i] = pop();
+  std::vector<ValueId> pop_several(std::size_t count) {
+    std::vector<ValueId> items(count);
+    for (ValueId& item : std::views::reverse(items)) item = pop();
     return items;
   }
 
-  // Opcodes.
+  // Opcodes that kOpcodes does not spell out.
   void proto() {
     const std::uint64_t version = number<1>();
     if (version < 2 || version > 5) refuse(fmt::format("protocol {}, and not 2 to 5,", version));
   }
-  void frame() { take(8); }
   void stop() {
     values_.result.root = pop();
     if (!marks_.empty()) refuse("opcode STOP inside a container");
     done_ = true;
   }
-  void mark() { marks_.push_back(stack_.size()); }
   void drop() {
     if (!marks_.empty() && marks_.back() == stack_.size()) {
       marks_.pop_back();
@@ -122,14 +119,13 @@ class Machine {
       pop();
     }
   }
-  void drop_to_mark() { pop_mark(); }
-  void again() { push(top()); }
   void plain() { push(values_.plain()); }
-  void int1() { push(values_.integer(static_cast<std::int64_t>(number<1>()))); }
-  void int2() { push(values_.integer(static_cast<std::int64_t>(number<2>()))); }
-  void int4() { push(values_.integer(static_cast<std::int32_t>(number<4>()))); }
-  void long1() { push_long(number<1>()); }
-  void long4() { push_long(number<4>()); }
+  void integer(std::int64_t number) { push(values_.integer(number)); }
+  void text(std::uint64_t length) { push(values_.text(take(length))); }
+  void bytes(std::uint64_t length) {
+    take(length);
+    plain();
+  }
   /// Pushes a two's complement integer, lowest byte first; plain if longer than 64 bits.
   void push_long(std::uint64_t length) {
     const std::string_view bytes = take(length);
@@ -141,39 +137,14 @@ class Machine {
     const auto unused = 64 - 8 * static_cast<unsigned>(bytes.size());
     if (unused < 64)
       value = static_cast<std::uint64_t>(static_cast<std::int64_t>(value << unused) >> unused);
-    push(values_.integer(static_cast<std::int64_t>(value)));
+    integer(static_cast<std::int64_t>(value));
   }
-  void real() {
-    take(8);
-    plain();
-  }
-  template <unsigned Width>
-  void text() {
-    push(values_.text(take(number<Width>())));
-  }
-  template <unsigned Width>
-  void bytes() {
-    take(number<Width>());
-    plain();
-  }
-  void empty_list() { push(values_.container(ValueKind::list, {})); }
-  void list() { push(values_.container(ValueKind::list, pop_mark())); }
   void empty_dict() { push(values_.container(ValueKind::dict, {})); }
   void dict() {
     const std::vector<ValueId> items = pop_mark();
     empty_dict();
     add(items, ValueKind::dict);
   }
-  void empty_tuple() { push(values_.tuple({})); }
-  void tuple() { push(values_.tuple(pop_mark())); }
-  template <unsigned Count>
-  void short_tuple() {
-    push(values_.tuple(pop_several<Count>()));
-  }
-  void append() { add(pop_several<1>(), ValueKind::list); }
-  void appends() { add(pop_mark(), ValueKind::list); }
-  void set_item() { add(pop_several<2>(), ValueKind::dict); }
-  void set_items() { add(pop_mark(), ValueKind::dict); }
   /// Adds items to the container on top of the stack. An opaque object ignores them.
   void add(const std::vector<ValueId>& items, ValueKind kind) {
     const ValueId to = top();
@@ -185,14 +156,6 @@ class Machine {
       refuse("a dictionary's key without value");
     values_.add(to, items);
   }
-  void add_to_set() {
-    pop_mark();
-    top();
-  }
-  void frozen_set() {
-    pop_mark();
-    plain();
-  }
   /// Stores the top of the stack in the memo, whose indices real picklers assign consecutively.
   void keep(std::uint64_t index) {
     if (index >= pickle_.size()) refuse(fmt::format("memo index {}, beyond its length,", index));
@@ -200,40 +163,24 @@ class Machine {
     kept_ += memo_[static_cast<std::size_t>(index)] == kNone ? 1 : 0;
     memo_[static_cast<std::size_t>(index)] = top();
   }
-  void put1() { keep(number<1>()); }
-  void put4() { keep(number<4>()); }
-  void memoize() { keep(kept_); }
   void get(std::uint64_t index) {
     if (index >= memo_.size() || memo_[static_cast<std::size_t>(index)] == kNone) {
       refuse(fmt::format("memo index {}, under which nothing was kept,", index));
     }
     push(memo_[static_cast<std::size_t>(index)]);
   }
-  void get1() { get(number<1>()); }
-  void get4() { get(number<4>()); }
-  void global() {
-    const std::string_view module = line();
-    push(values_.global(module, line()));
-  }
+  void global(std::string_view module) { push(values_.global(module, line())); }
+  void reduce(const std::vector<ValueId>& call) { push(values_.made_by(call[0], call[1])); }
   void stack_global() {
-    const std::vector<ValueId> names = pop_several<2>();
+    const std::vector<ValueId> names = pop_several(2);
     const auto is_text = [&](ValueId id) { return values_.result.kind(id) == ValueKind::text; };
     if (!is_text(names[0]) || !is_text(names[1])) refuse("a name that is not text");
     push(values_.global(values_.text_of(names[0]), values_.text_of(names[1])));
-  }
-  void reduce() {
-    const std::vector<ValueId> call = pop_several<2>();
-    push(values_.made_by(call[0], call[1]));
-  }
-  template <unsigned Count>
-  void new_object() {
-    push(values_.object_of(pop_several<Count>().front()));
   }
   void build() {  // sets attributes, such as a state_dict's _metadata; they hold no tensors to read
     const ValueId attributes = pop();
     values_.set_attributes(top(), attributes);
   }
-  void persistent() { push(values_.persistent(pop())); }
 
   static constexpr ValueId kNone = ~ValueId{0};
 
@@ -251,59 +198,59 @@ class Machine {
 };
 
 const Machine::Opcode Machine::kOpcodes[] = {
-    {0x80, &Machine::proto},
-    {0x95, &Machine::frame},
-    {'.', &Machine::stop},
-    {'(', &Machine::mark},
-    {'0', &Machine::drop},
-    {'1', &Machine::drop_to_mark},
-    {'2', &Machine::again},
-    {'N', &Machine::plain},
-    {0x88, &Machine::plain},
-    {0x89, &Machine::plain},
-    {'K', &Machine::int1},
-    {'M', &Machine::int2},
-    {'J', &Machine::int4},
-    {0x8A, &Machine::long1},
-    {0x8B, &Machine::long4},
-    {'G', &Machine::real},
-    {0x8C, &Machine::text<1>},
-    {'X', &Machine::text<4>},
-    {0x8D, &Machine::text<8>},
-    {'U', &Machine::text<1>},
-    {'T', &Machine::text<4>},
-    {'C', &Machine::bytes<1>},
-    {'B', &Machine::bytes<4>},
-    {0x8E, &Machine::bytes<8>},
-    {0x96, &Machine::bytes<8>},
-    {']', &Machine::empty_list},
-    {'l', &Machine::list},
-    {'a', &Machine::append},
-    {'e', &Machine::appends},
-    {'}', &Machine::empty_dict},
-    {'d', &Machine::dict},
-    {'s', &Machine::set_item},
-    {'u', &Machine::set_items},
-    {')', &Machine::empty_tuple},
-    {'t', &Machine::tuple},
-    {0x85, &Machine::short_tuple<1>},
-    {0x86, &Machine::short_tuple<2>},
-    {0x87, &Machine::short_tuple<3>},
-    {0x8F, &Machine::plain},
-    {0x90, &Machine::add_to_set},
-    {0x91, &Machine::frozen_set},
-    {'q', &Machine::put1},
-    {'r', &Machine::put4},
-    {0x94, &Machine::memoize},
-    {'h', &Machine::get1},
-    {'j', &Machine::get4},
-    {'c', &Machine::global},
-    {0x93, &Machine::stack_global},
-    {'R', &Machine::reduce},
-    {0x81, &Machine::new_object<2>},
-    {0x92, &Machine::new_object<3>},
-    {'b', &Machine::build},
-    {'Q', &Machine::persistent},
+    {0x80, [](Machine& m) { m.proto(); }},
+    {0x95, [](Machine& m) { m.take(8); }},
+    {'.', [](Machine& m) { m.stop(); }},
+    {'(', [](Machine& m) { m.marks_.push_back(m.stack_.size()); }},
+    {'0', [](Machine& m) { m.drop(); }},
+    {'1', [](Machine& m) { m.pop_mark(); }},
+    {'2', [](Machine& m) { m.push(m.top()); }},
+    {'N', [](Machine& m) { m.plain(); }},
+    {0x88, [](Machine& m) { m.plain(); }},
+    {0x89, [](Machine& m) { m.plain(); }},
+    {'K', [](Machine& m) { m.integer(static_cast<std::int64_t>(m.number<1>())); }},
+    {'M', [](Machine& m) { m.integer(static_cast<std::int64_t>(m.number<2>())); }},
+    {'J', [](Machine& m) { m.integer(static_cast<std::int32_t>(m.number<4>())); }},
+    {0x8A, [](Machine& m) { m.push_long(m.number<1>()); }},
+    {0x8B, [](Machine& m) { m.push_long(m.number<4>()); }},
+    {'G', [](Machine& m) { m.take(8), m.plain(); }},
+    {0x8C, [](Machine& m) { m.text(m.number<1>()); }},
+    {'X', [](Machine& m) { m.text(m.number<4>()); }},
+    {0x8D, [](Machine& m) { m.text(m.number<8>()); }},
+    {'U', [](Machine& m) { m.text(m.number<1>()); }},
+    {'T', [](Machine& m) { m.text(m.number<4>()); }},
+    {'C', [](Machine& m) { m.bytes(m.number<1>()); }},
+    {'B', [](Machine& m) { m.bytes(m.number<4>()); }},
+    {0x8E, [](Machine& m) { m.bytes(m.number<8>()); }},
+    {0x96, [](Machine& m) { m.bytes(m.number<8>()); }},
+    {']', [](Machine& m) { m.push(m.values_.container(ValueKind::list, {})); }},
+    {'l', [](Machine& m) { m.push(m.values_.container(ValueKind::list, m.pop_mark())); }},
+    {'a', [](Machine& m) { m.add(m.pop_several(1), ValueKind::list); }},
+    {'e', [](Machine& m) { m.add(m.pop_mark(), ValueKind::list); }},
+    {'}', [](Machine& m) { m.empty_dict(); }},
+    {'d', [](Machine& m) { m.dict(); }},
+    {'s', [](Machine& m) { m.add(m.pop_several(2), ValueKind::dict); }},
+    {'u', [](Machine& m) { m.add(m.pop_mark(), ValueKind::dict); }},
+    {')', [](Machine& m) { m.push(m.values_.tuple({})); }},
+    {'t', [](Machine& m) { m.push(m.values_.tuple(m.pop_mark())); }},
+    {0x85, [](Machine& m) { m.push(m.values_.tuple(m.pop_several(1))); }},
+    {0x86, [](Machine& m) { m.push(m.values_.tuple(m.pop_several(2))); }},
+    {0x87, [](Machine& m) { m.push(m.values_.tuple(m.pop_several(3))); }},
+    {0x8F, [](Machine& m) { m.plain(); }},
+    {0x90, [](Machine& m) { m.pop_mark(), m.top(); }},
+    {0x91, [](Machine& m) { m.pop_mark(), m.plain(); }},
+    {'q', [](Machine& m) { m.keep(m.number<1>()); }},
+    {'r', [](Machine& m) { m.keep(m.number<4>()); }},
+    {0x94, [](Machine& m) { m.keep(m.kept_); }},
+    {'h', [](Machine& m) { m.get(m.number<1>()); }},
+    {'j', [](Machine& m) { m.get(m.number<4>()); }},
+    {'c', [](Machine& m) { m.global(m.line()); }},
+    {0x93, [](Machine& m) { m.stack_global(); }},
+    {'R', [](Machine& m) { m.reduce(m.pop_several(2)); }},
+    {0x81, [](Machine& m) { m.push(m.values_.object_of(m.pop_several(2).front())); }},
+    {0x92, [](Machine& m) { m.push(m.values_.object_of(m.pop_several(3).front())); }},
+    {'b', [](Machine& m) { m.build(); }},
+    {'Q', [](Machine& m) { m.push(m.values_.persistent(m.pop())); }},
 };
 
 const Machine::Opcode* Machine::find(unsigned char code) {

@@ -18,7 +18,7 @@ class TorchValues {
   ValueId tuple(const std::vector<ValueId>& items);
   ValueId container(ValueKind kind, std::vector<ValueId>&& items);
   ValueId global(std::string_view module, std::string_view name);
-  /// The result of callee(*arguments). Opaque if the callee is not known (torch_names.hpp).
+  /// The result of callee(*arguments). Opaque if the callee is not known.
   ValueId made_by(ValueId callee, ValueId arguments);
   /// A new object of a class: a dict for a TorchName::record, else opaque.
   ValueId object_of(ValueId its_class);

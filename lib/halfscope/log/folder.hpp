@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Lists folders, and recognises file systems of the kernel.
 #pragma once
 
 #include <filesystem>
@@ -11,5 +12,9 @@ namespace halfscope::log {
 /// is the end of the message: what was expected instead.
 std::vector<std::filesystem::path> entries(const std::filesystem::path& folder,
                                            std::string_view wanted);
+
+/// Returns true if a path is on a file system of the kernel (proc, sysfs, debugfs and similar).
+/// Files there count as regular, but reading some of them never returns.
+bool is_of_kernel(const std::filesystem::path& path);
 
 }  // namespace halfscope::log

@@ -4,13 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
 #include "halfscope/log/error.hpp"
-#include "halfscope/log/mapped_file.hpp"
 #include "halfscope/log/safetensors_header.hpp"
 
 namespace halfscope::log {
@@ -142,10 +139,10 @@ void check_layout(const std::vector<SafetensorsEntry>& entries, std::uint64_t da
 
 }  // namespace
 
-Safetensors::Safetensors(const OpenPath& path) : file_(std::make_unique<MappedFile>(path, true)) {
-  const FileBytes held = header_of(*file_);
+Safetensors::Safetensors(const OpenPath& path) : file_(path, true) {
+  const FileBytes held = header_of(file_);
   const std::string_view text(reinterpret_cast<const char*>(held.bytes.data()), held.bytes.size());
-  SafetensorsHeader header = parse_safetensors_header(text, file_->name());
+  SafetensorsHeader header = parse_safetensors_header(text, file_.name());
   const auto where = [](const SafetensorsEntry& entry) {
     return std::tie(entry.begin, entry.end, entry.name);
   };
@@ -153,102 +150,42 @@ Safetensors::Safetensors(const OpenPath& path) : file_(std::make_unique<MappedFi
     std::ranges::sort(header.entries, {}, where);
   }
   data_begin_ = kHeaderLengthBytes + text.size();
-  check_layout(header.entries, data_bytes(), file_->name());
-  file_->leave(0, data_begin_);
+  tensor_bytes_ = file_.size() - data_begin_;
+  check_layout(header.entries, *tensor_bytes_, file_.name());
+  file_.leave(0, data_begin_);
   for (SafetensorsEntry& entry : header.entries) {
     if (const auto dtype = find_dtype(entry.dtype)) {
-      add(entry, *dtype);
+      add(entry.name, entry.shape, *dtype, data_begin_ + entry.begin);
     } else {
       skipped_.push_back({std::move(entry.name), skip_reason(entry.dtype)});
     }
   }
-  names_.shrink_to_fit();
-  shapes_.shrink_to_fit();
-  entries_.shrink_to_fit();
-  by_name_.resize(entries_.size());
-  std::iota(by_name_.begin(), by_name_.end(), std::uint32_t{0});
-  const auto name = [&](std::uint32_t place) { return name_of(place); };
-  if (!std::ranges::is_sorted(by_name_, {}, name)) std::ranges::sort(by_name_, {}, name);
+  index_names();
   metadata_ = std::move(header.metadata);
+  const auto format = metadata_.find("format");
+  // Libraries write it ("pt", ...) into saved models.
+  if (format != metadata_.end() && !metadata_.contains("gradients")) {
+    shows_weights_ = fmt::format("has the metadata \"format\": \"{}\", as saved models do",
+                                 printable(format->second));
+  }
 }
 
-Safetensors::~Safetensors() = default;
-
-void Safetensors::add(const SafetensorsEntry& entry, Dtype dtype) {
-  names_ += entry.name;
-  shapes_.insert(shapes_.end(), entry.shape.begin(), entry.shape.end());
-  // 32 bits suffice: a header is at most kMaxSafetensorsHeader bytes long.
-  entries_.push_back({static_cast<std::uint32_t>(names_.size()),
-                      static_cast<std::uint32_t>(shapes_.size()), entry.begin,
-                      *element_count(entry.shape), dtype});
-}
-
-std::string_view Safetensors::name_of(std::size_t place) const {
-  const std::uint64_t begin = place == 0 ? 0 : entries_[place - 1].name_end;
-  return std::string_view(names_).substr(begin, entries_[place].name_end - begin);
-}
-
-NamedTensor Safetensors::at(std::size_t place) const {
-  const Entry& entry = entries_[place];
-  const std::uint64_t begin = place == 0 ? 0 : entries_[place - 1].shape_end;
-  const std::span shape = std::span(shapes_).subspan(begin, entry.shape_end - begin);
-  return {std::string(name_of(place)),
-          {shape.begin(), shape.end()},
-          {entry.dtype, nullptr, static_cast<std::size_t>(entry.count)}};
-}
-
-std::optional<std::size_t> Safetensors::find(std::string_view name) const {
-  const auto found = std::ranges::lower_bound(by_name_, name, {},
-                                              [&](std::uint32_t place) { return name_of(place); });
-  const bool is_there = found != by_name_.end() && name_of(*found) == name;
-  return is_there ? std::optional<std::size_t>(*found) : std::nullopt;
-}
-
-std::uint64_t Safetensors::data_bytes() const { return file_->size() - data_begin_; }
-
-std::shared_ptr<const NamedTensor> Safetensors::load(std::size_t place) const {
-  struct Held {
-    FileBytes bytes;
-    NamedTensor tensor;
-  };
-  auto held = std::make_shared<Held>(Held{{}, at(place)});
-  const std::uint64_t begin = data_begin_ + entries_[place].begin;
-  held->bytes = file_->range(begin, begin + held->tensor.view.bytes());
-  held->tensor.view.data = held->bytes.bytes.data();
-  return {held, &held->tensor};
+FileBytes Safetensors::values(const NamedTensor& tensor, std::uint64_t begin) const {
+  leave_before(begin);
+  return file_.range(begin, begin + tensor.view.bytes());
 }
 
 void Safetensors::for_each(const std::function<void(const NamedTensor&)>& visit) const {
   constexpr std::uint64_t kBytesALeave = std::uint64_t{1} << 24;
   std::uint64_t left = 0;
-  for (std::size_t place = 0; place < entries_.size(); ++place) {
-    const auto tensor = load(place);
+  for (std::size_t i = 0; i < size(); ++i) {
+    const auto tensor = load(i);
     visit(*tensor);
-    const std::uint64_t end = data_begin_ + entries_[place].begin + tensor->view.bytes();
+    const std::uint64_t end = place(i) + tensor->view.bytes();
     if (end < left + kBytesALeave) continue;
-    file_->leave(left, end);
+    file_.leave(left, end);
     left = end;
   }
-}
-
-std::vector<std::string> Safetensors::names() const {
-  std::vector<std::string> all;
-  for (std::size_t place = 0; place < entries_.size(); ++place) all.emplace_back(name_of(place));
-  return all;
-}
-
-void Safetensors::for_each_name(const std::function<void(const std::string&)>& visit) const {
-  for (std::size_t place = 0; place < entries_.size(); ++place) {
-    visit(std::string(name_of(place)));
-  }
-}
-
-std::shared_ptr<const NamedTensor> Safetensors::tensor(std::string_view name) const {
-  const auto place = find(name);
-  if (!place) return nullptr;
-  auto tensor = load(*place);
-  leave_before(data_begin_ + entries_[*place].begin);
-  return tensor;
 }
 
 /// Releases the pages well before `begin`: tensors are mostly requested in file order, so they are
@@ -258,20 +195,7 @@ void Safetensors::leave_before(std::uint64_t begin) const {
   std::uint64_t left = left_.load();
   if (begin < left) left_ = begin;
   if (begin < left + 2 * kKept || !left_.compare_exchange_strong(left, begin - kKept)) return;
-  file_->leave(left, begin - kKept);
-}
-
-std::optional<NamedTensor> Safetensors::outline(std::string_view name) const {
-  const auto place = find(name);
-  if (!place) return std::nullopt;
-  return at(*place);
-}
-
-std::string Safetensors::shows_weights() const {
-  const auto format = metadata_.find("format");
-  if (format == metadata_.end() || metadata_.contains("gradients")) return "";
-  return fmt::format("has the metadata \"format\": \"{}\", as saved models do",
-                     printable(format->second));
+  file_.leave(left, begin - kKept);
 }
 
 }  // namespace halfscope::log

@@ -2,7 +2,7 @@
 // Delayed scaling, replayed. Limits worked out by hand: E5M2's largest number is 57344, a magnitude
 // rounds beyond it from 61440 on, and to 0 up to 2^-17; of E4M3 these are 448, more than 464, and
 // 2^-10.
-#include "analyzers/formats/amax_history.hpp"
+#include "analyzers/formats/eight_bits.hpp"
 
 #include <algorithm>
 #include <cmath>

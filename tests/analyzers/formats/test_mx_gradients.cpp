@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which element keeps more in MX blocks, over given noise ratios.
-#include "analyzers/formats/mx_gradients.hpp"
+#include "analyzers/formats/eight_bits.hpp"
 
 #include <limits>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/formats/table_noise.hpp"
+#include "analyzers/formats/format_fit.hpp"
 
 #include <cmath>
 

@@ -6,7 +6,7 @@
 #include "catch.hpp"
 
 #include "analyzers/overflow/overflow.hpp"
-#include "analyzers/recommend/step_maxima.hpp"
+#include "analyzers/recommend/parts.hpp"
 #include "analyzers/series_logs.hpp"
 #include "analyzers/study.hpp"
 
@@ -108,7 +108,7 @@ TEST_CASE("The recommended scale is bounded by parts, and by the sum for paramet
   CHECK(fp32.advice.highest_if_half_log2 == 8);  // 100 * 2^9 < 65520
   CHECK(fp32.advice.limited_by->max_abs == 30);
   CHECK(fp32.advice.limited_by->from_scalars);
-  for (const recommend::LogMaxima& log : recommend::step_maxima({fp32.analysis, {}, {}})) {
+  for (const recommend::LogMaxima& log : fp32.advice.peaks.logs) {
     for (const recommend::StepMaximum& step : log.steps) CHECK(step.highest_log2 == 11);
   }
   for (const recommend::ScaleEvidence& at : fp32.advice.scales) {

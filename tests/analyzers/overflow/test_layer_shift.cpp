@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Factors between layers. Expected exponents are worked out by hand: FP16 overflows from 65520 on,
 // and one binade of headroom is to be left.
-#include "analyzers/overflow/layer_shift.hpp"
+#include "analyzers/overflow/overflow.hpp"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

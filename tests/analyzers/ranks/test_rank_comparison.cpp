@@ -5,7 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "analyzers/ranks/rank_map.hpp"
 #include "catch.hpp"
 
 namespace test_rank_comparison {

@@ -40,7 +40,7 @@ TEST_CASE("logs: one that is open stays what it was", "[log]") {
   CHECK(frames_of(logs.at(path)) == Names{"weight_grad/w"});
   const log::OpenFiles files = logs.at(path).opened().files;
   const auto kept = [&] {
-    return std::any_cast<std::shared_ptr<log::TensorFile>>(files.kept(path));
+    return std::any_cast<std::shared_ptr<const log::TensorFile>>(files.kept(path));
   };
   const auto header = kept();  // is read once
   CHECK(header != nullptr);

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "analyzers/logs.hpp"
+#include "analyzers/recommend/parts.hpp"
 #include "analyzers/recommend/recommend.hpp"
-#include "analyzers/recommend/step_maxima.hpp"
 #include "analyzers/study.hpp"
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
@@ -98,7 +98,7 @@ TEST_CASE("65520 is a limit to the last bit", "[table]") {
   const float at = 65520.0f, below = std::nextafter(65520.0f, 0.0f);
   const underflow::Analysis analysis =
       underflow::analyze({write_steps(folder, {{at}, {below}})}, {}, {});
-  const auto maxima = recommend::step_maxima({analysis, {}, {}});
+  const auto maxima = recommend::recommend({analysis, {}, {}}).peaks.logs;
   REQUIRE(maxima.size() == 1);
   CHECK(highest_of(maxima[0]) == std::vector<int>{-1, 0});
 }
@@ -107,7 +107,7 @@ TEST_CASE("steps without tables count by their scalars, the larger of both holds
   const TempFolder folder;
   const underflow::Analysis analysis =
       underflow::analyze({write_peaks(folder / "run", {1.0, 4.0, 0.0, 0.5})}, {}, {});
-  const auto maxima = recommend::step_maxima({analysis, {}, {}});
+  const auto maxima = recommend::recommend({analysis, {}, {}}).peaks.logs;
   REQUIRE(maxima.size() == 1);
   REQUIRE(maxima[0].steps.size() == 3);  // the step of zeros has no magnitude
   CHECK(highest_of(maxima[0]) == std::vector<int>{15, 13, 16});
@@ -158,7 +158,7 @@ TEST_CASE("infinities: of FP16 data at least 65520 over the scale, of others lef
     writer.write(record_of("weight_grad/v", 1, {1.0f, INFINITY}));
   }
   const auto maxima =
-      recommend::step_maxima({underflow::analyze({folder / "run"}, {}, {}), {}, {}});
+      recommend::recommend({underflow::analyze({folder / "run"}, {}, {}), {}, {}}).peaks.logs;
   REQUIRE(maxima.size() == 1);
   REQUIRE(maxima[0].steps.size() == 1);
   CHECK(maxima[0].left_out == std::vector<std::int64_t>{1});

@@ -5,8 +5,7 @@
 #include <cmath>
 
 #include "analyzers/logs.hpp"
-#include "analyzers/recommend/advice.hpp"
-#include "analyzers/recommend/recommend.hpp"
+#include "analyzers/recommend/parts.hpp"
 #include "analyzers/underflow/modules.hpp"
 #include "catch.hpp"
 

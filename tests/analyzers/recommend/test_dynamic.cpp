@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/replay/policy_grid.hpp"
+#include "analyzers/replay/policy_facts.hpp"
 #include "analyzers/scalar_run.hpp"
 #include "catch.hpp"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/recommend/step_maxima.hpp"
+#include "analyzers/recommend/parts.hpp"
 #include "analyzers/small_run.hpp"
 #include "analyzers/study.hpp"
 #include "analyzers/underflow/step_facts.hpp"
@@ -173,7 +173,7 @@ TEST_CASE("One largest gradient, whoever asks", "[oracle]") {
     CHECK(least_room == Approx(std::log2(65520 / largest)).margin(1e-12));
 
     const underflow::RecommendOptions options;
-    const auto maxima = recommend::step_maxima({found.analysis, found.overflow, options});
+    const auto maxima = recommend::recommend({found.analysis, found.overflow, options}).peaks.logs;
     REQUIRE(maxima.size() == 1);
     REQUIRE(maxima[0].steps.size() == random.least.size());
     for (std::size_t i = 0; i < random.least.size(); ++i) {

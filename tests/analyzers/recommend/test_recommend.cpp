@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/recommend/recommend.hpp"
+#include "analyzers/recommend/parts.hpp"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/recommend/skip_bound.hpp"
+#include "analyzers/recommend/parts.hpp"
 
 #include <boost/multiprecision/cpp_bin_float.hpp>
 #include <cmath>

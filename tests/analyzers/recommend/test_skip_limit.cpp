@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What skipped steps without magnitudes say of a scale, by hand from the scales.
-#include "analyzers/recommend/skip_limit.hpp"
+#include "analyzers/recommend/parts.hpp"
 
 #include <limits>
 
@@ -30,8 +30,17 @@ log::StepScalars step_at(std::int64_t step, double scale, bool found_inf) {
   return scalars;
 }
 
+std::optional<recommend::Limit> skip_limit(const underflow::Analysis& analysis,
+                                           std::optional<double> largest) {
+  std::vector<scale_history::TimelineFacts> timelines;
+  for (const underflow::LogFindings& log : analysis.logs) {
+    if (auto facts = scale_history::timeline_facts(log)) timelines.push_back(std::move(*facts));
+  }
+  return recommend::skip_limit({analysis, {}, {}, {}, timelines}, largest);
+}
+
 TEST_CASE("skip limit: a skipped step says how large gradients were at least", "[skip_limit]") {
-  const auto limit = recommend::skip_limit(console({{11, 20, 1, 0x1p20, 0x1p19}}), 1e-3);
+  const auto limit = skip_limit(console({{11, 20, 1, 0x1p20, 0x1p19}}), 1e-3);
   REQUIRE(limit);
   CHECK(limit->max_abs == 65520 / 0x1p20);
   CHECK(limit->skipped_at == 0x1p20);
@@ -40,10 +49,10 @@ TEST_CASE("skip limit: a skipped step says how large gradients were at least", "
   CHECK(limit->censored);
 
   underflow::Analysis analysis = console({});
-  CHECK_FALSE(recommend::skip_limit(analysis, 1e-3));
+  CHECK_FALSE(skip_limit(analysis, 1e-3));
   analysis.logs[0].scalars.push_back(step_at(3, 0x1p18, true));
   analysis.logs[0].scalars.push_back(step_at(4, 0x1p17, false));
-  const auto at_a_step = recommend::skip_limit(analysis, 1e-3);
+  const auto at_a_step = skip_limit(analysis, 1e-3);
   REQUIRE(at_a_step);
   CHECK(at_a_step->skipped_at == 0x1p18);
   CHECK(at_a_step->step == 3);
@@ -52,43 +61,39 @@ TEST_CASE("skip limit: a skipped step says how large gradients were at least", "
 
 TEST_CASE("skip limit: the last of some skipped steps left the scale, or less than it became",
           "[skip_limit]") {
-  CHECK(recommend::skip_limit(console({{1, 9, 3, 0x1p20, 0x1p17}}), 1.0)->skipped_at == 0x1p18);
+  CHECK(skip_limit(console({{1, 9, 3, 0x1p20, 0x1p17}}), 1.0)->skipped_at == 0x1p18);
   // It grew between, or a skipped step did not halve it: hysteresis.
-  CHECK(recommend::skip_limit(console({{1, 9, 4, 0x1p20, 0x1p17}}), 1.0)->skipped_at == 0x1p18);
-  CHECK(recommend::skip_limit(console({{1, 9, 1, 0x1p16, 0x1p16}}), 1.0)->skipped_at == 0x1p17);
-  CHECK(recommend::skip_limit(console({{1, 9, 2, 0x1p16, 0x1p20}}), 1.0)->skipped_at == 0x1p21);
-  CHECK(recommend::skip_limit(console({{1, 9, 3, std::nullopt, 0x1p17}}), 1.0)->skipped_at ==
-        0x1p18);
-  CHECK_FALSE(recommend::skip_limit(console({{1, {}, 2, 0x1p20, std::nullopt}}), 1.0));
-  CHECK_FALSE(recommend::skip_limit(console({{1, 9, 70, 0x1p20, 0.0}}), 1.0));
+  CHECK(skip_limit(console({{1, 9, 4, 0x1p20, 0x1p17}}), 1.0)->skipped_at == 0x1p18);
+  CHECK(skip_limit(console({{1, 9, 1, 0x1p16, 0x1p16}}), 1.0)->skipped_at == 0x1p17);
+  CHECK(skip_limit(console({{1, 9, 2, 0x1p16, 0x1p20}}), 1.0)->skipped_at == 0x1p21);
+  CHECK(skip_limit(console({{1, 9, 3, std::nullopt, 0x1p17}}), 1.0)->skipped_at == 0x1p18);
+  CHECK_FALSE(skip_limit(console({{1, {}, 2, 0x1p20, std::nullopt}}), 1.0));
+  CHECK_FALSE(skip_limit(console({{1, 9, 70, 0x1p20, 0.0}}), 1.0));
   // A scale that training cannot apply tells nothing.
-  CHECK_FALSE(recommend::skip_limit(console({{1, 9, 1, 0.0, 0.0}}), 1.0));
+  CHECK_FALSE(skip_limit(console({{1, 9, 1, 0.0, 0.0}}), 1.0));
   const double infinite = std::numeric_limits<double>::infinity();
-  CHECK_FALSE(recommend::skip_limit(console({{1, 9, 1, infinite, infinite}}), 1.0));
+  CHECK_FALSE(skip_limit(console({{1, 9, 1, infinite, infinite}}), 1.0));
 }
 
 TEST_CASE("skip limit: a scale that came down in vain bounds none", "[skip_limit]") {
   // From 2^16 to 2^8, the last skip at 2^9: 1e-3 there is 17 binades below overflow.
   const underflow::Analysis lowered = console({{1, 20, 8, 0x1p16, 0x1p8}});
-  CHECK(recommend::skip_limit(lowered, 1e-3));  // lowered by 7 binades only
+  CHECK(skip_limit(lowered, 1e-3));  // lowered by 7 binades only
   const underflow::Analysis vain = console({{1, 20, 9, 0x1p16, 0x1p7}});
-  CHECK_FALSE(recommend::skip_limit(vain, 1e-3));
-  CHECK(recommend::skip_limit(vain, 1.0)->skipped_at ==
-        0x1p8);  // 8 binades of room: a rare large gradient
-  CHECK(recommend::skip_limit(vain, std::nullopt));
+  CHECK_FALSE(skip_limit(vain, 1e-3));
+  CHECK(skip_limit(vain, 1.0)->skipped_at == 0x1p8);  // 8 binades of room: a rare large gradient
+  CHECK(skip_limit(vain, std::nullopt));
   // At a scale of 1, from where nothing was lowered.
-  CHECK_FALSE(recommend::skip_limit(console({{1, 20, 5, 1.0, 1.0}}), 1e-3));
-  CHECK(recommend::skip_limit(console({{1, 20, 5, 1.0, 1.0}}), 1e3));
+  CHECK_FALSE(skip_limit(console({{1, 20, 5, 1.0, 1.0}}), 1e-3));
+  CHECK(skip_limit(console({{1, 20, 5, 1.0, 1.0}}), 1e3));
   // What happened before, and ended well, counts all the same.
   const underflow::Analysis both =
       console({{11, 20, 1, 0x1p20, 0x1p19}, {991, 1040, 20, 0x1p19, 0x1p-1}});
-  CHECK(recommend::skip_limit(both, 1e-3)->skipped_at == 0x1p20);
+  CHECK(skip_limit(both, 1e-3)->skipped_at == 0x1p20);
   // Ranges beside each other are one episode.
-  CHECK_FALSE(recommend::skip_limit(
-      console({{1, 10, 5, 0x1p16, 0x1p11}, {11, 20, 4, 0x1p11, 0x1p7}}), 1e-3));
+  CHECK_FALSE(skip_limit(console({{1, 10, 5, 0x1p16, 0x1p11}, {11, 20, 4, 0x1p11, 0x1p7}}), 1e-3));
   // So is one that failed at the same scale again.
-  CHECK_FALSE(
-      recommend::skip_limit(console({{1, 10, 9, 0x1p16, 0x1p7}, {11, 20, 1, 0x1p8, 0x1p7}}), 1e-3));
+  CHECK_FALSE(skip_limit(console({{1, 10, 9, 0x1p16, 0x1p7}, {11, 20, 1, 0x1p8, 0x1p7}}), 1e-3));
 }
 
 TEST_CASE("skip limit: a step with a scale of its own", "[skip_limit]") {
@@ -101,7 +106,7 @@ TEST_CASE("skip limit: a step with a scale of its own", "[skip_limit]") {
       scalars.loss_scale = scale;
       analysis.logs[0].scalars.push_back(scalars);
     }
-    const auto limit = recommend::skip_limit(analysis, 1e-3);
+    const auto limit = skip_limit(analysis, 1e-3);
     return limit ? limit->skipped_at : std::nullopt;
   };
   CHECK(skipped_at(0x1p18, 0x1p17) == 0x1p18);
@@ -118,16 +123,16 @@ TEST_CASE("skip limit: a scale that is logged once it was halved", "[skip_limit]
   analysis.logs[0].scalars.push_back(step_at(2, 0x1p18, false));
   analysis.logs[0].scalars.push_back(step_at(3, 0x1p17, true));
   analysis.logs[0].scalars.push_back(step_at(4, 0x1p17, false));
-  CHECK(recommend::skip_limit(analysis, 1e-3)->skipped_at == 0x1p18);
+  CHECK(skip_limit(analysis, 1e-3)->skipped_at == 0x1p18);
   analysis.logs[0].scalars.front().found_inf = true;  // two skipped steps
-  CHECK(recommend::skip_limit(analysis, 1e-3)->skipped_at == 0x1p17);
+  CHECK(skip_limit(analysis, 1e-3)->skipped_at == 0x1p17);
 }
 
 TEST_CASE("skip limit: a loss that is not a number is the model's", "[skip_limit]") {
   underflow::Analysis analysis = console({});
   analysis.logs[0].scalars.push_back(step_at(3, 0x1p16, true));
   analysis.logs[0].scalars.back().loss = std::numeric_limits<double>::quiet_NaN();
-  CHECK_FALSE(recommend::skip_limit(analysis, 1e-3));
+  CHECK_FALSE(skip_limit(analysis, 1e-3));
 }
 
 TEST_CASE("skip limit: a collapse ends at 1 or less and lasts", "[skip_limit]") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/recommend/summed_loss.hpp"
+#include "analyzers/recommend/recommend.hpp"
 
 #include <limits>
 

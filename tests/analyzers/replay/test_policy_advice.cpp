@@ -2,7 +2,7 @@
 // Traps.
 #include <nlohmann/json.hpp>
 
-#include "analyzers/replay/policy_advice.hpp"
+#include "analyzers/replay/policy_study.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "analyzers/policy_series.hpp"
-#include "analyzers/replay/policy_advice.hpp"
 #include "analyzers/replay/policy_study.hpp"
 #include "catch.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dynamic settings: which are best, and what stops them.
-#include "analyzers/replay/policy_advice.hpp"
+#include "analyzers/replay/policy_study.hpp"
 
 #include <chrono>
 #include <cmath>

@@ -341,7 +341,7 @@ TEST_CASE("The replay of the policy that drove a run is the run") {
     INFO(text);
     replay::StepSeries series;
     series = driven(text, about, magnitudes);
-    const auto policy = replay::recorded_policy(series);
+    const auto policy = replay::recorded_policy(series.manifest);
     REQUIRE(policy);
     CHECK(policy::text_of(*policy) == policy::text_of(policy::make(text)));
     const auto [difference, compared] =
@@ -362,7 +362,7 @@ TEST_CASE("A replay that differs from the run is found") {
   const std::vector<double> magnitudes = magnitudes_of(300, 0);
   const replay::StepSeries series = driven("torch,init_scale=65536,growth_interval=9",
                                            {{"policy", "torch"}, {"scale", 65536.0}}, magnitudes);
-  const auto policy = replay::recorded_policy(series);  // does not say 9
+  const auto policy = replay::recorded_policy(series.manifest);  // does not say 9
   REQUIRE(policy);
   const auto [difference, compared] =
       replay::compare_with_run(replay::replay(*policy, series), series);
@@ -372,17 +372,17 @@ TEST_CASE("A replay that differs from the run is found") {
 
 TEST_CASE("What a recorder says of a GradScaler is a policy") {
   replay::StepSeries series;
-  CHECK(!replay::recorded_policy(series));
+  CHECK(!replay::recorded_policy(series.manifest));
   series.manifest.emplace();
   (*series.manifest->about)["loss_scaling"] = {{"policy", "torch"},      {"class", "GradScaler"},
                                                {"scale", 1024.0},        {"growth_factor", 4.0},
                                                {"backoff_factor", 0.25}, {"growth_interval", 100}};
-  CHECK(policy::text_of(*replay::recorded_policy(series)) ==
+  CHECK(policy::text_of(*replay::recorded_policy(series.manifest)) ==
         "torch,init_scale=1024,growth_factor=4,backoff_factor=0.25,growth_interval=100");
   (*series.manifest->about)["loss_scaling"] = {{"policy", "none"}};
-  CHECK(!replay::recorded_policy(series));
+  CHECK(!replay::recorded_policy(series.manifest));
   (*series.manifest->about)["loss_scaling"] = {{"policy", "static"}, {"scale", 256.0}};
-  CHECK(policy::scale_of(*replay::recorded_policy(series)) == 256);
+  CHECK(policy::scale_of(*replay::recorded_policy(series.manifest)) == 256);
 }
 
 TEST_CASE("A million steps of every policy take seconds") {

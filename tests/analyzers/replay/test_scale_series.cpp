@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run that is known by its scale and skipped steps alone, as a series.
-#include "analyzers/replay/scale_series.hpp"
+#include "analyzers/replay/step_series.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 
 #include "analyzers/replay/replay.hpp"
 #include "analyzers/study.hpp"

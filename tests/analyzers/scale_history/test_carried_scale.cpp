@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether gradients carry the scale that their log tells of.
-#include "analyzers/scale_history/carried_scale.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 
 #include "catch.hpp"
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/underflow/in_bfloat16.hpp"
 
 #include <limits>
 #include <random>

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "catch.hpp"
-#include "reports/answer/marks.hpp"
+#include "reports/answer/text.hpp"
 
 namespace test_findings {
 
@@ -216,6 +216,30 @@ TEST_CASE("a magnitude is said of one tensor beyond the format, not of several",
   study.advice.overflow_without_cure = {"weight_grad/a", "activation/b"};
   CHECK(words(answer::findings(study), 0)
             .starts_with("weight_grad/a, activation/b are too large for FP16, and a loss"));
+}
+
+TEST_CASE("An event that lasts is named, unless NaN in the model is no later", "[table]") {
+  struct Row {
+    const char* what;
+    std::optional<std::int64_t> nan;
+    bool named;
+  };
+  const Row row = GENERATE(values<Row>({{"no NaN", std::nullopt, true},
+                                        {"NaN before", 3, false},
+                                        {"at the same step", 4, false},
+                                        {"NaN after it began", 5, true}}));
+  CAPTURE(row.what);
+  Study study;
+  study.overflow.events = {event(Cause::at_scale_1, "activation/a", 4)};
+  study.overflow.events[0].last_step = 9;
+  study.overflow.events[0].to_the_end = true;
+  if (row.nan) study.advice.nan_in_model.emplace().step = *row.nan;
+  const auto named = [&] {
+    return std::ranges::count(answer::findings(study), "lasting_failure", &answer::Finding::id);
+  };
+  CHECK(named() == (row.named ? 1 : 0));
+  study.overflow.events.clear();
+  CHECK(named() == 0);  // nothing lasts
 }
 
 }  // namespace test_findings

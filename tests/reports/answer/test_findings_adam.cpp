@@ -4,7 +4,7 @@
 
 #include "catch.hpp"
 #include "reports/answer/findings.hpp"
-#include "reports/answer/marks.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer::test_findings_adam {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "catch.hpp"
 #include "reports/answer/findings.hpp"
-#include "reports/answer/formats_words.hpp"
-#include "reports/answer/marks.hpp"
+#include "reports/answer/formats.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer::test_findings_formats {
 namespace {

@@ -3,12 +3,14 @@
 #include "reports/answer/gaps.hpp"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "catch.hpp"
-#include "reports/answer/shares.hpp"
+#include "reports/answer/series.hpp"
 #include "reports/export/json_parts.hpp"
-#include "reports/page/gaps_html.hpp"
 #include "reports/page/page.hpp"
+#include "reports/page/sections.hpp"
 #include "reports/sample_foreign.hpp"
 
 namespace test_gaps {
@@ -194,27 +196,6 @@ TEST_CASE("names in the block are text", "[reports][gaps]") {
   CHECK(html.find("<img") == std::string::npos);
   CHECK(html.find('\x1b') == std::string::npos);
   CHECK(html.find("&lt;img src=x") != std::string::npos);
-}
-
-TEST_CASE("the page has the block above the findings", "[reports][gaps]") {
-  if (!page::has_charts()) return;  // the page is not there to test: see the warning of CMake
-  const std::string page = page::page_html(sample::tensorboard_study(), "t");
-  const auto at = page.find("<section id=\"gaps\"");
-  REQUIRE(at != std::string::npos);
-  CHECK(at > page.find("<section id=\"summary\""));
-  CHECK(at < page.find("<section id=\"findings\""));
-  CHECK(page.find("from halfscope.torch import Recorder", at) < page.find("id=\"findings\""));
-}
-
-TEST_CASE("JSON has the names, the sentences and the lines", "[reports][gaps]") {
-  exports::Json json = exports::Json::object();
-  exports::put_gaps(json, sample::tensorboard_study());
-  REQUIRE(json["could_not_tell"].size() == 1);
-  const exports::Json& log = json["could_not_tell"][0];
-  CHECK(log["log"] == "runs/mine");
-  CHECK(log["gaps"] == exports::Json({"zeros", "loss_scale", "dtype", "every_step", "updates"}));
-  CHECK(log["text"].get<std::string>().find("lie in a bucket with zero") != std::string::npos);
-  CHECK(log["next_time"]["lines"].get<std::string>().find("Recorder") != std::string::npos);
 }
 
 TEST_CASE("shares hold all that the bounds allow", "[reports][shares]") {

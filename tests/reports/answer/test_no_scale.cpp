@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/answer/no_scale.hpp"
+#include "reports/answer/scale.hpp"
 
 #include "catch.hpp"
 

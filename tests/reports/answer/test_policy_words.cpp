@@ -4,9 +4,8 @@
 #include <string>
 
 #include "catch.hpp"
-#include "reports/answer/policy_names.hpp"
+#include "reports/answer/policies.hpp"
 #include "reports/answer/policy_paste.hpp"
-#include "reports/answer/policy_words.hpp"
 #include "reports/sample_series.hpp"
 
 namespace test_policy_words {
@@ -118,9 +117,9 @@ TEST_CASE("lost is a range where it is not known", "[reports][policies]") {
   trace.length = 100;
   trace.skipped = {3};
   trace.unknown = {4, 5};
-  CHECK(answer::lost_text(trace, series) == "1.00 % to 3.00 %");
+  CHECK(answer::lost_text(trace, series) == "1.00 to 3.00 %");
   trace.mean_flushed = {0.0, 0.5};
-  CHECK(answer::lost_text(trace, series) == "1.00 % to 51.5 %");
+  CHECK(answer::lost_text(trace, series) == "1.00 to 51.5 %");
   trace.length = trace.untaken = 50;
   trace.error = {"the scale is at its minimum", 49};
   trace.unknown.clear();
@@ -152,7 +151,7 @@ TEST_CASE("not all skips are the model's where some are not known", "[reports][p
 
 std::string answer_of(const PolicyStudy& study) {
   std::string all;
-  for (const answer::AnswerLine& line : answer::answer_lines(study)) all += line.text + "\n";
+  for (const std::string& sentence : answer::replay_answer(study).sentences) all += sentence + "\n";
   return all;
 }
 
@@ -162,12 +161,12 @@ TEST_CASE("lines to paste are told from the others", "[reports][policies]") {
   study.tuned.emplace();
   study.tuned->trace.policy = policy::make("torch,init_scale=2^12");
   study.tuned->trace.length = 30;
-  std::string pasted;
-  for (const answer::AnswerLine& line : answer::answer_lines(study)) {
-    if (line.kind == answer::AnswerLine::Kind::paste) pasted += line.text;
-    CHECK(line.text.find('\n') == std::string::npos);
+  const answer::Section answer = answer::replay_answer(study);
+  for (const std::string& sentence : answer.sentences) {
+    CHECK(sentence.find('\n') == std::string::npos);
   }
-  CHECK(pasted == policy_line(study.tuned->trace.policy));
+  REQUIRE(answer.pastes.size() == 1);
+  CHECK(answer.pastes[0].lines == policy_line(study.tuned->trace.policy));
 }
 
 TEST_CASE("settings are searched or it is said why not", "[reports][policies]") {

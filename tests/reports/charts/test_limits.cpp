@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/charts/limits.hpp"
+#include "reports/charts/charts.hpp"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/charts/rows.hpp"
+#include "reports/charts/charts.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The picture at the top of the page, and what it says in words.
-#include "reports/page/gradients_html.hpp"
+#include "reports/page/sections.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
-#include "reports/page/island.hpp"
+#include "reports/page/template.hpp"
 
 #include "catch.hpp"
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 #include <string>
 
 #include "analyzers/study.hpp"
@@ -16,8 +15,8 @@
 #include "reports/answer/policy_lines.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/charts/charts.hpp"
-#include "reports/export/json_policies.hpp"
-#include "reports/page/own_data.hpp"
+#include "reports/export/json.hpp"
+#include "reports/page/page_data.hpp"
 #include "reports/page/sections.hpp"
 #include "reports/sample_policies.hpp"
 #include "reports/sample_series.hpp"
@@ -171,43 +170,6 @@ TEST_CASE("a run that skips too often is a finding, with its cure", "[reports][p
   const std::string marks = own["policy-scales"]["parameters"]["marks"].dump();
   CHECK(has(marks, "skipped: overflow by the scale"));
   CHECK(!has(marks, "tried again"));  // a legend of what occurs
-}
-
-TEST_CASE("the chart of scales has every line and every step", "[reports][policies]") {
-  const TempFolder folder;
-  sample::restless_run(folder / "run");
-  const analyzers::Study study = study_of(folder / "run");
-  const auto own = page::own_charts_json(study);
-  std::vector<std::string> scales;
-  for (const auto& row : own["policy-scales"]["rows"]["0"]["all"]) {
-    if (row[0] == "frame") scales.push_back(row.dump());
-  }
-  REQUIRE(scales.size() == 2 * answer::policy_lines(study.policies[0]).size());
-  CHECK(has(scales.front(), ",0]"));
-  CHECK(has(scales.back(), ",400]"));
-}
-
-TEST_CASE("what policies flush is a row each, least first", "[reports][policies]") {
-  const TempFolder folder;
-  sample::restless_run(folder / "run");
-  const analyzers::Study study = study_of(folder / "run");
-  const auto own = page::own_charts_json(study);
-  const auto& rows = own["policy-flushed"]["rows"]["0"]["all"];
-  REQUIRE(rows.size() > 3);
-  CHECK(rows.size() <= charts::kPolicyRowsDrawn);
-  std::set<std::string> names;
-  std::pair<double, double> before = {0, 0};
-  for (const auto& row : rows) {
-    names.insert(row[0].get<std::string>());
-    CHECK(row[1] <= row[2]);
-    CHECK(row[2] <= row[3]);
-    const std::pair<double, double> share = {row[2].get<double>(), row[1].get<double>()};
-    CHECK(before <= share);
-    before = share;
-  }
-  CHECK(names.size() == rows.size());
-  CHECK(names.contains("the run itself"));
-  CHECK(names.contains("recommended static scale"));
 }
 
 TEST_CASE("policies as JSON are whole in any pieces", "[reports][policies]") {

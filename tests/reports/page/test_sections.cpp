@@ -10,15 +10,12 @@
 #include "catch.hpp"
 #include "reports/answer/answer.hpp"
 #include "reports/answer/formats.hpp"
-#include "reports/answer/formats_section.hpp"
-#include "reports/answer/marks.hpp"
-#include "reports/answer/overflow_section.hpp"
-#include "reports/answer/updates_section.hpp"
-#include "reports/page/data_table.hpp"
-#include "reports/page/own_data.hpp"
+#include "reports/answer/overflow.hpp"
+#include "reports/answer/text.hpp"
+#include "reports/answer/updates.hpp"
+#include "reports/page/html.hpp"
 #include "reports/page/page.hpp"
-#include "reports/page/section_html.hpp"
-#include "reports/page/summary_html.hpp"
+#include "reports/page/page_data.hpp"
 #include "reports/sample_study.hpp"
 #include "temp_folder.hpp"
 
@@ -102,23 +99,6 @@ TEST_CASE("updates of all weights together", "[reports][sections]") {
   CHECK(has(html, ">FP32 master weights</th><td data-v=\"0.1\">"));
   CHECK(has(html, "half after 8 to 15 equal updates"));
   CHECK(has(html, "24 more are differences of recorded weights that are zero"));
-}
-
-TEST_CASE("charts of updates hold the counts", "[reports][sections]") {
-  const TempFolder folder;
-  const analyzers::Study study = sample::full_study(folder / "run");
-  const auto own = page::own_charts_json(study);
-  std::uint64_t count = 0, lost = 0;
-  for (const auto& row : own["update-ratios"]["rows"]["0"]["all"]) {
-    count += row[1].get<std::uint64_t>();
-    lost += row[2].get<std::uint64_t>();
-  }
-  CHECK(count == 9 * 2200);
-  CHECK(lost == 7 * 2200);
-  CHECK(own["update-map"]["rows"]["0"].size() == 9);  // together, and eight weights
-  CHECK(own["outcomes"]["rows"]["0"]["all"].size() == 8 * 5);
-  CHECK(own["update-errors"]["rows"]["0"]["all"] ==
-        nlohmann::ordered_json({{-4, 2200}, {-2, 2200}}));
 }
 
 TEST_CASE("events come with their cause and what led there", "[reports][sections]") {
@@ -239,21 +219,6 @@ TEST_CASE("the rest of a recommendation", "[reports][sections]") {
   CHECK(has(scales, "at most 30.0 %"));
   CHECK(has(scales, "assumes nothing about the magnitudes"));
   CHECK(has(scales, "12,345 of "));
-}
-
-TEST_CASE("names are text in every section", "[reports][sections]") {
-  const TempFolder folder;
-  const analyzers::Study study = sample::hostile_study(folder / "run");
-  const answer::Answer answer = answer::answer_of(study);
-  const page::Sections sections = page::sections_of(study, answer);
-  const std::string html = page::findings_html(answer, sections) + sections.html;
-  CHECK(html.find("<img") == std::string::npos);
-  CHECK(html.find_first_of("\x1b\x0e\x0f") == std::string::npos);
-  CHECK(html.find("\xe2\x80\xae") == std::string::npos);
-  CHECK(has(html, "&lt;img src=x onerror=alert(1)&gt;"));
-  if (page::has_charts()) {
-    CHECK(page::page_html(study, "t").find("<img src=x") == std::string::npos);
-  }
 }
 
 TEST_CASE("findings beyond the first are folded, and lead to their evidence",

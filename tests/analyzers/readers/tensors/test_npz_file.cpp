@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "analyzers/npy_bytes.hpp"
-#include "analyzers/readers/tensors/numpy_file.hpp"
+#include "analyzers/readers/tensors/open.hpp"
 #include "analyzers/zip_bytes.hpp"
 #include "catch.hpp"
 #include "temp_folder.hpp"
@@ -20,7 +20,7 @@ TEST_CASE("NPZ members are read in their order", "[readers][npz]") {
   const std::string large(200'000, 'x');  // more than one deflate block
   const std::string three = npy(dict("<f8", "(25000,)"), large);
   const TempFolder folder;
-  const auto file = analyzers::readers::tensors::open_npz(folder.write(
+  const auto file = open_npz(folder.write(
       "g.npz",
       zip_of({{.name = "weight_grad/w.npy", .packed = one},
               {.name = "b.npy",
@@ -58,11 +58,11 @@ TEST_CASE("NPZ members are read in their order", "[readers][npz]") {
 TEST_CASE("names of NPZ members are names, and no paths", "[readers][npz]") {
   const std::string one = npy(dict("<f4", "(2,)"), "01234567");
   const TempFolder folder;
-  const auto file = analyzers::readers::tensors::open_npz(
-      folder.write("g.npz", zip_of({{.name = "../../up.npy", .packed = one},
-                                    {.name = "/tmp/absolute.npy", .packed = one},
-                                    {.name = "C:\\w.npy", .packed = one},
-                                    {.name = ".npy", .packed = one}})));
+  const auto file =
+      open_npz(folder.write("g.npz", zip_of({{.name = "../../up.npy", .packed = one},
+                                             {.name = "/tmp/absolute.npy", .packed = one},
+                                             {.name = "C:\\w.npy", .packed = one},
+                                             {.name = ".npy", .packed = one}})));
   std::vector<std::string> names;
   for (const Copy& tensor : read_all(*file)) names.push_back(tensor.name);
   CHECK(names == std::vector<std::string>{"../../up", "/tmp/absolute", "C:\\w", ""});
@@ -74,13 +74,12 @@ TEST_CASE("names of NPZ members are names, and no paths", "[readers][npz]") {
 TEST_CASE("stored NPZ members are as they lie, deflated ones are unpacked", "[readers][npz]") {
   const std::string one = npy(dict("<f4", "(2,)"), "01234567");
   const TempFolder folder;
-  const auto file = analyzers::readers::tensors::open_npz(
-      folder.write("g.npz", zip_of({{.name = "stored.npy", .packed = one},
-                                    {.name = "deflated.npy",
-                                     .packed = deflate_stored(one),
-                                     .method = 8,
-                                     .unpacked_size = one.size(),
-                                     .crc = test::crc32_of(one)}})));
+  const auto file = open_npz(folder.write("g.npz", zip_of({{.name = "stored.npy", .packed = one},
+                                                           {.name = "deflated.npy",
+                                                            .packed = deflate_stored(one),
+                                                            .method = 8,
+                                                            .unpacked_size = one.size(),
+                                                            .crc = test::crc32_of(one)}})));
   for (const char* name : {"stored", "deflated"}) {
     const auto tensor = file->tensor(name);
     CHECK(std::memcmp(tensor->view.data, "01234567", 8) == 0);
@@ -89,8 +88,7 @@ TEST_CASE("stored NPZ members are as they lie, deflated ones are unpacked", "[re
 
 TEST_CASE("an NPZ without members is fine", "[readers][npz]") {
   const TempFolder folder;
-  CHECK(
-      read_all(*analyzers::readers::tensors::open_npz(folder.write("g.npz", zip_of({})))).empty());
+  CHECK(read_all(*open_npz(folder.write("g.npz", zip_of({})))).empty());
 }
 
 TEST_CASE("an NPZ that is damaged or dangerous is refused", "[readers][npz][table]") {
@@ -171,7 +169,7 @@ TEST_CASE("what is not a ZIP archive is refused", "[readers][npz]") {
       zip_of({{.name = "w.npy", .packed = npy(dict("<f4", "(2,)"), "01234567")}});
   CHECK_THAT(refusal("g.npz", zip.substr(0, zip.size() - 30)), Catch::Contains("cut short"));
   const TempFolder folder;
-  CHECK_THAT(message_of([&] { analyzers::readers::tensors::open_npz(folder / "none.npz"); }),
+  CHECK_THAT(message_of([&] { open_npz(folder / "none.npz"); }),
              Catch::Contains("none.npz: cannot be read (No such file or directory)"));
 }
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "analyzers/npy_bytes.hpp"
-#include "analyzers/readers/tensors/numpy_file.hpp"
+#include "analyzers/readers/tensors/open.hpp"
 #include "analyzers/zip_bytes.hpp"
 #include "catch.hpp"
 #include "temp_folder.hpp"
@@ -128,8 +128,8 @@ TEST_CASE("elements of 2 bytes are what the caller says", "[readers][npy][npz][t
   const TempFolder folder;
   const auto alone = folder.write("w.npy", file);
   const auto packed = folder.write("w.npz", zip_of({{.name = "w.npy", .packed = file}}));
-  for (const auto& opened : {analyzers::readers::tensors::open_npy(alone, as),
-                             analyzers::readers::tensors::open_npz(packed, as)}) {
+  for (const auto& opened :
+       {analyzers::readers::tensors::open_npy(alone, as), open_npz(packed, as)}) {
     const auto tensors = read_all(*opened);
     REQUIRE(tensors.size() == 1);
     CHECK(tensors[0].dtype == as);

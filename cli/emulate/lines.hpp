@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers to lines of input: operations in TestFloat's format, and dot products.
+#pragma once
+
+#include "halfscope/number/modes.hpp"
+#include "halfscope/number/operation_table.hpp"
+#include "halfscope/tensor_core/mma.hpp"
+
+namespace halfscope::cli::emulate {
+
+/// For each line of hexadecimal operands on descriptor `in`, writes the operands, the result and
+/// the flags to `out`. Text after the operands and blank lines are ignored. All lines that have
+/// arrived are answered before the function waits for more.
+///
+/// Throws log::BadInput if a descriptor cannot be read or written, or if a line is invalid. The
+/// message names the line; the answers to earlier lines are written first.
+void answer_lines(const Operation& operation, const Modes& modes, bool exact, int in, int out);
+
+/// A Tensor Core's dot product: the format of A and B, and the accumulator of C and D.
+struct DotProduct {
+  tensor_core::Unit unit;
+  tensor_core::Accumulator accumulator;
+  Format elements;
+};
+
+/// For each line "a,a,... b,b,... c" on descriptor `in`, writes the hexadecimal D of chain() to
+/// `out`. Text after c and blank lines are ignored. All lines that have arrived are answered before
+/// the function waits for more.
+///
+/// Throws log::BadInput if a descriptor cannot be read or written, or if a line is invalid. The
+/// message names the line; the answers to earlier lines are written first.
+void answer_dots(const DotProduct& product, int in, int out);
+
+}  // namespace halfscope::cli::emulate
