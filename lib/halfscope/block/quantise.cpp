@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "halfscope/block/quantise.hpp"
+
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "halfscope/array/environment.hpp"
+#include "halfscope/block/four_over_six.hpp"
+#include "halfscope/block/hadamard.hpp"
+#include "halfscope/block/tile.hpp"
+#include "halfscope/device/arena.hpp"
+#include "halfscope/number/random.hpp"
+
+namespace halfscope::block {
+namespace {
+
+constexpr std::size_t kTileValues = 8192;  // read twice, the second time from a cache
+
+[[noreturn]] void refuse(const Recipe& recipe, const std::string& why) {
+  throw std::invalid_argument("recipe " + std::string(recipe.name) + ": " + why);
+}
+
+std::string extent(std::size_t rows, std::size_t columns) {
+  return std::to_string(rows) + " x " + std::to_string(columns);
+}
+
+int log2_of(std::size_t width) {
+  int log2 = 0;
+  while ((std::size_t{1} << log2) < width) ++log2;
+  return log2;
+}
+
+/// A call of quantise(): where its blocks lie, and what they share.
+struct Job {
+  const Recipe& recipe;
+  const QuantiseOptions& options;
+  const float* values;
+  std::size_t rows, columns;
+  std::size_t block_rows, block_columns;  ///< extent of a block; the tensor's if it is one block
+  bool vectors;
+  std::vector<SecondFactors> second;  ///< one, or one a row
+  Quantised& out;
+  std::size_t stored_rows, stored_columns;  ///< extent of the caller's tensor, not transposed
+
+  const SecondFactors& second_of(std::size_t row) const {
+    return second[second.size() == 1 ? 0 : row];
+  }
+  /// Place of a value in the caller's tensor, whose random number it draws.
+  std::size_t place(std::size_t row, std::size_t column) const {
+    return options.by_columns ? column * stored_columns + row : row * columns + column;
+  }
+};
+
+std::uint32_t magnitude_of(float x) { return steps::bits_of(x) & 0x7FFFFFFF; }
+
+/// Raises `largest` by the largest magnitudes of a row's blocks.
+void raise(const Job& job, const float* values, Span span, std::uint32_t* largest) {
+  if (job.vectors) return raise_largest(values, span, largest);
+  for (std::size_t i = 0; i < span.count; ++i) {
+    std::uint32_t& most = largest[i >> span.log2_width];
+    most = std::max(most, magnitude_of(values[i]));
+  }
+}
+
+std::uint32_t largest_of_all(const Job& job) {
+  std::uint32_t most = 0;
+  for (std::size_t r = 0; r < job.rows; ++r) {
+    raise(job, job.values + r * job.columns, {job.columns, 63}, &most);
+  }
+  return most;
+}
+
+/// Encodes part of a row with the factors of its blocks.
+void encode_row(const Job& job, std::size_t row, std::size_t column, Span span,
+                const float* factors) {
+  const float* const x = job.values + row * job.columns + column;
+  std::uint8_t* const codes = job.out.codes.data() + row * job.columns + column;
+  const bool divide = divides(job.recipe.formula);
+  float* const scaled = job.options.scaled == nullptr
+                            ? nullptr
+                            : job.options.scaled->data() + row * job.columns + column;
+  if (job.vectors && scaled == nullptr && has_vector_code(job.recipe)) {
+    return encode_span(job.recipe.element, divide, x, span, factors, codes);
+  }
+  Encoding how = {.rounding = job.recipe.rounding, .saturate = job.recipe.saturate};
+  for (std::size_t i = 0; i < span.count; ++i) {
+    const float factor = factors[i >> span.log2_width];
+    if (how.rounding == ElementRounding::random) {
+      how.random = random_word(job.options.seed, job.place(row, column + i));
+    }
+    const float y = divide ? x[i] / factor : x[i] * factor;
+    if (scaled != nullptr) scaled[i] = y;
+    codes[i] = encode(job.recipe.element, y, how);
+  }
+}
+
+/// Transformer Engine's scales of blocks in vectors: b * unit, rounded to E4M3.
+void nvfp4_factors(const SecondFactors& second, const std::uint32_t* largest, std::size_t n,
+                   std::uint32_t* stored, float* factors) {
+  static const std::array<float, 256> values = [] {
+    std::array<float, 256> all{};
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      all[i] = decode(Element::e4m3, static_cast<std::uint8_t>(i));
+    }
+    return all;
+  }();
+  std::array<std::uint8_t, kTileValues / 16> codes;
+  for (std::size_t i = 0; i < n; ++i) factors[i] = steps::float_of(largest[i]);
+  encode_span(Element::e4m3, false, factors, {n, 63}, &second.unit, codes.data());
+  for (std::size_t i = 0; i < n; ++i) {
+    stored[i] = codes[i];
+    factors[i] = steps::at_most(1 / (values[codes[i]] * second.decode), kFloatMax);
+  }
+}
+
+/// Quantises the blocks [first, first + n) of a row of blocks.
+void quantise_tile(const Job& job, std::size_t block_row, std::size_t first, std::size_t n) {
+  std::array<std::uint32_t, kTileValues / 16> largest{};
+  std::array<float, kTileValues / 16> factors;
+  const std::size_t row = block_row * job.block_rows;
+  const std::size_t rows = std::min(job.block_rows, job.rows - row);
+  const std::size_t column = first * job.block_columns;
+  const Span span = {std::min(n * job.block_columns, job.columns - column),
+                     log2_of(job.block_columns)};
+  const float* const x = job.values + row * job.columns + column;
+  for (std::size_t r = 0; r < rows; ++r) {
+    raise(job, x + r * job.columns, span, largest.data());
+  }
+  const SecondFactors& second = job.second_of(row);
+  std::uint32_t* const stored = job.out.scales.data() + block_row * job.out.scale_columns + first;
+  if (job.vectors && job.recipe.formula == Formula::nvfp4) {
+    nvfp4_factors(second, largest.data(), n, stored, factors.data());
+  } else {
+    for (std::size_t k = 0; k < n; ++k) {
+      const std::size_t at = k * job.block_columns;
+      const std::size_t width = std::min(job.block_columns, span.count - at);
+      const BlockFactor found =
+          tries_two_scales(job.recipe.formula)
+              ? four_over_six(job.recipe, second, steps::float_of(largest[k]), x + at, job.columns,
+                              rows, width)
+              : block_factor(job.recipe, second, largest[k], job.options.limit);
+      stored[k] = found.stored;
+      factors[k] = found.factor;
+    }
+  }
+  for (std::size_t r = 0; r < rows; ++r) encode_row(job, row + r, column, span, factors.data());
+}
+
+/// Quantises a tensor with one scale, or none.
+void quantise_whole(const Job& job) {
+  const std::uint32_t largest = job.recipe.scale == ScaleFormat::none ? 0
+                                : job.options.history ? magnitude_of(*job.options.history)
+                                                      : largest_of_all(job);
+  const BlockFactor found = block_factor(job.recipe, {}, largest, job.options.limit);
+  if (!job.out.scales.empty()) job.out.scales.front() = found.stored;
+  for (std::size_t r = 0; r < job.rows; ++r) {
+    encode_row(job, r, 0, {job.columns, 63}, &found.factor);
+  }
+}
+
+void quantise_blocks(const Job& job) {
+  const std::size_t band = job.block_rows * job.block_columns;
+  const std::size_t width =
+      std::min(kTileValues / 16, std::max<std::size_t>(1, kTileValues / band));
+  const std::size_t tiles = (job.out.scale_columns + width - 1) / width;
+  const auto some = [&](const tbb::blocked_range<std::size_t>& range) {
+    const FloatEnvironment environment(RoundingControl::nearest);  // a setting of this thread
+    for (std::size_t i = range.begin(); i < range.end(); ++i) {
+      const std::size_t first = i % tiles * width;
+      quantise_tile(job, i / tiles, first, std::min(width, job.out.scale_columns - first));
+    }
+  };
+  const tbb::blocked_range<std::size_t> all(0, tiles * job.out.scale_rows, 8);
+  if (job.options.threads == 1 || !job.vectors) return some(all);
+  in_arena(job.options.threads, [&] { tbb::parallel_for(all, some); });
+}
+
+void set_second(Job& job) {
+  const auto factors = [&](std::uint32_t largest) {
+    return second_factors(job.recipe, steps::float_of(largest));
+  };
+  if (job.recipe.second == SecondScale::row) {
+    for (std::size_t r = 0; r < job.rows; ++r) {
+      std::uint32_t largest = 0;
+      raise(job, job.values + r * job.columns, {job.columns, 63}, &largest);
+      job.second.push_back(factors(largest));
+    }
+  } else if (job.recipe.second == SecondScale::tensor) {
+    job.second.push_back(factors(largest_of_all(job)));
+  } else {
+    job.second.push_back({});
+    return;
+  }
+  for (const SecondFactors& second : job.second) job.out.second.push_back(second.decode);
+}
+
+void check(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options) {
+  if (in.columns != 0 && in.values.size() / in.columns != in.rows) {
+    refuse(recipe, std::to_string(in.values.size()) + " values are no tensor of " +
+                       extent(in.rows, in.columns));
+  }
+  const std::size_t last = options.by_columns ? in.rows : in.columns;
+  if (last % recipe.multiple_of != 0) {
+    refuse(recipe, std::string(options.by_columns ? "the number of rows" : "the last dimension") +
+                       " is " + std::to_string(last) + ", and must be a multiple of " +
+                       std::to_string(recipe.multiple_of));
+  }
+  if (recipe.second == SecondScale::history) {
+    if (!options.history) refuse(recipe, "the largest magnitude of earlier steps is missing");
+    if (!(*options.history >= 0 && *options.history <= kFloatMax)) {
+      refuse(recipe, "the largest magnitude of earlier steps must be finite and not negative");
+    }
+  }
+}
+
+template <class T>
+void transpose(std::vector<T>& values, std::size_t rows, std::size_t columns) {
+  std::vector<T> out(values.size());
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t c = 0; c < columns; ++c) out[c * rows + r] = values[r * columns + c];
+  }
+  values = std::move(out);
+}
+
+Quantised run(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options,
+              bool vectors) {
+  check(recipe, in, options);
+  const FloatEnvironment environment(RoundingControl::nearest);
+  std::vector<float> own;  // a changed copy of the values
+  if (options.by_columns || recipe.hadamard) own.assign(in.values.begin(), in.values.end());
+  std::size_t rows = in.rows, columns = in.columns;
+  if (options.by_columns) {
+    transpose(own, rows, columns);
+    std::swap(rows, columns);
+  }
+  if (recipe.hadamard) hadamard(own, options.limit);
+  Quantised out;
+  const bool single = recipe.block == Shape{0, 0};
+  Job job = {recipe,
+             options,
+             own.empty() ? in.values.data() : own.data(),
+             rows,
+             columns,
+             single ? rows : recipe.block.rows,
+             single ? columns : recipe.block.columns,
+             vectors,
+             {},
+             out,
+             in.rows,
+             in.columns};
+  out.codes.resize(rows * columns);
+  if (options.scaled != nullptr) options.scaled->resize(rows * columns);
+  const Grid grid = grid_of(recipe, rows, columns, false);
+  out.scale_rows = grid.rows;
+  out.scale_columns = grid.columns;
+  out.scales.resize(out.scale_rows * out.scale_columns);
+  set_second(job);
+  if (single) {
+    quantise_whole(job);
+  } else {
+    quantise_blocks(job);
+  }
+  if (options.by_columns) {
+    transpose(out.codes, rows, columns);
+    if (options.scaled != nullptr) transpose(*options.scaled, rows, columns);
+    transpose(out.scales, out.scale_rows, out.scale_columns);
+    std::swap(out.scale_rows, out.scale_columns);
+  }
+  return out;
+}
+
+}  // namespace
+
+Grid grid_of(const Recipe& recipe, std::size_t rows, std::size_t columns, bool by_columns) {
+  if (recipe.scale == ScaleFormat::none) return {};
+  Shape block = recipe.block;
+  if (block == Shape{0, 0}) return {1, 1};
+  if (by_columns) std::swap(block.rows, block.columns);
+  return {(rows + block.rows - 1) / block.rows, (columns + block.columns - 1) / block.columns};
+}
+
+Quantised quantise(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options) {
+  return run(recipe, in, options, true);
+}
+
+Quantised quantise_scalar(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options) {
+  return run(recipe, in, options, false);
+}
+
+float scale_value(ScaleFormat format, std::uint32_t stored) {
+  switch (format) {
+    case ScaleFormat::none: return 1;
+    case ScaleFormat::e4m3: return steps::e4m3_value(stored);
+    case ScaleFormat::e8m0: return e8m0_to_float(static_cast<std::uint8_t>(stored));
+    case ScaleFormat::f32: break;
+  }
+  return steps::float_of(stored);
+}
+
+std::vector<float> dequantise(const Recipe& recipe, const Quantised& in, std::size_t rows,
+                              std::size_t columns, bool by_columns) {
+  const bool none = recipe.scale == ScaleFormat::none;
+  if (in.codes.size() != rows * columns || in.scales.size() != in.scale_rows * in.scale_columns ||
+      (in.scales.empty() && !none && !in.codes.empty())) {
+    refuse(recipe, std::to_string(in.codes.size()) + " codes and " +
+                       std::to_string(in.scales.size()) + " scales are no tensor of " +
+                       extent(rows, columns));
+  }
+  Shape block = recipe.block;
+  if (by_columns) std::swap(block.rows, block.columns);
+  const FloatEnvironment environment(RoundingControl::nearest);
+  std::vector<float> out(in.codes.size());
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t c = 0; c < columns; ++c) {
+      const std::size_t scale_row = block.rows == 0 ? 0 : r / block.rows;
+      const std::size_t at =
+          scale_row * in.scale_columns + (block.columns == 0 ? 0 : c / block.columns);
+      const float scale = none ? 1 : scale_value(recipe.scale, in.scales[at]);
+      const std::size_t line = in.second.size() == 1 ? 0 : by_columns ? c : r;
+      const float second = in.second.empty() ? 1 : in.second[line];
+      out[r * columns + c] = decode(recipe.element, in.codes[r * columns + c]) * scale * second;
+    }
+  }
+  return out;
+}
+
+}  // namespace halfscope::block
