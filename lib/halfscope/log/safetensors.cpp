@@ -157,7 +157,8 @@ Safetensors::Safetensors(const OpenPath& path) : file_(path, true) {
     if (const auto dtype = find_dtype(entry.dtype)) {
       add(entry.name, entry.shape, *dtype, data_begin_ + entry.begin);
     } else {
-      skipped_.push_back({std::move(entry.name), skip_reason(entry.dtype)});
+      skipped_.push_back({entry.name, skip_reason(entry.dtype)});
+      others_.push_back(std::move(entry));
     }
   }
   index_names();
@@ -173,6 +174,18 @@ Safetensors::Safetensors(const OpenPath& path) : file_(path, true) {
 FileBytes Safetensors::values(const NamedTensor& tensor, std::uint64_t begin) const {
   leave_before(begin);
   return file_.range(begin, begin + tensor.view.bytes());
+}
+
+std::optional<RawTensor> Safetensors::raw(std::string_view name) const {
+  if (const auto i = find(name)) {
+    const NamedTensor tensor = outline_at(*i);
+    return RawTensor{tensor.name, std::string(name_of(tensor.view.dtype)), tensor.shape,
+                     file_.range(place(*i), place(*i) + tensor.view.bytes())};
+  }
+  const auto other = std::ranges::find(others_, name, &SafetensorsEntry::name);
+  if (other == others_.end()) return std::nullopt;
+  return RawTensor{other->name, other->dtype, other->shape,
+                   file_.range(data_begin_ + other->begin, data_begin_ + other->end)};
 }
 
 void Safetensors::for_each(const std::function<void(const NamedTensor&)>& visit) const {

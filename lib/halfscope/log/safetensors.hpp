@@ -7,14 +7,24 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "halfscope/log/mapped_file.hpp"
 #include "halfscope/log/open_file.hpp"
+#include "halfscope/log/safetensors_header.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
 namespace halfscope::log {
+
+/// A tensor of any dtype ("U8", "F32", ...), as it is stored.
+struct RawTensor {
+  std::string name, dtype;
+  std::vector<std::uint64_t> shape;
+  FileBytes values;
+};
 
 /// Opens and validates a file: header size, JSON, offsets without gaps or overlap, sizes that match
 /// shape and dtype. Tensors without floating-point numbers are in skipped(). Throws BadInput.
@@ -22,6 +32,9 @@ class Safetensors : public TensorFile {
  public:
   explicit Safetensors(const OpenPath& path);
   void for_each(const std::function<void(const NamedTensor&)>& visit) const override;
+  /// Returns a tensor of any dtype, skipped ones too, or an empty optional if none has the name.
+  /// Its values are valid while this object exists.
+  std::optional<RawTensor> raw(std::string_view name) const;
 
  private:
   FileBytes values(const NamedTensor& tensor, std::uint64_t place) const override;
@@ -29,6 +42,7 @@ class Safetensors : public TensorFile {
 
   MappedFile file_;
   std::uint64_t data_begin_ = 0;
+  std::vector<SafetensorsEntry> others_;         ///< tensors of other dtypes
   mutable std::atomic<std::uint64_t> left_ = 0;  ///< bytes of the file already released from memory
 };
 
@@ -39,5 +53,8 @@ class Safetensors : public TensorFile {
 /// number of values does not match the shape.
 void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
                        const std::map<std::string, std::string>& metadata = {});
+/// The same for tensors of any dtype of one byte or more, whose bytes must fit the shape.
+void write_safetensors(const std::filesystem::path& path, std::vector<RawTensor> tensors,
+                       const std::map<std::string, std::string>& metadata);
 
 }  // namespace halfscope::log

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON header of a safetensors file, for safetensors.cpp and safetensors_writer.cpp only.
+// The JSON header of a safetensors file.
 #pragma once
 
 #include <cstdint>

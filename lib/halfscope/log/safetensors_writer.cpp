@@ -14,18 +14,21 @@
 namespace halfscope::log {
 namespace {
 
-using Order = std::vector<const NamedTensor*>;
+/// Returns the bytes of an element; 1 for an unknown dtype without elements.
+std::uint64_t width_of(const RawTensor& tensor) {
+  if (const auto dtype = find_dtype(tensor.dtype)) {
+    return static_cast<std::uint64_t>(format_of(*dtype).width / 8);
+  }
+  const std::uint64_t count = element_count(tensor.shape).value_or(0);
+  return count == 0 ? 1 : tensor.values.bytes.size() / count;
+}
 
 /// Wide elements first, so that each tensor starts at a multiple of its element's width.
-Order in_file_order(const std::vector<NamedTensor>& tensors) {
-  Order order;
-  for (const NamedTensor& tensor : tensors) order.push_back(&tensor);
-  std::sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
-    const int width_a = format_of(a->view.dtype).width;
-    const int width_b = format_of(b->view.dtype).width;
-    return std::tie(width_b, a->name) < std::tie(width_a, b->name);
+void sort_for_file(std::vector<RawTensor>& tensors) {
+  std::ranges::sort(tensors, [](const RawTensor& a, const RawTensor& b) {
+    const std::uint64_t width_a = width_of(a), width_b = width_of(b);
+    return std::tie(width_b, a.name) < std::tie(width_a, b.name);
   });
-  return order;
 }
 
 /// Throws BadInput if `text` is not UTF-8, which JSON requires.
@@ -38,9 +41,8 @@ void check_utf8(std::string_view text, const std::string& place) {
   }
 }
 
-/// Throws BadInput for a tensor that the reader would reject.
+/// Throws BadInput for a tensor whose number of values does not fit its shape.
 void check(const NamedTensor& tensor, const std::string& file) {
-  check_utf8(tensor.name, place_text(file, tensor.name));
   const auto count = element_count(tensor.shape);
   if (count && *count == tensor.view.count) return;
   throw BadInput(
@@ -49,30 +51,31 @@ void check(const NamedTensor& tensor, const std::string& file) {
                   count ? fmt::to_string(*count) : "more than 2^64", shape_text(tensor.shape)));
 }
 
-nlohmann::ordered_json header_json(const Order& order,
-                                   const std::map<std::string, std::string>& metadata,
-                                   const std::string& file) {
+nlohmann::ordered_json header_json(const std::vector<RawTensor>& tensors,
+                                   const std::map<std::string, std::string>& metadata) {
   auto document = nlohmann::ordered_json::object();
   // ordered_json is a list of pairs: lookup by name would be quadratic in the number of tensors.
   auto& rows = document.get_ref<nlohmann::ordered_json::object_t&>();
   if (!metadata.empty()) rows.push_back({std::string(kSafetensorsMetadata), metadata});
   std::uint64_t begin = 0;
-  for (const NamedTensor* const tensor : order) {
-    check(*tensor, file);
-    const std::uint64_t end = begin + tensor->view.bytes();
+  for (const RawTensor& tensor : tensors) {
+    const std::uint64_t end = begin + tensor.values.bytes.size();
     auto row = nlohmann::ordered_json::object();
-    row["dtype"] = name_of(tensor->view.dtype);
-    row["shape"] = tensor->shape;
+    row["dtype"] = tensor.dtype;
+    row["shape"] = tensor.shape;
     row["data_offsets"] = {begin, end};
-    rows.push_back({tensor->name, std::move(row)});
+    rows.push_back({tensor.name, std::move(row)});
     begin = end;
   }
   return document;
 }
 
-void check_names(const Order& order, const std::string& file) {
+void check_names(const std::vector<RawTensor>& tensors, const std::string& file) {
   std::vector<std::string_view> names = {kSafetensorsMetadata};
-  for (const NamedTensor* const tensor : order) names.push_back(tensor->name);
+  for (const RawTensor& tensor : tensors) {
+    check_utf8(tensor.name, place_text(file, tensor.name));
+    names.push_back(tensor.name);
+  }
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice == names.end()) return;
@@ -97,14 +100,27 @@ std::string header_text(const nlohmann::ordered_json& document, const std::strin
 
 void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
                        const std::map<std::string, std::string>& metadata) {
+  std::vector<RawTensor> raw;
+  for (const NamedTensor& tensor : tensors) {
+    check(tensor, printable(path.string()));
+    raw.push_back({tensor.name,
+                   std::string(name_of(tensor.view.dtype)),
+                   tensor.shape,
+                   {nullptr, std::span(tensor.view.data, tensor.view.bytes())}});
+  }
+  write_safetensors(path, std::move(raw), metadata);
+}
+
+void write_safetensors(const std::filesystem::path& path, std::vector<RawTensor> tensors,
+                       const std::map<std::string, std::string>& metadata) {
   const std::string file = printable(path.string());
-  const Order order = in_file_order(tensors);
-  check_names(order, file);
+  check_names(tensors, file);
   for (const auto& [key, value] : metadata) {
     check_utf8(key, file);
     check_utf8(value, fmt::format("{}: metadata '{}'", file, printable(key)));
   }
-  const std::string text = header_text(header_json(order, metadata, file), file);
+  sort_for_file(tensors);
+  const std::string text = header_text(header_json(tensors, metadata), file);
   std::array<char, 8> length = {};
   for (unsigned i = 0; i < length.size(); ++i) {
     length[i] = static_cast<char>(static_cast<std::uint64_t>(text.size()) >> (8 * i) & 0xFF);
@@ -112,9 +128,7 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Name
   OutputFile output(path);
   output.write(std::string_view(length.data(), length.size()));
   output.write(text);
-  for (const NamedTensor* const tensor : order) {
-    output.write(std::span(tensor->view.data, tensor->view.bytes()));
-  }
+  for (const RawTensor& tensor : tensors) output.write(tensor.values.bytes);
   output.commit();
 }
 

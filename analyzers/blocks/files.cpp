@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/blocks/files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "analyzers/readers/tensors/open.hpp"
+#include "halfscope/array/array.hpp"
+#include "halfscope/block/vectors.hpp"
+#include "halfscope/log/error.hpp"
+#include "halfscope/log/safetensors.hpp"
+
+namespace halfscope::analyzers::blocks {
+
+using block::Quantised;
+using block::Recipe;
+using block::ScaleFormat;
+using log::BadInput;
+using log::RawTensor;
+
+namespace {
+
+/// A tensor in binary32, with its shape and the largest finite number of the type that it had.
+struct Values {
+  std::vector<std::uint64_t> shape;
+  std::vector<float> values;
+  float limit = block::kFloatMax;
+
+  std::size_t columns() const { return shape.empty() ? 1 : shape.back(); }
+  std::size_t rows() const { return columns() == 0 ? 0 : values.size() / columns(); }
+  block::Matrix matrix() const { return {values, rows(), columns()}; }
+};
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string out;
+  for (std::size_t i = 0; i < names.size() && i < 5; ++i) {
+    out += fmt::format("{}'{}'", i == 0 ? "" : ", ", log::printable(names[i]));
+  }
+  return names.size() > 5 ? fmt::format("{} and {} more", out, names.size() - 5) : out;
+}
+
+std::string name_in(const log::TensorFile& file, const Request& request) {
+  const std::string path = log::printable(request.input.string());
+  const std::vector<std::string> names = file.names();
+  if (names.empty()) {
+    throw BadInput(fmt::format("{}: holds no tensor of F16, BF16 or F32, expected one", path));
+  }
+  if (!request.tensor.empty()) {
+    if (std::ranges::find(names, request.tensor) != names.end()) return request.tensor;
+    throw BadInput(fmt::format("{}: holds no tensor '{}'; it has {}", path,
+                               log::printable(request.tensor), listed(names)));
+  }
+  if (names.size() == 1) return names.front();
+  throw BadInput(fmt::format("{}: holds {} tensors ({}), expected one; name it with --tensor NAME",
+                             path, names.size(), listed(names)));
+}
+
+Values values_of(const Request& request) {
+  const auto file = readers::tensors::open_tensor_file(request.input);
+  const std::string name = name_in(*file, request);
+  const auto tensor = file->tensor(name);
+  const TensorView& view = tensor->view;
+  if (view.dtype != Dtype::f16 && view.dtype != Dtype::bf16 && view.dtype != Dtype::f32) {
+    throw BadInput(fmt::format("{} has dtype {}, expected F16, BF16 or F32; convert it first",
+                               log::place_text(log::printable(request.input.string()), name),
+                               name_of(view.dtype)));
+  }
+  Values out;
+  out.shape = tensor->shape;
+  out.values.resize(view.count);
+  if (view.dtype == Dtype::f32) {
+    std::memcpy(out.values.data(), view.data, view.bytes());
+    return out;
+  }
+  const Format format = format_of(view.dtype);
+  std::vector<std::uint16_t> encodings(view.count);
+  std::memcpy(encodings.data(), view.data, view.bytes());
+  convert(format, encodings, out.values);
+  out.limit = static_cast<float>(to_double(format, format.largest_finite()));
+  return out;
+}
+
+block::QuantiseOptions options_of(const Request& request, const Values& values) {
+  block::QuantiseOptions out = {
+      .by_columns = request.by_columns, .seed = request.seed.value_or(0), .limit = values.limit};
+  if (request.history) out.history = static_cast<float>(*request.history);
+  return out;
+}
+
+/// Bytes of scales as they are stored: one for a code, four for binary32.
+std::vector<std::byte> scale_bytes(const Recipe& recipe, const std::vector<std::uint32_t>& scales) {
+  const std::size_t width = recipe.scale == ScaleFormat::f32 ? 4 : 1;
+  std::vector<std::byte> out(scales.size() * width);
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    std::memcpy(out.data() + i * width, &scales[i], width);  // little-endian
+  }
+  return out;
+}
+
+/// Tensors of a file to write, which own their bytes.
+class Tensors {
+ public:
+  void add(std::string name, std::string dtype, std::vector<std::uint64_t> shape,
+           std::span<const std::byte> bytes) {
+    const auto& own =
+        bytes_.emplace_back(std::make_unique<std::vector<std::byte>>(bytes.begin(), bytes.end()));
+    tensors_.push_back({std::move(name), std::move(dtype), std::move(shape), {nullptr, *own}});
+  }
+
+  /// Adds the tensors of one output, named with a prefix.
+  void add(const std::string& prefix, const Recipe& recipe, const Quantised& out,
+           const std::vector<std::uint64_t>& shape) {
+    add(prefix + "codes", "U8", shape, std::as_bytes(std::span(out.codes)));
+    if (recipe.scale != ScaleFormat::none) {
+      const bool wide = recipe.scale == ScaleFormat::f32;
+      add(prefix + "scales", wide ? "F32" : "U8", {out.scale_rows, out.scale_columns},
+          scale_bytes(recipe, out.scales));
+    }
+    if (out.second.empty()) return;
+    const bool single = recipe.second == block::SecondScale::tensor;
+    add(prefix + "tensor_scale", "F32",
+        single ? std::vector<std::uint64_t>{} : std::vector<std::uint64_t>{out.second.size()},
+        std::as_bytes(std::span(out.second)));
+  }
+
+  void write(const std::filesystem::path& path, const Recipe& recipe, bool by_columns) const {
+    log::write_safetensors(
+        path, tensors_,
+        {{"recipe", std::string(recipe.name)}, {"blocks", by_columns ? "columns" : "rows"}});
+  }
+
+ private:
+  std::vector<std::unique_ptr<std::vector<std::byte>>> bytes_;
+  std::vector<RawTensor> tensors_;
+};
+
+/// Returns a tensor of an output file, after checking the width and number of its elements.
+RawTensor part_of(const log::Safetensors& file, const std::string& path, const std::string& name,
+                  std::size_t width, std::size_t count) {
+  const auto tensor = file.raw(name);
+  if (!tensor) {
+    throw BadInput(fmt::format("{}: holds no tensor '{}', expected {} of {} elements", path, name,
+                               width == 1 ? "U8" : "F32", count));
+  }
+  if (tensor->values.bytes.size() != width * count || (width == 4 && tensor->dtype != "F32")) {
+    throw BadInput(fmt::format("{} has dtype {} and shape {}, expected {} with {} elements",
+                               log::place_text(path, name), tensor->dtype,
+                               log::shape_text(tensor->shape), width == 1 ? "U8" : "F32", count));
+  }
+  return *tensor;
+}
+
+Quantised output_of(const std::filesystem::path& path, const Recipe& recipe,
+                    const Quantised& wanted) {
+  const log::Safetensors file(path);
+  const std::string name = log::printable(path.string());
+  Quantised out = wanted;
+  const RawTensor codes = part_of(file, name, "codes", 1, wanted.codes.size());
+  std::memcpy(out.codes.data(), codes.values.bytes.data(), codes.values.bytes.size());
+  if (recipe.scale != ScaleFormat::none) {
+    const std::size_t width = recipe.scale == ScaleFormat::f32 ? 4 : 1;
+    const RawTensor scales = part_of(file, name, "scales", width, wanted.scales.size());
+    for (std::size_t i = 0; i < out.scales.size(); ++i) {
+      out.scales[i] = 0;
+      std::memcpy(&out.scales[i], scales.values.bytes.data() + i * width, width);
+    }
+  }
+  out.second.clear();
+  if (!wanted.second.empty() && file.raw("tensor_scale")) {
+    const RawTensor second = part_of(file, name, "tensor_scale", 4, wanted.second.size());
+    out.second.resize(wanted.second.size());
+    std::memcpy(out.second.data(), second.values.bytes.data(), second.values.bytes.size());
+  }
+  return out;
+}
+
+}  // namespace
+
+void quantise_file(const Request& request, const std::filesystem::path& out) {
+  const Recipe& recipe = block::recipe_named(request.recipe);
+  const Values values = values_of(request);
+  const Quantised made = block::quantise(recipe, values.matrix(), options_of(request, values));
+  Tensors tensors;
+  tensors.add("", recipe, made, values.shape);
+  tensors.write(out, recipe, request.by_columns);
+}
+
+FileConformity conform_files(const Request& request, const std::filesystem::path& output) {
+  FileConformity out;
+  out.recipe = &block::recipe_named(request.recipe);
+  const Values values = values_of(request);
+  const block::QuantiseOptions options = options_of(request, values);
+  out.columns = values.columns();
+  out.wanted = block::quantise(*out.recipe, values.matrix(), options);
+  out.found = output_of(output, *out.recipe, out.wanted);
+  out.conformity = block::conform(*out.recipe, values.matrix(), out.found, options);
+  return out;
+}
+
+std::filesystem::path write_vectors(const std::string& name, const std::filesystem::path& folder) {
+  const Recipe& recipe = block::recipe_named(name);
+  Tensors tensors;
+  for (const block::VectorCase& one : block::vector_cases(recipe)) {
+    const std::vector<std::uint64_t> shape = {one.rows, one.columns};
+    const block::Matrix in = {one.values, one.rows, one.columns};
+    tensors.add(one.name + "/x", "F32", shape, std::as_bytes(std::span(one.values)));
+    for (const bool by_columns : {false, true}) {
+      if (by_columns && one.rows % recipe.multiple_of != 0) continue;
+      block::QuantiseOptions options = {.by_columns = by_columns};
+      if (recipe.second == block::SecondScale::history) options.history = kHistoryOfVectors;
+      tensors.add(one.name + (by_columns ? "/columns/" : "/rows/"), recipe,
+                  block::quantise(recipe, in, options), shape);
+    }
+  }
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) {
+    throw BadInput(fmt::format("{}: the folder cannot be made ({})",
+                               log::printable(folder.string()), failed.message()));
+  }
+  const std::filesystem::path path = folder / (name + ".safetensors");
+  tensors.write(path, recipe, false);
+  return path;
+}
+
+}  // namespace halfscope::analyzers::blocks

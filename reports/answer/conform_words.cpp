@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/answer/conform_words.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "halfscope/log/error.hpp"
+#include "reports/answer/text.hpp"
+
+namespace halfscope::reports::answer {
+namespace {
+
+using analyzers::blocks::FileConformity;
+using block::Cause;
+using block::Difference;
+
+std::string counts(const Difference& left, const FileConformity& found) {
+  return fmt::format("{} of {} scales and {} of {} codes", count_text(left.scales),
+                     count_text(found.wanted.scales.size()), count_text(left.codes),
+                     count_text(found.wanted.codes.size()));
+}
+
+std::string verdict(const FileConformity& found) {
+  const block::Conformity& result = found.conformity;
+  if (result.difference.equal()) {
+    return fmt::format(
+        "{}: {} scales and {} codes {}.", found.recipe->name,
+        count_text(found.wanted.scales.size()), count_text(found.wanted.codes.size()),
+        !result.randomness          ? "have the recipe's bits"
+        : result.randomness->fits() ? "conform: each value rounds to a neighbour, at random"
+                                    : "round to neighbours, but not at random as the recipe says");
+  }
+  const std::string second = result.difference.second ? ", and in the tensor's scale" : "";
+  return fmt::format("{}: differs in {}{}.", found.recipe->name, counts(result.difference, found),
+                     second);
+}
+
+std::string first_scale(const FileConformity& found, std::size_t at) {
+  const auto value = [&](std::uint32_t stored) {
+    return fmt::format("{:#x} ({:g})", stored, block::scale_value(found.recipe->scale, stored));
+  };
+  return fmt::format("First scale: block {} across, {} down: {}, expected {}.",
+                     at % found.wanted.scale_columns, at / found.wanted.scale_columns,
+                     value(found.found.scales[at]), value(found.wanted.scales[at]));
+}
+
+std::string first_code(const FileConformity& found, std::size_t at) {
+  const auto value = [&](std::uint8_t code) {
+    return fmt::format("{:#x} ({:g})", code, block::decode(found.recipe->element, code));
+  };
+  const std::string wanted = found.conformity.randomness
+                                 ? "which is no neighbour of the value"
+                                 : "expected " + value(found.wanted.codes[at]);
+  return fmt::format("First code: row {}, column {}: {}, {}.", at / found.columns,
+                     at % found.columns, value(found.found.codes[at]), wanted);
+}
+
+std::string source_of(const std::string& name) {
+  const block::Recipe* const recipe = block::find_recipe(name);
+  return recipe == nullptr ? "" : fmt::format(" ({})", recipe->source);
+}
+
+/// Returns the change of the recipe as a sentence without its end.
+std::string cause_text(const block::Conformity& result) {
+  const std::string& changed = result.changed;
+  switch (result.cause) {
+    case Cause::none: break;
+    case Cause::dialect: return fmt::format("it is {}{}", changed, source_of(changed));
+    case Cause::formula: return fmt::format("its scales are those of {}", changed);
+    case Cause::least:
+      return fmt::format("a block's largest magnitude counts as at least {} (an eps)", changed);
+    case Cause::ties: return fmt::format("ties round {}", changed);
+    case Cause::no_second_scale: return "the tensor's scale is missing";
+    case Cause::no_saturation:
+      return "values beyond the largest element become infinity or NaN instead of it";
+    case Cause::zero_sign: return "zeros have the other sign, and nothing else differs";
+    case Cause::block: return fmt::format("its blocks have {} values", changed);
+    case Cause::columns: return "its blocks run in the other direction";
+    case Cause::hadamard: return fmt::format("it was made {} the Hadamard transform", changed);
+    case Cause::element: return fmt::format("its elements are {}", changed);
+    case Cause::nibbles: return "the two codes of each byte are exchanged";
+    case Cause::reciprocal: return "each scale is the reciprocal of the recipe's";
+    case Cause::nearest: return "values round to nearest, not at random";
+    case Cause::not_random: return "values round by a fixed threshold, not at random";
+    case Cause::biased: break;
+  }
+  return "more values round one way than their fractions say";
+}
+
+std::string cause_line(const FileConformity& found) {
+  const block::Conformity& result = found.conformity;
+  if (result.cause == Cause::none) {
+    return "No known library or single change of the recipe explains more of it.";
+  }
+  const std::string cause = fmt::format("Most likely cause: {}", cause_text(result));
+  if (result.difference.equal()) return cause + ".";
+  if (result.left.total() == 0) return cause + ". This explains every difference.";
+  return fmt::format("{}. {} still differ.", cause, counts(result.left, found));
+}
+
+std::string randomness_line(const block::Randomness& test) {
+  return fmt::format(
+      "Of {} values between two codes, {} round away from zero; {:.0f} are expected ({:+.1f} "
+      "standard deviations, at most {:.1f} by chance; chi-squared {:.1f} over 16 ranges of the "
+      "fraction, at most {:.1f}; each limit has an error rate of 1e-6).",
+      count_text(test.values), count_text(test.up), test.expected, test.sigmas(),
+      block::Randomness::kLargestSigmas, test.chi_squared, block::Randomness::kLargestChiSquared);
+}
+
+std::string shape_text(const block::Shape& shape) {
+  return shape.rows == 0 ? "the tensor" : fmt::format("{} x {}", shape.rows, shape.columns);
+}
+
+}  // namespace
+
+std::vector<std::string> conform_lines(const FileConformity& found) {
+  const block::Conformity& result = found.conformity;
+  std::vector<std::string> lines = {verdict(found)};
+  if (const auto at = result.difference.first_scale) lines.push_back(first_scale(found, *at));
+  if (const auto at = result.difference.first_code) lines.push_back(first_code(found, *at));
+  if (result.difference.second) {
+    lines.push_back(fmt::format("Scale of the tensor: {:a} ({:.9g}), expected {:a} ({:.9g}).",
+                                found.found.second.front(), found.found.second.front(),
+                                found.wanted.second.front(), found.wanted.second.front()));
+  }
+  if (result.randomness && result.randomness->values > 0) {
+    lines.push_back(randomness_line(*result.randomness));
+  }
+  if (!result.conforms()) lines.push_back(cause_line(found));
+  return lines;
+}
+
+std::vector<RecipeRow> recipe_rows() {
+  std::vector<RecipeRow> rows;
+  for (const block::Recipe& recipe : block::recipes()) {
+    const std::string dialect =
+        recipe.dialect_of.empty() ? "" : fmt::format(" for {}", recipe.dialect_of);
+    rows.push_back({std::string(recipe.name),
+                    fmt::format("{} in {}", name_of(recipe.element), shape_text(recipe.block)),
+                    fmt::format("{}{}", recipe.source, dialect)});
+  }
+  return rows;
+}
+
+std::string unknown_recipe_text(const std::string& name) {
+  const auto near = std::ranges::min_element(
+      block::recipes(), {},
+      [&](const block::Recipe& recipe) { return edit_distance(name, recipe.name); });
+  return fmt::format(
+      "unknown recipe '{}'; the closest is '{}', halfscope quantise --list shows all",
+      log::printable(name), near->name);
+}
+
+}  // namespace halfscope::reports::answer

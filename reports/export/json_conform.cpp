@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/export/json_conform.hpp"
+
+#include <array>
+
+#include "reports/export/json_parts.hpp"
+
+namespace halfscope::reports::exports {
+namespace {
+
+constexpr std::array<const char*, 17> kCauses = {
+    "none",          "dialect",    "scale_rule",  "least",      "ties",     "no_tensor_scale",
+    "no_saturation", "zero_sign",  "block_shape", "columns",    "hadamard", "element",
+    "nibbles",       "reciprocal", "nearest",     "not_random", "biased"};
+
+Json difference_json(const block::Difference& difference) {
+  return {{"scales", difference.scales},
+          {"codes", difference.codes},
+          {"zero_signs", difference.zero_signs},
+          {"tensor_scale", difference.second}};
+}
+
+Json randomness_json(const block::Randomness& test) {
+  return {{"values", test.values},           {"up", test.up},
+          {"expected_up", test.expected},    {"standard_deviations", test.sigmas()},
+          {"chi_squared", test.chi_squared}, {"fits", test.fits()}};
+}
+
+}  // namespace
+
+Json conform_json(const analyzers::blocks::FileConformity& found) {
+  const block::Conformity& result = found.conformity;
+  Json to = {{"recipe", found.recipe->name},
+             {"conforms", result.conforms()},
+             {"scales", found.wanted.scales.size()},
+             {"codes", found.wanted.codes.size()},
+             {"different", difference_json(result.difference)}};
+  if (const auto at = result.difference.first_scale) {
+    to["first_scale"] = {
+        {"index", *at}, {"found", found.found.scales[*at]}, {"expected", found.wanted.scales[*at]}};
+  }
+  if (const auto at = result.difference.first_code) {
+    to["first_code"] = {{"index", *at}, {"found", found.found.codes[*at]}};
+    if (!result.randomness) to["first_code"]["expected"] = found.wanted.codes[*at];
+  }
+  if (result.randomness) to["randomness"] = randomness_json(*result.randomness);
+  to["cause"] = kCauses[static_cast<std::size_t>(result.cause)];
+  if (!result.changed.empty()) to["changed"] = result.changed;
+  if (result.cause != block::Cause::none) to["left"] = difference_json(result.left);
+  return to;
+}
+
+}  // namespace halfscope::reports::exports
