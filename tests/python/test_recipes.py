@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from program import run
+from program import run, schema
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs/numerics/recipes.md"
 READ = {}
@@ -91,6 +91,7 @@ def test_a_dialect_is_named_and_the_first_differences_shown(x):
     assert "it is nvfp4-torchao (torchao 0.18.0). This explains every difference." in done.stdout
     assert "First scale: block" in done.stdout and "First code: row" in done.stdout
     result = json.loads(conform("nvfp4", x, out, "--json", "-", expect=4).stdout)
+    schema("conform").validate(result)
     assert result["cause"] == "dialect" and result["changed"] == "nvfp4-torchao"
     assert result["left"]["codes"] == 0 < result["different"]["codes"]
 

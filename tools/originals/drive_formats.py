@@ -105,7 +105,7 @@ def transformer_engine():
 
     stand_in("transformer_engine.pytorch.quantized_tensor", Quantizer,
              type("QuantizedTensorStorage", (), {}))
-    stand_in("transformer_engine.pytorch.custom_recipes.gemm", type("GEMMType", (), {}),
+    stand_in("transformer_engine.pytorch.custom_recipes.gemm", type("GEMMType", (), {"FPROP": 0}),
              type("MMParams", (), {}))
     recipes = "transformer_engine.pytorch.custom_recipes."
     return (importlib.import_module(recipes + "reference_nvfp4"),
