@@ -113,8 +113,8 @@
 // the underflow at every loss scale (start at table/count.hpp). tensor_core/ computes the sums of
 // Tensor Cores bit for bit (start at tensor_core/gemm.hpp for matrices, tensor_core/mma.hpp for
 // encodings). reduction/ sums gradients over ranks and counts what the sum loses; start at
-// its header reduction/reduce.hpp. block/ quantises tensors by recipes such as NVFP4; start at
-// block/quantise.hpp.
+// its header reduction/reduce.hpp. block/ quantises tensors by recipes such as NVFP4; start at its
+// header block/quantise.hpp.
 #pragma once
 
 #include "halfscope/array/array.hpp"

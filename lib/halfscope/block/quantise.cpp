@@ -22,6 +22,7 @@ namespace halfscope::block {
 namespace {
 
 constexpr std::size_t kTileValues = 8192;  // read twice, the second time from a cache
+constexpr std::size_t kTileColumns = 512;  // at least: shorter parts of rows are read slowly
 
 [[noreturn]] void refuse(const Recipe& recipe, const std::string& why) {
   throw std::invalid_argument("recipe " + std::string(recipe.name) + ": " + why);
@@ -101,7 +102,7 @@ void encode_row(const Job& job, std::size_t row, std::size_t column, Span span,
   }
 }
 
-/// Transformer Engine's scales of blocks in vectors: b * unit, rounded to E4M3.
+/// Transformer Engine's scales of n blocks: b * unit, rounded to E4M3.
 void nvfp4_factors(const SecondFactors& second, const std::uint32_t* largest, std::size_t n,
                    std::uint32_t* stored, float* factors) {
   static const std::array<float, 256> values = [] {
@@ -114,9 +115,21 @@ void nvfp4_factors(const SecondFactors& second, const std::uint32_t* largest, st
   std::array<std::uint8_t, kTileValues / 16> codes;
   for (std::size_t i = 0; i < n; ++i) factors[i] = steps::float_of(largest[i]);
   encode_span(Element::e4m3, false, factors, {n, 63}, &second.unit, codes.data());
+  for (std::size_t i = 0; i < n; ++i) factors[i] = values[codes[i]];
   for (std::size_t i = 0; i < n; ++i) {
     stored[i] = codes[i];
-    factors[i] = steps::at_most(1 / (values[codes[i]] * second.decode), kFloatMax);
+    factors[i] = steps::at_most(1 / (factors[i] * second.decode), kFloatMax);
+  }
+}
+
+void mx_factors(const Recipe& recipe, const std::uint32_t* largest, std::size_t n,
+                std::uint32_t* stored, float* factors) {
+  const steps::MxRule rule = steps::mx_rule(recipe.formula, recipe.element);
+  for (std::size_t i = 0; i < n; ++i) {
+    const float b = steps::at_least(steps::float_of(largest[i]), recipe.least);
+    const BlockFactor found = steps::mx(rule, steps::bits_of(b));
+    stored[i] = found.stored;
+    factors[i] = found.factor;
   }
 }
 
@@ -137,6 +150,8 @@ void quantise_tile(const Job& job, std::size_t block_row, std::size_t first, std
   std::uint32_t* const stored = job.out.scales.data() + block_row * job.out.scale_columns + first;
   if (job.vectors && job.recipe.formula == Formula::nvfp4) {
     nvfp4_factors(second, largest.data(), n, stored, factors.data());
+  } else if (job.vectors && has_mx_rule(job.recipe.formula)) {
+    mx_factors(job.recipe, largest.data(), n, stored, factors.data());
   } else {
     for (std::size_t k = 0; k < n; ++k) {
       const std::size_t at = k * job.block_columns;
@@ -168,7 +183,7 @@ void quantise_whole(const Job& job) {
 void quantise_blocks(const Job& job) {
   const std::size_t band = job.block_rows * job.block_columns;
   const std::size_t width =
-      std::min(kTileValues / 16, std::max<std::size_t>(1, kTileValues / band));
+      std::min(kTileValues / 16, std::max(kTileColumns / job.block_columns, kTileValues / band));
   const std::size_t tiles = (job.out.scale_columns + width - 1) / width;
   const auto some = [&](const tbb::blocked_range<std::size_t>& range) {
     const FloatEnvironment environment(RoundingControl::nearest);  // a setting of this thread
@@ -229,8 +244,8 @@ void transpose(std::vector<T>& values, std::size_t rows, std::size_t columns) {
   values = std::move(out);
 }
 
-Quantised run(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options,
-              bool vectors) {
+void run(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options, bool vectors,
+         Quantised& out) {
   check(recipe, in, options);
   const FloatEnvironment environment(RoundingControl::nearest);
   std::vector<float> own;  // a changed copy of the values
@@ -241,7 +256,6 @@ Quantised run(const Recipe& recipe, const Matrix& in, const QuantiseOptions& opt
     std::swap(rows, columns);
   }
   if (recipe.hadamard) hadamard(own, options.limit);
-  Quantised out;
   const bool single = recipe.block == Shape{0, 0};
   Job job = {recipe,
              options,
@@ -255,6 +269,7 @@ Quantised run(const Recipe& recipe, const Matrix& in, const QuantiseOptions& opt
              out,
              in.rows,
              in.columns};
+  out.second.clear();
   out.codes.resize(rows * columns);
   if (options.scaled != nullptr) options.scaled->resize(rows * columns);
   const Grid grid = grid_of(recipe, rows, columns, false);
@@ -273,7 +288,6 @@ Quantised run(const Recipe& recipe, const Matrix& in, const QuantiseOptions& opt
     transpose(out.scales, out.scale_rows, out.scale_columns);
     std::swap(out.scale_rows, out.scale_columns);
   }
-  return out;
 }
 
 }  // namespace
@@ -287,11 +301,20 @@ Grid grid_of(const Recipe& recipe, std::size_t rows, std::size_t columns, bool b
 }
 
 Quantised quantise(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options) {
-  return run(recipe, in, options, true);
+  Quantised out;
+  run(recipe, in, options, true, out);
+  return out;
+}
+
+void quantise(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options,
+              Quantised& out) {
+  run(recipe, in, options, true, out);
 }
 
 Quantised quantise_scalar(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options) {
-  return run(recipe, in, options, false);
+  Quantised out;
+  run(recipe, in, options, false, out);
+  return out;
 }
 
 float scale_value(ScaleFormat format, std::uint32_t stored) {

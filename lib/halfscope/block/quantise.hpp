@@ -52,6 +52,10 @@ Grid grid_of(const Recipe& recipe, std::size_t rows, std::size_t columns, bool b
 /// `history` is missing, negative or not finite for a recipe that needs it.
 Quantised quantise(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options = {});
 
+/// The same into `out`, whose memory is used again.
+void quantise(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options,
+              Quantised& out);
+
 /// The same by scalar code alone, one value at a time, on one thread.
 Quantised quantise_scalar(const Recipe& recipe, const Matrix& in,
                           const QuantiseOptions& options = {});

@@ -22,11 +22,10 @@ HWY_INLINE hn::Vec<Integers> signed_of(Vector x) { return hn::BitCast(Integers()
 
 /// Properties of an element's format for encode_vector().
 struct ElementPlan {
-  Vector largest;      ///< largest element, as binary32 encoding
-  Vector first;        ///< 2^emin, as binary32 encoding
-  Vector before_half;  ///< half of the last place kept, less one
-  Vector offset;       ///< between the exponent fields, at their place in a code
-  FloatVector magic;   ///< a power of two whose last place is the format's smallest number
+  Vector largest;  ///< largest element, as binary32 encoding
+  Vector first;    ///< 2^emin, as binary32 encoding
+  Vector up;       ///< `cut` in the exponent field
+  Vector offset;   ///< of the exponent fields, at their place in a code
   Vector nan;
   int cut;         ///< bits dropped from a binary32 significand
   int sign_shift;  ///< from binary32's sign to the code's
@@ -34,72 +33,144 @@ struct ElementPlan {
 
 HWY_INLINE ElementPlan plan_of(Element element) {
   const Format f = format_of(element);
-  const auto field = [](int exponent) { return static_cast<std::uint32_t>(exponent + 127); };
   const int cut = 24 - f.precision;
-  const float magic = detail::bit_cast<float>(field(f.min_quantum_exponent() + 23) << 23);
+  const std::uint32_t first = static_cast<std::uint32_t>(f.emin() + 127) << 23;
   return {set(detail::bit_cast<std::uint32_t>(largest_of(element))),
-          set(field(f.emin()) << 23),
-          set((1U << (cut - 1)) - 1),
-          set((field(f.emin()) - 1) << f.fraction_bits()),
-          hn::Set(Floats(), magic),
+          set(first),
+          set(static_cast<std::uint32_t>(cut) << 23),
+          set(first >> cut),
           set(encode(element, detail::bit_cast<float>(0x7FC00000U))),
           cut,
           32 - f.width};
 }
 
-/// Rounds to nearest even and saturates. A subnormal is added to a number whose last place is the
-/// format's smallest, so that the processor's addition rounds it.
+/// Rounds to nearest even and saturates. The processor's addition rounds: a power of two is added
+/// whose last place is that of the code. What is left of the sum then counts places; a code
+/// is that count and its exponent field.
 HWY_INLINE Vector encode_vector(const ElementPlan& plan, FloatVector value) {
   const Vector bits = hn::BitCast(Words(), value);
   const Vector magnitude = hn::And(bits, set(0x7FFFFFFF));
   const Vector near = hn::BitCast(Words(), hn::Min(signed_of(magnitude), signed_of(plan.largest)));
-  const Vector odd = hn::And(hn::ShiftRightSame(near, plan.cut), set(1));
-  const Vector rounded = hn::Add(near, hn::Add(plan.before_half, odd));
-  const Vector normal = hn::Sub(hn::ShiftRightSame(rounded, plan.cut), plan.offset);
-  const FloatVector sum = hn::Add(hn::BitCast(Floats(), near), plan.magic);
-  const Vector subnormal = hn::Sub(hn::BitCast(Words(), sum), hn::BitCast(Words(), plan.magic));
-  const auto small = hn::Lt(signed_of(near), signed_of(plan.first));
-  const Vector code = hn::IfThenElse(hn::RebindMask(Words(), small), subnormal, normal);
+  const auto field = signed_of(hn::And(near, set(0x7F800000)));
+  const Vector binade = hn::BitCast(Words(), hn::Max(field, signed_of(plan.first)));
+  const Vector power = hn::Add(binade, plan.up);
+  const FloatVector sum = hn::Add(hn::BitCast(Floats(), near), hn::BitCast(Floats(), power));
+  const Vector places = hn::Sub(hn::BitCast(Words(), sum), power);
+  const Vector code = hn::Add(places, hn::Sub(hn::ShiftRightSame(binade, plan.cut), plan.offset));
   const Vector sign = hn::ShiftRightSame(hn::And(bits, set(0x80000000)), plan.sign_shift);
   const auto nan = hn::Gt(signed_of(magnitude), signed_of(set(0x7F800000)));
   return hn::IfThenElse(hn::RebindMask(Words(), nan), plan.nan, hn::Or(code, sign));
 }
 
-template <bool kDivide>
-void encode_values(Element element, const float* values, Span span, const float* factors,
-                   std::uint8_t* codes) {
-  const ElementPlan plan = plan_of(element);
-  const auto factor_at = [&](std::size_t i) {
-    return hn::Set(Floats(), factors[i >> span.log2_width]);
-  };
-  const auto scaled = [](FloatVector x, FloatVector factor) {
-    return kDivide ? hn::Div(x, factor) : hn::Mul(x, factor);
-  };
-  std::size_t i = 0;
-  for (; i + kLanes <= span.count; i += kLanes) {
-    const FloatVector x = scaled(hn::LoadU(Floats(), values + i), factor_at(i));
-    store<false>(encode_vector(plan, x), codes + i);
+constexpr std::size_t kFour = 4 * kLanes;
+using AllBytes = hn::Repartition<std::uint8_t, Words>;
+
+/// Stores the low bytes of four vectors, one after the other. Lanes are below 256.
+HWY_INLINE void store_four(Vector a, Vector b, Vector c, Vector d, std::uint8_t* p) {
+  const Vector low = hn::Or(a, hn::ShiftLeft<8>(b));
+  const Vector high = hn::Or(hn::ShiftLeft<16>(c), hn::ShiftLeft<24>(d));
+  HWY_ALIGN static constexpr std::uint8_t kTurn[16] = {0, 4, 8,  12, 1, 5, 9,  13,
+                                                       2, 6, 10, 14, 3, 7, 11, 15};
+  const auto turned = hn::TableLookupBytes(hn::BitCast(AllBytes(), hn::Or(low, high)),
+                                           hn::LoadDup128(AllBytes(), kTurn));
+  // Now each group of 128 bits has four bytes of a, of b, of c and of d.
+  std::uint32_t order[kLanes];
+  constexpr std::size_t kGroups = kLanes / 4;
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    order[i] = static_cast<std::uint32_t>(i % kGroups * 4 + i / kGroups);
   }
-  if (i == span.count) return;
-  HWY_ALIGN float rest[kLanes] = {};
-  HWY_ALIGN std::uint8_t encoded[kLanes];
-  for (std::size_t k = i; k < span.count; ++k) rest[k - i] = values[k];
-  const FloatVector x = scaled(hn::Load(Floats(), rest), factor_at(i));
-  store<false>(encode_vector(plan, x), encoded);
-  for (std::size_t k = i; k < span.count; ++k) codes[k] = encoded[k - i];
+  const auto whole =
+      hn::TableLookupLanes(hn::BitCast(Words(), turned), hn::SetTableIndices(Words(), order));
+  hn::StoreU(hn::BitCast(AllBytes(), whole), AllBytes(), p);
 }
 
-HWY_INLINE Vector magnitude_at(const float* p) { return hn::And(load(p), set(0x7FFFFFFF)); }
+/// Loads of vectors of values times, or divided by, their blocks' factors.
+template <bool kDivide>
+struct Scaled {
+  const float* values;
+  const float* factors;
+  int log2_width;
+
+  HWY_INLINE FloatVector factor_at(std::size_t i) const {
+    return hn::Set(Floats(), factors[i >> log2_width]);
+  }
+  HWY_INLINE FloatVector at(std::size_t i) const {
+    return by(hn::LoadU(Floats(), values + i), factor_at(i));
+  }
+  static HWY_INLINE FloatVector by(FloatVector x, FloatVector factor) {
+    return kDivide ? hn::Div(x, factor) : hn::Mul(x, factor);
+  }
+};
+
+template <bool kDivide>
+void encode_values(Element element, const Scaled<kDivide>& scaled, std::size_t count,
+                   std::uint8_t* codes) {
+  const ElementPlan plan = plan_of(element);
+  const auto code_at = [&](std::size_t i) HWY_ATTR { return encode_vector(plan, scaled.at(i)); };
+  std::size_t i = 0;
+  for (; i + kFour <= count; i += kFour) {
+    for (std::size_t k = 0; k < kFour; k += kLine / sizeof(float)) {
+      hwy::Prefetch(scaled.values + i + k + count);  // of the next tile
+    }
+    store_four(code_at(i), code_at(i + kLanes), code_at(i + 2 * kLanes), code_at(i + 3 * kLanes),
+               codes + i);
+  }
+  for (; i + kLanes <= count; i += kLanes) store<false>(code_at(i), codes + i);
+  if (i == count) return;
+  HWY_ALIGN float rest[kLanes] = {};
+  HWY_ALIGN std::uint8_t encoded[kLanes];
+  for (std::size_t k = i; k < count; ++k) rest[k - i] = scaled.values[k];
+  const FloatVector x = scaled.by(hn::Load(Floats(), rest), scaled.factor_at(i));
+  store<false>(encode_vector(plan, x), encoded);
+  for (std::size_t k = i; k < count; ++k) codes[k] = encoded[k - i];
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> larger(D d, hn::Vec<D> a, hn::Vec<D> b) {  // magnitudes
+  const hn::RebindToSigned<D> integers;
+  return hn::BitCast(d, hn::Max(hn::BitCast(integers, a), hn::BitCast(integers, b)));
+}
+HWY_INLINE Vector larger(Vector a, Vector b) { return larger(Words(), a, b); }
+
+/// Returns the largest of the groups of 128 bits, lane by lane.
+template <class D>
+HWY_INLINE auto largest_group(D d, hn::Vec<D> x) {
+  if constexpr (hn::MaxLanes(d) == 4) {
+    return x;
+  } else {
+    const hn::Half<D> half;
+    return largest_group(half, larger(half, hn::LowerHalf(half, x), hn::UpperHalf(half, x)));
+  }
+}
+
+/// Returns the largest magnitudes of n values, a multiple of kLanes, lane by lane.
+HWY_INLINE Vector largest_lanes(const float* values, std::size_t n) {
+  Vector largest = hn::Zero(Words());
+  for (std::size_t i = 0; i < n; i += kLanes) {
+    largest = larger(largest, hn::And(load(values + i), set(0x7FFFFFFF)));
+  }
+  return largest;
+}
+
+/// Raises the largest magnitudes of four blocks of `width` values, a multiple of kLanes.
+HWY_INLINE void raise_four(const float* values, std::size_t width, std::uint32_t* largest) {
+  const Vector a = largest_lanes(values, width);
+  const Vector b = largest_lanes(values + width, width);
+  const Vector c = largest_lanes(values + 2 * width, width);
+  const Vector d = largest_lanes(values + 3 * width, width);
+  const Vector ac = larger(hn::InterleaveLower(a, c), hn::InterleaveUpper(Words(), a, c));
+  const Vector bd = larger(hn::InterleaveLower(b, d), hn::InterleaveUpper(Words(), b, d));
+  // Then each group of 128 bits has a lane for a, b, c and d.
+  const Vector all = larger(hn::InterleaveLower(ac, bd), hn::InterleaveUpper(Words(), ac, bd));
+  const hn::FixedTag<std::uint32_t, 4> four;
+  const auto most = larger(four, largest_group(Words(), all), hn::LoadU(four, largest));
+  hn::StoreU(most, four, largest);
+}
 
 std::uint32_t largest_in(const float* values, std::size_t n) {
-  Vector largest = hn::Zero(Words());
-  std::size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    largest =
-        hn::BitCast(Words(), hn::Max(signed_of(largest), signed_of(magnitude_at(values + i))));
-  }
-  std::uint32_t most = hn::GetLane(hn::MaxOfLanes(Words(), largest));
-  for (; i < n; ++i) {
+  const std::size_t whole = n - n % kLanes;
+  std::uint32_t most = hn::GetLane(hn::MaxOfLanes(Words(), largest_lanes(values, whole)));
+  for (std::size_t i = whole; i < n; ++i) {
     const std::uint32_t magnitude = detail::bit_cast<std::uint32_t>(values[i]) & 0x7FFFFFFF;
     if (magnitude > most) most = magnitude;
   }
@@ -109,7 +180,13 @@ std::uint32_t largest_in(const float* values, std::size_t n) {
 
 void raise_largest_target(const float* values, Span span, std::uint32_t* largest) {
   const std::size_t width = span.log2_width > 32 ? span.count : std::size_t{1} << span.log2_width;
-  for (std::size_t i = 0; i < span.count; i += width, ++largest) {
+  std::size_t i = 0;
+#if HALFSCOPE_VECTORS
+  for (; width % kLanes == 0 && i + 4 * width <= span.count; i += 4 * width, largest += 4) {
+    raise_four(values + i, width, largest);
+  }
+#endif
+  for (; i < span.count; i += width, ++largest) {
     const std::size_t n = span.count - i < width ? span.count - i : width;
 #if HALFSCOPE_VECTORS
     const std::uint32_t most = largest_in(values + i, n);
@@ -127,8 +204,11 @@ void encode_span_target(Element element, bool divide, const float* values, Span 
                         const float* factors, std::uint8_t* codes) {
 #if HALFSCOPE_VECTORS
   if (span.log2_width > 32 || (std::size_t{1} << span.log2_width) % kLanes == 0) {
-    return divide ? encode_values<true>(element, values, span, factors, codes)
-                  : encode_values<false>(element, values, span, factors, codes);
+    const auto encode_all = [&](const auto& scaled) {
+      encode_values(element, scaled, span.count, codes);
+    };
+    return divide ? encode_all(Scaled<true>{values, factors, span.log2_width})
+                  : encode_all(Scaled<false>{values, factors, span.log2_width});
   }
 #endif
   for (std::size_t i = 0; i < span.count; ++i) {

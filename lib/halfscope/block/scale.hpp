@@ -76,6 +76,11 @@ HALFSCOPE_HD constexpr bool divides(Formula formula) {
   }
 }
 
+/// Returns true if steps::mx() gives the formula's scales.
+HALFSCOPE_HD constexpr bool has_mx_rule(Formula formula) {
+  return formula >= Formula::mx_floor && formula <= Formula::mx_round_up_from_1;
+}
+
 /// Returns true if each block tries 4 and 6 as its largest element: four_over_six.hpp.
 HALFSCOPE_HD constexpr bool tries_two_scales(Formula formula) {
   return formula == Formula::nvfp4_four_over_six ||
@@ -150,25 +155,36 @@ HALFSCOPE_HD constexpr BlockFactor nvfp4(Formula formula, const SecondFactors& s
   return nvfp4_factor(b / 6 * second.encode, second);
 }
 
-/// B of the MX scale 2^(B - 127). magnitude: the encoding of the block's largest magnitude, finite
-/// or an infinity's.
-HALFSCOPE_HD constexpr int mx_biased(Formula formula, Element element, std::uint32_t magnitude) {
+/// How an MX formula finds B, the exponent field of a block's scale 2^(B - 127): the exponent field
+/// of (largest magnitude * multiplier) after `add` is added to that encoding, less `subtract`.
+struct MxRule {
+  float multiplier;
+  std::uint32_t add;
+  std::uint32_t add_to_subnormal;
+  int subtract;
+  int least = 0;    ///< the smallest stored scale
+  int none = 1000;  ///< a B that becomes NaN
+};
+
+HALFSCOPE_HD constexpr MxRule mx_rule(Formula formula, Element element) {
   const Format format = format_of(element);
+  const std::uint32_t half = 1U << (22 - format.fraction_bits());
+  constexpr std::uint32_t kUp = 0x7FFFFF;  // to the next power of two
   switch (formula) {
     case Formula::mx_even:
-    case Formula::mx_torchao_even:
-      return field(magnitude + (1U << (22 - format.fraction_bits()))) - format.emax;
+    case Formula::mx_torchao_even: return {1, half, half, format.emax, 0, 255 - format.emax};
     case Formula::mx_ceil:
-    case Formula::mx_torchao_ceil:
-      return field(magnitude) + (has_fraction(magnitude) ? 1 : 0) - format.emax;
-    case Formula::mx_round_up:
-    case Formula::mx_round_up_from_1: {
-      const std::uint32_t d = bits_of(float_of(magnitude) * (1 / largest_of(element)));
-      if (field(d) == 0) return (d & 0x7FFFFF) > 0x400000 ? 1 : 0;
-      return field(d) + (has_fraction(d) ? 1 : 0);
-    }
-    default: return field(magnitude) - format.emax;
+    case Formula::mx_torchao_ceil: return {1, kUp, kUp, format.emax};
+    case Formula::mx_round_up: return {1 / largest_of(element), kUp, kUp / 2, 0};
+    case Formula::mx_round_up_from_1: return {1 / largest_of(element), kUp, kUp / 2, 0, 1};
+    default: return {1, 0, 0, format.emax};
   }
+}
+
+/// magnitude: the encoding of the block's largest magnitude, which is finite.
+HALFSCOPE_HD constexpr int mx_biased(const MxRule& rule, std::uint32_t magnitude) {
+  const std::uint32_t d = bits_of(float_of(magnitude) * rule.multiplier);
+  return field(d + (d < 0x800000 ? rule.add_to_subnormal : rule.add)) - rule.subtract;
 }
 
 HALFSCOPE_HD constexpr int clamped(int x, int least, int most) {
@@ -177,17 +193,15 @@ HALFSCOPE_HD constexpr int clamped(int x, int least, int most) {
 
 inline constexpr std::uint32_t kInfinityBits = 0x7F800000, kNanBits = 0x7FC00000;
 
-HALFSCOPE_HD constexpr BlockFactor mx(Formula formula, Element element, std::uint32_t magnitude) {
-  const bool from_1 = formula == Formula::mx_round_up_from_1;
-  // Rounding for mx_even may reach 2^128, which is no number either.
-  const int rounded = formula == Formula::mx_even
-                          ? mx_biased(formula, element, magnitude) + format_of(element).emax
-                          : 0;
-  if (magnitude >= kInfinityBits || rounded == 255) return {kE8M0Nan, float_of(kNanBits)};
-  const int scale = magnitude == 0
-                        ? (from_1 ? 1 : 0)
-                        : clamped(mx_biased(formula, element, magnitude), from_1 ? 1 : 0, 254);
-  return {static_cast<std::uint32_t>(scale), power_of_field(254 - scale)};
+/// Rounding to nearest may reach 2^128, which has no scale, like an infinity and NaN. Without
+/// branches, so that compilers make vector code of loops.
+HALFSCOPE_HD constexpr BlockFactor mx(const MxRule& rule, std::uint32_t magnitude) {
+  const int biased = mx_biased(rule, magnitude);
+  const bool none = magnitude >= kInfinityBits || biased == rule.none;
+  const int scale = clamped(magnitude == 0 ? 0 : biased, rule.least, 254);
+  const int factor = scale == 254 ? 1 << 22 : (254 - scale) << 23;
+  return {none ? std::uint32_t{kE8M0Nan} : static_cast<std::uint32_t>(scale),
+          float_of(none ? kNanBits : static_cast<std::uint32_t>(factor))};
 }
 
 /// torchao 0.18.0 divides by the scale, of at least 2^-126. A NaN's scale is an infinity as a
@@ -195,7 +209,7 @@ HALFSCOPE_HD constexpr BlockFactor mx(Formula formula, Element element, std::uin
 HALFSCOPE_HD constexpr BlockFactor mx_torchao(Formula formula, Element element,
                                               std::uint32_t magnitude) {
   if (magnitude > kInfinityBits) return {kE8M0Nan, float_of(kInfinityBits)};
-  const int scale = clamped(mx_biased(formula, element, magnitude), 0, 255);
+  const int scale = clamped(mx_biased(mx_rule(formula, element), magnitude), 0, 255);
   return {static_cast<std::uint32_t>(scale), power_of_field(scale < 1 ? 1 : scale)};
 }
 
@@ -255,7 +269,7 @@ HALFSCOPE_HD constexpr BlockFactor block_factor(const Recipe& recipe, const Seco
       if (divides(recipe.formula)) {
         return steps::mx_torchao(recipe.formula, recipe.element, steps::bits_of(b));
       }
-      return steps::mx(recipe.formula, recipe.element, steps::bits_of(b));
+      return steps::mx(steps::mx_rule(recipe.formula, recipe.element), steps::bits_of(b));
     case ScaleFormat::f32: break;
   }
   return steps::fp8(recipe.formula, largest_of(recipe.element), b, limit);
