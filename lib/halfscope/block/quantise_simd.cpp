@@ -25,7 +25,7 @@ struct ElementPlan {
   Vector largest;  ///< largest element, as binary32 encoding
   Vector first;    ///< 2^emin, as binary32 encoding
   Vector up;       ///< `cut` in the exponent field
-  Vector offset;   ///< of the exponent fields, at their place in a code
+  Vector offset;   ///< between the two exponent fields, at its place in a code
   Vector nan;
   int cut;         ///< bits dropped from a binary32 significand
   int sign_shift;  ///< from binary32's sign to the code's
@@ -44,9 +44,9 @@ HWY_INLINE ElementPlan plan_of(Element element) {
           32 - f.width};
 }
 
-/// Rounds to nearest even and saturates. The processor's addition rounds: a power of two is added
-/// whose last place is that of the code. What is left of the sum then counts places; a code
-/// is that count and its exponent field.
+/// Rounds to nearest even and saturates. The processor's addition rounds: the last place of the
+/// power of two that is added is the last place of the code. The sum less that power counts such
+/// places, and the code is the count plus the exponent field.
 HWY_INLINE Vector encode_vector(const ElementPlan& plan, FloatVector value) {
   const Vector bits = hn::BitCast(Words(), value);
   const Vector magnitude = hn::And(bits, set(0x7FFFFFFF));
@@ -110,7 +110,7 @@ void encode_values(Element element, const Scaled<kDivide>& scaled, std::size_t c
   std::size_t i = 0;
   for (; i + kFour <= count; i += kFour) {
     for (std::size_t k = 0; k < kFour; k += kLine / sizeof(float)) {
-      hwy::Prefetch(scaled.values + i + k + count);  // of the next tile
+      hwy::Prefetch(scaled.values + i + k + count);  // the next tile, while this one is computed
     }
     store_four(code_at(i), code_at(i + kLanes), code_at(i + 2 * kLanes), code_at(i + 3 * kLanes),
                codes + i);
