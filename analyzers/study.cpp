@@ -84,9 +84,10 @@ Read read_all(const std::vector<std::filesystem::path>& logs, const Target& targ
   if (!passes.updates && !passes.formats && !passes.sums && !passes.reductions) return found;
   const bool updates_alone = !passes.formats && !passes.sums && !passes.reductions;
   const char* const what = updates_alone ? "weight updates" : "whole tensors";
-  WholeTensorResults whole = add_whole_steps(
-      found.analysis, selection, passes, {.sufficient_snr_db = passes.sufficient_snr_db},
-      phase(what), opened, [&] { return phase("predictions"); });
+  WholeTensorResults whole =
+      add_whole_steps(found.analysis, selection, passes,
+                      {.sufficient_snr_db = passes.sufficient_snr_db, .recipes = passes.recipes},
+                      phase(what), opened, [&] { return phase("predictions"); });
   found.scores = std::move(whole.scores);
   found.reductions = std::move(whole.reductions);
   return found;

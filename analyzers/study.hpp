@@ -39,7 +39,8 @@ struct Passes {
   bool sums = false;               ///< measures lost mass, without `formats`
   bool series = false;             ///< fills Findings::series
   std::optional<reduction::ReductionOptions> reductions = {};
-  double sufficient_snr_db = formats::kEnoughDb;  ///< Findings::sufficient_snr_db, an SNR
+  double sufficient_snr_db = formats::kEnoughDb;    ///< Findings::sufficient_snr_db, an SNR
+  std::vector<formats::RecipeChoice> recipes = {};  ///< FitOptions::recipes, with `formats`
   bool scalars_suffice = false;  ///< accepts run logs that have scalars only: they can be replayed
 };
 

@@ -205,9 +205,9 @@ AmaxHistory history_of(const LogFindings& log, std::span<const Track> tracks) {
   return history;
 }
 
-std::optional<double> noise_in(const TensorFindings& tensor, std::string_view element) {
-  for (const underflow::BlockFit& fit : tensor.whole->block_fits) {
-    if (fit.element == element && fit.noise) return fit.noise->db;
+std::optional<double> noise_in(const TensorFindings& tensor, block::Element element) {
+  for (const underflow::RecipeFit& fit : tensor.whole->mx_fits) {
+    if (fit.recipe->element == element && fit.noise) return fit.noise->db;
   }
   return std::nullopt;
 }
@@ -226,7 +226,8 @@ struct Sums {
   std::vector<double> e4m3_db, e5m2_db;
 
   void add(const TensorFindings& gradient) {
-    const auto e4m3 = noise_in(gradient, "e4m3"), e5m2 = noise_in(gradient, "e5m2");
+    const auto e4m3 = noise_in(gradient, block::Element::e4m3),
+               e5m2 = noise_in(gradient, block::Element::e5m2);
     if (!e4m3 || !e5m2) return;
     e4m3_db.push_back(*e4m3);
     e5m2_db.push_back(*e5m2);

@@ -16,9 +16,10 @@
 #include <string_view>
 #include <vector>
 
+#include "analyzers/formats/recipe_choice.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "analyzers/underflow/whole_findings.hpp"
-#include "halfscope/number/block.hpp"
+#include "halfscope/number/format.hpp"
 #include "halfscope/table/binade_table.hpp"
 
 namespace halfscope::analyzers::underflow {
@@ -39,9 +40,9 @@ inline constexpr int kLastOwnLog2 = 126;
 /// which doubles the largest error.
 inline constexpr std::array<std::string_view, 5> kFitFormats = {"e4m3", "e5m2", "binary16",
                                                                 "bfloat16", "tf32"};
-/// Element formats of MXFP8, MXFP6 and MXFP4.
-inline constexpr std::array<std::string_view, 5> kMxElements = {"e4m3", "e5m2", "e3m2", "e2m3",
-                                                                "e2m1"};
+/// MXFP8, MXFP6 and MXFP4 with OCP's rule for scales.
+inline constexpr std::array<std::string_view, 5> kMxRecipes = {
+    "mxfp8-e4m3-floor", "mxfp8-e5m2-floor", "mxfp6-e3m2-floor", "mxfp6-e2m3-floor", "mxfp4-floor"};
 
 /// Least signal-to-quantisation-noise ratio at which a tensor fits a format: errors, with values
 /// that become zero, are at most 1 % of the sum of squares. docs/stories.md has the training that
@@ -51,6 +52,7 @@ inline constexpr double kEnoughDb = 20;
 struct FitOptions {
   double sufficient_snr_db = kEnoughDb;
   int threads = 0;  ///< for large tensors; 0: all of the machine; results are the same
+  std::vector<RecipeChoice> recipes = {};  ///< quantise the operands of products by these, too
 };
 
 /// Sets skipped_nan and skipped_inf of every tensor.

@@ -4,7 +4,6 @@
 #include <tbb/parallel_for_each.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "analyzers/formats/recipe_noise.hpp"
 #include "analyzers/formats/whole_noise.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/underflow.hpp"
@@ -55,10 +55,11 @@ ProgressCallback part_of(const ProgressCallback& whole, double first, double las
 /// Errors of rounding the whole tensors of one name to every format.
 class FitCollector {
  public:
-  FitCollector(const TensorFindings& tensor, double sufficient_snr_db)
-      : enough_db_(sufficient_snr_db) {
+  FitCollector(const TensorFindings& tensor, const FitOptions& options)
+      : enough_db_(options.sufficient_snr_db),
+        recipes_(mx_sums()),
+        of_products_(recipe_sums(options.recipes, tensor.role)) {
     rounding_.reference = reference_of(tensor);
-    for (BlockSums& block : blocks_) block.reference = rounding_.reference;
   }
 
   void take(const WholeTensor& whole, int log2_recorded, const TensorFindings& tensor,
@@ -66,18 +67,27 @@ class FitCollector {
     constexpr double kRounded = 0.4;  // fraction of the time, roughly
     if (jobs_.empty()) plan(tensor, subnormals);
     add_rounding(rounding_, jobs_, whole, log2_recorded, threads, part_of(tell, 0, kRounded));
-    add_blocks(blocks_, whole, log2_recorded, threads, part_of(tell, kRounded, 1));
+    const bool matrix = whole.shape.size() > 1;
+    const double share =
+        (1 - kRounded) / static_cast<double>(recipes_.size() + (matrix ? of_products_.size() : 0));
+    double done = kRounded;
+    const auto add = [&](RecipeSums& sums) {
+      add_recipe(sums, whole, log2_recorded, threads, part_of(tell, done, done + share));
+      done += share;
+    };
+    std::ranges::for_each(recipes_, add);
+    if (matrix) std::ranges::for_each(of_products_, add);
   }
 
   void finish(TensorFindings& tensor) const {
     WholeFindings& whole = tensor.whole.set();
     for (FormatFit& fit : whole.fits) set_noise(fit, tensor);
     whole.narrowest = narrowest(tensor);
-    for (std::size_t i = 0; i < blocks_.size(); ++i) {
-      underflow::BlockFit fit = blocks_[i].counts;
-      fit.element = kMxElements[i];
-      fit.noise = noise_of(blocks_[i]);
-      whole.block_fits.push_back(fit);
+    for (const RecipeSums& sums : recipes_) whole.mx_fits.push_back(sums.finished());
+    for (const RecipeSums& sums : of_products_) {
+      if (sums.fit.not_allowed || sums.signal.value() > 0) {
+        whole.recipe_fits.push_back(sums.finished());
+      }
     }
   }
 
@@ -110,7 +120,7 @@ class FitCollector {
   double enough_db_;
   std::vector<RoundingJob> jobs_;
   RoundingSums rounding_;
-  std::array<BlockSums, kMxElements.size()> blocks_;
+  std::vector<RecipeSums> recipes_, of_products_;
 };
 
 /// Collects the whole tensors of one name. There may be a million collectors, so shared data are
@@ -132,7 +142,7 @@ class Collector {
       return;
     }
     if (asked.fits && !fits_ && tensor.counts.total > 0) {
-      fits_ = std::make_unique<FitCollector>(tensor, asked.fits->sufficient_snr_db);
+      fits_ = std::make_unique<FitCollector>(tensor, *asked.fits);
     }
     const int threads = asked.fits ? asked.fits->threads : 0;
     const double summed = fits_ ? 0.05 : 1.0;  // fraction of the time, roughly
@@ -225,7 +235,8 @@ void set_fits(Analysis& analysis, double sufficient_snr_db) {
     if (t.counts.total == 0) return;  // a file may have a million empty tensors
     WholeFindings& whole = t.whole.set();
     whole.fits = fits_from_tables(t, analysis.target.subnormals, sufficient_snr_db);
-    whole.block_fits.clear();
+    whole.mx_fits.clear();
+    whole.recipe_fits.clear();
     whole.narrowest = narrowest(t);
   });
 }

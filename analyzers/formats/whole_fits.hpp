@@ -17,7 +17,8 @@ struct LogFindings;
 namespace halfscope::analyzers::formats {
 
 /// Sets `sums` and `whole_steps` of every tensor while whole steps are read: log after log, step
-/// after step. With options also `fits`, `narrowest`, `block_fits`, `lost` and `lost_at_1`.
+/// after step. With options also `fits`, `narrowest`, `mx_fits`, `recipe_fits`, `lost` and
+/// `lost_at_1`.
 class WholePass {
  public:
   /// `options`: empty if only sums are needed.

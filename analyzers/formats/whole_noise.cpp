@@ -87,16 +87,6 @@ class PartsProgress {
 /// Relative error of the sums in decibels; the header explains it.
 constexpr double kSlackDb = 1e-11;
 
-std::optional<NoiseRatio> exact_ratio(double signal, double noise) {
-  if (!(signal > 0)) return std::nullopt;
-  NoiseRatio ratio;
-  ratio.exact = true;
-  ratio.db = noise == 0 ? std::numeric_limits<double>::infinity() : 10 * std::log10(signal / noise);
-  ratio.low_db = ratio.db - kSlackDb;
-  ratio.high_db = ratio.db + kSlackDb;
-  return ratio;
-}
-
 }  // namespace
 
 void CompensatedSum::add(double x) {
@@ -139,148 +129,18 @@ void add_rounding(RoundingSums& sums, const std::vector<RoundingJob>& jobs,
   frames::in_order<Part>(parts, threads, work, join, same);
 }
 
-namespace {
-
-/// The blocks of a tensor: a fixed number per row, none across rows.
-struct BlockGrid {
-  std::size_t row = 1;       ///< elements per row
-  std::size_t per_row = 1;   ///< blocks per row
-  std::size_t per_part = 1;  ///< blocks per part
-  std::size_t blocks = 0, parts = 0;
-
-  explicit BlockGrid(const WholeTensor& tensor) {
-    if (tensor.view.count == 0) return;
-    row = tensor.shape.empty() ? 1 : static_cast<std::size_t>(tensor.shape.back());
-    per_row = block_count(row);
-    blocks = tensor.view.count / row * per_row;
-    per_part = kPartElements / std::min<std::size_t>(row, kMxBlockSize);
-    parts = (blocks + per_part - 1) / per_part;
-  }
-  std::size_t start(std::size_t block) const {
-    return block / per_row * row + block % per_row * kMxBlockSize;
-  }
-  /// Returns the first block of a part; for the end of the last part, the number of blocks.
-  std::size_t block(std::size_t part) const { return std::min(part * per_part, blocks); }
-  std::size_t end(std::size_t block, std::size_t elements) const {
-    return block == blocks ? elements : start(block);
-  }
-  /// Returns true if a part has the same blocks and elements as the part before.
-  bool same(std::size_t part, const TensorView& view) const {
-    const std::size_t before = block(part - 1), at = block(part), next = block(part + 1);
-    const std::size_t n = start(at) - start(before);
-    if (next - at != per_part || end(next, view.count) - start(at) != n) return false;
-    for (std::size_t i = 0; i < per_part; ++i) {
-      if (start(at + i) - start(at) != start(before + i) - start(before)) return false;
-    }
-    return frames::same_bytes(view, start(at), start(before), n);
-  }
-};
-
-/// Sums over one part in one format.
-struct BlockPart {
-  std::uint64_t values = 0, flushed = 0, saturated = 0, in_nan = 0;
-  double signal = 0, noise = 0;
-};
-
-/// Elements of a part, each with the exponent of its block's scale.
-struct ScaledPart {
-  std::vector<double> x;
-  std::vector<int> log2_block;  ///< exponent of the block's largest magnitude, or kNoBlock
-  std::uint64_t in_nan = 0, values = 0;
-  static constexpr int kNoBlock = std::numeric_limits<int>::max();
-};
-
-/// Finds a block's largest magnitude. Sets the elements of a block with infinity or NaN to zero.
-void scan_block(ScaledPart& part, std::size_t first, std::size_t end) {
-  double largest = 0;
-  bool finite = true;
-  std::uint64_t values = 0;
-  for (std::size_t i = first; i < end; ++i) {
-    finite = finite && std::isfinite(part.x[i]);
-    if (std::isfinite(part.x[i]) && part.x[i] != 0) ++values;
-    largest = std::max(largest, std::abs(part.x[i]));
-  }
-  (finite ? part.values : part.in_nan) += values;
-  const bool nothing = !finite || largest == 0;
-  for (std::size_t i = first; i < end; ++i) {
-    if (!finite) part.x[i] = 0;
-    part.log2_block[i] = nothing ? ScaledPart::kNoBlock : std::ilogb(largest);
-  }
-}
-
-BlockPart round_blocks(const ScaledPart& part, Format f, double unit) {
-  const std::size_t n = part.x.size();
-  std::vector<float> rounded(n);
-  std::vector<double> scaled(n), back(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const bool none = part.log2_block[i] == ScaledPart::kNoBlock;
-    const int k = none ? 0 : e8m0_exponent(e8m0_from_exponent(part.log2_block[i] - f.emax));
-    back[i] = power_of_two(k);
-    scaled[i] = part.x[i] * power_of_two(-k);
-    rounded[i] = to_odd(scaled[i]);
-  }
-  quantise(f, rounded, {.modes = {.saturate = true}, .threads = 1});
-  const double overflow = to_double(boundaries(f).overflow);
-  BlockPart sums{part.values, 0, 0, part.in_nan, 0, 0};
-  for (std::size_t i = 0; i < n; ++i) {
-    sums.flushed += rounded[i] == 0 && scaled[i] != 0 ? 1 : 0;
-    sums.saturated += std::abs(scaled[i]) >= overflow ? 1 : 0;
-  }
-  sums.signal = sum_of_squares(n, [&](std::size_t i) { return part.x[i] * unit; });
-  sums.noise = sum_of_squares(n, [&](std::size_t i) {
-    return (scaled[i] - static_cast<double>(rounded[i])) * back[i] * unit;
-  });
-  return sums;
-}
-
-void join_block(BlockSums& sums, const BlockPart& part) {
-  sums.counts.values += part.values;
-  sums.counts.flushed_to_zero += part.flushed;
-  sums.counts.saturated += part.saturated;
-  sums.counts.in_nan_blocks += part.in_nan;
-  sums.signal.add(part.signal);
-  sums.noise.add(part.noise);
-}
-
-}  // namespace
-
-void add_blocks(std::array<BlockSums, kMxElements.size()>& sums, const WholeTensor& tensor,
-                int log2_recorded, int threads, const ProgressCallback& tell) {
-  const BlockGrid grid(tensor);
-  using Parts = std::array<BlockPart, kMxElements.size()>;
-  const double unscale = power_of_two(-log2_recorded);
-  const double unit = power_of_two(sums[0].reference);
-  const auto work = [&](std::size_t part_index) {
-    const std::size_t block = grid.block(part_index), last = grid.block(part_index + 1);
-    const std::size_t first = grid.start(block), end = grid.end(last, tensor.view.count);
-    ScaledPart part;
-    part.x = frames::elements(tensor.view, first, end - first);
-    for (double& x : part.x) x *= unscale;
-    part.log2_block.resize(part.x.size());
-    for (std::size_t b = block; b < last; ++b) {
-      scan_block(part, grid.start(b) - first, grid.end(b + 1, tensor.view.count) - first);
-    }
-    Parts rounded;
-    for (std::size_t i = 0; i < rounded.size(); ++i) {
-      rounded[i] = round_blocks(part, find_format(kMxElements[i])->format, unit);
-    }
-    return rounded;
-  };
-  PartsProgress progress(grid.parts, tell);
-  const auto join = [&](const Parts& parts) {
-    progress.next();
-    for (std::size_t i = 0; i < parts.size(); ++i) join_block(sums[i], parts[i]);
-  };
-  const auto same = [&](std::size_t part) { return grid.same(part, tensor.view); };
-  frames::in_order<Parts>(grid.parts, threads, work, join, same);
+std::optional<NoiseRatio> exact_ratio(double signal, double noise) {
+  if (!(signal > 0)) return std::nullopt;
+  NoiseRatio ratio;
+  ratio.exact = true;
+  ratio.db = noise == 0 ? std::numeric_limits<double>::infinity() : 10 * std::log10(signal / noise);
+  ratio.low_db = ratio.db - kSlackDb;
+  ratio.high_db = ratio.db + kSlackDb;
+  return ratio;
 }
 
 std::optional<NoiseRatio> noise_of(const RoundingSums& sums, std::size_t index) {
   return exact_ratio(sums.signal.value(), sums.noise.at(index).value());
-}
-
-std::optional<NoiseRatio> noise_of(const BlockSums& sums) {
-  return exact_ratio(sums.signal.value(), sums.noise.value());
 }
 
 }  // namespace halfscope::analyzers::formats

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Effects of rounding whole tensors, value by value: sums of squares of values and of errors, in
-// formats with one scale per tensor and in MX formats.
+// formats with one scale per tensor.
 //
 // An error x - q is exact in binary64: both are multiples of x's last place, and |x - q| <= |x| if
 // nothing overflows. Squares of binary32 sources are exact, too. Sums are computed in binary64 over
@@ -9,7 +9,6 @@
 // two-sum).
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -45,23 +44,15 @@ struct RoundingSums {
   std::vector<CompensatedSum> noise;  ///< one per job
 };
 
-/// The same for one MX format. Both sums are in units of 2^-reference, without NaN blocks.
-struct BlockSums {
-  underflow::BlockFit counts;
-  int reference = 0;
-  CompensatedSum signal, noise;
-};
-
 /// Adds a tensor's unscaled values: the recorded ones over 2^log2_recorded. |log2_recorded| must be
 /// at most 128.
 void add_rounding(RoundingSums& sums, const std::vector<RoundingJob>& jobs,
                   const frames::WholeTensor& tensor, int log2_recorded, int threads,
                   const frames::ProgressCallback& tell = {});
-void add_blocks(std::array<BlockSums, kMxElements.size()>& sums, const frames::WholeTensor& tensor,
-                int log2_recorded, int threads, const frames::ProgressCallback& tell = {});
 
 /// Returns the noise ratio; empty if all values are zero.
 std::optional<underflow::NoiseRatio> noise_of(const RoundingSums& sums, std::size_t job);
-std::optional<underflow::NoiseRatio> noise_of(const BlockSums& sums);
+/// The same from sums of squares.
+std::optional<underflow::NoiseRatio> exact_ratio(double signal, double noise);
 
 }  // namespace halfscope::analyzers::formats

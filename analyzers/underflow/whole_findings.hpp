@@ -3,12 +3,14 @@
 // formats/format_fit.hpp), and the outcome of a weight's updates.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "halfscope/block/recipe.hpp"
 #include "halfscope/table/binade_table.hpp"
 #include "halfscope/table/count/count.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"
@@ -45,14 +47,26 @@ struct Narrowest {
   bool needs_scale = false;
 };
 
-/// One tensor in one MX format; from whole tensors only. Blocks have 32 elements along the last
-/// dimension and scales by MX 1.0's own rule (ScaleRule::floor). A block never crosses the end of a
-/// row, so the last block of a row may be shorter.
-struct BlockFit {
-  std::string_view element;  ///< name of the elements' format in kFormats
-  std::uint64_t values = 0, flushed_to_zero = 0, saturated = 0;  ///< finite nonzero values
+/// One tensor quantised by one recipe of block formats, as its values were recorded, with the loss
+/// scale in them; from whole tensors only. The rows of a tensor are all its dimensions but the
+/// last. Values are finite and nonzero.
+struct RecipeFit {
+  const block::Recipe* recipe = nullptr;
+  std::string_view asked = {};  ///< name by which it was requested: formats::RecipeChoice
+  bool columns = false;         ///< the blocks run down the columns
+  /// The recipe does not allow the tensor's shape; nothing below is set.
+  bool not_allowed = false;
+  std::uint64_t values = 0, flushed_to_zero = 0;
+  std::uint64_t saturated = 0;      ///< by more than half the last gap beyond the largest element
+  std::uint64_t at_largest = 0;     ///< became the largest element
   std::uint64_t in_nan_blocks = 0;  ///< in blocks with an infinity or NaN; counted only here
   std::optional<NoiseRatio> noise;
+  /// Mean of |q| - |x| in units of the gap between the elements around x, and its standard error.
+  /// Expected to be 0 for stochastic rounding of values that are not clipped.
+  double bias = 0, bias_error = 0;
+
+  /// Returns true if the bias is certainly none of chance: more than ten standard errors.
+  bool biased() const { return std::abs(bias) > 10 * bias_error; }
 };
 
 struct WholeFindings {
@@ -64,7 +78,8 @@ struct WholeFindings {
   std::optional<Narrowest> narrowest;
   /// Flushed mass without a loss scale, and at Analysis::loss_scale if that is a power of two.
   std::optional<MassShare> lost_at_1, lost;
-  std::vector<BlockFit> block_fits;       ///< MX formats, if the log has whole tensors
+  std::vector<RecipeFit> mx_fits;         ///< formats::kMxRecipes, if the log has whole tensors
+  std::vector<RecipeFit> recipe_fits;     ///< FitOptions::recipes, of roles that are quantised
   std::vector<std::int64_t> whole_steps;  ///< steps with exact noise from whole tensors; ascending
 };
 

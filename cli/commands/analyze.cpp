@@ -18,6 +18,7 @@
 #include "reports/answer/formats.hpp"
 #include "reports/answer/quantised.hpp"
 #include "reports/answer/ranks.hpp"
+#include "reports/answer/recipes.hpp"
 #include "reports/answer/tensors.hpp"
 #include "reports/answer/timeline.hpp"
 #include "reports/answer/updates.hpp"
@@ -63,6 +64,7 @@ void print(const analyzers::Findings& found, const AnalyzeOptions& options) {
   add(updates.empty() ? no_updates_text(analysis, options.passes.what_if)
                       : terminal::section_text(updates));
   add(terminal::section_text(text::formats_section(found)));
+  add(terminal::section_text(text::recipes_section(found)));
   fmt::print("{}{}", out, terminal::gaps_text(analysis));
 }
 
@@ -103,6 +105,7 @@ void add_analyze(options::Parser& parser) {
   command.flag("--formats", options->passes.formats,
                "also test every other format, including FP8 and MX: the narrowest that each tensor "
                "fits, at which scale, and with how much noise; slower");
+  options::add_recipes(command, *options);
   options::add_enough_snr(command, options->passes);
   gates::add_gate(command, options->gate);
   command.footer(

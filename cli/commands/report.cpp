@@ -66,6 +66,7 @@ void add_report(options::Parser& parser) {
   options::add_logs(command, *options);
   options::add_selections(command, *options, options::FormatDefault::of_run);
   options::add_targets(command, options->recommend);
+  options::add_recipes(command, *options);
   options::add_enough_snr(command, options->passes);
   command
       .option("--out", options->out, "the page; Markdown without charts where the name ends in .md")

@@ -367,8 +367,8 @@ analyzers::Findings run_analysis(const LogOptions& options) {
     bar.emplace(what);
     return [&bar](std::uint64_t done, std::uint64_t all) { bar->show(done, all); };
   };
-  analyzers::Findings found =
-      analyzers::analyze(logs, target_of(options), selection_of(options), options.passes, phases);
+  analyzers::Findings found = analyzers::analyze(logs, target_of(options), selection_of(options),
+                                                 passes_of(options), phases);
   bar.reset();
   note_later(found.analysis.notes);
   return found;

@@ -21,7 +21,8 @@ struct LogOptions {
   std::string recorded_scale, loss_scale = "1", format = "binary16", subnormals = "keep";
   std::string steps, tensor, read_as;
   std::vector<std::string> roles;
-  analyzers::Passes passes;  ///< additional analyses that the command runs
+  std::vector<std::string> recipes;  ///< of block formats; each may be a list with commas
+  analyzers::Passes passes;          ///< additional analyses that the command runs
   std::string learning_rate;
   std::optional<std::uint64_t> ranks;
   std::optional<std::string> lines;
@@ -77,6 +78,10 @@ void add_targets(Command& command, analyzers::underflow::RecommendOptions& optio
 /// Throws BadUsage if the limit of serious loss is below that of negligible loss.
 void require_sense(const analyzers::underflow::RecommendOptions& options);
 
+/// Adds --recipe.
+void add_recipes(Command& command, LogOptions& options);
+/// Returns the passes with those of --recipe. Throws BadUsage.
+analyzers::Passes passes_of(const LogOptions& options);
 /// Adds --enough-snr, the noise limit for formats that fit a tensor.
 void add_enough_snr(Command& command, analyzers::Passes& passes);
 

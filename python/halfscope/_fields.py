@@ -392,6 +392,40 @@ class BlockFit(Record):
     """Signal-to-quantisation-noise ratio in dB; null if nothing is rounded. Absent if unknown."""
 
 
+class RecipeFit(Record):
+    """A tensor quantised by one recipe. All fields behind `columns` are absent if the recipe does
+    not allow the tensor's sizes."""
+
+    __slots__ = ()
+    asked: str
+    """Name in `--recipe`."""
+    recipe: str
+    """The recipe: `halfscope quantise --list`."""
+    columns: bool
+    """True if the blocks run down the columns."""
+    values: int | None = field('values')  # type: ignore[assignment]
+    """Finite nonzero values."""
+    flushed_to_zero: int | None
+    """Values that become zero."""
+    saturated: int | None
+    """Values beyond the largest element by half the last gap or more."""
+    in_nan_blocks: int | None
+    """Values beside an infinity or NaN: the block is lost, and they are in no other number."""
+    snr: Literal['exact'] | None
+    """Source of `snr_db`. Absent if all values are zero."""
+    snr_db: float | None
+    """Signal-to-quantisation-noise ratio in dB; null if nothing is rounded. Absent if all values
+    are zero."""
+    at_largest: int | None
+    """Values that became the largest element."""
+    normal_snr_db: float | None
+    """The ratio that the recipe has for normal numbers."""
+    bias: float | None
+    """Mean change of a value's magnitude, in gaps between elements."""
+    bias_error: float | None
+    """Its standard error."""
+
+
 class Mass(Record):
     """Shares of a tensor's magnitudes that become zero: a number if full tensors of all steps are
     in the log, else `[low, high]` from the histograms. Zeros and infinities of values computed in
@@ -538,6 +572,9 @@ class TensorFindings(Record):
     mx_formats: list[BlockFit] | None
     """MX blocks of 32 along the last dimension, of the tensors of `whole_steps`. Absent without
     full tensors."""
+    recipes: list[RecipeFit] | None
+    """Recipes of block formats, of the tensors of `whole_steps`, as recorded. Absent without
+    `--recipe`, for a vector, and for roles that are no operands of products."""
     lost_mass: LostMass | None
     """Shares of the tensor's magnitudes that `format` flushes. Absent if unknown."""
     _nested = {
@@ -549,6 +586,7 @@ class TensorFindings(Record):
         'left_out_of_formats': LeftOutOfFormat,
         'narrowest': Narrowest,
         'mx_formats': BlockFit,
+        'recipes': RecipeFit,
         'lost_mass': LostMass,
     }
 

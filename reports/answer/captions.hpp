@@ -41,6 +41,10 @@ inline const Caption kPolicyFlushedCaption = {
 inline const Caption kFitsCaption = {
     "Narrowest format, tensors of each role",
     "Each colour is a format. Point at a bar to see how many tensors need a scale of their own."};
+inline const Caption kRecipesCaption = {
+    "Signal-to-noise ratio of the operands, noisiest layers first",
+    "Each colour is a recipe, each shape a product; farther left is noisier. The strokes are where "
+    "normal numbers lie by the same recipe. 3 dB to their left the noise is twice as large."};
 inline const Caption kBoundsCaption = {
     "",
     "Solid bars and cells are surely there. Counts that may lie there, in a magnitude beside "

@@ -12,6 +12,7 @@
 #include "reports/answer/policies.hpp"
 #include "reports/answer/quantised.hpp"
 #include "reports/answer/ranks.hpp"
+#include "reports/answer/recipes.hpp"
 #include "reports/answer/reduction.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/tensors.hpp"
@@ -60,6 +61,7 @@ std::vector<Section> evidence_sections(const analyzers::Study& study) {
   add(out, table_section(headroom_table(study)));
   for (const auto& replayed : study.policies) add(out, policies_section(replayed));
   add(out, formats_section(study));
+  add(out, recipes_section(study));
   add(out, reduction_section(study.reductions));
   return out;
 }
@@ -77,6 +79,7 @@ std::vector<Section> findings_sections(const analyzers::Findings& found) {
   add(out, timeline_sections(found));
   add(out, updates_section(found.analysis, all_tensors(found.analysis)));
   add(out, formats_section(found));
+  add(out, recipes_section(found));
   return out;
 }
 

@@ -53,7 +53,9 @@ constexpr FindingKind kKinds[] = {
     {"dimensions", find_odd_dimensions, Evidence::advice},
     {"wide_tensors", find_wide_tensors, Evidence::formats},
     {"delayed_scaling", find_delayed_scaling, Evidence::formats},
-    {"mx_gradients", find_mx_gradients, Evidence::formats}};
+    {"mx_gradients", find_mx_gradients, Evidence::formats},
+    {"recipe_noise", find_recipe_noise, Evidence::recipes},
+    {"recipe_bias", find_recipe_bias, Evidence::recipes}};
 
 }  // namespace
 

@@ -22,12 +22,13 @@ FindingRule find_layer_shifts, find_possible_shifts, find_attention_scores, find
     find_odd_dimensions;  // layers.cpp
 FindingRule find_lasting_failure, find_nan_in_model, find_overflow_without_cure, find_overflow_at_1,
     find_growth_probes, find_overflow_by_scale, find_overflow_at_asked, find_unexplained,
-    find_thin_headroom, find_growing_tensor;  // overflow.cpp
-FindingRule find_policy_faults;               // policies.cpp
-FindingRule find_quantised_losses;            // quantised.cpp
-FindingRule find_differing_ranks;             // ranks.cpp
-FindingRule find_carried_scale;               // scale_limits.cpp
-FindingRule find_run_alarms, find_collapses;  // timeline_states.cpp
+    find_thin_headroom, find_growing_tensor;      // overflow.cpp
+FindingRule find_policy_faults;                   // policies.cpp
+FindingRule find_quantised_losses;                // quantised.cpp
+FindingRule find_differing_ranks;                 // ranks.cpp
+FindingRule find_recipe_noise, find_recipe_bias;  // recipes.cpp
+FindingRule find_carried_scale;                   // scale_limits.cpp
+FindingRule find_run_alarms, find_collapses;      // timeline_states.cpp
 FindingRule find_underflow, find_no_single_scale, find_unusual_scale, find_rounding_noise,
     find_unknown_maximum, find_unknown_underflow;  // underflow.cpp
 FindingRule find_lost_updates;                     // updates.cpp

@@ -119,9 +119,9 @@ const analyzers::underflow::FormatFit* find_fit(const TensorFindings& tensor,
   return at == tensor.whole->fits.end() ? nullptr : &*at;
 }
 
-std::string mx_name(std::string_view element) {
-  const NamedFormat* const format = find_format(element);
-  return fmt::format("MXFP{} {}", format ? format->format.width : 0, people_say(element));
+std::string mx_name(const block::Recipe& recipe) {
+  return fmt::format("MXFP{} {}", block::width_of(recipe.element),
+                     people_say(block::name_of(recipe.element)));
 }
 
 std::string computed_text(const analyzers::underflow::TensorFindings& t) {

@@ -28,8 +28,8 @@ std::string format_name(const analyzers::underflow::Analysis& analysis);
 const analyzers::underflow::FormatFit* find_fit(const analyzers::underflow::TensorFindings& tensor,
                                                 std::string_view format, bool saturating = false);
 
-/// Returns the name of an MX format by the format of its elements: "MXFP8 E4M3".
-std::string mx_name(std::string_view element);
+/// Returns the name of an MX format: "MXFP8 E4M3".
+std::string mx_name(const block::Recipe& recipe);
 
 /// Returns true if a tensor has NaN or infinities that are not of skipped steps. Its fits are then
 /// judged by its other values alone.

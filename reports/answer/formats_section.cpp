@@ -135,10 +135,10 @@ Row noise_row(const Analysis& analysis, log::Role role) {
       return fit == nullptr ? std::nullopt : fit->noise_at_best;
     });
   }
-  for (const std::string_view element : analyzers::formats::kMxElements) {
-    add([element](const TensorFindings& t) {
-      const auto& fits = t.whole->block_fits;
-      const auto fit = std::ranges::find(fits, element, &analyzers::underflow::BlockFit::element);
+  for (const std::string_view recipe : analyzers::formats::kMxRecipes) {
+    add([recipe](const TensorFindings& t) {
+      const auto& fits = t.whole->mx_fits;
+      const auto fit = std::ranges::find(fits, recipe, &analyzers::underflow::RecipeFit::asked);
       return fit == fits.end() ? std::nullopt : fit->noise;
     });
   }
@@ -155,8 +155,8 @@ Table noise_table(const Analysis& analysis) {
   for (const std::string_view format : analyzers::formats::kFitFormats) {
     table.headings.push_back(people_say(format));
   }
-  for (const std::string_view element : analyzers::formats::kMxElements) {
-    table.headings.push_back(mx_name(element));
+  for (const std::string_view recipe : analyzers::formats::kMxRecipes) {
+    table.headings.push_back(mx_name(block::recipe_named(recipe)));
   }
   for (const log::Role role : roles_in(analysis)) table.rows.push_back(noise_row(analysis, role));
   return table;
@@ -264,9 +264,9 @@ Cell narrowest_cell(const TensorFindings& tensor) {
 }
 
 /// Returns the result of one MX format for a tensor.
-Cell block_cell(const TensorFindings& tensor, std::string_view element) {
-  for (const analyzers::underflow::BlockFit& fit : tensor.whole->block_fits) {
-    if (fit.element != element || !fit.noise) continue;
+Cell block_cell(const TensorFindings& tensor, const block::Recipe* recipe) {
+  for (const analyzers::underflow::RecipeFit& fit : tensor.whole->mx_fits) {
+    if (fit.recipe != recipe || !fit.noise) continue;
     return {decibels(*fit.noise), fit.noise->low_db,
             fmt::format("{} of {} become zero, {} saturate", count_text(fit.flushed_to_zero),
                         count_text(fit.values), count_text(fit.saturated))};
@@ -274,11 +274,11 @@ Cell block_cell(const TensorFindings& tensor, std::string_view element) {
   return {"", kNoNumber, "", true};
 }
 
-std::vector<std::string_view> elements_of(const Tensors& tensors) {
-  std::vector<std::string_view> out;
+std::vector<const block::Recipe*> recipes_of(const Tensors& tensors) {
+  std::vector<const block::Recipe*> out;
   for (const TensorFindings* tensor : tensors) {
-    for (const analyzers::underflow::BlockFit& fit : tensor->whole->block_fits) {
-      if (std::find(out.begin(), out.end(), fit.element) == out.end()) out.push_back(fit.element);
+    for (const analyzers::underflow::RecipeFit& fit : tensor->whole->mx_fits) {
+      if (std::find(out.begin(), out.end(), fit.recipe) == out.end()) out.push_back(fit.recipe);
     }
   }
   return out;
@@ -334,7 +334,7 @@ Table formats_table(const Analysis& analysis) {
               "format cures them."};
   const Tensors tensors = tested(analysis);
   const std::vector<FormatColumn> columns = columns_of(analysis);
-  const std::vector<std::string_view> elements = elements_of(tensors);
+  const std::vector<const block::Recipe*> recipes = recipes_of(tensors);
   const bool several_logs = analysis.logs.size() > 1;
   table.all_by = "analyze LOG --formats --json FILE";
   table.headings = {"tensor"};
@@ -343,7 +343,7 @@ Table formats_table(const Analysis& analysis) {
   for (const FormatColumn& column : columns) {
     table.headings.push_back(people_say(column.format) + (column.saturating ? " saturating" : ""));
   }
-  for (const auto element : elements) table.headings.push_back(mx_name(element));
+  for (const auto* recipe : recipes) table.headings.push_back(mx_name(*recipe));
   table.add_rows(tensors, [&](const TensorFindings* tensor) {
     Row row{{{code(tensor->name)}}};
     if (several_logs) row.cells.push_back({code(*tensor->log)});
@@ -352,7 +352,7 @@ Table formats_table(const Analysis& analysis) {
       const FormatFit* const fit = find_fit(*tensor, column.format, column.saturating);
       row.cells.push_back(fit_cell(*tensor, fit, analysis.target.subnormals));
     }
-    for (const auto element : elements) row.cells.push_back(block_cell(*tensor, element));
+    for (const auto* recipe : recipes) row.cells.push_back(block_cell(*tensor, recipe));
     return row;
   });
   return table;

@@ -37,19 +37,18 @@ std::string in_python(std::string_view name) {
 }
 
 template <typename Quote>
-std::string joined(const std::vector<const LayerLoss*>& layers, std::string_view between,
+std::string joined(const std::vector<std::string>& layers, std::string_view between,
                    const Quote& quote) {
   std::string out;
-  for (const LayerLoss* layer : layers) {
-    out += (out.empty() ? "" : std::string(between)) + quote(layer->layer);
+  for (const std::string& layer : layers) {
+    out += (out.empty() ? "" : std::string(between)) + quote(layer);
   }
   return out;
 }
 
 }  // namespace
 
-std::vector<PasteLines> keep_pastes(const QuantisedLog& log) {
-  const std::vector<const LayerLoss*> layers = log.to_keep();
+std::vector<PasteLines> keep_pastes(const std::vector<std::string>& layers) {
   if (layers.empty()) return {};
   return {
       {"For the file that nvdlfw_inspect reads (Transformer Engine)",
@@ -60,6 +59,38 @@ std::vector<PasteLines> keep_pastes(const QuantisedLog& log) {
        "statistics. Before Transformer Engine 2.13, write DisableFP8Layer."},
       {"The same layers in Python, as NVIDIA BioNeMo's guide names them",
        fmt::format("fp8_skip_layers = [{}]", joined(layers, ", ", in_python))}};
+}
+
+std::vector<PasteLines> recipe_pastes(const std::vector<std::string>& layers) {
+  std::vector<PasteLines> out = keep_pastes(layers);
+  if (out.empty()) return out;
+  const std::string list = joined(layers, ", ", in_python);
+  out[1] = {"For torchao's quantize_()",
+            fmt::format("filter_fn=lambda module, name: isinstance(module, torch.nn.Linear) and "
+                        "name not in {{{}}}",
+                        list)};
+  out.push_back(
+      {"For torchtitan",
+       "--quantize.linear.mx.filter_fqns=" +
+           joined(layers, ",", [](const std::string& layer) { return log::printable(layer); }),
+       "The option also leaves out modules whose names contain one of these."});
+  std::string matchers;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    matchers += fmt::format("\n  keep_{}: {{type: glob, enabled: true, pattern: {}, config: bf16}}",
+                            i, in_python("*" + layers[i]));
+  }
+  out.push_back({"For the file of --te-precision-config-file (Megatron Core, Megatron Bridge)",
+                 "configs:\n  bf16: {transformer_engine_config_type: TEQuantizationParams, "
+                 "training_recipe: {}}\nmatchers:" +
+                     matchers,
+                 "Megatron has names of its own for layers: change the patterns to these."});
+  return out;
+}
+
+std::vector<PasteLines> keep_pastes(const QuantisedLog& log) {
+  std::vector<std::string> names;
+  for (const LayerLoss* layer : log.to_keep()) names.push_back(layer->layer);
+  return keep_pastes(names);
 }
 
 std::vector<PasteLines> keep_pastes(const analyzers::Findings& found) {

@@ -27,6 +27,7 @@ std::string_view name_of(Evidence evidence) {
     case Evidence::overflow: return "overflow";
     case Evidence::policies: return "policies";
     case Evidence::formats: return "formats";
+    case Evidence::recipes: return "recipes";
     case Evidence::quantised: return "fp8";
     case Evidence::ranks: return "ranks";
     case Evidence::reductions: return "sums";

@@ -28,6 +28,7 @@ enum class Evidence : std::uint8_t {
   overflow,
   policies,
   formats,
+  recipes,
   quantised,
   ranks,
   reductions,

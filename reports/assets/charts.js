@@ -51,7 +51,7 @@ const rows = {
 const crowded = new Set(['fp8', 'heat', 'rank-map', 'update-map', 'policy-scales']);
 // The same on either axis.
 const oneAxis = new Set(['fp8', 'heat', 'rank-map', 'rank-strip', 'update-map', 'policy-scales',
-                         'policy-flushed', 'rooms']);
+                         'policy-flushed', 'rooms', 'recipes']);
 
 function seriesOf(name, page) {
   return name === 'tensor' ? page.analysis.tensors[state.tensor]

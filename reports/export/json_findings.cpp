@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "analyzers/formats/recipe_noise.hpp"
 #include "analyzers/underflow/tensor_peaks.hpp"
 #include "halfscope/version.hpp"
 #include "reports/export/json.hpp"
@@ -79,16 +80,31 @@ Json fit_json(const underflow::FormatFit& fit, const underflow::TensorFindings& 
   return to;
 }
 
-/// Returns the fit of a block format, which is "mxfp8", "mxfp6" or "mxfp4" by the elements' width.
-Json block_fit_json(const underflow::BlockFit& fit) {
-  const int width = find_format(fit.element)->format.width;
-  Json to = {{"format", "mxfp" + std::to_string(width)},
-             {"element", fit.element},
-             {"values", fit.values},
-             {"flushed_to_zero", fit.flushed_to_zero},
-             {"saturated", fit.saturated},
-             {"in_nan_blocks", fit.in_nan_blocks}};
+void put_recipe_fit(Json& to, const underflow::RecipeFit& fit) {
+  to["values"] = fit.values;
+  to["flushed_to_zero"] = fit.flushed_to_zero;
+  to["saturated"] = fit.saturated;
+  to["in_nan_blocks"] = fit.in_nan_blocks;
   put_noise(to, fit.noise);
+}
+
+/// Returns the fit of an MX format, which is "mxfp8", "mxfp6" or "mxfp4" by the elements' width.
+Json mx_fit_json(const underflow::RecipeFit& fit) {
+  const block::Element element = fit.recipe->element;
+  Json to = {{"format", "mxfp" + std::to_string(block::width_of(element))},
+             {"element", block::name_of(element)}};
+  put_recipe_fit(to, fit);
+  return to;
+}
+
+Json recipe_fit_json(const underflow::RecipeFit& fit) {
+  Json to = {{"asked", fit.asked}, {"recipe", fit.recipe->name}, {"columns", fit.columns}};
+  if (fit.not_allowed) return to;
+  put_recipe_fit(to, fit);
+  to["at_largest"] = fit.at_largest;
+  to["normal_snr_db"] = number_json(formats::normal_db(*fit.recipe));
+  to["bias"] = number_json(fit.bias);
+  to["bias_error"] = number_json(fit.bias_error);
   return to;
 }
 
@@ -141,8 +157,11 @@ void put_formats(Json& to, const underflow::TensorFindings& tensor, Subnormals s
                                  {"inf", tensor.whole->skipped_inf}};
   }
   if (!tensor.whole->whole_steps.empty()) to["whole_steps"] = tensor.whole->whole_steps;
-  for (const underflow::BlockFit& fit : tensor.whole->block_fits) {
-    to["mx_formats"].push_back(block_fit_json(fit));
+  for (const underflow::RecipeFit& fit : tensor.whole->mx_fits) {
+    to["mx_formats"].push_back(mx_fit_json(fit));
+  }
+  for (const underflow::RecipeFit& fit : tensor.whole->recipe_fits) {
+    to["recipes"].push_back(recipe_fit_json(fit));
   }
   if (tensor.whole->lost_at_1) to["lost_mass"]["at_1"] = mass_json(*tensor.whole->lost_at_1);
   if (tensor.whole->lost) to["lost_mass"]["at_loss_scale"] = mass_json(*tensor.whole->lost);

@@ -160,7 +160,8 @@ std::map<std::string, answer::Caption, std::less<>> captions(const Study& study)
           {"policy-scales", answer::kPolicyScalesCaption},
           {"policy-flushed", answer::kPolicyFlushedCaption},
           {"timeline", answer::timeline_caption(study)},
-          {"fits", answer::kFitsCaption}};
+          {"fits", answer::kFitsCaption},
+          {"recipes", answer::kRecipesCaption}};
 }
 
 json named(const json& fields, const json& rows) {

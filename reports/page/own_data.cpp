@@ -14,6 +14,7 @@
 #include "halfscope/log/error.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/overflow.hpp"
+#include "reports/answer/recipes.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/timeline.hpp"
 #include "reports/answer/updates.hpp"
@@ -163,6 +164,32 @@ void put_fits(const Analysis& analysis, json& to) {
   }
 }
 
+/// Draws the kRoomsDrawn layers that are farthest below normal numbers.
+void put_recipes(const Analysis& analysis, json& to) {
+  std::vector<answer::Operand> all = answer::operands(analysis);
+  if (all.empty()) return;
+  to["recipes"] = own_chart({"name", "product", "recipe", "db", "normal", "zero", "clipped"});
+  std::ranges::stable_sort(all, std::ranges::greater{}, &answer::Operand::below_normal);
+  for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
+    std::vector<std::string> names;
+    json rows = json::array();
+    for (const answer::Operand& operand : all) {
+      if (*operand.tensor->log != analysis.logs[log].name || std::isinf(operand.db())) continue;
+      const std::string name = log::printable(operand.tensor->name);
+      if (std::ranges::find(names, name) == names.end()) {
+        if (names.size() == charts::kRoomsDrawn) continue;
+        names.push_back(name);
+      }
+      const auto& fit = *operand.fit;
+      rows.push_back({name, operand.product(), fit.asked, operand.db(),
+                      operand.db() + operand.below_normal(),
+                      answer::share_text(fit.flushed_to_zero, fit.values),
+                      answer::share_text(fit.saturated, fit.values)});
+    }
+    to["recipes"]["rows"][std::to_string(log)]["all"] = std::move(rows);
+  }
+}
+
 /// Rows of [step, scale, log2 of the scale, skipped], by step.
 using Rows = std::multimap<std::int64_t, json>;
 
@@ -239,6 +266,7 @@ json own_charts_json(const Study& study) {
   put_updates(study.analysis, out);
   put_rooms(study, out);
   put_fits(study.analysis, out);
+  put_recipes(study.analysis, out);
   put_policy_charts(study, out);
   put_timeline_chart(study, out);
   put_quantised_chart(study, out);

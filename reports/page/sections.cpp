@@ -14,6 +14,7 @@
 #include "reports/answer/policy_lines.hpp"
 #include "reports/answer/quantised.hpp"
 #include "reports/answer/ranks.hpp"
+#include "reports/answer/recipes.hpp"
 #include "reports/answer/reduction.hpp"
 #include "reports/answer/scale.hpp"
 #include "reports/answer/tensors.hpp"
@@ -291,6 +292,18 @@ std::string formats_section(const Study& study) {
                      table_html(answer::formats_table(study.analysis)));
 }
 
+std::string recipes_section(const Study& study) {
+  answer::Section recipes = answer::recipes_section(study);
+  if (recipes.empty()) return "";
+  recipes.title.clear();  // the details element shows the title
+  std::string chart;
+  if (!answer::operands(study.analysis).empty()) {
+    chart = chart_html(answer::kRecipesCaption, "recipes");
+  }
+  return section(answer::name_of(Evidence::recipes), "Recipes of block formats",
+                 answer::recipes_digest(study.analysis), chart + section_html(recipes));
+}
+
 std::string advice_section(const Study& study, const answer::Answer& answer) {
   const std::string body = tables_html(answer, Evidence::advice);
   if (body.empty()) return "";
@@ -339,6 +352,7 @@ Sections sections_of(const Study& study, const answer::Answer& answer) {
   add(Evidence::overflow, overflow_section(study));
   add(Evidence::policies, policies_section(study));
   add(Evidence::formats, formats_section(study));
+  add(Evidence::recipes, recipes_section(study));
   add(Evidence::reductions, sums_section(study));
   add(Evidence::advice, advice_section(study, answer));
   return all;

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/formats/recipe_choice.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+
+namespace halfscope::analyzers::formats {
+
+using log::Role;
+
+namespace {
+
+constexpr RecipeChoice kCombinations[] = {
+    // Transformer Engine's Float8BlockScaling.
+    {"fp8-block", "fp8-128x128", "fp8-1x128", "fp8-1x128", "fp8-1x128", "fp8-1x128"},
+    // Transformer Engine's NVFP4BlockScaling.
+    {"nvfp4-training", "nvfp4-2d", "nvfp4", "nvfp4-hadamard", "nvfp4-stochastic",
+     "nvfp4-hadamard-stochastic"}};
+
+}  // namespace
+
+const block::Recipe* RecipeChoice::of(Role role, bool columns) const {
+  switch (role) {
+    case Role::weight:
+    case Role::master_weight: return &block::recipe_named(weight);
+    case Role::activation:
+      return &block::recipe_named(columns ? activation_columns : activation_rows);
+    case Role::activation_grad:
+      return &block::recipe_named(columns ? gradient_columns : gradient_rows);
+    case Role::weight_grad: return columns ? nullptr : &block::recipe_named(gradient_rows);
+    default: return nullptr;
+  }
+}
+
+RecipeChoice recipe_choice(std::string_view name) {
+  const auto found = std::ranges::find(kCombinations, name, &RecipeChoice::name);
+  if (found != std::end(kCombinations)) return *found;
+  std::string plain(name);
+  if (const std::size_t colon = plain.find(':'); colon != plain.npos) {
+    plain.replace(colon, 1, plain.starts_with("mxfp8") ? "-e4m3-" : "-");
+  }
+  const block::Recipe* const recipe = block::find_recipe(plain);
+  if (recipe == nullptr) {
+    throw std::invalid_argument("no recipe is called " + std::string(name) +
+                                "; fp8-block, nvfp4-training and those of halfscope quantise "
+                                "--list are");
+  }
+  if (recipe->second == block::SecondScale::history) {
+    throw std::invalid_argument("recipe " + plain +
+                                " needs the largest magnitudes of earlier steps; --formats replays "
+                                "delayed scaling");
+  }
+  const std::string_view same = recipe->name;
+  return {same, same, same, same, same, same};
+}
+
+Product product_of(Role role, bool columns) {
+  switch (role) {
+    case Role::weight:
+    case Role::master_weight: return columns ? Product::data_gradient : Product::forward;
+    case Role::activation: return columns ? Product::weight_gradient : Product::forward;
+    case Role::activation_grad: return columns ? Product::weight_gradient : Product::data_gradient;
+    default: return Product::none;
+  }
+}
+
+}  // namespace halfscope::analyzers::formats

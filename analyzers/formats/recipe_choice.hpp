@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which recipe of block formats quantises which operand of a layer's products.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "halfscope/block/recipe.hpp"
+#include "halfscope/log/run_log.hpp"
+
+namespace halfscope::analyzers::formats {
+
+/// Recipes of the operands of a layer's three products, as `--recipe` names them together. The
+/// product of a layer sums over the rows of the one copy of its operands, and over the columns of
+/// the other: forward over rows of activations and weights, the data gradient over rows of
+/// gradients and columns of weights, the weight gradient over columns of both.
+struct RecipeChoice {
+  std::string_view name;
+  std::string_view weight, activation_rows, activation_columns, gradient_rows, gradient_columns;
+
+  /// Returns the recipe; null if tensors of this role are no operands.
+  const block::Recipe* of(log::Role role, bool columns) const;
+};
+
+/// Returns the choice of that name: a recipe ("mxfp8:floor" is "mxfp8-e4m3-floor"), or a
+/// framework's combination: "fp8-block", "nvfp4-training". Throws std::invalid_argument if there is
+/// none, or if the recipe needs magnitudes of earlier steps.
+RecipeChoice recipe_choice(std::string_view name);
+
+/// Product of which a tensor in one orientation is an operand.
+enum class Product : std::uint8_t { forward, data_gradient, weight_gradient, none };
+Product product_of(log::Role role, bool columns);
+
+}  // namespace halfscope::analyzers::formats

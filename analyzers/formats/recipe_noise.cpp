@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/formats/recipe_noise.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <numbers>
+
+#include "analyzers/frames/elements.hpp"
+#include "halfscope/block/hadamard.hpp"
+#include "halfscope/block/quantise.hpp"
+#include "halfscope/number/random.hpp"
+
+namespace halfscope::analyzers::formats {
+
+using frames::ProgressCallback;
+using frames::WholeTensor;
+using log::Role;
+using underflow::RecipeFit;
+
+namespace {
+
+constexpr std::size_t kPart = std::size_t{1} << 20;  // values; a multiple of every block's length
+
+/// Values of an element's codes, and the gaps to the next smaller and the next larger magnitude;
+/// for zero and the largest both are the one that exists.
+struct ElementTable {
+  std::array<double, 256> value{}, below{}, above{};
+  double largest = 0;
+  double overflow = 40960;  ///< HiFloat8's: from here on no element is nearest
+
+  explicit ElementTable(block::Element element) {
+    std::vector<double> all;
+    for (unsigned code = 0; code < 256 && code < 1U << block::width_of(element); ++code) {
+      value[code] = block::decode(element, static_cast<std::uint8_t>(code));
+      if (std::isfinite(value[code])) all.push_back(std::abs(value[code]));
+    }
+    std::ranges::sort(all);
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    largest = all.back();
+    const Format format = block::format_of(element);
+    if (format.precision != 0) overflow = to_double(boundaries(format).overflow);
+    for (std::size_t code = 0; code < value.size(); ++code) {
+      const auto at = std::ranges::lower_bound(all, std::abs(value[code]));
+      if (!std::isfinite(value[code])) continue;
+      below[code] = at == all.begin() ? at[1] - *at : *at - at[-1];
+      above[code] = at + 1 == all.end() ? *at - at[-1] : at[1] - *at;
+    }
+  }
+};
+
+/// Sums over a part of a tensor.
+struct Part {
+  std::uint64_t values = 0, flushed = 0, saturated = 0, at_largest = 0, in_nan = 0, rounded = 0;
+  double signal = 0, noise = 0, bias = 0, bias_squares = 0;
+
+  /// Adds values of one block, in one row. scale: all its scales together.
+  void add(const ElementTable& element, std::span<const float> x, const std::uint8_t* codes,
+           double scale) {
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double value = std::abs(static_cast<double>(x[i]));
+      const double unit = std::abs(element.value[codes[i]]);
+      const double error = unit * scale - value;
+      values += value != 0;
+      flushed += value != 0 && unit * scale == 0;
+      signal += value * value;
+      noise += error * error;
+      at_largest += unit == element.largest;
+      saturated += value >= element.overflow * scale && scale != 0;
+      if (value == 0 || scale == 0) continue;
+      const double gap = error > 0 ? element.below[codes[i]] : element.above[codes[i]];
+      const double gaps = error / (gap * scale);
+      ++rounded;
+      bias += gaps;
+      bias_squares += gaps * gaps;
+    }
+  }
+};
+
+/// A tensor as a matrix, in pieces that are quantised one at a time.
+struct Pieces {
+  std::size_t rows = 0, columns = 0;  ///< of the tensor
+  std::size_t piece_rows, piece_columns;
+  std::size_t across = 1, count = 0;  ///< pieces beside each other; of all
+  bool turned;                        ///< the one piece is the transposed tensor
+
+  Pieces(const block::Recipe& recipe, const WholeTensor& tensor, bool by_columns)
+      : turned(by_columns) {
+    columns = tensor.shape.empty() ? 1 : static_cast<std::size_t>(tensor.shape.back());
+    rows = columns == 0 ? 0 : tensor.view.count / columns;
+    piece_rows = rows;
+    piece_columns = columns;
+    if (rows == 0) return;
+    // Only blocks of one row below no other scale do not depend on the rest of the tensor.
+    if (!by_columns && recipe.block.rows == 1 && recipe.second == block::SecondScale::none) {
+      piece_columns = std::min(columns, kPart);
+      piece_rows = std::min(rows, std::max<std::size_t>(1, kPart / columns));
+    }
+    across = (columns + piece_columns - 1) / piece_columns;
+    count = across * ((rows + piece_rows - 1) / piece_rows);
+  }
+  std::size_t first_row(std::size_t i) const { return i / across * piece_rows; }
+  std::size_t first_column(std::size_t i) const { return i % across * piece_columns; }
+  std::size_t rows_of(std::size_t i) const { return std::min(piece_rows, rows - first_row(i)); }
+  std::size_t columns_of(std::size_t i) const {
+    return std::min(piece_columns, columns - first_column(i));
+  }
+  std::size_t start(std::size_t i) const { return first_row(i) * columns + first_column(i); }
+  std::size_t size(std::size_t i) const { return rows_of(i) * columns_of(i); }
+};
+
+/// Returns the largest finite number of the values' type, for block::QuantiseOptions::limit.
+float limit_of(Dtype type) {
+  switch (type) {
+    case Dtype::f16: return 65504;
+    case Dtype::bf16: return 0x1.fep127F;
+    default: return block::kFloatMax;
+  }
+}
+
+/// Quantises a matrix and compares it with itself.
+Part compare(const block::Recipe& asked, const ElementTable& element, std::vector<float> x,
+             std::size_t rows, std::size_t columns, const block::QuantiseOptions& options) {
+  block::Recipe recipe = asked;
+  if (recipe.hadamard) block::hadamard(x, options.limit);
+  recipe.hadamard = false;  // errors are those of the transformed values
+  const block::Quantised q = block::quantise(recipe, {x, rows, columns}, options);
+  const std::size_t height = recipe.block.rows == 0 ? rows : recipe.block.rows;
+  const std::size_t width = recipe.block.columns == 0 ? columns : recipe.block.columns;
+  const std::size_t across = (columns + width - 1) / width;
+  const auto block_at = [&](std::size_t r, std::size_t c) {
+    return r / height * across + c / width;
+  };
+  const auto row_part = [&](std::size_t r, std::size_t c) {
+    return std::span(x).subspan(r * columns + c, std::min(width, columns - c));
+  };
+  std::vector<bool> finite((rows + height - 1) / height * across, true);
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t c = 0; c < columns; c += width) {
+      if (!std::ranges::all_of(row_part(r, c), [](float v) { return std::isfinite(v); })) {
+        finite[block_at(r, c)] = false;
+      }
+    }
+  }
+  Part sums;
+  for (std::size_t r = 0; r < rows; ++r) {
+    const double second = q.second.empty() ? 1 : q.second[q.second.size() == 1 ? 0 : r];
+    for (std::size_t c = 0; c < columns; c += width) {
+      const std::size_t block = block_at(r, c);
+      const double scale =
+          q.scales.empty() ? 1 : second * block::scale_value(recipe.scale, q.scales[block]);
+      const std::span<const float> values = row_part(r, c);
+      if (finite[block] && std::isfinite(scale)) {
+        sums.add(element, values, q.codes.data() + r * columns + c, scale);
+      } else {
+        sums.in_nan += static_cast<std::uint64_t>(
+            std::ranges::count_if(values, [](float v) { return std::isfinite(v) && v != 0; }));
+      }
+    }
+  }
+  return sums;
+}
+
+std::vector<float> turned(const std::vector<float>& x, std::size_t rows, std::size_t columns) {
+  std::vector<float> out(x.size());
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t c = 0; c < columns; ++c) out[c * rows + r] = x[r * columns + c];
+  }
+  return out;
+}
+
+/// unscale: squares of unscaled values over those of recorded ones.
+void join(RecipeSums& sums, const Part& part, double unscale) {
+  sums.fit.values += part.values;
+  sums.fit.flushed_to_zero += part.flushed;
+  sums.fit.saturated += part.saturated;
+  sums.fit.at_largest += part.at_largest;
+  sums.fit.in_nan_blocks += part.in_nan;
+  sums.rounded += part.rounded;
+  sums.signal.add(part.signal * unscale);
+  sums.noise.add(part.noise * unscale);
+  sums.bias.add(part.bias);
+  sums.bias_squares.add(part.bias_squares);
+}
+
+RecipeSums sums_for(std::string_view asked, const block::Recipe& recipe, bool columns) {
+  RecipeSums sums;
+  sums.fit.recipe = &recipe;
+  sums.fit.asked = asked;
+  sums.fit.columns = columns;
+  return sums;
+}
+
+/// Returns true if an orientation of a recipe's blocks makes a difference.
+bool has_orientation(const block::Recipe& recipe) {
+  return recipe.block.rows != recipe.block.columns || recipe.hadamard;
+}
+
+/// Returns 2^18 normal numbers, by Box and Muller's transform of counted random words.
+std::vector<float> normal_numbers() {
+  std::vector<float> out(std::size_t{1} << 18);
+  const auto uniform = [](std::uint64_t i) { return (random_word(1, i) + 0.5) * 0x1p-32; };
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const double radius = std::sqrt(-2 * std::log(uniform(2 * i)));
+    out[i] = static_cast<float>(radius * std::cos(2 * std::numbers::pi * uniform(2 * i + 1)));
+  }
+  return out;
+}
+
+}  // namespace
+
+RecipeFit RecipeSums::finished() const {
+  RecipeFit out = fit;
+  out.noise = exact_ratio(signal.value(), noise.value());
+  if (rounded == 0) return out;
+  const auto n = static_cast<double>(rounded);
+  out.bias = bias.value() / n;
+  const double variance = std::max(0.0, bias_squares.value() / n - out.bias * out.bias);
+  out.bias_error = std::sqrt(variance / n);
+  return out;
+}
+
+void add_recipe(RecipeSums& sums, const WholeTensor& tensor, int log2_recorded, int threads,
+                const ProgressCallback& tell) {
+  const block::Recipe& recipe = *sums.fit.recipe;
+  const bool columns = sums.fit.columns;
+  const Pieces pieces(recipe, tensor, columns);
+  if ((columns ? pieces.rows : pieces.columns) % recipe.multiple_of != 0) {
+    sums.fit.not_allowed = true;
+    return;
+  }
+  const ElementTable element(recipe.element);
+  const block::QuantiseOptions options = {.seed = static_cast<std::uint64_t>(tensor.step),
+                                          .limit = limit_of(tensor.view.dtype),
+                                          .threads = pieces.count > 1 ? 1 : threads};
+  const auto work = [&](std::size_t i) {
+    const std::size_t rows = pieces.rows_of(i), width = pieces.columns_of(i);
+    const std::vector<double> recorded =
+        frames::elements(tensor.view, pieces.start(i), pieces.size(i));
+    std::vector<float> x(recorded.begin(), recorded.end());
+    return columns ? compare(recipe, element, turned(x, rows, width), width, rows, options)
+                   : compare(recipe, element, std::move(x), rows, width, options);
+  };
+  std::size_t done = 0;
+  const auto next = [&](const Part& part) {
+    join(sums, part, std::ldexp(1.0, -2 * log2_recorded));
+    if (tell) tell(static_cast<double>(++done) / static_cast<double>(pieces.count));
+  };
+  const auto same = [&](std::size_t i) {
+    return pieces.size(i) == pieces.size(i - 1) &&
+           pieces.columns_of(i) == pieces.columns_of(i - 1) &&
+           frames::same_bytes(tensor.view, pieces.start(i), pieces.start(i - 1), pieces.size(i));
+  };
+  frames::in_order<Part>(pieces.count, threads, work, next, same);
+}
+
+std::vector<RecipeSums> mx_sums() {
+  std::vector<RecipeSums> out;
+  for (const std::string_view name : kMxRecipes) {
+    out.push_back(sums_for(name, block::recipe_named(name), false));
+  }
+  return out;
+}
+
+std::vector<RecipeSums> recipe_sums(std::span<const RecipeChoice> choices, Role role) {
+  std::vector<RecipeSums> out;
+  for (const RecipeChoice& choice : choices) {
+    for (const bool columns : {false, true}) {
+      const block::Recipe* const recipe = choice.of(role, columns);
+      if (recipe == nullptr) continue;
+      if (columns && !has_orientation(*recipe) && recipe == choice.of(role, false)) continue;
+      out.push_back(sums_for(choice.name, *recipe, columns));
+    }
+  }
+  return out;
+}
+
+double normal_db(const block::Recipe& recipe) {
+  static std::mutex mutex;
+  static std::map<const block::Recipe*, double> known;
+  const std::lock_guard lock(mutex);
+  const auto [found, is_new] = known.try_emplace(&recipe, 0.0);
+  if (!is_new) return found->second;
+  static const std::vector<float> numbers = normal_numbers();
+  WholeTensor tensor;
+  tensor.shape = {numbers.size() / 1024, 1024};
+  tensor.view = view_of(std::span(numbers));
+  RecipeSums sums = sums_for(recipe.name, recipe, false);
+  add_recipe(sums, tensor, 0, 1);
+  return found->second = sums.finished().noise->db;
+}
+
+}  // namespace halfscope::analyzers::formats

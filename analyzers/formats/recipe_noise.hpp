@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What recipes of block formats do to whole tensors, value by value.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "analyzers/formats/recipe_choice.hpp"
+#include "analyzers/formats/whole_noise.hpp"
+#include "analyzers/frames/whole_tensors.hpp"
+#include "halfscope/block/recipe.hpp"
+
+namespace halfscope::analyzers::formats {
+
+/// Sums over the tensors of one name.
+struct RecipeSums {
+  underflow::RecipeFit fit;  ///< `noise` and the bias are set by finished()
+  std::uint64_t rounded = 0;
+  CompensatedSum signal, noise, bias, bias_squares;
+
+  underflow::RecipeFit finished() const;
+};
+
+/// Adds a tensor's recorded values, which have the scale 2^log2_recorded; binary64 values are
+/// rounded to binary32 first. Tensors of several steps weigh by their unscaled values.
+void add_recipe(RecipeSums& sums, const frames::WholeTensor& tensor, int log2_recorded, int threads,
+                const frames::ProgressCallback& tell = {});
+
+/// Returns the sums to fill for a tensor of this role: of kMxRecipes by rows, or of `choices` in
+/// each orientation that makes a difference.
+std::vector<RecipeSums> mx_sums();
+std::vector<RecipeSums> recipe_sums(std::span<const RecipeChoice> choices, log::Role role);
+
+/// Returns the signal-to-noise ratio in dB that the recipe has for 2^18 normal numbers in rows of
+/// 1024, the measure for others. Computed at the first call.
+double normal_db(const block::Recipe& recipe);
+
+}  // namespace halfscope::analyzers::formats
