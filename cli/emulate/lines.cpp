@@ -133,7 +133,7 @@ class LineAnswerer {
   std::uint64_t number_ = 0;  ///< number of the current line, from 1
 };
 
-int digits_of(Format f) { return (f.width + 3) / 4; }
+std::size_t digits_of(int width) { return static_cast<std::size_t>(width + 3) / 4; }
 
 std::string_view name_of(Format f) {
   for (const NamedFormat& row : kFormats) {
@@ -146,29 +146,41 @@ std::string plural(std::size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
+/// A kind of number on a line: its bits, and its name in messages.
+struct Encoding {
+  int width;
+  std::string_view name;
+};
+
+Encoding encoding(Format f) { return {f.width, name_of(f)}; }
+Encoding encoding(tensor_core::Scale scale) {
+  return {8, scale == tensor_core::Scale::e8m0 ? "e8m0" : "e4m3"};
+}
+
 class DotAnswerer {
  public:
   explicit DotAnswerer(const DotProduct& product)
-      : product_(product),
-        sums_(tensor_core::format_of(product.accumulator)),
-        chain_(tensor_core::chain_of(product.elements, product.elements)) {}
+      : product_(product), sums_(encoding(tensor_core::format_of(product.accumulator))) {}
 
   /// Writes the answer to one line to `at`, or nothing for a blank line. Returns its end.
   char* answer(const Line& line, char* at) {
     ++number_;
     std::string_view rest = line.text;
     if (line.cut) too_long();
-    const std::string_view a = next_word(rest), b = next_word(rest), c = next_word(rest);
-    if (a.empty()) return at;
-    if (c.empty()) too_few(b.empty() ? 1 : 2);
-    read(a, "a", a_);
-    read(b, "b", b_);
+    std::array<std::string_view, 5> words;  // a, b, c, the scales of a and of b
+    const std::size_t wanted = product_.unit.block == 0 ? 3 : 5;
+    for (std::size_t i = 0; i < wanted; ++i) {
+      words[i] = next_word(rest);
+      if (words[i].empty() && i != 0) too_few(i, wanted);
+      if (words[i].empty()) return at;
+    }
+    read(words[0], "value", "a", encoding(product_.a), a_);
+    read(words[1], "value", "b", encoding(product_.b), b_);
     if (a_.size() != b_.size()) different_lengths();
-    const std::optional<std::uint32_t> start = number(sums_, c);
-    if (!start) bad("c", c, sums_);
-    const std::uint32_t d = chain_(product_.unit, product_.accumulator, a_.data(), b_.data(),
-                                   static_cast<int>(a_.size()), *start);
-    at = put_hex(at, d, digits_of(sums_));
+    const std::optional<std::uint32_t> c = number(sums_, words[2]);
+    if (!c) bad("c", words[2], sums_);
+    const std::uint32_t d = wanted == 3 ? plain(*c) : scaled(*c, words[3], words[4]);
+    at = put_hex(at, d, static_cast<int>(digits_of(sums_.width)));
     *at++ = '\n';
     return at;
   }
@@ -181,24 +193,51 @@ class DotAnswerer {
     return word;
   }
 
-  static std::optional<std::uint32_t> number(Format f, std::string_view word) {
-    if (word.size() != static_cast<std::size_t>(digits_of(f)) || !all_digits(word)) return {};
+  std::uint32_t plain(std::uint32_t c) const {
+    return tensor_core::chain_of(product_.a, product_.b)(product_.unit.unit, product_.accumulator,
+                                                         a_.data(), b_.data(),
+                                                         static_cast<int>(a_.size()), c);
+  }
+
+  std::uint32_t scaled(std::uint32_t c, std::string_view of_a, std::string_view of_b) {
+    read_scales(of_a, "a", a_scales_);
+    read_scales(of_b, "b", b_scales_);
+    return scaled_chain(product_.unit, {product_.a, a_.data(), a_scales_.data()},
+                        {product_.b, b_.data(), b_scales_.data()}, static_cast<int>(a_.size()), c);
+  }
+
+  void read_scales(std::string_view word, std::string_view of, std::vector<std::uint8_t>& out) {
+    read(word, "scale", of, encoding(product_.unit.scale), out);
+    const auto block = static_cast<std::size_t>(product_.unit.block);
+    const std::size_t wanted = (a_.size() + block - 1) / block;
+    if (out.size() == wanted) return;
+    refuse(fmt::format("{} has {} and {}; expected {}, one for every {} values", of,
+                       plural(a_.size(), "value"), plural(out.size(), "scale"), wanted, block));
+  }
+
+  static std::uint64_t largest(const Encoding& type) {
+    return (std::uint64_t{1} << type.width) - 1;
+  }
+
+  static std::optional<std::uint32_t> number(const Encoding& type, std::string_view word) {
+    if (word.size() != digits_of(type.width) || !all_digits(word)) return {};
     std::uint32_t value = 0;
     for (const char c : word) value = value << 4 | meaning(c);
+    if (value > largest(type)) return {};
     return value;
   }
 
   /// Parses the comma-separated values of a word.
-  void read(std::string_view word, std::string_view name, std::vector<std::uint16_t>& out) const {
+  template <class T>
+  void read(std::string_view word, std::string_view what, std::string_view of, const Encoding& type,
+            std::vector<T>& out) const {
     out.clear();
     for (std::size_t first = 0; first <= word.size();) {
       const std::size_t end = std::min(word.find(',', first), word.size());
       const std::string_view one = word.substr(first, end - first);
-      const std::optional<std::uint32_t> value = number(product_.elements, one);
-      if (!value) {
-        bad(fmt::format("value {} of {}", out.size() + 1, name), one, product_.elements);
-      }
-      out.push_back(static_cast<std::uint16_t>(*value));
+      const std::optional<std::uint32_t> value = number(type, one);
+      if (!value) bad(fmt::format("{} {} of {}", what, out.size() + 1, of), one, type);
+      out.push_back(static_cast<T>(*value));
       first = end + 1;
     }
   }
@@ -206,13 +245,19 @@ class DotAnswerer {
   [[noreturn]] void refuse(const std::string& what) const {
     throw log::BadInput(fmt::format("stdin: line {}: {}", number_, what));
   }
-  [[noreturn]] void bad(std::string_view place, std::string_view word, Format f) const {
-    refuse(fmt::format("{} is {}; expected {} hex digits ({}), without 0x", place, shown(word),
-                       digits_of(f), name_of(f)));
+  [[noreturn]] void bad(std::string_view place, std::string_view word, const Encoding& type) const {
+    const std::size_t digits = digits_of(type.width);
+    const bool too_large = word.size() == digits && all_digits(word);
+    refuse(fmt::format("{} is {}; ", place, shown(word)) +
+           (too_large
+                ? fmt::format("{} has {} bits, {:X} at most", type.name, type.width, largest(type))
+                : fmt::format("expected {} ({}), without 0x", plural(digits, "hex digit"),
+                              type.name)));
   }
-  [[noreturn]] void too_few(std::size_t found) const {
-    refuse(fmt::format("{}; expected 3: the values of a, separated by commas, those of b, and c",
-                       plural(found, "word")));
+  [[noreturn]] void too_few(std::size_t found, std::size_t wanted) const {
+    refuse(fmt::format("{}; expected {}: the values of a, separated by commas, those of b, {}",
+                       plural(found, "word"), wanted,
+                       wanted == 3 ? "and c" : "c, the scales of a, and those of b"));
   }
   [[noreturn]] void different_lengths() const {
     refuse(fmt::format("a has {} and b has {}; give both as many", plural(a_.size(), "value"),
@@ -222,13 +267,13 @@ class DotAnswerer {
     refuse(
         fmt::format("longer than {} bytes; cut the dot product at a multiple of {} values, and "
                     "give the result of each line as c of the next",
-                    LineReader::kLongestLine, product_.unit.length));
+                    LineReader::kLongestLine, product_.unit.unit.length));
   }
 
   DotProduct product_;
-  Format sums_;
-  tensor_core::Chain chain_;
+  Encoding sums_;
   std::vector<std::uint16_t> a_, b_;
+  std::vector<std::uint8_t> a_scales_, b_scales_;
   std::uint64_t number_ = 0;  ///< number of the current line, from 1
 };
 

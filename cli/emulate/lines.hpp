@@ -4,7 +4,7 @@
 
 #include "halfscope/number/modes.hpp"
 #include "halfscope/number/operation_table.hpp"
-#include "halfscope/tensor_core/mma.hpp"
+#include "halfscope/tensor_core/scaled_mma.hpp"
 
 namespace halfscope::cli::emulate {
 
@@ -16,16 +16,17 @@ namespace halfscope::cli::emulate {
 /// message names the line; the answers to earlier lines are written first.
 void answer_lines(const Operation& operation, const Modes& modes, bool exact, int in, int out);
 
-/// A Tensor Core's dot product: the format of A and B, and the accumulator of C and D.
+/// A Tensor Core's dot product.
 struct DotProduct {
-  tensor_core::Unit unit;
+  tensor_core::ScaledUnit unit;  ///< block 0: without scales
   tensor_core::Accumulator accumulator;
-  Format elements;
+  Format a, b;  ///< formats of the elements
 };
 
 /// For each line "a,a,... b,b,... c" on descriptor `in`, writes the hexadecimal D of chain() to
-/// `out`. Text after c and blank lines are ignored. All lines that have arrived are answered before
-/// the function waits for more.
+/// `out`. If there are scales, those of a and those of b follow c, and D is that of scaled_chain().
+/// Text after them and blank lines are ignored. All lines that have arrived are answered before the
+/// function waits for more.
 ///
 /// Throws log::BadInput if a descriptor cannot be read or written, or if a line is invalid. The
 /// message names the line; the answers to earlier lines are written first.

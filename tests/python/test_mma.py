@@ -109,17 +109,94 @@ def test_other_formats():
 @pytest.mark.parametrize(
     "arch, accumulate, inputs, has",
     [
-        ("volta", "fp32", "bf16", "use one of: fp16 (sums of fp32 or fp16)\n"),
-        ("turing", "fp32", "e4m3", "use one of: fp16 (sums of fp32 or fp16)\n"),
-        ("ampere", "fp16", "bf16", "use one of: fp16 (sums of fp32 or fp16), bf16 (sums of fp32)\n"),
-        ("ampere", "fp32", "e5m2", "use one of: fp16 (sums of fp32 or fp16), bf16 (sums of fp32)\n"),
-        ("blackwell", "fp16", "bf16", "e4m3 (sums of fp32 or fp16), e5m2 (sums of fp32 or fp16)\n"),
+        ("volta", "fp32", "bf16", "fp16 (sums of fp32 or fp16); or --arch ampere|ada|hopper|blackwell\n"),
+        ("turing", "fp32", "e4m3", "fp16 (sums of fp32 or fp16); or --arch ada|hopper|blackwell\n"),
+        ("ampere", "fp16", "bf16", "fp16 (sums of fp32 or fp16), bf16 (sums of fp32)\n"),
+        ("ampere", "fp32", "mxf4", "fp16 (sums of fp32 or fp16), bf16 (sums of fp32); or --arch blackwell\n"),
+        ("hopper", "fp32", "mxf8f6f4", "e5m2 (sums of fp32 or fp16); or --arch blackwell\n"),
+        ("blackwell", "fp16", "mxf4nvf4", "mxf8f6f4 (sums of fp32), mxf4 (sums of fp32), mxf4nvf4 (sums of fp32)\n"),
     ],
 )
 def test_what_an_architecture_lacks(arch, accumulate, inputs, has):
     out, err = mma("", "--arch", arch, "--accumulate", accumulate, "--inputs", inputs, expect=2)
     assert out == "" and err.count("\n") == 1
-    assert f"{arch} has no Tensor Core for {inputs} with sums of {accumulate}; " in err and err.endswith(has)
+    assert f"{arch} has no Tensor Core for {inputs} with sums of {accumulate}; use one of: fp16" in err
+    assert err.endswith(has)
+
+
+SCALED = ("--arch", "blackwell", "--accumulate", "fp32", "--inputs")
+
+
+def scaled(line, *inputs):
+    out, err = mma(line + "\n", *SCALED, *inputs)
+    assert err == ""
+    return out[:-1]
+
+
+def codes(*pairs):
+    """64 values of E2M1, those that are given by their place."""
+    values = ["0"] * 64
+    for place, code in pairs:
+        values[place] = code
+    return ",".join(values)
+
+
+def test_block_formats():
+    # 1 * 2 + 2 * 3, by scales of 2 and 1; the sign of an E4M3 scale is ignored.
+    assert scaled("2,4 4,5 00000000 80 7F", "mxf4") == "41800000"
+    assert scaled("2,4 4,5 00000000 40 B8", "mxf4nvf4") == "41800000"
+    assert scaled("2,4 4,5 00000000 80 7f anything", "mxf4nvf4", "--scales", "e8m0") == "41800000"
+    assert scaled("2,4 4,5 00000000 80 7F", "mxf8f6f4", "--a", "e2m1", "--b", "e2m1") == "41800000"
+    assert scaled("38,40 40,44 00000000 80 7F", "mxf8f6f4") == "41800000"
+    assert scaled("3C,40 08,0C 00000000 80 7F", "mxf8f6f4", "--a", "e5m2", "--b", "e2m3") == "41000000"  # (1 + 2 * 1.5) * 2
+    # 1 - 1 + 2^-35, and 2^-36: mxf4 keeps 35 bits below the largest exponent.
+    line = f"{codes((0, '2'), (32, '2'))} {codes((0, '2'), (32, '2'))} BF800000 7F,{{}} 7F,7F"
+    assert scaled(line.format("5C"), "mxf4") == "2E000000"
+    assert scaled(line.format("5B"), "mxf4") == "00000000"
+    # A group that cancels keeps its exponent, 40, and cuts 1. A group of zeros has none.
+    line = f"{codes((0, '2'), (1, '2'), (16, '2'))} {codes((0, '2'), (1, '{}'), (16, '2'))} 00000000 A7,7F,7F,7F 7F,7F,7F,7F"
+    assert scaled(line.format("A"), "mxf4nvf4", "--scales", "e8m0") == "00000000"
+    zeros = f"{codes((16, '2'))} {codes((16, '2'))} 00000000 A7,7F,7F,7F 7F,7F,7F,7F"
+    assert scaled(zeros, "mxf4nvf4", "--scales", "e8m0") == "3F800000"
+    for line, *inputs in (("0 0 00000000 FF 7F", "mxf4"), ("0 0 00000000 38 7F", "mxf4nvf4"),
+                          ("0 0 00000000 38 FF", "mxf4nvf4"), ("7F 00 00000000 7F 7F", "mxf8f6f4"),
+                          ("7C 38 FF800000 7F 7F", "mxf8f6f4", "--a", "e5m2")):
+        assert scaled(line, *inputs) == "7FFFFFFF", line
+    assert scaled("7C B8 00000000 7F 7F", "mxf8f6f4", "--a", "e5m2") == "FF800000"
+
+
+def test_a_long_product_of_blocks_in_pieces():
+    a = [f"{i * 7 % 16:X}" for i in range(640)]
+    b = [f"{i * 11 % 13:X}" for i in range(640)]
+    scales = [f"{0x70 + i * 5 % 24:02X}" for i in range(20)]
+    whole = scaled(f"{','.join(a)} {','.join(b)} 3F800000 {','.join(scales)} {','.join(scales[::-1])}", "mxf4")
+    c = "3F800000"
+    for i in range(10):
+        piece = slice(64 * i, 64 * i + 64)
+        pair = slice(2 * i, 2 * i + 2)
+        c = scaled(f"{','.join(a[piece])} {','.join(b[piece])} {c} {','.join(scales[pair])} "
+                   f"{','.join(scales[::-1][pair])}", "mxf4")
+    assert c == whole
+
+
+@pytest.mark.parametrize(
+    "line, inputs, wanted",
+    [
+        ("2,2 2,2 00000000", ["mxf4"],
+         "3 words; expected 5: the values of a, separated by commas, those of b, c, the scales of a, and those of b"),
+        ("2,2 2,2 00000000 7F", ["mxf4"], "4 words; expected 5"),
+        ("2,2 2,2 00000000 7F,7F 7F", ["mxf4"], "a has 2 values and 2 scales; expected 1, one for every 32 values"),
+        (f"{codes()} {codes()} 00000000 38,38,38,38 38", ["mxf4nvf4"],
+         "b has 64 values and 1 scale; expected 4, one for every 16 values"),
+        ("2,2 2,2 00000000 17F 7F", ["mxf4"], "scale 1 of a is '17F'; expected 2 hex digits (e8m0), without 0x"),
+        ("2,2 2,2 00000000 38 8", ["mxf4nvf4"], "scale 1 of b is '8'; expected 2 hex digits (e4m3), without 0x"),
+        ("2,2 2,02 00000000 7F 7F", ["mxf4"], "value 2 of b is '02'; expected 1 hex digit (e2m1), without 0x"),
+        ("38 40 00000000 7F 7F", ["mxf8f6f4", "--b", "e3m2"], "value 1 of b is '40'; e3m2 has 6 bits, 3F at most"),
+    ],
+)
+def test_a_line_of_blocks_that_cannot_be_used_is_named(line, inputs, wanted):
+    out, err = mma(f"\n{line}\n", *SCALED, *inputs, expect=1)
+    assert out == "" and err.startswith(f"halfscope: stdin: line 2: {wanted}") and err.count("\n") == 1
 
 
 def test_options():
@@ -128,7 +205,11 @@ def test_options():
         (["--arch", "hopper"], "--accumulate is required"),
         (["--arch", "pascal", "--accumulate", "fp32"], "volta|turing|ampere|ada|hopper|blackwell"),
         (["--arch", "ada", "--accumulate", "bf16"], "use one of fp32|fp16"),
-        (["--arch", "ada", "--accumulate", "fp32", "--inputs", "tf32"], "use one of fp16|bf16|e4m3|e5m2"),
+        (["--arch", "ada", "--accumulate", "fp32", "--inputs", "tf32"], "use one of fp16|bf16|e4m3|e5m2|mxf8f6f4"),
+        ([*SCALED, "mxf8f6f4", "--a", "fp16"], "use one of e4m3|e5m2|e3m2|e2m3|e2m1"),
+        ([*SCALED, "mxf4", "--a", "e2m1"], "--a needs --inputs mxf8f6f4; found --inputs mxf4; remove --a"),
+        ([*SCALED, "e5m2", "--b", "e4m3"], "--b needs --inputs mxf8f6f4; found --inputs e5m2"),
+        ([*SCALED, "mxf4", "--scales", "e8m0"], "--scales needs --inputs mxf4nvf4; found --inputs mxf4; remove --scales"),
     ]:
         out, err = mma("", *arguments, expect=2)
         assert out == "" and err.count("\n") == 1 and found in err

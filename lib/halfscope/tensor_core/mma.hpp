@@ -32,7 +32,7 @@ inline constexpr int kNoFloor = -10000;
 /// once.
 struct Unit {
   int length;              ///< products of a step
-  int fraction_bits;       ///< at most 28
+  int fraction_bits;       ///< at most 28, in a ScaledUnit 40
   int floor16 = kNoFloor;  ///< least exponent of the alignment, D in binary16
   int floor32 = kNoFloor;  ///< least exponent of the alignment, D in binary32
 
@@ -69,11 +69,37 @@ inline constexpr Unit kHopperFp8 = {.length = 32, .fraction_bits = 13, .zero_bit
 inline constexpr Unit kAdaFp8 = {.length = 16, .fraction_bits = 13, .zero_bits32 = 10};
 inline constexpr Unit kBlackwellFp8 = {.length = 32, .fraction_bits = 25};
 
+/// Format of the scales of blocks. The sign of an E4M3 scale is ignored.
+enum class Scale : std::uint8_t { e8m0, e4m3 };
+
+/// A unit whose operands have scales: a step cuts sums of groups of scaled products, with D in
+/// binary32 (scaled_mma.hpp).
+struct ScaledUnit {
+  Unit unit;
+  int group = 1;  ///< products that are added exactly before the alignment; divides `block`
+  int block = 0;  ///< products with the same scale of A and of B; 0: there are no scales
+  Scale scale = Scale::e8m0;
+
+  friend constexpr bool operator==(const ScaledUnit&, const ScaledUnit&) = default;
+};
+
+/// From one published model (docs/tensor-core.md). No hardware has confirmed them here.
+inline constexpr ScaledUnit kBlackwellMxf8f6f4 = {
+    .unit = {.length = 32, .fraction_bits = 25, .floor32 = -133}, .block = 32};
+inline constexpr ScaledUnit kBlackwellMxf4 = {
+    .unit = {.length = 64, .fraction_bits = 35, .floor32 = -139}, .group = 16, .block = 32};
+inline constexpr ScaledUnit kBlackwellMxf4nvf4 = {
+    .unit = kBlackwellMxf4.unit, .group = 16, .block = 16, .scale = Scale::e4m3};
+
 struct Architecture {
   std::string_view name;
   Unit unit;                     ///< for binary16, and for bfloat16 if takes_bfloat16
   bool takes_bfloat16 = false;   ///< only with sums in binary32
   std::optional<Unit> fp8 = {};  ///< for E4M3 and E5M2, in any combination of A and B
+  /// For E4M3, E5M2, E3M2, E2M3 and E2M1, in any combination of A and B.
+  std::optional<ScaledUnit> mxf8f6f4 = {};
+  std::optional<ScaledUnit> mxf4 = {};      ///< for E2M1
+  std::optional<ScaledUnit> mxf4nvf4 = {};  ///< for E2M1
 };
 
 inline constexpr std::array kArchitectures = {
@@ -82,7 +108,8 @@ inline constexpr std::array kArchitectures = {
     Architecture{"ampere", kAmpere, true},
     Architecture{"ada", kAmpere, true, kAdaFp8},
     Architecture{"hopper", kHopper, true, kHopperFp8},
-    Architecture{"blackwell", kHopper, true, kBlackwellFp8},
+    Architecture{"blackwell", kHopper, true, kBlackwellFp8, kBlackwellMxf8f6f4, kBlackwellMxf4,
+                 kBlackwellMxf4nvf4},
 };
 
 /// Returns null if no architecture has that name.
@@ -111,7 +138,7 @@ struct Term {
   bool negative;
   std::uint32_t significand;
   int last;
-  int exponent;  ///< exponent for the alignment
+  int exponent;  ///< exponent for the alignment; kNoFloor: it does not take part
 };
 
 /// Decodes a finite encoding; the exponent of a subnormal is emin.
@@ -135,6 +162,7 @@ HALFSCOPE_HD constexpr Term product(const Unit& unit, Format fa, std::uint32_t a
   Term out = {x.negative != y.negative, x.significand * y.significand, x.last + y.last,
               x.exponent + y.exponent};
   if (unit.normalises_products && out.significand != 0) out.exponent = leading_exponent(out);
+  if (!unit.zeros_align && out.significand == 0) out.exponent = kNoFloor;
   return out;
 }
 
@@ -142,6 +170,7 @@ HALFSCOPE_HD constexpr Term accumulated(const Unit& unit, Accumulator d, std::ui
   Term out = term(format_of(d), c);
   const bool to_normalise = unit.normalises_c && d == Accumulator::binary16;
   if (to_normalise && out.significand != 0) out.exponent = leading_exponent(out);
+  if (out.significand == 0) out.exponent = kNoFloor;
   return out;
 }
 
@@ -184,7 +213,7 @@ HALFSCOPE_HD constexpr std::uint32_t special_result(Accumulator d, const std::ui
   return special.result(format_of(d));
 }
 
-/// Returns the term in units of 2^grid, truncated. No term may be above 2^(grid + 32).
+/// Returns the term in units of 2^grid, truncated. t.last may be at most grid + 32.
 HALFSCOPE_HD constexpr std::int64_t on_grid(const Term& t, int grid) {
   // No branch, because the direction of the shift is hard to predict. A zero may have any exponent.
   const auto down = static_cast<unsigned>(32 + grid - t.last);
@@ -223,6 +252,24 @@ HALFSCOPE_HD constexpr std::uint32_t rounded(const Unit& unit, Accumulator d, st
   return static_cast<std::uint32_t>(bits);
 }
 
+/// Returns D: C and the terms addend(0) to addend(count - 1), all finite, cut to one grid, added
+/// and rounded once.
+template <class Addend>
+HALFSCOPE_HD constexpr std::uint32_t aligned_sum(const Unit& unit, Accumulator d, std::uint32_t c,
+                                                 int count, const Addend& addend) {
+  const Term start = accumulated(unit, d, c);
+  int largest = d == Accumulator::binary16 ? unit.floor16 : unit.floor32;
+  if (start.exponent > largest) largest = start.exponent;
+  for (int i = 0; i < count; ++i) {
+    const int exponent = addend(i).exponent;
+    if (exponent > largest) largest = exponent;
+  }
+  const int grid = largest - unit.fraction_bits;
+  std::int64_t sum = on_grid(start, grid);
+  for (int i = 0; i < count; ++i) sum += on_grid(addend(i), grid);
+  return rounded(unit, d, sum, grid);
+}
+
 }  // namespace detail
 
 /// D of one step of at most unit.length products a[i] * b[i]. a and b are encodings of A and B, c
@@ -230,23 +277,14 @@ HALFSCOPE_HD constexpr std::uint32_t rounded(const Unit& unit, Accumulator d, st
 template <Format A = kBinary16, Format B = A>
 HALFSCOPE_HD constexpr std::uint32_t step(const Unit& unit, Accumulator d, const std::uint16_t* a,
                                           const std::uint16_t* b, int count, std::uint32_t c) {
-  const detail::Term start = detail::accumulated(unit, d, c);
-  int largest = d == Accumulator::binary16 ? unit.floor16 : unit.floor32;
-  if (start.significand != 0 && start.exponent > largest) largest = start.exponent;
   bool finite = (c & format_of(d).magnitude_mask()) <= format_of(d).largest_finite();
   for (int i = 0; i < count; ++i) {
     finite &= (a[i] & A.magnitude_mask()) <= A.largest_finite();
     finite &= (b[i] & B.magnitude_mask()) <= B.largest_finite();
-    const detail::Term t = detail::product(unit, A, a[i], B, b[i]);
-    if ((t.significand != 0 || unit.zeros_align) && t.exponent > largest) largest = t.exponent;
   }
   if (!finite) return detail::special_result<A, B>(d, a, b, count, c);
-  const int grid = largest - unit.fraction_bits;
-  std::int64_t sum = detail::on_grid(start, grid);
-  for (int i = 0; i < count; ++i) {
-    sum += detail::on_grid(detail::product(unit, A, a[i], B, b[i]), grid);
-  }
-  return detail::rounded(unit, d, sum, grid);
+  return detail::aligned_sum(unit, d, c, count,
+                             [&](int i) { return detail::product(unit, A, a[i], B, b[i]); });
 }
 
 /// D of a chain of steps over `count` products, in their order: an instruction with that k, or
