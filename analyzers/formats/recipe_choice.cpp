@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 #include <stdexcept>
-#include <string>
 
 namespace halfscope::analyzers::formats {
 
@@ -54,6 +54,17 @@ RecipeChoice recipe_choice(std::string_view name) {
   }
   const std::string_view same = recipe->name;
   return {same, same, same, same, same, same};
+}
+
+std::vector<RecipeChoice> recipe_choices(const std::vector<std::string>& lists) {
+  std::vector<RecipeChoice> out;
+  for (const std::string& list : lists) {
+    if (list.empty()) recipe_choice(list);  // throws
+    for (const auto name : std::views::split(list, ',')) {
+      out.push_back(recipe_choice({name.begin(), name.end()}));
+    }
+  }
+  return out;
 }
 
 Product product_of(Role role, bool columns) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "halfscope/block/recipe.hpp"
 #include "halfscope/log/run_log.hpp"
@@ -26,6 +28,9 @@ struct RecipeChoice {
 /// framework's combination: "fp8-block", "nvfp4-training". Throws std::invalid_argument if there is
 /// none, or if the recipe needs magnitudes of earlier steps.
 RecipeChoice recipe_choice(std::string_view name);
+
+/// Returns the choices of lists of names with commas. Throws as recipe_choice().
+std::vector<RecipeChoice> recipe_choices(const std::vector<std::string>& lists);
 
 /// Product of which a tensor in one orientation is an operand.
 enum class Product : std::uint8_t { forward, data_gradient, weight_gradient, none };

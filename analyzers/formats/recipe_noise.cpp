@@ -238,9 +238,15 @@ void add_recipe(RecipeSums& sums, const WholeTensor& tensor, int log2_recorded, 
     const std::size_t rows = pieces.rows_of(i), width = pieces.columns_of(i);
     const std::vector<double> recorded =
         frames::elements(tensor.view, pieces.start(i), pieces.size(i));
-    std::vector<float> x(recorded.begin(), recorded.end());
-    return columns ? compare(recipe, element, turned(x, rows, width), width, rows, options)
-                   : compare(recipe, element, std::move(x), rows, width, options);
+    std::vector<float> x(recorded.size());
+    std::ranges::transform(recorded, x.begin(), [](double v) { return static_cast<float>(v); });
+    std::uint64_t vanished = 0;  // binary64 values that are zero in binary32
+    for (std::size_t k = 0; k < x.size(); ++k) vanished += x[k] == 0 && recorded[k] != 0;
+    Part part = columns ? compare(recipe, element, turned(x, rows, width), width, rows, options)
+                        : compare(recipe, element, std::move(x), rows, width, options);
+    part.values += vanished;
+    part.flushed += vanished;
+    return part;
   };
   std::size_t done = 0;
   const auto next = [&](const Part& part) {

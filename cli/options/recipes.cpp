@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <ranges>
 #include <stdexcept>
 
 #include "cli/options/common.hpp"
@@ -20,15 +19,10 @@ void add_recipes(Command& command, LogOptions& options) {
 
 analyzers::Passes passes_of(const LogOptions& options) {
   analyzers::Passes passes = options.passes;
-  for (const std::string& list : options.recipes) {
-    for (const auto name : std::views::split(list, ',')) {
-      try {
-        const std::string_view text(name.begin(), name.end());
-        passes.recipes.push_back(analyzers::formats::recipe_choice(text));
-      } catch (const std::invalid_argument& problem) {
-        throw BadUsage(fmt::format("--recipe: {}", problem.what()));
-      }
-    }
+  try {
+    passes.recipes = analyzers::formats::recipe_choices(options.recipes);
+  } catch (const std::invalid_argument& problem) {
+    throw BadUsage(fmt::format("--recipe: {}", problem.what()));
   }
   passes.formats |= !passes.recipes.empty();
   return passes;

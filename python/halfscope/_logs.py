@@ -162,7 +162,7 @@ def _check_targets(headroom, target_underflow):
 
 def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, subnormals="keep",
             steps=None, tensor=None, roles=None, read_as=None, learning_rate=None, what_if=False,
-            formats=False, ranks=None, lines=None):
+            formats=False, recipes=(), ranks=None, lines=None):
     """Counts what rounding to a format does to every tensor of one or several logs.
 
     logs: a path or several, of any kind in docs/logs.md. loss_scale: counts are for the unscaled
@@ -173,7 +173,8 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
     tensor: a glob. roles: {glob: role}. read_as: "bf16" or "f16", the dtype of 2-byte NPY elements
     without a type. learning_rate: that of plain SGD, if the log does not say. what_if: also the
     effect of other arithmetic on weight updates; slower. formats: also every other format,
-    including FP8 and MX, at its best scale; slower. ranks: number of processes that print each
+    including FP8 and MX, at its best scale; slower. recipes: names of recipes of block formats, as
+    of --recipe, for the operands of each layer's products; implies formats. ranks: number of processes that print each
     message into a console log. lines: a pattern of a console log's lines, such as "iter {step}:
     loss {loss}" (docs/logs.md). Returns Findings, with the fields of `halfscope analyze --json`.
     Raises BadInput, and ValueError or TypeError for an argument out of its range.
@@ -184,9 +185,10 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
     _check_subnormals(subnormals)
     logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale,
                                learning_rate=learning_rate, read_as=read_as, ranks=ranks, lines=lines)
-    found = _found(_halfscope.analyze, logs, format, subnormals, selection, what_if, formats)
+    found = _found(_halfscope.analyze, logs, format, subnormals, selection, what_if, formats,
+                   _recipes(recipes))
     return found.analysis(Findings)._keep(
-        found, lambda: _report(logs, selection, format, subnormals))
+        found, lambda: _report(logs, selection, format, subnormals, recipes=_recipes(recipes)))
 
 
 def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded_scale=None,
@@ -212,8 +214,8 @@ def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded
 
 
 def report(logs, *, title=None, format=None, loss_scale=1.0, headroom=1, target_underflow=0.001,
-           policies=(), recorded_scale=None, subnormals="keep", steps=None, tensor=None, roles=None,
-           read_as=None, learning_rate=None, ranks=None, lines=None):
+           policies=(), recipes=(), recorded_scale=None, subnormals="keep", steps=None, tensor=None,
+           roles=None, read_as=None, learning_rate=None, ranks=None, lines=None):
     """Returns all results that `halfscope report` puts on one page.
 
     Arguments as for analyze and recommend. title: by default the logs' names. policies: texts such
@@ -228,15 +230,15 @@ def report(logs, *, title=None, format=None, loss_scale=1.0, headroom=1, target_
     logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale,
                                learning_rate=learning_rate, read_as=read_as, ranks=ranks, lines=lines)
     return _report(logs, selection, format, subnormals, headroom, target_underflow,
-                   policies, title)
+                   policies, _recipes(recipes), title)
 
 
 def _report(logs, selection, format, subnormals, headroom=1, target_underflow=0.001, policies=(),
-            title=None):
+            recipes=(), title=None):
     from halfscope._results import Report
 
     found = _found(_halfscope.report, logs, selection, format, subnormals, headroom,
-                   target_underflow, policies)
+                   target_underflow, policies, recipes)
     return Report(found, title or ", ".join(map(_title, logs)))
 
 
@@ -249,16 +251,20 @@ def _title(log):
 _POLICIES = "texts such as 'torch,growth_interval=500'"
 
 
-def _texts(policies):
+def _texts(given, name="policies", wanted=_POLICIES):
     try:
-        texts = [policies] if isinstance(policies, str) else list(policies)
+        texts = [given] if isinstance(given, str) else list(given)
         if not all(isinstance(text, str) for text in texts):
             raise TypeError
     except TypeError:
-        raise TypeError(f"policies is {described(policies)}, expected {_POLICIES}") from None
+        raise TypeError(f"{name} is {described(given)}, expected {wanted}") from None
     for text in texts:
-        check_text("a text of policies", text, _POLICIES, parts=16)
+        check_text(f"a text of {name}", text, wanted, parts=16)
     return texts
+
+
+def _recipes(given):
+    return _texts(given, "recipes", "names of recipes such as 'nvfp4'")
 
 
 def compare(a, b, *, format=None, loss_scale="own", recorded_scale=None, subnormals="keep",

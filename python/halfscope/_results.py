@@ -8,12 +8,12 @@ from pathlib import Path
 from halfscope import _frames
 from halfscope._arguments import described, require_ending
 from halfscope._fields import (BlockFit, ByScale, ComparisonFields, Finding, FindingsFields, FormatFit,
-                               PerStep, PolicyTrace, RecommendationFields, Reduction)
+                               PerStep, PolicyTrace, RecipeFit, RecommendationFields, Reduction)
 from halfscope._records import Record
 from halfscope._result import Result, named, record_tables, row_class
 
 
-FORMATS = {"formats": FormatFit, "mx_formats": BlockFit}  # fields that --formats adds
+FORMATS = {"formats": FormatFit, "mx_formats": BlockFit, "recipes": RecipeFit}  # of --formats, --recipe
 
 
 class Findings(Result, FindingsFields):
@@ -21,7 +21,8 @@ class Findings(Result, FindingsFields):
     analyze.
 
     Tables: `tensors`; `per_step`, `by_scale` and `binades` of every tensor, with formats=True also
-    `formats` and `mx_formats`; and each field of the result that is a list of objects.
+    `formats` and `mx_formats`, with recipes also `recipes`; and each field of the result that is a
+    list of objects.
     """
 
     _shown_first = ("gradients",)

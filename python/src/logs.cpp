@@ -101,11 +101,14 @@ analyzers::underflow::Target target_or_own(const std::optional<std::string>& for
 WithNotes<Judged> analyze_logs(const Paths& logs, const std::string& format,
                                const std::string& subnormals,
                                const analyzers::frames::Selection& selection, bool what_if,
-                               bool formats) {
+                               bool formats, const std::vector<std::string>& recipes) {
   const analyzers::underflow::Target target = target_called(format, subnormals);
+  const analyzers::Passes passes = {.updates = true,
+                                    .what_if = what_if,
+                                    .needs_tensors = what_if,
+                                    .formats = formats || !recipes.empty(),
+                                    .recipes = analyzers::formats::recipe_choices(recipes)};
   nb::gil_scoped_release release;
-  const analyzers::Passes passes = {
-      .updates = true, .what_if = what_if, .needs_tensors = what_if, .formats = formats};
   analyzers::Study found;
   static_cast<analyzers::Findings&>(found) =
       analyzers::analyze(logs, target, selection, passes, every_phase);
@@ -136,16 +139,17 @@ WithNotes<Judged> recommend_for_logs(const Paths& logs,
 WithNotes<Judged> report_on_logs(const Paths& logs, const analyzers::frames::Selection& selection,
                                  const std::optional<std::string>& format,
                                  const std::string& subnormals, int headroom_bits,
-                                 double target_underflow,
-                                 const std::vector<std::string>& policies) {
+                                 double target_underflow, const std::vector<std::string>& policies,
+                                 const std::vector<std::string>& recipes) {
   const analyzers::underflow::Target target = target_or_own(format, subnormals);
+  analyzers::Passes passes = analyzers::report_passes();
+  passes.recipes = analyzers::formats::recipe_choices(recipes);
   analyzers::replay::PolicyOptions replay;
   for (const std::string& text : policies) {
     replay.policies.push_back(reports::answer::policy_called(text));
   }
   nb::gil_scoped_release release;
-  return judged(analyzers::study(analyzers::analyze(logs, target, selection,
-                                                    analyzers::report_passes(), every_phase),
+  return judged(analyzers::study(analyzers::analyze(logs, target, selection, passes, every_phase),
                                  selection, options_of(headroom_bits, target_underflow), replay),
                 true);
 }
@@ -277,11 +281,11 @@ void bind_logs(nb::module_& module) {
           "recorded_scale"_a.none(), "scale_tag"_a.none(), "loss_scale"_a, "learning_rate"_a.none(),
           "read_as"_a.none(), "ranks"_a.none(), "lines"_a.none());
   module.def("analyze", &analyze_logs, "logs"_a, "format"_a, "subnormals"_a, "selection"_a,
-             "what_if"_a, "formats"_a);
+             "what_if"_a, "formats"_a, "recipes"_a);
   module.def("recommend", &recommend_for_logs, "logs"_a, "selection"_a, "format"_a.none(),
              "headroom_bits"_a, "target_underflow"_a);
   module.def("report", &report_on_logs, "logs"_a, "selection"_a, "format"_a.none(), "subnormals"_a,
-             "headroom_bits"_a, "target_underflow"_a, "policies"_a);
+             "headroom_bits"_a, "target_underflow"_a, "policies"_a, "recipes"_a);
   nb::class_<Replay>(module, "Replay")
       .def(
           "__init__",

@@ -48,7 +48,7 @@ TEST_CASE("whole steps that are read once tell what they tell one question at a 
     CHECK(*a.sums == *b.sums);
     REQUIRE(a.whole->fits.size() == b.whole->fits.size());
     CHECK(a.whole->fits[0].noise_at_best->db == b.whole->fits[0].noise_at_best->db);
-    CHECK(a.whole->block_fits.size() == b.whole->block_fits.size());
+    CHECK(a.whole->mx_fits.size() == b.whole->mx_fits.size());
     CHECK((a.updates != nullptr) == (a.name == "weight/a"));
     CHECK((b.updates == nullptr) == (a.updates == nullptr));
     if (!a.updates) continue;

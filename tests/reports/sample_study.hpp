@@ -143,7 +143,14 @@ inline void add_fits(hsa::Study& study) {
                   fit("bfloat16", kind != 1, kind != 1, 100, 55), fit("tf32", true, true, 90, 73)};
     whole.narrowest = hsa::formats::narrowest(tensor);
     if (kind == 0) {
-      whole.block_fits = {{"e4m3", 1000, 3, 2, 0, hsa::underflow::NoiseRatio{32, 32, 32, true}}};
+      hsa::underflow::RecipeFit mx;
+      mx.recipe = halfscope::block::find_recipe("mxfp8-e4m3-floor");
+      mx.asked = mx.recipe->name;
+      mx.values = 1000;
+      mx.flushed_to_zero = 3;
+      mx.saturated = 2;
+      mx.noise = hsa::underflow::NoiseRatio{32, 32, 32, true};
+      whole.mx_fits = {mx};
     }
   }
 }

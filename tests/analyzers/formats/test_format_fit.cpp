@@ -90,10 +90,10 @@ TEST_CASE("noise of values far below every format: all of it is lost, and that i
     REQUIRE(fit_in(t, format).noise_at_best);
     CHECK(fit_in(t, format).noise_at_best->db == 0);
   }
-  for (const underflow::BlockFit& fit : t.whole->block_fits) {
-    REQUIRE(fit.noise);
-    CHECK(fit.noise->db == 0);
-    CHECK(fit.flushed_to_zero == 3);
+  for (const underflow::RecipeFit& fit : t.whole->mx_fits) {
+    CHECK(fit.flushed_to_zero == 3);  // in binary32 already, where recipes begin
+    CHECK(fit.values == 3);
+    CHECK_FALSE(fit.noise);
   }
 }
 
@@ -203,9 +203,9 @@ TEST_CASE("any number of threads gives the same bits", "[table]") {
   for (std::size_t i = 0; i < one.whole->fits.size(); ++i) {
     REQUIRE(one.whole->fits[i].noise_at_best->db == many.whole->fits[i].noise_at_best->db);
   }
-  for (std::size_t i = 0; i < one.whole->block_fits.size(); ++i) {
-    REQUIRE(one.whole->block_fits[i].noise->db == many.whole->block_fits[i].noise->db);
-    REQUIRE(one.whole->block_fits[i].flushed_to_zero == many.whole->block_fits[i].flushed_to_zero);
+  for (std::size_t i = 0; i < one.whole->mx_fits.size(); ++i) {
+    REQUIRE(one.whole->mx_fits[i].noise->db == many.whole->mx_fits[i].noise->db);
+    REQUIRE(one.whole->mx_fits[i].flushed_to_zero == many.whole->mx_fits[i].flushed_to_zero);
   }
   REQUIRE(*one.sums == *many.sums);
 }
@@ -219,10 +219,10 @@ TEST_CASE("MX blocks of whole tensors, by the definition", "[oracle]") {
   values[5 * row] = INFINITY;
   values.back() = NAN;
   const underflow::TensorFindings t = fitted(write_one(folder, values, {3, 4, row}));
-  REQUIRE(t.whole->block_fits.size() == formats::kMxElements.size());
-  for (const underflow::BlockFit& fit : t.whole->block_fits) {
-    CAPTURE(row, fit.element);
-    const JudgedBlocks j = judge_blocks(widen(values), row, fit.element);
+  REQUIRE(t.whole->mx_fits.size() == formats::kMxRecipes.size());
+  for (const underflow::RecipeFit& fit : t.whole->mx_fits) {
+    CAPTURE(row, fit.recipe->name);
+    const JudgedBlocks j = judge_blocks(widen(values), row, block::name_of(fit.recipe->element));
     REQUIRE(fit.values == j.values);
     REQUIRE(fit.flushed_to_zero == j.flushed);
     REQUIRE(fit.saturated == j.saturated);
@@ -240,20 +240,19 @@ TEST_CASE("MX: where elements begin to saturate", "[oracle]") {
     values.insert(values.end(), {x, std::nextafter(x, 0.0f), 1.0f, 0.0f});
   }
   const underflow::TensorFindings t = fitted(write_one(folder, values, {6, 4}));
-  for (const underflow::BlockFit& fit : t.whole->block_fits) {
-    CAPTURE(fit.element);
-    CHECK(fit.saturated == judge_blocks(widen(values), 4, fit.element).saturated);
+  for (const underflow::RecipeFit& fit : t.whole->mx_fits) {
+    CAPTURE(fit.recipe->name);
+    CHECK(fit.saturated ==
+          judge_blocks(widen(values), 4, block::name_of(fit.recipe->element)).saturated);
   }
 }
 
-TEST_CASE("blocks are of unscaled values", "[oracle]") {
+TEST_CASE("blocks are of recorded values, with the loss scale in them", "[oracle]") {
   const TempFolder folder;
-  const Values values = gradients(320, 7, -125, 6);  // unscaled: below E8M0's least scale
+  const Values values = gradients(320, 7, -125, 6);  // near E8M0's least scale
   const underflow::TensorFindings t = fitted(write_one(folder, values), {.recorded_scale = 4096.0});
-  std::vector<double> unscaled = widen(values);
-  for (double& x : unscaled) x /= 4096;
-  for (const underflow::BlockFit& fit : t.whole->block_fits) {
-    const JudgedBlocks j = judge_blocks(unscaled, 320, fit.element);
+  for (const underflow::RecipeFit& fit : t.whole->mx_fits) {
+    const JudgedBlocks j = judge_blocks(widen(values), 320, block::name_of(fit.recipe->element));
     REQUIRE(fit.flushed_to_zero == j.flushed);
     REQUIRE(fit.noise->low_db <= j.db());
     REQUIRE(fit.noise->high_db >= j.db());
@@ -359,13 +358,13 @@ TEST_CASE("empty tensors and scalars fit without trouble", "[table]") {
   const TempFolder folder;
   const underflow::TensorFindings empty = fitted(write_one<float>(folder, {}, {0, 7}));
   CHECK(empty.whole->fits.empty());  // nothing is held for a tensor without elements
-  CHECK(empty.whole->block_fits.empty());
+  CHECK(empty.whole->mx_fits.empty());
   const auto path = folder / "scalar.safetensors";
   const Values one = {3.0f};
   log::write_safetensors(path, {{"loss/l", {}, halfscope::test::view_of(one)}});
   const underflow::TensorFindings scalar = fitted(path);
-  CHECK(scalar.whole->block_fits.at(0).values == 1);
-  CHECK(std::isinf(scalar.whole->block_fits.at(0).noise->db));
+  CHECK(scalar.whole->mx_fits.at(0).values == 1);
+  CHECK(std::isinf(scalar.whole->mx_fits.at(0).noise->db));
 }
 
 }  // namespace test_format_fit

@@ -15,11 +15,12 @@ TensorFindings tensor(const std::string& name, log::Role role, double e4m3, doub
   TensorFindings t;
   t.name = name;
   t.role = role;
-  for (const auto& [element, db] : {std::pair{"e4m3", e4m3}, {"e5m2", e5m2}}) {
-    underflow::BlockFit fit;
-    fit.element = element;
+  for (const auto& [recipe, db] :
+       {std::pair{"mxfp8-e4m3-floor", e4m3}, {"mxfp8-e5m2-floor", e5m2}}) {
+    underflow::RecipeFit fit;
+    fit.recipe = block::find_recipe(recipe);
     fit.noise = underflow::NoiseRatio{db, db, db, true};
-    t.whole.set().block_fits.push_back(fit);
+    t.whole.set().mx_fits.push_back(fit);
   }
   return t;
 }

@@ -28,7 +28,7 @@ TEST_CASE("from tables alone the noise is an estimate with true bounds", "[oracl
   }
   const underflow::TensorFindings t = fitted(folder / "run", {.flush = flush});
   CHECK(t.whole->whole_steps.empty());
-  CHECK(t.whole->block_fits.empty());
+  CHECK(t.whole->mx_fits.empty());
   CHECK_FALSE(t.sums->has_value());
   for (const std::string_view format : formats::kFitFormats) {
     const underflow::FormatFit& fit = fit_in(t, format);
