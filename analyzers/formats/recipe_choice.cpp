@@ -9,6 +9,7 @@
 namespace halfscope::analyzers::formats {
 
 using log::Role;
+using underflow::Product;
 
 namespace {
 

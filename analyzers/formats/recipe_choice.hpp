@@ -2,11 +2,11 @@
 // Which recipe of block formats quantises which operand of a layer's products.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "analyzers/underflow/whole_findings.hpp"
 #include "halfscope/block/recipe.hpp"
 #include "halfscope/log/run_log.hpp"
 
@@ -32,8 +32,7 @@ RecipeChoice recipe_choice(std::string_view name);
 /// Returns the choices of lists of names with commas. Throws as recipe_choice().
 std::vector<RecipeChoice> recipe_choices(const std::vector<std::string>& lists);
 
-/// Product of which a tensor in one orientation is an operand.
-enum class Product : std::uint8_t { forward, data_gradient, weight_gradient, none };
-Product product_of(log::Role role, bool columns);
+/// Returns the product that takes a tensor in one orientation as an operand.
+underflow::Product product_of(log::Role role, bool columns);
 
 }  // namespace halfscope::analyzers::formats

@@ -80,7 +80,7 @@ struct Part {
 
 /// A tensor as a matrix, in pieces that are quantised one at a time.
 struct Pieces {
-  std::size_t rows = 0, columns = 0;  ///< of the tensor
+  std::size_t rows = 0, columns = 0;  ///< extent of the tensor
   std::size_t piece_rows, piece_columns;
   std::size_t across = 1, count = 0;  ///< pieces beside each other; of all
   bool turned;                        ///< the one piece is the transposed tensor
@@ -269,19 +269,9 @@ std::vector<RecipeSums> mx_sums() {
   return out;
 }
 
-std::vector<RecipeSums> recipe_sums(std::span<const RecipeChoice> choices, Role role) {
-  std::vector<RecipeSums> out;
-  for (const RecipeChoice& choice : choices) {
-    for (const bool columns : {false, true}) {
-      const block::Recipe* const recipe = choice.of(role, columns);
-      if (recipe == nullptr) continue;
-      if (columns && !has_orientation(*recipe) && recipe == choice.of(role, false)) continue;
-      out.push_back(sums_for(choice.name, *recipe, columns));
-    }
-  }
-  return out;
-}
+namespace {
 
+/// Returns the ratio that the recipe has for normal numbers. Computed at the first call.
 double normal_db(const block::Recipe& recipe) {
   static std::mutex mutex;
   static std::map<const block::Recipe*, double> known;
@@ -295,6 +285,23 @@ double normal_db(const block::Recipe& recipe) {
   RecipeSums sums = sums_for(recipe.name, recipe, false);
   add_recipe(sums, tensor, 0, 1);
   return found->second = sums.finished().noise->db;
+}
+
+}  // namespace
+
+std::vector<RecipeSums> recipe_sums(std::span<const RecipeChoice> choices, Role role) {
+  std::vector<RecipeSums> out;
+  for (const RecipeChoice& choice : choices) {
+    for (const bool columns : {false, true}) {
+      const block::Recipe* const recipe = choice.of(role, columns);
+      if (recipe == nullptr) continue;
+      if (columns && !has_orientation(*recipe) && recipe == choice.of(role, false)) continue;
+      out.push_back(sums_for(choice.name, *recipe, columns));
+      out.back().fit.product = product_of(role, columns);
+      out.back().fit.normal_db = normal_db(*recipe);
+    }
+  }
+  return out;
 }
 
 }  // namespace halfscope::analyzers::formats

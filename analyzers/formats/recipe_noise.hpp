@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What recipes of block formats do to whole tensors, value by value.
+// Effects of recipes of block formats on whole tensors, value by value.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +28,9 @@ void add_recipe(RecipeSums& sums, const frames::WholeTensor& tensor, int log2_re
                 const frames::ProgressCallback& tell = {});
 
 /// Returns the sums to fill for a tensor of this role: of kMxRecipes by rows, or of `choices` in
-/// each orientation that makes a difference.
+/// each orientation that makes a difference. Normal numbers, to compare with, are 2^18 in rows of
+/// 1024.
 std::vector<RecipeSums> mx_sums();
 std::vector<RecipeSums> recipe_sums(std::span<const RecipeChoice> choices, log::Role role);
-
-/// Returns the signal-to-noise ratio in dB that the recipe has for 2^18 normal numbers in rows of
-/// 1024, the measure for others. Computed at the first call.
-double normal_db(const block::Recipe& recipe);
 
 }  // namespace halfscope::analyzers::formats

@@ -47,13 +47,17 @@ struct Narrowest {
   bool needs_scale = false;
 };
 
+/// A product of a layer. `none`: the tensor is no operand, as the gradient of a weight.
+enum class Product : std::uint8_t { forward, data_gradient, weight_gradient, none };
+
 /// One tensor quantised by one recipe of block formats, as its values were recorded, with the loss
 /// scale in them; from whole tensors only. The rows of a tensor are all its dimensions but the
 /// last. Values are finite and nonzero.
 struct RecipeFit {
   const block::Recipe* recipe = nullptr;
-  std::string_view asked = {};  ///< name by which it was requested: formats::RecipeChoice
-  bool columns = false;         ///< the blocks run down the columns
+  std::string_view asked = {};      ///< name by which it was requested: formats::RecipeChoice
+  bool columns = false;             ///< the blocks run down the columns
+  Product product = Product::none;  ///< takes the tensor in this orientation as an operand
   /// The recipe does not allow the tensor's shape; nothing below is set.
   bool not_allowed = false;
   std::uint64_t values = 0, flushed_to_zero = 0;
@@ -61,6 +65,7 @@ struct RecipeFit {
   std::uint64_t at_largest = 0;     ///< became the largest element
   std::uint64_t in_nan_blocks = 0;  ///< in blocks with an infinity or NaN; counted only here
   std::optional<NoiseRatio> noise;
+  double normal_db = 0;  ///< the ratio that the recipe has for normal numbers
   /// Mean of |q| - |x| in units of the gap between the elements around x, and its standard error.
   /// Expected to be 0 for stochastic rounding of values that are not clipped.
   double bias = 0, bias_error = 0;

@@ -21,7 +21,7 @@ struct LogOptions {
   std::string recorded_scale, loss_scale = "1", format = "binary16", subnormals = "keep";
   std::string steps, tensor, read_as;
   std::vector<std::string> roles;
-  std::vector<std::string> recipes;  ///< of block formats; each may be a list with commas
+  std::vector<std::string> recipes;  ///< names of recipes; each text may be a list with commas
   analyzers::Passes passes;          ///< additional analyses that the command runs
   std::string learning_rate;
   std::optional<std::uint64_t> ranks;

@@ -13,7 +13,7 @@ from halfscope._records import Record
 from halfscope._result import Result, named, record_tables, row_class
 
 
-FORMATS = {"formats": FormatFit, "mx_formats": BlockFit, "recipes": RecipeFit}  # of --formats, --recipe
+FORMATS = {"formats": FormatFit, "mx_formats": BlockFit, "recipes": RecipeFit}
 
 
 class Findings(Result, FindingsFields):

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/formats/recipe_noise.hpp"
 #include "reports/answer/findings.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/quantised.hpp"
@@ -14,8 +13,8 @@
 
 namespace halfscope::reports::answer {
 
-using analyzers::formats::Product;
 using analyzers::underflow::Analysis;
+using analyzers::underflow::Product;
 using analyzers::underflow::RecipeFit;
 using analyzers::underflow::TensorFindings;
 
@@ -65,8 +64,7 @@ std::vector<Group> groups(const Analysis& analysis) {
 std::vector<std::string> layers_to_keep(const Group& group) {
   std::vector<std::string> out;
   for (const Operand& operand : group.operands) {
-    const bool multiplied =
-        analyzers::formats::product_of(operand.tensor->role, operand.fit->columns) != Product::none;
+    const bool multiplied = operand.fit->product != Product::none;
     if (!multiplied || operand.below_normal() < kMuchBelowDb) continue;
     const std::string layer = operand.layer();
     if (std::ranges::find(out, layer) == out.end()) out.push_back(layer);
@@ -170,15 +168,12 @@ std::string Operand::layer() const {
 }
 
 std::string Operand::product() const {
-  const Product product = analyzers::formats::product_of(tensor->role, fit->columns);
-  const bool both = product == Product::forward && tensor->role != log::Role::activation &&
+  const bool both = fit->product == Product::forward && tensor->role != log::Role::activation &&
                     fit->recipe->block.rows == fit->recipe->block.columns;
-  return std::string(name_of(product)) + (both ? ", data gradient" : "");
+  return std::string(name_of(fit->product)) + (both ? ", data gradient" : "");
 }
 
-double Operand::below_normal() const {
-  return std::isinf(db()) ? -db() : analyzers::formats::normal_db(*fit->recipe) - db();
-}
+double Operand::below_normal() const { return fit->normal_db - db(); }
 
 std::vector<Operand> operands(const Analysis& analysis) {
   std::vector<Operand> out;

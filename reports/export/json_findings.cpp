@@ -7,7 +7,6 @@
 #include <cmath>
 #include <utility>
 
-#include "analyzers/formats/recipe_noise.hpp"
 #include "analyzers/underflow/tensor_peaks.hpp"
 #include "halfscope/version.hpp"
 #include "reports/export/json.hpp"
@@ -102,7 +101,7 @@ Json recipe_fit_json(const underflow::RecipeFit& fit) {
   if (fit.not_allowed) return to;
   put_recipe_fit(to, fit);
   to["at_largest"] = fit.at_largest;
-  to["normal_snr_db"] = number_json(formats::normal_db(*fit.recipe));
+  to["normal_snr_db"] = number_json(fit.normal_db);
   to["bias"] = number_json(fit.bias);
   to["bias_error"] = number_json(fit.bias_error);
   return to;
