@@ -17,20 +17,26 @@ draws its bits from `seed` and the element's index. subnormals: "keep", "flush",
 or "cuda". denormals_are_zero: subnormal operands count as zeros. threads: 0 uses all cores; results
 do not depend on the number.
 
+Recipes of block formats (NVFP4, MXFP8, MXFP4, FP8 blocks, HiFloat8: docs/numerics/recipes.md) have
+functions of their own, whose first argument is the recipe's name:
+
+    codes, scales, tensor_scale = halfscope.arrays.quantise_blocks("nvfp4", weights)
+    halfscope.arrays.conform("nvfp4", weights, codes, scales, tensor_scale)["conforms"]
+
 All functions raise TypeError for elements of other types, and ValueError for other layouts, other
 devices, different lengths, and unknown formats or options.
 """
 
 import re
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, FrozenSet, NamedTuple
 
 from halfscope import _halfscope
 from halfscope._arguments import check_number, check_text, described
 from halfscope._parts import part
 
-__all__ = ["Rounded", "add", "convert", "fused_multiply_add", "multiply", "quantise",
-           "tensor_core_product"]
+__all__ = ["Blocks", "Rounded", "add", "conform", "convert", "dequantise_blocks", "fused_multiply_add",
+           "multiply", "quantise", "quantise_blocks", "recipes", "tensor_core_product"]
 
 # {format: name of its dtype in NumPy with ml_dtypes, and in PyTorch}
 _DTYPES = {"binary16": "float16", "bfloat16": "bfloat16", "binary32": "float32",
@@ -47,6 +53,14 @@ class Rounded(NamedTuple):
 
     values: Any
     flags: FrozenSet[str]
+
+
+class Blocks(NamedTuple):
+    """A quantised tensor. Arrays are of the same kind as the tensor."""
+
+    codes: Any         # uint8, one code an element, in the tensor's shape
+    scales: Any        # (rows, columns) of blocks: uint8 for E4M3 and E8M0, else float32; None: no scales
+    tensor_scale: Any  # float32: one, or one a row; None if the recipe has no second scale
 
 
 def _checked(format):
@@ -215,3 +229,80 @@ def _zeros(like, shape):
     if _is_torch(like):
         return like.new_zeros(shape)
     return part("numpy", "a new array", "numpy").zeros(shape, "float32")
+
+
+def recipes():
+    """Returns the names of all recipes, then of the dialects of libraries."""
+    return _halfscope.recipe_names()
+
+
+def quantise_blocks(recipe, array, *, columns=False, seed=0, history=None, threads=0):
+    """Quantises an array by a recipe. Returns Blocks: codes, scales, tensor_scale.
+
+    recipe: a name that recipes() has. array: float32, float16 or bfloat16; its rows are all
+    dimensions but the last. columns: blocks run down the columns, as those of the transposed array.
+    seed: for recipes that round at random. history: for fp8-delayed, the largest magnitude of
+    earlier steps. Raises ValueError for a size that the recipe does not allow.
+    """
+    _check_recipe(recipe, columns, history)
+    check_number("seed", seed, "a whole number below 2^64", Integral, 2**64 - 1)
+    check_number("threads", threads, "a whole number below 2^31", Integral, 2**31 - 1)
+    values, format = _values(array)
+    return Blocks(*_halfscope.quantise_blocks(recipe, values, format, columns, seed, history, threads,
+                                              _is_torch(array)))
+
+
+def dequantise_blocks(recipe, codes, scales=None, tensor_scale=None, *, columns=False):
+    """Returns the values of a quantised array in float32: code times scale, times tensor_scale, each
+    product rounded. A recipe's Hadamard transform is not undone.
+
+    codes: one code a byte, uint8 or a type of ml_dtypes or PyTorch. Arguments as Blocks has them.
+    """
+    _check_recipe(recipe, columns)
+    return _halfscope.dequantise_blocks(recipe, _seen(codes), _scales(scales), _numbers(tensor_scale),
+                                        columns, _is_torch(codes))
+
+
+def conform(recipe, array, codes, scales=None, tensor_scale=None, *, columns=False, history=None):
+    """Compares a quantiser's output with a recipe's, bit for bit. Returns the fields of
+    `halfscope conform --json` as a dict: docs/json.md.
+
+    array: what was quantised. codes, scales, tensor_scale: the output, as Blocks has them. A
+    tensor_scale of None is not compared.
+    """
+    _check_recipe(recipe, columns, history)
+    values, format = _values(array)
+    return _halfscope.conform_blocks(recipe, values, format, _seen(codes), _scales(scales),
+                                     _numbers(tensor_scale), columns, history)
+
+
+def _check_recipe(recipe, columns, history=None):
+    check_text("recipe", recipe, "the name of one, such as 'nvfp4'; recipes() has all")
+    if not isinstance(columns, bool):
+        raise TypeError(f"columns is {described(columns)}, expected True or False")
+    if history is not None:
+        check_number("history", history, "the largest magnitude of earlier steps")
+
+
+def _values(array):
+    """Returns an array's values in float32, and the format that they had."""
+    format = _FORMATS.get(_dtype(array))
+    if format == "binary32":
+        return _seen(array), format
+    if format not in ("binary16", "bfloat16"):
+        raise TypeError(f"the array is {described(array)} with dtype {_dtype(array) or 'unknown'}, "
+                        "expected float32, float16 or bfloat16")
+    return _seen(convert(array).values), format
+
+
+def _scales(array):
+    return None if array is None else _seen(array)
+
+
+def _numbers(tensor_scale):
+    """Returns the numbers of a tensor_scale as a list."""
+    if tensor_scale is None or isinstance(tensor_scale, Real):
+        return None if tensor_scale is None else [float(tensor_scale)]
+    if _dtype(tensor_scale) != "float32":
+        raise TypeError(f"tensor_scale is {described(tensor_scale)}, expected a number or float32")
+    return tensor_scale.reshape(-1).tolist()

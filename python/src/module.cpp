@@ -63,6 +63,7 @@ NB_MODULE(_halfscope, module) {
   halfscope::python::bind_gathered(module);
   halfscope::python::bind_run_log(module);
   halfscope::python::bind_arrays(module);
+  halfscope::python::bind_blocks(module);
   halfscope::python::bind_alerts(module);
   halfscope::python::bind_torch_tensors(module);
 #ifdef HALFSCOPE_HAS_CUDA

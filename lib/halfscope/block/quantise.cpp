@@ -339,16 +339,23 @@ std::vector<float> dequantise(const Recipe& recipe, const Quantised& in, std::si
   Shape block = recipe.block;
   if (by_columns) std::swap(block.rows, block.columns);
   const FloatEnvironment environment(RoundingControl::nearest);
+  std::array<float, 256> values;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = decode(recipe.element, static_cast<std::uint8_t>(i));
+  }
+  std::vector<float> scales(in.scales.size());
+  std::ranges::transform(in.scales, scales.begin(),
+                         [&](std::uint32_t stored) { return scale_value(recipe.scale, stored); });
   std::vector<float> out(in.codes.size());
   for (std::size_t r = 0; r < rows; ++r) {
     for (std::size_t c = 0; c < columns; ++c) {
       const std::size_t scale_row = block.rows == 0 ? 0 : r / block.rows;
       const std::size_t at =
           scale_row * in.scale_columns + (block.columns == 0 ? 0 : c / block.columns);
-      const float scale = none ? 1 : scale_value(recipe.scale, in.scales[at]);
+      const float scale = none ? 1 : scales[at];
       const std::size_t line = in.second.size() == 1 ? 0 : by_columns ? c : r;
       const float second = in.second.empty() ? 1 : in.second[line];
-      out[r * columns + c] = decode(recipe.element, in.codes[r * columns + c]) * scale * second;
+      out[r * columns + c] = values[in.codes[r * columns + c]] * scale * second;
     }
   }
   return out;
