@@ -10,6 +10,7 @@ from halfscope.torch.arguments import require_kinds
 from halfscope.torch.emulate_checks import Known, require_model, require_optimizer
 from halfscope.torch.emulate_modules import Modules, is_rounded, wide_parameters
 from halfscope.torch.emulate_products import Products, tensor_core_of
+from halfscope.torch.emulate_recipes import Recipes, recipes_of
 from halfscope.torch.emulate_rounding import PRECISIONS
 from halfscope.torch.emulate_scaling import EmulatedScale, EmulatedScaler, policy_of
 from halfscope.torch.emulate_weights import Weights
@@ -20,8 +21,8 @@ from halfscope.torch.storage import EmulatedStorage
 _emulated = {}  # {id: parameter or optimizer} for all that are under emulation now
 
 
-def emulate(model, optimizer, precision="mixed", loss_scale=None, *, accumulate="fp32", log=None,
-            every=1, sample_every=None, keep_fp32=None, about=None):
+def emulate(model, optimizer, precision="mixed", loss_scale=None, *, accumulate="fp32", recipe=None,
+            seed=0, log=None, every=1, sample_every=None, keep_fp32=None, about=None):
     """Returns a context in which a training loop runs as if tensors were 16-bit: docs/simulate.md.
 
         with halfscope.torch.emulate(model, optimizer, loss_scale="torch", log="runs/x") as run:
@@ -35,20 +36,25 @@ def emulate(model, optimizer, precision="mixed", loss_scale=None, *, accumulate=
     accumulate   fp32: PyTorch computes the sums of products. tensor-core:ARCH: they are computed as
                  on Tensor Cores of ARCH, bit for bit (volta, turing, ampere, ada, hopper,
                  blackwell)
+    recipe       quantises the operands of matrix products: the name of a recipe, such as "nvfp4" or
+                 "mxfp8-e4m3-rceil" (halfscope.arrays.recipes() has all), or a dict with a name for
+                 each kind of operand: "weight", "activation", "gradient", "other"
+    seed         of the random numbers of a recipe that rounds at random
     log          folder in which a run log is recorded; it may not hold one already. None: no log
     every, sample_every, about   as for Recorder
     keep_fp32    function of (path, module) that returns True if the module's own parameters stay
                  FP32; those of PyTorch's normalization layers always do
     """
-    return Emulation(model, optimizer, precision, loss_scale, accumulate=accumulate, log=log,
-                     every=every, sample_every=sample_every, keep_fp32=keep_fp32, about=about)
+    return Emulation(model, optimizer, precision, loss_scale, accumulate=accumulate, recipe=recipe,
+                     seed=seed, log=log, every=every, sample_every=sample_every, keep_fp32=keep_fp32,
+                     about=about)
 
 
 class Emulation:
     """The context that emulate() returns."""
 
-    def __init__(self, model, optimizer, precision, loss_scale, *, accumulate, log, every,
-                 sample_every, keep_fp32, about):
+    def __init__(self, model, optimizer, precision, loss_scale, *, accumulate, recipe, seed,
+                 log, every, sample_every, keep_fp32, about):
         require_optimizer(optimizer)
         require_kinds(model, optimizer)
         if names.is_compiled(model):
@@ -57,6 +63,7 @@ class Emulation:
         if not isinstance(precision, str) or precision not in PRECISIONS:
             raise ValueError(f"precision: found {described(precision)}, expected one of {', '.join(PRECISIONS)}")
         core = tensor_core_of(accumulate, precision)
+        recipes = recipes_of(recipe, seed)
         self._model = names.unwrapped(model)
         require_model(self._model, optimizer)
         self._optimizer = optimizer
@@ -64,16 +71,15 @@ class Emulation:
         policy = policy_of(loss_scale)
         wide = wide_parameters(self._model, keep_fp32)
         self._weights = Weights(self._model, optimizer, chosen, wide)
-        self._products = None if core is None else Products(
-            core, {name: p for name, p in self._model.named_parameters()
-                   if id(p) in wide and p.dim() > 1})
+        self._products = self._products_of(core, recipes, seed, chosen.format, wide)
         self._modules = Modules(self._model, chosen.format, self._weights.before_forward,
                                 note=policy is not None)
         storage = EmulatedStorage(chosen, self._weights)
         self._scaler = EmulatedScaler(policy, self._modules, storage.bounds_scale)
         self._recorder = None
         if log is not None:
-            about = {"precision": precision, "accumulate": accumulate, **(about or {})}
+            about = {"precision": precision, "accumulate": accumulate,
+                     **({} if recipe is None else {"recipe": recipe}), **(about or {})}
             self._recorder = Recorder(self._model, optimizer, log, every, sample_every=sample_every,
                                       modules=is_rounded, about=about)
             self._recorder.be_emulated(storage, EmulatedScale(self._scaler, optimizer))
@@ -154,6 +160,15 @@ class Emulation:
             if kind is None:
                 raise
             warnings.warn(f"the end of emulate(): {error}", RuntimeWarning, stacklevel=2)
+
+    def _products_of(self, core, recipes, seed, format, wide):
+        if core is None and recipes is None:
+            return None
+        matrices = {name: p for name, p in self._model.named_parameters() if p.dim() > 1}
+        wide = {name: p for name, p in matrices.items() if id(p) in wide}
+        if recipes is not None:
+            recipes = Recipes(recipes, seed, format, matrices, set(wide))
+        return Products(core, recipes, wide)
 
     def _remove_step_patch(self):
         self._step_patch.remove()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of matrices as a Tensor Core computes them, bit for bit: docs/tensor-core.md.
+"""Products of matrices as a Tensor Core computes them, bit for bit (docs/tensor-core.md), and of
+operands in block formats.
 
 Operations are intercepted below autograd, so those of the backward pass are included, and PyTorch's
 own derivatives determine which matrices are multiplied.
@@ -7,6 +8,7 @@ own derivatives determine which matrices are multiplied.
 
 import contextlib
 import re
+import warnings
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -14,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from halfscope import _halfscope
 from halfscope._arguments import described
 from halfscope.torch.emulate_convolutions import convolution, convolution_gradients
+from halfscope.torch.emulate_recipes import shares
 from halfscope.torch.emulate_rounding import PRECISIONS, rounded
 
 _PREFIX = "tensor-core:"
@@ -64,19 +67,41 @@ class TensorCore:
         return (out if batch else out[0]).to(a.device)
 
 
-class Products(TorchDispatchMode):
-    """A context in which the Tensor Core computes every product of FP32 matrices, except inside
-    paused(). wide: {name: parameter} for the parameters that stay FP32."""
+class PyTorchSums:
+    """Leaves the sums of products to PyTorch."""
 
-    def __init__(self, core, wide):
+    def product(self, a, b):
+        return torch.matmul(a, b)
+
+
+class Quantising:
+    """Quantises operands by recipes before a core multiplies them."""
+
+    def __init__(self, core, recipes, operation):
+        self._core = core
+        self._recipes = recipes
+        self._operation = operation
+
+    def product(self, a, b):
+        return self._recipes.product(self._core, self._operation, a, b)
+
+
+class Products(TorchDispatchMode):
+    """A context in which a TensorCore computes every product of FP32 matrices, except inside
+    paused(), and Recipes quantise their operands. core and recipes may be None. wide: {name:
+    parameter} for the parameters that stay FP32."""
+
+    def __init__(self, core, recipes, wide):
         super().__init__()
         self._core = core
+        self._recipes = recipes
         self._wide = wide
         self._paused = False
+        self._told = False  # a convolution was warned of
 
     @contextlib.contextmanager
     def begun(self):
-        with _unfused(), self:
+        with _unfused(), self._recipes.begun() if self._recipes else contextlib.nullcontext(), self:
             yield
 
     @contextlib.contextmanager
@@ -99,16 +124,34 @@ class Products(TorchDispatchMode):
         if any(x.dtype != torch.float32 for x in operands):
             return function(*args, **kwargs)  # a product of the loop: the model's are all FP32
         self._require(name, operands)
+        core = self._core_of(name, compute)
+        if core is None:
+            return function(*args, **kwargs)
         out = args[0] if name in _IN_PLACE else kwargs.pop("out", None)
-        result = compute(self._core, *args, **kwargs)
+        result = compute(core, *args, **kwargs)
         return result if out is None else out.resize_(result.shape).copy_(result)
+
+    def _core_of(self, name, compute):
+        """Returns what multiplies the operands of an operation; None for PyTorch."""
+        if self._recipes is None:
+            return self._core
+        if compute in (convolution, convolution_gradients):
+            if not self._told:
+                self._told = True
+                warnings.warn("recipe: convolutions are not quantised, only products of matrices; the "
+                              "convolutions of this model stay in the run's precision", RuntimeWarning,
+                              stacklevel=2)
+            return self._core
+        return Quantising(self._core or PyTorchSums(), self._recipes, name)
 
     def _require(self, name, operands):
         for x in operands:
             if x.layout != torch.strided:
                 raise RuntimeError(f"{name}: found a tensor of layout {x.layout}, expected a dense one: "
-                                   "sparse products are not emulated; use accumulate='fp32'")
-            wide = next((key for key, p in self._wide.items() if _shares(p, x)), None)
+                                   f"sparse products are not emulated; {self._without()}")
+            if self._core is None:
+                continue
+            wide = next((key for key, p in self._wide.items() if shares(p, x)), None)
             if wide is not None:
                 raise RuntimeError(f"{name}: reads {wide}, which keep_fp32 keeps in FP32, and a Tensor "
                                    "Core reads 16-bit values; leave its module out of keep_fp32, or "
@@ -121,16 +164,15 @@ class Products(TorchDispatchMode):
             if result is not NotImplemented:
                 return result
         if _FUSED.search(name):
-            raise RuntimeError(f"torch.ops.aten.{name} multiplies matrices inside, where the sums of a "
-                               "Tensor Core cannot be emulated; compute it by matrix products, or use "
-                               "accumulate='fp32'")
+            what = "the sums of a Tensor Core cannot be emulated" if self._core else "operands cannot be quantised"
+            raise RuntimeError(f"torch.ops.aten.{name} multiplies matrices inside, where {what}; compute it "
+                               f"by matrix products, or {self._without()}")
         return function(*args, **kwargs)
 
-
-def _shares(parameter, view):
-    """Returns True if a view begins in a parameter's memory."""
-    begin = parameter.data_ptr()
-    return view.numel() > 0 and begin <= view.data_ptr() < begin + parameter.numel() * parameter.element_size()
+    def _without(self):
+        """Returns the way to run without the emulation of products."""
+        words = ["use accumulate='fp32'"] if self._core else []
+        return " and ".join(words + (["leave out recipe"] if self._recipes else []))
 
 
 @contextlib.contextmanager
