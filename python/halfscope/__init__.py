@@ -10,7 +10,7 @@ compare(a, b)         Comparison: two runs tensor by tensor
 report(logs)          Report: everything on one page
 count(logs)           Counts: logs, or parts of them, as a small record; Counts add
 halfscope.distributed  count and analyze, by the workers of a Dask cluster
-halfscope.arrays      the emulator on arrays: rounding, conversions, sums and products
+halfscope.arrays      the emulator on arrays: rounding, conversions, sums, products, block formats
 halfscope.torch       Recorder: records a PyTorch training run; emulate: runs it as if in 16 bits
 halfscope.lightning, halfscope.transformers   RecorderCallback: the Recorder for these trainers
 

@@ -248,8 +248,8 @@ def quantise_blocks(recipe, array, *, columns=False, seed=0, history=None, threa
     check_number("seed", seed, "a whole number below 2^64", Integral, 2**64 - 1)
     check_number("threads", threads, "a whole number below 2^31", Integral, 2**31 - 1)
     values, format = _values(array)
-    return Blocks(*_halfscope.quantise_blocks(recipe, values, format, columns, seed, history, threads,
-                                              _is_torch(array)))
+    return Blocks(*_halfscope.quantise_blocks(recipe, values, format, True, columns, seed, history,
+                                              threads, _is_torch(array)))
 
 
 def dequantise_blocks(recipe, codes, scales=None, tensor_scale=None, *, columns=False):
@@ -259,7 +259,7 @@ def dequantise_blocks(recipe, codes, scales=None, tensor_scale=None, *, columns=
     codes: one code a byte, uint8 or a type of ml_dtypes or PyTorch. Arguments as Blocks has them.
     """
     _check_recipe(recipe, columns)
-    return _halfscope.dequantise_blocks(recipe, _seen(codes), _scales(scales), _numbers(tensor_scale),
+    return _halfscope.dequantise_blocks(recipe, _seen(codes), _seen(scales), _numbers(tensor_scale),
                                         columns, _is_torch(codes))
 
 
@@ -272,7 +272,7 @@ def conform(recipe, array, codes, scales=None, tensor_scale=None, *, columns=Fal
     """
     _check_recipe(recipe, columns, history)
     values, format = _values(array)
-    return _halfscope.conform_blocks(recipe, values, format, _seen(codes), _scales(scales),
+    return _halfscope.conform_blocks(recipe, values, format, _seen(codes), _seen(scales),
                                      _numbers(tensor_scale), columns, history)
 
 
@@ -293,10 +293,6 @@ def _values(array):
         raise TypeError(f"the array is {described(array)} with dtype {_dtype(array) or 'unknown'}, "
                         "expected float32, float16 or bfloat16")
     return _seen(convert(array).values), format
-
-
-def _scales(array):
-    return None if array is None else _seen(array)
 
 
 def _numbers(tensor_scale):

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes of block formats on arrays. Private: its Python side is halfscope/arrays.py, and
-// halfscope/torch/emulate_recipes.py for round_blocks().
+// Recipes of block formats on arrays. Private: its Python side is halfscope/arrays.py.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -99,11 +98,15 @@ nb::object scales_of(const Recipe& recipe, const Quantised& made, bool torch) {
 }
 
 /// Returns (codes, scales or None, second scales or None). format: of the values before they became
-/// float32.
+/// float32. If transform is false, a recipe's Hadamard transform is left out.
 nb::tuple quantise_blocks(const std::string& name, nb::handle values, const std::string& format,
-                          bool by_columns, std::uint64_t seed, std::optional<double> history,
-                          int threads, bool torch) {
-  const Recipe& recipe = recipe_called(name);
+                          bool transform, bool by_columns, std::uint64_t seed,
+                          std::optional<double> history, int threads, bool torch) {
+  Recipe recipe = recipe_called(name);
+  if (recipe.hadamard && !transform) {
+    recipe.hadamard = false;
+    recipe.multiple_of = 1;
+  }
   const Input in = memory_of<false>(values, "the array");
   block::QuantiseOptions options = options_of(format, by_columns, history);
   options.seed = seed;
@@ -129,7 +132,7 @@ Quantised output_of(const Recipe& recipe, Extent extent, bool by_columns, const 
                     nb::handle scales, const std::optional<std::vector<float>>& second) {
   const block::Grid grid = block::grid_of(recipe, extent.rows, extent.columns, by_columns);
   const std::string about = " (recipe " + std::string(recipe.name) + ")";
-  if (codes.bits != 8) refuse("codes is not uint8, expected one code a byte");
+  if (codes.bits != 8) throw nb::type_error("codes is not uint8, expected one code a byte");
   Quantised out;
   out.scale_rows = grid.rows;
   out.scale_columns = grid.columns;
@@ -207,39 +210,16 @@ nb::object conform_blocks(const std::string& name, nb::handle values, const std:
   return to_python(reports::exports::conform_json(found));
 }
 
-/// Replaces each value of a float32 matrix by code times block scale, without the second scales,
-/// which are returned. transform: whether a recipe's Hadamard transform is applied.
-std::vector<float> round_blocks(const std::string& name, nb::handle values,
-                                const std::string& format, bool transform, std::uint64_t seed) {
-  Recipe recipe = recipe_called(name);
-  if (recipe.hadamard && !transform) {
-    recipe.hadamard = false;
-    recipe.multiple_of = 1;
-  }
-  const Output memory = memory_of<true>(values, "the matrix");
-  const std::span<float> all = memory.span<float>();
-  const std::size_t rows = memory.owner.shape(0), columns = memory.owner.shape(1);
-  block::QuantiseOptions options = options_of(format, false);
-  options.seed = seed;
-  nb::gil_scoped_release release;
-  Quantised made = block::quantise(recipe, {all, rows, columns}, options);
-  const std::vector<float> second = std::exchange(made.second, {});
-  std::ranges::copy(block::dequantise(recipe, made, rows, columns), all.begin());
-  return second;
-}
-
 }  // namespace
 
 void bind_blocks(nb::module_& module) {
   module.def("recipe_names", &recipe_names);
-  module.def("quantise_blocks", &quantise_blocks, "recipe"_a, "values"_a, "format"_a,
+  module.def("quantise_blocks", &quantise_blocks, "recipe"_a, "values"_a, "format"_a, "transform"_a,
              "by_columns"_a, "seed"_a, "history"_a.none(), "threads"_a, "torch"_a);
   module.def("dequantise_blocks", &dequantise_blocks, "recipe"_a, "codes"_a, "scales"_a.none(),
              "tensor_scale"_a.none(), "by_columns"_a, "torch"_a);
   module.def("conform_blocks", &conform_blocks, "recipe"_a, "values"_a, "format"_a, "codes"_a,
              "scales"_a.none(), "tensor_scale"_a.none(), "by_columns"_a, "history"_a.none());
-  module.def("round_blocks", &round_blocks, "recipe"_a, "values"_a, "format"_a, "transform"_a,
-             "seed"_a);
 }
 
 }  // namespace halfscope::python

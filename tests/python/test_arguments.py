@@ -110,7 +110,9 @@ def test_a_long_text_is_not_printed_whole(function, argument, value):
     lambda: halfscope.arrays.convert(VALUES, "binary16", rounding=VALUES),
     lambda: halfscope.arrays.convert(VALUES, "binary16", seed="x"),
     lambda: halfscope.arrays.add(VALUES, VALUES, format=3),
-    lambda: halfscope.arrays.tensor_core_product(VALUES, VALUES, VALUES)])
+    lambda: halfscope.arrays.tensor_core_product(VALUES, VALUES, VALUES),
+    lambda: halfscope.arrays.quantise_blocks(VALUES, VALUES),
+    lambda: halfscope.arrays.quantise_blocks("nvfp4", VALUES, history=VALUES)])
 def test_values_of_another_type_are_described(call):
     with pytest.raises(TypeError) as error:
         call()
@@ -140,7 +142,7 @@ def test_the_recorder_and_the_emulator_describe_what_they_were_given(tmp_path):
                 Recorder(model, optimizer, tmp_path / "run", **{name: value})
                 raise ValueError("accepted")  # as about may be
             assert "0.12345" not in str(error.value), (name, error.value)
-        for name in ("precision", "loss_scale", "accumulate"):
+        for name in ("precision", "loss_scale", "accumulate", "recipe", "seed"):
             with pytest.raises((TypeError, ValueError, halfscope.BadInput)) as error:
                 emulate(model, optimizer, **{"precision": "fp16", name: value})
             assert "0.12345" not in str(error.value), (name, error.value)

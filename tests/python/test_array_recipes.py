@@ -122,7 +122,7 @@ BAD = {
                     ValueError, "128 elements of 32 bits, expected 32 x 4 of uint8"),
     "codes": (lambda: arrays.conform("nvfp4", X, MADE.codes[:5], MADE.scales), ValueError,
               "codes has 320 elements, expected 2048, as many as the input"),
-    "wide codes": (lambda: arrays.conform("nvfp4", X, X, MADE.scales), ValueError, "codes is not uint8"),
+    "wide codes": (lambda: arrays.conform("nvfp4", X, X, MADE.scales), TypeError, "codes is not uint8"),
     "second scales": (lambda: arrays.conform("mxfp4-even", X, MADE.codes, MADE.scales[:, :2].copy(), 1.0),
                       ValueError, "tensor_scale has 1 elements, expected None"),
 }

@@ -17,8 +17,8 @@ __all__ = ["browser"]  # a fixture
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 # Of PyTorch's sums, whose last bits depend on the processor: there sentences are compared, without
 # their numbers and without pictures.
-OF_PYTORCH = {"02-record-your-loop", "08-sums-in-16-bits"}
-LONG = "08-sums-in-16-bits"  # it trains 64 processes: two minutes of a processor
+OF_PYTORCH = {"02-record-your-loop", "08-sums-in-16-bits", "10-block-formats"}
+LONG = {"08-sums-in-16-bits", "10-block-formats"}  # two minutes of a processor
 
 with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(str(ROOT / "tools"))
@@ -64,7 +64,7 @@ def sentences(outputs):
 
 
 @pytest.mark.parametrize("path", [
-    pytest.param(path, marks=pytest.mark.exhaustive) if path.stem == LONG else path
+    pytest.param(path, marks=pytest.mark.exhaustive) if path.stem in LONG else path
     for path in NOTEBOOKS], ids=lambda path: path.stem)
 def test_it_runs_and_says_what_it_says_in_the_repository(path):
     if path.stem in OF_PYTORCH:

@@ -17,6 +17,7 @@ from halfscope.torch.emulate_rounding import rounded
 
 # Kinds of operands. other: both operands of a product that no parameter takes part in (attention).
 KINDS = ("weight", "activation", "gradient", "other")
+_MANY = 1 << 17  # fewer values are quantised faster on one thread
 
 
 def recipes_of(recipe, seed):
@@ -33,7 +34,7 @@ def recipes_of(recipe, seed):
     for kind, name in each.items():
         if kind not in KINDS:
             raise ValueError(f"recipe: found the kind {described(kind)}, expected {', '.join(KINDS)}")
-        if name is not None and name not in known:
+        if name is not None and (not isinstance(name, str) or name not in known):
             raise ValueError(f"recipe: found {described(name)}, expected a name that "
                              "halfscope.arrays.recipes() has")
         if name is not None and name.startswith("fp8-delayed"):
@@ -149,15 +150,18 @@ class Recipes:
     def _quantised(self, name, tensor, transform):
         """Returns an operand as code times block scale, and its second scale, one or one a row."""
         values = rounded(tensor.cpu().contiguous(), self._format)
-        seed = self._first + self._count
-        self._count += 1
         if name is None:
             return values, torch.ones(1, 1)
-        matrix = values.view(-1, values.shape[-1])
-        second = _halfscope.round_blocks(name, matrix, self._format or "binary32", transform, seed)
-        if len(second) > 1:
-            return values, torch.tensor(second).view(*values.shape[:-1], 1)
-        return values, torch.tensor(second or [1.0]).view(1, 1)
+        seed = self._first + self._count
+        self._count += 1
+        threads = 0 if values.numel() >= _MANY else 1
+        codes, scales, second = _halfscope.quantise_blocks(
+            name, values, self._format or "binary32", transform, False, seed, None, threads, True)
+        ones = None if second is None else [1.0] * second.numel()
+        values = _halfscope.dequantise_blocks(name, codes, scales, ones, False, True)
+        if second is None:
+            return values, torch.ones(1, 1)
+        return values, second.view(*values.shape[:-1], 1) if len(ones) > 1 else second.view(1, 1)
 
 
 def shares(parameter, view):
