@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analyzers/compare/compare_order.hpp"
+#include "analyzers/compare/conversion.hpp"
 #include "analyzers/compare/operations.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "halfscope/table/update/update_table.hpp"
@@ -90,6 +91,7 @@ struct ComparedTensor {
   Both<bool> wide_weight;  ///< own_updates is set, and the weight is wider than 16 bits
   Both<std::uint64_t> lost_updates, ineffective_updates;  ///< as in RunTotals, for this tensor
   std::optional<ElementChanges> elements;
+  std::optional<Conversion> conversion;  ///< empty unless a run stores the tensor as codes
   /// Elements whose difference no order of addition explains; empty if not requested.
   std::optional<std::uint64_t> sums_above;
 };

@@ -3,19 +3,15 @@
 #include <tbb/parallel_reduce.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <tuple>
 
 #include "analyzers/compare/compare.hpp"
+#include "analyzers/compare/element_reader.hpp"
 #include "analyzers/readers/samples.hpp"
 #include "analyzers/readers/tensors/open.hpp"
-#include "halfscope/number/convert.hpp"
 
 namespace halfscope::analyzers::compare {
 
@@ -70,50 +66,6 @@ Format own_format(const underflow::TensorFindings& tensor) {
   const Format computed = format_of(tensor.computed_dtype.value_or(source));
   return computed.emin() > stored.emin() ? computed : stored;
 }
-
-/// Returns the value of every encoding of an 8- or 16-bit dtype, from an array that is built once.
-const std::vector<double>& values_of(Dtype dtype) {
-  static std::array<std::once_flag, kAllDtypes.size()> made;
-  static std::array<std::vector<double>, kAllDtypes.size()> values;
-  const auto at = static_cast<std::size_t>(dtype);
-  std::call_once(made[at], [&] {
-    const Format format = format_of(dtype);
-    for (std::uint64_t bits = 0; bits < std::uint64_t{1} << format.width; ++bits) {
-      values[at].push_back(to_double(format, bits));
-    }
-  });
-  return values[at];
-}
-
-/// Reads elements of a tensor as recorded, exactly, in binary64.
-class Reader {
- public:
-  explicit Reader(const TensorView& view)
-      : view_(view),
-        width_(format_of(view.dtype).width),
-        narrow_(width_ <= 16 ? values_of(view.dtype).data() : nullptr) {}
-
-  double operator[](std::size_t i) const {
-    switch (width_) {
-      case 8: return narrow_[load<std::uint8_t>(i)];
-      case 16: return narrow_[load<std::uint16_t>(i)];
-      case 32: return double{std::bit_cast<float>(load<std::uint32_t>(i))};
-      default: return std::bit_cast<double>(load<std::uint64_t>(i));
-    }
-  }
-
- private:
-  template <typename Bits>
-  Bits load(std::size_t i) const {
-    Bits bits;
-    std::memcpy(&bits, view_.data + i * sizeof(Bits), sizeof(Bits));
-    return bits;
-  }
-
-  TensorView view_;
-  int width_;
-  const double* narrow_;  ///< values by encoding; null for wider dtypes
-};
 
 /// One run's tensor of a compared pair.
 struct SideOfElements {
@@ -206,15 +158,15 @@ std::map<std::string, MatchedTensor> meetings(Comparison& c, const underflow::Lo
 
 double smallest_normal(Format f) { return std::ldexp(1.0, f.emin()); }
 
-void compare_pair(const log::NamedTensor& a, double scale_a, const log::NamedTensor& b,
-                  double scale_b, std::int64_t step, MatchedTensor& at, Format target,
-                  const frames::ProgressCallback& tell) {
+void compare_pair(const StoredTensor& a, const StoredTensor& b, std::int64_t step,
+                  MatchedTensor& at, Format target, const frames::ProgressCallback& tell) {
   if (a.view.count != b.view.count) return;  // the totals show the different sizes
-  const SideOfElements side_a{Reader(a.view), scale_a, smallest_normal(at.own_a)};
-  const SideOfElements side_b{Reader(b.view), scale_b, smallest_normal(at.own_b)};
+  const SideOfElements side_a{Reader(a.view), a.scale, smallest_normal(at.own_a)};
+  const SideOfElements side_b{Reader(b.view), b.scale, smallest_normal(at.own_b)};
   ElementChanges found = compare_values(side_a, side_b, a.view.count, target, tell);
-  found.exact = exact_log2(scale_a) && exact_log2(scale_b);
+  found.exact = exact_log2(a.scale) && exact_log2(b.scale);
   at.at[step] += found;
+  add_conversion(at.tensor->conversion, a, b);
 }
 
 void finish(const MatchedTensor& meeting) {
@@ -289,7 +241,8 @@ void add_elements(Comparison& comparison, const underflow::LogFindings& a,
         if (step.tell) step.tell((done + part * bytes) / static_cast<double>(step.bytes));
       };
       const double scale_a = step.scale_of(selections.a, name);
-      compare_pair(*of_a, scale_a, *of_b, place.scale, step.step, at->second,
+      compare_pair({of_a->view, scale_a, step.tensors->blocks(name)},
+                   {of_b->view, place.scale, file->blocks(of_b->name)}, step.step, at->second,
                    comparison.target.format, tell);
       if (orders) orders->take(step, met, {*of_a, scale_a}, {*of_b, place.scale});
       done += bytes;

@@ -187,8 +187,9 @@ std::string comparison_text(const analyzers::compare::Comparison& comparison) {
   std::string out = fmt::format("A: {}\nB: {}\n", plain(said.a), plain(said.b)) +
                     line(said.counted_for) + "\n" + line(said.verdict);
   if (!said.sums.empty()) out += "\n" + section_text(said.sums) + "\n";
-  out += section_text(Section{"", said.reasons}) + "\n" + table_text(said.facts) + "\n" +
-         section_text(Section{"", said.values});
+  out += section_text(Section{"", said.reasons}) + "\n";
+  if (!said.conversion.empty()) out += section_text(said.conversion) + "\n";
+  out += table_text(said.facts) + "\n" + section_text(Section{"", said.values});
   if (!said.losses.empty()) out += section_text(Section{"", {said.losses}});
   for (const Section& run : said.operations) out += "\n" + section_text(run);
   return out + "\n" + table_text(said.tensors);

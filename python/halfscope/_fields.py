@@ -2304,6 +2304,42 @@ class Element(Record):
     carry; FP16 rounding to nearest gives at most 0.5. Absent without such elements."""
 
 
+class BlockLoss(Record):
+    """The blocks of one run's tensor."""
+
+    __slots__ = ()
+    element: str
+    """Format of the codes, such as `E2M1`."""
+    scale: str
+    """Format of the scales, such as `E4M3`."""
+    block: list[int]
+    """Rows and columns of a block."""
+    blocks: int
+    """Number of blocks."""
+    vanished: int
+    """Blocks whose values are all zero, and not all zero in the other run."""
+    clipped: int
+    """Blocks with a value at the block's largest magnitude that in the other run is larger by more
+    than half the distance between the two largest."""
+
+
+class Conversion(Record):
+    """What was lost by storing a tensor as codes with scales."""
+
+    __slots__ = ()
+    signal_to_noise: float | None
+    """Ratio of the sum of squared values to that of squared differences, in dB. Null if no element
+    differs, or all values are zero."""
+    a: BlockLoss | None
+    """Blocks of A. Absent if A does not store the tensor as codes."""
+    b: BlockLoss | None
+    """Blocks of B. Absent if B does not store the tensor as codes."""
+    _nested = {
+        'a': BlockLoss,
+        'b': BlockLoss,
+    }
+
+
 class Lost(Record):
     """Values lost to zero in both runs."""
 
@@ -2348,6 +2384,9 @@ class ComparedTensor(Record):
     elements: Element | None
     """Full tensors of both, element by element, unscaled. Absent unless both logs have full
     tensors."""
+    conversion: Conversion | None
+    """What was lost by storing the tensor as codes with scales (definitions (docs/compare.md)).
+    Absent unless a run stores it so."""
     lost: Lost
     """Values lost to zero; from 0 if zeros are most likely no underflow."""
     harmed: bool
@@ -2357,6 +2396,7 @@ class ComparedTensor(Record):
         'b': Side,
         'updates': Update,
         'elements': Element,
+        'conversion': Conversion,
         'lost': Lost,
     }
 

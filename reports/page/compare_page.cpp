@@ -64,12 +64,13 @@ std::string summary(const ComparisonAnswer& said) {
   return out + "</p>\n" + tiles(said.facts) + list_html(said.values, "note");
 }
 
-std::string sums(const ComparisonAnswer& said) {
-  if (said.sums.empty()) return "";
-  answer::Section section = said.sums;
+/// Returns a section with its title; empty if it has no content.
+std::string titled(std::string_view id, answer::Section section) {
+  if (section.empty()) return "";
   const std::string title = std::exchange(section.title, "");
-  return "<section id=\"sums\" aria-labelledby=\"h-sums\">\n<h2 id=\"h-sums\">" +
-         marked_html(title) + "</h2>\n" + section_html(section) + "</section>\n";
+  return fmt::format("<section id=\"{0}\" aria-labelledby=\"h-{0}\">\n<h2 id=\"h-{0}\">{1}</h2>\n",
+                     id, marked_html(title)) +
+         section_html(section) + "</section>\n";
 }
 
 std::string operations(const ComparisonAnswer& said) {
@@ -157,7 +158,8 @@ Parts parts(const Comparison& c, std::string_view title) {
   return {{"title", answer::html_name(title)},
           {"about", about_html(said)},
           {"summary", summary(said)},
-          {"operations", sums(said) + operations(said)},
+          {"operations",
+           titled("conversion", said.conversion) + titled("sums", said.sums) + operations(said)},
           {"loss", loss_section(c, said)},
           {"heading", marked_html(said.tensors.title)},
           {"lost", marked_html(said.tensors.note)},

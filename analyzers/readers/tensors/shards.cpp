@@ -202,6 +202,10 @@ void check_shard(const fs::path& shard, const log::TensorFile& opened, const Sha
                  Notes& notes) {
   const auto& wanted = index.shards.at(shard.filename().string());
   std::vector<std::string> names = opened.names();
+  std::erase_if(names, [&](const std::string& name) { return opened.parts().contains(name); });
+  for (const auto& [name, parts] : opened.parts()) {
+    names.insert(names.end(), parts.begin(), parts.end());
+  }
   for (const log::SkippedTensor& skipped : opened.skipped()) names.push_back(skipped.name);
   const std::unordered_set<std::string_view> held(names.begin(), names.end());
   for (const std::string& name : wanted) {

@@ -55,6 +55,7 @@ struct FileFrames {
   std::vector<log::SkippedTensor> skipped;
   std::optional<RoleSource> guessed;  ///< source of roles that no name has: assumed or file
   bool has_gradients = false;
+  std::uint64_t coded = 0;  ///< tensors that the file stores as codes with scales
   std::exception_ptr failed;
 };
 
@@ -83,6 +84,7 @@ void read_file(const StepFile& file, const Selection& s, Meter& meter, const Vis
                FileFrames& out) {
   const auto opened = open_step_file(file);
   out.skipped = opened->skipped();
+  out.coded = opened->parts().size();
   std::uint64_t told = 0;
   const frames::Read read = [&](std::uint64_t bytes) {  // unpacked data may be more than the file
     bytes = std::min(bytes, file.bytes - told);
@@ -155,6 +157,7 @@ class FolderFrames {
     assumed_ |= read.guessed == RoleSource::assumed;
     if (read.guessed == RoleSource::file && weights_++ == 0) first_weights_ = &file;
     unscaled_ |= read.has_gradients && !file.scaled;
+    coded_ += read.coded;
   }
 
   void finish(const TensorFolder& folder, const Selection& s) {
@@ -164,6 +167,10 @@ class FolderFrames {
     if (unscaled_ && !s.recorded_scale) {
       notes_.add(shown + ": has no manifest, so its values are treated as unscaled; use " +
                  Message(frames::Option::recorded_scale, "S") + " if they carry a loss scale");
+    }
+    if (coded_ != 0) {
+      notes_.add(fmt::format("{}: {} tensor{} stored as codes with scales, and read as values",
+                             shown, coded_, coded_ == 1 ? " is" : "s are"));
     }
     if (shards_) {
       notes_.add(shown +
@@ -248,6 +255,7 @@ class FolderFrames {
   std::vector<Frame> step_;
   std::map<std::string, std::size_t> index_;  ///< into step_, by name
   bool shards_ = false, unscaled_ = false;
+  std::uint64_t coded_ = 0;    ///< number of tensors that are stored as codes with scales
   bool assumed_ = false;       ///< a file's roles are those of gradients, by a guess
   std::uint64_t weights_ = 0;  ///< number of files whose roles are those of weights
   const StepFile* first_weights_ = nullptr;

@@ -34,6 +34,10 @@ class JoinedFile final : public log::TensorFile {
     index_names();
   }
 
+  std::shared_ptr<const log::TensorBlocks> blocks(std::string_view name) const override {
+    return files_[file_with(std::string(name))]->blocks(name);
+  }
+
   /// Returns the number of the file with a tensor.
   std::size_t file_with(const std::string& name) const {
     return static_cast<std::size_t>(place(find(name).value()));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 
 #include "halfscope/log/error.hpp"
@@ -14,6 +15,8 @@ namespace halfscope::log {
 namespace {
 
 constexpr std::uint64_t kHeaderLengthBytes = 8;
+/// First place of tensors that are stored as codes; other places are offsets in the file.
+constexpr std::uint64_t kCoded = std::uint64_t{1} << 63;
 constexpr std::string_view kDamaged = "the file is damaged, write it again";
 
 /// A dtype whose numbers are not counted; its width is needed to check the tensor's size.
@@ -28,9 +31,6 @@ constexpr OtherDtype kOtherDtypes[] = {
     {"I16", 16, "is not a floating-point type"}, {"U32", 32, "is not a floating-point type"},
     {"I32", 32, "is not a floating-point type"}, {"U64", 64, "is not a floating-point type"},
     {"I64", 64, "is not a floating-point type"}, {"C64", 64, "is complex"},
-    {"F8_E8M0", 8, "holds scales, not values"},  {"F8_E4M3FNUZ", 8, "is not supported"},
-    {"F8_E5M2FNUZ", 8, "is not supported"},      {"F6_E2M3", 6, "is not supported"},
-    {"F6_E3M2", 6, "is not supported"},          {"F4", 4, "is not supported"},
 };
 
 const OtherDtype* find_other(std::string_view name) {
@@ -43,14 +43,14 @@ const OtherDtype* find_other(std::string_view name) {
 unsigned bits_of(std::string_view dtype) {
   if (const auto known = find_dtype(dtype)) return static_cast<unsigned>(format_of(*known).width);
   const OtherDtype* const other = find_other(dtype);
-  return other == nullptr ? 0 : other->bits;
+  return other == nullptr ? code_bits(dtype) : other->bits;
 }
 
 std::string skip_reason(std::string_view dtype) {
   if (const OtherDtype* const other = find_other(dtype)) {
     return fmt::format("dtype {} {}", dtype, other->what);
   }
-  return fmt::format("dtype {} is unknown, expected F16, BF16, F32, F64, F8_E4M3 or F8_E5M2",
+  return fmt::format("dtype {} is unknown, expected F4, F6_.., F8_.., F16, BF16, F32 or F64",
                      printable(dtype.substr(0, 64)));
 }
 
@@ -153,13 +153,20 @@ Safetensors::Safetensors(const OpenPath& path) : file_(path, true) {
   tensor_bytes_ = file_.size() - data_begin_;
   check_layout(header.entries, *tensor_bytes_, file_.name());
   file_.leave(0, data_begin_);
+  std::vector<CodedTensor> coded = coded_tensors(header, file_.name());
+  std::unordered_set<std::string> parts;
+  for (const CodedTensor& tensor : coded) parts.insert(tensor.parts.begin(), tensor.parts.end());
+  auto next = coded.begin();
   for (SafetensorsEntry& entry : header.entries) {
-    if (const auto dtype = find_dtype(entry.dtype)) {
+    if (next != coded.end() && next->codes.name == entry.name) {
+      add_coded(std::move(*next++));
+    } else if (const auto dtype = find_dtype(entry.dtype); dtype && !parts.contains(entry.name)) {
       add(entry.name, entry.shape, *dtype, data_begin_ + entry.begin);
-    } else {
+      continue;
+    } else if (!parts.contains(entry.name)) {
       skipped_.push_back({entry.name, skip_reason(entry.dtype)});
-      others_.push_back(std::move(entry));
     }
+    others_.push_back(std::move(entry));
   }
   index_names();
   metadata_ = std::move(header.metadata);
@@ -168,24 +175,47 @@ Safetensors::Safetensors(const OpenPath& path) : file_(path, true) {
   if (format != metadata_.end() && !metadata_.contains("gradients")) {
     shows_weights_ = fmt::format("has the metadata \"format\": \"{}\", as saved models do",
                                  printable(format->second));
+  } else if (!parts_.empty()) {
+    shows_weights_ = "stores tensors as codes with scales, as quantised models do";
   }
 }
 
+void Safetensors::add_coded(CodedTensor&& tensor) {
+  add(tensor.name, tensor.shape, Dtype::f32, kCoded + coded_.size());
+  if (tensor.scales) parts_.emplace(tensor.name, tensor.parts);
+  coded_.push_back(std::move(tensor));
+}
+
+FileBytes Safetensors::bytes_of(const SafetensorsEntry& entry) const {
+  return file_.range(data_begin_ + entry.begin, data_begin_ + entry.end);
+}
+
 FileBytes Safetensors::values(const NamedTensor& tensor, std::uint64_t begin) const {
+  if (begin >= kCoded) {
+    const auto read = [&](const SafetensorsEntry& entry) { return bytes_of(entry); };
+    return decoded(coded_[begin - kCoded], read, file_.name());
+  }
   leave_before(begin);
   return file_.range(begin, begin + tensor.view.bytes());
 }
 
+std::shared_ptr<const TensorBlocks> Safetensors::blocks(std::string_view name) const {
+  const auto i = find(name);
+  if (!i || place(*i) < kCoded || !coded_[place(*i) - kCoded].scales) return nullptr;
+  const auto read = [&](const SafetensorsEntry& entry) { return bytes_of(entry); };
+  return std::make_shared<TensorBlocks>(blocks_of(coded_[place(*i) - kCoded], read, file_.name()));
+}
+
 std::optional<RawTensor> Safetensors::raw(std::string_view name) const {
-  if (const auto i = find(name)) {
-    const NamedTensor tensor = outline_at(*i);
-    return RawTensor{tensor.name, std::string(name_of(tensor.view.dtype)), tensor.shape,
-                     file_.range(place(*i), place(*i) + tensor.view.bytes())};
-  }
   const auto other = std::ranges::find(others_, name, &SafetensorsEntry::name);
-  if (other == others_.end()) return std::nullopt;
-  return RawTensor{other->name, other->dtype, other->shape,
-                   file_.range(data_begin_ + other->begin, data_begin_ + other->end)};
+  if (other != others_.end()) {
+    return RawTensor{other->name, other->dtype, other->shape, bytes_of(*other)};
+  }
+  const auto i = find(name);
+  if (!i || place(*i) >= kCoded) return std::nullopt;
+  const NamedTensor tensor = outline_at(*i);
+  return RawTensor{tensor.name, std::string(name_of(tensor.view.dtype)), tensor.shape,
+                   file_.range(place(*i), place(*i) + tensor.view.bytes())};
 }
 
 void Safetensors::for_each(const std::function<void(const NamedTensor&)>& visit) const {
@@ -194,7 +224,8 @@ void Safetensors::for_each(const std::function<void(const NamedTensor&)>& visit)
   for (std::size_t i = 0; i < size(); ++i) {
     const auto tensor = load(i);
     visit(*tensor);
-    const std::uint64_t end = place(i) + tensor->view.bytes();
+    const std::uint64_t end = place(i) < kCoded ? place(i) + tensor->view.bytes()
+                                                : data_begin_ + coded_[place(i) - kCoded].codes.end;
     if (end < left + kBytesALeave) continue;
     file_.leave(left, end);
     left = end;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "halfscope/log/coded_tensors.hpp"
 #include "halfscope/log/mapped_file.hpp"
 #include "halfscope/log/open_file.hpp"
 #include "halfscope/log/safetensors_header.hpp"
@@ -27,7 +28,8 @@ struct RawTensor {
 };
 
 /// Opens and validates a file: header size, JSON, offsets without gaps or overlap, sizes that match
-/// shape and dtype. Tensors without floating-point numbers are in skipped(). Throws BadInput.
+/// shape and dtype. Tensors that are stored as codes are read as their values in binary32. Tensors
+/// without floating-point numbers are in skipped(). Throws BadInput.
 class Safetensors : public TensorFile {
  public:
   explicit Safetensors(const OpenPath& path);
@@ -35,14 +37,18 @@ class Safetensors : public TensorFile {
   /// Returns a tensor of any dtype, skipped ones too, or an empty optional if none has the name.
   /// Its values are valid while this object exists.
   std::optional<RawTensor> raw(std::string_view name) const;
+  std::shared_ptr<const TensorBlocks> blocks(std::string_view name) const override;
 
  private:
   FileBytes values(const NamedTensor& tensor, std::uint64_t place) const override;
+  FileBytes bytes_of(const SafetensorsEntry& entry) const;
+  void add_coded(CodedTensor&& tensor);
   void leave_before(std::uint64_t begin) const;
 
   MappedFile file_;
   std::uint64_t data_begin_ = 0;
-  std::vector<SafetensorsEntry> others_;         ///< tensors of other dtypes
+  std::vector<SafetensorsEntry> others_;         ///< tensors of other dtypes, and parts of others
+  std::vector<CodedTensor> coded_;               ///< a place from kCoded on is an index here
   mutable std::atomic<std::uint64_t> left_ = 0;  ///< bytes of the file already released from memory
 };
 

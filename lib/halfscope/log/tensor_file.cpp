@@ -116,7 +116,9 @@ void TensorFile::keep_only(const std::set<std::string>& names) {
   std::erase_if(skipped_, [&](const SkippedTensor& one) { return !names.contains(one.name); });
   const Tensors all = std::exchange(tensors_, {});
   for (std::size_t i = 0; i < all.entries.size(); ++i) {
-    if (!names.contains(std::string(all.name(i)))) continue;
+    const auto parts = parts_.find(all.name(i));
+    const bool stored = parts == parts_.end();
+    if (!names.contains(stored ? std::string(all.name(i)) : parts->second.front())) continue;
     add(all.name(i), all.shape(i), all.entries[i].dtype, all.entries[i].place);
   }
   index_names();

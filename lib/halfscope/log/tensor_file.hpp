@@ -19,6 +19,8 @@
 
 namespace halfscope::log {
 
+struct TensorBlocks;
+
 /// Number of elements of a shape: 1 for rank 0, 0 if any extent is 0. Empty if it exceeds 64 bits.
 std::optional<std::uint64_t> element_count(const std::vector<std::uint64_t>& shape);
 /// "[10, 20]"; a shape of more than eight dimensions is shortened with "...".
@@ -69,10 +71,17 @@ class TensorFile {
   /// Returns the evidence, other than names and values, that the file has a model's weights, as the
   /// end of a sentence "it ...". Empty if there is none.
   const std::string& shows_weights() const { return shows_weights_; }
+  /// Returns the blocks of a readable tensor that the file stores as codes with scales, else null.
+  /// Throws BadInput if a scale is not finite.
+  virtual std::shared_ptr<const TensorBlocks> blocks(std::string_view) const { return nullptr; }
+  /// Names of the stored tensors that are read as one, the codes first, by the name of that one.
+  using Parts = std::map<std::string, std::vector<std::string>, std::less<>>;
+  const Parts& parts() const { return parts_; }
   /// The texts that a safetensors file stores beside its tensors. Empty for other files.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
-  /// Removes the tensors, readable or skipped, whose names are not in `names`.
+  /// Removes the tensors, readable or skipped, whose names (those of their codes, if they are
+  /// stored so) are not in `names`.
   void keep_only(const std::set<std::string>& names);
   /// Gives the only readable tensor, and every skipped one, another name.
   void rename(const std::string& name);
@@ -98,6 +107,7 @@ class TensorFile {
   std::optional<std::uint64_t> tensor_bytes_;
   std::string shows_weights_;
   std::map<std::string, std::string> metadata_;
+  Parts parts_;
 
  private:
   /// The readable tensors. For files of a million, names and shapes are stored end to end.
