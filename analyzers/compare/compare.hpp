@@ -3,6 +3,7 @@
 // Definitions: docs/compare.md.
 #pragma once
 
+#include <cmath>
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -11,9 +12,9 @@
 #include <vector>
 
 #include "analyzers/compare/compare_order.hpp"
-#include "analyzers/compare/conversion.hpp"
 #include "analyzers/compare/operations.hpp"
 #include "analyzers/underflow/underflow.hpp"
+#include "halfscope/log/coded_tensors.hpp"
 #include "halfscope/table/update/update_table.hpp"
 
 namespace halfscope::analyzers::compare {
@@ -43,6 +44,21 @@ struct ElementChanges {
   std::optional<double> largest_ulps;
 
   ElementChanges& operator+=(const ElementChanges& other);
+};
+
+/// A tensor that one run stores as codes with scales, against the other run's values, over the
+/// steps at which both have it whole. docs/compare.md.
+struct BlockLoss {
+  log::TensorBlocks layout = {};  ///< without factors
+  std::uint64_t blocks = 0;
+  std::uint64_t vanished = 0;  ///< all values zero, and some of the other run not
+  std::uint64_t clipped = 0;   ///< some value is the block's largest, and the other run's beyond it
+  /// Sums of squares of the other run's values and of the differences, where both are finite.
+  double signal = 0, noise = 0;
+
+  /// Returns the ratio in dB: infinite without noise, NaN if all values are zero.
+  double signal_to_noise() const { return 10 * std::log10(signal / noise); }
+  BlockLoss& operator+=(const BlockLoss& other);
 };
 
 /// Elements of one step that are zero in B and not in A.
@@ -91,7 +107,7 @@ struct ComparedTensor {
   Both<bool> wide_weight;  ///< own_updates is set, and the weight is wider than 16 bits
   Both<std::uint64_t> lost_updates, ineffective_updates;  ///< as in RunTotals, for this tensor
   std::optional<ElementChanges> elements;
-  std::optional<Conversion> conversion;  ///< empty unless a run stores the tensor as codes
+  Both<std::optional<BlockLoss>> stored;  ///< empty for a run that does not store it as codes
   /// Elements whose difference no order of addition explains; empty if not requested.
   std::optional<std::uint64_t> sums_above;
 };

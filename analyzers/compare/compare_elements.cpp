@@ -3,15 +3,19 @@
 #include <tbb/parallel_reduce.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <tuple>
 
 #include "analyzers/compare/compare.hpp"
-#include "analyzers/compare/element_reader.hpp"
 #include "analyzers/readers/samples.hpp"
 #include "analyzers/readers/tensors/open.hpp"
+#include "halfscope/number/convert.hpp"
 
 namespace halfscope::analyzers::compare {
 
@@ -66,6 +70,50 @@ Format own_format(const underflow::TensorFindings& tensor) {
   const Format computed = format_of(tensor.computed_dtype.value_or(source));
   return computed.emin() > stored.emin() ? computed : stored;
 }
+
+/// Returns the value of every encoding of an 8- or 16-bit dtype, from an array that is built once.
+const std::vector<double>& values_of(Dtype dtype) {
+  static std::array<std::once_flag, kAllDtypes.size()> made;
+  static std::array<std::vector<double>, kAllDtypes.size()> values;
+  const auto at = static_cast<std::size_t>(dtype);
+  std::call_once(made[at], [&] {
+    const Format format = format_of(dtype);
+    for (std::uint64_t bits = 0; bits < std::uint64_t{1} << format.width; ++bits) {
+      values[at].push_back(to_double(format, bits));
+    }
+  });
+  return values[at];
+}
+
+/// Reads elements of a tensor as recorded, exactly, in binary64.
+class Reader {
+ public:
+  explicit Reader(const TensorView& view)
+      : view_(view),
+        width_(format_of(view.dtype).width),
+        narrow_(width_ <= 16 ? values_of(view.dtype).data() : nullptr) {}
+
+  double operator[](std::size_t i) const {
+    switch (width_) {
+      case 8: return narrow_[load<std::uint8_t>(i)];
+      case 16: return narrow_[load<std::uint16_t>(i)];
+      case 32: return double{std::bit_cast<float>(load<std::uint32_t>(i))};
+      default: return std::bit_cast<double>(load<std::uint64_t>(i));
+    }
+  }
+
+ private:
+  template <typename Bits>
+  Bits load(std::size_t i) const {
+    Bits bits;
+    std::memcpy(&bits, view_.data + i * sizeof(Bits), sizeof(Bits));
+    return bits;
+  }
+
+  TensorView view_;
+  int width_;
+  const double* narrow_;  ///< values by encoding; null for wider dtypes
+};
 
 /// One run's tensor of a compared pair.
 struct SideOfElements {
@@ -138,6 +186,49 @@ ElementChanges compare_values(const SideOfElements& a, const SideOfElements& b, 
   return all;
 }
 
+/// A run's tensor: its values, their loss scale, and its blocks, null if it is not stored as codes.
+struct StoredTensor {
+  TensorView view;
+  double scale;
+  std::shared_ptr<const log::TensorBlocks> blocks;
+};
+
+BlockLoss loss_in(std::size_t block, const StoredTensor& own, const StoredTensor& other) {
+  const Reader mine(own.view), others(other.view);
+  const float factor = std::abs(own.blocks->factors[block]);
+  const double largest = own.blocks->largest * factor;
+  const double limit = double{own.blocks->clipped_above} * factor / own.scale;
+  bool any = false, other_any = false, clipped = false;
+  BlockLoss out{.blocks = 1};
+  own.blocks->for_each_element(block, [&](std::uint64_t, std::uint64_t i) {
+    const double recorded = mine[i], x = recorded / own.scale, y = others[i] / other.scale;
+    any |= x != 0;
+    other_any |= y != 0;
+    clipped |= largest != 0 && std::abs(recorded) == largest && std::abs(y) > limit;
+    if (!std::isfinite(x) || !std::isfinite(y)) return;
+    out.signal += y * y;
+    out.noise += (y - x) * (y - x);
+  });
+  out.vanished = !any && other_any ? 1 : 0;
+  out.clipped = clipped ? 1 : 0;
+  return out;
+}
+
+/// Adds what a run's tensor lost by its storage. The tree of additions depends on the number of
+/// blocks alone, so that sums have the same bits on any number of threads.
+void add_loss(std::optional<BlockLoss>& to, const StoredTensor& own, const StoredTensor& other) {
+  if (!own.blocks) return;
+  using Range = tbb::blocked_range<std::size_t>;
+  const auto part = [&](const Range& range, BlockLoss sum) {
+    for (std::size_t i = range.begin(); i < range.end(); ++i) sum += loss_in(i, own, other);
+    return sum;
+  };
+  const auto join = [](BlockLoss x, const BlockLoss& y) { return x += y; };
+  if (!to) to.emplace().layout = *own.blocks;
+  *to += tbb::parallel_deterministic_reduce(Range(0, own.blocks->factors.size(), 1024), BlockLoss(),
+                                            part, join);
+}
+
 /// A tensor of the comparison, and the formats of its values in either run.
 struct MatchedTensor {
   ComparedTensor* tensor;
@@ -166,7 +257,8 @@ void compare_pair(const StoredTensor& a, const StoredTensor& b, std::int64_t ste
   ElementChanges found = compare_values(side_a, side_b, a.view.count, target, tell);
   found.exact = exact_log2(a.scale) && exact_log2(b.scale);
   at.at[step] += found;
-  add_conversion(at.tensor->conversion, a, b);
+  add_loss(at.tensor->stored.a, a, b);
+  add_loss(at.tensor->stored.b, b, a);
 }
 
 void finish(const MatchedTensor& meeting) {
@@ -201,6 +293,15 @@ ElementChanges& ElementChanges::operator+=(const ElementChanges& other) {
     keep_larger(largest_relative_error, *other.largest_relative_error);
   }
   if (other.largest_ulps) keep_larger(largest_ulps, *other.largest_ulps);
+  return *this;
+}
+
+BlockLoss& BlockLoss::operator+=(const BlockLoss& other) {
+  blocks += other.blocks;
+  vanished += other.vanished;
+  clipped += other.clipped;
+  signal += other.signal;
+  noise += other.noise;
   return *this;
 }
 

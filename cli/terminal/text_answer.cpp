@@ -188,7 +188,7 @@ std::string comparison_text(const analyzers::compare::Comparison& comparison) {
                     line(said.counted_for) + "\n" + line(said.verdict);
   if (!said.sums.empty()) out += "\n" + section_text(said.sums) + "\n";
   out += section_text(Section{"", said.reasons}) + "\n";
-  if (!said.conversion.empty()) out += section_text(said.conversion) + "\n";
+  if (!said.stored.empty()) out += section_text(said.stored) + "\n";
   out += table_text(said.facts) + "\n" + section_text(Section{"", said.values});
   if (!said.losses.empty()) out += section_text(Section{"", {said.losses}});
   for (const Section& run : said.operations) out += "\n" + section_text(run);

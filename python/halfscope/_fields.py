@@ -2241,6 +2241,28 @@ class Summary(Record):
     }
 
 
+class BlockLoss(Record):
+    """Blocks of a tensor that a run stores as codes with scales, against the other run."""
+
+    __slots__ = ()
+    element: str
+    """Format of the codes, such as `E2M1`."""
+    scale: str
+    """Format of the scales, such as `E4M3`."""
+    block: list[int]
+    """Rows and columns of a block."""
+    blocks: int
+    """Number of blocks."""
+    vanished: int
+    """Blocks whose values are all zero, and not all zero in the other run."""
+    clipped: int
+    """Blocks with a value at the block's largest magnitude that in the other run is larger by more
+    than half the distance between the two largest."""
+    signal_to_noise: float | None
+    """Sum of the other run's squared values over the sum of squared differences, in dB. Null if no
+    element differs, or all values are zero."""
+
+
 class Side(Record):
     """Counts of a tensor in one run."""
 
@@ -2269,6 +2291,12 @@ class Side(Record):
     """Steps of this run alone."""
     binades: list[list[int | list[int]]]
     """Finite nonzero unscaled values by binade, as in `analyze` (docs/json.md)."""
+    stored: BlockLoss | None
+    """What the run lost by storing the tensor as codes with scales (definitions (docs/compare.md)).
+    Absent unless it stores it so."""
+    _nested = {
+        'stored': BlockLoss,
+    }
 
 
 class Element(Record):
@@ -2302,42 +2330,6 @@ class Element(Record):
     largest_ulps: float | None
     """Largest magnitude of b - a, in ulps that the target has at a times the scale B's values
     carry; FP16 rounding to nearest gives at most 0.5. Absent without such elements."""
-
-
-class BlockLoss(Record):
-    """The blocks of one run's tensor."""
-
-    __slots__ = ()
-    element: str
-    """Format of the codes, such as `E2M1`."""
-    scale: str
-    """Format of the scales, such as `E4M3`."""
-    block: list[int]
-    """Rows and columns of a block."""
-    blocks: int
-    """Number of blocks."""
-    vanished: int
-    """Blocks whose values are all zero, and not all zero in the other run."""
-    clipped: int
-    """Blocks with a value at the block's largest magnitude that in the other run is larger by more
-    than half the distance between the two largest."""
-
-
-class Conversion(Record):
-    """What was lost by storing a tensor as codes with scales."""
-
-    __slots__ = ()
-    signal_to_noise: float | None
-    """Ratio of the sum of squared values to that of squared differences, in dB. Null if no element
-    differs, or all values are zero."""
-    a: BlockLoss | None
-    """Blocks of A. Absent if A does not store the tensor as codes."""
-    b: BlockLoss | None
-    """Blocks of B. Absent if B does not store the tensor as codes."""
-    _nested = {
-        'a': BlockLoss,
-        'b': BlockLoss,
-    }
 
 
 class Lost(Record):
@@ -2384,9 +2376,6 @@ class ComparedTensor(Record):
     elements: Element | None
     """Full tensors of both, element by element, unscaled. Absent unless both logs have full
     tensors."""
-    conversion: Conversion | None
-    """What was lost by storing the tensor as codes with scales (definitions (docs/compare.md)).
-    Absent unless a run stores it so."""
     lost: Lost
     """Values lost to zero; from 0 if zeros are most likely no underflow."""
     harmed: bool
@@ -2396,7 +2385,6 @@ class ComparedTensor(Record):
         'b': Side,
         'updates': Update,
         'elements': Element,
-        'conversion': Conversion,
         'lost': Lost,
     }
 

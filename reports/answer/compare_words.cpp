@@ -183,6 +183,10 @@ std::string better_text(const Comparison& c) {
   if (any(Change::more)) return "B is worse.";
   if (any(Change::less)) return "B is better.";
   if (any(Change::unknown)) return "The runs do not show whether B is better.";
+  const auto noisy = [](const analyzers::compare::ComparedTensor& t) {
+    return (t.stored.a && t.stored.a->noise != 0) || (t.stored.b && t.stored.b->noise != 0);
+  };
+  if (std::ranges::any_of(c.tensors, noisy)) return "A and B differ by what storage as codes lost.";
   return "No real difference between A and B.";
 }
 

@@ -272,7 +272,7 @@ ComparisonAnswer comparison_answer(const Comparison& c) {
   out.counted_for = counted_for_text(c);
   out.verdict = comparison_verdict(c);
   out.reasons = comparison_reasons(c);
-  out.conversion = conversion_section(c);
+  out.stored = stored_section(c);
   out.facts = facts_table(c);
   out.values = values_of(c);
   out.losses = parting_text(c);

@@ -16,7 +16,7 @@ struct ComparisonAnswer {
   std::string counted_for;           ///< format and loss scale of all counts
   std::string verdict;               ///< a run is broken, or B is better or worse
   std::vector<std::string> reasons;  ///< reasons for the verdict
-  Section conversion;                ///< what storage as codes lost; empty if no run uses it
+  Section stored;                    ///< what storage as codes lost; empty if no run uses it
   Table facts;                       ///< rows of a name, A's value and B's value
   std::vector<std::string> values;   ///< common tensors and steps, and how values changed in B
   std::string losses;                ///< how long the losses are equal; empty without common losses
@@ -69,7 +69,7 @@ analyzers::compare::OrderAsked order_called(const std::string& text);
 std::string order_verdict(const analyzers::compare::Comparison& comparison);
 
 /// Returns what tensors lost that a run stores as codes with scales. Empty if there are none.
-Section conversion_section(const analyzers::compare::Comparison& comparison);
+Section stored_section(const analyzers::compare::Comparison& comparison);
 
 /// Empty if --sums was not used.
 Section order_section(const analyzers::compare::Comparison& comparison);

@@ -75,21 +75,15 @@ Json elements_json(const compare::ElementChanges& e) {
   return to;
 }
 
-Json blocks_json(const compare::BlockLoss& loss) {
+Json stored_json(const compare::BlockLoss& loss) {
   const log::TensorBlocks& layout = loss.layout;
   return {{"element", layout.element},
           {"scale", layout.scale},
           {"block", {layout.block_rows, layout.block_columns}},
           {"blocks", loss.blocks},
           {"vanished", loss.vanished},
-          {"clipped", loss.clipped}};
-}
-
-Json conversion_json(const compare::Conversion& conversion) {
-  Json to = {{"signal_to_noise", number_json(conversion.signal_to_noise())}};
-  if (conversion.a) to["a"] = blocks_json(*conversion.a);
-  if (conversion.b) to["b"] = blocks_json(*conversion.b);
-  return to;
+          {"clipped", loss.clipped},
+          {"signal_to_noise", number_json(loss.signal_to_noise())}};
 }
 
 Json side_json(const underflow::Counts& counts, std::optional<double> max_abs,
@@ -116,7 +110,8 @@ Json tensor_json(const compare::ComparedTensor& t) {
   if (t.largest_share_difference) to["largest_share_difference"] = *t.largest_share_difference;
   if (t.updates) to["updates"] = updates_json(*t.updates);
   if (t.elements) to["elements"] = elements_json(*t.elements);
-  if (t.conversion) to["conversion"] = conversion_json(*t.conversion);
+  if (t.stored.a) to["a"]["stored"] = stored_json(*t.stored.a);
+  if (t.stored.b) to["b"]["stored"] = stored_json(*t.stored.b);
   return to;
 }
 

@@ -259,7 +259,7 @@ json shown(const analyzers::compare::Comparison& comparison) {
   if (!said.losses.empty()) facts.sentences.push_back(said.losses);
   facts.sentences.push_back(said.counted_for);
   to["sections"].push_back(section_json(facts));
-  if (!said.conversion.empty()) to["sections"].push_back(section_json(said.conversion));
+  if (!said.stored.empty()) to["sections"].push_back(section_json(said.stored));
   if (!said.sums.empty()) to["sections"].push_back(section_json(said.sums));
   for (const Section& run : said.operations) to["sections"].push_back(section_json(run));
   if (!said.tensors.empty()) to["sections"].push_back(section_json({"", {}, {said.tensors}}));

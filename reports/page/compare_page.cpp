@@ -155,19 +155,19 @@ json charts(const Comparison& c) {
 /// Returns the contents of the template's markers <!--halfscope:NAME-->.
 Parts parts(const Comparison& c, std::string_view title) {
   const ComparisonAnswer said = answer::comparison_answer(c);
-  return {{"title", answer::html_name(title)},
-          {"about", about_html(said)},
-          {"summary", summary(said)},
-          {"operations",
-           titled("conversion", said.conversion) + titled("sums", said.sums) + operations(said)},
-          {"loss", loss_section(c, said)},
-          {"heading", marked_html(said.tensors.title)},
-          {"lost", marked_html(said.tensors.note)},
-          {"worst", table(said.tensors)},
-          {"options", options(c)},
-          {"notes", notes(c)},
-          {"islands",
-           json_island("comparison", exports::to_json(c)) + json_island("charts", charts(c))}};
+  return {
+      {"title", answer::html_name(title)},
+      {"about", about_html(said)},
+      {"summary", summary(said)},
+      {"operations", titled("stored", said.stored) + titled("sums", said.sums) + operations(said)},
+      {"loss", loss_section(c, said)},
+      {"heading", marked_html(said.tensors.title)},
+      {"lost", marked_html(said.tensors.note)},
+      {"worst", table(said.tensors)},
+      {"options", options(c)},
+      {"notes", notes(c)},
+      {"islands",
+       json_island("comparison", exports::to_json(c)) + json_island("charts", charts(c))}};
 }
 
 }  // namespace

@@ -204,21 +204,20 @@ def test_values_and_losses(tmp_path, make):
     same = valid_json_of("compare", exact, small)["tensors"]
     assert [one["name"] for one in same] == [f"weight/{case.name}"]
     assert same[0]["elements"]["equal"] == case.values.size
-    assert "only_b" not in same[0] and same[0]["conversion"]["signal_to_noise"] is None
+    assert same[0]["b"]["stored"]["signal_to_noise"] is None
 
     found = valid_json_of("compare", before, small)
     assert found["only_a"] == found["only_b"] == []
-    conversion = found["tensors"][0]["conversion"]
+    stored = found["tensors"][0]["b"]["stored"]
     vanished, clipped = losses(case.original, case.values, case.table, case.factors, case.block)
-    assert conversion["b"]["block"] == list(case.block)
-    assert conversion["b"]["blocks"] == case.factors.size
-    assert (conversion["b"]["vanished"], conversion["b"]["clipped"]) == (vanished, clipped)
+    assert stored["block"] == list(case.block)
+    assert stored["blocks"] == case.factors.size
+    assert (stored["vanished"], stored["clipped"]) == (vanished, clipped)
     a, b = case.original.astype(np.float64), case.values.astype(np.float64)
     decibels = 10 * np.log10((a * a).sum() / ((b - a) ** 2).sum())
-    assert conversion["signal_to_noise"] == pytest.approx(decibels, rel=1e-9)
-
-    swapped = json_of("compare", small, before)["tensors"][0]["conversion"]
-    assert swapped == {"signal_to_noise": conversion["signal_to_noise"], "a": conversion["b"]}
+    assert stored["signal_to_noise"] == pytest.approx(decibels, rel=1e-9)
+    swapped = json_of("compare", small, before)["tensors"][0]
+    assert swapped["a"]["stored"] == stored and "stored" not in swapped["b"]
 
 
 def test_some_block_vanishes_and_some_is_clipped():
@@ -237,7 +236,7 @@ def test_text_names_the_losses(tmp_path):
     assert f"Of 480 blocks, {vanished} vanished (all values became zero) and {clipped}" in words
     page = tmp_path / "page.html"
     run("compare", before, small, "--out", page)
-    assert 'id="conversion"' in page.read_text(encoding="utf-8")
+    assert 'id="stored"' in page.read_text(encoding="utf-8")
 
 
 def test_analyze_counts_the_values(tmp_path):
@@ -285,7 +284,7 @@ def test_small_types_alone(tmp_path, dtype):
     exact = write(tmp_path / "e.safetensors", {"w": f32(table)})
     (one,) = valid_json_of("compare", exact, small)["tensors"]
     assert one["elements"]["equal"] == len(table)
-    assert "conversion" not in one
+    assert "stored" not in one["b"]
 
 
 def test_ml_dtypes_has_the_same_fnuz_numbers():
@@ -345,14 +344,14 @@ def test_refusals(tmp_path):
          f"tensor '{LAYER}.weight_scale' holds NaN at index 7, expected finite scales; quantise "
          "again"),
         (nv, replace("weight_global_scale", f32([0])), None,
-         f"tensor '{LAYER}.weight_global_scale' holds 0, which makes the factor of block 0 not "
-         "finite, expected a tensor scale that fits; quantise again"),
+         f"tensor '{LAYER}.weight_global_scale' holds 0, and the factor of block 0 is not finite, "
+         "expected a finite one; quantise again"),
         (nv, replace("weight_global_scale", f32([1, 2])), None,
          f"tensor '{LAYER}.weight_global_scale' has dtype F32 and shape [2], expected F32 with 1 "
          "element; write the file again"),
         (ao, lambda tensors: None, swizzled,
-         f"tensor '{LAYER}._weight_scale' has swizzled scales, expected them row after row "
-         "(is_swizzled_scales=False); write the file again"),
+         f"tensor '{LAYER}._weight_scale' has swizzled scales, expected "
+         "is_swizzled_scales=False; write the file again"),
         (nv, lambda tensors: tensors.update({f"{LAYER}.weight": f32([1])}), None,
          f"tensor '{LAYER}.weight_packed' holds codes of '{LAYER}.weight', which the file also "
          "holds, expected one; write the file again"),

@@ -55,7 +55,7 @@ struct FileFrames {
   std::vector<log::SkippedTensor> skipped;
   std::optional<RoleSource> guessed;  ///< source of roles that no name has: assumed or file
   bool has_gradients = false;
-  std::uint64_t coded = 0;  ///< tensors that the file stores as codes with scales
+  std::uint64_t coded = 0;  ///< tensors that the file stores as codes
   std::exception_ptr failed;
 };
 
@@ -99,6 +99,8 @@ void read_file(const StepFile& file, const Selection& s, Meter& meter, const Vis
     std::optional<CountedSums> counted;
     if (visit.sums) counted = CountedSums{tensor.name, file.step, 1.0, tensor.view.count, {}};
     Frame frame = frame_of(file, tensor, s, read, counted ? &counted->sums : nullptr);
+    // Values of codes have few bits, but no FP16 computed them.
+    if (opened->parts().contains(tensor.name)) frame.computed_dtype = frame.source_dtype;
     if (counted) counted->scale = frame.scale;
     const bool guessed =
         frame.role_source == RoleSource::assumed || frame.role_source == RoleSource::file;
@@ -169,8 +171,8 @@ class FolderFrames {
                  Message(frames::Option::recorded_scale, "S") + " if they carry a loss scale");
     }
     if (coded_ != 0) {
-      notes_.add(fmt::format("{}: {} tensor{} stored as codes with scales, and read as values",
-                             shown, coded_, coded_ == 1 ? " is" : "s are"));
+      notes_.add(fmt::format("{}: {} tensor{} stored as codes, and read as values", shown, coded_,
+                             coded_ == 1 ? " is" : "s are"));
     }
     if (shards_) {
       notes_.add(shown +
@@ -255,7 +257,7 @@ class FolderFrames {
   std::vector<Frame> step_;
   std::map<std::string, std::size_t> index_;  ///< into step_, by name
   bool shards_ = false, unscaled_ = false;
-  std::uint64_t coded_ = 0;    ///< number of tensors that are stored as codes with scales
+  std::uint64_t coded_ = 0;    ///< number of tensors that are stored as codes
   bool assumed_ = false;       ///< a file's roles are those of gradients, by a guess
   std::uint64_t weights_ = 0;  ///< number of files whose roles are those of weights
   const StepFile* first_weights_ = nullptr;

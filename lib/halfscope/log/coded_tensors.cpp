@@ -5,53 +5,54 @@
 #include <fmt/ranges.h>
 #include <tbb/parallel_for.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <span>
+#include <tuple>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/tensor_file.hpp"
 #include "halfscope/number/convert.hpp"
+#include "halfscope/number/scale_e8m0.hpp"
 
 namespace halfscope::log {
 namespace {
 
 using Shape = std::vector<std::uint64_t>;
-constexpr std::string_view kE8m0 = "F8_E8M0";
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+using Found = const SafetensorsEntry*;
 
 /// A dtype of codes. A number is `unit` times the format's.
 struct Codes {
   std::string_view dtype, element;
   Format format;
   float unit = 1;
-  bool read_alone = true;  ///< a tensor without scales is read by this table
 };
-// FNUZ formats (arXiv 2206.02915) have one more exponent than IEEE's and a bias one larger: all
-// codes are numbers, but the one of -0 is NaN.
+constexpr std::string_view kE8m0 = "F8_E8M0";
+// FNUZ formats (arXiv 2206.02915) have a bias one larger, and NaN in place of -0 alone.
 constexpr std::array kCodes = {
     Codes{"F4", "E2M1", kFloat4E2M1},
     Codes{"F6_E2M3", "E2M3", kFloat6E2M3},
     Codes{"F6_E3M2", "E3M2", kFloat6E3M2},
-    Codes{"F8_E4M3", "E4M3", kFloat8E4M3, 1, false},
-    Codes{"F8_E5M2", "E5M2", kFloat8E5M2, 1, false},
+    Codes{"F8_E4M3", "E4M3", kFloat8E4M3},
+    Codes{"F8_E5M2", "E5M2", kFloat8E5M2},
     Codes{"F8_E4M3FNUZ", "E4M3FNUZ", {4, 8, 8, Specials::finite}, 0.5F},
     Codes{"F8_E5M2FNUZ", "E5M2FNUZ", {3, 16, 8, Specials::finite}, 0.5F},
-    Codes{kE8m0, "E8M0", {1, 0, 8}},
+    Codes{kE8m0, "E8M0", {1, 127, 8}},
 };
 
-/// Names of one tensor's parts: what follows the stem.
+/// Names of one tensor's parts, as a producer writes them: what follows the stem.
 struct Layout {
   std::string_view codes, scales, second;
-  bool divides = false;          ///< by the second scale
-  bool needs_second = true;      ///< if scales are E4M3
-  bool block_dimension = false;  ///< the last dimension is the bytes of a block
-  bool transposed = false;       ///< the model holds the last two dimensions the other way round
+  bool divides = false;      ///< by the second scale
+  bool needs_second = true;  ///< if scales are E4M3
+  bool block_bytes = false;  ///< the last dimension is the bytes of a block
+  bool transposed = false;   ///< the model holds the last two dimensions the other way round
 };
 constexpr std::array kLayouts = {
     // compressed-tensors: nvfp4-pack-quantized, mxfp4-pack-quantized
@@ -66,43 +67,35 @@ constexpr std::array kLayouts = {
     // ModelOpt; compressed-tensors: float-quantized, mxfp8-quantized
     Layout{"", "_scale", "_scale_2"},
 };
-/// Scales of a layer's inputs, which say nothing about its weight. They follow the layer's name.
-constexpr std::array<std::string_view, 2> kInputScales = {".input_scale", ".input_global_scale"};
 
 /// Rows and columns of a block; 0: all.
-struct Block {
-  std::uint64_t rows, columns;
-};
-constexpr std::array kBlocksOfE4m3 = {Block{1, 16}};
-constexpr std::array kBlocksOfE8m0 = {Block{1, 32}, Block{128, 128}};
-constexpr std::array kBlocksOfWide = {Block{0, 0}, Block{1, 0}, Block{128, 128}, Block{1, 128}};
+using Block = std::pair<std::uint64_t, std::uint64_t>;
 
-/// PyTorch has no 4-bit and, for long, had no E8M0 type: bytes stand for both.
+/// Bytes also stand for two codes of 4 bits, and for E8M0 scales.
 const Codes* codes_of(std::string_view dtype) {
   const auto* row = std::ranges::find(kCodes, dtype == "U8" ? "F4" : dtype, &Codes::dtype);
   return row == kCodes.end() ? nullptr : row;
 }
-std::string_view scale_dtype(std::string_view dtype) { return dtype == "U8" ? kE8m0 : dtype; }
+bool is_e8m0(std::string_view dtype) { return dtype == kE8m0 || dtype == "U8"; }
 
-/// Returns the blocks that scales of a dtype may have; none if the dtype is no scale of the codes.
-std::span<const Block> blocks_for(const Codes& codes, std::string_view scales) {
-  const bool four_bits = codes.format.width == 4;
-  if (scale_dtype(scales) == kE8m0) return kBlocksOfE8m0;
-  if (scales == "F8_E4M3" && four_bits) return kBlocksOfE4m3;
-  const bool wide = scales == "F32" || scales == "BF16" || scales == "F16";
-  return wide && !four_bits ? std::span<const Block>(kBlocksOfWide) : std::span<const Block>();
+/// Returns the blocks that scales of a dtype may have; none if they are no scales of the codes.
+std::vector<Block> blocks_for(const Codes& codes, std::string_view scales) {
+  if (is_e8m0(scales)) return {{1, 32}, {128, 128}};
+  if (codes.format.width == 4) {
+    return scales == "F8_E4M3" ? std::vector<Block>{{1, 16}} : std::vector<Block>();
+  }
+  if (scales != "F32" && scales != "BF16" && scales != "F16") return {};
+  return {{0, 0}, {1, 0}, {128, 128}, {1, 128}};
 }
 
 /// Returns the number of every code.
 std::vector<float> numbers_of(const Codes& codes) {
   std::vector<float> out;
   for (std::uint64_t code = 0; code < std::uint64_t{1} << codes.format.width; ++code) {
-    if (codes.dtype == kE8m0) {
-      out.push_back(code == 255 ? kNan : std::ldexp(1.0F, static_cast<int>(code) - 127));
-      continue;
-    }
-    const bool nan = codes.unit != 1 && code == codes.format.sign_mask();
-    out.push_back(nan ? kNan : codes.unit * static_cast<float>(to_double(codes.format, code)));
+    const bool fnuz_nan = codes.unit != 1 && code == codes.format.sign_mask();
+    out.push_back(codes.dtype == kE8m0 ? e8m0_to_float(static_cast<std::uint8_t>(code))
+                  : fnuz_nan           ? std::numeric_limits<float>::quiet_NaN()
+                             : codes.unit * static_cast<float>(to_double(codes.format, code)));
   }
   return out;
 }
@@ -116,25 +109,9 @@ std::size_t code_at(std::span<const std::byte> bytes, int width, std::uint64_t i
   return two >> bit % 8 & ((1U << width) - 1);
 }
 
-/// Returns the values of scales of any dtype that blocks_for() knows.
-std::vector<float> scale_values(const SafetensorsEntry& entry, const FileBytes& held) {
-  std::vector<float> out(*element_count(entry.shape));
-  const auto dtype = find_dtype(entry.dtype);
-  if (dtype == Dtype::f32) {
-    std::memcpy(out.data(), held.bytes.data(), held.bytes.size());
-    return out;
-  }
-  if (const Codes* const codes = codes_of(scale_dtype(entry.dtype))) {
-    const std::vector<float> numbers = numbers_of(*codes);
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = numbers[code_at(held.bytes, 8, i)];
-    return out;
-  }
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    std::uint16_t bits;
-    std::memcpy(&bits, held.bytes.data() + 2 * i, sizeof bits);
-    out[i] = static_cast<float>(to_double(format_of(*dtype), bits));
-  }
-  return out;
+Shape without_ones(Shape shape) {
+  std::erase(shape, 1U);
+  return shape;
 }
 
 /// Finds the tensors of a header.
@@ -147,45 +124,38 @@ class Finder {
     const auto may_be = [](const SafetensorsEntry& entry) { return codes_of(entry.dtype); };
     if (std::ranges::none_of(header_.entries, may_be)) return out;
     for (const SafetensorsEntry& entry : header_.entries) by_name_.emplace(entry.name, &entry);
+    std::unordered_set<std::string> used;
     for (const SafetensorsEntry& entry : header_.entries) {
       if (!may_be(entry) || entry.dtype == kE8m0 || element_count(entry.shape) == 0) continue;
-      if (auto tensor = with_scales(entry)) out.push_back(std::move(*tensor));
-    }
-    std::unordered_map<std::string, bool> used;
-    for (const CodedTensor& tensor : out) {
-      for (const std::string& part : tensor.parts) used[part] = true;
+      auto tensor = with_scales(entry);
+      if (!tensor) continue;
+      used.insert(tensor->parts.begin(), tensor->parts.end());
+      out.push_back(std::move(*tensor));
     }
     for (const SafetensorsEntry& entry : header_.entries) {
       if (code_bits(entry.dtype) == 0 || used.contains(entry.name)) continue;
-      out.push_back({.name = entry.name, .shape = entry.shape, .codes = entry, .parts = {}});
-      set_elements(out.back());
+      out.push_back({.name = entry.name, .shape = entry.shape, .codes = entry});
+      out.back().parts = {entry.name};
       out.back().blocks.block_columns = out.back().blocks.columns = *element_count(entry.shape);
     }
-    std::ranges::sort(out, {}, [](const CodedTensor& tensor) { return tensor.codes.begin; });
+    std::ranges::sort(out, {}, [](const CodedTensor& tensor) {
+      return std::tie(tensor.codes.begin, tensor.codes.end, tensor.codes.name);
+    });
     return out;
   }
 
  private:
-  const SafetensorsEntry* entry(const std::string& name) const {
-    const auto found = by_name_.find(name);
+  /// Returns the entry with a name, or null.
+  Found entry(const std::string& stem, std::string_view suffix) const {
+    const auto found = by_name_.find(stem + std::string(suffix));
     return found == by_name_.end() ? nullptr : found->second;
   }
 
-  [[noreturn]] void refuse(const SafetensorsEntry& entry, const std::string& message) const {
-    throw BadInput(
-        fmt::format("{} {}; write the file again", place_text(file_, entry.name), message));
-  }
-
-  static void set_elements(CodedTensor& tensor) {
-    const Codes& codes = *codes_of(tensor.codes.dtype);
-    TensorBlocks& blocks = tensor.blocks;
-    blocks.element = codes.element;
-    float before = 0;
-    for (const float number : numbers_of(codes)) {
-      if (!std::isfinite(number) || number <= before) continue;
-      before = number > blocks.largest ? std::exchange(blocks.largest, number) : number;
-    }
-    blocks.clipped_above = blocks.largest + (blocks.largest - before) / 2;
+  template <typename... Parts>
+  [[noreturn]] void refuse(const SafetensorsEntry& entry, fmt::format_string<Parts...> form,
+                           Parts&&... parts) const {
+    throw BadInput(fmt::format("{} {}; write the file again", place_text(file_, entry.name),
+                               fmt::format(form, std::forward<Parts>(parts)...)));
   }
 
   /// Returns the tensor if the entry holds codes with scales.
@@ -193,17 +163,16 @@ class Finder {
     for (const Layout& layout : kLayouts) {
       if (!codes.name.ends_with(layout.codes)) continue;
       const std::string stem = codes.name.substr(0, codes.name.size() - layout.codes.size());
-      const auto* const scales = entry(stem + std::string(layout.scales));
-      const auto* const second =
-          layout.second.empty() ? nullptr : entry(stem + std::string(layout.second));
+      const Found scales = entry(stem, layout.scales);
+      const Found second = layout.second.empty() ? nullptr : entry(stem, layout.second);
       if (scales == nullptr) {
         if (layout.codes.empty() && second == nullptr) continue;
-        refuse(codes, fmt::format("holds codes, but the file has no scales '{}{}', expected both",
-                                  printable(stem), layout.scales));
+        refuse(codes, "holds codes, but the file has no scales '{}{}', expected both",
+               printable(stem), layout.scales);
       }
       const auto allowed = blocks_for(*codes_of(codes.dtype), scales->dtype);
       if (allowed.empty() && layout.codes.empty()) continue;  // another quantiser's
-      CodedTensor out = {.name = stem, .shape = {}, .codes = codes, .scales = *scales, .parts = {}};
+      CodedTensor out = {.name = stem, .shape = codes.shape, .codes = codes, .scales = *scales};
       set_shape(out, layout);
       set_blocks(out, allowed);
       set_second(out, layout, second, stem);
@@ -213,81 +182,75 @@ class Finder {
     return std::nullopt;
   }
 
-  /// Sets the shape of the values before they are transposed.
+  /// Sets the shape of the values before they are transposed, and the numbers of their codes.
   void set_shape(CodedTensor& tensor, const Layout& layout) const {
-    tensor.shape = tensor.codes.shape;
-    if (tensor.shape.size() < (layout.block_dimension ? 2 : 1)) {
-      refuse(tensor.codes, fmt::format("holds codes in shape {}, expected more dimensions",
-                                       shape_text(tensor.shape)));
+    Shape& shape = tensor.shape;
+    if (shape.size() < (layout.block_bytes ? 2 : 1)) {
+      refuse(tensor.codes, "holds codes in shape {}, expected more dimensions", shape_text(shape));
     }
-    if (tensor.codes.dtype == "U8") tensor.shape.back() *= 2;
-    if (layout.block_dimension) {
-      const std::uint64_t of_block = tensor.shape.back();
-      tensor.shape.pop_back();
-      tensor.shape.back() *= of_block;
+    if (tensor.codes.dtype == "U8") shape.back() *= 2;
+    if (layout.block_bytes) {
+      const std::uint64_t of_block = shape.back();
+      shape.pop_back();
+      shape.back() *= of_block;
     }
-    set_elements(tensor);
     TensorBlocks& blocks = tensor.blocks;
-    blocks.columns = tensor.shape.back();
-    if (tensor.shape.size() > 1) blocks.rows = tensor.shape[tensor.shape.size() - 2];
-    blocks.layers = *element_count(tensor.shape) / blocks.columns / blocks.rows;
-    blocks.transposed = layout.transposed && tensor.shape.size() > 1;
+    blocks.element = codes_of(tensor.codes.dtype)->element;
+    float before = 0;
+    for (const float number : numbers_of(*codes_of(tensor.codes.dtype))) {
+      if (!std::isfinite(number) || number <= before) continue;
+      before = number > blocks.largest ? std::exchange(blocks.largest, number) : number;
+    }
+    blocks.clipped_above = blocks.largest + (blocks.largest - before) / 2;
+    blocks.columns = shape.back();
+    if (shape.size() > 1) blocks.rows = shape[shape.size() - 2];
+    blocks.layers = *element_count(shape) / blocks.columns / blocks.rows;
   }
 
   /// Sets the shape of blocks for which there are as many as scales in each dimension; a dimension
   /// of 1 may be left out.
-  void set_blocks(CodedTensor& tensor, std::span<const Block> allowed) const {
+  void set_blocks(CodedTensor& tensor, const std::vector<Block>& allowed) const {
     TensorBlocks& blocks = tensor.blocks;
-    blocks.scale = tensor.scales->dtype;
-    if (const Codes* const codes = codes_of(scale_dtype(blocks.scale)))
-      blocks.scale = codes->element;
+    const std::string& dtype = tensor.scales->dtype;
+    blocks.scale = is_e8m0(dtype) ? "E8M0" : dtype == "F8_E4M3" ? "E4M3" : dtype;
     const Shape& held = tensor.scales->shape;
     std::vector<std::string> wanted;
     for (const bool exact : {true, false}) {
-      for (const Block& block : allowed) {
-        blocks.block_rows = block.rows == 0 ? blocks.rows : block.rows;
-        blocks.block_columns = block.columns == 0 ? blocks.columns : block.columns;
+      for (const auto& [rows, columns] : allowed) {
+        blocks.block_rows = rows == 0 ? blocks.rows : rows;
+        blocks.block_columns = columns == 0 ? blocks.columns : columns;
         Shape grid = tensor.shape;
-        grid.back() = blocks.blocks_across();
-        if (grid.size() > 1) grid[grid.size() - 2] = blocks.blocks_down();
+        grid.back() = blocks.across();
+        if (grid.size() > 1) grid[grid.size() - 2] = blocks.down();
         if (exact ? held == grid : without_ones(held) == without_ones(grid)) return;
         if (exact) wanted.push_back(shape_text(grid));
       }
     }
-    if (element_count(held) == 1 && !allowed.empty() && allowed.front().rows == 0) {
-      blocks.rows *= std::exchange(blocks.layers, 1);
-      blocks.block_rows = blocks.rows, blocks.block_columns = blocks.columns;
+    if (element_count(held) == 1 && allowed.size() == 4) {  // one scale for all layers
+      blocks.block_rows = blocks.rows *= std::exchange(blocks.layers, 1);
+      blocks.block_columns = blocks.columns;
       return;
     }
-    refuse(*tensor.scales,
-           fmt::format(
-               "has dtype {} and shape {}, expected {} for the values {} of '{}'",
-               printable(tensor.scales->dtype), shape_text(held),
-               wanted.empty() ? "F8_E4M3 or F8_E8M0" : fmt::format("{}", fmt::join(wanted, " or ")),
-               shape_text(tensor.shape), printable(tensor.codes.name)));
+    refuse(*tensor.scales, "has dtype {} and shape {}, expected {} for the values {} of '{}'",
+           printable(dtype), shape_text(held),
+           wanted.empty() ? "F8_E4M3 or F8_E8M0" : fmt::format("{}", fmt::join(wanted, " or ")),
+           shape_text(tensor.shape), printable(tensor.codes.name));
   }
 
-  static Shape without_ones(Shape shape) {
-    std::erase(shape, 1U);
-    return shape;
-  }
-
-  void set_second(CodedTensor& tensor, const Layout& layout, const SafetensorsEntry* second,
+  void set_second(CodedTensor& tensor, const Layout& layout, Found second,
                   const std::string& stem) const {
+    const std::uint64_t layers = tensor.blocks.layers;
     if (second == nullptr) {
       if (tensor.blocks.scale != "E4M3" || !layout.needs_second || layout.second.empty()) return;
       refuse(tensor.codes,
-             fmt::format("has block scales in E4M3, but the file has no tensor scale '{}{}', "
-                         "expected F32 with 1 element",
-                         printable(stem), layout.second));
+             "has block scales in E4M3, but the file has no tensor scale '{}{}', expected F32 with "
+             "1 element",
+             printable(stem), layout.second);
     }
     const auto count = element_count(second->shape);
-    if (second->dtype != "F32" || (count != 1 && count != tensor.blocks.layers)) {
-      refuse(*second,
-             fmt::format(
-                 "has dtype {} and shape {}, expected F32 with 1 element{}",
-                 printable(second->dtype), shape_text(second->shape),
-                 tensor.blocks.layers == 1 ? "" : fmt::format(" or {}", tensor.blocks.layers)));
+    if (second->dtype != "F32" || (count != 1 && count != layers)) {
+      refuse(*second, "has dtype {} and shape {}, expected F32 with {} element{}",
+             printable(second->dtype), shape_text(second->shape), layers, layers == 1 ? "" : "s");
     }
     tensor.second = *second;
     tensor.second_divides = layout.divides;
@@ -299,51 +262,60 @@ class Finder {
     // torchao writes "0._weight_qdata" for "0.weight".
     if (layout.codes == "_qdata" && dot != std::string::npos && stem[dot + 1] == '_') {
       tensor.name.erase(dot + 1, 1);
-      const auto attributes = header_.metadata.find(tensor.name);
-      if (attributes != header_.metadata.end() &&
-          attributes->second.find("is_swizzled_scales\": true") != std::string::npos) {
-        refuse(*tensor.scales,
-               "has swizzled scales, expected them row after row (is_swizzled_scales=False)");
-      }
     }
-    if (tensor.name != tensor.codes.name && entry(tensor.name) != nullptr) {
-      refuse(tensor.codes,
-             fmt::format("holds codes of '{}', which the file also holds, expected one",
-                         printable(tensor.name)));
+    const auto torchao = header_.metadata.find(tensor.name);
+    if (torchao != header_.metadata.end() &&
+        torchao->second.find("is_swizzled_scales\": true") != std::string::npos) {
+      refuse(*tensor.scales, "has swizzled scales, expected is_swizzled_scales=False");
     }
-    if (tensor.blocks.transposed)
+    if (tensor.name != tensor.codes.name && entry(tensor.name, "") != nullptr) {
+      refuse(tensor.codes, "holds codes of '{}', which the file also holds, expected one",
+             printable(tensor.name));
+    }
+    if (layout.transposed && tensor.shape.size() > 1) {
+      tensor.blocks.transposed = true;
       std::swap(tensor.shape.back(), tensor.shape[tensor.shape.size() - 2]);
-    tensor.parts = {tensor.codes.name, tensor.scales->name};
-    if (tensor.second) tensor.parts.push_back(tensor.second->name);
-    std::vector<std::string> more = {stem + "_act_per_tensor_scale"};
-    for (const std::string_view name : kInputScales)
-      more.push_back(stem.substr(0, dot) + std::string(name));
-    for (std::string& name : more) {
-      if (entry(name) != nullptr) tensor.parts.push_back(std::move(name));
+    }
+    // Scales of the layer's inputs say nothing about its weight.
+    const std::string layer = stem.substr(0, dot);
+    for (const Found part :
+         {entry(stem, layout.codes), entry(stem, layout.scales),
+          tensor.second ? entry(stem, layout.second) : nullptr, entry(layer, ".input_scale"),
+          entry(layer, ".input_global_scale"), entry(stem, "_act_per_tensor_scale")}) {
+      if (part != nullptr) tensor.parts.push_back(part->name);
     }
   }
 
   const SafetensorsHeader& header_;
   const std::string& file_;
-  std::unordered_map<std::string_view, const SafetensorsEntry*> by_name_;
+  std::unordered_map<std::string, Found> by_name_;
 };
 
-/// Reads scales, all of which must be finite.
-std::vector<float> finite_scales(const SafetensorsEntry& entry, const ReadEntry& read,
-                                 const std::string& file) {
-  std::vector<float> out = scale_values(entry, read(entry));
-  const auto bad = std::ranges::find_if(out, [](float scale) { return !std::isfinite(scale); });
-  if (bad == out.end()) return out;
-  throw BadInput(fmt::format("{} holds {} at index {}, expected finite scales; quantise again",
-                             place_text(file, entry.name), std::isnan(*bad) ? "NaN" : "infinity",
-                             bad - out.begin()));
+/// Returns the values of scales, all of which must be finite.
+std::vector<float> scale_values(const SafetensorsEntry& entry, const ReadEntry& read,
+                                const std::string& file) {
+  const FileBytes held = read(entry);
+  std::vector<float> out(*element_count(entry.shape));
+  const std::size_t width = out.empty() ? 0 : held.bytes.size() / out.size();
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, held.bytes.data() + i * width, width);  // little-endian
+    out[i] = is_e8m0(entry.dtype)
+                 ? e8m0_to_float(static_cast<std::uint8_t>(bits))
+                 : static_cast<float>(to_double(format_of(*find_dtype(entry.dtype)), bits));
+    if (std::isfinite(out[i])) continue;
+    throw BadInput(fmt::format("{} holds {} at index {}, expected finite scales; quantise again",
+                               place_text(file, entry.name),
+                               std::isnan(out[i]) ? "NaN" : "infinity", i));
+  }
+  return out;
 }
 
 }  // namespace
 
 unsigned code_bits(std::string_view dtype) {
   const auto* row = std::ranges::find(kCodes, dtype, &Codes::dtype);
-  return row == kCodes.end() || !row->read_alone ? 0 : static_cast<unsigned>(row->format.width);
+  return row == kCodes.end() || find_dtype(dtype) ? 0 : static_cast<unsigned>(row->format.width);
 }
 
 std::vector<CodedTensor> coded_tensors(const SafetensorsHeader& header, const std::string& file) {
@@ -352,29 +324,29 @@ std::vector<CodedTensor> coded_tensors(const SafetensorsHeader& header, const st
 
 TensorBlocks blocks_of(const CodedTensor& tensor, const ReadEntry& read, const std::string& file) {
   TensorBlocks out = tensor.blocks;
-  out.factors = tensor.scales ? finite_scales(*tensor.scales, read, file) : std::vector{1.0F};
+  out.factors = tensor.scales ? scale_values(*tensor.scales, read, file) : std::vector{1.0F};
   if (!tensor.second) return out;
-  const std::vector<float> second = finite_scales(*tensor.second, read, file);
+  const std::vector<float> second = scale_values(*tensor.second, read, file);
   const std::size_t of_layer = out.factors.size() / second.size();
   for (std::size_t i = 0; i < out.factors.size(); ++i) {
     const float scale = second[i / of_layer];
     out.factors[i] = tensor.second_divides ? out.factors[i] / scale : out.factors[i] * scale;
     if (std::isfinite(out.factors[i])) continue;
-    throw BadInput(
-        fmt::format("{} holds {}, which makes the factor of block {} not finite, "
-                    "expected a tensor scale that fits; quantise again",
-                    place_text(file, tensor.second->name), scale, i));
+    throw BadInput(fmt::format(
+        "{} holds {}, and the factor of block {} is not finite, expected a finite one; quantise "
+        "again",
+        place_text(file, tensor.second->name), scale, i));
   }
   return out;
 }
 
 FileBytes decoded(const CodedTensor& tensor, const ReadEntry& read, const std::string& file) {
+  const std::size_t size = *element_count(tensor.shape) * sizeof(float);
+  if (size == 0) return {};
   const TensorBlocks blocks = blocks_of(tensor, read, file);
   const Codes& codes = *codes_of(tensor.codes.dtype);
   const std::vector<float> numbers = numbers_of(codes);
   const FileBytes held = read(tensor.codes);
-  const std::size_t size = *element_count(tensor.shape) * sizeof(float);
-  if (size == 0) return {};
   const std::shared_ptr<std::byte[]> out(new std::byte[size]);
   tbb::parallel_for(std::size_t{0}, blocks.factors.size(), [&](std::size_t block) {
     const float factor = blocks.factors[block];

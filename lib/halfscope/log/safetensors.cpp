@@ -175,26 +175,18 @@ Safetensors::Safetensors(const OpenPath& path) : file_(path, true) {
   if (format != metadata_.end() && !metadata_.contains("gradients")) {
     shows_weights_ = fmt::format("has the metadata \"format\": \"{}\", as saved models do",
                                  printable(format->second));
-  } else if (!parts_.empty()) {
-    shows_weights_ = "stores tensors as codes with scales, as quantised models do";
   }
 }
 
 void Safetensors::add_coded(CodedTensor&& tensor) {
   add(tensor.name, tensor.shape, Dtype::f32, kCoded + coded_.size());
-  if (tensor.scales) parts_.emplace(tensor.name, tensor.parts);
+  parts_.emplace(tensor.name, tensor.parts);
+  if (tensor.scales) shows_weights_ = "holds codes with scales, as quantised models do";
   coded_.push_back(std::move(tensor));
 }
 
-FileBytes Safetensors::bytes_of(const SafetensorsEntry& entry) const {
-  return file_.range(data_begin_ + entry.begin, data_begin_ + entry.end);
-}
-
 FileBytes Safetensors::values(const NamedTensor& tensor, std::uint64_t begin) const {
-  if (begin >= kCoded) {
-    const auto read = [&](const SafetensorsEntry& entry) { return bytes_of(entry); };
-    return decoded(coded_[begin - kCoded], read, file_.name());
-  }
+  if (begin >= kCoded) return decoded(coded_[begin - kCoded], read_, file_.name());
   leave_before(begin);
   return file_.range(begin, begin + tensor.view.bytes());
 }
@@ -202,14 +194,13 @@ FileBytes Safetensors::values(const NamedTensor& tensor, std::uint64_t begin) co
 std::shared_ptr<const TensorBlocks> Safetensors::blocks(std::string_view name) const {
   const auto i = find(name);
   if (!i || place(*i) < kCoded || !coded_[place(*i) - kCoded].scales) return nullptr;
-  const auto read = [&](const SafetensorsEntry& entry) { return bytes_of(entry); };
-  return std::make_shared<TensorBlocks>(blocks_of(coded_[place(*i) - kCoded], read, file_.name()));
+  return std::make_shared<TensorBlocks>(blocks_of(coded_[place(*i) - kCoded], read_, file_.name()));
 }
 
 std::optional<RawTensor> Safetensors::raw(std::string_view name) const {
   const auto other = std::ranges::find(others_, name, &SafetensorsEntry::name);
   if (other != others_.end()) {
-    return RawTensor{other->name, other->dtype, other->shape, bytes_of(*other)};
+    return RawTensor{other->name, other->dtype, other->shape, read_(*other)};
   }
   const auto i = find(name);
   if (!i || place(*i) >= kCoded) return std::nullopt;

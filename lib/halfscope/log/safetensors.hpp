@@ -41,14 +41,16 @@ class Safetensors : public TensorFile {
 
  private:
   FileBytes values(const NamedTensor& tensor, std::uint64_t place) const override;
-  FileBytes bytes_of(const SafetensorsEntry& entry) const;
   void add_coded(CodedTensor&& tensor);
   void leave_before(std::uint64_t begin) const;
 
   MappedFile file_;
   std::uint64_t data_begin_ = 0;
-  std::vector<SafetensorsEntry> others_;         ///< tensors of other dtypes, and parts of others
-  std::vector<CodedTensor> coded_;               ///< a place from kCoded on is an index here
+  std::vector<SafetensorsEntry> others_;  ///< tensors of other dtypes, and parts of others
+  std::vector<CodedTensor> coded_;        ///< a place from kCoded on is an index here
+  const ReadEntry read_ = [this](const SafetensorsEntry& entry) {
+    return file_.range(data_begin_ + entry.begin, data_begin_ + entry.end);
+  };
   mutable std::atomic<std::uint64_t> left_ = 0;  ///< bytes of the file already released from memory
 };
 
