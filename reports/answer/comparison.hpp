@@ -16,7 +16,7 @@ struct ComparisonAnswer {
   std::string counted_for;           ///< format and loss scale of all counts
   std::string verdict;               ///< a run is broken, or B is better or worse
   std::vector<std::string> reasons;  ///< reasons for the verdict
-  Section stored;                    ///< what storage as codes lost; empty if no run uses it
+  Section stored;                    ///< loss by storage as codes; empty if no run uses it
   Table facts;                       ///< rows of a name, A's value and B's value
   std::vector<std::string> values;   ///< common tensors and steps, and how values changed in B
   std::string losses;                ///< how long the losses are equal; empty without common losses

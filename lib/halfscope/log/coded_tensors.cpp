@@ -163,15 +163,17 @@ class Finder {
     for (const Layout& layout : kLayouts) {
       if (!codes.name.ends_with(layout.codes)) continue;
       const std::string stem = codes.name.substr(0, codes.name.size() - layout.codes.size());
+      // An 8-bit tensor may also be what its name says.
+      const bool certain = !layout.codes.empty() && !find_dtype(codes.dtype);
       const Found scales = entry(stem, layout.scales);
       const Found second = layout.second.empty() ? nullptr : entry(stem, layout.second);
       if (scales == nullptr) {
-        if (layout.codes.empty() && second == nullptr) continue;
+        if (!certain && second == nullptr) continue;
         refuse(codes, "holds codes, but the file has no scales '{}{}', expected both",
                printable(stem), layout.scales);
       }
       const auto allowed = blocks_for(*codes_of(codes.dtype), scales->dtype);
-      if (allowed.empty() && layout.codes.empty()) continue;  // another quantiser's
+      if (allowed.empty() && !certain) continue;  // another quantiser's
       CodedTensor out = {.name = stem, .shape = codes.shape, .codes = codes, .scales = *scales};
       set_shape(out, layout);
       set_blocks(out, allowed);
@@ -291,7 +293,7 @@ class Finder {
   std::unordered_map<std::string, Found> by_name_;
 };
 
-/// Returns the values of scales, all of which must be finite.
+/// Returns the values of scales. Throws BadInput if one is not finite.
 std::vector<float> scale_values(const SafetensorsEntry& entry, const ReadEntry& read,
                                 const std::string& file) {
   const FileBytes held = read(entry);

@@ -51,11 +51,11 @@ struct TensorBlocks {
 /// A tensor and the entries of the header that hold it.
 struct CodedTensor {
   std::string name;
-  std::vector<std::uint64_t> shape;  ///< of its values
+  std::vector<std::uint64_t> shape;  ///< shape of the values
   SafetensorsEntry codes;
   std::optional<SafetensorsEntry> scales = {}, second = {};
   bool second_divides = false;          ///< block scales are divided by the second scale
-  std::vector<std::string> parts = {};  ///< names of all entries that are only shown as this tensor
+  std::vector<std::string> parts = {};  ///< names of all entries that are read as this tensor
   TensorBlocks blocks = {};             ///< without factors
 };
 

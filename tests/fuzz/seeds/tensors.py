@@ -60,6 +60,14 @@ def safetensors_seeds():
         ],
         bytes(12),
     )
+    yield "codes", safetensors(
+        [
+            ("w_packed", "U8", [1, 8], [0, 8]),
+            ("w_scale", "F8_E4M3", [1, 1], [8, 9]),
+            ("w_global_scale", "F32", [1], [9, 13]),
+        ],
+        b"\x10\x32\x54\x76\x98\xba\xdc\xfe\x38\0\0\x80\x3f",
+    )
     yield "overlap", safetensors([("a", "F16", [2], [0, 4]), ("b", "F16", [2], [2, 6])], bytes(6))
     yield "hole", safetensors([("a", "F16", [1], [0, 2]), ("b", "F16", [1], [4, 6])], bytes(6))
     yield "size", safetensors([("a", "F64", [1], [0, 2])], bytes(2))
