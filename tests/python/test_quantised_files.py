@@ -260,6 +260,23 @@ def test_shards_with_an_index(tmp_path):
     assert (one["name"], one["total"]) == (case.name, case.values.size)
 
 
+def test_scales_in_another_shard_are_missed(tmp_path):
+    case = fp8((128, 128), "_scale_inv")
+    files = {}
+    for i, (name, held) in enumerate(case.tensors.items()):
+        files[name] = write(tmp_path / f"model-{i}.safetensors", {name: held}).name
+    index = {"weight_map": files}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    notes = json_of("analyze", tmp_path)["notes"]
+    assert any(
+        note.endswith(
+            f"tensor '{case.name}' is read without its scales, which are in another file, "
+            "model-1.safetensors"
+        )
+        for note in notes
+    )
+
+
 def sixes(codes):
     """Codes of 6 bits one after the other, from the low bits on."""
     bits = (codes[:, None] >> np.arange(6)) & 1

@@ -215,6 +215,18 @@ void check_shard(const fs::path& shard, const log::TensorFile& opened, const Sha
         "again, or name the tensor files themselves",
         log::place_text(printable(shard.string()), name), name_of(index)));
   }
+  for (const auto& [other, tensors] : index.shards) {
+    if (&tensors == &wanted) continue;
+    for (const std::string& name : wanted) {
+      const auto tensor = opened.outline(name);
+      const bool eight_bits = tensor && format_of(tensor->view.dtype).width == 8;
+      if (!eight_bits ||
+          !(tensors.contains(name + "_scale") || tensors.contains(name + "_scale_inv")))
+        continue;
+      notes.add(fmt::format("{} is read without its scales, which are in another file, {}",
+                            log::place_text(printable(shard.string()), name), printable(other)));
+    }
+  }
   if (held.size() <= wanted.size()) return;
   const auto other = std::find_if(names.begin(), names.end(),
                                   [&](const std::string& name) { return !wanted.contains(name); });
