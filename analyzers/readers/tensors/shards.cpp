@@ -146,6 +146,25 @@ void require_own_files(const ShardIndex& index,
   }
 }
 
+/// Adds a note on each tensor of 8 bits whose scales are in another file than `shard`.
+void note_missing_scales(const fs::path& shard, const log::TensorFile& opened,
+                         const ShardIndex& index, Notes& notes) {
+  const auto has_scales = [](const std::set<std::string>& names, const std::string& name) {
+    return names.contains(name + "_scale") || names.contains(name + "_scale_inv");
+  };
+  const auto& here = index.shards.at(shard.filename().string());
+  for (const std::string& name : here) {
+    const auto tensor = opened.outline(name);
+    if (!tensor || format_of(tensor->view.dtype).width != 8 || has_scales(here, name)) continue;
+    const auto other = std::ranges::find_if(
+        index.shards, [&](const auto& file) { return has_scales(file.second, name); });
+    if (other == index.shards.end()) continue;
+    notes.add(fmt::format("{} is read without its scales, which are in another file, {}",
+                          log::place_text(printable(shard.string()), name),
+                          printable(other->first)));
+  }
+}
+
 }  // namespace
 
 bool is_shard_index(const log::OpenPath& path) {
@@ -215,18 +234,7 @@ void check_shard(const fs::path& shard, const log::TensorFile& opened, const Sha
         "again, or name the tensor files themselves",
         log::place_text(printable(shard.string()), name), name_of(index)));
   }
-  for (const auto& [other, tensors] : index.shards) {
-    if (&tensors == &wanted) continue;
-    for (const std::string& name : wanted) {
-      const auto tensor = opened.outline(name);
-      const bool eight_bits = tensor && format_of(tensor->view.dtype).width == 8;
-      if (!eight_bits ||
-          !(tensors.contains(name + "_scale") || tensors.contains(name + "_scale_inv")))
-        continue;
-      notes.add(fmt::format("{} is read without its scales, which are in another file, {}",
-                            log::place_text(printable(shard.string()), name), printable(other)));
-    }
-  }
+  note_missing_scales(shard, opened, index, notes);
   if (held.size() <= wanted.size()) return;
   const auto other = std::find_if(names.begin(), names.end(),
                                   [&](const std::string& name) { return !wanted.contains(name); });
