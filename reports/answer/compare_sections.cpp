@@ -349,7 +349,7 @@ Row stored_row(const std::string& name, std::string_view run, const BlockLoss& l
 }  // namespace
 
 Section stored_section(const Comparison& comparison) {
-  Section out{"What storage as codes lost"};
+  Section out{"Loss by storage as codes"};
   std::vector<Row> rows;
   for (const bool in_b : {false, true}) {
     BlockLoss sum;
