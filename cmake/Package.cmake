@@ -13,6 +13,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/lib/halfscope/number ${PROJECT_SOURCE_DI
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/lib/halfscope/array  # the rest is its sources' own
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halfscope COMPONENT library
         FILES_MATCHING PATTERN "array*.hpp" PATTERN "element.hpp")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/lib/halfscope/block
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halfscope COMPONENT library
+        FILES_MATCHING PATTERN "*.hpp" PATTERN "tile.hpp" EXCLUDE)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/lib/halfscope/tensor_core
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halfscope COMPONENT library
         FILES_MATCHING PATTERN "*.hpp" PATTERN "gemm_*.hpp" EXCLUDE)

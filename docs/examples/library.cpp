@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
-#include <span>
 #include <vector>
 
 #include "halfscope/halfscope.hpp"
@@ -25,10 +24,11 @@ int main() {
   for (const float g : gradients) std::printf(" %g", g);
   std::printf(", overflow: %d, underflow: %d\n", flags.overflow, flags.underflow);
 
-  // MX blocks: 32 elements of E2M1 share a power of two.
-  std::vector<float> block = {0.013f, -0.04f, 0.1f};
-  quantise_blocks(kFloat4E2M1, std::span<float>(block), {.rule = ScaleRule::round_up});
+  // Block formats by recipe: in MXFP4 32 elements of E2M1 share a power of two.
+  const block::Recipe& recipe = block::recipe_named("mxfp4-rceil");
+  const std::vector<float> values = {0.013f, -0.04f, 0.1f};
+  const block::Quantised quantised = block::quantise(recipe, {values, 1, 3});
   std::printf("a block of E2M1:");
-  for (const float x : block) std::printf(" %g", x);
+  for (const float x : block::dequantise(recipe, quantised, 1, 3)) std::printf(" %g", x);
   std::printf("\n");
 }

@@ -69,10 +69,6 @@
 // number/random.hpp
 //   random_word, philox4x32   random numbers of seed and index, for stochastic rounding
 //
-// number/block.hpp: MX blocks, 32 elements and their scale
-//   quantise_blocks, dequantise_blocks   arrays of any length, or in place
-//   quantise_block, dequantise_element   one block, one element
-//   block_scale, block_count   the scale a rule chooses; blocks in n values
 // number/scale_e8m0.hpp
 //   e8m0_exponent, e8m0_from_exponent, e8m0_to_float   the scale itself
 //
@@ -105,6 +101,18 @@
 // array/array_cuda.hpp: the same on device memory, in namespace cuda (not included)
 //   convert, quantise, add, multiply, fused_multiply_add   link halfscope::cuda
 //
+// block/quantise.hpp: NVFP4, MX, FP8 blocks, HiFloat8; docs/numerics/recipes.md, in namespace block
+//   quantise, dequantise   a tensor by a recipe, and back
+//   quantise_scalar, check_quantise, grid_of, scale_value   the rest
+// block/quantise_cuda.hpp: the same on device memory, in namespace cuda (not included)
+//   quantise   link halfscope::cuda
+// block/recipe.hpp
+//   recipes, find_recipe, recipe_named   the table of recipes
+// block/element.hpp
+//   encode, decode, format_of, largest_of, width_of, name_of   one element
+// block/scale.hpp
+//   block_factor, second_factors, divides, has_mx_rule, tries_two_scales, nvfp4_range   one scale
+//
 // number/operation_table.hpp: operations by name, for programs (not included)
 //   operations, find_operation, similar_operations   TestFloat's f16_add and all others
 //   flag_bits   TestFloat's flags
@@ -113,13 +121,15 @@
 // the underflow at every loss scale (start at table/count.hpp). tensor_core/ computes the sums of
 // Tensor Cores bit for bit (start at tensor_core/gemm.hpp for matrices, tensor_core/mma.hpp for
 // encodings). reduction/ sums gradients over ranks and counts what the sum loses; start at
-// its header reduction/reduce.hpp. block/ quantises tensors by recipes such as NVFP4; start at its
-// header block/quantise.hpp.
+// its header reduction/reduce.hpp. block/conform.hpp compares an output with a recipe.
 #pragma once
 
 #include "halfscope/array/array.hpp"
+#include "halfscope/block/element.hpp"
+#include "halfscope/block/quantise.hpp"
+#include "halfscope/block/recipe.hpp"
+#include "halfscope/block/scale.hpp"
 #include "halfscope/number/arithmetic.hpp"
-#include "halfscope/number/block.hpp"
 #include "halfscope/number/compare.hpp"
 #include "halfscope/number/convert.hpp"
 #include "halfscope/number/cuda_half.hpp"

@@ -78,7 +78,6 @@ std::string cause_text(const block::Conformity& result) {
     case Cause::block: return fmt::format("its blocks have {} values", changed);
     case Cause::columns: return "its blocks run in the other direction";
     case Cause::hadamard: return fmt::format("it was made {} the Hadamard transform", changed);
-    case Cause::element: return fmt::format("its elements are {}", changed);
     case Cause::nibbles: return "the two codes of each byte are exchanged";
     case Cause::reciprocal: return "each scale is the reciprocal of the recipe's";
     case Cause::nearest: return "values round to nearest, not at random";

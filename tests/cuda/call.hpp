@@ -52,9 +52,9 @@ struct FormatRow {
 
 struct Call {
   Operation operation;
-  FormatRow format, other;  ///< other: the target of convert, the element of block
+  FormatRow format, other;  ///< other: the target of convert
   std::uint64_t a, b, c;
-  int variant;  ///< integer type, exact or not, quiet or signaling, scale rule
+  int variant;  ///< integer type, exact or not, quiet or signaling, rounding of elements
   int rounding, tininess, nan;
   bool denormals_are_zero, flush_to_zero, saturate;
   std::uint32_t random;

@@ -6,8 +6,8 @@
 
 #include "cuda/call.hpp"
 #include "halfscope/array/element.hpp"
+#include "halfscope/block/four_over_six.hpp"
 #include "halfscope/number/arithmetic.hpp"
-#include "halfscope/number/block.hpp"
 #include "halfscope/number/compare.hpp"
 #include "halfscope/number/cuda_half.hpp"
 #include "halfscope/number/integral.hpp"
@@ -91,25 +91,59 @@ HALFSCOPE_HD inline Rounded neighbourly(const Call& c, Format f, const Modes& m)
   }
 }
 
-/// A block of 32 floats made from the operands; its elements and what they stand for, folded.
-HALFSCOPE_HD inline Rounded block(const Call& c, Format element, const Modes& m) {
-  float values[kMxBlockSize];
-  std::uint8_t elements[kMxBlockSize] = {};
-  for (int i = 0; i < kMxBlockSize; ++i) {
-    const std::uint32_t word = random_word(c.a, static_cast<std::uint64_t>(i));
+/// A recipe of any formula, element and rounding, without names: device code cannot call
+/// constructors of std::string_view.
+HALFSCOPE_HD inline block::Recipe recipe_of(const Call& c) {
+  using block::Formula;
+  struct Zeros {
+    std::uint64_t words[sizeof(block::Recipe) / sizeof(std::uint64_t)];
+  };
+  auto out = detail::bit_cast<block::Recipe>(Zeros{});
+  out.block = {1, 16};
+  constexpr auto kFormulas = static_cast<unsigned>(Formula::fp8_binary64) + 1;
+  out.formula = static_cast<Formula>(c.random % kFormulas);
+  out.rounding = static_cast<block::ElementRounding>(c.variant % 4);
+  out.saturate = c.saturate;
+  const bool none = out.formula == Formula::none;
+  const bool nvfp4 = !none && out.formula <= Formula::nvfp4_compressed_tensors;
+  const bool mx = !none && !nvfp4 && out.formula <= Formula::mx_torchao_round_up;
+  out.element = nvfp4 ? block::Element::e2m1 : static_cast<block::Element>(c.b % (none ? 6 : 5));
+  out.scale = none    ? block::ScaleFormat::none
+              : nvfp4 ? block::ScaleFormat::e4m3
+              : mx    ? block::ScaleFormat::e8m0
+                      : block::ScaleFormat::f32;
+  return out;
+}
+
+/// A block of 16 floats made from the operands; its scale, elements and their values, folded.
+HALFSCOPE_HD inline Rounded block_of(const Call& c) {
+  constexpr std::uint32_t kCount = 16;
+  float values[kCount] = {};
+  std::uint32_t largest = 0;
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    const std::uint32_t word = random_word(c.a, i);
     const std::uint32_t exponent = (c.b % 2 == 0 ? 0x38U : 0xB8U) + (word >> 28);
     values[i] = detail::bit_cast<float>((word & 0x807FFFFF) | exponent << 23);
+    const std::uint32_t magnitude = detail::bit_cast<std::uint32_t>(values[i]) & 0x7FFFFFFF;
+    if (magnitude > largest) largest = magnitude;
   }
-  BlockOptions options;
-  options.rule = static_cast<ScaleRule>(c.variant % 3);
-  options.modes = m;
-  options.seed = c.c;
-  const BlockScale made = quantise_block(element, values, kMxBlockSize, elements, options);
-  Rounded folded = {made.scale, made.flags};
-  for (const std::uint8_t bits : elements) {
-    const Rounded wide = dequantise_element(element, made.scale, bits, m);
-    folded.bits = folded.bits * 0x9E3779B97F4A7C15 + (wide.bits ^ bits);
-    folded.flags |= wide.flags;
+  const block::Recipe recipe = recipe_of(c);
+  const float b = detail::bit_cast<float>(largest);
+  const block::SecondFactors second = block::second_factors(recipe, b * (c.c % 5 != 0 ? 1 : 999));
+  const block::BlockFactor made =
+      block::tries_two_scales(recipe.formula)
+          ? block::four_over_six(recipe, second, b, values, kCount, 1, kCount)
+          : block::block_factor(recipe, second, largest);
+  Rounded folded = {made.stored, {}};
+  block::Encoding how = {.rounding = recipe.rounding, .saturate = recipe.saturate};
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    how.random = random_word(c.c, i);
+    const bool divide = block::divides(recipe.formula);
+    const float scaled = divide ? values[i] / made.factor : values[i] * made.factor;
+    const std::uint8_t code = block::encode(recipe.element, scaled, how);
+    const float value = block::decode(recipe.element, code);
+    const std::uint32_t bits = value != value ? 1 : detail::bit_cast<std::uint32_t>(value);
+    folded.bits = folded.bits * 0x9E3779B97F4A7C15 + (bits ^ code);
   }
   return folded;
 }
@@ -142,7 +176,7 @@ HALFSCOPE_HD inline Rounded rounded(const Call& c) {
   }
   if (c.operation <= Operation::max_num) return comparison(c, f, m);
   if (c.operation <= Operation::random_word) return neighbourly(c, f, m);
-  if (c.operation == Operation::block) return block(c, format_of(c.other), m);
+  if (c.operation == Operation::block) return block_of(c);
   return {half_operation(c), {}};
 }
 

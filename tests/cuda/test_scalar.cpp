@@ -88,9 +88,7 @@ std::vector<Call> calls() {
       const auto kind = static_cast<Operation>(operation);
       if (from.format.precision > 24 && kind != Operation::convert) continue;  // a storage format
       for (const auto& to : kFormats) {
-        const Format element =
-            kind == Operation::block && to.format.width > 8 ? halfscope::kFloat8E4M3 : to.format;
-        for (int i = 0; i < 100; ++i) out.push_back(make_call(kind, from.format, element, mixed));
+        for (int i = 0; i < 100; ++i) out.push_back(make_call(kind, from.format, to.format, mixed));
       }
     }
   }

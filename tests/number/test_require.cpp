@@ -6,7 +6,6 @@
 
 #include "catch.hpp"
 #include "halfscope/number/arithmetic.hpp"
-#include "halfscope/number/block.hpp"
 #include "halfscope/number/remainder.hpp"
 
 namespace test_require {
@@ -42,14 +41,6 @@ TEST_CASE("stochastic rounding refuses random bits it has no use for", "[number]
   CHECK(rounded(4, 15) == 0x2E66);
   CHECK(rounded(32, 0xFFFFFFFF) == 0x2E66);
   CHECK(from_double(kBinary16, 0.1, {.random_bits = 0}).bits == 0x2E66);  // not asked for
-}
-
-TEST_CASE("blocks refuse random bits out of range", "[number][table]") {
-  const float value = 1.3f;
-  std::uint8_t code = 0;
-  BlockOptions options;
-  options.modes = {.rounding = Rounding::stochastic, .random_bits = 0};
-  CHECK_THROWS_AS(quantise_block(kFloat8E4M3, &value, 1, &code, options), std::invalid_argument);
 }
 
 }  // namespace test_require

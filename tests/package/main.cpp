@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "halfscope/block/conform.hpp"
 #include "halfscope/halfscope.hpp"
 #include "halfscope/number/operation_table.hpp"
 #include "halfscope/table/count/count.hpp"
@@ -29,8 +30,18 @@ void check_arrays() {
   check(flags == Flags{.overflow = true, .underflow = true, .inexact = true}, "array flags");
   add(kBinary16, out, out, twice);
   check(twice == std::vector<std::uint16_t>{0x4000, 0x7C00, 0x0000}, "array add");
-  std::vector<float> block = {448.0f, 1.0f};
-  check(quantise_blocks(kFloat8E4M3, std::span<float>(block)) == Flags{}, "MX block");
+}
+
+void check_blocks() {
+  using namespace halfscope;
+  const std::vector<float> values = {448.0f, 1.0f};
+  const block::Recipe& recipe = block::recipe_named("mxfp8-e4m3-floor");
+  const block::Quantised out = block::quantise(recipe, {values, 1, 2});
+  check(out.codes == std::vector<std::uint8_t>{0x7E, 0x38}, "codes of an MX block");
+  check(out.scales == std::vector<std::uint32_t>{127}, "scale of an MX block");
+  check(block::dequantise(recipe, out, 1, 2) == values, "values of an MX block");
+  const block::Conformity found = block::conform(recipe, {values, 1, 2}, out);
+  check(found.conforms(), "an output conforms to its recipe");
 }
 
 }  // namespace
@@ -44,6 +55,7 @@ int main() {
   check(from_text<half>("65520")->bits() == 0x7C00, "text to half");
   check(find_operation("f16_mulAdd") != nullptr, "operation table");
   check_arrays();
+  check_blocks();
   const std::vector<float> values = {1.0f, 0.0f};
   check(count_binades(view_of(values)).total() == 2, "binade table");
   check(!kVersion.empty(), "version");

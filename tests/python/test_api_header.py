@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lib/halfscope/halfscope.hpp lists every public function of the number and array headers, no other.
+"""lib/halfscope/halfscope.hpp lists the public functions of the number, array and block headers, no other.
 
 In it, "// number/x.hpp" starts the list of a header, and "//   name, name   what" is an entry.
 """
@@ -9,7 +9,7 @@ import re
 
 LIB = pathlib.Path(__file__).resolve().parents[2] / "lib" / "halfscope"
 UMBRELLA = LIB / "halfscope.hpp"
-INTERNAL = {"detail", "element"}  # namespaces that are no part of the interface
+INTERNAL = {"detail", "element", "steps"}  # namespaces that are no part of the interface
 UNLISTED = {
     "number/bits.hpp": "no function outside detail",
     "number/half_limits.hpp": "part of half.hpp",
@@ -81,9 +81,10 @@ def functions_of(header):
 
 
 def public_headers():
-    """All of number/; of array/ what cmake/Package.cmake installs."""
-    paths = sorted((LIB / "number").glob("*.hpp")) + sorted((LIB / "array").glob("array*.hpp"))
-    found = [str(p.relative_to(LIB)) for p in paths]
+    """All of number/; of array/ what cmake/Package.cmake installs; of block/ the quantiser."""
+    patterns = ("number/*.hpp", "array/array*.hpp", "block/quantise*.hpp")
+    found = [str(p.relative_to(LIB)) for pattern in patterns for p in sorted(LIB.glob(pattern))]
+    found += [f"block/{name}.hpp" for name in ("element", "recipe", "scale")]
     assert set(UNLISTED) <= set(found)
     return [h for h in found if h not in UNLISTED]
 

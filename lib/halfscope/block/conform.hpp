@@ -38,7 +38,6 @@ enum class Cause : std::uint8_t {
   block,            ///< blocks have another shape
   columns,          ///< blocks run in the other direction
   hadamard,         ///< with the transform instead of without, or the reverse
-  element,          ///< another element format
   nibbles,          ///< neighbours are exchanged: the high half of a byte was read first
   reciprocal,       ///< each scale is the reciprocal
   nearest,          ///< rounded to nearest, not at random

@@ -3,21 +3,42 @@
 // H is Sylvester's matrix.
 #pragma once
 
-#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
+
+#include "halfscope/number/convert.hpp"
 
 namespace halfscope::block {
 
 inline constexpr std::size_t kHadamard = 16;
-/// Transformer Engine's signs (get_wgrad_sign_vector), which torchao has too.
-inline constexpr std::array<float, kHadamard> kHadamardSigns = {1,  1,  1,  -1, 1,  -1, -1, -1,
-                                                                -1, -1, -1, 1,  -1, 1,  -1, -1};
+/// Transformer Engine's signs (get_wgrad_sign_vector), which torchao has too: bit k is set if value
+/// k is negated.
+inline constexpr std::uint32_t kHadamardNegated = 0xD7E8;
+
+/// Transforms 16 values; `out` may be `in`. Each sum is added in order, in binary32, and rounded to
+/// `format`. A library that multiplies matrices adds in an order of its own, so that a last bit may
+/// differ where a sum is not exact.
+HALFSCOPE_HD constexpr void hadamard_row(const Format& format, const float* in, float* out) {
+  constexpr std::uint32_t kOddBits = 0x6996;  // bit n is set if n has an odd number of ones
+  float sums[kHadamard] = {};
+  for (std::size_t k = 0; k < kHadamard; ++k) {
+    const float quarter = in[k] * ((kHadamardNegated >> k & 1) != 0 ? -0.25F : 0.25F);
+    for (std::size_t j = 0; j < kHadamard; ++j) {
+      sums[j] += (kOddBits >> (j & k) & 1) != 0 ? -quarter : quarter;
+    }
+  }
+  for (std::size_t j = 0; j < kHadamard; ++j) {
+    out[j] = static_cast<float>(to_double(format, from_float(format, sums[j]).bits));
+  }
+}
+
+/// Returns the type that values came in, whose largest finite number is `limit`: binary16,
+/// bfloat16, else binary32. Sums of the transform are rounded to it.
+Format hadamard_format(float limit);
 
 /// Transforms each 16 consecutive values in place; the number of values must be a multiple of 16.
-/// Each sum is added in order, in binary32, and rounded to the type that the values came in: limit
-/// is its largest finite number. A library that multiplies matrices adds in an order of its own, so
-/// that a last bit may differ where a sum is not exact.
+/// limit: the largest finite number of the type that the values came in.
 void hadamard(std::span<float> values, float limit);
 
 }  // namespace halfscope::block

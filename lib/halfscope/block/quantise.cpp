@@ -216,25 +216,6 @@ void set_second(Job& job) {
   for (const SecondFactors& second : job.second) job.out.second.push_back(second.decode);
 }
 
-void check(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options) {
-  if (in.columns != 0 && in.values.size() / in.columns != in.rows) {
-    refuse(recipe, std::to_string(in.values.size()) + " values are no tensor of " +
-                       extent(in.rows, in.columns));
-  }
-  const std::size_t last = options.by_columns ? in.rows : in.columns;
-  if (last % recipe.multiple_of != 0) {
-    refuse(recipe, std::string(options.by_columns ? "the number of rows" : "the last dimension") +
-                       " is " + std::to_string(last) + ", and must be a multiple of " +
-                       std::to_string(recipe.multiple_of));
-  }
-  if (recipe.second == SecondScale::history) {
-    if (!options.history) refuse(recipe, "the largest magnitude of earlier steps is missing");
-    if (!(*options.history >= 0 && *options.history <= kFloatMax)) {
-      refuse(recipe, "the largest magnitude of earlier steps must be finite and not negative");
-    }
-  }
-}
-
 template <class T>
 void transpose(std::vector<T>& values, std::size_t rows, std::size_t columns) {
   std::vector<T> out(values.size());
@@ -246,7 +227,11 @@ void transpose(std::vector<T>& values, std::size_t rows, std::size_t columns) {
 
 void run(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options, bool vectors,
          Quantised& out) {
-  check(recipe, in, options);
+  if (in.columns != 0 && in.values.size() / in.columns != in.rows) {
+    refuse(recipe, std::to_string(in.values.size()) + " values are no tensor of " +
+                       extent(in.rows, in.columns));
+  }
+  check_quantise(recipe, in.rows, in.columns, options);
   const FloatEnvironment environment(RoundingControl::nearest);
   std::vector<float> own;  // a changed copy of the values
   if (options.by_columns || recipe.hadamard) own.assign(in.values.begin(), in.values.end());
@@ -291,6 +276,22 @@ void run(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options,
 }
 
 }  // namespace
+
+void check_quantise(const Recipe& recipe, std::size_t rows, std::size_t columns,
+                    const QuantiseOptions& options) {
+  const std::size_t last = options.by_columns ? rows : columns;
+  if (last % recipe.multiple_of != 0) {
+    refuse(recipe, std::string(options.by_columns ? "the number of rows" : "the last dimension") +
+                       " is " + std::to_string(last) + ", and must be a multiple of " +
+                       std::to_string(recipe.multiple_of));
+  }
+  if (recipe.second == SecondScale::history) {
+    if (!options.history) refuse(recipe, "the largest magnitude of earlier steps is missing");
+    if (!(*options.history >= 0 && *options.history <= kFloatMax)) {
+      refuse(recipe, "the largest magnitude of earlier steps must be finite and not negative");
+    }
+  }
+}
 
 Grid grid_of(const Recipe& recipe, std::size_t rows, std::size_t columns, bool by_columns) {
   if (recipe.scale == ScaleFormat::none) return {};

@@ -47,6 +47,10 @@ struct Grid {
 };
 Grid grid_of(const Recipe& recipe, std::size_t rows, std::size_t columns, bool by_columns);
 
+/// Throws std::invalid_argument as quantise() does for a tensor of this size.
+void check_quantise(const Recipe& recipe, std::size_t rows, std::size_t columns,
+                    const QuantiseOptions& options);
+
 /// Quantises a tensor. The caller's floating-point environment does not matter. Throws
 /// std::invalid_argument if the recipe does not allow the size, if the sizes do not fit, or if
 /// `history` is missing, negative or not finite for a recipe that needs it.

@@ -36,6 +36,8 @@ namespace steps {
 HALFSCOPE_HD constexpr std::uint32_t bits_of(float x) { return detail::bit_cast<std::uint32_t>(x); }
 HALFSCOPE_HD constexpr float float_of(std::uint32_t bits) { return detail::bit_cast<float>(bits); }
 HALFSCOPE_HD constexpr bool is_nan(float x) { return x != x; }
+/// Returns x, or 0x7FC00000 for every NaN: processors differ in the payloads that they compute.
+HALFSCOPE_HD constexpr float with_one_nan(float x) { return is_nan(x) ? float_of(0x7FC00000) : x; }
 /// Limits that keep NaN.
 HALFSCOPE_HD constexpr float at_most(float x, float limit) { return x > limit ? limit : x; }
 HALFSCOPE_HD constexpr float at_least(float x, float limit) { return x < limit ? limit : x; }
@@ -121,6 +123,7 @@ HALFSCOPE_HD constexpr SecondFactors second_factors(const Recipe& recipe, float 
       break;
     default: break;
   }
+  out.decode = steps::with_one_nan(out.decode);
   return out;
 }
 
@@ -272,7 +275,9 @@ HALFSCOPE_HD constexpr BlockFactor block_factor(const Recipe& recipe, const Seco
       return steps::mx(steps::mx_rule(recipe.formula, recipe.element), steps::bits_of(b));
     case ScaleFormat::f32: break;
   }
-  return steps::fp8(recipe.formula, largest_of(recipe.element), b, limit);
+  BlockFactor out = steps::fp8(recipe.formula, largest_of(recipe.element), b, limit);
+  out.stored = steps::bits_of(steps::with_one_nan(steps::float_of(out.stored)));
+  return out;
 }
 
 }  // namespace halfscope::block
