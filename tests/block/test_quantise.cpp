@@ -252,6 +252,11 @@ TEST_CASE("zeros, infinities and NaN", "[block]") {
   CHECK(mx.scales[0] == 0xFF);
   CHECK(mx.codes[5] == 0x7F);
   CHECK(mx.scales[1] != 0xFF);
+  values[0] = steps::float_of(0xFF812345);  // a NaN with a payload, which no binary32 scale keeps
+  found = quantise(recipe_named("nvfp4"), matrix(values, 64));
+  CHECK(steps::bits_of(found.second[0]) == 0x7FC00000);
+  found = quantise(recipe_named("fp8-current"), matrix(values, 64));
+  CHECK(found.scales == std::vector<std::uint32_t>{0x7FC00000});
 }
 
 TEST_CASE("the caller's rounding direction does not matter", "[block]") {
