@@ -186,7 +186,8 @@ std::string better_text(const Comparison& c) {
   const auto noisy = [](const analyzers::compare::ComparedTensor& t) {
     return (t.stored.a && t.stored.a->noise != 0) || (t.stored.b && t.stored.b->noise != 0);
   };
-  if (std::ranges::any_of(c.tensors, noisy)) return "A and B differ by the loss of storage as codes.";
+  if (std::ranges::any_of(c.tensors, noisy))
+    return "A and B differ by the loss of storage as codes.";
   return "No real difference between A and B.";
 }
 
