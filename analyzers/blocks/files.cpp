@@ -155,24 +155,41 @@ RawTensor part_of(const log::Safetensors& file, const std::string& path, const s
   return *tensor;
 }
 
-Quantised output_of(const std::filesystem::path& path, const Recipe& recipe,
-                    const Quantised& wanted) {
+/// Reads codes, a code a byte; of four bits also two a byte, the first in the low half.
+void read_codes(const log::Safetensors& file, const std::string& path, const std::string& name,
+                const Recipe& recipe, std::vector<std::uint8_t>& codes) {
+  const auto packed = file.raw(name);
+  const std::size_t half = (codes.size() + 1) / 2;
+  if (block::width_of(recipe.element) != 4 || !packed || packed->values.bytes.size() != half ||
+      half == codes.size()) {
+    const RawTensor plain = part_of(file, path, name, 1, codes.size());
+    std::memcpy(codes.data(), plain.values.bytes.data(), codes.size());
+    return;
+  }
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    const auto both = std::to_integer<unsigned>(packed->values.bytes[i / 2]);
+    codes[i] = static_cast<std::uint8_t>(i % 2 == 0 ? both & 0xF : both >> 4);
+  }
+}
+
+/// prefix: before the names of the tensors, as in a file of write_vectors(): "ties/rows/".
+Quantised output_of(const std::filesystem::path& path, const std::string& prefix,
+                    const Recipe& recipe, const Quantised& wanted) {
   const log::Safetensors file(path);
   const std::string name = log::printable(path.string());
   Quantised out = wanted;
-  const RawTensor codes = part_of(file, name, "codes", 1, wanted.codes.size());
-  std::memcpy(out.codes.data(), codes.values.bytes.data(), codes.values.bytes.size());
+  read_codes(file, name, prefix + "codes", recipe, out.codes);
   if (recipe.scale != ScaleFormat::none) {
     const std::size_t width = recipe.scale == ScaleFormat::f32 ? 4 : 1;
-    const RawTensor scales = part_of(file, name, "scales", width, wanted.scales.size());
+    const RawTensor scales = part_of(file, name, prefix + "scales", width, wanted.scales.size());
     for (std::size_t i = 0; i < out.scales.size(); ++i) {
       out.scales[i] = 0;
       std::memcpy(&out.scales[i], scales.values.bytes.data() + i * width, width);
     }
   }
   out.second.clear();
-  if (!wanted.second.empty() && file.raw("tensor_scale")) {
-    const RawTensor second = part_of(file, name, "tensor_scale", 4, wanted.second.size());
+  if (!wanted.second.empty() && file.raw(prefix + "tensor_scale")) {
+    const RawTensor second = part_of(file, name, prefix + "tensor_scale", 4, wanted.second.size());
     out.second.resize(wanted.second.size());
     std::memcpy(out.second.data(), second.values.bytes.data(), second.values.bytes.size());
   }
@@ -197,7 +214,12 @@ FileConformity conform_files(const Request& request, const std::filesystem::path
   const block::QuantiseOptions options = options_of(request, values);
   out.columns = values.columns();
   out.wanted = block::quantise(*out.recipe, values.matrix(), options);
-  out.found = output_of(output, *out.recipe, out.wanted);
+  const std::string& tensor = request.tensor;
+  const bool vectors = tensor.ends_with("/x") && !log::Safetensors(output).raw("codes");
+  const std::string prefix =
+      vectors ? tensor.substr(0, tensor.size() - 1) + (request.by_columns ? "columns/" : "rows/")
+              : "";
+  out.found = output_of(output, prefix, *out.recipe, out.wanted);
   out.conformity = block::conform(*out.recipe, values.matrix(), out.found, options);
   return out;
 }

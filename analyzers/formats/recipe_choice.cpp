@@ -24,8 +24,7 @@ constexpr RecipeChoice kCombinations[] = {
 
 const block::Recipe* RecipeChoice::of(Role role, bool columns) const {
   switch (role) {
-    case Role::weight:
-    case Role::master_weight: return &block::recipe_named(weight);
+    case Role::weight: return &block::recipe_named(weight);
     case Role::activation:
       return &block::recipe_named(columns ? activation_columns : activation_rows);
     case Role::activation_grad:
@@ -70,8 +69,7 @@ std::vector<RecipeChoice> recipe_choices(const std::vector<std::string>& lists) 
 
 Product product_of(Role role, bool columns) {
   switch (role) {
-    case Role::weight:
-    case Role::master_weight: return columns ? Product::data_gradient : Product::forward;
+    case Role::weight: return columns ? Product::data_gradient : Product::forward;
     case Role::activation: return columns ? Product::weight_gradient : Product::forward;
     case Role::activation_grad: return columns ? Product::weight_gradient : Product::data_gradient;
     default: return Product::none;

@@ -61,12 +61,16 @@ struct Part {
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double value = std::abs(static_cast<double>(x[i]));
       const double unit = std::abs(element.value[codes[i]]);
+      if (!std::isfinite(unit)) {
+        in_nan += value != 0;
+        continue;
+      }
       const double error = unit * scale - value;
       values += value != 0;
       flushed += value != 0 && unit * scale == 0;
       signal += value * value;
       noise += error * error;
-      at_largest += unit == element.largest;
+      at_largest += unit == element.largest && scale != 0;
       saturated += value >= element.overflow * scale && scale != 0;
       if (value == 0 || scale == 0) continue;
       const double gap = error > 0 ? element.below[codes[i]] : element.above[codes[i]];
@@ -271,12 +275,12 @@ std::vector<RecipeSums> mx_sums() {
 
 namespace {
 
-/// Returns the ratio that the recipe has for normal numbers. Computed at the first call.
-double normal_db(const block::Recipe& recipe) {
+/// Returns what the recipe does to normal numbers. Computed at the first call.
+RecipeFit normal_fit(const block::Recipe& recipe) {
   static std::mutex mutex;
-  static std::map<const block::Recipe*, double> known;
+  static std::map<const block::Recipe*, RecipeFit> known;
   const std::lock_guard lock(mutex);
-  const auto [found, is_new] = known.try_emplace(&recipe, 0.0);
+  const auto [found, is_new] = known.try_emplace(&recipe);
   if (!is_new) return found->second;
   static const std::vector<float> numbers = normal_numbers();
   WholeTensor tensor;
@@ -284,7 +288,7 @@ double normal_db(const block::Recipe& recipe) {
   tensor.view = view_of(std::span(numbers));
   RecipeSums sums = sums_for(recipe.name, recipe, false);
   add_recipe(sums, tensor, 0, 1);
-  return found->second = sums.finished().noise->db;
+  return found->second = sums.finished();
 }
 
 }  // namespace
@@ -298,7 +302,9 @@ std::vector<RecipeSums> recipe_sums(std::span<const RecipeChoice> choices, Role 
       if (columns && !has_orientation(*recipe) && recipe == choice.of(role, false)) continue;
       out.push_back(sums_for(choice.name, *recipe, columns));
       out.back().fit.product = product_of(role, columns);
-      out.back().fit.normal_db = normal_db(*recipe);
+      const RecipeFit normal = normal_fit(*recipe);
+      out.back().fit.normal_db = normal.noise->db;
+      out.back().fit.normal_zero = normal.zero_share();
     }
   }
   return out;

@@ -61,17 +61,24 @@ struct RecipeFit {
   /// The recipe does not allow the tensor's shape; nothing below is set.
   bool not_allowed = false;
   std::uint64_t values = 0, flushed_to_zero = 0;
-  std::uint64_t saturated = 0;      ///< by more than half the last gap beyond the largest element
-  std::uint64_t at_largest = 0;     ///< became the largest element
-  std::uint64_t in_nan_blocks = 0;  ///< in blocks with an infinity or NaN; counted only here
+  std::uint64_t saturated = 0;   ///< by more than half the last gap beyond the largest element
+  std::uint64_t at_largest = 0;  ///< became the largest element
+  /// Values that become infinity or NaN, or stand beside one in their block; counted only here.
+  std::uint64_t in_nan_blocks = 0;
   std::optional<NoiseRatio> noise;
-  double normal_db = 0;  ///< the ratio that the recipe has for normal numbers
+  /// The ratio and the share of zeros that the recipe has for 2^18 random numbers of a normal
+  /// distribution, in rows of 1024.
+  double normal_db = 0, normal_zero = 0;
   /// Mean of |q| - |x| in units of the gap between the elements around x, and its standard error.
   /// Expected to be 0 for stochastic rounding of values that are not clipped.
   double bias = 0, bias_error = 0;
 
-  /// Returns true if the bias is certainly none of chance: more than ten standard errors.
-  bool biased() const { return std::abs(bias) > 10 * bias_error; }
+  /// Returns the share of the values that become zero.
+  double zero_share() const {
+    return values == 0 ? 0 : static_cast<double>(flushed_to_zero) / static_cast<double>(values);
+  }
+  /// Returns true for a bias of 1 % of a gap or more that is no chance: ten standard errors.
+  bool biased() const { return std::abs(bias) >= 0.01 && std::abs(bias) > 10 * bias_error; }
 };
 
 struct WholeFindings {

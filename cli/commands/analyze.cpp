@@ -51,10 +51,12 @@ std::string no_updates_text(const Analysis& analysis, bool what_if) {
 void print(const analyzers::Findings& found, const AnalyzeOptions& options) {
   const Analysis& analysis = found.analysis;
   fmt::print("{}", text::first_text(found));
-  std::string out = analysis.tensors().empty() ? "" : terminal::tensors_text(found);
+  std::string out;
   const auto add = [&out](const std::string& part) {
     if (!part.empty()) out += (out.empty() ? "" : "\n") + part;
   };
+  add(terminal::section_text(text::recipes_section(found)));  // first, as it was asked for
+  if (!analysis.tensors().empty()) add(terminal::tensors_text(found));
   const text::Table peaks = text::peaks_table(found);
   if (!peaks.empty()) add(terminal::table_text(peaks));
   add(terminal::sections_text(text::ranks_sections(found)));
@@ -64,7 +66,6 @@ void print(const analyzers::Findings& found, const AnalyzeOptions& options) {
   add(updates.empty() ? no_updates_text(analysis, options.passes.what_if)
                       : terminal::section_text(updates));
   add(terminal::section_text(text::formats_section(found)));
-  add(terminal::section_text(text::recipes_section(found)));
   fmt::print("{}{}", out, terminal::gaps_text(analysis));
 }
 

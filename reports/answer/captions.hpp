@@ -42,9 +42,11 @@ inline const Caption kFitsCaption = {
     "Narrowest format, tensors of each role",
     "Each colour is a format. Point at a bar to see how many tensors need a scale of their own."};
 inline const Caption kRecipesCaption = {
-    "Signal-to-noise ratio of the operands, noisiest layers first",
+    "Signal-to-noise ratio of the operands, worst layers first",
     "Each colour is a recipe, each shape a product; farther left is noisier. The strokes are where "
-    "normal numbers lie by the same recipe. 3 dB to their left the noise is twice as large."};
+    "numbers of a normal distribution lie by the same recipe. 3 dB to their left the noise is "
+    "twice "
+    "as large. Ratios above 60 dB are drawn there."};
 inline const Caption kBoundsCaption = {
     "",
     "Solid bars and cells are surely there. Counts that may lie there, in a magnitude beside "

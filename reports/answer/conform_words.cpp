@@ -79,7 +79,8 @@ std::string cause_text(const block::Conformity& result) {
     case Cause::columns: return "its blocks run in the other direction";
     case Cause::hadamard: return fmt::format("it was made {} the Hadamard transform", changed);
     case Cause::nibbles: return "the two codes of each byte are exchanged";
-    case Cause::reciprocal: return "each scale is the reciprocal of the recipe's";
+    case Cause::reciprocal: return fmt::format("{} is the reciprocal of the recipe's", changed);
+    case Cause::input: return "the values were rounded to BF16 before they were quantised";
     case Cause::nearest: return "values round to nearest, not at random";
     case Cause::not_random: return "values round by a fixed threshold, not at random";
     case Cause::biased: break;
@@ -90,7 +91,7 @@ std::string cause_text(const block::Conformity& result) {
 std::string cause_line(const FileConformity& found) {
   const block::Conformity& result = found.conformity;
   if (result.cause == Cause::none) {
-    return "No known library or single change of the recipe explains more of it.";
+    return "No known library or single change of the recipe explains half of the differences.";
   }
   const std::string cause = fmt::format("Most likely cause: {}", cause_text(result));
   if (result.difference.equal()) return cause + ".";
@@ -127,6 +128,9 @@ std::vector<std::string> conform_lines(const FileConformity& found) {
     lines.push_back(randomness_line(*result.randomness));
   }
   if (!result.conforms()) lines.push_back(cause_line(found));
+  if (found.found.second.empty() && !found.wanted.second.empty()) {
+    lines.emplace_back("The output has no tensor_scale, so it was not compared.");
+  }
   return lines;
 }
 

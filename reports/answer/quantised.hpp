@@ -18,8 +18,10 @@ std::vector<Section> quantised_sections(const analyzers::Findings& found);
 std::vector<PasteLines> keep_pastes(const analyzers::Findings& found);
 std::vector<PasteLines> keep_pastes(const analyzers::formats::QuantisedLog& log);
 std::vector<PasteLines> keep_pastes(const std::vector<std::string>& layers);
-/// Returns such lines for Transformer Engine, torchao, torchtitan and Megatron.
-std::vector<PasteLines> recipe_pastes(const std::vector<std::string>& layers);
+/// Returns such lines for the frameworks that have the recipe's kind of scales: Transformer Engine,
+/// torchao, torchtitan, Megatron.
+std::vector<PasteLines> recipe_pastes(const std::vector<std::string>& layers,
+                                      const block::Recipe& recipe);
 
 /// Returns for example "FP8 block scaling"; "FP8" for the run's own recipe.
 std::string_view people_say(analyzers::frames::Recipe recipe);

@@ -61,19 +61,23 @@ std::vector<PasteLines> keep_pastes(const std::vector<std::string>& layers) {
        fmt::format("fp8_skip_layers = [{}]", joined(layers, ", ", in_python))}};
 }
 
-std::vector<PasteLines> recipe_pastes(const std::vector<std::string>& layers) {
+std::vector<PasteLines> recipe_pastes(const std::vector<std::string>& layers,
+                                      const block::Recipe& recipe) {
+  if (recipe.scale == block::ScaleFormat::none) return {};  // no framework has it
   std::vector<PasteLines> out = keep_pastes(layers);
   if (out.empty()) return out;
-  const std::string list = joined(layers, ", ", in_python);
   out[1] = {"For torchao's quantize_()",
             fmt::format("filter_fn=lambda module, name: isinstance(module, torch.nn.Linear) and "
                         "name not in {{{}}}",
-                        list)};
-  out.push_back(
-      {"For torchtitan",
-       "--quantize.linear.mx.filter_fqns=" +
-           joined(layers, ",", [](const std::string& layer) { return log::printable(layer); }),
-       "The option also leaves out modules whose names contain one of these."});
+                        joined(layers, ", ", in_python))};
+  if (recipe.scale != block::ScaleFormat::e4m3) {
+    const bool mx = recipe.scale == block::ScaleFormat::e8m0;
+    const auto plain = [](const std::string& layer) { return log::printable(layer); };
+    out.push_back({"For torchtitan",
+                   fmt::format("--quantize.linear.{}.filter_fqns={}", mx ? "mx" : "float8",
+                               joined(layers, ",", plain)),
+                   "The option also leaves out modules whose names contain one of these."});
+  }
   std::string matchers;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     matchers += fmt::format("\n  keep_{}: {{type: glob, enabled: true, pattern: {}, config: bf16}}",
@@ -83,7 +87,8 @@ std::vector<PasteLines> recipe_pastes(const std::vector<std::string>& layers) {
                  "configs:\n  bf16: {transformer_engine_config_type: TEQuantizationParams, "
                  "training_recipe: {}}\nmatchers:" +
                      matchers,
-                 "Megatron has names of its own for layers: change the patterns to these."});
+                 "Megatron has names of its own for layers: change the patterns to these. Each "
+                 "matches every name that ends in it."});
   return out;
 }
 

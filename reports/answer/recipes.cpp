@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "reports/answer/findings.hpp"
 #include "reports/answer/formats.hpp"
@@ -55,19 +56,37 @@ std::vector<Group> groups(const Analysis& analysis) {
     }
   }
   for (Group& group : out) {
-    std::ranges::stable_sort(group.operands, std::ranges::greater{}, &Operand::below_normal);
+    std::ranges::stable_sort(group.operands, std::ranges::greater{}, [](const Operand& operand) {
+      return std::pair(operand.much_worse(), operand.below_normal());
+    });
   }
   return out;
 }
 
-/// Returns the layers with an operand of a product that is much below normal numbers, worst first.
-std::vector<std::string> layers_to_keep(const Group& group) {
-  std::vector<std::string> out;
+void add_once(std::vector<std::string>& to, const std::string& name) {
+  if (std::ranges::find(to, name) == to.end()) to.push_back(name);
+}
+
+/// Where operands are much worse than normal numbers, worst first.
+struct ToKeep {
+  std::vector<std::string> layers;       ///< layers with a matrix, if the log has any
+  std::vector<std::string> activations;  ///< tensors; other layers read them
+};
+
+ToKeep to_keep(const Group& group) {
+  std::vector<std::string> with_matrix;
   for (const Operand& operand : group.operands) {
-    const bool multiplied = operand.fit->product != Product::none;
-    if (!multiplied || operand.below_normal() < kMuchBelowDb) continue;
+    if (operand.tensor->role == log::Role::weight) add_once(with_matrix, operand.layer());
+  }
+  ToKeep out;
+  for (const Operand& operand : group.operands) {
+    if (operand.fit->product == Product::none || !operand.much_worse()) continue;
     const std::string layer = operand.layer();
-    if (std::ranges::find(out, layer) == out.end()) out.push_back(layer);
+    if (operand.tensor->role == log::Role::activation) {
+      add_once(out.activations, operand.tensor->name);
+    } else if (with_matrix.empty() || std::ranges::find(with_matrix, layer) != with_matrix.end()) {
+      add_once(out.layers, layer);
+    }
   }
   return out;
 }
@@ -78,23 +97,33 @@ std::string operand_text(const Operand& operand) {
 
 std::string noise_text(const Group& group) {
   const auto [least, most] = std::ranges::minmax_element(group.operands, {}, &Operand::db);
-  const std::vector<std::string> layers = layers_to_keep(group);
-  const Operand& worst = group.operands.front();
-  std::string out = fmt::format(
+  const std::string out = fmt::format(
       "By {} {} a signal-to-noise ratio of {} to {}. ", code(group.asked),
       plural(group.operands.size(), "operand") + (group.operands.size() == 1 ? " has" : " have"),
       decibels(least->db()), decibels(most->db()));
-  if (layers.empty()) return out + "No layer has twice the noise of normal numbers.";
-  return out +
-         fmt::format(
-             "{} at least twice the noise of normal numbers: {}. The worst operand is {}: {}, "
-             "normal numbers have {}.",
-             plural(layers.size(), "layer") + (layers.size() == 1 ? " has" : " have"),
-             listed_code(layers, kNamed), operand_text(worst), decibels(worst.db()),
-             decibels(worst.db() + worst.below_normal()));
+  const auto bad = std::ranges::count_if(group.operands, &Operand::much_worse);
+  if (bad == 0) return out + "None is much worse than numbers of a normal distribution.";
+  const Operand& worst = group.operands.front();
+  return out + fmt::format(
+                   "{} much worse than numbers of a normal distribution: twice the noise or more, "
+                   "or 10 % more zeros. The worst is {}: {} and {} zeros, where those have {} and "
+                   "{}.",
+                   bad == 1 ? "One is" : count_text(static_cast<std::uint64_t>(bad)) + " are",
+                   operand_text(worst), decibels(worst.db()), share_text(worst.fit->zero_share()),
+                   decibels(worst.fit->normal_db), share_text(worst.fit->normal_zero));
 }
 
-/// Returns the operands with a bias of more than ten standard errors, the largest first.
+std::string keep_text(const ToKeep& keep) {
+  std::string out;
+  if (!keep.layers.empty()) {
+    out = fmt::format("Keep in BF16: {}.", listed_code(keep.layers, kNamed));
+  }
+  if (keep.activations.empty()) return out;
+  return out + fmt::format("{}Keep in BF16 the layers that read {}.", out.empty() ? "" : " ",
+                           listed_code(keep.activations, kNamed));
+}
+
+/// Returns the operands with a bias, the largest first.
 std::vector<Operand> biased(const Group& group) {
   std::vector<Operand> out;
   std::ranges::copy_if(group.operands, std::back_inserter(out),
@@ -112,9 +141,8 @@ std::string bias_text(const Group& group) {
   const std::vector<Operand> all = biased(group);
   if (all.empty()) return "";
   return fmt::format(
-      "By {} rounding changes the mean magnitude of {} of {} by more than ten standard errors, "
-      "most "
-      "in {}: by {} gaps between elements.",
+      "By {} rounding changes the mean magnitude of {} of {}, most in {}: by {} gaps between "
+      "neighbouring elements.",
       code(group.asked), count_text(all.size()), plural(group.operands.size(), "operand"),
       operand_text(all.front()), bias_cell_text(*all.front().fit));
 }
@@ -126,32 +154,42 @@ std::string left_out_text(const Group& group) {
                      group.left_out.size() == 1 ? "It is" : "They are");
 }
 
-Row operand_row(const Operand& operand) {
+bool has_several_recipes(const Group& group) {
+  return std::ranges::any_of(group.operands, [&](const Operand& operand) {
+    return operand.fit->recipe != group.operands.front().fit->recipe;
+  });
+}
+
+Row operand_row(const Operand& operand, bool with_recipe) {
   const RecipeFit& fit = *operand.fit;
   const auto share = [&](std::uint64_t count) {
     const double part = static_cast<double>(count) / static_cast<double>(fit.values);
     return Cell{share_text(count, fit.values), part, count_text(count), count == 0};
   };
-  return {{{code(operand.tensor->name)},
+  Row row{{{code(operand.tensor->name)},
            {operand.product()},
-           {std::string(fit.recipe->name)},
            {decibels(operand.db()), operand.db()},
            {fmt::format("{:+.1f}", -operand.below_normal()), -operand.below_normal()},
            share(fit.flushed_to_zero),
            share(fit.saturated),
            share(fit.at_largest),
            {bias_cell_text(fit), fit.bias, "", !fit.biased()}},
-          operand.below_normal() >= kMuchBelowDb};
+          operand.much_worse()};
+  if (with_recipe) row.cells.push_back({std::string(fit.recipe->name)});
+  return row;
 }
 
 Table table_of(const Group& group) {
-  Table table{Evidence::recipes, fmt::format("Operands by {}, noisiest first", group.asked),
-              "Against normal numbers: dB above or below what the recipe has for them. Bias: mean "
-              "change of the magnitude, in gaps between elements, with its standard error; grey if "
-              "chance may explain it."};
-  table.headings = {"tensor",      "product", "recipe",     "SNR", "against normal",
+  Table table{Evidence::recipes, fmt::format("Operands by {}, worst first", group.asked),
+              "Against normal: dB above or below numbers of a normal distribution by the same "
+              "recipe. Marked rows are much worse. Bias: mean change of the magnitude, in gaps "
+              "between neighbouring elements, with its standard error."};
+  table.headings = {"tensor",      "product", "SNR",        "against normal",
                     "become zero", "clipped", "at largest", "bias"};
-  table.add_rows(group.operands, operand_row);
+  const bool several = has_several_recipes(group);
+  if (several) table.headings.emplace_back("recipe");
+  table.add_rows(group.operands,
+                 [&](const Operand& operand) { return operand_row(operand, several); });
   table.all_by = "analyze LOG --recipe NAME --json FILE";
   return table;
 }
@@ -173,7 +211,9 @@ std::string Operand::product() const {
   return std::string(name_of(fit->product)) + (both ? ", data gradient" : "");
 }
 
-double Operand::below_normal() const { return fit->normal_db - db(); }
+bool Operand::much_worse() const {
+  return below_normal() >= kMuchBelowDb || fit->zero_share() >= fit->normal_zero + kMuchMoreZero;
+}
 
 std::vector<Operand> operands(const Analysis& analysis) {
   std::vector<Operand> out;
@@ -190,8 +230,10 @@ Section recipes_section(const analyzers::Findings& found) {
       if (!text.empty()) section.sentences.push_back(text);
     };
     if (!group.operands.empty()) {
+      const ToKeep keep = to_keep(group);
       say(noise_text(group));
-      for (PasteLines& paste : recipe_pastes(layers_to_keep(group))) {
+      say(keep_text(keep));
+      for (PasteLines& paste : recipe_pastes(keep.layers, *group.operands.front().fit->recipe)) {
         paste.label = fmt::format("{}: {}", group.asked, paste.label);
         section.pastes.push_back(std::move(paste));
       }
@@ -207,27 +249,29 @@ std::string recipes_digest(const Analysis& analysis) {
   std::string out;
   for (const Group& group : groups(analysis)) {
     if (group.operands.empty()) continue;
-    const std::size_t keep = layers_to_keep(group).size();
-    out += fmt::format("{}{}: {} to keep in BF16", out.empty() ? "" : "; ", group.asked,
-                       keep == 0 ? "no layer" : plural(keep, "layer"));
+    const auto bad = std::ranges::count_if(group.operands, &Operand::much_worse);
+    out += fmt::format("{}{}: {} of {} much worse than normal", out.empty() ? "" : "; ",
+                       group.asked, bad, plural(group.operands.size(), "operand"));
   }
   return out;
 }
 
 void find_recipe_noise(const analyzers::Study& study, std::vector<Finding>& to) {
   for (const Group& group : groups(study.analysis)) {
-    if (layers_to_keep(group).empty()) continue;
-    to.push_back({Severity::warning, noise_text(group), "Keep these layers in BF16."});
+    const std::string keep = keep_text(to_keep(group));
+    if (!keep.empty()) to.push_back({Severity::warning, noise_text(group), keep});
   }
 }
 
 void find_recipe_bias(const analyzers::Study& study, std::vector<Finding>& to) {
   for (const Group& group : groups(study.analysis)) {
-    const std::string text = bias_text(group);
-    if (text.empty()) continue;
-    to.push_back({Severity::note, text,
-                  "Stochastic rounding has no bias, apart from clipped values; a random Hadamard "
-                  "transform makes it smaller."});
+    const std::vector<Operand> all = biased(group);
+    if (all.empty()) continue;
+    const bool random = all.front().fit->recipe->rounding == block::ElementRounding::random;
+    to.push_back({Severity::note, bias_text(group),
+                  random ? "It rounds at random: values beyond the largest element are cut."
+                         : "Stochastic rounding has no bias, apart from values beyond the largest "
+                           "element."});
   }
 }
 

@@ -23,17 +23,21 @@ struct Operand {
   /// Returns the signal-to-noise ratio, in dB; infinite if nothing is rounded.
   double db() const { return fit->noise->db; }
   /// Returns how far that is below the ratio of normal numbers by the same recipe, in dB.
-  double below_normal() const;
+  double below_normal() const { return fit->normal_db - db(); }
+  /// Returns true if the operand is much worse than normal numbers: at least twice the noise
+  /// (kMuchBelowDb), or kMuchMoreZero more of the values become zero.
+  bool much_worse() const;
 };
 
-/// An operand loses much if its noise is at least twice that of normal numbers.
 inline constexpr double kMuchBelowDb = 3;
+inline constexpr double kMuchMoreZero = 0.1;
 
 /// Returns the operands that were quantised, in the order of the tensors.
 std::vector<Operand> operands(const analyzers::underflow::Analysis& analysis);
 
 /// Returns the section: for each recipe the range of the ratios, the layers to keep in BF16 with
-/// lines to paste, and bias; a table of operands, worst first. Empty without `--recipe`.
+/// lines to paste, and bias; a table of operands, worst first. Empty without `--recipe`. In a run
+/// log activation/X is what X puts out, so that the layer to keep is the one that reads it.
 Section recipes_section(const analyzers::Findings& found);
 
 /// Returns a summary that the page shows while the section is folded.

@@ -8,10 +8,11 @@
 namespace halfscope::reports::exports {
 namespace {
 
-constexpr std::array<const char*, 17> kCauses = {
-    "none",          "dialect",    "scale_rule",  "least",      "ties",     "no_tensor_scale",
-    "no_saturation", "zero_sign",  "block_shape", "columns",    "hadamard", "element",
-    "nibbles",       "reciprocal", "nearest",     "not_random", "biased"};
+constexpr std::array kCauses = {
+    "none",          "dialect",   "scale_rule",  "least",      "ties",     "no_tensor_scale",
+    "no_saturation", "zero_sign", "block_shape", "columns",    "hadamard", "nibbles",
+    "reciprocal",    "input",     "nearest",     "not_random", "biased"};
+static_assert(kCauses.size() == static_cast<std::size_t>(block::Cause::biased) + 1);
 
 Json difference_json(const block::Difference& difference) {
   return {{"scales", difference.scales},

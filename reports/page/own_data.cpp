@@ -181,8 +181,7 @@ void put_recipes(const Analysis& analysis, json& to) {
         names.push_back(name);
       }
       const auto& fit = *operand.fit;
-      rows.push_back({name, operand.product(), fit.asked, operand.db(),
-                      operand.db() + operand.below_normal(),
+      rows.push_back({name, operand.product(), fit.asked, operand.db(), fit.normal_db,
                       answer::share_text(fit.flushed_to_zero, fit.values),
                       answer::share_text(fit.saturated, fit.values)});
     }

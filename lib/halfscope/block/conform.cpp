@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "halfscope/array/array.hpp"
+
 namespace halfscope::block {
 namespace {
 
@@ -229,6 +231,19 @@ Quantised with_reciprocals(const Quantised& in) {
   return out;
 }
 
+/// Returns true if the second scales are the reciprocals of those wanted, but for a last place.
+bool has_reciprocal_second(const Quantised& wanted, const Quantised& found) {
+  return std::ranges::equal(wanted.second, found.second, [](float a, float b) {
+    return std::abs(static_cast<double>(a) * static_cast<double>(b) - 1) < 0x1p-22;
+  });
+}
+
+std::vector<float> through_bfloat16(std::span<const float> values) {
+  std::vector<float> out(values.begin(), values.end());
+  quantise(kBfloat16, out, {.threads = 1});
+  return out;
+}
+
 /// Finds what explains most of the differences.
 void find_cause(const Recipe& recipe, const Matrix& in, const Quantised& found,
                 const QuantiseOptions& options, Conformity& out) {
@@ -244,7 +259,17 @@ void find_cause(const Recipe& recipe, const Matrix& in, const Quantised& found,
   if (recipe.element == Element::e2m1) {
     offer(Cause::nibbles, "", with_nibbles_exchanged(found, in.columns));
   }
-  if (recipe.scale == ScaleFormat::f32) offer(Cause::reciprocal, "", with_reciprocals(found));
+  if (recipe.scale == ScaleFormat::f32) {
+    offer(Cause::reciprocal, "each scale", with_reciprocals(found));
+  }
+  if (out.difference.second && has_reciprocal_second(quantise(recipe, in, options), found)) {
+    Difference left = out.difference;
+    left.second = false;
+    best.offer(Cause::reciprocal, "the tensor's scale", left);
+  }
+  const std::vector<float> rounded = through_bfloat16(in.values);
+  best.offer(Cause::input, "",
+             measure(recipe, {rounded, in.rows, in.columns}, found, options).difference);
   const Candidates candidates(recipe, options.by_columns);
   for (const Candidate& candidate : candidates.all()) {
     QuantiseOptions how = options;
@@ -253,6 +278,10 @@ void find_cause(const Recipe& recipe, const Matrix& in, const Quantised& found,
     if (!same_grid(candidate.recipe, in, how.by_columns, found)) continue;
     best.offer(candidate.cause, candidate.changed,
                measure(candidate.recipe, in, found, how).difference);
+  }
+  if (2 * out.left.total() > out.difference.total()) {  // a coincidence
+    out.cause = Cause::none;
+    out.changed.clear();
   }
 }
 

@@ -20,7 +20,7 @@ struct Difference {
   std::optional<std::size_t> first_code, first_scale;  ///< places in Quantised's vectors
 
   bool equal() const { return codes == 0 && scales == 0 && !second; }
-  std::uint64_t total() const { return codes + scales; }
+  std::uint64_t total() const { return codes + scales + (second ? 1 : 0); }
 };
 
 Difference difference(const Recipe& recipe, const Quantised& wanted, const Quantised& found);
@@ -39,7 +39,8 @@ enum class Cause : std::uint8_t {
   columns,          ///< blocks run in the other direction
   hadamard,         ///< with the transform instead of without, or the reverse
   nibbles,          ///< neighbours are exchanged: the high half of a byte was read first
-  reciprocal,       ///< each scale is the reciprocal
+  reciprocal,       ///< each scale, or the tensor's alone, is the reciprocal
+  input,            ///< the values were rounded to bfloat16 first
   nearest,          ///< rounded to nearest, not at random
   not_random,       ///< each value rounds in the same way for its fraction: no randomness
   biased            ///< more values round up, or down, than their fractions say
@@ -68,7 +69,7 @@ struct Conformity {
   /// If the recipe rounds at random, codes differ that are neither neighbour of their value.
   Difference difference;
   std::optional<Randomness> randomness;  ///< for a recipe that rounds at random
-  Cause cause = Cause::none;
+  Cause cause = Cause::none;  ///< explains at least half of the differences
   std::string changed;  ///< the dialect, or the word that explains more: "mx_even", "ties to zero"
   Difference left;      ///< remaining differences from the recipe with that change
 
