@@ -37,22 +37,13 @@ const block::Recipe* RecipeChoice::of(Role role, bool columns) const {
 RecipeChoice recipe_choice(std::string_view name) {
   const auto found = std::ranges::find(kCombinations, name, &RecipeChoice::name);
   if (found != std::end(kCombinations)) return *found;
-  std::string plain(name);
-  if (const std::size_t colon = plain.find(':'); colon != plain.npos) {
-    plain.replace(colon, 1, plain.starts_with("mxfp8") ? "-e4m3-" : "-");
-  }
-  const block::Recipe* const recipe = block::find_recipe(plain);
-  if (recipe == nullptr) {
-    throw std::invalid_argument("no recipe is called " + std::string(name) +
-                                "; fp8-block, nvfp4-training and those of halfscope quantise "
-                                "--list are");
-  }
-  if (recipe->second == block::SecondScale::history) {
-    throw std::invalid_argument("recipe " + plain +
+  const block::Recipe& recipe = block::recipe_named(name);
+  if (recipe.second == block::SecondScale::history) {
+    throw std::invalid_argument("recipe " + std::string(recipe.name) +
                                 " needs the largest magnitudes of earlier steps; --formats replays "
                                 "delayed scaling");
   }
-  const std::string_view same = recipe->name;
+  const std::string_view same = recipe.name;
   return {same, same, same, same, same, same};
 }
 
@@ -61,7 +52,10 @@ std::vector<RecipeChoice> recipe_choices(const std::vector<std::string>& lists) 
   for (const std::string& list : lists) {
     if (list.empty()) recipe_choice(list);  // throws
     for (const auto name : std::views::split(list, ',')) {
-      out.push_back(recipe_choice({name.begin(), name.end()}));
+      const RecipeChoice choice = recipe_choice({name.begin(), name.end()});
+      if (std::ranges::find(out, choice.name, &RecipeChoice::name) == out.end()) {
+        out.push_back(choice);
+      }
     }
   }
   return out;

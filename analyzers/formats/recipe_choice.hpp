@@ -12,10 +12,10 @@
 
 namespace halfscope::analyzers::formats {
 
-/// Recipes of the operands of a layer's three products, as `--recipe` names them together. The
-/// product of a layer sums over the rows of the one copy of its operands, and over the columns of
-/// the other: forward over rows of activations and weights, the data gradient over rows of
-/// gradients and columns of weights, the weight gradient over columns of both.
+/// Recipes of the operands of a layer's three products, as `--recipe` names them together. A
+/// product sums over the rows of one copy of an operand, or over the columns of the other copy:
+/// forward: rows of the activation and of the weight; data gradient: rows of the output's gradient,
+/// columns of the weight; weight gradient: columns of both.
 struct RecipeChoice {
   std::string_view name;
   std::string_view weight, activation_rows, activation_columns, gradient_rows, gradient_columns;

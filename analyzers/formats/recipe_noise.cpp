@@ -53,11 +53,21 @@ struct ElementTable {
 /// Sums over a part of a tensor.
 struct Part {
   std::uint64_t values = 0, flushed = 0, saturated = 0, at_largest = 0, in_nan = 0, rounded = 0;
-  double signal = 0, noise = 0, bias = 0, bias_squares = 0;
+  CompensatedSum signal, noise, bias, bias_squares;
 
   /// Adds values of one block, in one row. scale: all its scales together.
   void add(const ElementTable& element, std::span<const float> x, const std::uint8_t* codes,
            double scale) {
+    for (std::size_t first = 0; first < x.size(); first += kPartElements) {
+      const std::size_t n = std::min(kPartElements, x.size() - first);
+      add_some(element, x.subspan(first, n), codes + first, scale);
+    }
+  }
+
+ private:
+  void add_some(const ElementTable& element, std::span<const float> x, const std::uint8_t* codes,
+                double scale) {
+    double squares = 0, errors = 0, gaps = 0, gap_squares = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double value = std::abs(static_cast<double>(x[i]));
       const double unit = std::abs(element.value[codes[i]]);
@@ -68,17 +78,21 @@ struct Part {
       const double error = unit * scale - value;
       values += value != 0;
       flushed += value != 0 && unit * scale == 0;
-      signal += value * value;
-      noise += error * error;
-      at_largest += unit == element.largest && scale != 0;
-      saturated += value >= element.overflow * scale && scale != 0;
-      if (value == 0 || scale == 0) continue;
+      squares += value * value;
+      errors += error * error;
+      if (scale == 0) continue;
+      at_largest += unit == element.largest;
+      saturated += value >= element.overflow * scale;
+      if (value == 0) continue;
       const double gap = error > 0 ? element.below[codes[i]] : element.above[codes[i]];
-      const double gaps = error / (gap * scale);
       ++rounded;
-      bias += gaps;
-      bias_squares += gaps * gaps;
+      gaps += error / (gap * scale);
+      gap_squares += error / (gap * scale) * (error / (gap * scale));
     }
+    signal.add(squares);
+    noise.add(errors);
+    bias.add(gaps);
+    bias_squares.add(gap_squares);
   }
 };
 
@@ -87,10 +101,8 @@ struct Pieces {
   std::size_t rows = 0, columns = 0;  ///< extent of the tensor
   std::size_t piece_rows, piece_columns;
   std::size_t across = 1, count = 0;  ///< pieces beside each other; of all
-  bool turned;                        ///< the one piece is the transposed tensor
 
-  Pieces(const block::Recipe& recipe, const WholeTensor& tensor, bool by_columns)
-      : turned(by_columns) {
+  Pieces(const block::Recipe& recipe, const WholeTensor& tensor, bool by_columns) {
     columns = tensor.shape.empty() ? 1 : static_cast<std::size_t>(tensor.shape.back());
     rows = columns == 0 ? 0 : tensor.view.count / columns;
     piece_rows = rows;
@@ -182,10 +194,10 @@ void join(RecipeSums& sums, const Part& part, double unscale) {
   sums.fit.at_largest += part.at_largest;
   sums.fit.in_nan_blocks += part.in_nan;
   sums.rounded += part.rounded;
-  sums.signal.add(part.signal * unscale);
-  sums.noise.add(part.noise * unscale);
-  sums.bias.add(part.bias);
-  sums.bias_squares.add(part.bias_squares);
+  sums.signal.add(part.signal.value() * unscale);
+  sums.noise.add(part.noise.value() * unscale);
+  sums.bias.add(part.bias.value());
+  sums.bias_squares.add(part.bias_squares.value());
 }
 
 RecipeSums sums_for(std::string_view asked, const block::Recipe& recipe, bool columns) {
@@ -225,7 +237,7 @@ RecipeFit RecipeSums::finished() const {
   return out;
 }
 
-void add_recipe(RecipeSums& sums, const WholeTensor& tensor, int log2_recorded, int threads,
+void add_recipe(RecipeSums& sums, const WholeTensor& tensor, int threads,
                 const ProgressCallback& tell) {
   const block::Recipe& recipe = *sums.fit.recipe;
   const bool columns = sums.fit.columns;
@@ -254,7 +266,7 @@ void add_recipe(RecipeSums& sums, const WholeTensor& tensor, int log2_recorded, 
   };
   std::size_t done = 0;
   const auto next = [&](const Part& part) {
-    join(sums, part, std::ldexp(1.0, -2 * log2_recorded));
+    join(sums, part, 1 / (tensor.scale * tensor.scale));
     if (tell) tell(static_cast<double>(++done) / static_cast<double>(pieces.count));
   };
   const auto same = [&](std::size_t i) {
@@ -287,7 +299,7 @@ RecipeFit normal_fit(const block::Recipe& recipe) {
   tensor.shape = {numbers.size() / 1024, 1024};
   tensor.view = view_of(std::span(numbers));
   RecipeSums sums = sums_for(recipe.name, recipe, false);
-  add_recipe(sums, tensor, 0, 1);
+  add_recipe(sums, tensor, 1);  // one thread: the lock is held
   return found->second = sums.finished();
 }
 

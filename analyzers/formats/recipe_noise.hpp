@@ -15,16 +15,16 @@ namespace halfscope::analyzers::formats {
 
 /// Sums over the tensors of one name.
 struct RecipeSums {
-  underflow::RecipeFit fit;  ///< `noise` and the bias are set by finished()
-  std::uint64_t rounded = 0;
+  underflow::RecipeFit fit;   ///< `noise` and the bias are set by finished()
+  std::uint64_t rounded = 0;  ///< number of values in the bias
   CompensatedSum signal, noise, bias, bias_squares;
 
   underflow::RecipeFit finished() const;
 };
 
-/// Adds a tensor's recorded values, which have the scale 2^log2_recorded; binary64 values are
-/// rounded to binary32 first. Tensors of several steps weigh by their unscaled values.
-void add_recipe(RecipeSums& sums, const frames::WholeTensor& tensor, int log2_recorded, int threads,
+/// Adds a tensor's recorded values; binary64 values are rounded to binary32 first. Tensors of
+/// several steps weigh by their unscaled values.
+void add_recipe(RecipeSums& sums, const frames::WholeTensor& tensor, int threads,
                 const frames::ProgressCallback& tell = {});
 
 /// Returns the sums to fill for a tensor of this role: of kMxRecipes by rows, or of `choices` in

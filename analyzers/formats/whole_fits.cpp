@@ -57,38 +57,46 @@ class FitCollector {
  public:
   FitCollector(const TensorFindings& tensor, const FitOptions& options)
       : enough_db_(options.sufficient_snr_db),
-        recipes_(mx_sums()),
-        of_products_(recipe_sums(options.recipes, tensor.role)) {
+        mx_(mx_sums()),
+        recipes_(recipe_sums(options.recipes, tensor.role)) {
     rounding_.reference = reference_of(tensor);
   }
 
-  void take(const WholeTensor& whole, int log2_recorded, const TensorFindings& tensor,
-            Subnormals subnormals, int threads, const ProgressCallback& tell) {
+  /// log2_recorded: empty if the recorded scale is no power of two, which only recipes allow.
+  void take(const WholeTensor& whole, std::optional<int> log2_recorded,
+            const TensorFindings& tensor, Subnormals subnormals, int threads,
+            const ProgressCallback& tell) {
     constexpr double kRounded = 0.4;  // fraction of the time, roughly
-    if (jobs_.empty()) plan(tensor, subnormals);
-    add_rounding(rounding_, jobs_, whole, log2_recorded, threads, part_of(tell, 0, kRounded));
-    const bool matrix = whole.shape.size() > 1;
-    const double share =
-        (1 - kRounded) / static_cast<double>(recipes_.size() + (matrix ? of_products_.size() : 0));
-    double done = kRounded;
-    const auto add = [&](RecipeSums& sums) {
-      add_recipe(sums, whole, log2_recorded, threads, part_of(tell, done, done + share));
-      done += share;
+    std::vector<RecipeSums*> wanted;
+    const auto want = [&](std::vector<RecipeSums>& all) {
+      for (RecipeSums& sums : all) wanted.push_back(&sums);
     };
-    std::ranges::for_each(recipes_, add);
-    if (matrix) std::ranges::for_each(of_products_, add);
+    if (log2_recorded) {
+      if (jobs_.empty()) plan(tensor, subnormals);
+      add_rounding(rounding_, jobs_, whole, *log2_recorded, threads, part_of(tell, 0, kRounded));
+      want(mx_);
+    }
+    if (whole.shape.size() > 1) want(recipes_);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const double share = (1 - kRounded) / static_cast<double>(wanted.size());
+      const double done = kRounded + share * static_cast<double>(i);
+      add_recipe(*wanted[i], whole, threads, part_of(tell, done, done + share));
+    }
+  }
+
+  void finish_recipes(TensorFindings& tensor) const {
+    for (const RecipeSums& sums : recipes_) {
+      const underflow::RecipeFit& fit = sums.fit;
+      if (!fit.not_allowed && fit.values + fit.in_nan_blocks == 0) continue;
+      tensor.whole.set().recipe_fits.push_back(sums.finished());
+    }
   }
 
   void finish(TensorFindings& tensor) const {
     WholeFindings& whole = tensor.whole.set();
     for (FormatFit& fit : whole.fits) set_noise(fit, tensor);
     whole.narrowest = narrowest(tensor);
-    for (const RecipeSums& sums : recipes_) whole.mx_fits.push_back(sums.finished());
-    for (const RecipeSums& sums : of_products_) {
-      if (sums.fit.not_allowed || sums.signal.value() > 0) {
-        whole.recipe_fits.push_back(sums.finished());
-      }
-    }
+    for (const RecipeSums& sums : mx_) whole.mx_fits.push_back(sums.finished());
   }
 
  private:
@@ -120,7 +128,7 @@ class FitCollector {
   double enough_db_;
   std::vector<RoundingJob> jobs_;
   RoundingSums rounding_;
-  std::vector<RecipeSums> recipes_, of_products_;
+  std::vector<RecipeSums> mx_, recipes_;
 };
 
 /// Collects the whole tensors of one name. There may be a million collectors, so shared data are
@@ -136,22 +144,20 @@ class Collector {
 
   void take(const WholeTensor& whole, const SharedSettings& asked, TensorFindings& tensor) {
     const bool known = tensor.per_step.contains(whole.step);
-    const std::optional<int> recorded = usable_log2(whole.scale);
-    if (!known || !recorded) {  // the best scale is from histograms, which lack this step
-      complete_ = false;
-      return;
-    }
+    const std::optional<int> recorded = known ? usable_log2(whole.scale) : std::nullopt;
+    if (!recorded) complete_ = false;  // the best scale is from histograms, which lack this step
     if (asked.fits && !fits_ && tensor.counts.total > 0) {
       fits_ = std::make_unique<FitCollector>(tensor, *asked.fits);
     }
     const int threads = asked.fits ? asked.fits->threads : 0;
     const double summed = fits_ ? 0.05 : 1.0;  // fraction of the time, roughly
-    count(whole.step, whole.view.count);
-    add_sums(sums_of(whole, asked.none, threads, part_of(whole.tell, 0, summed)), *recorded,
-             asked.none, tensor);
+    if (recorded) {
+      count(whole.step, whole.view.count);
+      add_sums(sums_of(whole, asked.none, threads, part_of(whole.tell, 0, summed)), *recorded,
+               asked.none, tensor);
+    }
     if (!fits_) return;
-    fits_->take(whole, *recorded, tensor, asked.subnormals, threads,
-                part_of(whole.tell, summed, 1));
+    fits_->take(whole, recorded, tensor, asked.subnormals, threads, part_of(whole.tell, summed, 1));
   }
 
   void take(const frames::CountedSums& counted, const SharedSettings& asked,
@@ -166,6 +172,7 @@ class Collector {
   }
 
   void finish(TensorFindings& tensor) {
+    if (fits_) fits_->finish_recipes(tensor);
     const Elements elements = all();
     if (elements.empty()) return;
     const bool all_steps = std::ranges::all_of(tensor.per_step, [&](const auto& step) {

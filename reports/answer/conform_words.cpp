@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "halfscope/log/error.hpp"
 #include "reports/answer/text.hpp"
@@ -16,9 +18,10 @@ using block::Cause;
 using block::Difference;
 
 std::string counts(const Difference& left, const FileConformity& found) {
-  return fmt::format("{} of {} scales and {} of {} codes", count_text(left.scales),
+  return fmt::format("{} of {} scales and {} of {} codes{}", count_text(left.scales),
                      count_text(found.wanted.scales.size()), count_text(left.codes),
-                     count_text(found.wanted.codes.size()));
+                     count_text(found.wanted.codes.size()),
+                     left.second == 0 ? "" : ", and the tensor's scale,");
 }
 
 std::string verdict(const FileConformity& found) {
@@ -31,9 +34,7 @@ std::string verdict(const FileConformity& found) {
         : result.randomness->fits() ? "conform: each value rounds to a neighbour, at random"
                                     : "round to neighbours, but not at random as the recipe says");
   }
-  const std::string second = result.difference.second ? ", and in the tensor's scale" : "";
-  return fmt::format("{}: differs in {}{}.", found.recipe->name, counts(result.difference, found),
-                     second);
+  return fmt::format("{}: {} differ.", found.recipe->name, counts(result.difference, found));
 }
 
 std::string first_scale(const FileConformity& found, std::size_t at) {
@@ -61,31 +62,36 @@ std::string source_of(const std::string& name) {
   return recipe == nullptr ? "" : fmt::format(" ({})", recipe->source);
 }
 
-/// Returns the change of the recipe as a sentence without its end.
+/// Name of a cause in JSON, and a sentence without its end. {}: Conformity::changed.
+struct CauseWords {
+  std::string_view name, text;
+};
+constexpr std::array kCauses = std::to_array<CauseWords>({
+    {"none", ""},
+    {"dialect", "it is {}"},
+    {"scale_rule", "its scales are those of {}"},
+    {"least", "a block's largest magnitude counts as at least {} (an eps)"},
+    {"ties", "ties round {}"},
+    {"no_tensor_scale", "the tensor's scale is missing"},
+    {"no_saturation", "values beyond the largest element become infinity or NaN instead of it"},
+    {"zero_sign", "zeros have the other sign"},
+    {"block_shape", "its blocks have {} values"},
+    {"columns", "its blocks run in the other direction"},
+    {"hadamard", "it was made {} the Hadamard transform"},
+    {"nibbles", "the two codes of each byte are exchanged"},
+    {"reciprocal", "{} is the reciprocal of the recipe's"},
+    {"input", "the values were rounded to BF16 before they were quantised"},
+    {"nearest", "values round to nearest, not at random"},
+    {"not_random", "values round by a fixed threshold, not at random"},
+    {"biased", "values do not round up with the probability of their fraction"},
+});
+static_assert(kCauses.size() == static_cast<std::size_t>(Cause::biased) + 1);
+
+const CauseWords& words_of(Cause cause) { return kCauses[static_cast<std::size_t>(cause)]; }
+
 std::string cause_text(const block::Conformity& result) {
-  const std::string& changed = result.changed;
-  switch (result.cause) {
-    case Cause::none: break;
-    case Cause::dialect: return fmt::format("it is {}{}", changed, source_of(changed));
-    case Cause::formula: return fmt::format("its scales are those of {}", changed);
-    case Cause::least:
-      return fmt::format("a block's largest magnitude counts as at least {} (an eps)", changed);
-    case Cause::ties: return fmt::format("ties round {}", changed);
-    case Cause::no_second_scale: return "the tensor's scale is missing";
-    case Cause::no_saturation:
-      return "values beyond the largest element become infinity or NaN instead of it";
-    case Cause::zero_sign: return "zeros have the other sign, and nothing else differs";
-    case Cause::block: return fmt::format("its blocks have {} values", changed);
-    case Cause::columns: return "its blocks run in the other direction";
-    case Cause::hadamard: return fmt::format("it was made {} the Hadamard transform", changed);
-    case Cause::nibbles: return "the two codes of each byte are exchanged";
-    case Cause::reciprocal: return fmt::format("{} is the reciprocal of the recipe's", changed);
-    case Cause::input: return "the values were rounded to BF16 before they were quantised";
-    case Cause::nearest: return "values round to nearest, not at random";
-    case Cause::not_random: return "values round by a fixed threshold, not at random";
-    case Cause::biased: break;
-  }
-  return "more values round one way than their fractions say";
+  const std::string source = result.cause == Cause::dialect ? source_of(result.changed) : "";
+  return fmt::format(fmt::runtime(words_of(result.cause).text), result.changed) + source;
 }
 
 std::string cause_line(const FileConformity& found) {
@@ -114,15 +120,19 @@ std::string shape_text(const block::Shape& shape) {
 
 }  // namespace
 
+std::string_view name_of(Cause cause) { return words_of(cause).name; }
+
 std::vector<std::string> conform_lines(const FileConformity& found) {
   const block::Conformity& result = found.conformity;
   std::vector<std::string> lines = {verdict(found)};
   if (const auto at = result.difference.first_scale) lines.push_back(first_scale(found, *at));
   if (const auto at = result.difference.first_code) lines.push_back(first_code(found, *at));
-  if (result.difference.second) {
-    lines.push_back(fmt::format("Scale of the tensor: {:a} ({:.9g}), expected {:a} ({:.9g}).",
-                                found.found.second.front(), found.found.second.front(),
-                                found.wanted.second.front(), found.wanted.second.front()));
+  if (const auto at = result.difference.first_second) {
+    const float is = found.found.second[*at], wanted = found.wanted.second[*at];
+    lines.push_back(
+        fmt::format("Scale of {}: {:a} ({:.9g}), expected {:a} ({:.9g}).",
+                    found.wanted.second.size() == 1 ? "the tensor" : fmt::format("row {}", *at), is,
+                    is, wanted, wanted));
   }
   if (result.randomness && result.randomness->values > 0) {
     lines.push_back(randomness_line(*result.randomness));

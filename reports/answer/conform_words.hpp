@@ -4,11 +4,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyzers/blocks/files.hpp"
 
 namespace halfscope::reports::answer {
+
+/// Returns a cause's name in JSON: "scale_rule".
+std::string_view name_of(block::Cause cause);
 
 /// Returns the sentences, the verdict first.
 std::vector<std::string> conform_lines(const analyzers::blocks::FileConformity& found);

@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/export/json_conform.hpp"
 
-#include <array>
-
+#include "reports/answer/conform_words.hpp"
 #include "reports/export/json_parts.hpp"
 
 namespace halfscope::reports::exports {
 namespace {
 
-constexpr std::array kCauses = {
-    "none",          "dialect",   "scale_rule",  "least",      "ties",     "no_tensor_scale",
-    "no_saturation", "zero_sign", "block_shape", "columns",    "hadamard", "nibbles",
-    "reciprocal",    "input",     "nearest",     "not_random", "biased"};
-static_assert(kCauses.size() == static_cast<std::size_t>(block::Cause::biased) + 1);
-
 Json difference_json(const block::Difference& difference) {
   return {{"scales", difference.scales},
           {"codes", difference.codes},
           {"zero_signs", difference.zero_signs},
-          {"tensor_scale", difference.second}};
+          {"tensor_scale", difference.second != 0}};
 }
 
 Json randomness_json(const block::Randomness& test) {
@@ -45,7 +38,7 @@ Json conform_json(const analyzers::blocks::FileConformity& found) {
     if (!result.randomness) to["first_code"]["expected"] = found.wanted.codes[*at];
   }
   if (result.randomness) to["randomness"] = randomness_json(*result.randomness);
-  to["cause"] = kCauses[static_cast<std::size_t>(result.cause)];
+  to["cause"] = answer::name_of(result.cause);
   if (!result.changed.empty()) to["changed"] = result.changed;
   if (result.cause != block::Cause::none) to["left"] = difference_json(result.left);
   return to;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <functional>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "halfscope/array/array.hpp"
@@ -33,12 +35,15 @@ class RandomnessTest {
   }
 
   /// Adds an element. y: the scaled value that was rounded to it. Returns false if the element is
-  /// neither neighbour of the value.
+  /// neither neighbour of the value. Recipes that round at random saturate.
   bool add(float y, std::uint8_t code) {
+    if (std::isnan(y)) return code == encode(element_, y);
+    if (code >> width_of(element_) != 0) return false;
+    const float decoded = decode(element_, code);
+    if (std::signbit(y) != std::signbit(decoded)) return false;
     const double size = std::abs(static_cast<double>(y));
-    const double found = std::abs(static_cast<double>(decode(element_, code)));
-    if (!(size < magnitudes_.back())) return true;  // saturated, or NaN
-    if (found != 0 && std::signbit(y) != std::signbit(decode(element_, code))) return false;
+    const double found = std::abs(static_cast<double>(decoded));
+    if (size >= magnitudes_.back()) return found == magnitudes_.back();
     const auto above = std::ranges::upper_bound(magnitudes_, size);
     const double low = *(above - 1), high = *above;
     if (size == low || (found != low && found != high)) return found == low;
@@ -77,17 +82,14 @@ class RandomnessTest {
   Randomness out_;
 };
 
-/// How an output differs from a recipe. For a recipe that rounds at random, codes that are neither
-/// neighbour of their value differ.
-struct Measured {
-  Difference difference;
-  std::optional<Randomness> randomness;
-};
-
-Measured measure(const Recipe& recipe, const Matrix& in, const Quantised& found,
-                 QuantiseOptions options) {
+/// Returns the differences of an output from a recipe. For a recipe that rounds at random, codes
+/// that are neither neighbour of their value differ.
+Conformity measure(const Recipe& recipe, const Matrix& in, const Quantised& found,
+                   QuantiseOptions options) {
+  Conformity out;
   if (recipe.rounding != ElementRounding::random) {
-    return {difference(recipe, quantise(recipe, in, options), found), std::nullopt};
+    out.difference = difference(recipe, quantise(recipe, in, options), found);
+    return out;
   }
   std::vector<float> scaled;
   options.scaled = &scaled;
@@ -95,112 +97,78 @@ Measured measure(const Recipe& recipe, const Matrix& in, const Quantised& found,
   RandomnessTest test(recipe.element);
   for (std::size_t i = 0; i < scaled.size(); ++i) {
     const bool possible = test.add(scaled[i], found.codes[i]);
-    // The code of another sign differs in any case: code 0 stands for a difference.
+    // Another code than the one that was found stands for a difference.
     wanted.codes[i] = found.codes[i] ^ (possible ? 0 : 1);
   }
-  return {difference(recipe, wanted, found), test.finish()};
+  out.difference = difference(recipe, wanted, found);
+  out.randomness = test.finish();
+  return out;
 }
 
-/// Returns true if a recipe's scales of this tensor have the shape of `found`.
-bool same_grid(const Recipe& recipe, const Matrix& in, bool by_columns, const Quantised& found) {
-  const Grid grid = grid_of(recipe, in.rows, in.columns, by_columns);
-  return grid.rows == found.scale_rows && grid.columns == found.scale_columns;
-}
-
-/// A recipe with one word changed, and the call of it.
+/// A recipe with one word changed, or a dialect, and the direction of its blocks.
 struct Candidate {
   Cause cause;
   std::string changed;
   Recipe recipe;
   bool by_columns;
 };
+using Change = std::function<void(Recipe&)>;
+using AddCandidate = std::function<void(Cause, std::string_view changed, const Change&)>;
 
-/// Collects the candidates that lead to an output of the same shape.
-class Candidates {
- public:
-  Candidates(const Recipe& recipe, bool by_columns) : recipe_(recipe), by_columns_(by_columns) {
-    add_words();
-    add_formulas();
-    add_dialects();
+void add_words(const Recipe& recipe, const AddCandidate& add) {
+  constexpr std::pair<float, std::string_view> kLeast[] = {
+      {1e-4F, "1e-4"}, {1e-12F, "1e-12"}, {1e-10F, "1e-10"}, {1e-30F, "1e-30"}};
+  for (const auto& [least, text] : kLeast) {
+    add(Cause::least, text, [least = least](Recipe& r) { r.least = least; });
   }
-  const std::vector<Candidate>& all() const { return all_; }
-
- private:
-  void add(Cause cause, std::string changed, const std::function<void(Recipe&)>& change) {
-    Candidate out = {cause, std::move(changed), recipe_, by_columns_};
-    out.recipe.multiple_of = 1;
-    change(out.recipe);
-    all_.push_back(std::move(out));
+  if (recipe.rounding == ElementRounding::ties_to_even) {
+    add(Cause::ties, "away from zero",
+        [](Recipe& r) { r.rounding = ElementRounding::ties_to_away; });
+    add(Cause::ties, "toward zero", [](Recipe& r) { r.rounding = ElementRounding::ties_to_zero; });
   }
+  if (recipe.second == SecondScale::tensor || recipe.second == SecondScale::row) {
+    add(Cause::no_second_scale, "", [](Recipe& r) { r.second = SecondScale::none; });
+  }
+  add(Cause::no_saturation, "", [](Recipe& r) { r.saturate = false; });
+  add(Cause::hadamard, recipe.hadamard ? "without" : "with",
+      [](Recipe& r) { r.hadamard = !r.hadamard; });
+  const std::uint32_t width = recipe.block.columns;
+  const std::uint32_t height = recipe.block.rows == width ? 1 : width;
+  if (width == 0) return;
+  add(Cause::block, std::to_string(height) + " x " + std::to_string(width),
+      [height](Recipe& r) { r.block.rows = height; });
+}
 
-  void add_dialects() {
-    for (const Recipe& other : recipes()) {
-      if (other.dialect_of.empty() || other.element != recipe_.element ||
-          other.block != recipe_.block || other.scale != recipe_.scale) {
-        continue;
-      }
-      add(Cause::dialect, std::string(other.name), [&](Recipe& r) { r = other; });
+/// Returns all candidates; of those that explain as much the first is named.
+std::vector<Candidate> candidates(const Recipe& recipe, bool by_columns) {
+  std::vector<Candidate> out;
+  const auto add = [&](Cause cause, std::string_view changed, const Change& change) {
+    out.push_back({cause, std::string(changed), recipe, by_columns});
+    change(out.back().recipe);
+    out.back().recipe.multiple_of = 1;
+  };
+  add_words(recipe, add);
+  if (recipe.block.rows != recipe.block.columns) {
+    add(Cause::columns, "", [](Recipe&) {});
+    out.back().by_columns = !by_columns;
+  }
+  for (const Recipe& other : recipes()) {
+    if (other.element != recipe.element || other.block != recipe.block ||
+        other.scale != recipe.scale) {
+      continue;
+    }
+    if (!other.dialect_of.empty()) {
+      add(Cause::dialect, other.name, [&](Recipe& r) { r = other; });
+    } else if (other.formula != recipe.formula && other.second == recipe.second) {
+      add(Cause::formula, other.name, [&](Recipe& r) { r.formula = other.formula; });
     }
   }
-
-  /// The recipes that differ in their formula alone.
-  void add_formulas() {
-    for (const Recipe& other : recipes()) {
-      Recipe same = recipe_;
-      same.formula = other.formula;
-      if (other.dialect_of.empty() && other.element == same.element && other.block == same.block &&
-          other.scale == same.scale && other.formula != recipe_.formula &&
-          other.second == same.second) {
-        add(Cause::formula, std::string(other.name), [&](Recipe& r) { r.formula = other.formula; });
-      }
-    }
-  }
-
-  void add_words() {
-    for (const float least : {1e-4F, 1e-12F, 1e-10F, 1e-30F}) {
-      add(Cause::least, least_text(least), [&](Recipe& r) { r.least = least; });
-    }
-    if (recipe_.rounding == ElementRounding::ties_to_even) {
-      add(Cause::ties, "away from zero",
-          [](Recipe& r) { r.rounding = ElementRounding::ties_to_away; });
-      add(Cause::ties, "toward zero",
-          [](Recipe& r) { r.rounding = ElementRounding::ties_to_zero; });
-    }
-    if (recipe_.second == SecondScale::tensor || recipe_.second == SecondScale::row) {
-      add(Cause::no_second_scale, "", [](Recipe& r) { r.second = SecondScale::none; });
-    }
-    add(Cause::no_saturation, "", [](Recipe& r) { r.saturate = false; });
-    add(Cause::hadamard, recipe_.hadamard ? "without" : "with",
-        [](Recipe& r) { r.hadamard = !r.hadamard; });
-    add_shapes();
-  }
-
-  /// Other block shapes and directions, whose scales may have the same number.
-  void add_shapes() {
-    const Shape& shape = recipe_.block;
-    if (shape.rows == 0) return;
-    if (shape.rows == shape.columns) {
-      add(Cause::block, "1 x " + std::to_string(shape.columns),
-          [](Recipe& r) { r.block.rows = 1; });
-    } else {
-      add(Cause::block, std::to_string(shape.columns) + " x " + std::to_string(shape.columns),
-          [](Recipe& r) { r.block.rows = r.block.columns; });
-      add(Cause::columns, "", [](Recipe&) {});
-      all_.back().by_columns = !by_columns_;
-    }
-  }
-
-  static std::string least_text(float least) {
-    return least == 1e-4F    ? "1e-4"
-           : least == 1e-12F ? "1e-12"
-           : least == 1e-10F ? "1e-10"
-                             : "1e-30";
-  }
-
-  const Recipe& recipe_;
-  bool by_columns_;
-  std::vector<Candidate> all_;
-};
+  // A library's own eps or ties are part of its dialect.
+  std::ranges::stable_partition(out, [](const Candidate& candidate) {
+    return candidate.cause != Cause::least && candidate.cause != Cause::ties;
+  });
+  return out;
+}
 
 /// Keeps the explanation that leaves the fewest differences.
 struct Best {
@@ -262,20 +230,20 @@ void find_cause(const Recipe& recipe, const Matrix& in, const Quantised& found,
   if (recipe.scale == ScaleFormat::f32) {
     offer(Cause::reciprocal, "each scale", with_reciprocals(found));
   }
-  if (out.difference.second && has_reciprocal_second(quantise(recipe, in, options), found)) {
+  if (out.difference.second != 0 && has_reciprocal_second(quantise(recipe, in, options), found)) {
     Difference left = out.difference;
-    left.second = false;
+    left.second = 0;
     best.offer(Cause::reciprocal, "the tensor's scale", left);
   }
   const std::vector<float> rounded = through_bfloat16(in.values);
   best.offer(Cause::input, "",
              measure(recipe, {rounded, in.rows, in.columns}, found, options).difference);
-  const Candidates candidates(recipe, options.by_columns);
-  for (const Candidate& candidate : candidates.all()) {
+  for (const Candidate& candidate : candidates(recipe, options.by_columns)) {
     QuantiseOptions how = options;
     how.by_columns = candidate.by_columns;
+    const Grid grid = grid_of(candidate.recipe, in.rows, in.columns, how.by_columns);
+    if (grid.rows != found.scale_rows || grid.columns != found.scale_columns) continue;
     if (candidate.recipe.hadamard && (how.by_columns ? in.rows : in.columns) % 16 != 0) continue;
-    if (!same_grid(candidate.recipe, in, how.by_columns, found)) continue;
     best.offer(candidate.cause, candidate.changed,
                measure(candidate.recipe, in, found, how).difference);
   }
@@ -294,8 +262,7 @@ void judge_randomness(const Recipe& recipe, const Matrix& in, const Quantised& f
   if (measure(nearest, in, found, options).difference.codes == 0) {
     out.cause = Cause::nearest;
   } else {
-    const bool threshold = out.randomness->has_threshold();
-    out.cause = !threshold && out.randomness->biased() ? Cause::biased : Cause::not_random;
+    out.cause = out.randomness->has_threshold() ? Cause::not_random : Cause::biased;
   }
 }
 
@@ -313,8 +280,10 @@ Difference difference(const Recipe& recipe, const Quantised& wanted, const Quant
     if (out.codes++ == 0) out.first_code = i;
     if (decode(recipe.element, a) == 0 && decode(recipe.element, b) == 0) ++out.zero_signs;
   }
-  out.second =
-      !found.second.empty() && !std::ranges::equal(wanted.second, found.second, same_float);
+  for (std::size_t i = 0; i < found.second.size(); ++i) {
+    if (i < wanted.second.size() && same_float(wanted.second[i], found.second[i])) continue;
+    if (out.second++ == 0) out.first_second = i;
+  }
   return out;
 }
 
@@ -328,10 +297,7 @@ Conformity conform(const Recipe& recipe, const Matrix& in, const Quantised& foun
                                 std::to_string(in.values.size()) + " and " +
                                 std::to_string(grid.rows * grid.columns));
   }
-  const Measured measured = measure(recipe, in, found, options);
-  Conformity out;
-  out.difference = measured.difference;
-  out.randomness = measured.randomness;
+  Conformity out = measure(recipe, in, found, options);
   if (!out.difference.equal()) {
     find_cause(recipe, in, found, options, out);
   } else if (out.randomness) {

@@ -14,13 +14,13 @@ namespace halfscope::block {
 
 /// Differences between two outputs of the same shape. NaN codes and NaN scales count as equal.
 struct Difference {
-  std::uint64_t codes = 0, scales = 0;                 ///< numbers that differ
-  std::uint64_t zero_signs = 0;                        ///< part of `codes`: zeros of the other sign
-  bool second = false;                                 ///< the second scales differ
-  std::optional<std::size_t> first_code, first_scale;  ///< places in Quantised's vectors
+  std::uint64_t codes = 0, scales = 0, second = 0;  ///< numbers that differ
+  std::uint64_t zero_signs = 0;                     ///< part of `codes`: zeros of the other sign
+  /// Places in Quantised's vectors.
+  std::optional<std::size_t> first_code, first_scale, first_second;
 
-  bool equal() const { return codes == 0 && scales == 0 && !second; }
-  std::uint64_t total() const { return codes + scales + (second ? 1 : 0); }
+  bool equal() const { return total() == 0; }
+  std::uint64_t total() const { return codes + scales + second; }
 };
 
 Difference difference(const Recipe& recipe, const Quantised& wanted, const Quantised& found);
@@ -28,7 +28,7 @@ Difference difference(const Recipe& recipe, const Quantised& wanted, const Quant
 /// A word of the recipe that the output seems to have changed.
 enum class Cause : std::uint8_t {
   none,
-  dialect,          ///< it is a known library's: Conformity::recipe
+  dialect,          ///< it is a known library's: Conformity::changed
   formula,          ///< another order of operations, or rule for the scale
   least,            ///< a least magnitude for blocks (eps)
   ties,             ///< ties are rounded another way
@@ -42,8 +42,8 @@ enum class Cause : std::uint8_t {
   reciprocal,       ///< each scale, or the tensor's alone, is the reciprocal
   input,            ///< the values were rounded to bfloat16 first
   nearest,          ///< rounded to nearest, not at random
-  not_random,       ///< each value rounds in the same way for its fraction: no randomness
-  biased            ///< more values round up, or down, than their fractions say
+  not_random,       ///< one threshold for all fractions: no randomness
+  biased            ///< values do not round up with the probability of their fraction
 };
 
 /// Results of tests whether elements were rounded at random, each with an error rate of 1e-6.
@@ -69,9 +69,9 @@ struct Conformity {
   /// If the recipe rounds at random, codes differ that are neither neighbour of their value.
   Difference difference;
   std::optional<Randomness> randomness;  ///< for a recipe that rounds at random
-  Cause cause = Cause::none;  ///< explains at least half of the differences
-  std::string changed;  ///< the dialect, or the word that explains more: "mx_even", "ties to zero"
-  Difference left;      ///< remaining differences from the recipe with that change
+  Cause cause = Cause::none;             ///< explains at least half of the differences
+  std::string changed;  ///< the dialect or the changed word: "mxfp8-e4m3-even", "toward zero"
+  Difference left;      ///< differences from the recipe with that change; set if there is a cause
 
   bool conforms() const { return difference.equal() && (!randomness || randomness->fits()); }
 };

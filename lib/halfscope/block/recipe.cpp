@@ -181,13 +181,23 @@ constexpr std::array kRecipes = {
 std::span<const Recipe> recipes() { return kRecipes; }
 
 const Recipe* find_recipe(std::string_view name) {
-  const auto found = std::ranges::find(kRecipes, name, &Recipe::name);
-  return found == kRecipes.end() ? nullptr : &*found;
+  std::string plain(name);
+  for (char& c : plain) c = c == ':' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  const auto called = [](std::string_view exact) {
+    const auto found = std::ranges::find(kRecipes, exact, &Recipe::name);
+    return found == kRecipes.end() ? nullptr : &*found;
+  };
+  if (const Recipe* const recipe = called(plain)) return recipe;
+  constexpr std::string_view kMxfp8 = "mxfp8";
+  if (plain == kMxfp8 || plain == "mxfp4")
+    return called(plain == kMxfp8 ? "mxfp8-e4m3-rceil" : "mxfp4-rceil");
+  return plain.starts_with("mxfp8-") ? called("mxfp8-e4m3" + plain.substr(kMxfp8.size())) : nullptr;
 }
 
 const Recipe& recipe_named(std::string_view name) {
   if (const Recipe* const recipe = find_recipe(name)) return *recipe;
-  throw std::invalid_argument("unknown recipe '" + std::string(name) + "'");
+  throw std::invalid_argument("unknown recipe '" + std::string(name) +
+                              "'; halfscope quantise --list shows all");
 }
 
 }  // namespace halfscope::block

@@ -77,7 +77,8 @@ struct Recipe {
 /// All recipes, then the dialects of libraries.
 std::span<const Recipe> recipes();
 
-/// Returns null if no recipe has that name.
+/// Returns null if no recipe has that name. Capitals and colons do not matter; "mxfp8" is NVIDIA's
+/// rule, "mxfp8-e4m3-rceil", and "mxfp8-floor" has E4M3.
 const Recipe* find_recipe(std::string_view name);
 
 /// Returns the recipe. Throws std::invalid_argument with the name if there is none.
