@@ -332,6 +332,13 @@ void WholePass::finish() {
   analysis_.notes.add_all(notes_);
   notes_.clear();
   if (options_) set_lost(analysis_);
+  const auto has_fits = [](const TensorFindings& t) { return !t.whole->recipe_fits.empty(); };
+  if (options_ && !options_->recipes.empty() &&
+      std::ranges::none_of(analysis_.tensors(), has_fits)) {
+    analysis_.notes.add(
+        "no full tensor is a matrix of weights, activations or their gradients, so that no recipe "
+        "of block formats was tried; a recorder writes full tensors with sample_every");
+  }
 }
 
 }  // namespace halfscope::analyzers::formats

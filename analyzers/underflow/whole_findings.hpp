@@ -69,8 +69,8 @@ struct RecipeFit {
   /// The ratio and the share of zeros that the recipe has for 2^18 random numbers of a normal
   /// distribution, in rows of 1024.
   double normal_db = 0, normal_zero = 0;
-  /// Mean of |q| - |x| in units of the gap between the elements around x, and its standard error.
-  /// Expected to be 0 for stochastic rounding of values that are not clipped.
+  /// Mean of |q| - |x| in units of the gap from q to the next element on the side of x, and its
+  /// standard error. Expected to be 0 for stochastic rounding of values that are not clipped.
   double bias = 0, bias_error = 0;
 
   /// Returns the share of the values that become zero.

@@ -408,9 +408,10 @@ class RecipeFit(Record):
     flushed_to_zero: int | None
     """Values that become zero."""
     saturated: int | None
-    """Values beyond the largest element by half the last gap or more."""
+    """Values that would round to more than the largest element."""
     in_nan_blocks: int | None
-    """Values beside an infinity or NaN: the block is lost, and they are in no other number."""
+    """Values that become infinity or NaN, or stand beside one in their block; they are in no other
+    number."""
     snr: Literal['exact'] | None
     """Source of `snr_db`. Absent if all values are zero."""
     snr_db: float | None
@@ -419,7 +420,9 @@ class RecipeFit(Record):
     at_largest: int | None
     """Values that became the largest element."""
     normal_snr_db: float | None
-    """The ratio that the recipe has for normal numbers."""
+    """The ratio that the recipe has for numbers of a normal distribution."""
+    normal_zero: float | None
+    """The share of these that become zero."""
     bias: float | None
     """Mean change of a value's magnitude, in gaps between elements."""
     bias_error: float | None
@@ -573,8 +576,8 @@ class TensorFindings(Record):
     """MX blocks of 32 along the last dimension, of the tensors of `whole_steps`. Absent without
     full tensors."""
     recipes: list[RecipeFit] | None
-    """Recipes of block formats, of the tensors of `whole_steps`, as recorded. Absent without
-    `--recipe`, for a vector, and for roles that are no operands of products."""
+    """Recipes of block formats, of all full tensors, as recorded. Absent without `--recipe`, for a
+    vector, and for roles that are no operands of products."""
     lost_mass: LostMass | None
     """Shares of the tensor's magnitudes that `format` flushes. Absent if unknown."""
     _nested = {

@@ -38,8 +38,10 @@ std::string_view name_of(Product product) {
 /// Operands of one requested name, and tensors that its recipes do not allow.
 struct Group {
   std::string_view asked;
-  std::vector<Operand> operands;  ///< farthest below normal numbers first
-  std::vector<std::string> left_out;
+  std::vector<Operand> operands = {};  ///< much worse than normal first, then by distance below
+  std::vector<std::string> left_out = {};
+  std::uint64_t in_nan = 0, most_in_nan = 0;  ///< in all tensors, and in one
+  std::string with_most_in_nan = {};
 };
 
 std::vector<Group> groups(const Analysis& analysis) {
@@ -47,8 +49,16 @@ std::vector<Group> groups(const Analysis& analysis) {
   for (const TensorFindings& tensor : analysis.tensors()) {
     for (const RecipeFit& fit : tensor.whole->recipe_fits) {
       auto group = std::ranges::find(out, fit.asked, &Group::asked);
-      if (group == out.end()) group = out.insert(out.end(), {fit.asked, {}, {}});
+      if (group == out.end()) {
+        group = out.emplace(out.end());
+        group->asked = fit.asked;
+      }
       if (fit.noise) group->operands.push_back({&tensor, &fit});
+      group->in_nan += fit.in_nan_blocks;
+      if (fit.in_nan_blocks > group->most_in_nan) {
+        group->most_in_nan = fit.in_nan_blocks;
+        group->with_most_in_nan = tensor.name;
+      }
       if (!fit.not_allowed) continue;
       if (group->left_out.empty() || group->left_out.back() != tensor.name) {
         group->left_out.push_back(tensor.name);
@@ -160,6 +170,15 @@ bool has_several_recipes(const Group& group) {
   });
 }
 
+std::string in_nan_text(const Group& group) {
+  if (group.in_nan == 0) return "";
+  return fmt::format(
+      "By {} {} become infinity or NaN, or stand beside one in their block; most are in {}. They "
+      "are "
+      "in no other number.",
+      code(group.asked), plural(group.in_nan, "value"), code(group.with_most_in_nan));
+}
+
 Row operand_row(const Operand& operand, bool with_recipe) {
   const RecipeFit& fit = *operand.fit;
   const auto share = [&](std::uint64_t count) {
@@ -231,8 +250,8 @@ Section recipes_section(const analyzers::Findings& found) {
     };
     if (!group.operands.empty()) {
       const ToKeep keep = to_keep(group);
-      say(noise_text(group));
-      say(keep_text(keep));
+      const std::string advice = keep_text(keep);
+      say(noise_text(group) + (advice.empty() ? "" : " " + advice));
       for (PasteLines& paste : recipe_pastes(keep.layers, *group.operands.front().fit->recipe)) {
         paste.label = fmt::format("{}: {}", group.asked, paste.label);
         section.pastes.push_back(std::move(paste));
@@ -240,6 +259,7 @@ Section recipes_section(const analyzers::Findings& found) {
       say(bias_text(group));
       section.tables.push_back(table_of(group));
     }
+    say(in_nan_text(group));
     say(left_out_text(group));
   }
   return section.sentences.empty() ? Section{} : section;

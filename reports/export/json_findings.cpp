@@ -102,6 +102,7 @@ Json recipe_fit_json(const underflow::RecipeFit& fit) {
   put_recipe_fit(to, fit);
   to["at_largest"] = fit.at_largest;
   to["normal_snr_db"] = number_json(fit.normal_db);
+  to["normal_zero"] = number_json(fit.normal_zero);
   to["bias"] = number_json(fit.bias);
   to["bias_error"] = number_json(fit.bias_error);
   return to;

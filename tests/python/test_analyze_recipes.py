@@ -157,6 +157,65 @@ def test_nan_and_infinities_cost_their_blocks(tmp_path):
     assert fit["in_nan_blocks"] == 62 and fit["values"] == 4 * 64 - 64
 
 
+def test_a_tensor_lost_to_nan_is_said(tmp_path):
+    x = normal(14, 32, 32)
+    x[3, 3] = np.nan  # the tensor's scale is NaN
+    save_file({"weight/a.weight": x}, tmp_path / "x.safetensors")
+    fit = fits(tmp_path / "x.safetensors", "nvfp4")["weight/a.weight", "nvfp4", False]
+    assert fit["in_nan_blocks"] == 32 * 32 - 1 and fit["values"] == 0 and "snr_db" not in fit
+    text = " ".join(run("analyze", tmp_path / "x.safetensors", "--recipe", "nvfp4").stdout.split())
+    assert "By nvfp4 2,046 values become infinity or NaN, or stand beside one in their block; most are " \
+        "in weight/a.weight." in text
+
+
+def test_values_that_become_infinity_are_in_no_other_number(tmp_path):
+    x = normal(15, 32, 32)
+    x[0, 0] = 50000
+    save_file({"weight/a.weight": x}, tmp_path / "x.safetensors")
+    fit = fits(tmp_path / "x.safetensors", "hifloat8")["weight/a.weight", "hifloat8", False]
+    assert fit["in_nan_blocks"] == 1 and fit["values"] == 32 * 32 - 1 and fit["snr_db"] > 30
+
+
+def test_many_zeros_are_much_worse_than_normal_whatever_the_ratio(tmp_path):
+    x = normal(16, 256, 256)
+    x[:, ::2] *= np.float32(2.0**-12)
+    x[:, 1] *= 64
+    save_file({"activation_grad/fc": x, "weight/fc.weight": normal(17, 256, 256)}, tmp_path / "x.safetensors")
+    fit = fits(tmp_path / "x.safetensors", "nvfp4")["activation_grad/fc", "nvfp4", False]
+    assert fit["flushed_to_zero"] > 0.3 * fit["values"] and fit["snr_db"] > fit["normal_snr_db"] - 3
+    assert "Keep in BF16: fc." in run("analyze", tmp_path / "x.safetensors", "--recipe", "nvfp4").stdout
+
+
+def test_noise_in_what_a_layer_puts_out_concerns_the_layers_that_read_it(tmp_path):
+    x = normal(18, 256, 256)
+    x[:, ::2] *= np.float32(2.0**-12)
+    save_file({"activation/norm": x, "weight/fc.weight": normal(19, 256, 256)}, tmp_path / "x.safetensors")
+    out = run("analyze", tmp_path / "x.safetensors", "--recipe", "nvfp4").stdout
+    assert "Keep in BF16 the layers that read activation/norm." in out and "DisableQuantization" not in out
+
+
+@pytest.mark.parametrize("scale", [1024, 1000])
+def test_loss_scales_need_be_no_powers_of_two(tmp_path, scale):
+    x = normal(20, 64, 64)
+    save_file({"weight_grad/fc.weight": x}, tmp_path / "x.safetensors")
+    found = json.loads(run("analyze", tmp_path / "x.safetensors", "--recipe", "mxfp8", "--recorded-scale",
+                           scale, "--json", "-").stdout)
+    (fit,) = found["tensors"][0]["recipes"]
+    assert fit["recipe"] == "mxfp8-e4m3-rceil" and fit["values"] == 64 * 64 and fit["snr_db"] > 31
+
+
+def test_a_name_counts_once_and_has_many_spellings(log):
+    assert fits(log, "NVFP4", "nvfp4").keys() == fits(log, "nvfp4").keys()
+    assert {recipe for _, recipe, _ in fits(log, "mxfp8:e5m2-floor", "mxfp8")} == {
+        "mxfp8-e5m2-floor", "mxfp8-e4m3-rceil"}
+
+
+def test_a_log_without_full_matrices_says_so(tmp_path):
+    save_file({"weight/bias": normal(21, 64)}, tmp_path / "x.safetensors")
+    found = run("analyze", tmp_path / "x.safetensors", "--recipe", "nvfp4")
+    assert "no recipe of block formats was tried" in found.stderr
+
+
 def test_sizes_that_a_recipe_does_not_allow_are_named(log):
     found = fits(log, "nvfp4-hadamard")["weight/odd.weight", "nvfp4-hadamard", False]
     assert set(found) == {"asked", "recipe", "columns"}

@@ -5,7 +5,9 @@ import importlib.util
 import json
 import subprocess
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 from selenium.webdriver.common.by import By
 
 from page_browser import browser, open_page, quiet, said_on_console, wait_until_drawn
@@ -73,11 +75,13 @@ def folder(tmp_path_factory):
 def supplied(folder):
     """What pages supply that together have every chart: [the block "charts" of each]"""
     pages = [folder / "pages/full.html", folder / "restless.html", folder / "console.html",
-             folder / "fp8.html", folder / "ranks.html"]
+             folder / "fp8.html", folder / "ranks.html", folder / "recipes.html"]
     stdout_of("report", folder / "logs/restless", "--out", pages[1])
     stdout_of("report", folder / "train.log", "--out", pages[2])
     stdout_of("report", folder / "fp8.log", "--out", pages[3])
     stdout_of("report", write_run(folder / "ranks", range(315, 320), ill), "--out", pages[4])
+    save_file({"weight/a.weight": np.eye(16, dtype=np.float32) / 3}, folder / "eye.safetensors")
+    stdout_of("report", folder / "eye.safetensors", "--recipe", "nvfp4", "--out", pages[5])
     return [data_of(page.read_text(), "charts") for page in pages]
 
 
