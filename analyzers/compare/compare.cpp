@@ -204,7 +204,24 @@ std::string some_steps(const LogFindings& log) {
   return out;
 }
 
+/// Throws if a tensor of both runs has two roles, so that no name can match.
+void require_same_roles(const LogFindings& a, const LogFindings& b) {
+  std::map<std::string, log::Role> in_b;
+  for (const TensorFindings& t : b.tensors) in_b.emplace(underflow::path_in(t.name), t.role);
+  for (const TensorFindings& t : a.tensors) {
+    const auto found = in_b.find(underflow::path_in(t.name));
+    if (found == in_b.end()) continue;
+    throw frames::InputNeedsOption(
+        printable(a.name) + " and " + printable(b.name) + ": tensor '" + printable(found->first) +
+        "' is in both, as " + std::string(log::name_of(t.role)) + " in the first and " +
+        std::string(log::name_of(found->second)) +
+        " in the second, expected one role; name it for both, such as with " +
+        frames::role_option("*", "weight"));
+  }
+}
+
 [[noreturn]] void refuse_names(const LogFindings& a, const LogFindings& b) {
+  require_same_roles(a, b);
   throw frames::InputNeedsOption(printable(a.name) + " and " + printable(b.name) +
                                  ": no tensor name occurs in both; the first holds " +
                                  some_names(a) + ", the second " + some_names(b) +
@@ -304,6 +321,12 @@ bool some_in_bfloat16(const Analysis& a, const Analysis& b) {
   return both.is_one();
 }
 
+bool any_role_from(const Analysis& analysis, frames::RoleSource source) {
+  return std::ranges::any_of(analysis.tensors(), [source](const TensorFindings& tensor) {
+    return tensor.role_source == source;
+  });
+}
+
 /// Throws log::BadInput if the log has only bounds: a comparison needs counts.
 void require_counts(const Analysis& analysis) {
   const LogFindings& log = analysis.logs.front();
@@ -316,7 +339,7 @@ void require_counts(const Analysis& analysis) {
 }  // namespace
 
 Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
-                        const Target& target, const Both<Selection>& selections,
+                        const Target& target, Both<Selection> selections,
                         const std::optional<OrderAsked>& sums, const frames::Progress& progress) {
   // An unreadable file is reported before the logs are read.
   Both<std::optional<Operations>> operations = {read_operations(a), read_operations(b)};
@@ -328,6 +351,15 @@ Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::p
     return analysis;
   };
   Analysis of_a = read(a, selections.a, target), of_b = read(b, selections.b, target);
+  // Two runs of one model have tensors of the same roles: what one file shows holds for both.
+  using enum frames::RoleSource;
+  if (any_role_from(of_a, assumed) && any_role_from(of_b, file)) {
+    selections.a.unnamed_are_weights = true;
+    of_a = read(a, selections.a, target);
+  } else if (any_role_from(of_a, file) && any_role_from(of_b, assumed)) {
+    selections.b.unnamed_are_weights = true;
+    of_b = read(b, selections.b, target);
+  }
   const bool in_bfloat16 = target.by_default && some_in_bfloat16(of_a, of_b);
   if (in_bfloat16) {
     const Target own{"bfloat16", kBfloat16, target.subnormals};

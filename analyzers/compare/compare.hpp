@@ -241,10 +241,11 @@ void add_elements(Comparison& comparison, const underflow::LogFindings& a,
                   const underflow::LogFindings& b, const Both<frames::Selection>& selections,
                   const frames::Progress& progress = {}, const readers::Logs& opened = {});
 
-/// Compares two logs. The result's notes include those of reading. `sums`: describes the tensors'
+/// Compares two logs. The result's notes include those of reading. If one run's file shows that it
+/// holds weights and the other's shows nothing, both hold weights. `sums`: describes the tensors'
 /// elements if their order of addition is to be judged. Throws log::BadInput.
 Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
-                        const underflow::Target& target, const Both<frames::Selection>& selections,
+                        const underflow::Target& target, Both<frames::Selection> selections,
                         const std::optional<OrderAsked>& sums = {},
                         const frames::Progress& progress = {});
 

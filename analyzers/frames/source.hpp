@@ -68,8 +68,9 @@ struct Selection {
   /// Counts are exact at the boundaries of this format and scale, besides all powers of two.
   Format target = kBinary16;
   double loss_scale = 1.0;
-  bool at_run_scale = false;     ///< use each step's own loss scale (Frame::run_scale) instead
-  bool scalars_suffice = false;  ///< a run log without tensors is no error
+  bool at_run_scale = false;         ///< use each step's own loss scale (Frame::run_scale) instead
+  bool scalars_suffice = false;      ///< a run log without tensors is no error
+  bool unnamed_are_weights = false;  ///< a file in which no name has a role holds a model's weights
 };
 
 /// Returns true if `glob` (*, ?, [...]) matches all of `text`.

@@ -65,6 +65,7 @@ std::pair<Role, RoleSource> role_of(const Selection& s, const std::string& name,
   if (const auto role = log::role_in_name(name)) return {*role, RoleSource::name};
   // If the user names some roles, the others are not guessed.
   if (!unnamed || !s.roles.empty()) return {Role::unknown, RoleSource::none};
+  if (s.unnamed_are_weights) unnamed = Unnamed::weights;
   return {role_of_unnamed(name, *unnamed),
           *unnamed == Unnamed::weights ? RoleSource::file : RoleSource::assumed};
 }

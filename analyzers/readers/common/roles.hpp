@@ -33,7 +33,8 @@ bool is_one_of(std::string_view word, std::span<const std::string_view> words);
 bool is_optimizer_state(const std::vector<std::string_view>& parts);
 
 /// Returns a tensor's role by --role, or else by its name. `unnamed` is the content of a file in
-/// which no name has a role, else empty; it decides if there is no --role.
+/// which no name has a role, else empty; it decides if there is no --role. The selection may say
+/// that it is weights.
 std::pair<log::Role, frames::RoleSource> role_of(
     const frames::Selection& selection, const std::string& name,
     std::optional<frames::Unnamed> unnamed = std::nullopt);

@@ -245,9 +245,10 @@ class FolderFrames {
     }
     if (weights_ == 0) return;
     const std::string more = weights_ > 1 ? fmt::format(", and {} more files", weights_ - 1) : "";
+    const std::string& shows = first_weights_->shows_weights;  // empty: the selection says it
     notes_.add(fmt::format("{}: treated as a model's weights{}: it {}; use ",
                            printable(first_weights_->at.path.string()), more,
-                           first_weights_->shows_weights) +
+                           shows.empty() ? "is compared with a model's weights" : shows) +
                frames::role_option("*", "weight_grad") + " if they are gradients");
   }
 
