@@ -18,7 +18,6 @@
 
 namespace halfscope::reports::answer {
 
-using analyzers::compare::BlockLoss;
 using analyzers::compare::ComparedOrder;
 using analyzers::compare::Comparison;
 using analyzers::compare::Operation;
@@ -144,9 +143,8 @@ std::string verdict_text(const OperationSums& s) {
                        people_say(s.dtype));
   }
   return fmt::format(
-      "{}: {} of {} differ by more than a last rounding explains: results of several ulps and a "
-      "relative "
-      "error above {}, or not finite in one alone.",
+      "{}: {} of {} differ by more than a last rounding explains: results of several ulps and "
+      "a relative error above {}, or not finite in one alone.",
       people_say(s.dtype), count_text(s.beyond_rounding), plural(s.operations, "operation"),
       error_text(s.spacing()));
 }
@@ -324,58 +322,6 @@ Section operations_section(const Operations& operations, std::string_view run) {
   }
   std::erase(out.sentences, "");
   out.tables.push_back(operations_table(operations, run));
-  return out;
-}
-
-namespace {
-
-Row stored_row(const std::string& name, std::string_view run, const BlockLoss& loss) {
-  const auto count = [&](std::uint64_t n) {
-    return Cell{share_text(n, loss.blocks), static_cast<double>(n), count_text(n), n == 0};
-  };
-  const double decibels = loss.signal_to_noise();
-  const log::TensorBlocks& layout = loss.layout;
-  return {{{code(name)},
-           {fmt::format("{}: {}, {}x{}, {}", run, layout.element, layout.block_rows,
-                        layout.block_columns, layout.scale)},
-           std::isfinite(decibels)
-               ? Cell{fmt::format("{:.1f} dB", decibels), decibels}
-               : Cell{.text = loss.noise == 0 ? "exact" : "lost", .muted = true},
-           {count_text(loss.blocks), static_cast<double>(loss.blocks)},
-           count(loss.vanished),
-           count(loss.clipped)}};
-}
-
-}  // namespace
-
-Section stored_section(const Comparison& comparison) {
-  Section out{"Loss by storage as codes"};
-  std::vector<Row> rows;
-  for (const bool in_b : {false, true}) {
-    BlockLoss sum;
-    const std::size_t before = rows.size();
-    for (const auto& tensor : comparison.tensors) {
-      const auto& loss = in_b ? tensor.stored.b : tensor.stored.a;
-      if (!loss) continue;
-      sum += *loss;
-      rows.push_back(stored_row(tensor.name, in_b ? "B" : "A", *loss));
-    }
-    if (rows.size() == before) continue;
-    out.sentences.push_back(fmt::format(
-        "{} stores {} as codes with scales. Of {}, {} vanished (all values became zero) and {} "
-        "have "
-        "clipped values.",
-        in_b ? "B" : "A", plural(rows.size() - before, "tensor"), plural(sum.blocks, "block"),
-        count_text(sum.vanished), count_text(sum.clipped)));
-  }
-  if (rows.empty()) return {};
-  std::ranges::stable_sort(rows, {}, [](const Row& row) { return row.cells[2].key.value_or(1e9); });
-  Table table{.title = "Tensors stored as codes, the lowest signal-to-noise ratio first",
-              .headings = {"tensor", "codes, block, scales", "signal to noise", "blocks",
-                           "vanished", "clipped"}};
-  table.all_by = "compare A B --json FILE";
-  table.add_rows(rows, [](const Row& row) { return row; });
-  out.tables.push_back(std::move(table));
   return out;
 }
 

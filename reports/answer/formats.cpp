@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "analyzers/formats/format_fit.hpp"
@@ -49,8 +48,6 @@ Row row_of(const HistoryChoice& choice, const AmaxHistory& history, const std::s
             choice.clipped_steps == 0},
            {choice.most_clipped.empty() ? "" : code(choice.most_clipped)}}};
 }
-
-std::string decibels(double db) { return std::isinf(db) ? "exact" : fmt::format("{:.1f} dB", db); }
 
 /// Returns findings on settings that should differ from the defaults.
 std::vector<Finding> delayed_findings(const AmaxHistory& history) {
@@ -213,8 +210,9 @@ Table delayed_table(const AmaxHistory& history) {
 
 std::string mx_gradients_text(const MxGradients& found) {
   const std::string gradients = plural(found.tensors, "gradient");
-  const std::string medians = fmt::format("the medians are {} in E4M3 and {} in E5M2",
-                                          decibels(found.e4m3_db), decibels(found.e5m2_db));
+  const std::string medians =
+      fmt::format("the medians are {} in E4M3 and {} in E5M2", decibels_text(found.e4m3_db),
+                  decibels_text(found.e5m2_db));
   if (found.e5m2_better == 0) {
     return fmt::format("In MXFP8 blocks E4M3 keeps more than E5M2 in {} of {}, E5M2 in none: {}.",
                        count_text(found.e4m3_better), gradients, medians);
@@ -223,7 +221,7 @@ std::string mx_gradients_text(const MxGradients& found) {
       "In MXFP8 blocks E4M3 keeps more than E5M2 in {} of {}, E5M2 in {}: {}. E5M2 gains most in "
       "{}, {}.",
       count_text(found.e4m3_better), gradients, count_text(found.e5m2_better), medians,
-      code(found.most_for_e5m2), decibels(found.gained_db));
+      code(found.most_for_e5m2), decibels_text(found.gained_db));
 }
 
 void find_wide_tensors(const analyzers::Study& study, std::vector<Finding>& to) {

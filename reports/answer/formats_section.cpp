@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -18,6 +20,7 @@ namespace halfscope::reports::answer {
 using analyzers::underflow::Analysis;
 using analyzers::underflow::FormatFit;
 using analyzers::underflow::NoiseRatio;
+using analyzers::underflow::RecipeFit;
 using analyzers::underflow::TensorFindings;
 
 namespace {
@@ -120,6 +123,13 @@ Table narrowest_table(const Analysis& analysis) {
   return table;
 }
 
+/// Returns the result for a tensor in one of kMxRecipes; null if there is none.
+const RecipeFit* mx_fit(const TensorFindings& tensor, std::string_view recipe) {
+  const auto& fits = tensor.whole->mx_fits;
+  const auto fit = std::ranges::find(fits, recipe, &RecipeFit::asked);
+  return fit == fits.end() ? nullptr : &*fit;
+}
+
 Row noise_row(const Analysis& analysis, log::Role role) {
   Row row{{{std::string(name_of(role))}}};
   const auto add = [&](const auto& noise_of) {
@@ -137,9 +147,8 @@ Row noise_row(const Analysis& analysis, log::Role role) {
   }
   for (const std::string_view recipe : analyzers::formats::kMxRecipes) {
     add([recipe](const TensorFindings& t) {
-      const auto& fits = t.whole->mx_fits;
-      const auto fit = std::ranges::find(fits, recipe, &analyzers::underflow::RecipeFit::asked);
-      return fit == fits.end() ? std::nullopt : fit->noise;
+      const RecipeFit* const fit = mx_fit(t, recipe);
+      return fit == nullptr ? std::nullopt : fit->noise;
     });
   }
   return row;
@@ -264,24 +273,12 @@ Cell narrowest_cell(const TensorFindings& tensor) {
 }
 
 /// Returns the result of one MX format for a tensor.
-Cell block_cell(const TensorFindings& tensor, const block::Recipe* recipe) {
-  for (const analyzers::underflow::RecipeFit& fit : tensor.whole->mx_fits) {
-    if (fit.recipe != recipe || !fit.noise) continue;
-    return {decibels(*fit.noise), fit.noise->low_db,
-            fmt::format("{} of {} become zero, {} saturate", count_text(fit.flushed_to_zero),
-                        count_text(fit.values), count_text(fit.saturated))};
-  }
-  return {"", kNoNumber, "", true};
-}
-
-std::vector<const block::Recipe*> recipes_of(const Tensors& tensors) {
-  std::vector<const block::Recipe*> out;
-  for (const TensorFindings* tensor : tensors) {
-    for (const analyzers::underflow::RecipeFit& fit : tensor->whole->mx_fits) {
-      if (std::find(out.begin(), out.end(), fit.recipe) == out.end()) out.push_back(fit.recipe);
-    }
-  }
-  return out;
+Cell block_cell(const TensorFindings& tensor, std::string_view recipe) {
+  const RecipeFit* const fit = mx_fit(tensor, recipe);
+  if (fit == nullptr || !fit->noise) return {"", kNoNumber, "", true};
+  return {decibels(*fit->noise), fit->noise->low_db,
+          fmt::format("{} of {} become zero, {} saturate", count_text(fit->flushed_to_zero),
+                      count_text(fit->values), count_text(fit->saturated))};
 }
 
 /// Returns a sort key that is larger for wider formats, and for formats that need a scale.
@@ -334,7 +331,10 @@ Table formats_table(const Analysis& analysis) {
               "format cures them."};
   const Tensors tensors = tested(analysis);
   const std::vector<FormatColumn> columns = columns_of(analysis);
-  const std::vector<const block::Recipe*> recipes = recipes_of(tensors);
+  const bool any_mx = std::ranges::any_of(
+      tensors, [](const auto* tensor) { return !tensor->whole->mx_fits.empty(); });
+  const std::span<const std::string_view> recipes(
+      analyzers::formats::kMxRecipes.data(), any_mx ? analyzers::formats::kMxRecipes.size() : 0);
   const bool several_logs = analysis.logs.size() > 1;
   table.all_by = "analyze LOG --formats --json FILE";
   table.headings = {"tensor"};
@@ -343,7 +343,9 @@ Table formats_table(const Analysis& analysis) {
   for (const FormatColumn& column : columns) {
     table.headings.push_back(people_say(column.format) + (column.saturating ? " saturating" : ""));
   }
-  for (const auto* recipe : recipes) table.headings.push_back(mx_name(*recipe));
+  for (const std::string_view recipe : recipes) {
+    table.headings.push_back(mx_name(block::recipe_named(recipe)));
+  }
   table.add_rows(tensors, [&](const TensorFindings* tensor) {
     Row row{{{code(tensor->name)}}};
     if (several_logs) row.cells.push_back({code(*tensor->log)});
@@ -352,7 +354,7 @@ Table formats_table(const Analysis& analysis) {
       const FormatFit* const fit = find_fit(*tensor, column.format, column.saturating);
       row.cells.push_back(fit_cell(*tensor, fit, analysis.target.subnormals));
     }
-    for (const auto* recipe : recipes) row.cells.push_back(block_cell(*tensor, recipe));
+    for (const std::string_view recipe : recipes) row.cells.push_back(block_cell(*tensor, recipe));
     return row;
   });
   return table;

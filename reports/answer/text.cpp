@@ -112,6 +112,10 @@ std::string loss_text(double loss, int digits) {
   return fmt::format("{:.{}g}", loss, digits);
 }
 
+std::string decibels_text(double decibels) {
+  return std::isinf(decibels) ? "exact" : fmt::format("{:.1f} dB", decibels);
+}
+
 std::string bytes_text(std::uint64_t bytes) {
   static constexpr std::array<const char*, 5> kUnits = {"bytes", "kB", "MB", "GB", "TB"};
   double value = static_cast<double>(bytes);

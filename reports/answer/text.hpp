@@ -38,6 +38,9 @@ std::string magnitude_text(double magnitude);
 /// Returns "0.626" or "NaN". `digits`: the number of significant digits.
 std::string loss_text(double loss, int digits = 6);
 
+/// Returns a signal-to-noise ratio, "11.3 dB", or "exact" if it is infinite.
+std::string decibels_text(double decibels);
+
 /// Returns "84 MB": decimal units, at most three digits.
 std::string bytes_text(std::uint64_t bytes);
 

@@ -10,6 +10,12 @@ namespace test_text {
 using namespace halfscope;
 using namespace halfscope::reports;
 
+TEST_CASE("a signal-to-noise ratio has one digit after the point", "[reports]") {
+  CHECK(answer::decibels_text(11.26) == "11.3 dB");
+  CHECK(answer::decibels_text(-180) == "-180.0 dB");
+  CHECK(answer::decibels_text(std::numeric_limits<double>::infinity()) == "exact");
+}
+
 TEST_CASE("a share is never printed as a zero or a whole that it is not", "[reports][table]") {
   struct Row {
     const char* what;
