@@ -2,6 +2,7 @@
 """Quantised checkpoints: values, losses against the original, and refusals."""
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from quantised_files import (
     E3M2,
     E4M3,
     E4M3FNUZ,
+    E5M2,
     E5M2FNUZ,
     bf16,
     f32,
@@ -137,18 +139,20 @@ def mxfp8():
     return Case(tensors, values, numbers, E4M3, (1, 32))
 
 
-def fp8(block, suffix="_scale", kind=f32, shape=None, name="weight{}"):
+def fp8(block, suffix="_scale", kind=f32, shape=None, name="weight{}", dtype="F8_E4M3", table=E4M3,
+        shrink=1.0):
     weights = original()
     whole = (block[0] or weights.shape[0], block[1] or weights.shape[1])
-    scales = np.maximum(largest_of(weights, whole) / 448, np.float32(1e-12))
+    largest = np.float32(max(n for n in table if n is not None) / Fraction(shrink))
+    scales = np.maximum(largest_of(weights, whole) / largest, np.float32(1e-12))
     scales = (scales.view(np.uint32) & 0xFFFF0000).view(np.float32)  # for bf16; clips a little
-    codes, values = quantised(weights, E4M3, whole, scales)
+    codes, values = quantised(weights, table, whole, scales)
     stored = kind(scales if shape is None else scales.reshape(shape))
     tensors = {
-        f"{LAYER}." + name.format(""): tensor(codes, "F8_E4M3"),
+        f"{LAYER}." + name.format(""): tensor(codes, dtype),
         f"{LAYER}." + name.format(suffix): stored,
     }
-    return Case(tensors, values, scales, E4M3, whole)
+    return Case(tensors, values, scales, table, whole)
 
 
 def torchao_float8():
@@ -183,6 +187,8 @@ CASES = {
     "FP8 per channel": lambda: fp8((1, 0), kind=bf16),
     "FP8 per channel, one dimension": lambda: fp8((1, 0), shape=(48,)),
     "ModelOpt FP8 blocks": lambda: fp8((128, 128), shape=(1, 1, 2, 1)),
+    "FP8 E5M2, clipped": lambda: fp8((1, 128), dtype="F8_E5M2", table=E5M2, shrink=0.75),
+    "FP8 E4M3FNUZ, clipped": lambda: fp8((1, 0), dtype="F8_E4M3FNUZ", table=E4M3FNUZ, shrink=0.75),
     "DeepSeek-V3": lambda: fp8((128, 128), "_scale_inv"),
     "torchao FP8": torchao_float8,
     "GPT-OSS of Transformers": lambda: gpt_oss(True),

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "analyzers/readers/common/log_files.hpp"
+#include "halfscope/log/coded_tensors.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/read_file.hpp"
 
@@ -49,7 +50,7 @@ class IndexReader final : public nlohmann::json_sax<Json> {
   }
   bool string(string_t& text) override {
     if (!in_map()) return value("a string");
-    if (!names_.insert(key_).second) {
+    if (index_.file_of.contains(key_)) {
       refuse(fmt::format("tensor '{}' twice", shown(key_)), "every tensor once");
     }
     add(text);
@@ -105,7 +106,9 @@ class IndexReader final : public nlohmann::json_sax<Json> {
       refuse(fmt::format("'{}' as the file of tensor '{}'", shown(name), shown(key_)),
              "the name of a file in its own folder: nothing outside is read");
     }
-    index_.shards[name].insert(key_);
+    const auto shard = index_.shards.try_emplace(name).first;
+    shard->second.insert(key_);
+    index_.file_of.emplace(key_, &shard->first);
   }
 
   [[noreturn]] void refuse(std::string_view found, std::string_view wanted) const {
@@ -120,7 +123,6 @@ class IndexReader final : public nlohmann::json_sax<Json> {
   const std::string& file_;
   std::string_view json_;
   ShardIndex& index_;
-  std::unordered_set<std::string> names_;
   std::string key_, section_;
   std::uint64_t depth_ = 0;
   bool seen_ = false;
@@ -149,19 +151,17 @@ void require_own_files(const ShardIndex& index,
 /// Adds a note on each tensor of 8 bits whose scales are in another file than `shard`.
 void note_missing_scales(const fs::path& shard, const log::TensorFile& opened,
                          const ShardIndex& index, Notes& notes) {
-  const auto has_scales = [](const std::set<std::string>& names, const std::string& name) {
-    return names.contains(name + "_scale") || names.contains(name + "_scale_inv");
-  };
-  const auto& here = index.shards.at(shard.filename().string());
-  for (const std::string& name : here) {
+  const std::string here = shard.filename().string();
+  for (const std::string& name : index.shards.at(here)) {
     const auto tensor = opened.outline(name);
-    if (!tensor || format_of(tensor->view.dtype).width != 8 || has_scales(here, name)) continue;
-    const auto other = std::ranges::find_if(
-        index.shards, [&](const auto& file) { return has_scales(file.second, name); });
-    if (other == index.shards.end()) continue;
-    notes.add(fmt::format("{} is read without its scales, which are in another file, {}",
-                          log::place_text(printable(shard.string()), name),
-                          printable(other->first)));
+    if (!tensor || format_of(tensor->view.dtype).width != 8) continue;
+    for (const std::string& scales : log::scale_names(name)) {
+      const auto file = index.file_of.find(scales);
+      if (file == index.file_of.end() || *file->second == here) continue;
+      notes.add(fmt::format("{} is read without its scales, which are in another file, {}",
+                            log::place_text(printable(shard.string()), name),
+                            printable(*file->second)));
+    }
   }
 }
 
@@ -181,7 +181,7 @@ Index read_shard_index(const log::OpenPath& path) {
     throw BadInput(fmt::format("{}: holds more than {} bytes, expected an index of at most {}",
                                name, kLongest, kLongest));
   }
-  auto index = std::make_shared<ShardIndex>(ShardIndex{path.path, {}, {}});
+  auto index = std::make_shared<ShardIndex>(ShardIndex{path.path, {}, {}, {}});
   IndexReader reader(name, json, *index);
   Json::sax_parse(json.begin(), json.end(), &reader);
   reader.finish();

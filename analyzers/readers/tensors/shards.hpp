@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "analyzers/frames/message.hpp"
@@ -24,6 +25,8 @@ struct ShardIndex {
   std::filesystem::path path;
   std::map<std::string, std::set<std::string>> shards;  ///< names of tensors, by their file's name
   std::optional<std::uint64_t> total_size;              ///< bytes of all tensors; empty if unknown
+  /// Each tensor's file, a key of `shards`: do not copy the index.
+  std::unordered_map<std::string, const std::string*> file_of = {};
 };
 using Index = std::shared_ptr<const ShardIndex>;
 

@@ -20,6 +20,7 @@
 #include "halfscope/log/tensor_file.hpp"
 #include "halfscope/number/convert.hpp"
 #include "halfscope/number/scale_e8m0.hpp"
+#include "halfscope/table/boundary.hpp"
 
 namespace halfscope::log {
 namespace {
@@ -27,11 +28,14 @@ namespace {
 using Shape = std::vector<std::uint64_t>;
 using Found = const SafetensorsEntry*;
 
-/// A dtype of codes. A number is `unit` times the format's.
+/// A dtype of codes.
 struct Codes {
   std::string_view dtype, element;
   Format format;
-  float unit = 1;
+  bool fnuz = false;
+
+  /// Returns the number of a code in units of the format's.
+  float unit() const { return fnuz ? 0.5F : 1; }
 };
 constexpr std::string_view kE8m0 = "F8_E8M0";
 // FNUZ formats (arXiv 2206.02915) have a bias one larger, and NaN in place of -0 alone.
@@ -41,8 +45,8 @@ constexpr std::array kCodes = {
     Codes{"F6_E3M2", "E3M2", kFloat6E3M2},
     Codes{"F8_E4M3", "E4M3", kFloat8E4M3},
     Codes{"F8_E5M2", "E5M2", kFloat8E5M2},
-    Codes{"F8_E4M3FNUZ", "E4M3FNUZ", {4, 8, 8, Specials::finite}, 0.5F},
-    Codes{"F8_E5M2FNUZ", "E5M2FNUZ", {3, 16, 8, Specials::finite}, 0.5F},
+    Codes{"F8_E4M3FNUZ", "E4M3FNUZ", {4, 8, 8, Specials::finite}, true},
+    Codes{"F8_E5M2FNUZ", "E5M2FNUZ", {3, 16, 8, Specials::finite}, true},
     Codes{kE8m0, "E8M0", {1, 127, 8}},
 };
 
@@ -92,10 +96,10 @@ std::vector<Block> blocks_for(const Codes& codes, std::string_view scales) {
 std::vector<float> numbers_of(const Codes& codes) {
   std::vector<float> out;
   for (std::uint64_t code = 0; code < std::uint64_t{1} << codes.format.width; ++code) {
-    const bool fnuz_nan = codes.unit != 1 && code == codes.format.sign_mask();
+    const bool fnuz_nan = codes.fnuz && code == codes.format.sign_mask();
     out.push_back(codes.dtype == kE8m0 ? e8m0_to_float(static_cast<std::uint8_t>(code))
                   : fnuz_nan           ? std::numeric_limits<float>::quiet_NaN()
-                             : codes.unit * static_cast<float>(to_double(codes.format, code)));
+                             : codes.unit() * static_cast<float>(to_double(codes.format, code)));
   }
   return out;
 }
@@ -197,13 +201,12 @@ class Finder {
       shape.back() *= of_block;
     }
     TensorBlocks& blocks = tensor.blocks;
-    blocks.element = codes_of(tensor.codes.dtype)->element;
-    float before = 0;
-    for (const float number : numbers_of(*codes_of(tensor.codes.dtype))) {
-      if (!std::isfinite(number) || number <= before) continue;
-      before = number > blocks.largest ? std::exchange(blocks.largest, number) : number;
-    }
-    blocks.clipped_above = blocks.largest + (blocks.largest - before) / 2;
+    const Codes& codes = *codes_of(tensor.codes.dtype);
+    const Format& format = codes.format;
+    blocks.element = codes.element;
+    blocks.largest = codes.unit() * static_cast<float>(to_double(format, format.largest_finite()));
+    blocks.clipped_above =
+        codes.unit() * static_cast<float>(to_double(boundaries(format).overflow));
     blocks.columns = shape.back();
     if (shape.size() > 1) blocks.rows = shape[shape.size() - 2];
     blocks.layers = *element_count(shape) / blocks.columns / blocks.rows;
@@ -318,6 +321,14 @@ std::vector<float> scale_values(const SafetensorsEntry& entry, const ReadEntry& 
 unsigned code_bits(std::string_view dtype) {
   const auto* row = std::ranges::find(kCodes, dtype, &Codes::dtype);
   return row == kCodes.end() || find_dtype(dtype) ? 0 : static_cast<unsigned>(row->format.width);
+}
+
+std::vector<std::string> scale_names(const std::string& codes) {
+  std::vector<std::string> out;
+  for (const Layout& layout : kLayouts) {
+    if (layout.codes.empty()) out.push_back(codes + std::string(layout.scales));
+  }
+  return out;
 }
 
 std::vector<CodedTensor> coded_tensors(const SafetensorsHeader& header, const std::string& file) {

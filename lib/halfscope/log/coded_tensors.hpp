@@ -63,6 +63,9 @@ struct CodedTensor {
 /// scales: F4, F6_E2M3, F6_E3M2, F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ.
 unsigned code_bits(std::string_view dtype);
 
+/// Returns the names that the scales of an 8-bit tensor may have in its file.
+std::vector<std::string> scale_names(const std::string& codes);
+
 /// Returns the tensors that are stored as codes, in the order of the entries. `file`: name for
 /// messages. Throws BadInput if scales are missing or do not fit the codes.
 std::vector<CodedTensor> coded_tensors(const SafetensorsHeader& header, const std::string& file);
