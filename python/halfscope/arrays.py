@@ -281,7 +281,8 @@ def _check_recipe(recipe, columns, history=None):
     if not isinstance(columns, bool):
         raise TypeError(f"columns is {described(columns)}, expected True or False")
     if history is not None:
-        check_number("history", history, "the largest magnitude of earlier steps")
+        check_number("history", history, "the largest magnitude of earlier steps: a float32, not negative",
+                     most=(2 - 2**-23) * 2.0**127)
 
 
 def _values(array):

@@ -79,8 +79,10 @@ def test_more_dimensions_and_none_and_empty_arrays():
     assert found.codes.shape == cube.shape and found.scales.shape == (32, 4)
     assert arrays.dequantise_blocks("nvfp4", *arrays.quantise_blocks("nvfp4", X[0, 0])).shape == ()
     for shape in ((0, 16), (3, 0)):
-        made = arrays.quantise_blocks("nvfp4", np.zeros(shape, np.float32))
-        assert arrays.conform("nvfp4", np.zeros(shape, np.float32), *made)["conforms"]
+        for recipe in ("nvfp4", "nvfp4-row-scaled"):
+            made = arrays.quantise_blocks(recipe, np.zeros(shape, np.float32))
+            assert arrays.conform(recipe, np.zeros(shape, np.float32), *made)["conforms"]
+            assert arrays.dequantise_blocks(recipe, *made).shape == shape
 
 
 def test_a_difference_has_the_fields_of_the_program(tmp_path):
@@ -109,6 +111,10 @@ BAD = {
     "size": (lambda: arrays.quantise_blocks("nvfp4-hadamard", X[:, :40].copy()), ValueError,
              "recipe nvfp4-hadamard: the last dimension is 40, and must be a multiple of 16"),
     "history": (lambda: arrays.quantise_blocks("fp8-delayed", X), ValueError, "earlier steps is missing"),
+    "history below 0": (lambda: arrays.quantise_blocks("fp8-delayed", X, history=-1), ValueError,
+                        "history is -1, expected the largest magnitude of earlier steps: a float32, not neg"),
+    "history NaN": (lambda: arrays.conform("fp8-delayed", X, X, history=float("nan")), ValueError,
+                    "history is nan"),
     "float64": (lambda: arrays.quantise_blocks("nvfp4", X.astype(float)), TypeError, "expected float32"),
     "layout": (lambda: arrays.quantise_blocks("nvfp4", X.T), ValueError, "not contiguous"),
     "columns": (lambda: arrays.quantise_blocks("nvfp4", X, columns=1), TypeError, "columns is 1"),
