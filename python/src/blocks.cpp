@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/formats/recipe_choice.hpp"
 #include "array_memory.hpp"
 #include "bindings.hpp"
 #include "halfscope/block/conform.hpp"
@@ -34,6 +35,35 @@ std::vector<std::string> recipe_names() {
   std::vector<std::string> names;
   for (const Recipe& recipe : block::recipes()) names.emplace_back(recipe.name);
   return names;
+}
+
+/// Returns the names of the recipes that transform their rows.
+nb::set hadamard_recipes() {
+  nb::set names;
+  for (const Recipe& recipe : block::recipes()) {
+    if (recipe.hadamard) names.add(nb::cast(std::string(recipe.name)));
+  }
+  return names;
+}
+
+/// Returns the recipe of each kind of operand that a name of `--recipe` stands for. Rows and
+/// columns have the same one but for the transform, which applies where both operands have it, as
+/// in the weight gradient, the product of columns. Throws ValueError.
+nb::dict recipes_of_operands(const std::string& name) {
+  const Recipe* const one = block::find_recipe(name);
+  if (one != nullptr && one->second == block::SecondScale::history) {
+    refuse(name +
+           " needs largest magnitudes of earlier steps, which emulate() does not keep; use "
+           "fp8-current");
+  }
+  const analyzers::formats::RecipeChoice choice = analyzers::formats::recipe_choice(name);
+  const bool same = block::find_recipe(choice.name) != nullptr;
+  nb::dict out;
+  out["weight"] = std::string(choice.weight);
+  out["activation"] = std::string(choice.activation_columns);
+  out["gradient"] = std::string(choice.gradient_columns);
+  out["other"] = same ? nb::cast(std::string(choice.name)) : nb::none();
+  return out;
 }
 
 const Recipe& recipe_called(const std::string& name) {
@@ -127,6 +157,13 @@ nb::tuple quantise_blocks(const std::string& name, nb::handle values, const std:
                         scales_of(recipe, made, torch), second);
 }
 
+/// Returns the number of second scales that codes of a recipe have.
+std::size_t second_count(const Recipe& recipe, Extent extent, bool by_columns) {
+  if (recipe.second == block::SecondScale::tensor) return 1;
+  if (recipe.second != block::SecondScale::row) return 0;
+  return by_columns ? extent.columns : extent.rows;
+}
+
 /// Returns an output in the library's form. Throws ValueError if its sizes do not fit.
 Quantised output_of(const Recipe& recipe, Extent extent, bool by_columns, const Input& codes,
                     nb::handle scales, const std::optional<std::vector<float>>& second) {
@@ -154,10 +191,7 @@ Quantised output_of(const Recipe& recipe, Extent extent, bool by_columns, const 
     }
   }
   if (!second) return out;
-  const std::size_t lines = recipe.second == block::SecondScale::tensor ? 1
-                            : recipe.second != block::SecondScale::row  ? 0
-                            : by_columns                                ? extent.columns
-                                                                        : extent.rows;
+  const std::size_t lines = second_count(recipe, extent, by_columns);
   if (second->size() != lines) {
     refuse("tensor_scale has " + std::to_string(second->size()) + " elements, expected " +
            (lines == 0 ? "None" : std::to_string(lines)) + about);
@@ -173,9 +207,7 @@ nb::object dequantise_blocks(const std::string& name, nb::handle codes, nb::hand
   const Input in = memory_of<false>(codes, "codes");
   const Extent extent = extent_of(in);
   const Quantised found = output_of(recipe, extent, by_columns, in, scales, second);
-  const bool has_second =
-      recipe.second == block::SecondScale::tensor || recipe.second == block::SecondScale::row;
-  if (has_second && !second) {
+  if (!second && second_count(recipe, extent, by_columns) != 0) {
     refuse("tensor_scale is missing: codes of recipe " + name + " have no values without it");
   }
   std::vector<float> values;
@@ -214,6 +246,8 @@ nb::object conform_blocks(const std::string& name, nb::handle values, const std:
 
 void bind_blocks(nb::module_& module) {
   module.def("recipe_names", &recipe_names);
+  module.def("hadamard_recipes", &hadamard_recipes);
+  module.def("recipes_of_operands", &recipes_of_operands, "name"_a);
   module.def("quantise_blocks", &quantise_blocks, "recipe"_a, "values"_a, "format"_a, "transform"_a,
              "by_columns"_a, "seed"_a, "history"_a.none(), "threads"_a, "torch"_a);
   module.def("dequantise_blocks", &dequantise_blocks, "recipe"_a, "codes"_a, "scales"_a.none(),

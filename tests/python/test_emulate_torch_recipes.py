@@ -95,6 +95,33 @@ def test_a_recipe_for_each_kind_of_operand():
     assert (nvfp4(w.T, 16)[0] == nvfp4(w, 16)[0].T).all()  # one copy of a weight in tiles
 
 
+@pytest.mark.parametrize("name, each", [
+    ("nvfp4-training", {**TE, "gradient": "nvfp4-hadamard-stochastic"}),
+    ("fp8-block", {"weight": "fp8-128x128", "activation": "fp8-1x128", "gradient": "fp8-1x128"}),
+    ("mxfp8:floor", "mxfp8-e4m3-floor")])
+def test_a_frameworks_recipes_together(name, each):
+    x, up, results = values(32, 64, seed=2), values(32, 48, seed=3), []
+    for recipe in (name, each):
+        model = linear(bias=False)
+        results.append((*emulated(model, x, up, recipe=recipe, seed=5), model.weight.grad.numpy()))
+    for one, other in zip(*results):
+        assert (one == other).all() and (one != 0).any()
+    scores = [emulated_scores(values(3, 16, 32, seed=2), recipe)[0] for recipe in (name, each, None)]
+    assert (scores[0] == scores[1]).all() and (scores[0] != scores[2]).any() == isinstance(each, str)
+
+
+def test_a_weight_is_known_wherever_it_is_in_memory():
+    """A view into a parameter, and memory that a parameter has since the last forward pass."""
+    model, x = linear(bias=False), values(32, 64, seed=2)
+    w = model.weight.data.numpy().copy()
+    with emulate(model, torch.optim.SGD(model.parameters(), lr=0), "fp32", recipe={"weight": "nvfp4"}):
+        inputs = torch.from_numpy(np.sign(x))
+        kept = model.weight.data
+        model.weight.data = kept.clone()
+        for y, rows in ((model(inputs), w), (inputs @ model.weight[16:].T, w[16:])):
+            assert (y.detach().numpy() == product((np.sign(x), np.float32(1)), nvfp4(rows))).all()
+
+
 def test_kinds_without_a_recipe_stay_as_they_are():
     model, x, up = linear(bias=False), np.sign(values(32, 64, seed=2)), np.sign(values(32, 48, seed=3))
     y, dx = emulated(model, x, up, recipe={"weight": "nvfp4"})
@@ -258,7 +285,8 @@ def test_the_log_has_the_recipe(tmp_path):
 
 
 @pytest.mark.parametrize("recipe, kind, message", [
-    ("nvfp5", ValueError, "recipe: found 'nvfp5', expected a name that halfscope.arrays.recipes() has"),
+    ("nvfp5", ValueError, "recipe: no recipe is called nvfp5; fp8-block, nvfp4-training and those of"),
+    ("n" * 90, ValueError, "recipe: found 'nnn"),
     ({"weights": "nvfp4"}, ValueError, "found the kind 'weights', expected weight, activation, gradient, other"),
     ({"weight": 4}, ValueError, "recipe: found 4, expected a name"),
     (4, TypeError, "recipe: found 4, expected None, the name of a recipe"),

@@ -37,8 +37,9 @@ def emulate(model, optimizer, precision="mixed", loss_scale=None, *, accumulate=
                  on Tensor Cores of ARCH, bit for bit (volta, turing, ampere, ada, hopper,
                  blackwell)
     recipe       quantises the operands of matrix products: the name of a recipe, such as "nvfp4" or
-                 "mxfp8-e4m3-rceil" (halfscope.arrays.recipes() has all), or a dict with a name for
-                 each kind of operand: "weight", "activation", "gradient", "other"
+                 "mxfp8-e4m3-rceil" (halfscope.arrays.recipes() has all), a framework's recipes
+                 together, "nvfp4-training" or "fp8-block", or a dict with a name for each kind of
+                 operand: "weight", "activation", "gradient", "other"
     seed         of the random numbers of a recipe that rounds at random
     log          folder in which a run log is recorded; it may not hold one already. None: no log
     every, sample_every, about   as for Recorder
@@ -72,7 +73,7 @@ class Emulation:
         wide = wide_parameters(self._model, keep_fp32)
         self._weights = Weights(self._model, optimizer, chosen, wide)
         self._products = self._products_of(core, recipes, seed, chosen.format, wide)
-        self._modules = Modules(self._model, chosen.format, self._weights.before_forward,
+        self._modules = Modules(self._model, chosen.format, self._before_forward,
                                 note=policy is not None)
         storage = EmulatedStorage(chosen, self._weights)
         self._scaler = EmulatedScaler(policy, self._modules, storage.bounds_scale)
@@ -160,6 +161,11 @@ class Emulation:
             if kind is None:
                 raise
             warnings.warn(f"the end of emulate(): {error}", RuntimeWarning, stacklevel=2)
+
+    def _before_forward(self):
+        self._weights.before_forward()
+        if self._products is not None:
+            self._products.before_forward()
 
     def _products_of(self, core, recipes, seed, format, wide):
         if core is None and recipes is None:

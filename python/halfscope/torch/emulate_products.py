@@ -7,8 +7,10 @@ own derivatives determine which matrices are multiplied.
 """
 
 import contextlib
+import functools
 import re
 import warnings
+from types import SimpleNamespace
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -67,25 +69,6 @@ class TensorCore:
         return (out if batch else out[0]).to(a.device)
 
 
-class PyTorchSums:
-    """Leaves the sums of products to PyTorch."""
-
-    def product(self, a, b):
-        return torch.matmul(a, b)
-
-
-class Quantising:
-    """Quantises operands by recipes before a core multiplies them."""
-
-    def __init__(self, core, recipes, operation):
-        self._core = core
-        self._recipes = recipes
-        self._operation = operation
-
-    def product(self, a, b):
-        return self._recipes.product(self._core, self._operation, a, b)
-
-
 class Products(TorchDispatchMode):
     """A context in which a TensorCore computes every product of FP32 matrices, except inside
     paused(), and Recipes quantise their operands. core and recipes may be None. wide: {name:
@@ -97,12 +80,16 @@ class Products(TorchDispatchMode):
         self._recipes = recipes
         self._wide = wide
         self._paused = False
-        self._told = False  # a convolution was warned of
+        self._warned = False  # True after the warning of a convolution
 
     @contextlib.contextmanager
     def begun(self):
         with _unfused(), self._recipes.begun() if self._recipes else contextlib.nullcontext(), self:
             yield
+
+    def before_forward(self):
+        if self._recipes is not None:
+            self._recipes.find_weights()
 
     @contextlib.contextmanager
     def paused(self):
@@ -136,13 +123,14 @@ class Products(TorchDispatchMode):
         if self._recipes is None:
             return self._core
         if compute in (convolution, convolution_gradients):
-            if not self._told:
-                self._told = True
+            if not self._warned:
+                self._warned = True
                 warnings.warn("recipe: convolutions are not quantised, only products of matrices; the "
                               "convolutions of this model stay in the run's precision", RuntimeWarning,
                               stacklevel=2)
             return self._core
-        return Quantising(self._core or PyTorchSums(), self._recipes, name)
+        product = self._core.product if self._core else torch.matmul
+        return SimpleNamespace(product=functools.partial(self._recipes.product, product, name))
 
     def _require(self, name, operands):
         for x in operands:

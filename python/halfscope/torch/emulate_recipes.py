@@ -5,6 +5,7 @@ Blocks lie along the dimension that is summed over, so the two copies of a tenso
 read are quantised separately.
 """
 
+import bisect
 import contextlib
 
 import torch
@@ -30,17 +31,22 @@ def recipes_of(recipe, seed):
         raise TypeError(f"recipe: found {described(recipe)}, expected None, the name of a recipe such as "
                         "'nvfp4', or a dict such as {'weight': 'nvfp4-2d', 'activation': 'nvfp4'}")
     each = dict.fromkeys(KINDS, recipe) if isinstance(recipe, str) else recipe
-    known = _halfscope.recipe_names()
-    for kind, name in each.items():
+    for kind in each:
         if kind not in KINDS:
             raise ValueError(f"recipe: found the kind {described(kind)}, expected {', '.join(KINDS)}")
-        if name is not None and (not isinstance(name, str) or name not in known):
-            raise ValueError(f"recipe: found {described(name)}, expected a name that "
-                             "halfscope.arrays.recipes() has")
-        if name is not None and name.startswith("fp8-delayed"):
-            raise ValueError(f"recipe: {name} needs largest magnitudes of earlier steps, which emulate() "
-                             "does not keep; use fp8-current")
-    return {kind: each.get(kind) for kind in KINDS}
+    return {kind: _recipe_of(kind, each.get(kind)) for kind in KINDS}
+
+
+def _recipe_of(kind, name):
+    """Returns the recipe that a name has for a kind of operand; None if there is none."""
+    if name is None:
+        return None
+    if not isinstance(name, str) or len(name) > 80:  # the error below has all of it
+        raise ValueError(f"recipe: found {described(name)}, expected a name")
+    try:
+        return _halfscope.recipes_of_operands(name)[kind]
+    except ValueError as error:
+        raise ValueError(f"recipe: {error}") from None
 
 
 class _Engine:
@@ -92,6 +98,7 @@ class Recipes:
         self._format = format
         self._parameters = parameters
         self._wide = wide
+        self._hadamard = _halfscope.hadamard_recipes()
         self._first = seed << 32
         self._layers = _Layers()
         self._count = 0  # quantised operands
@@ -100,6 +107,7 @@ class Recipes:
     def begun(self):
         """A context in which kinds of operands are known. Random numbers start again."""
         self._count = 0
+        self.find_weights()
         before = Variable._execution_engine
         self._engine = Variable._execution_engine = _Engine(before)
         try:
@@ -107,14 +115,23 @@ class Recipes:
         finally:
             Variable._execution_engine = before
 
-    def product(self, core, operation, a, b):
-        """Returns a b of quantised operands, with sums by core.product(). operation: for errors."""
+    def find_weights(self):
+        """Looks up where the parameters are in memory: at the start, and before each forward pass."""
+        ends = {}  # {address: (end, name)}
+        for name, p in self._parameters.items():
+            begin = p.data_ptr()
+            ends.setdefault(begin, (begin + p.numel() * p.element_size(), name))
+        self._begins = sorted(ends)
+        self._ends = [ends[begin] for begin in self._begins]
+
+    def product(self, multiply, operation, a, b):
+        """Returns a b of quantised operands, with sums by multiply(). operation: for errors."""
         kinds, layers = self._kinds(a, b)
         names = [self._recipes[kind] for kind in kinds]
         stays = (layers and self._wide.issuperset(layers)) or 0 in (a.numel(), b.numel())
         if stays or names == [None, None]:
-            return core.product(a, b)
-        transform = all(name is not None and "hadamard" in name for name in names)
+            return multiply(a, b)
+        transform = self._hadamard.issuperset(names)
         try:
             left, scale = self._quantised(names[0], a, transform)
             right, other = self._quantised(names[1], b.transpose(-1, -2), transform)
@@ -124,7 +141,7 @@ class Recipes:
                 f"{operation}{where} of {tuple(a.shape)} and {tuple(b.shape)}: {error}, for the dimension "
                 "that is summed over; change the layer's size or the batch, take a recipe without this "
                 "limit, or keep the layer's weight in FP32 by keep_fp32") from None
-        sums = core.product(left, right.transpose(-1, -2))
+        sums = multiply(left, right.transpose(-1, -2))
         return (sums * (scale * other.transpose(-1, -2))).to(a.device)
 
     def _kinds(self, a, b):
@@ -145,7 +162,10 @@ class Recipes:
 
     def _weight(self, tensor):
         """Returns the name of the parameter whose memory a tensor is in, or None."""
-        return next((name for name, p in self._parameters.items() if shares(p, tensor)), None)
+        address = tensor.data_ptr() if tensor.numel() else 0
+        i = bisect.bisect_right(self._begins, address) - 1
+        end, name = self._ends[i] if i >= 0 else (0, None)
+        return name if address < end else None
 
     def _quantised(self, name, tensor, transform):
         """Returns an operand as code times block scale, and its second scale, one or one a row."""
