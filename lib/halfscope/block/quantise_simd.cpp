@@ -110,7 +110,10 @@ void encode_values(Element element, const Scaled<kDivide>& scaled, std::size_t c
   std::size_t i = 0;
   for (; i + kFour <= count; i += kFour) {
     for (std::size_t k = 0; k < kFour; k += kLine / sizeof(float)) {
-      hwy::Prefetch(scaled.values + i + k + count);  // the next tile, while this one is computed
+      // The next tile, while this one is computed. No pointer may be computed beyond an array.
+      const auto begin = reinterpret_cast<std::uintptr_t>(scaled.values);
+      // NOLINTNEXTLINE(performance-no-int-to-ptr)
+      hwy::Prefetch(reinterpret_cast<const float*>(begin + (i + k + count) * sizeof(float)));
     }
     store_four(code_at(i), code_at(i + kLanes), code_at(i + 2 * kLanes), code_at(i + 3 * kLanes),
                codes + i);
