@@ -301,6 +301,38 @@ TEST_CASE("a recipe refuses what it cannot quantise", "[block]") {
   CHECK_THROWS_WITH(quantise(recipe_named("nvfp4"), Matrix{values, 3, 16}),
                     Contains("40 values are no tensor of 3 x 16"));
   CHECK_THROWS_WITH(recipe_named("nvfp5"), Contains("unknown recipe 'nvfp5'"));
+  for (const float history : {-1.0F, kNan, kInf}) {
+    CHECK_THROWS_WITH(
+        quantise(recipe_named("fp8-delayed"), matrix(values, 40), {.history = history}),
+        Contains("must be finite and not negative"));
+  }
+  for (const Recipe& recipe : recipes()) {
+    if (recipe.second == SecondScale::history || 40 % recipe.multiple_of != 0) continue;
+    CHECK_THROWS_WITH(quantise(recipe, matrix(values, 40), {.history = 1.0F}),
+                      Contains("only recipes with delayed scaling use it; leave it out"));
+  }
+}
+
+TEST_CASE("parts that do not fit a tensor have no values", "[block]") {
+  using Catch::Matchers::Contains;
+  const Recipe& recipe = recipe_named("nvfp4-row-scaled");
+  const std::vector<float> values(3 * 32, 1.0F);
+  const Quantised whole = quantise(recipe, matrix(values, 32));
+  CHECK(dequantise(recipe, whole, 3, 32) == values);
+  const auto refuses = [&](const auto& change) {
+    Quantised broken = whole;
+    change(broken);
+    CHECK_THROWS_WITH(dequantise(recipe, broken, 3, 32),
+                      Contains("a tensor of 3 x 32 has 96 codes, 3 x 2 scales and 0, 1 or 3"));
+  };
+  refuses([](Quantised& q) { q.codes.pop_back(); });
+  refuses([](Quantised& q) { q.scales.pop_back(); });
+  refuses([](Quantised& q) { std::swap(q.scale_rows, q.scale_columns); });
+  refuses([](Quantised& q) { q.scales.resize(q.scale_rows = q.scale_columns = 1); });
+  refuses([](Quantised& q) { q.second.pop_back(); });
+  CHECK_THROWS(dequantise(recipe, whole, 3, 32, true));
+  const Quantised plain = quantise(recipe_named("hifloat8"), matrix(values, 32));
+  CHECK_THROWS(dequantise(recipe_named("nvfp4"), plain, 3, 32));
 }
 
 }  // namespace test_quantise

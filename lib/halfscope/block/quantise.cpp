@@ -48,14 +48,13 @@ struct Job {
   bool vectors;
   std::vector<SecondFactors> second;  ///< one, or one a row
   Quantised& out;
-  std::size_t stored_rows, stored_columns;  ///< extent of the caller's tensor, not transposed
 
   const SecondFactors& second_of(std::size_t row) const {
     return second[second.size() == 1 ? 0 : row];
   }
   /// Place of a value in the caller's tensor, whose random number it draws.
   std::size_t place(std::size_t row, std::size_t column) const {
-    return options.by_columns ? column * stored_columns + row : row * columns + column;
+    return options.by_columns ? column * rows + row : row * columns + column;
   }
 };
 
@@ -225,6 +224,35 @@ void transpose(std::vector<T>& values, std::size_t rows, std::size_t columns) {
   values = std::move(out);
 }
 
+/// Quantises a tensor whose blocks run along the rows, without a transform.
+void quantise_rows(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options,
+                   bool vectors, Quantised& out) {
+  const bool single = recipe.block == Shape{0, 0};
+  const Grid grid = grid_of(recipe, in.rows, in.columns, false);
+  out.second.clear();
+  out.codes.resize(in.rows * in.columns);
+  if (options.scaled != nullptr) options.scaled->resize(out.codes.size());
+  out.scale_rows = grid.rows;
+  out.scale_columns = grid.columns;
+  out.scales.resize(grid.rows * grid.columns);
+  Job job = {recipe,
+             options,
+             in.values.data(),
+             in.rows,
+             in.columns,
+             single ? in.rows : recipe.block.rows,
+             single ? in.columns : recipe.block.columns,
+             vectors,
+             {},
+             out};
+  set_second(job);
+  if (single) {
+    quantise_whole(job);
+  } else {
+    quantise_blocks(job);
+  }
+}
+
 void run(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options, bool vectors,
          Quantised& out) {
   if (in.columns != 0 && in.values.size() / in.columns != in.rows) {
@@ -233,46 +261,41 @@ void run(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options,
   }
   check_quantise(recipe, in.rows, in.columns, options);
   const FloatEnvironment environment(RoundingControl::nearest);
-  std::vector<float> own;  // a changed copy of the values
-  if (options.by_columns || recipe.hadamard) own.assign(in.values.begin(), in.values.end());
-  std::size_t rows = in.rows, columns = in.columns;
+  if (!options.by_columns && !recipe.hadamard) {
+    return quantise_rows(recipe, in, options, vectors, out);
+  }
+  std::vector<float> own(in.values.begin(), in.values.end());
+  Matrix changed = in;
   if (options.by_columns) {
-    transpose(own, rows, columns);
-    std::swap(rows, columns);
+    transpose(own, in.rows, in.columns);
+    std::swap(changed.rows, changed.columns);
   }
   if (recipe.hadamard) hadamard(own, options.limit);
-  const bool single = recipe.block == Shape{0, 0};
-  Job job = {recipe,
-             options,
-             own.empty() ? in.values.data() : own.data(),
-             rows,
-             columns,
-             single ? rows : recipe.block.rows,
-             single ? columns : recipe.block.columns,
-             vectors,
-             {},
-             out,
-             in.rows,
-             in.columns};
-  out.second.clear();
-  out.codes.resize(rows * columns);
-  if (options.scaled != nullptr) options.scaled->resize(rows * columns);
-  const Grid grid = grid_of(recipe, rows, columns, false);
-  out.scale_rows = grid.rows;
-  out.scale_columns = grid.columns;
-  out.scales.resize(out.scale_rows * out.scale_columns);
-  set_second(job);
-  if (single) {
-    quantise_whole(job);
-  } else {
-    quantise_blocks(job);
+  changed.values = own;
+  quantise_rows(recipe, changed, options, vectors, out);
+  if (!options.by_columns) return;
+  transpose(out.codes, changed.rows, changed.columns);
+  if (options.scaled != nullptr) transpose(*options.scaled, changed.rows, changed.columns);
+  transpose(out.scales, out.scale_rows, out.scale_columns);
+  std::swap(out.scale_rows, out.scale_columns);
+}
+
+void check_dequantise(const Recipe& recipe, const Quantised& in, std::size_t rows,
+                      std::size_t columns, bool by_columns) {
+  const Grid grid = grid_of(recipe, rows, columns, by_columns);
+  const std::size_t lines = by_columns ? columns : rows, second = in.second.size();
+  if (in.codes.size() == rows * columns && in.scale_rows == grid.rows &&
+      in.scale_columns == grid.columns && in.scales.size() == grid.rows * grid.columns &&
+      (second <= 1 || second == lines)) {
+    return;
   }
-  if (options.by_columns) {
-    transpose(out.codes, rows, columns);
-    if (options.scaled != nullptr) transpose(*options.scaled, rows, columns);
-    transpose(out.scales, out.scale_rows, out.scale_columns);
-    std::swap(out.scale_rows, out.scale_columns);
-  }
+  refuse(recipe, "found " + std::to_string(in.codes.size()) + " codes, " +
+                     std::to_string(in.scales.size()) + " scales for " +
+                     extent(in.scale_rows, in.scale_columns) + " blocks and " +
+                     std::to_string(second) + " second scales; a tensor of " +
+                     extent(rows, columns) + " has " + std::to_string(rows * columns) + " codes, " +
+                     extent(grid.rows, grid.columns) + " scales and 0, 1 or " +
+                     std::to_string(lines) + " second scales");
 }
 
 }  // namespace
@@ -285,11 +308,18 @@ void check_quantise(const Recipe& recipe, std::size_t rows, std::size_t columns,
                        " is " + std::to_string(last) + ", and must be a multiple of " +
                        std::to_string(recipe.multiple_of));
   }
-  if (recipe.second == SecondScale::history) {
-    if (!options.history) refuse(recipe, "the largest magnitude of earlier steps is missing");
-    if (!(*options.history >= 0 && *options.history <= kFloatMax)) {
-      refuse(recipe, "the largest magnitude of earlier steps must be finite and not negative");
-    }
+  const bool has_history = recipe.second == SecondScale::history;
+  if (has_history && !options.history) {
+    refuse(recipe, "the largest magnitude of earlier steps is missing");
+  }
+  if (!options.history) return;
+  if (!has_history) {
+    refuse(recipe,
+           "the largest magnitude of earlier steps is given, but only recipes with delayed scaling "
+           "use it; leave it out");
+  }
+  if (!(*options.history >= 0 && *options.history <= kFloatMax)) {
+    refuse(recipe, "the largest magnitude of earlier steps must be finite and not negative");
   }
 }
 
@@ -330,13 +360,7 @@ float scale_value(ScaleFormat format, std::uint32_t stored) {
 
 std::vector<float> dequantise(const Recipe& recipe, const Quantised& in, std::size_t rows,
                               std::size_t columns, bool by_columns) {
-  const bool none = recipe.scale == ScaleFormat::none;
-  if (in.codes.size() != rows * columns || in.scales.size() != in.scale_rows * in.scale_columns ||
-      (in.scales.empty() && !none && !in.codes.empty())) {
-    refuse(recipe, std::to_string(in.codes.size()) + " codes and " +
-                       std::to_string(in.scales.size()) + " scales are no tensor of " +
-                       extent(rows, columns));
-  }
+  check_dequantise(recipe, in, rows, columns, by_columns);
   Shape block = recipe.block;
   if (by_columns) std::swap(block.rows, block.columns);
   const FloatEnvironment environment(RoundingControl::nearest);
@@ -353,7 +377,7 @@ std::vector<float> dequantise(const Recipe& recipe, const Quantised& in, std::si
       const std::size_t scale_row = block.rows == 0 ? 0 : r / block.rows;
       const std::size_t at =
           scale_row * in.scale_columns + (block.columns == 0 ? 0 : c / block.columns);
-      const float scale = none ? 1 : scales[at];
+      const float scale = scales.empty() ? 1 : scales[at];
       const std::size_t line = in.second.size() == 1 ? 0 : by_columns ? c : r;
       const float second = in.second.empty() ? 1 : in.second[line];
       out[r * columns + c] = values[in.codes[r * columns + c]] * scale * second;
