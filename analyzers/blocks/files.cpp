@@ -25,11 +25,11 @@ using log::RawTensor;
 
 namespace {
 
-/// A tensor in binary32, with its shape and the largest finite number of the type that it had.
+/// A tensor in binary32, with its shape and the type that it had.
 struct Values {
   std::vector<std::uint64_t> shape;
   std::vector<float> values;
-  float limit = block::kFloatMax;
+  Format type = kBinary32;
 
   std::size_t columns() const { return shape.empty() ? 1 : shape.back(); }
   std::size_t rows() const { return columns() == 0 ? 0 : values.size() / columns(); }
@@ -45,7 +45,7 @@ std::string listed(const std::vector<std::string>& names) {
 }
 
 std::string name_in(const log::TensorFile& file, const Request& request) {
-  const std::string path = log::printable(request.input.string());
+  const std::string path = log::printable(request.input);
   const std::vector<std::string> names = file.names();
   if (names.empty()) {
     throw BadInput(fmt::format("{}: holds no tensor of F16, BF16 or F32, expected one", path));
@@ -61,13 +61,13 @@ std::string name_in(const log::TensorFile& file, const Request& request) {
 }
 
 Values values_of(const Request& request) {
-  const auto file = readers::tensors::open_tensor_file(request.input);
+  const auto file = readers::tensors::open_tensor_file(std::filesystem::path(request.input));
   const std::string name = name_in(*file, request);
   const auto tensor = file->tensor(name);
   const TensorView& view = tensor->view;
   if (view.dtype != Dtype::f16 && view.dtype != Dtype::bf16 && view.dtype != Dtype::f32) {
     throw BadInput(fmt::format("{} has dtype {}, expected F16, BF16 or F32; convert it first",
-                               log::place_text(log::printable(request.input.string()), name),
+                               log::place_text(log::printable(request.input), name),
                                name_of(view.dtype)));
   }
   Values out;
@@ -77,67 +77,50 @@ Values values_of(const Request& request) {
     std::memcpy(out.values.data(), view.data, view.bytes());
     return out;
   }
-  const Format format = format_of(view.dtype);
+  out.type = format_of(view.dtype);
   std::vector<std::uint16_t> encodings(view.count);
   std::memcpy(encodings.data(), view.data, view.bytes());
-  convert(format, encodings, out.values);
-  out.limit = static_cast<float>(to_double(format, format.largest_finite()));
+  convert(out.type, encodings, out.values);
   return out;
 }
 
 block::QuantiseOptions options_of(const Request& request, const Values& values) {
-  block::QuantiseOptions out = {
-      .by_columns = request.by_columns, .seed = request.seed.value_or(0), .limit = values.limit};
-  if (request.history) out.history = static_cast<float>(*request.history);
-  return out;
+  return {.by_columns = request.by_columns,
+          .seed = request.seed.value_or(0),
+          .history = request.history,
+          .type = values.type};
 }
 
-/// Bytes of scales as they are stored: one for a code, four for binary32.
-std::vector<std::byte> scale_bytes(const Recipe& recipe, const std::vector<std::uint32_t>& scales) {
-  const std::size_t width = recipe.scale == ScaleFormat::f32 ? 4 : 1;
-  std::vector<std::byte> out(scales.size() * width);
-  for (std::size_t i = 0; i < scales.size(); ++i) {
-    std::memcpy(out.data() + i * width, &scales[i], width);  // little-endian
-  }
-  return out;
+/// Returns a tensor with a copy of the bytes.
+RawTensor tensor_of(std::string name, std::string dtype, std::vector<std::uint64_t> shape,
+                    std::span<const std::byte> bytes) {
+  const std::shared_ptr<std::byte[]> own(new std::byte[bytes.size()]);
+  std::ranges::copy(bytes, own.get());
+  return {std::move(name), std::move(dtype), std::move(shape), {own, {own.get(), bytes.size()}}};
 }
 
-/// Tensors of a file to write, which own their bytes.
-class Tensors {
- public:
-  void add(std::string name, std::string dtype, std::vector<std::uint64_t> shape,
-           std::span<const std::byte> bytes) {
-    const auto& own =
-        bytes_.emplace_back(std::make_unique<std::vector<std::byte>>(bytes.begin(), bytes.end()));
-    tensors_.push_back({std::move(name), std::move(dtype), std::move(shape), {nullptr, *own}});
+/// Adds the tensors of one output, named with a prefix.
+void add_output(std::vector<RawTensor>& to, const std::string& prefix, const Recipe& recipe,
+                const Quantised& out, const std::vector<std::uint64_t>& shape) {
+  to.push_back(tensor_of(prefix + "codes", "U8", shape, std::as_bytes(std::span(out.codes))));
+  if (recipe.scale != ScaleFormat::none) {
+    to.push_back(tensor_of(prefix + "scales", recipe.scale == ScaleFormat::f32 ? "F32" : "U8",
+                           {out.scale_rows, out.scale_columns},
+                           block::packed_scales(recipe.scale, out.scales)));
   }
+  if (out.second.empty()) return;
+  std::vector<std::uint64_t> lines;  // empty for a single number
+  if (recipe.second != block::SecondScale::tensor) lines.push_back(out.second.size());
+  to.push_back(
+      tensor_of(prefix + "tensor_scale", "F32", lines, std::as_bytes(std::span(out.second))));
+}
 
-  /// Adds the tensors of one output, named with a prefix.
-  void add(const std::string& prefix, const Recipe& recipe, const Quantised& out,
-           const std::vector<std::uint64_t>& shape) {
-    add(prefix + "codes", "U8", shape, std::as_bytes(std::span(out.codes)));
-    if (recipe.scale != ScaleFormat::none) {
-      const bool wide = recipe.scale == ScaleFormat::f32;
-      add(prefix + "scales", wide ? "F32" : "U8", {out.scale_rows, out.scale_columns},
-          scale_bytes(recipe, out.scales));
-    }
-    if (out.second.empty()) return;
-    const bool single = recipe.second == block::SecondScale::tensor;
-    add(prefix + "tensor_scale", "F32",
-        single ? std::vector<std::uint64_t>{} : std::vector<std::uint64_t>{out.second.size()},
-        std::as_bytes(std::span(out.second)));
-  }
-
-  void write(const std::filesystem::path& path, const Recipe& recipe, bool by_columns) const {
-    log::write_safetensors(
-        path, tensors_,
-        {{"recipe", std::string(recipe.name)}, {"blocks", by_columns ? "columns" : "rows"}});
-  }
-
- private:
-  std::vector<std::unique_ptr<std::vector<std::byte>>> bytes_;
-  std::vector<RawTensor> tensors_;
-};
+void write(const std::filesystem::path& path, std::vector<RawTensor> tensors, const Recipe& recipe,
+           bool by_columns) {
+  log::write_safetensors(
+      path, std::move(tensors),
+      {{"recipe", std::string(recipe.name)}, {"blocks", by_columns ? "columns" : "rows"}});
+}
 
 /// Returns a tensor of an output file, after checking the width and number of its elements.
 RawTensor part_of(const log::Safetensors& file, const std::string& path, const std::string& name,
@@ -180,12 +163,9 @@ Quantised output_of(const std::filesystem::path& path, const std::string& prefix
   Quantised out = wanted;
   read_codes(file, name, prefix + "codes", recipe, out.codes);
   if (recipe.scale != ScaleFormat::none) {
-    const std::size_t width = recipe.scale == ScaleFormat::f32 ? 4 : 1;
-    const RawTensor scales = part_of(file, name, prefix + "scales", width, wanted.scales.size());
-    for (std::size_t i = 0; i < out.scales.size(); ++i) {
-      out.scales[i] = 0;
-      std::memcpy(&out.scales[i], scales.values.bytes.data() + i * width, width);
-    }
+    const RawTensor scales = part_of(file, name, prefix + "scales",
+                                     block::scale_width(recipe.scale), wanted.scales.size());
+    out.scales = block::unpacked_scales(recipe.scale, scales.values.bytes);
   }
   out.second.clear();
   if (!wanted.second.empty() && file.raw(prefix + "tensor_scale")) {
@@ -202,9 +182,9 @@ void quantise_file(const Request& request, const std::filesystem::path& out) {
   const Recipe& recipe = block::recipe_named(request.recipe);
   const Values values = values_of(request);
   const Quantised made = block::quantise(recipe, values.matrix(), options_of(request, values));
-  Tensors tensors;
-  tensors.add("", recipe, made, values.shape);
-  tensors.write(out, recipe, request.by_columns);
+  std::vector<RawTensor> tensors;
+  add_output(tensors, "", recipe, made, values.shape);
+  write(out, std::move(tensors), recipe, request.by_columns);
 }
 
 FileConformity conform_files(const Request& request, const std::filesystem::path& output) {
@@ -226,17 +206,18 @@ FileConformity conform_files(const Request& request, const std::filesystem::path
 
 std::filesystem::path write_vectors(const std::string& name, const std::filesystem::path& folder) {
   const Recipe& recipe = block::recipe_named(name);
-  Tensors tensors;
+  std::vector<RawTensor> tensors;
   for (const block::VectorCase& one : block::vector_cases(recipe)) {
     const std::vector<std::uint64_t> shape = {one.rows, one.columns};
     const block::Matrix in = {one.values, one.rows, one.columns};
-    tensors.add(one.name + "/x", "F32", shape, std::as_bytes(std::span(one.values)));
+    tensors.push_back(
+        tensor_of(one.name + "/x", "F32", shape, std::as_bytes(std::span(one.values))));
     for (const bool by_columns : {false, true}) {
       if (by_columns && one.rows % recipe.multiple_of != 0) continue;
       block::QuantiseOptions options = {.by_columns = by_columns};
       if (recipe.second == block::SecondScale::history) options.history = kHistoryOfVectors;
-      tensors.add(one.name + (by_columns ? "/columns/" : "/rows/"), recipe,
-                  block::quantise(recipe, in, options), shape);
+      add_output(tensors, one.name + (by_columns ? "/columns/" : "/rows/"), recipe,
+                 block::quantise(recipe, in, options), shape);
     }
   }
   std::error_code failed;
@@ -246,7 +227,7 @@ std::filesystem::path write_vectors(const std::string& name, const std::filesyst
                                log::printable(folder.string()), failed.message()));
   }
   const std::filesystem::path path = folder / (name + ".safetensors");
-  tensors.write(path, recipe, false);
+  write(path, std::move(tensors), recipe, false);
   return path;
 }
 

@@ -13,8 +13,8 @@ namespace halfscope::analyzers::blocks {
 
 /// A tensor to quantise, and how.
 struct Request {
-  std::filesystem::path input;  ///< NPY or safetensors, with F16, BF16 or F32
-  std::string tensor;           ///< its name; empty: the only tensor of the file
+  std::string input;   ///< path of an NPY or safetensors file with F16, BF16 or F32
+  std::string tensor;  ///< its name; empty: the only tensor of the file
   std::string recipe;
   bool by_columns = false;
   std::optional<std::uint64_t> seed = {};  ///< default: 0

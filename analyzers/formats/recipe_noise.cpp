@@ -126,20 +126,16 @@ struct Pieces {
   std::size_t size(std::size_t i) const { return rows_of(i) * columns_of(i); }
 };
 
-/// Returns the largest finite number of the values' type, for block::QuantiseOptions::limit.
-float limit_of(Dtype type) {
-  switch (type) {
-    case Dtype::f16: return 65504;
-    case Dtype::bf16: return 0x1.fep127F;
-    default: return block::kFloatMax;
-  }
+/// Returns the type of the values for block::QuantiseOptions::type.
+Format type_of(Dtype type) {
+  return type == Dtype::f16 || type == Dtype::bf16 ? format_of(type) : kBinary32;
 }
 
 /// Quantises a matrix and compares it with itself.
 Part compare(const block::Recipe& asked, const ElementTable& element, std::vector<float> x,
              std::size_t rows, std::size_t columns, const block::QuantiseOptions& options) {
   block::Recipe recipe = asked;
-  if (recipe.hadamard) block::hadamard(x, options.limit);
+  if (recipe.hadamard) block::hadamard(x, options.type);
   recipe.hadamard = false;  // errors are those of the transformed values
   const block::Quantised q = block::quantise(recipe, {x, rows, columns}, options);
   const std::size_t height = recipe.block.rows == 0 ? rows : recipe.block.rows;
@@ -248,7 +244,7 @@ void add_recipe(RecipeSums& sums, const WholeTensor& tensor, int threads,
   }
   const ElementTable element(recipe.element);
   const block::QuantiseOptions options = {.seed = static_cast<std::uint64_t>(tensor.step),
-                                          .limit = limit_of(tensor.view.dtype),
+                                          .type = type_of(tensor.view.dtype),
                                           .threads = pieces.count > 1 ? 1 : threads};
   const auto work = [&](std::size_t i) {
     const std::size_t rows = pieces.rows_of(i), width = pieces.columns_of(i);

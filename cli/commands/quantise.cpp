@@ -23,7 +23,7 @@ using analyzers::blocks::Request;
 using options::BadUsage;
 
 struct QuantiseOptions : Request {
-  std::string input, out, output, json;
+  std::string out, output, json;
   bool list = false;
 };
 
@@ -75,14 +75,12 @@ int run_quantise(QuantiseOptions& options) {
   require(options.recipe, "--recipe");
   require(options.out, "--out");
   check_recipe(options.recipe);
-  options.Request::input = options.input;
   refusing([&] { analyzers::blocks::quantise_file(options, options.out); });
   return options::kFine;
 }
 
 int run_conform(QuantiseOptions& options) {
   check_recipe(options.recipe);
-  options.Request::input = options.input;
   const auto found =
       refusing([&] { return analyzers::blocks::conform_files(options, options.output); });
   if (!options.json.empty()) {

@@ -103,7 +103,8 @@
 //
 // block/quantise.hpp: NVFP4, MX, FP8 blocks, HiFloat8; docs/numerics/recipes.md, in namespace block
 //   quantise, dequantise   a tensor by a recipe, and back
-//   quantise_scalar, check_quantise, grid_of, scale_value   the rest
+//   quantise_scalar, check_quantise, grid_of, scale_value, scale_width, packed_scales,
+//   unpacked_scales, transposed   the rest
 // block/quantise_cuda.hpp: the same on device memory, in namespace cuda (not included)
 //   quantise   link halfscope::cuda
 // block/recipe.hpp

@@ -73,12 +73,7 @@ const Recipe& recipe_called(const std::string& name) {
 
 block::QuantiseOptions options_of(const std::string& format, bool by_columns,
                                   std::optional<double> history = {}) {
-  const Format from = format_named(format).format;
-  block::QuantiseOptions options = {
-      .by_columns = by_columns,
-      .limit = static_cast<float>(to_double(from, from.largest_finite()))};
-  if (history) options.history = static_cast<float>(*history);
-  return options;
+  return {.by_columns = by_columns, .history = history, .type = format_named(format).format};
 }
 
 /// Rows of a tensor are all its dimensions but the last.
@@ -185,10 +180,8 @@ Quantised output_of(const Recipe& recipe, Extent extent, bool by_columns, const 
       refuse("scales has " + std::to_string(in.owner.size()) + " elements of " +
              std::to_string(in.bits) + " bits, expected " + wanted);
     }
-    out.scales.resize(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      std::memcpy(&out.scales[i], in.begin + i * (wide ? 4 : 1), wide ? 4 : 1);  // little-endian
-    }
+    out.scales =
+        block::unpacked_scales(recipe.scale, {in.begin, count * block::scale_width(recipe.scale)});
   }
   if (!second) return out;
   const std::size_t lines = second_count(recipe, extent, by_columns);

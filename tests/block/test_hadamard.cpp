@@ -32,7 +32,7 @@ TEST_CASE("rows of 16 are multiplied by diag(signs) H / 4", "[block]") {
   std::vector<float> values(48);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * i % 37) - 18;
   std::vector<float> found = values;
-  halfscope::block::hadamard(found, FLT_MAX);
+  halfscope::block::hadamard(found, halfscope::kBinary32);
   for (std::size_t i = 0; i < values.size(); ++i) {
     double sum = 0;
     for (std::size_t k = 0; k < 16; ++k) {
@@ -47,8 +47,8 @@ TEST_CASE("sums of the transform are rounded to the type of the values", "[block
   values[0] = 4;
   values[1] = 0x1p-8F;
   std::vector<float> halves = values;
-  halfscope::block::hadamard(values, 0x1.FEp127F);  // bfloat16: 8 bits
-  halfscope::block::hadamard(halves, 65504);        // binary16: 11 bits
+  halfscope::block::hadamard(values, halfscope::kBfloat16);  // 8 bits
+  halfscope::block::hadamard(halves, halfscope::kBinary16);  // 11 bits
   CHECK(values[0] == 1);
   CHECK(halves[0] == 1 + 0x1p-10F);
   CHECK(halves[1] == 1 - 0x1p-10F);

@@ -301,7 +301,7 @@ TEST_CASE("a recipe refuses what it cannot quantise", "[block]") {
   CHECK_THROWS_WITH(quantise(recipe_named("nvfp4"), Matrix{values, 3, 16}),
                     Contains("40 values are no tensor of 3 x 16"));
   CHECK_THROWS_WITH(recipe_named("nvfp5"), Contains("unknown recipe 'nvfp5'"));
-  for (const float history : {-1.0F, kNan, kInf}) {
+  for (const double history : {-1.0, double{kNan}, double{kInf}, 1e39}) {
     CHECK_THROWS_WITH(
         quantise(recipe_named("fp8-delayed"), matrix(values, 40), {.history = history}),
         Contains("must be finite and not negative"));

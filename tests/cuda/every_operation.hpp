@@ -131,9 +131,7 @@ HALFSCOPE_HD inline Rounded block_of(const Call& c) {
   const float b = detail::bit_cast<float>(largest);
   const block::SecondFactors second = block::second_factors(recipe, b * (c.c % 5 != 0 ? 1 : 999));
   const block::BlockFactor made =
-      block::tries_two_scales(recipe.formula)
-          ? block::four_over_six(recipe, second, b, values, kCount, 1, kCount)
-          : block::block_factor(recipe, second, largest);
+      block::best_factor(recipe, second, largest, block::kFloatMax, values, kCount, 1, kCount);
   Rounded folded = {made.stored, {}};
   block::Encoding how = {.rounding = recipe.rounding, .saturate = recipe.saturate};
   for (std::uint32_t i = 0; i < kCount; ++i) {

@@ -120,6 +120,19 @@ def test_what_a_recipe_refuses(x, name):
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("recipe, history, message", [
+    ("fp8-current", "4", "only recipes with delayed scaling use it; leave it out"),
+    ("hifloat8", "4", "only recipes with delayed scaling use it; leave it out"),
+    ("fp8-delayed", "-1", "must be finite and not negative"),
+    ("fp8-delayed", "1e300", "must be finite and not negative"),
+])
+def test_a_largest_magnitude_that_a_recipe_cannot_use(x, recipe, history, message):
+    done = run("quantise", x, "--recipe", recipe, "--history", history, "--out",
+               x.with_name("q.safetensors"), expect=1)
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_an_output_that_lacks_something(x, tmp_path):
     out, tensors = quantised(x, "nvfp4")
     without = write_safetensors(tmp_path / "w.safetensors", codes=tensors["codes"])

@@ -42,11 +42,15 @@ HALFSCOPE_HD constexpr float block_error(const Recipe& recipe, const SecondFacto
   return errors[0];
 }
 
-/// Returns the better scale of a block with the largest magnitude b; 6 wins a tie.
-HALFSCOPE_HD constexpr BlockFactor four_over_six(const Recipe& recipe, const SecondFactors& second,
-                                                 float b, const float* x, std::size_t stride,
-                                                 std::size_t rows, std::size_t n) {
-  const float base = b / 6 * second.encode;
+/// Returns the scale of a block by any recipe: block_factor()'s, or the one of two with the smaller
+/// error if the formula tries two; 6 wins a tie. magnitude, limit: as block_factor() has them.
+/// x: the first of `rows` rows of n values, whose starts are `stride` values apart.
+HALFSCOPE_HD constexpr BlockFactor best_factor(const Recipe& recipe, const SecondFactors& second,
+                                               std::uint32_t magnitude, float limit, const float* x,
+                                               std::size_t stride, std::size_t rows,
+                                               std::size_t n) {
+  if (!tries_two_scales(recipe.formula)) return block_factor(recipe, second, magnitude, limit);
+  const float base = steps::float_of(magnitude) / 6 * second.encode;
   const BlockFactor at_4 = steps::nvfp4_factor(base * 1.5F, second);
   const BlockFactor at_6 = steps::nvfp4_factor(base, second);
   const float error_4 = block_error(recipe, second, at_4, x, stride, rows, n);

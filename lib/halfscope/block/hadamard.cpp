@@ -3,17 +3,9 @@
 
 namespace halfscope::block {
 
-Format hadamard_format(float limit) {
-  for (const Format& format : {kBinary16, kBfloat16}) {
-    if (to_double(format, format.largest_finite()) == limit) return format;
-  }
-  return kBinary32;
-}
-
-void hadamard(std::span<float> values, float limit) {
-  const Format format = hadamard_format(limit);
+void hadamard(std::span<float> values, const Format& type) {
   for (std::size_t at = 0; at < values.size(); at += kHadamard) {
-    hadamard_row(format, values.data() + at, values.data() + at);
+    hadamard_row(type, values.data() + at, values.data() + at);
   }
 }
 

@@ -33,12 +33,8 @@ HALFSCOPE_HD constexpr void hadamard_row(const Format& format, const float* in, 
   }
 }
 
-/// Returns the type that values came in, whose largest finite number is `limit`: binary16,
-/// bfloat16, else binary32. Sums of the transform are rounded to it.
-Format hadamard_format(float limit);
-
 /// Transforms each 16 consecutive values in place; the number of values must be a multiple of 16.
-/// limit: the largest finite number of the type that the values came in.
-void hadamard(std::span<float> values, float limit);
+/// type: of the values before they were converted to binary32. Sums are rounded to it.
+void hadamard(std::span<float> values, const Format& type);
 
 }  // namespace halfscope::block

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -48,6 +49,7 @@ struct Job {
   bool vectors;
   std::vector<SecondFactors> second;  ///< one, or one a row
   Quantised& out;
+  float limit;  ///< QuantiseOptions::limit()
 
   const SecondFactors& second_of(std::size_t row) const {
     return second[second.size() == 1 ? 0 : row];
@@ -58,21 +60,19 @@ struct Job {
   }
 };
 
-std::uint32_t magnitude_of(float x) { return steps::bits_of(x) & 0x7FFFFFFF; }
-
-/// Raises `largest` by the largest magnitudes of a row's blocks.
-void raise(const Job& job, const float* values, Span span, std::uint32_t* largest) {
-  if (job.vectors) return raise_largest(values, span, largest);
+/// Updates `largest` by the values of a row's blocks.
+void update_largest(const Job& job, const float* values, Span span, std::uint32_t* largest) {
+  if (job.vectors) return update_largest(values, span, largest);
   for (std::size_t i = 0; i < span.count; ++i) {
     std::uint32_t& most = largest[i >> span.log2_width];
-    most = std::max(most, magnitude_of(values[i]));
+    most = std::max(most, steps::magnitude_of(values[i]));
   }
 }
 
 std::uint32_t largest_of_all(const Job& job) {
   std::uint32_t most = 0;
   for (std::size_t r = 0; r < job.rows; ++r) {
-    raise(job, job.values + r * job.columns, {job.columns, 63}, &most);
+    update_largest(job, job.values + r * job.columns, {job.columns, 63}, &most);
   }
   return most;
 }
@@ -143,7 +143,7 @@ void quantise_tile(const Job& job, std::size_t block_row, std::size_t first, std
                      log2_of(job.block_columns)};
   const float* const x = job.values + row * job.columns + column;
   for (std::size_t r = 0; r < rows; ++r) {
-    raise(job, x + r * job.columns, span, largest.data());
+    update_largest(job, x + r * job.columns, span, largest.data());
   }
   const SecondFactors& second = job.second_of(row);
   std::uint32_t* const stored = job.out.scales.data() + block_row * job.out.scale_columns + first;
@@ -156,10 +156,7 @@ void quantise_tile(const Job& job, std::size_t block_row, std::size_t first, std
       const std::size_t at = k * job.block_columns;
       const std::size_t width = std::min(job.block_columns, span.count - at);
       const BlockFactor found =
-          tries_two_scales(job.recipe.formula)
-              ? four_over_six(job.recipe, second, steps::float_of(largest[k]), x + at, job.columns,
-                              rows, width)
-              : block_factor(job.recipe, second, largest[k], job.options.limit);
+          best_factor(job.recipe, second, largest[k], job.limit, x + at, job.columns, rows, width);
       stored[k] = found.stored;
       factors[k] = found.factor;
     }
@@ -170,9 +167,10 @@ void quantise_tile(const Job& job, std::size_t block_row, std::size_t first, std
 /// Quantises a tensor with one scale, or none.
 void quantise_whole(const Job& job) {
   const std::uint32_t largest = job.recipe.scale == ScaleFormat::none ? 0
-                                : job.options.history ? magnitude_of(*job.options.history)
-                                                      : largest_of_all(job);
-  const BlockFactor found = block_factor(job.recipe, {}, largest, job.options.limit);
+                                : job.options.history
+                                    ? steps::magnitude_of(static_cast<float>(*job.options.history))
+                                    : largest_of_all(job);
+  const BlockFactor found = block_factor(job.recipe, {}, largest, job.limit);
   if (!job.out.scales.empty()) job.out.scales.front() = found.stored;
   for (std::size_t r = 0; r < job.rows; ++r) {
     encode_row(job, r, 0, {job.columns, 63}, &found.factor);
@@ -203,7 +201,7 @@ void set_second(Job& job) {
   if (job.recipe.second == SecondScale::row) {
     for (std::size_t r = 0; r < job.rows; ++r) {
       std::uint32_t largest = 0;
-      raise(job, job.values + r * job.columns, {job.columns, 63}, &largest);
+      update_largest(job, job.values + r * job.columns, {job.columns, 63}, &largest);
       job.second.push_back(factors(largest));
     }
   } else if (job.recipe.second == SecondScale::tensor) {
@@ -213,15 +211,6 @@ void set_second(Job& job) {
     return;
   }
   for (const SecondFactors& second : job.second) job.out.second.push_back(second.decode);
-}
-
-template <class T>
-void transpose(std::vector<T>& values, std::size_t rows, std::size_t columns) {
-  std::vector<T> out(values.size());
-  for (std::size_t r = 0; r < rows; ++r) {
-    for (std::size_t c = 0; c < columns; ++c) out[c * rows + r] = values[r * columns + c];
-  }
-  values = std::move(out);
 }
 
 /// Quantises a tensor whose blocks run along the rows, without a transform.
@@ -244,7 +233,8 @@ void quantise_rows(const Recipe& recipe, const Matrix& in, const QuantiseOptions
              single ? in.columns : recipe.block.columns,
              vectors,
              {},
-             out};
+             out,
+             options.limit()};
   set_second(job);
   if (single) {
     quantise_whole(job);
@@ -264,19 +254,21 @@ void run(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options,
   if (!options.by_columns && !recipe.hadamard) {
     return quantise_rows(recipe, in, options, vectors, out);
   }
-  std::vector<float> own(in.values.begin(), in.values.end());
   Matrix changed = in;
-  if (options.by_columns) {
-    transpose(own, in.rows, in.columns);
-    std::swap(changed.rows, changed.columns);
-  }
-  if (recipe.hadamard) hadamard(own, options.limit);
+  if (options.by_columns) std::swap(changed.rows, changed.columns);
+  std::vector<float> own = options.by_columns
+                               ? transposed(in.values, in.rows, in.columns)
+                               : std::vector<float>(in.values.begin(), in.values.end());
+  if (recipe.hadamard) hadamard(own, options.type);
   changed.values = own;
   quantise_rows(recipe, changed, options, vectors, out);
   if (!options.by_columns) return;
-  transpose(out.codes, changed.rows, changed.columns);
-  if (options.scaled != nullptr) transpose(*options.scaled, changed.rows, changed.columns);
-  transpose(out.scales, out.scale_rows, out.scale_columns);
+  const auto turn = [](auto& values, std::size_t rows, std::size_t columns) {
+    values = transposed(std::span(std::as_const(values)), rows, columns);
+  };
+  turn(out.codes, changed.rows, changed.columns);
+  if (options.scaled != nullptr) turn(*options.scaled, changed.rows, changed.columns);
+  turn(out.scales, out.scale_rows, out.scale_columns);
   std::swap(out.scale_rows, out.scale_columns);
 }
 
@@ -318,7 +310,7 @@ void check_quantise(const Recipe& recipe, std::size_t rows, std::size_t columns,
            "the largest magnitude of earlier steps is given, but only recipes with delayed scaling "
            "use it; leave it out");
   }
-  if (!(*options.history >= 0 && *options.history <= kFloatMax)) {
+  if (!(*options.history >= 0 && *options.history <= double{kFloatMax})) {
     refuse(recipe, "the largest magnitude of earlier steps must be finite and not negative");
   }
 }
@@ -356,6 +348,24 @@ float scale_value(ScaleFormat format, std::uint32_t stored) {
     case ScaleFormat::f32: break;
   }
   return steps::float_of(stored);
+}
+
+std::vector<std::byte> packed_scales(ScaleFormat format, std::span<const std::uint32_t> scales) {
+  const std::size_t width = scale_width(format);
+  std::vector<std::byte> out(scales.size() * width);
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    std::memcpy(out.data() + i * width, &scales[i], width);  // little-endian
+  }
+  return out;
+}
+
+std::vector<std::uint32_t> unpacked_scales(ScaleFormat format, std::span<const std::byte> bytes) {
+  const std::size_t width = scale_width(format);
+  std::vector<std::uint32_t> out(bytes.size() / width);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    std::memcpy(&out[i], bytes.data() + i * width, width);  // little-endian
+  }
+  return out;
 }
 
 std::vector<float> dequantise(const Recipe& recipe, const Quantised& in, std::size_t rows,

@@ -14,6 +14,7 @@ namespace {
 
 using block::Recipe;
 using block::SecondScale;
+using block::steps::magnitude_of;
 
 constexpr unsigned kThreads = 256, kWarp = 32;
 constexpr unsigned kPart = 1024;            // values of a tensor with one scale that a warp encodes
@@ -35,8 +36,6 @@ __device__ unsigned warp_largest(unsigned mine) {
   return mine;
 }
 
-HALFSCOPE_HD unsigned magnitude_of(float x) { return block::steps::bits_of(x) & 0x7FFFFFFF; }
-
 __global__ void __launch_bounds__(kThreads)
     transform_rows(Format format, const float* in, float* out, std::size_t rows) {
   for (std::size_t i = first_thread(); i < rows; i += all_threads()) {
@@ -44,11 +43,11 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Raises largest[g] to the encoding of the largest magnitude of the values [g * size, (g + 1) *
-/// size). A group is divided among `parts` blocks of threads.
+/// Sets largest[g], which must be 0 before, to the encoding of the largest magnitude of the values
+/// [g * size, (g + 1) * size). A group is divided among `parts` blocks of threads.
 __global__ void __launch_bounds__(kThreads)
-    raise_groups(const float* values, std::size_t size, std::size_t groups, unsigned parts,
-                 unsigned* largest) {
+    largest_of_groups(const float* values, std::size_t size, std::size_t groups, unsigned parts,
+                      unsigned* largest) {
   for (std::size_t at = blockIdx.x; at < groups * parts; at += gridDim.x) {
     const std::size_t group = at / parts, step = std::size_t{parts} * kThreads;
     unsigned most = 0;
@@ -105,11 +104,8 @@ __global__ void __launch_bounds__(kThreads) quantise_blocks(Job job) {
     }
     most = warp_largest(most);
     const block::SecondFactors second = job.second_of(row);
-    const block::BlockFactor found =
-        block::tries_two_scales(recipe.formula)
-            ? block::four_over_six(recipe, second, block::steps::float_of(most),
-                                   job.values + index(0), job.columns, rows, columns)
-            : block::block_factor(recipe, second, most, job.limit);
+    const block::BlockFactor found = block::best_factor(
+        recipe, second, most, job.limit, job.values + index(0), job.columns, rows, columns);
     if (lane == 0 && job.out.scales != nullptr && (!job.single || b == 0)) {
       job.out.scales[b] = found.stored;
     }
@@ -126,7 +122,7 @@ __global__ void __launch_bounds__(kThreads) quantise_blocks(Job job) {
 Job job_of(const Recipe& recipe, const float* values, std::size_t rows, std::size_t columns,
            const QuantisedMemory& out, const block::QuantiseOptions& options) {
   Job job = {.recipe = recipe, .values = values, .out = out, .seed = options.seed};
-  job.limit = options.limit;
+  job.limit = options.limit();
   job.single = recipe.block.rows == 0;
   job.rows = job.single ? 1 : rows;
   job.columns = job.single ? rows * columns : columns;
@@ -135,7 +131,7 @@ Job job_of(const Recipe& recipe, const float* values, std::size_t rows, std::siz
   job.across = (job.columns + job.block_columns - 1) / job.block_columns;
   if (job.single) job.across = std::max(job.across, std::size_t{1});  // an empty tensor has a scale
   job.blocks = job.across * ((job.rows + job.block_rows - 1) / job.block_rows);
-  if (job.single && options.history) job.given = magnitude_of(*options.history);
+  if (job.single && options.history) job.given = magnitude_of(static_cast<float>(*options.history));
   return job;
 }
 
@@ -155,8 +151,7 @@ void quantise(const Recipe& recipe, const float* values, std::size_t rows, std::
   if (recipe.hadamard) {
     job.values = transformed.as<float>();
     launch("transform_rows", transform_rows, {grid_size(count / block::kHadamard), kThreads},
-           stream, block::hadamard_format(options.limit), values, transformed.as<float>(),
-           count / block::kHadamard);
+           stream, options.type, values, transformed.as<float>(), count / block::kHadamard);
   }
   const bool by_row = recipe.second == SecondScale::row;
   const bool of_tensor =
@@ -168,8 +163,8 @@ void quantise(const Recipe& recipe, const float* values, std::size_t rows, std::
     job.largest = largest.as<unsigned>();
     check(cudaMemsetAsync(largest.data(), 0, groups * sizeof(unsigned), stream), "cudaMemsetAsync");
     const unsigned parts = by_row ? 1 : std::max(1U, std::min(grid_size(count), 2048U));
-    launch("raise_groups", raise_groups, {grid_size(groups * parts * kThreads), kThreads}, stream,
-           job.values, by_row ? columns : count, groups, parts, largest.as<unsigned>());
+    launch("largest_of_groups", largest_of_groups, {grid_size(groups * parts * kThreads), kThreads},
+           stream, job.values, by_row ? columns : count, groups, parts, largest.as<unsigned>());
     if (recipe.second != SecondScale::none) {
       launch("store_second", store_second, {grid_size(groups), kThreads}, stream, job, groups);
     }

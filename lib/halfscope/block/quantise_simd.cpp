@@ -6,6 +6,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
+
 #include "halfscope/array/block-inl.hpp"
 #include "halfscope/block/tile.hpp"
 
@@ -155,8 +157,8 @@ HWY_INLINE Vector largest_lanes(const float* values, std::size_t n) {
   return largest;
 }
 
-/// Raises the largest magnitudes of four blocks of `width` values, a multiple of kLanes.
-HWY_INLINE void raise_four(const float* values, std::size_t width, std::uint32_t* largest) {
+/// Updates the largest magnitudes of four blocks of `width` values, a multiple of kLanes.
+HWY_INLINE void update_four(const float* values, std::size_t width, std::uint32_t* largest) {
   const Vector a = largest_lanes(values, width);
   const Vector b = largest_lanes(values + width, width);
   const Vector c = largest_lanes(values + 2 * width, width);
@@ -169,37 +171,25 @@ HWY_INLINE void raise_four(const float* values, std::size_t width, std::uint32_t
   const auto most = larger(four, largest_group(Words(), all), hn::LoadU(four, largest));
   hn::StoreU(most, four, largest);
 }
-
-std::uint32_t largest_in(const float* values, std::size_t n) {
-  const std::size_t whole = n - n % kLanes;
-  std::uint32_t most = hn::GetLane(hn::MaxOfLanes(Words(), largest_lanes(values, whole)));
-  for (std::size_t i = whole; i < n; ++i) {
-    const std::uint32_t magnitude = detail::bit_cast<std::uint32_t>(values[i]) & 0x7FFFFFFF;
-    if (magnitude > most) most = magnitude;
-  }
-  return most;
-}
 #endif
 
-void raise_largest_target(const float* values, Span span, std::uint32_t* largest) {
+void update_largest_target(const float* values, Span span, std::uint32_t* largest) {
   const std::size_t width = span.log2_width > 32 ? span.count : std::size_t{1} << span.log2_width;
   std::size_t i = 0;
 #if HALFSCOPE_VECTORS
   for (; width % kLanes == 0 && i + 4 * width <= span.count; i += 4 * width, largest += 4) {
-    raise_four(values + i, width, largest);
+    update_four(values + i, width, largest);
   }
 #endif
   for (; i < span.count; i += width, ++largest) {
-    const std::size_t n = span.count - i < width ? span.count - i : width;
+    const std::size_t n = std::min(span.count - i, width);
+    std::size_t k = 0;
 #if HALFSCOPE_VECTORS
-    const std::uint32_t most = largest_in(values + i, n);
-    if (most > *largest) *largest = most;
-#else
-    for (std::size_t k = i; k < i + n; ++k) {
-      const std::uint32_t magnitude = detail::bit_cast<std::uint32_t>(values[k]) & 0x7FFFFFFF;
-      if (magnitude > *largest) *largest = magnitude;
-    }
+    k = n - n % kLanes;
+    const Vector lanes = largest_lanes(values + i, k);
+    *largest = std::max(*largest, hn::GetLane(hn::MaxOfLanes(Words(), lanes)));
 #endif
+    for (; k < n; ++k) *largest = std::max(*largest, steps::magnitude_of(values[i + k]));
   }
 }
 
@@ -226,11 +216,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace halfscope::block {
 
-HWY_EXPORT(raise_largest_target);
+HWY_EXPORT(update_largest_target);
 HWY_EXPORT(encode_span_target);
 
-void raise_largest(const float* values, Span span, std::uint32_t* largest) {
-  HWY_DYNAMIC_DISPATCH(raise_largest_target)(values, span, largest);
+void update_largest(const float* values, Span span, std::uint32_t* largest) {
+  HWY_DYNAMIC_DISPATCH(update_largest_target)(values, span, largest);
 }
 
 void encode_span(Element element, bool divide, const float* values, Span span, const float* factors,

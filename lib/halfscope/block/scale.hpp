@@ -13,8 +13,6 @@
 namespace halfscope::block {
 
 inline constexpr float kFloatMax = 0x1.fffffep127F;
-inline constexpr float kNvfp4Range =
-    2688;  ///< 6 * 448, the largest element times the largest scale
 inline constexpr float kSixth = 1.0F / 6.0F;
 
 /// Numbers that all blocks below one second scale share.
@@ -35,6 +33,8 @@ namespace steps {
 
 HALFSCOPE_HD constexpr std::uint32_t bits_of(float x) { return detail::bit_cast<std::uint32_t>(x); }
 HALFSCOPE_HD constexpr float float_of(std::uint32_t bits) { return detail::bit_cast<float>(bits); }
+/// Returns the encoding of |x|: a larger magnitude has a larger one, and NaN the largest.
+HALFSCOPE_HD constexpr std::uint32_t magnitude_of(float x) { return bits_of(x) & 0x7FFFFFFF; }
 HALFSCOPE_HD constexpr bool is_nan(float x) { return x != x; }
 /// Returns x, or 0x7FC00000 for every NaN: processors differ in the payloads that they compute.
 HALFSCOPE_HD constexpr float with_one_nan(float x) { return is_nan(x) ? float_of(0x7FC00000) : x; }
@@ -52,9 +52,6 @@ HALFSCOPE_HD constexpr std::uint32_t e4m3_code(float scale) { return encode(Elem
 /// Exponent field of a magnitude.
 HALFSCOPE_HD constexpr int field(std::uint32_t magnitude) {
   return static_cast<int>(magnitude >> 23);
-}
-HALFSCOPE_HD constexpr bool has_fraction(std::uint32_t magnitude) {
-  return (magnitude & 0x7FFFFF) != 0;
 }
 
 /// Returns a power of two as binary32. field: its exponent field, from -23 (2^-149) on.
@@ -158,15 +155,15 @@ HALFSCOPE_HD constexpr BlockFactor nvfp4(Formula formula, const SecondFactors& s
   return nvfp4_factor(b / 6 * second.encode, second);
 }
 
-/// How an MX formula finds B, the exponent field of a block's scale 2^(B - 127): the exponent field
-/// of (largest magnitude * multiplier) after `add` is added to that encoding, less `subtract`.
+/// Constants of an MX formula. mx_biased() computes the stored scale B from them; the scale is
+/// 2^(B - 127).
 struct MxRule {
-  float multiplier;
-  std::uint32_t add;
-  std::uint32_t add_to_subnormal;
-  int subtract;
-  int least = 0;    ///< the smallest stored scale
-  int none = 1000;  ///< a B that becomes NaN
+  float multiplier;                ///< multiplies the largest magnitude first
+  std::uint32_t add;               ///< is then added to the product's binary32 encoding
+  std::uint32_t add_to_subnormal;  ///< is added instead if the product is subnormal
+  int subtract;                    ///< is subtracted from the exponent field of that sum
+  int least = 0;                   ///< smallest B that is stored
+  int none = 1000;                 ///< the B that becomes NaN; 1000, which no B is: never
 };
 
 HALFSCOPE_HD constexpr MxRule mx_rule(Formula formula, Element element) {
@@ -207,8 +204,9 @@ HALFSCOPE_HD constexpr BlockFactor mx(const MxRule& rule, std::uint32_t magnitud
           float_of(none ? kNanBits : static_cast<std::uint32_t>(factor))};
 }
 
-/// torchao 0.18.0 divides by the scale, of at least 2^-126. A NaN's scale is an infinity as a
-/// divisor; an infinity has the scale of 2^128.
+/// Returns torchao 0.18.0's scale, and the divisor of the values: the scale, but at least 2^-126.
+/// A block with a NaN stores NaN and is divided by infinity. A block with an infinity stores code
+/// 255, and its divisor has the exponent field 255 too.
 HALFSCOPE_HD constexpr BlockFactor mx_torchao(Formula formula, Element element,
                                               std::uint32_t magnitude) {
   if (magnitude > kInfinityBits) return {kE8M0Nan, float_of(kInfinityBits)};
@@ -241,7 +239,7 @@ HALFSCOPE_HD constexpr BlockFactor fp8(Formula formula, float largest, float b, 
     case Formula::fp8_reciprocal: return {bits_of(b / largest), 1 / (b / largest)};
     case Formula::fp8_reciprocal_up: {
       const std::uint32_t scale = bits_of(b / largest);
-      const float up = float_of(has_fraction(scale) ? (scale & 0x7F800000) + 0x800000 : scale);
+      const float up = float_of((scale & 0x7FFFFF) != 0 ? (scale & 0x7F800000) + 0x800000 : scale);
       return {bits_of(up), 1 / up};
     }
     case Formula::fp8_binary64: {

@@ -9,17 +9,18 @@
 
 namespace halfscope::block {
 
-/// Consecutive values of a row of blocks, `width` columns each (the last may be shorter), in
-/// vectors. log2_width: the logarithm of `width` if it is a power of two; 63 for one single block.
+/// Consecutive values of one row of a tensor, which begin with a block. The last block may have
+/// fewer columns than the others.
 struct Span {
-  std::size_t count;
-  int log2_width;
+  std::size_t count;  ///< number of values
+  int log2_width;     ///< base-2 logarithm of a block's columns; 63 if all values are one block's
 };
 
-/// Raises each element of `largest`, one a block, to the encoding of the largest magnitude.
-void raise_largest(const float* values, Span span, std::uint32_t* largest);
+/// Sets each element of `largest`, one a block, to the encoding of the largest magnitude among the
+/// element itself and the block's values.
+void update_largest(const float* values, Span span, std::uint32_t* largest);
 
-/// Encodes values of span.count / width blocks, each multiplied or divided by its block's factor.
+/// Encodes the values of a span, each multiplied or divided by its block's factor.
 /// Only for ElementRounding::ties_to_even, saturating, and elements with a Format.
 void encode_span(Element element, bool divide, const float* values, Span span, const float* factors,
                  std::uint8_t* codes);

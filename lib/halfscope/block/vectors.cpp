@@ -47,7 +47,6 @@ class Cases {
   /// A largest magnitude of the tensor that makes NVFP4's second scale 1: every block scale is then
   /// its largest magnitude over 6.
   float range() const { return nvfp4_range(recipe_.formula); }
-  bool has_second() const { return recipe_.second != SecondScale::none; }
 
   std::vector<float> block_of(float value) const { return std::vector<float>(width_, value); }
   static void append(std::vector<float>& to, const std::vector<float>& block) {
@@ -95,13 +94,9 @@ class Cases {
         }
       }
     }
-    pad(values);
-    if (has_second()) append(values, block_of(range()));
-    add_blocks("ties", std::move(values));
-  }
-
-  void pad(std::vector<float>& values) const {
     values.resize((values.size() + width_ - 1) / width_ * width_);
+    if (recipe_.second != SecondScale::none) append(values, block_of(range()));
+    add_blocks("ties", std::move(values));
   }
 
   /// The largest magnitudes at which the stored scale changes, and those beside them, each in a
@@ -115,7 +110,8 @@ class Cases {
     std::vector<float> values;
     const bool continuous =
         recipe_.scale == ScaleFormat::f32 && stored(0x3F800000) != stored(0x3F800001);
-    const std::uint32_t last = has_second() ? steps::bits_of(range()) : kLargestBits;
+    const std::uint32_t last =
+        recipe_.second != SecondScale::none ? steps::bits_of(range()) : kLargestBits;
     for (std::uint32_t at = 1; at < last && !continuous;) {
       const std::uint32_t next = next_change(stored, at, last);
       for (const std::uint32_t magnitude : {next - 1, next, next + 1}) {
@@ -128,7 +124,7 @@ class Cases {
       }
       at = next;
     }
-    if (has_second()) append(values, block_of(range()));
+    if (recipe_.second != SecondScale::none) append(values, block_of(range()));
     if (!values.empty()) add_blocks("thresholds", std::move(values));
   }
 
