@@ -166,9 +166,12 @@ Quantised output_of(const std::filesystem::path& path, const std::string& prefix
     const RawTensor scales = part_of(file, name, prefix + "scales",
                                      block::scale_width(recipe.scale), wanted.scales.size());
     out.scales = block::unpacked_scales(recipe.scale, scales.values.bytes);
+    if (scales.shape.size() == 2) {  // blocks in another direction have as many scales
+      out.scale_rows = scales.shape[0];
+      out.scale_columns = scales.shape[1];
+    }
   }
-  out.second.clear();
-  if (!wanted.second.empty() && file.raw(prefix + "tensor_scale")) {
+  if (!wanted.second.empty()) {
     const RawTensor second = part_of(file, name, prefix + "tensor_scale", 4, wanted.second.size());
     out.second.resize(wanted.second.size());
     std::memcpy(out.second.data(), second.values.bytes.data(), second.values.bytes.size());

@@ -34,8 +34,8 @@ struct FileConformity {
   std::uint64_t columns = 0;  ///< last dimension of the tensor
 };
 
-/// Compares a file as quantise_file() writes it with the recipe. `tensor_scale` may be missing: it
-/// is then not compared. Throws log::BadInput if a tensor is missing or has another type or size.
+/// Compares a file as quantise_file() writes it, or a case of one as write_vectors() does, with the
+/// recipe. Throws log::BadInput if a tensor is missing or has another type or size.
 FileConformity conform_files(const Request& request, const std::filesystem::path& output);
 
 /// Largest magnitude of earlier steps for the vectors of a recipe with SecondScale::history.

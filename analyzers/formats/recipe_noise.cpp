@@ -174,14 +174,6 @@ Part compare(const block::Recipe& asked, const ElementTable& element, std::vecto
   return sums;
 }
 
-std::vector<float> turned(const std::vector<float>& x, std::size_t rows, std::size_t columns) {
-  std::vector<float> out(x.size());
-  for (std::size_t r = 0; r < rows; ++r) {
-    for (std::size_t c = 0; c < columns; ++c) out[c * rows + r] = x[r * columns + c];
-  }
-  return out;
-}
-
 /// unscale: squares of unscaled values over those of recorded ones.
 void join(RecipeSums& sums, const Part& part, double unscale) {
   sums.fit.values += part.values;
@@ -254,7 +246,7 @@ void add_recipe(RecipeSums& sums, const WholeTensor& tensor, int threads,
     std::ranges::transform(recorded, x.begin(), [](double v) { return static_cast<float>(v); });
     std::uint64_t vanished = 0;  // binary64 values that are zero in binary32
     for (std::size_t k = 0; k < x.size(); ++k) vanished += x[k] == 0 && recorded[k] != 0;
-    Part part = columns ? compare(recipe, element, turned(x, rows, width), width, rows, options)
+    Part part = columns ? compare(recipe, element, block::transposed<float>(x, rows, width), width, rows, options)
                         : compare(recipe, element, std::move(x), rows, width, options);
     part.values += vanished;
     part.flushed += vanished;

@@ -11,6 +11,7 @@
 
 #include "analyzers/blocks/files.hpp"
 #include "cli/commands/commands.hpp"
+#include "cli/options/common.hpp"
 #include "cli/options/output.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/answer/conform_words.hpp"
@@ -69,18 +70,27 @@ void add_tensor_options(options::Command& command, QuantiseOptions& options) {
       .type("A");
 }
 
+/// Throws BadUsage if an output is one of the inputs.
+void require_own(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs) {
+  options::LogOptions logs;
+  logs.logs = inputs;
+  options::require_own_files(outputs, logs);
+}
+
 int run_quantise(QuantiseOptions& options) {
   if (options.list) return list_recipes();
   require(options.input, "the file X");
   require(options.recipe, "--recipe");
   require(options.out, "--out");
   check_recipe(options.recipe);
+  require_own({options.out}, {options.input});
   refusing([&] { analyzers::blocks::quantise_file(options, options.out); });
   return options::kFine;
 }
 
 int run_conform(QuantiseOptions& options) {
   check_recipe(options.recipe);
+  require_own({options.json}, {options.input, options.output});
   const auto found =
       refusing([&] { return analyzers::blocks::conform_files(options, options.output); });
   if (!options.json.empty()) {

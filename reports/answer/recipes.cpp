@@ -23,8 +23,6 @@ namespace {
 
 constexpr std::size_t kNamed = 5;
 
-std::string decibels(double db) { return std::isinf(db) ? "exact" : fmt::format("{:.1f} dB", db); }
-
 std::string_view name_of(Product product) {
   switch (product) {
     case Product::forward: return "forward";
@@ -77,7 +75,7 @@ void add_once(std::vector<std::string>& to, const std::string& name) {
   if (std::ranges::find(to, name) == to.end()) to.push_back(name);
 }
 
-/// Where operands are much worse than normal numbers, worst first.
+/// Layers and tensors with operands that are much worse than normal, worst first.
 struct ToKeep {
   std::vector<std::string> layers;       ///< layers with a matrix, if the log has any
   std::vector<std::string> activations;  ///< tensors; other layers read them
@@ -110,7 +108,7 @@ std::string noise_text(const Group& group) {
   const std::string out = fmt::format(
       "By {} {} a signal-to-noise ratio of {} to {}. ", code(group.asked),
       plural(group.operands.size(), "operand") + (group.operands.size() == 1 ? " has" : " have"),
-      decibels(least->db()), decibels(most->db()));
+      decibels_text(least->db()), decibels_text(most->db()));
   const auto bad = std::ranges::count_if(group.operands, &Operand::much_worse);
   if (bad == 0) return out + "None is much worse than numbers of a normal distribution.";
   const Operand& worst = group.operands.front();
@@ -119,8 +117,8 @@ std::string noise_text(const Group& group) {
                    "or 10 % more zeros. The worst is {}: {} and {} zeros, where those have {} and "
                    "{}.",
                    bad == 1 ? "One is" : count_text(static_cast<std::uint64_t>(bad)) + " are",
-                   operand_text(worst), decibels(worst.db()), share_text(worst.fit->zero_share()),
-                   decibels(worst.fit->normal_db), share_text(worst.fit->normal_zero));
+                   operand_text(worst), decibels_text(worst.db()), share_text(worst.fit->zero_share()),
+                   decibels_text(worst.fit->normal_db), share_text(worst.fit->normal_zero));
 }
 
 std::string keep_text(const ToKeep& keep) {
@@ -187,7 +185,7 @@ Row operand_row(const Operand& operand, bool with_recipe) {
   };
   Row row{{{code(operand.tensor->name)},
            {operand.product()},
-           {decibels(operand.db()), operand.db()},
+           {decibels_text(operand.db()), operand.db()},
            {fmt::format("{:+.1f}", -operand.below_normal()), -operand.below_normal()},
            share(fit.flushed_to_zero),
            share(fit.saturated),

@@ -328,6 +328,7 @@ TEST_CASE("parts that do not fit a tensor have no values", "[block]") {
   refuses([](Quantised& q) { q.codes.pop_back(); });
   refuses([](Quantised& q) { q.scales.pop_back(); });
   refuses([](Quantised& q) { std::swap(q.scale_rows, q.scale_columns); });
+  refuses([](Quantised& q) { q.scale_rows = 2; });
   refuses([](Quantised& q) { q.scales.resize(q.scale_rows = q.scale_columns = 1); });
   refuses([](Quantised& q) { q.second.pop_back(); });
   CHECK_THROWS(dequantise(recipe, whole, 3, 32, true));

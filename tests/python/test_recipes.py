@@ -14,6 +14,8 @@ READ = {}
 exec(re.search(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)[1], READ)  # the page's own reader
 read = READ["read"]
 
+E4M3 = np.array([(m / 8 if e == 0 else 1 + m / 8) * 2.0 ** (max(e, 1) - 7)
+                 for e in range(16) for m in range(8)])
 X = np.random.default_rng(51).standard_normal((32, 64)).astype(np.float32)
 
 
@@ -177,3 +179,75 @@ def test_vectors_are_what_the_program_says(recipe, tmp_path):
             for name, values in made.items():
                 kept = tensors[f"{case}/{direction}/{name}"]
                 assert values.tobytes() == kept.tobytes(), (case, direction, name)
+
+
+def test_blocks_in_the_other_direction_are_named(x):
+    out, _ = quantised(x, "nvfp4", "--columns")
+    assert "its blocks run in the other direction. This explains every difference." in conform(
+        "nvfp4", x, out, expect=4).stdout
+
+
+def test_an_inverted_tensor_scale_is_named(x):
+    out, made = quantised(x, "nvfp4")
+    write_safetensors(out, **{**made, "tensor_scale": np.float32(1) / made["tensor_scale"]})
+    assert "the tensor's scale is the reciprocal of the recipe's. This explains" in conform(
+        "nvfp4", x, out, expect=4).stdout
+
+
+def test_a_coincidence_is_no_cause(x):
+    out, made = quantised(x, "nvfp4")
+    write_safetensors(out, **{**made, "codes": made["codes"] ^ 8})  # all signs
+    found = conform("nvfp4", x, out, expect=4).stdout
+    assert "No known library or single change of the recipe explains half of the differences." in found
+
+
+def test_a_missing_tensor_scale_is_bad_input(x):
+    out, made = quantised(x, "nvfp4")
+    del made["tensor_scale"]
+    write_safetensors(out, **made)
+    assert "holds no tensor 'tensor_scale', expected F32 of 1 elements" in conform(
+        "nvfp4", x, out, expect=1).stderr
+
+
+def test_codes_of_four_bits_may_be_packed(x):
+    out, made = quantised(x, "nvfp4")
+    codes = made["codes"]
+    write_safetensors(out, **{**made, "codes": codes[:, ::2] | codes[:, 1::2] << 4})
+    assert "have the recipe's bits" in conform("nvfp4", x, out).stdout
+    write_safetensors(out, **{**made, "codes": codes[:, 1::2] | codes[:, ::2] << 4})
+    assert "the two codes of each byte are exchanged" in conform("nvfp4", x, out, expect=4).stdout
+
+
+def test_a_file_of_vectors_is_compared_case_by_case(tmp_path):
+    run("vectors", "nvfp4", "--out", tmp_path)
+    path = tmp_path / "nvfp4.safetensors"
+    for options in ([], ["--columns"]):
+        assert "have the recipe's bits" in conform("nvfp4", path, path, "--tensor", "ties/x", *options).stdout
+
+
+@pytest.mark.parametrize("change", [
+    lambda codes, y: np.where(abs(y) >= 6, codes & 8, codes),  # saturated values become zero
+    lambda codes, y: np.where(abs(y) >= 6, codes ^ 8, codes), lambda codes, y: codes | 0x30])
+def test_no_random_rounding_makes_these(x, change):
+    out, made = quantised(x, "nvfp4-stochastic")
+    value = (X.reshape(32, 4, 16) / (E4M3[made["scales"]] * made["tensor_scale"])[:, :, None]).reshape(X.shape)
+    write_safetensors(out, **{**made, "codes": change(made["codes"], value).astype(np.uint8)})
+    assert "differ" in conform("nvfp4-stochastic", x, out, expect=4).stdout
+
+
+def test_inputs_are_not_written_over(x):
+    out, _ = quantised(x, "nvfp4")
+    before = x.read_bytes(), out.read_bytes()
+    run("quantise", x, "--recipe", "nvfp4", "--out", x, expect=2)
+    conform("nvfp4", x, out, "--json", x, expect=2)
+    conform("nvfp4", x, out, "--json", out, expect=2)
+    assert (x.read_bytes(), out.read_bytes()) == before
+
+
+@pytest.mark.parametrize("recipe", ["nvfp4", "nvfp4-hadamard", "mxfp4-floor", "fp8-current", "fp8-128x128"])
+@pytest.mark.parametrize("options", [[], ["--columns"]])
+def test_empty_tensors_have_no_codes(tmp_path, recipe, options):
+    np.save(tmp_path / "x.npy", np.zeros((0, 32), np.float32))
+    out, made = quantised(tmp_path / "x.npy", recipe, *options)
+    assert made["codes"].shape == (0, 32)
+    assert "have the recipe's bits" in conform(recipe, tmp_path / "x.npy", out, *options).stdout

@@ -220,6 +220,7 @@ HWY_EXPORT(update_largest_target);
 HWY_EXPORT(encode_span_target);
 
 void update_largest(const float* values, Span span, std::uint32_t* largest) {
+  if (span.count == 0) return;
   HWY_DYNAMIC_DISPATCH(update_largest_target)(values, span, largest);
 }
 
