@@ -12,7 +12,7 @@
 namespace halfscope {
 namespace {
 
-constexpr std::uint64_t kFraction = (std::uint64_t{1} << 52) - 1;
+constexpr std::uint64_t kFraction64 = (std::uint64_t{1} << 52) - 1;
 constexpr int kBias = 1023;
 
 std::uint64_t bits_of(double x) { return std::bit_cast<std::uint64_t>(x); }
@@ -75,7 +75,7 @@ void add(const Pair& p, PairSums& sums) {
 std::uint32_t error_bin(const Pair& p) {
   const double difference = p.h - p.s;
   const double error = difference - p.low;
-  const std::uint64_t fe = bits_of(error) & kFraction, fu = bits_of(p.u) & kFraction;
+  const std::uint64_t fe = bits_of(error) & kFraction64, fu = bits_of(p.u) & kFraction64;
   bool below = fe < fu;
   if (fe == fu) {
     const double rest = (difference - error) - p.low;
@@ -86,7 +86,7 @@ std::uint32_t error_bin(const Pair& p) {
 
 std::uint32_t cell_of(const Pair& p) {
   constexpr int kToColumn = kFieldBias - kBias;
-  const bool less = (bits_of(p.u) & kFraction) < (bits_of(p.w16) & kFraction);
+  const bool less = (bits_of(p.u) & kFraction64) < (bits_of(p.w16) & kFraction64);
   const int row = p.w16 == 0 ? 0 : field(p.w16) + kToColumn;
   return static_cast<std::uint32_t>(row) * kUpdateRow +
          4 * static_cast<std::uint32_t>(field(p.u) + kToColumn) + 2 * less + p.lost;
