@@ -246,7 +246,8 @@ void add_recipe(RecipeSums& sums, const WholeTensor& tensor, int threads,
     std::ranges::transform(recorded, x.begin(), [](double v) { return static_cast<float>(v); });
     std::uint64_t vanished = 0;  // binary64 values that are zero in binary32
     for (std::size_t k = 0; k < x.size(); ++k) vanished += x[k] == 0 && recorded[k] != 0;
-    Part part = columns ? compare(recipe, element, block::transposed<float>(x, rows, width), width, rows, options)
+    Part part = columns ? compare(recipe, element, block::transposed<float>(x, rows, width), width,
+                                  rows, options)
                         : compare(recipe, element, std::move(x), rows, width, options);
     part.values += vanished;
     part.flushed += vanished;

@@ -117,8 +117,9 @@ std::string noise_text(const Group& group) {
                    "or 10 % more zeros. The worst is {}: {} and {} zeros, where those have {} and "
                    "{}.",
                    bad == 1 ? "One is" : count_text(static_cast<std::uint64_t>(bad)) + " are",
-                   operand_text(worst), decibels_text(worst.db()), share_text(worst.fit->zero_share()),
-                   decibels_text(worst.fit->normal_db), share_text(worst.fit->normal_zero));
+                   operand_text(worst), decibels_text(worst.db()),
+                   share_text(worst.fit->zero_share()), decibels_text(worst.fit->normal_db),
+                   share_text(worst.fit->normal_zero));
 }
 
 std::string keep_text(const ToKeep& keep) {
