@@ -22,9 +22,15 @@ enum class ElementRounding : std::uint8_t { ties_to_even, ties_to_away, ties_to_
 
 /// Returns the format of an element; of hifloat8, which has no fixed precision, an empty format.
 HALFSCOPE_HD constexpr Format format_of(Element element) {
-  constexpr Format kFormats[] = {kFloat4E2M1, kFloat6E2M3, kFloat6E3M2,
-                                 kFloat8E4M3, kFloat8E5M2, {}};
-  return kFormats[static_cast<int>(element)];
+  switch (element) {  // encode() is a tenth slower with a table
+    case Element::e2m1: return kFloat4E2M1;
+    case Element::e2m3: return kFloat6E2M3;
+    case Element::e3m2: return kFloat6E3M2;
+    case Element::e4m3: return kFloat8E4M3;
+    case Element::e5m2: return kFloat8E5M2;
+    case Element::hifloat8: break;
+  }
+  return {};
 }
 
 /// Returns the largest finite magnitude.
