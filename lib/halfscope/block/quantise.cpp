@@ -243,7 +243,8 @@ void quantise_rows(const Recipe& recipe, const Matrix& in, const QuantiseOptions
 
 void run(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options, bool vectors,
          Quantised& out) {
-  if (in.columns != 0 && in.values.size() / in.columns != in.rows) {
+  if (in.columns != 0 &&
+      (in.values.size() / in.columns != in.rows || in.values.size() % in.columns != 0)) {
     refuse(recipe, std::to_string(in.values.size()) + " values are no tensor of " +
                        extent(in.rows, in.columns));
   }
