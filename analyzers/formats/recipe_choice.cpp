@@ -37,7 +37,13 @@ const block::Recipe* RecipeChoice::of(Role role, bool columns) const {
 RecipeChoice recipe_choice(std::string_view name) {
   const auto found = std::ranges::find(kCombinations, name, &RecipeChoice::name);
   if (found != std::end(kCombinations)) return *found;
-  const block::Recipe& recipe = block::recipe_named(name);
+  const block::Recipe* const known = block::find_recipe(name);
+  if (known == nullptr) {
+    throw std::invalid_argument("unknown recipe '" + std::string(name) +
+                                "'; fp8-block, nvfp4-training and those of halfscope quantise "
+                                "--list are known");
+  }
+  const block::Recipe& recipe = *known;
   if (recipe.second == block::SecondScale::history) {
     throw std::invalid_argument("recipe " + std::string(recipe.name) +
                                 " needs the largest magnitudes of earlier steps; --formats replays "

@@ -263,7 +263,7 @@ def test_python_has_the_same_numbers(log):
 
 
 @pytest.mark.parametrize("name, why", [
-    ("nvfp5", "unknown recipe 'nvfp5'; halfscope quantise --list shows all"),
+    ("nvfp5", "unknown recipe 'nvfp5'; fp8-block, nvfp4-training and those of halfscope quantise"),
     ("fp8-delayed", "recipe fp8-delayed needs the largest magnitudes of earlier steps"),
     ("", "unknown recipe ''")])
 def test_a_wrong_name_says_what_there_is(log, name, why):

@@ -285,7 +285,7 @@ def test_the_log_has_the_recipe(tmp_path):
 
 
 @pytest.mark.parametrize("recipe, kind, message", [
-    ("nvfp5", ValueError, "recipe: no recipe is called nvfp5; fp8-block, nvfp4-training and those of"),
+    ("nvfp5", ValueError, "recipe: unknown recipe 'nvfp5'; fp8-block, nvfp4-training and those of"),
     ("n" * 90, ValueError, "recipe: found 'nnn"),
     ({"weights": "nvfp4"}, ValueError, "found the kind 'weights', expected weight, activation, gradient, other"),
     ({"weight": 4}, ValueError, "recipe: found 4, expected a name"),
