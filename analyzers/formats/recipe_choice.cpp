@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <ranges>
 #include <stdexcept>
 
 namespace halfscope::analyzers::formats {
@@ -56,12 +55,13 @@ RecipeChoice recipe_choice(std::string_view name) {
 std::vector<RecipeChoice> recipe_choices(const std::vector<std::string>& lists) {
   std::vector<RecipeChoice> out;
   for (const std::string& list : lists) {
-    if (list.empty()) recipe_choice(list);  // throws
-    for (const auto name : std::views::split(list, ',')) {
-      const RecipeChoice choice = recipe_choice({name.begin(), name.end()});
+    for (std::size_t first = 0; first <= list.size();) {
+      const std::size_t end = std::min(list.find(',', first), list.size());
+      const RecipeChoice choice = recipe_choice(std::string_view(list).substr(first, end - first));
       if (std::ranges::find(out, choice.name, &RecipeChoice::name) == out.end()) {
         out.push_back(choice);
       }
+      first = end + 1;
     }
   }
   return out;

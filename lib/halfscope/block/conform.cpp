@@ -164,7 +164,7 @@ std::vector<Candidate> candidates(const Recipe& recipe, bool by_columns) {
     }
   }
   // A library's own eps or ties are part of its dialect.
-  std::ranges::stable_partition(out, [](const Candidate& candidate) {
+  std::stable_partition(out.begin(), out.end(), [](const Candidate& candidate) {
     return candidate.cause != Cause::least && candidate.cause != Cause::ties;
   });
   return out;
