@@ -157,23 +157,27 @@ void read_codes(const log::Safetensors& file, const std::string& path, const std
 
 /// prefix: before the names of the tensors, as in a file of write_vectors(): "ties/rows/".
 Quantised output_of(const std::filesystem::path& path, const std::string& prefix,
-                    const Recipe& recipe, const Quantised& wanted) {
+                    const Recipe& recipe, const block::Matrix& in, bool by_columns) {
   const log::Safetensors file(path);
   const std::string name = log::printable(path.string());
-  Quantised out = wanted;
+  const block::Grid grid = block::grid_of(recipe, in.rows, in.columns, by_columns);
+  Quantised out;
+  out.scale_rows = grid.rows;
+  out.scale_columns = grid.columns;
+  out.codes.resize(in.values.size());
   read_codes(file, name, prefix + "codes", recipe, out.codes);
   if (recipe.scale != ScaleFormat::none) {
     const RawTensor scales = part_of(file, name, prefix + "scales",
-                                     block::scale_width(recipe.scale), wanted.scales.size());
+                                     block::scale_width(recipe.scale), grid.rows * grid.columns);
     out.scales = block::unpacked_scales(recipe.scale, scales.values.bytes);
     if (scales.shape.size() == 2) {  // blocks in another direction have as many scales
       out.scale_rows = scales.shape[0];
       out.scale_columns = scales.shape[1];
     }
   }
-  if (!wanted.second.empty()) {
-    const RawTensor second = part_of(file, name, prefix + "tensor_scale", 4, wanted.second.size());
-    out.second.resize(wanted.second.size());
+  out.second.resize(block::second_count(recipe, in.rows, in.columns, by_columns));
+  if (!out.second.empty()) {
+    const RawTensor second = part_of(file, name, prefix + "tensor_scale", 4, out.second.size());
     std::memcpy(out.second.data(), second.values.bytes.data(), second.values.bytes.size());
   }
   return out;
@@ -196,13 +200,13 @@ FileConformity conform_files(const Request& request, const std::filesystem::path
   const Values values = values_of(request);
   const block::QuantiseOptions options = options_of(request, values);
   out.columns = values.columns();
-  out.wanted = block::quantise(*out.recipe, values.matrix(), options);
+  block::check_quantise(*out.recipe, values.rows(), values.columns(), options);
   const std::string& tensor = request.tensor;
   const bool vectors = tensor.ends_with("/x") && !log::Safetensors(output).raw("codes");
   const std::string prefix =
       vectors ? tensor.substr(0, tensor.size() - 1) + (request.by_columns ? "columns/" : "rows/")
               : "";
-  out.found = output_of(output, prefix, *out.recipe, out.wanted);
+  out.found = output_of(output, prefix, *out.recipe, values.matrix(), request.by_columns);
   out.conformity = block::conform(*out.recipe, values.matrix(), out.found, options);
   return out;
 }

@@ -30,7 +30,7 @@ void quantise_file(const Request& request, const std::filesystem::path& out);
 struct FileConformity {
   const block::Recipe* recipe = nullptr;
   block::Conformity conformity;
-  block::Quantised wanted, found;
+  block::Quantised found;
   std::uint64_t columns = 0;  ///< last dimension of the tensor
 };
 

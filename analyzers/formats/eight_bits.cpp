@@ -212,14 +212,6 @@ std::optional<double> noise_in(const TensorFindings& tensor, block::Element elem
   return std::nullopt;
 }
 
-/// Returns the median; for an even number, the mean of the middle two.
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  if (values.size() % 2 == 1 || values[middle - 1] == values[middle]) return values[middle];
-  return (values[middle - 1] + values[middle]) / 2;
-}
-
 /// Results collected over gradients.
 struct Sums {
   MxGradients found;
@@ -243,8 +235,8 @@ struct Sums {
   std::optional<MxGradients> finish() && {
     if (e4m3_db.empty()) return std::nullopt;
     found.tensors = e4m3_db.size();
-    found.e4m3_db = median(std::move(e4m3_db));
-    found.e5m2_db = median(std::move(e5m2_db));
+    found.e4m3_db = median_of(std::move(e4m3_db));
+    found.e5m2_db = median_of(std::move(e5m2_db));
     return found;
   }
 };

@@ -36,15 +36,6 @@ AtStep least_of(const QuantisedSeries& series) {
   return as_is(*std::min_element(series.values.begin(), series.values.end(), smaller));
 }
 
-/// Returns the median; for an even number, the mean of the middle two.
-double median_of(std::vector<double> values) {
-  const auto half = static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), values.begin() + half, values.end());
-  const double upper = values[static_cast<std::size_t>(half)];
-  if (values.size() % 2 == 1) return upper;
-  return (*std::max_element(values.begin(), values.begin() + half) + upper) / 2;
-}
-
 /// Returns true if a printed share may be at the limit or above, by its upper bound.
 bool reaches(const QuantisedValue& value, double limit) { return value.high * kPercent >= limit; }
 
@@ -189,6 +180,14 @@ std::vector<RecipeLoss> recipes_of(const std::vector<QuantisedTensor>& tensors) 
 }
 
 }  // namespace
+
+double median_of(std::vector<double> values) {
+  const auto half = static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), values.begin() + half, values.end());
+  const double upper = values[static_cast<std::size_t>(half)];
+  if (values.size() % 2 == 1) return upper;
+  return (*std::max_element(values.begin(), values.begin() + half) + upper) / 2;
+}
 
 bool QuantisedUnderflow::lasts(std::size_t limit) const {
   const auto above = static_cast<double>(steps_above[limit]);

@@ -134,6 +134,9 @@ struct QuantisedLog {
   }
 };
 
+/// Returns the median; for an even number, the mean of the middle two. `values` must not be empty.
+double median_of(std::vector<double> values);
+
 /// Collects the FP8 and FP4 statistics of logs.
 class QuantisedCollector {
  public:

@@ -102,8 +102,8 @@
 //   convert, quantise, add, multiply, fused_multiply_add   link halfscope::cuda
 //
 // block/quantise.hpp: NVFP4, MX, FP8 blocks, HiFloat8; docs/numerics/recipes.md, in namespace block
-//   quantise, quantise_scalar, dequantise, transposed   a tensor by a recipe, and back
-//   check_quantise, grid_of, scale_value, scale_width, packed_scales, unpacked_scales   its parts
+//   quantise, quantise_scalar, check_quantise, dequantise, transposed   a tensor by a recipe
+//   grid_of, second_count, scale_value, scale_width, packed_scales, unpacked_scales   its parts
 // block/quantise_cuda.hpp: the same on device memory, in namespace cuda (not included)
 //   quantise   link halfscope::cuda
 // block/recipe.hpp

@@ -152,13 +152,6 @@ nb::tuple quantise_blocks(const std::string& name, nb::handle values, const std:
                         scales_of(recipe, made, torch), second);
 }
 
-/// Returns the number of second scales that codes of a recipe have.
-std::size_t second_count(const Recipe& recipe, Extent extent, bool by_columns) {
-  if (recipe.second == block::SecondScale::tensor) return 1;
-  if (recipe.second != block::SecondScale::row) return 0;
-  return by_columns ? extent.columns : extent.rows;
-}
-
 /// Returns an output in the library's form. Throws ValueError if its sizes do not fit.
 Quantised output_of(const Recipe& recipe, Extent extent, bool by_columns, const Input& codes,
                     nb::handle scales, const std::optional<std::vector<float>>& second) {
@@ -184,7 +177,7 @@ Quantised output_of(const Recipe& recipe, Extent extent, bool by_columns, const 
         block::unpacked_scales(recipe.scale, {in.begin, count * block::scale_width(recipe.scale)});
   }
   if (!second) return out;
-  const std::size_t lines = second_count(recipe, extent, by_columns);
+  const std::size_t lines = block::second_count(recipe, extent.rows, extent.columns, by_columns);
   if (second->size() != lines) {
     refuse("tensor_scale has " + std::to_string(second->size()) + " elements, expected " +
            (lines == 0 ? "None" : std::to_string(lines)) + about);
@@ -200,7 +193,7 @@ nb::object dequantise_blocks(const std::string& name, nb::handle codes, nb::hand
   const Input in = memory_of<false>(codes, "codes");
   const Extent extent = extent_of(in);
   const Quantised found = output_of(recipe, extent, by_columns, in, scales, second);
-  if (!second && second_count(recipe, extent, by_columns) != 0) {
+  if (!second && block::second_count(recipe, extent.rows, extent.columns, by_columns) != 0) {
     refuse("tensor_scale is missing: codes of recipe " + name + " have no values without it");
   }
   std::vector<float> values;
@@ -229,7 +222,6 @@ nb::object conform_blocks(const std::string& name, nb::handle values, const std:
   const block::QuantiseOptions options = options_of(format, by_columns, history);
   {
     nb::gil_scoped_release release;
-    found.wanted = block::quantise(*found.recipe, matrix_of(in), options);
     found.conformity = block::conform(*found.recipe, matrix_of(in), found.found, options);
   }
   return to_python(reports::exports::conform_json(found));

@@ -19,20 +19,21 @@ using block::Difference;
 
 std::string counts(const Difference& left, const FileConformity& found) {
   return fmt::format("{} of {} scales and {} of {} codes{}", count_text(left.scales),
-                     count_text(found.wanted.scales.size()), count_text(left.codes),
-                     count_text(found.wanted.codes.size()),
+                     count_text(found.conformity.wanted.scales.size()), count_text(left.codes),
+                     count_text(found.conformity.wanted.codes.size()),
                      left.second == 0 ? "" : ", and the tensor's scale,");
 }
 
 std::string verdict(const FileConformity& found) {
   const block::Conformity& result = found.conformity;
   if (result.difference.equal()) {
-    return fmt::format(
-        "{}: {} scales and {} codes {}.", found.recipe->name,
-        count_text(found.wanted.scales.size()), count_text(found.wanted.codes.size()),
-        !result.randomness          ? "have the recipe's bits"
-        : result.randomness->fits() ? "conform: each value rounds to a neighbour, at random"
-                                    : "round to neighbours, but not at random as the recipe says");
+    return fmt::format("{}: {} scales and {} codes {}.", found.recipe->name,
+                       count_text(found.conformity.wanted.scales.size()),
+                       count_text(found.conformity.wanted.codes.size()),
+                       !result.randomness ? "have the recipe's bits"
+                       : result.randomness->fits()
+                           ? "conform: each value rounds to a neighbour, at random"
+                           : "round to neighbours, but not at random as the recipe says");
   }
   return fmt::format("{}: {} differ.", found.recipe->name, counts(result.difference, found));
 }
@@ -42,8 +43,9 @@ std::string first_scale(const FileConformity& found, std::size_t at) {
     return fmt::format("{:#x} ({:g})", stored, block::scale_value(found.recipe->scale, stored));
   };
   return fmt::format("First scale: block {} across, {} down: {}, expected {}.",
-                     at % found.wanted.scale_columns, at / found.wanted.scale_columns,
-                     value(found.found.scales[at]), value(found.wanted.scales[at]));
+                     at % found.conformity.wanted.scale_columns,
+                     at / found.conformity.wanted.scale_columns, value(found.found.scales[at]),
+                     value(found.conformity.wanted.scales[at]));
 }
 
 std::string first_code(const FileConformity& found, std::size_t at) {
@@ -52,7 +54,7 @@ std::string first_code(const FileConformity& found, std::size_t at) {
   };
   const std::string wanted = found.conformity.randomness
                                  ? "which is no neighbour of the value"
-                                 : "expected " + value(found.wanted.codes[at]);
+                                 : "expected " + value(found.conformity.wanted.codes[at]);
   return fmt::format("First code: row {}, column {}: {}, {}.", at / found.columns,
                      at % found.columns, value(found.found.codes[at]), wanted);
 }
@@ -128,11 +130,11 @@ std::vector<std::string> conform_lines(const FileConformity& found) {
   if (const auto at = result.difference.first_scale) lines.push_back(first_scale(found, *at));
   if (const auto at = result.difference.first_code) lines.push_back(first_code(found, *at));
   if (const auto at = result.difference.first_second) {
-    const float is = found.found.second[*at], wanted = found.wanted.second[*at];
-    lines.push_back(
-        fmt::format("Scale of {}: {:a} ({:.9g}), expected {:a} ({:.9g}).",
-                    found.wanted.second.size() == 1 ? "the tensor" : fmt::format("row {}", *at), is,
-                    is, wanted, wanted));
+    const float is = found.found.second[*at], wanted = found.conformity.wanted.second[*at];
+    lines.push_back(fmt::format(
+        "Scale of {}: {:a} ({:.9g}), expected {:a} ({:.9g}).",
+        found.conformity.wanted.second.size() == 1 ? "the tensor" : fmt::format("row {}", *at), is,
+        is, wanted, wanted));
   }
   if (result.randomness && result.randomness->values > 0) {
     lines.push_back(randomness_line(*result.randomness));

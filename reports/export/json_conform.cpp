@@ -26,16 +26,17 @@ Json conform_json(const analyzers::blocks::FileConformity& found) {
   const block::Conformity& result = found.conformity;
   Json to = {{"recipe", found.recipe->name},
              {"conforms", result.conforms()},
-             {"scales", found.wanted.scales.size()},
-             {"codes", found.wanted.codes.size()},
+             {"scales", found.conformity.wanted.scales.size()},
+             {"codes", found.conformity.wanted.codes.size()},
              {"different", difference_json(result.difference)}};
   if (const auto at = result.difference.first_scale) {
-    to["first_scale"] = {
-        {"index", *at}, {"found", found.found.scales[*at]}, {"expected", found.wanted.scales[*at]}};
+    to["first_scale"] = {{"index", *at},
+                         {"found", found.found.scales[*at]},
+                         {"expected", found.conformity.wanted.scales[*at]}};
   }
   if (const auto at = result.difference.first_code) {
     to["first_code"] = {{"index", *at}, {"found", found.found.codes[*at]}};
-    if (!result.randomness) to["first_code"]["expected"] = found.wanted.codes[*at];
+    if (!result.randomness) to["first_code"]["expected"] = found.conformity.wanted.codes[*at];
   }
   if (result.randomness) to["randomness"] = randomness_json(*result.randomness);
   to["cause"] = answer::name_of(result.cause);

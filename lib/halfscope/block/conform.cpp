@@ -87,13 +87,14 @@ class RandomnessTest {
 Conformity measure(const Recipe& recipe, const Matrix& in, const Quantised& found,
                    QuantiseOptions options) {
   Conformity out;
+  std::vector<float> scaled;
+  if (recipe.rounding == ElementRounding::random) options.scaled = &scaled;
+  out.wanted = quantise(recipe, in, options);
   if (recipe.rounding != ElementRounding::random) {
-    out.difference = difference(recipe, quantise(recipe, in, options), found);
+    out.difference = difference(recipe, out.wanted, found);
     return out;
   }
-  std::vector<float> scaled;
-  options.scaled = &scaled;
-  Quantised wanted = quantise(recipe, in, options);
+  Quantised wanted = out.wanted;
   RandomnessTest test(recipe.element);
   for (std::size_t i = 0; i < scaled.size(); ++i) {
     const bool possible = test.add(scaled[i], found.codes[i]);
@@ -230,7 +231,7 @@ void find_cause(const Recipe& recipe, const Matrix& in, const Quantised& found,
   if (recipe.scale == ScaleFormat::f32) {
     offer(Cause::reciprocal, "each scale", with_reciprocals(found));
   }
-  if (out.difference.second != 0 && has_reciprocal_second(quantise(recipe, in, options), found)) {
+  if (out.difference.second != 0 && has_reciprocal_second(out.wanted, found)) {
     Difference left = out.difference;
     left.second = 0;
     best.offer(Cause::reciprocal, "the tensor's scale", left);

@@ -66,6 +66,7 @@ struct Randomness {
 
 /// The result of measuring an output against a recipe.
 struct Conformity {
+  Quantised wanted;  ///< the recipe's output, by QuantiseOptions::seed if it rounds at random
   /// If the recipe rounds at random, codes differ that are neither neighbour of their value.
   Difference difference;
   std::optional<Randomness> randomness;  ///< for a recipe that rounds at random

@@ -304,6 +304,13 @@ Grid grid_of(const Recipe& recipe, std::size_t rows, std::size_t columns, bool b
   return {(rows + block.rows - 1) / block.rows, (columns + block.columns - 1) / block.columns};
 }
 
+std::size_t second_count(const Recipe& recipe, std::size_t rows, std::size_t columns,
+                         bool by_columns) {
+  if (recipe.second == SecondScale::tensor) return 1;
+  if (recipe.second != SecondScale::row) return 0;
+  return by_columns ? columns : rows;
+}
+
 Quantised quantise(const Recipe& recipe, const Matrix& in, const QuantiseOptions& options) {
   Quantised out;
   run(recipe, in, options, true, out);

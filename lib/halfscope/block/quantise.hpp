@@ -56,6 +56,10 @@ struct Grid {
 };
 Grid grid_of(const Recipe& recipe, std::size_t rows, std::size_t columns, bool by_columns);
 
+/// Returns the number of second scales of a tensor: Quantised::second.
+std::size_t second_count(const Recipe& recipe, std::size_t rows, std::size_t columns,
+                         bool by_columns);
+
 /// Throws std::invalid_argument as quantise() does for a tensor of this size.
 void check_quantise(const Recipe& recipe, std::size_t rows, std::size_t columns,
                     const QuantiseOptions& options);
