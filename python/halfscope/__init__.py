@@ -9,6 +9,7 @@ policies(log)         Policies: every framework's loss scaling, replayed
 compare(a, b)         Comparison: two runs tensor by tensor
 report(logs)          Report: everything on one page
 count(logs)           Counts: logs, or parts of them, as a small record; Counts add
+RunLog(folder)        the writer of a run log, for any training loop
 halfscope.distributed  count and analyze, by the workers of a Dask cluster
 halfscope.arrays      the emulator on arrays: rounding, conversions, sums, products, block formats
 halfscope.torch       Recorder: records a PyTorch training run; emulate: runs it as if in 16 bits
@@ -26,11 +27,11 @@ from halfscope._tables import binade_table
 # Imported at their first use. A script that only counts arrays needs none of them.
 _LATER = {"Comparison": "_results", "Counts": "_count", "Findings": "_results", "Policies": "_results",
           "PolicyTrace": "_results", "Recommendation": "_results", "Reduction": "_results", "Reductions": "_results",
-          "Report": "_results",
+          "Report": "_results", "RunLog": "_run_log",
           "arrays": None, "count": "_count", "distributed": None}
 
 __all__ = ["BadInput", "BinadeTable", "Comparison", "Counts", "Findings", "Policies", "PolicyTrace",
-           "Recommendation", "Reduction", "Reductions", "Report", "__version__", "analyze", "arrays", "binade_table", "compare",
+           "Recommendation", "Reduction", "Reductions", "Report", "RunLog", "__version__", "analyze", "arrays", "binade_table", "compare",
            "count", "policies", "recommend", "reduce", "report"]
 
 

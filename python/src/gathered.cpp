@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "array.hpp"
 #include "bindings.hpp"
 #include "halfscope/table/boundary.hpp"
 #include "halfscope/table/count/moment_sums.hpp"
@@ -33,23 +34,31 @@ Dtype wider(Dtype a, Dtype b) {
   return a == Dtype::f64 || b == Dtype::f64 ? Dtype::f64 : Dtype::f32;
 }
 
+std::pair<BinadeTable, Moments> measured(const TensorView& view) {
+  constexpr std::size_t kSmall = 4096;  // elements; counting fewer is faster than a thread switch
+  if (view.count < kSmall) return measure(view);
+  nb::gil_scoped_release release;
+  return measure(view);
+}
+
 /// Adds the current values of a torch tensor. Returns its largest magnitude, None if it has no
 /// elements, or False if view_of_torch() is empty.
 nb::object add_torch(Gathered& gathered, nb::handle tensor, nb::handle computed) {
-  constexpr std::size_t kSmall = 4096;  // elements; counting fewer is faster than a thread switch
   const std::optional<TensorView> view = view_of_torch(tensor);
   if (!view) return nb::bool_(false);
-  std::pair<BinadeTable, Moments> measured;
-  if (view->count < kSmall) {
-    measured = measure(*view);
-  } else {
-    nb::gil_scoped_release release;
-    measured = measure(*view);
-  }
-  const std::optional<double> largest = largest_in(measured.first);
-  settled(gathered).add({std::move(measured.first), measured.second, view->dtype,
+  std::pair<BinadeTable, Moments> counts = measured(*view);
+  const std::optional<double> largest = largest_in(counts.first);
+  settled(gathered).add({std::move(counts.first), counts.second, view->dtype,
                          dtype_of_torch(computed), torch_shape(tensor)});
   return nb::cast(largest);
+}
+
+/// Adds the current values of any other array. `dtype` and exceptions: those of array_of().
+void add_array(Gathered& gathered, nb::handle object, const std::optional<std::string>& dtype) {
+  Array array = array_of(object, dtype);
+  std::pair<BinadeTable, Moments> counts = measured(array.view);
+  settled(gathered).add({std::move(counts.first), counts.second, array.view.dtype, std::nullopt,
+                         std::move(array.shape)});
 }
 
 Gathered gathered_of(const BinadeTable& table, const std::string& dtype, Gathered::Shape shape,
@@ -155,10 +164,12 @@ void bind_gathered(nb::module_& module) {
       .def_static("of", &gathered_of, "table"_a, "dtype"_a, "shape"_a, "mean"_a, "sum_squares"_a,
                   "computed"_a = nb::none())
       .def("add", &add_torch, "tensor"_a, "computed"_a.none())
+      .def("add_array", &add_array, "array"_a, "dtype"_a.none())
       .def("join", &Gathered::join, "later"_a)
       .def("keep", &Gathered::keep, "values"_a)
       .def_prop_ro("kept", &Gathered::kept)
       .def_prop_ro("pieces", &Gathered::pieces)
+      .def_prop_ro("largest", [](Gathered& self) { return largest_in(settled(self).table()); })
       .def_prop_ro("norm_squared", [](Gathered& self) { return settled(self).norm_squared(); })
       .def_prop_ro("shape", [](Gathered& self) { return settled(self).shape(); });
 }

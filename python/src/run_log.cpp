@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The run log writer, for the recorders. Private: its Python side is halfscope/torch/log_writer.py.
+// The run log writer. Private: its Python side is halfscope/_run_log.py.
 #include "halfscope/log/run_log.hpp"
 
 #include <nanobind/nanobind.h>

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 from small_runs import small_network, train  # noqa: E402
 
 from halfscope.torch import Recorder  # noqa: E402
-from halfscope.torch.log_writer import LogWriter  # noqa: E402
+from halfscope._run_log import RunLog  # noqa: E402
 from halfscope.torch.roles import ROLES  # noqa: E402
 
 
@@ -70,7 +70,7 @@ def record_wide(folder, monkeypatch, width, roles, caplog):
     def write_sample(self, step, tensors, metadata):
         logged.append([r.getMessage() for r in caplog.records if r.name == "halfscope"])
 
-    monkeypatch.setattr(LogWriter, "write_sample", write_sample)
+    monkeypatch.setattr(RunLog, "write_sample", write_sample)
     layer = torch.nn.Linear(width, width, bias=False)
     optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
     with caplog.at_level(logging.WARNING, "halfscope"):

@@ -2,7 +2,6 @@
 """Checks of the arguments of the recorder and of emulate()."""
 
 import collections.abc
-import json
 import math
 import operator
 
@@ -52,29 +51,6 @@ class Steps:
         settings = {name: chosen_steps(value, name) for name, value in settings.items()}
         self.record, self.sample, self.look = map(step_test, settings.values())
         self.told = {name: told(value) for name, value in settings.items()}
-
-
-def first_number(first_step):
-    """Returns first_step as an int. Raises TypeError or ValueError if it cannot be a step."""
-    try:
-        number = operator.index(first_step)
-    except TypeError:
-        raise TypeError(f"first_step: found {described(first_step)}, expected the number of a step") from None
-    if not 0 <= number < 2**53:
-        raise ValueError(f"first_step: found {number}, expected 0 or the number of a later step")
-    return number
-
-
-def for_the_manifest(about):
-    """Returns `about` as a dict. Raises TypeError or ValueError if JSON cannot hold it."""
-    if about is not None and not isinstance(about, collections.abc.Mapping):
-        raise TypeError(f"about: found {type(about).__name__}, expected a dict")
-    about = dict(about or {})
-    try:
-        json.dumps(about, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"about: found what JSON cannot hold: {error}") from None
-    return about
 
 
 def _require_own_parameters(model, optimizer):

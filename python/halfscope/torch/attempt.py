@@ -8,9 +8,10 @@ import math
 import torch
 
 from halfscope._halfscope import Gathered
+from halfscope._run_log import unscaled
 from halfscope.torch import updates
 from halfscope.torch.gpu import number_of
-from halfscope.torch.scaler import found_inf_inside, unscaled, unscales_inside
+from halfscope.torch.scaler import found_inf_inside, unscales_inside
 from halfscope.torch.tensors import gather, gather_each, in_chunks, local, plain, values_of
 
 _SEEN_IN_BACKWARD = ("activation_grad", "local_weight_grad")  # these carry the loss scale, if any

@@ -7,7 +7,8 @@ import math
 import re
 
 from halfscope import _halfscope
-from halfscope.torch.scaler import WatchedScaler, unscaled
+from halfscope._run_log import unscaled
+from halfscope.torch.scaler import WatchedScaler
 from halfscope.torch.tensors import LargestGradient, largest_of
 
 

@@ -7,14 +7,15 @@ import warnings
 
 import torch
 
+from halfscope._run_log import (RunLog, first_number, for_the_manifest, log_folder,
+                                 require_no_log)
 from halfscope.torch import manifest, names, roles, sharding
-from halfscope.torch.arguments import Steps, first_number, for_the_manifest, require_kinds
+from halfscope.torch.arguments import Steps, require_kinds
 from halfscope.torch.attempt import Attempt
 from halfscope.torch.gpu import number_later, number_of
 from halfscope.torch.gradients import Gradients, backward_runs
 from halfscope.torch.guard import Guard
 from halfscope.torch.live import Alerts, summary_of
-from halfscope.torch.log_writer import LogWriter, log_folder, require_no_log
 from halfscope.torch.modules import ModuleWatch
 from halfscope.torch.patching import Patch
 from halfscope.torch.provenance import autocast_now
@@ -111,18 +112,17 @@ class Recorder:
         self._guard.begin()
         rank, self.ranks = manifest.rank_and_world_size()
         self.sharded = sharding.layout(self._model, self.ranks)
-        folder = log_folder(self._out, rank, self.ranks)
-        require_no_log(folder)
-        self._guard(self._start, folder, rank)
+        require_no_log(log_folder(self._out, rank, self.ranks))
+        self._guard(self._start, rank)
         return self
 
-    def _start(self, folder, rank):
+    def _start(self, rank):
         self.learn_parameters()
         self._trained_told = manifest.trained(self._model, self.optimizer, self._names)
         about = manifest.about(self._model, self.optimizer, self.loss_scale, self._settings)
         about["recorder"].update(self._blind_spots())
-        self.writer = LogWriter(
-            folder, scaled=self.loss_scale.scaled, rank=rank, world_size=self.ranks,
+        self.writer = RunLog(
+            self._out, scaled=self.loss_scale.scaled, rank=rank, world_size=self.ranks,
             sharded=self._of_each_rank() if self.ranks > 1 else [],
             about={**self._trained_told, **about, **self._about})
         self._prepare()

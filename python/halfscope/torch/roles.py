@@ -4,8 +4,7 @@
 import logging
 from collections import Counter
 
-ROLES = ("weight", "master_weight", "weight_grad", "local_weight_grad", "activation",
-         "activation_grad", "update", "weight_after", "optimizer_state")
+from halfscope._trees import ROLES
 
 
 def test(chosen):

@@ -2,7 +2,6 @@
 """The loss scale of a run: that of a GradScaler, or one that the training loop applies itself."""
 
 import contextlib
-import math
 
 import torch
 
@@ -162,10 +161,3 @@ def found_inf_inside(optimizer, kwargs):
 
 def unscales_inside(optimizer):
     return bool(getattr(optimizer, "_step_supports_amp_scaling", False))
-
-
-def unscaled(magnitude, scale):
-    """Returns a magnitude divided by its loss scale; NaN if the scale is 0."""
-    if magnitude is None or scale == 1.0:
-        return magnitude
-    return magnitude / scale if scale != 0 else math.nan

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RunLog, which writes a run log: docs/run-log.md."""
+
+import collections.abc
+import json
+import math
+import operator
+import os
+
+from halfscope import _halfscope
+from halfscope._arguments import described
+from halfscope._halfscope import BadInput
+from halfscope._tables import as_numbers
+from halfscope._trees import ROLES, in_memory, is_torch, named_arrays
+
+_SCALED = ("weight_grad", "local_weight_grad", "activation_grad")  # a loss scale multiplies these
+
+
+def log_folder(out, rank, world_size):
+    """Returns the folder of a rank's log: `out`, or out/rank-NNNN if there are several ranks."""
+    folder = os.fspath(out)
+    return os.path.join(folder, f"rank-{rank:04d}") if world_size > 1 else folder
+
+
+def require_no_log(folder):
+    """Raises BadInput if a folder holds a run log."""
+    if os.path.exists(os.path.join(folder, "run.json")):
+        raise BadInput(f"{folder}: holds a run log already (run.json), and a log is never written "
+                       "over; log to another folder, or delete this one")
+
+
+def first_number(first_step):
+    """Returns first_step as an int. Raises TypeError or ValueError if it cannot be a step."""
+    try:
+        number = operator.index(first_step)
+    except TypeError:
+        raise TypeError(f"first_step: found {described(first_step)}, expected the number of a step") from None
+    if not 0 <= number < 2**53:
+        raise ValueError(f"first_step: found {number}, expected 0 or the number of a later step")
+    return number
+
+
+def for_the_manifest(about):
+    """Returns `about` as a dict. Raises TypeError or ValueError if JSON cannot hold it."""
+    if about is not None and not isinstance(about, collections.abc.Mapping):
+        raise TypeError(f"about: found {type(about).__name__}, expected a dict")
+    about = dict(about or {})
+    try:
+        json.dumps(about, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"about: found what JSON cannot hold: {error}") from None
+    return about
+
+
+class RunLog:
+    """Writes a run log from any training loop: docs/python.md.
+
+        with RunLog("run", scaled=True) as log:
+            for step, batch in enumerate(batches):
+                loss, grads = ...                      # grads: a dict or pytree of arrays
+                log.step(loss=loss, loss_scale=scale, weight_grad=grads, weight=weights)
+
+    Or close() in place of `with`. Raises BadInput if the folder cannot be made or holds a log.
+
+    out         folder of the log, which is `folder` afterwards; a rank of several has a folder in it
+    scaled      True if the gradients that step() receives carry the loss scale
+    first_step  number of the first step, for a run that continues from a checkpoint
+    about       keys for run.json: optimizer, data, name of the run...; values must be JSON
+    rank, world_size  this process and the number of processes, each of which writes a log
+    sharded     roles of the tensors that differ between ranks, such as "activation"
+    """
+
+    def __init__(self, out, *, scaled=False, first_step=0, about=None, rank=0, world_size=1,
+                 sharded=()):
+        self._next = first_number(first_step)
+        self.folder = log_folder(out, rank, world_size)
+        require_no_log(self.folder)
+        manifest = {"scaled": bool(scaled), "rank": rank, "world_size": world_size,
+                    "sharded": list(sharded), "about": for_the_manifest(about)}
+        self._scaled = bool(scaled)
+        self._writer = _halfscope.RunLogWriter(self.folder, json.dumps(manifest))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        """Closes the files. Every step is in them already. A second close() does nothing."""
+        self._writer = None
+
+    def step(self, step=None, *, loss=None, learning_rate=None, loss_scale=None, found_inf=None,
+             sample=False, **trees):
+        """Writes an attempted optimizer step: its numbers, and a histogram of each array.
+
+        step: its number, above that of the last call; by default the next one. loss: without the
+        loss scale. found_inf: True if the step is skipped because a gradient is infinite or NaN.
+        Numbers that are None are unknown. trees: a role of docs/run-log.md each (weight, weight_grad,
+        activation_grad, update...) with an array or a tree of arrays, of NumPy, PyTorch, JAX, CuPy or
+        ml_dtypes, in their present state; None: not at this step. sample: True to save the arrays
+        too, for lost weight updates. Raises BadInput and TypeError, and then writes nothing.
+        """
+        if self._writer is None:
+            raise BadInput(f"{self.folder}: this log is closed; make another RunLog, with a folder of its own")
+        step = self._number_of(step)
+        scale, arrays = _number("loss_scale", loss_scale), self._arrays(trees)
+        if sample and not arrays:
+            raise BadInput(f"step {step}: sample=True saves arrays, but the step has none; give it trees")
+        if self._scaled and scale is None and any(role in _SCALED for role, _ in map(_split, arrays)):
+            raise BadInput(f"step {step}: has gradients that carry the loss scale (scaled=True), but no "
+                           "loss_scale; give it loss_scale=")
+        skipped = None if found_inf is None else bool(_number("found_inf", found_inf))
+        numbers = {"loss": _number("loss", loss), "loss_scale": scale, "found_inf": skipped,
+                   "learning_rate": _number("learning_rate", learning_rate)}
+        self._write(step, numbers, arrays, sample)
+        self._next = step + 1
+
+    def _write(self, step, numbers, arrays, sample):
+        gathered, scale = _gathered(arrays), numbers["loss_scale"]
+        # A scale of 0 or infinity cannot be undone: the log gets an unknown scale.
+        known = scale if scale is not None and 0 < scale < math.inf else None
+        carried = {role: self._scaled and role in _SCALED for role in ROLES}
+        if gathered:
+            self.write_tensors(step, [
+                (name, counts, carried[_split(name)[0]], known if carried[_split(name)[0]] else 1.0)
+                for name, counts in gathered.items()])
+        if sample:
+            self._writer.write_sample(step, [(name, *in_memory(name, array))
+                                             for name, array in arrays.items()], self._metadata(numbers))
+        largest = {f"max_abs_{role}": _largest([counts for name, counts in gathered.items()
+                                                if _split(name)[0] == role])
+                   for role in ("weight_grad", "activation_grad")}
+        if self._scaled:
+            largest = {tag: unscaled(value, scale) for tag, value in largest.items()}
+        self.write_scalars(step=step, **numbers, **largest, more={})
+
+    def _metadata(self, numbers):
+        state = "scaled" if self._scaled else "unscaled"
+        found = {"gradients": state, "activation_gradients": state}
+        if numbers["found_inf"] is not None:
+            found["found_inf"] = str(int(numbers["found_inf"]))
+        return {**found, "scale": repr(numbers["loss_scale"])} if self._scaled else found
+
+    def _number_of(self, step):
+        try:
+            number = self._next if step is None else operator.index(step)
+        except TypeError:
+            raise TypeError(f"step is {described(step)}, expected the number of a step") from None
+        if number < self._next:
+            raise BadInput(f"step {number}: expected {self._next} or more, since steps ascend; a run that "
+                           "repeats steps needs a log of its own")
+        return number
+
+    def _arrays(self, trees):
+        """Returns {name: array} of the trees."""
+        unknown = next((role for role in trees if role not in ROLES), None)
+        if unknown is not None:
+            raise TypeError(f"step() has no argument {unknown!r}; tensors have one of the roles "
+                            f"{', '.join(ROLES)}")
+        return {name: array for role, tree in trees.items() if tree is not None
+                for name, array in named_arrays(tree, role).items()}
+
+    # The methods below are for the recorders, which gather tensors while a step runs.
+
+    def replace_about(self, about):
+        """Replaces keys of run.json. Readers see the old or the new file, never a part."""
+        path = os.path.join(self.folder, "run.json")
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        document.update(about)
+        beside = os.path.join(self.folder, ".run.json")
+        with open(beside, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=2, allow_nan=False)
+        os.replace(beside, path)
+
+    def write_tensors(self, step, tensors):
+        """tensors: list of (name, Gathered, True if scaled, scale or None if unknown)"""
+        self._writer.write_tensors(step, tensors)
+
+    def write_scalars(self, **scalars):
+        self._writer.write_scalars(**scalars)
+
+    def write_sample(self, step, tensors, metadata):
+        """tensors: {name: tensor in CPU memory}"""
+        samples = [(name, *as_numbers(values)) for name, values in tensors.items()]
+        self._writer.write_sample(step, samples, metadata)
+
+
+def _gathered(arrays):
+    """Returns {name: Gathered} of {name: array}."""
+    found, pieces = {}, []
+    for name, array in arrays.items():
+        found[name] = _halfscope.Gathered()
+        if is_torch(array) and "float8" not in str(array.dtype):
+            pieces.append((found[name], array, None))
+        else:
+            found[name].add_array(*in_memory(name, array))
+    if pieces:
+        from halfscope.torch.tensors import gather_each
+
+        gather_each(pieces)
+    return found
+
+
+def unscaled(magnitude, scale):
+    """Returns a magnitude divided by its loss scale; NaN if the scale is 0."""
+    if magnitude is None or scale == 1.0:
+        return magnitude
+    return magnitude / scale if scale != 0 else math.nan
+
+
+def _split(name):
+    """Returns (role, rest) of a tensor's name."""
+    role, _, rest = name.partition("/")
+    return role, rest
+
+
+def _number(name, value):
+    try:
+        return None if value is None else float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {described(value)}, expected a number") from None
+
+
+def _largest(gathered):
+    """Returns the largest magnitude of all, NaN if a value is NaN; None if there are no values."""
+    found = [counts.largest for counts in gathered if counts.largest is not None]
+    return math.nan if any(map(math.isnan, found)) else max(found, default=None)

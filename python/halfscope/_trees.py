@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the arrays in nested containers, such as JAX's pytrees, and names them."""
+
+import dataclasses
+import re
+import sys
+from collections.abc import Mapping
+
+from halfscope._arguments import described
+from halfscope._halfscope import BadInput
+from halfscope._tables import as_numbers
+
+# The first part of a tensor's name in a log: docs/run-log.md.
+ROLES = ("weight", "master_weight", "weight_grad", "local_weight_grad", "activation",
+         "activation_grad", "update", "weight_after", "optimizer_state")
+
+_DTYPES = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
+_MOST_LEVELS = 100
+
+
+def named_arrays(tree, role=None):
+    """Returns {name: array} of a dict, list, tuple, dataclass or registered JAX pytree, or of an
+    array alone. A name is the role, "/", and the keys on the way to the array with "." between; the
+    key of an array alone is 0. The first key of an optimizer state is its kind, with "/" after it.
+    None is an empty tree. Without a role, first keys that are roles are used as such. Integers of
+    an optimizer state, such as its step counter, are left out. Raises BadInput and TypeError."""
+    found = {}
+    for path, array in _leaves(tree, (), role or "tensors"):
+        own, keys = (role, path) if role or not path or path[0] not in ROLES else (path[0], path[1:])
+        if own == "optimizer_state" and _is_whole(array):
+            continue
+        kind = keys[:1] if own == "optimizer_state" and len(keys) > 1 else ()
+        name = "/".join((*([own] if own else []), *kind, ".".join(keys[len(kind):]) or "0"))
+        if name in found:
+            raise BadInput(f"{name}: two arrays have this name; rename one of their keys")
+        _check_dtype(name, array)
+        found[name] = array
+    if not found:
+        raise BadInput(f"{role or 'tensors'}: {described(tree)} has no arrays, expected at least one; "
+                       "leave the argument out if there are none")
+    return found
+
+
+def is_torch(array):
+    """Returns True for a tensor of PyTorch. Never imports it."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+def in_memory(name, array):
+    """Returns the result of as_numbers() for an array in CPU memory in C order. Copies the values
+    only if they are elsewhere or in another order. Raises TypeError that begins with the name."""
+    try:
+        if is_torch(array):
+            from halfscope.torch.tensors import plain
+
+            return as_numbers(plain(array))
+        if hasattr(array, "__cuda_array_interface__") and hasattr(array, "get"):
+            array = array.get()  # CuPy
+        if hasattr(array, "__array__"):
+            import numpy
+
+            array = numpy.asarray(array, order="C")
+        return as_numbers(array)
+    except Exception as error:  # of a JAX array, for example: traced by jit, or deleted
+        reason = str(error).partition("\n")[0]
+        raise TypeError(f"{name}: {described(array)} cannot be read ({reason})") from error
+
+
+def _children(node):
+    """Returns the (key, child) pairs of a container; None for anything else."""
+    if isinstance(node, Mapping):
+        return node.items()
+    if isinstance(node, (list, tuple)):
+        return zip(getattr(node, "_fields", None) or range(len(node)), node)
+    if isinstance(node, type) or hasattr(type(node), "__dlpack__"):
+        return None
+    trees = getattr(sys.modules.get("jax"), "tree_util", None)
+    if trees is not None and not trees.all_leaves([node]):
+        below, _ = trees.tree_flatten_with_path(node, is_leaf=lambda other: other is not node)
+        return [(_key(path), child) for path, child in below]
+    if dataclasses.is_dataclass(node):
+        return [(field.name, getattr(node, field.name)) for field in dataclasses.fields(node)]
+    return None
+
+
+def _key(path):
+    """Returns the key of a path of one step in a JAX pytree."""
+    return next((getattr(path[0], name) for name in ("key", "idx", "name")
+                 if hasattr(path[0], name)), path[0]) if path else 0
+
+
+def _leaves(node, path, what):
+    if len(path) > _MOST_LEVELS:
+        raise BadInput(f"{what}: the tree has more than {_MOST_LEVELS} levels, or it contains itself; "
+                       "expected a tree of arrays")
+    children = None if node is None else _children(node)
+    if children is None:
+        return [] if node is None else [(path, node)]
+    return [leaf for key, child in children for leaf in _leaves(child, (*path, str(key)), what)]
+
+
+def _dtype(array):
+    return str(getattr(array, "dtype", "")).removeprefix("torch.")
+
+
+def _is_whole(array):
+    return isinstance(array, int) or re.match("u?int|bool", _dtype(array)) is not None
+
+
+def _check_dtype(name, array):
+    dtype = _dtype(array)
+    if dtype and dtype not in _DTYPES:
+        raise TypeError(f"{name}: dtype {dtype}, expected one of {', '.join(_DTYPES)}; convert the "
+                        "array or leave it out")
+    if not dtype and not isinstance(array, memoryview) and not hasattr(array, "__dlpack__"):
+        raise TypeError(f"{name}: {described(array)}, expected an array")
