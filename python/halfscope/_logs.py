@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The functions that analyse logs: the answers of the command line as Python objects."""
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ _LONGEST_NAME = 256  # characters of a scalar's tag or of a name in a glob
 
 
 class _PathOf(str):
-    """A path. If it is the temporary file of Counts, keeps these alive in `counts`."""
+    """A path. `of`: the Counts or Tensors to which it leads, kept alive here; None for other logs."""
 
 
 def is_remote(path):
@@ -33,8 +34,6 @@ def require_path(path):
 
 
 def _path(log):
-    from halfscope._count import Counts
-
     path = _PathOf(os.fsdecode(log))
     require_path(path)
     if len(path) > _LONGEST_PATH or (not is_remote(path) and
@@ -42,7 +41,7 @@ def _path(log):
         raise _halfscope.BadInput(f"{described(str(path))}: no such file or folder: it has {len(path)} "
                                   f"characters, and Linux takes names of {_LONGEST_FILE_NAME}; check "
                                   "the path")
-    path.counts = log if isinstance(log, Counts) else None
+    path.of = log if hasattr(log, "logs") else None
     return path
 
 
@@ -111,9 +110,13 @@ def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_ra
                                 read_as=_READ_AS.get(read_as), ranks=ranks, lines=lines)
 
 
-def _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale=1.0, **reading):
+def _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale=1.0, tensors=None, **reading):
     """Returns (paths, selection). Logs at URLs are counted first; the paths are then those of
     records. reading: learning_rate, read_as, ranks and lines."""
+    if tensors is not None:
+        from halfscope._tensors import or_tensors
+
+        logs, roles, recorded_scale = or_tensors(logs, tensors, roles, recorded_scale)
     paths = _paths(logs)
     selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, **reading)
     if not any(map(is_remote, paths)):
@@ -130,10 +133,12 @@ def _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale=1.0, **readi
     return _paths(counts), _selection(steps, tensor, None, None, loss_scale)
 
 
-def _found(function, *arguments):
+def _found(function, logs, *arguments):
     """Calls a function of the extension and returns its result. Notes on the log go to the logger
     "halfscope", as the command line writes them to stderr."""
-    found, notes = function(*arguments)
+    owner = getattr(next(iter(logs), None), "of", None)
+    with getattr(owner, "open_as_log", contextlib.nullcontext)():
+        found, notes = function(logs, *arguments)
     _log_notes(notes)
     return found
 
@@ -160,12 +165,14 @@ def _check_targets(headroom, target_underflow):
         raise ValueError(f"target_underflow is {described(target_underflow)}, expected a share from 0 to 1")
 
 
-def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, subnormals="keep",
-            steps=None, tensor=None, roles=None, read_as=None, learning_rate=None, what_if=False,
-            formats=False, recipes=(), ranks=None, lines=None):
+def analyze(logs=None, *, tensors=None, format="binary16", loss_scale=1.0, recorded_scale=None,
+            subnormals="keep", steps=None, tensor=None, roles=None, read_as=None,
+            learning_rate=None, what_if=False, formats=False, recipes=(), ranks=None, lines=None):
     """Counts what rounding to a format does to every tensor of one or several logs.
 
-    logs: a path or several, of any kind in docs/logs.md. loss_scale: counts are for the unscaled
+    logs: a path or several, of any kind in docs/logs.md. tensors: instead of logs, a dict or tree
+    of arrays (docs/python.md); recorded_scale is then the loss scale of its gradients, and roles
+    may be one role for all. loss_scale: counts are for the unscaled
     values times this. recorded_scale: the loss scale that the values carry, if the log does not say
     it, or the tag of the log's scalar that has it. subnormals: "keep", or the hardware's rule to
     make them zero: "flush" (tiny after rounding), "flush-before" (before), "flush-result" (a
@@ -174,25 +181,28 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
     without a type. learning_rate: that of plain SGD, if the log does not say. what_if: also the
     effect of other arithmetic on weight updates; slower. formats: also every other format,
     including FP8 and MX, at its best scale; slower. recipes: names of recipes of block formats, as
-    of --recipe, for the operands of each layer's products; implies formats. ranks: number of processes that print each
-    message into a console log. lines: a pattern of a console log's lines, such as "iter {step}:
-    loss {loss}" (docs/logs.md). Returns Findings, with the fields of `halfscope analyze --json`.
-    Raises BadInput, and ValueError or TypeError for an argument out of its range.
+    of --recipe, for the operands of each layer's products; implies formats. ranks: number of
+    processes that print each message into a console log. lines: a pattern of a console log's lines,
+    such as "iter {step}: loss {loss}" (docs/logs.md). Returns Findings, with the fields of
+    `halfscope analyze --json`. Raises BadInput, and ValueError or TypeError for an argument out of
+    its range.
     """
     from halfscope._results import Findings
 
     _check_format(format)
     _check_subnormals(subnormals)
     logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale,
-                               learning_rate=learning_rate, read_as=read_as, ranks=ranks, lines=lines)
+                               tensors, learning_rate=learning_rate, read_as=read_as, ranks=ranks,
+                               lines=lines)
     found = _found(_halfscope.analyze, logs, format, subnormals, selection, what_if, formats,
                    _recipes(recipes))
     return found.analysis(Findings)._keep(
         found, lambda: _report(logs, selection, format, subnormals, recipes=_recipes(recipes)))
 
 
-def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded_scale=None,
-              steps=None, tensor=None, roles=None, read_as=None, ranks=None, lines=None):
+def recommend(logs=None, *, tensors=None, format=None, headroom=1, target_underflow=0.001,
+              recorded_scale=None, steps=None, tensor=None, roles=None, read_as=None, ranks=None,
+              lines=None):
     """Recommends a static loss scale: the largest power of two that leaves `headroom` binades
     unused.
 
@@ -206,16 +216,17 @@ def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded
 
     _check_format(format)
     _check_targets(headroom, target_underflow)
-    logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, read_as=read_as,
-                               ranks=ranks, lines=lines)
+    logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, tensors=tensors,
+                               read_as=read_as, ranks=ranks, lines=lines)
     found = _found(_halfscope.recommend, logs, selection, format, headroom, target_underflow)
     return found.recommendation(Recommendation)._keep(
         found, lambda: _report(logs, selection, format, "keep", headroom, target_underflow))
 
 
-def report(logs, *, title=None, format=None, loss_scale=1.0, headroom=1, target_underflow=0.001,
-           policies=(), recipes=(), recorded_scale=None, subnormals="keep", steps=None, tensor=None,
-           roles=None, read_as=None, learning_rate=None, ranks=None, lines=None):
+def report(logs=None, *, tensors=None, title=None, format=None, loss_scale=1.0, headroom=1,
+           target_underflow=0.001, policies=(), recipes=(), recorded_scale=None, subnormals="keep",
+           steps=None, tensor=None, roles=None, read_as=None, learning_rate=None, ranks=None,
+           lines=None):
     """Returns all results that `halfscope report` puts on one page.
 
     Arguments as for analyze and recommend. title: by default the logs' names. policies: texts such
@@ -228,7 +239,8 @@ def report(logs, *, title=None, format=None, loss_scale=1.0, headroom=1, target_
     _check_targets(headroom, target_underflow)
     policies = _texts(policies)
     logs, selection = _to_read(logs, steps, tensor, roles, recorded_scale, loss_scale,
-                               learning_rate=learning_rate, read_as=read_as, ranks=ranks, lines=lines)
+                               tensors, learning_rate=learning_rate, read_as=read_as, ranks=ranks,
+                               lines=lines)
     return _report(logs, selection, format, subnormals, headroom, target_underflow,
                    policies, _recipes(recipes), title)
 
@@ -244,7 +256,7 @@ def _report(logs, selection, format, subnormals, headroom=1, target_underflow=0.
 
 def _title(log):
     """Returns the last two parts of a log's path, since the last is often just "log"."""
-    names = [os.path.realpath(log)] if log.counts is None else log.counts.logs
+    names = [os.path.realpath(log)] if log.of is None else log.of.logs
     return ", ".join("/".join(name.split("/")[-2:]) for name in names)
 
 

@@ -13,8 +13,6 @@ from halfscope._halfscope import BadInput
 from halfscope._tables import as_numbers
 from halfscope._trees import ROLES, in_memory, is_torch, named_arrays
 
-_SCALED = ("weight_grad", "local_weight_grad", "activation_grad")  # a loss scale multiplies these
-
 
 def log_folder(out, rank, world_size):
     """Returns the folder of a rank's log: `out`, or out/rank-NNNN if there are several ranks."""
@@ -60,9 +58,10 @@ class RunLog:
                 loss, grads = ...                      # grads: a dict or pytree of arrays
                 log.step(loss=loss, loss_scale=scale, weight_grad=grads, weight=weights)
 
-    Or close() in place of `with`. Raises BadInput if the folder cannot be made or holds a log.
+    Or close() in place of `with`. `folder` is the path of the log. Raises BadInput if the folder
+    cannot be made or holds a log.
 
-    out         folder of the log, which is `folder` afterwards; a rank of several has a folder in it
+    out         folder of the log; with several ranks, the folder that has one for each
     scaled      True if the gradients that step() receives carry the loss scale
     first_step  number of the first step, for a run that continues from a checkpoint
     about       keys for run.json: optimizer, data, name of the run...; values must be JSON
@@ -73,6 +72,9 @@ class RunLog:
     def __init__(self, out, *, scaled=False, first_step=0, about=None, rank=0, world_size=1,
                  sharded=()):
         self._next = first_number(first_step)
+        if not (isinstance(rank, int) and isinstance(world_size, int) and 0 <= rank < world_size < 2**31):
+            raise ValueError(f"rank is {described(rank)} and world_size {described(world_size)}, expected "
+                             "whole numbers, rank below world_size")
         self.folder = log_folder(out, rank, world_size)
         require_no_log(self.folder)
         manifest = {"scaled": bool(scaled), "rank": rank, "world_size": world_size,
@@ -91,28 +93,31 @@ class RunLog:
         self._writer = None
 
     def step(self, step=None, *, loss=None, learning_rate=None, loss_scale=None, found_inf=None,
-             sample=False, **trees):
+             max_abs_weight_grad=None, max_abs_activation_grad=None, sample=False, **trees):
         """Writes an attempted optimizer step: its numbers, and a histogram of each array.
 
-        step: its number, above that of the last call; by default the next one. loss: without the
-        loss scale. found_inf: True if the step is skipped because a gradient is infinite or NaN.
-        Numbers that are None are unknown. trees: a role of docs/run-log.md each (weight, weight_grad,
-        activation_grad, update...) with an array or a tree of arrays, of NumPy, PyTorch, JAX, CuPy or
-        ml_dtypes, in their present state; None: not at this step. sample: True to save the arrays
-        too, for lost weight updates. Raises BadInput and TypeError, and then writes nothing.
+        step: its number, above that of the last call; by default the next one. Numbers that are None
+        are unknown. loss: without the loss scale. found_inf: True if the step is skipped because a
+        gradient is infinite or NaN. max_abs_weight_grad, max_abs_activation_grad: the largest
+        magnitude of these gradients without the loss scale, for steps without their trees. sample:
+        True to save the arrays too, for lost weight updates. trees: role=tree for each role of
+        docs/run-log.md (weight, weight_grad, activation_grad, update...): an array, or a dict or
+        tree of arrays, of NumPy, PyTorch, JAX, CuPy or ml_dtypes; None: not at this step. Raises
+        BadInput or TypeError. For a wrong argument, nothing of the step is written.
         """
         if self._writer is None:
             raise BadInput(f"{self.folder}: this log is closed; make another RunLog, with a folder of its own")
         step = self._number_of(step)
-        scale, arrays = _number("loss_scale", loss_scale), self._arrays(trees)
+        numbers = {name: _number(name, value) for name, value in (
+            ("loss", loss), ("learning_rate", learning_rate), ("loss_scale", loss_scale),
+            ("found_inf", found_inf), ("max_abs_weight_grad", max_abs_weight_grad),
+            ("max_abs_activation_grad", max_abs_activation_grad))}
+        arrays = _arrays(trees)
         if sample and not arrays:
             raise BadInput(f"step {step}: sample=True saves arrays, but the step has none; give it trees")
-        if self._scaled and scale is None and any(role in _SCALED for role, _ in map(_split, arrays)):
+        if self._scaled and numbers["loss_scale"] is None and any(map(_is_scaled, arrays)):
             raise BadInput(f"step {step}: has gradients that carry the loss scale (scaled=True), but no "
                            "loss_scale; give it loss_scale=")
-        skipped = None if found_inf is None else bool(_number("found_inf", found_inf))
-        numbers = {"loss": _number("loss", loss), "loss_scale": scale, "found_inf": skipped,
-                   "learning_rate": _number("learning_rate", learning_rate)}
         self._write(step, numbers, arrays, sample)
         self._next = step + 1
 
@@ -120,27 +125,27 @@ class RunLog:
         gathered, scale = _gathered(arrays), numbers["loss_scale"]
         # A scale of 0 or infinity cannot be undone: the log gets an unknown scale.
         known = scale if scale is not None and 0 < scale < math.inf else None
-        carried = {role: self._scaled and role in _SCALED for role in ROLES}
+        carried = {name: self._scaled and _is_scaled(name) for name in gathered}
         if gathered:
-            self.write_tensors(step, [
-                (name, counts, carried[_split(name)[0]], known if carried[_split(name)[0]] else 1.0)
-                for name, counts in gathered.items()])
+            self.write_tensors(step, [(name, counts, carried[name], known if carried[name] else 1.0)
+                                      for name, counts in gathered.items()])
         if sample:
-            self._writer.write_sample(step, [(name, *in_memory(name, array))
-                                             for name, array in arrays.items()], self._metadata(numbers))
-        largest = {f"max_abs_{role}": _largest([counts for name, counts in gathered.items()
-                                                if _split(name)[0] == role])
-                   for role in ("weight_grad", "activation_grad")}
-        if self._scaled:
-            largest = {tag: unscaled(value, scale) for tag, value in largest.items()}
-        self.write_scalars(step=step, **numbers, **largest, more={})
+            arrays = [(name, *in_memory(name, array)) for name, array in arrays.items()]
+            self._writer.write_sample(step, arrays, self._metadata(numbers["found_inf"], known))
+        for role in ("weight_grad", "activation_grad"):
+            of_role = [counts for name, counts in gathered.items() if name.startswith(f"{role}/")]
+            if of_role:
+                numbers[f"max_abs_{role}"] = unscaled(_largest(of_role), scale if self._scaled else 1.0)
+        if numbers["found_inf"] is not None:
+            numbers["found_inf"] = numbers["found_inf"] != 0
+        self.write_scalars(step=step, **numbers, more={})
 
-    def _metadata(self, numbers):
+    def _metadata(self, found_inf, scale):
         state = "scaled" if self._scaled else "unscaled"
         found = {"gradients": state, "activation_gradients": state}
-        if numbers["found_inf"] is not None:
-            found["found_inf"] = str(int(numbers["found_inf"]))
-        return {**found, "scale": repr(numbers["loss_scale"])} if self._scaled else found
+        if found_inf is not None:
+            found["found_inf"] = str(int(found_inf != 0))
+        return {**found, "scale": repr(scale)} if self._scaled and scale is not None else found
 
     def _number_of(self, step):
         try:
@@ -151,15 +156,6 @@ class RunLog:
             raise BadInput(f"step {number}: expected {self._next} or more, since steps ascend; a run that "
                            "repeats steps needs a log of its own")
         return number
-
-    def _arrays(self, trees):
-        """Returns {name: array} of the trees."""
-        unknown = next((role for role in trees if role not in ROLES), None)
-        if unknown is not None:
-            raise TypeError(f"step() has no argument {unknown!r}; tensors have one of the roles "
-                            f"{', '.join(ROLES)}")
-        return {name: array for role, tree in trees.items() if tree is not None
-                for name, array in named_arrays(tree, role).items()}
 
     # The methods below are for the recorders, which gather tensors while a step runs.
 
@@ -187,6 +183,15 @@ class RunLog:
         self._writer.write_sample(step, samples, metadata)
 
 
+def _arrays(trees):
+    """Returns {name: array} of {role: tree}."""
+    unknown = next((role for role in trees if role not in ROLES), None)
+    if unknown is not None:
+        raise TypeError(f"step() has no argument {unknown!r}; the roles of tensors are {', '.join(ROLES)}")
+    return {name: array for role, tree in trees.items() if tree is not None
+            for name, array in named_arrays(tree, role).items()}
+
+
 def _gathered(arrays):
     """Returns {name: Gathered} of {name: array}."""
     found, pieces = {}, []
@@ -210,10 +215,9 @@ def unscaled(magnitude, scale):
     return magnitude / scale if scale != 0 else math.nan
 
 
-def _split(name):
-    """Returns (role, rest) of a tensor's name."""
-    role, _, rest = name.partition("/")
-    return role, rest
+def _is_scaled(name):
+    """Returns True if a loss scale multiplies the tensor of that name."""
+    return name.partition("/")[0] in ("weight_grad", "local_weight_grad", "activation_grad")
 
 
 def _number(name, value):

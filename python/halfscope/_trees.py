@@ -14,30 +14,35 @@ from halfscope._tables import as_numbers
 ROLES = ("weight", "master_weight", "weight_grad", "local_weight_grad", "activation",
          "activation_grad", "update", "weight_after", "optimizer_state")
 
+_FORMATS = {"e": "float16", "f": "float32", "d": "float64"}  # names in the buffer protocol
 _DTYPES = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
 _MOST_LEVELS = 100
 
 
-def named_arrays(tree, role=None):
+def named_arrays(tree, role=None, skipped=None):
     """Returns {name: array} of a dict, list, tuple, dataclass or registered JAX pytree, or of an
     array alone. A name is the role, "/", and the keys on the way to the array with "." between; the
     key of an array alone is 0. The first key of an optimizer state is its kind, with "/" after it.
     None is an empty tree. Without a role, first keys that are roles are used as such. Integers of
-    an optimizer state, such as its step counter, are left out. Raises BadInput and TypeError."""
+    an optimizer state, such as its step counter, are left out, and all integers if their names can
+    be added to `skipped`. Raises BadInput and TypeError."""
     found = {}
     for path, array in _leaves(tree, (), role or "tensors"):
         own, keys = (role, path) if role or not path or path[0] not in ROLES else (path[0], path[1:])
-        if own == "optimizer_state" and _is_whole(array):
-            continue
         kind = keys[:1] if own == "optimizer_state" and len(keys) > 1 else ()
         name = "/".join((*([own] if own else []), *kind, ".".join(keys[len(kind):]) or "0"))
+        if _is_whole(array) and (own == "optimizer_state" or skipped is not None):
+            (skipped if skipped is not None else []).append(name)
+            continue
+        if any("\ud800" <= character <= "\udfff" for character in name):
+            raise BadInput(f"{_shown(name)} has a key that is not UTF-8; rename it")
         if name in found:
-            raise BadInput(f"{name}: two arrays have this name; rename one of their keys")
+            raise BadInput(f"{_shown(name)}: two arrays have this name; rename one of their keys")
         _check_dtype(name, array)
         found[name] = array
     if not found:
-        raise BadInput(f"{role or 'tensors'}: {described(tree)} has no arrays, expected at least one; "
-                       "leave the argument out if there are none")
+        raise BadInput(f"{role or 'tensors'}: {described(tree)} has no arrays of floating-point "
+                       "numbers, expected at least one; leave the argument out if there are none")
     return found
 
 
@@ -49,7 +54,7 @@ def is_torch(array):
 
 def in_memory(name, array):
     """Returns the result of as_numbers() for an array in CPU memory in C order. Copies the values
-    only if they are elsewhere or in another order. Raises TypeError that begins with the name."""
+    only if they are elsewhere or in another order. Raises TypeError."""
     try:
         if is_torch(array):
             from halfscope.torch.tensors import plain
@@ -62,9 +67,9 @@ def in_memory(name, array):
 
             array = numpy.asarray(array, order="C")
         return as_numbers(array)
-    except Exception as error:  # of a JAX array, for example: traced by jit, or deleted
+    except Exception as error:  # a JAX array that jit traces or that was deleted, for example
         reason = str(error).partition("\n")[0]
-        raise TypeError(f"{name}: {described(array)} cannot be read ({reason})") from error
+        raise TypeError(f"{_shown(name)}: {described(array)} cannot be read ({reason})") from error
 
 
 def _children(node):
@@ -101,17 +106,29 @@ def _leaves(node, path, what):
 
 
 def _dtype(array):
-    return str(getattr(array, "dtype", "")).removeprefix("torch.")
+    """Returns the name of the elements' type; empty for what is no array."""
+    if hasattr(array, "dtype"):
+        return str(array.dtype).removeprefix("torch.")
+    try:
+        format = memoryview(array).format
+    except TypeError:
+        return "" if not hasattr(array, "__dlpack__") else _DTYPES[0]
+    return _FORMATS.get(format, format)
 
 
 def _is_whole(array):
     return isinstance(array, int) or re.match("u?int|bool", _dtype(array)) is not None
 
 
+def _shown(name):
+    """Returns a name for a message of one line."""
+    return f"tensor {name[:200]!r}"
+
+
 def _check_dtype(name, array):
     dtype = _dtype(array)
-    if dtype and dtype not in _DTYPES:
-        raise TypeError(f"{name}: dtype {dtype}, expected one of {', '.join(_DTYPES)}; convert the "
+    if not dtype:
+        raise TypeError(f"{_shown(name)}: found {described(array)}, expected an array")
+    if dtype not in _DTYPES:
+        raise TypeError(f"{_shown(name)}: dtype {dtype}, expected one of {', '.join(_DTYPES)}; convert the "
                         "array or leave it out")
-    if not dtype and not isinstance(array, memoryview) and not hasattr(array, "__dlpack__"):
-        raise TypeError(f"{name}: {described(array)}, expected an array")

@@ -60,6 +60,7 @@ NB_MODULE(_halfscope, module) {
   halfscope::python::bind_results(module);
   halfscope::python::bind_logs(module);
   halfscope::python::bind_count(module);
+  halfscope::python::bind_tensors_in_memory(module);
   halfscope::python::bind_gathered(module);
   halfscope::python::bind_run_log(module);
   halfscope::python::bind_arrays(module);

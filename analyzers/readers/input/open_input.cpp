@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analyzers/readers/input/content.hpp"
+#include "analyzers/readers/input/memory_input.hpp"
 #include "analyzers/readers/input/spool.hpp"
 #include "analyzers/readers/input/standard_input.hpp"
 #include "analyzers/readers/input/text_encoding.hpp"
@@ -148,6 +149,7 @@ class Unpacking {
 
 std::shared_ptr<const OpenFile> open_input(const fs::path& path,
                                            std::shared_ptr<log::Arrival> arrival) {
+  if (auto file = memory_input(path)) return file;
   auto file = is_standard_input(path) ? std::make_shared<OpenFile>(standard_input())
                                       : std::make_shared<OpenFile>(path, std::move(arrival));
   if (!file->is_regular()) return file;

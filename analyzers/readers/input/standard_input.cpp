@@ -11,6 +11,7 @@
 #include <string>
 #include <system_error>
 
+#include "analyzers/readers/input/memory_input.hpp"
 #include "analyzers/readers/input/spool.hpp"
 #include "halfscope/log/error.hpp"
 
@@ -61,12 +62,12 @@ bool is_standard_input(const fs::path& path) { return taken() >= 0 && path == kS
 
 bool is_file(const fs::path& path) {
   std::error_code unreadable;
-  return is_standard_input(path) || fs::is_regular_file(path, unreadable);
+  return is_standard_input(path) || memory_input(path) || fs::is_regular_file(path, unreadable);
 }
 
 bool exists(const fs::path& path) {
   std::error_code unreadable;
-  return is_standard_input(path) || fs::exists(path, unreadable);
+  return is_standard_input(path) || memory_input(path) || fs::exists(path, unreadable);
 }
 
 int standard_input() { return ::fcntl(taken(), F_DUPFD_CLOEXEC, 3); }

@@ -17,9 +17,9 @@ void take_standard_input();
 
 /// Returns true if a path stands for standard input. False before take_standard_input().
 bool is_standard_input(const std::filesystem::path& path);
-/// Returns true if a path leads to a regular file or stands for standard input.
+/// Returns true if a path leads to a regular file or stands for standard input or for memory.
 bool is_file(const std::filesystem::path& path);
-/// Returns true if a path leads to a file or folder or stands for standard input.
+/// Returns true if a path leads to a file or folder or stands for standard input or for memory.
 bool exists(const std::filesystem::path& path);
 /// Returns a new descriptor of the file with standard input; -1, with errno set, if there is none.
 int standard_input();

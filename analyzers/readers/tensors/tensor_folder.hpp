@@ -32,6 +32,7 @@ struct StepFile {
   /// Contents of the file if no tensor's name in the folder has a role; else empty.
   std::optional<frames::Unnamed> unnamed = {};
   bool scaled = false;               ///< metadata "gradients" is "scaled"
+  bool unscaled = false;             ///< metadata "gradients" is "unscaled"
   std::optional<double> scale = {};  ///< metadata "scale", a positive finite number
   bool among_steps = false;          ///< the selection has files of other steps too
   /// The open file, for a log of one file, so that its header is read once. Else null.

@@ -158,7 +158,7 @@ class FolderFrames {
     for (const log::SkippedTensor& skipped : read.skipped) take_skipped(file, skipped);
     assumed_ |= read.guessed == RoleSource::assumed;
     if (read.guessed == RoleSource::file && weights_++ == 0) first_weights_ = &file;
-    unscaled_ |= read.has_gradients && !file.scaled;
+    unscaled_ |= read.has_gradients && !file.scaled && !file.unscaled;
     coded_ += read.coded;
   }
 

@@ -43,6 +43,7 @@ MappedFile::~MappedFile() {
 
 FileBytes MappedFile::range(std::uint64_t begin, std::uint64_t end) const {
   const auto size = static_cast<std::size_t>(end - begin);
+  if (const auto bytes = file_->in_memory(begin, end); !bytes.empty()) return {nullptr, bytes};
   if (!mapped_.empty()) {
     file_->need(begin, end);
     return {nullptr, mapped_.subspan(static_cast<std::size_t>(begin), size)};

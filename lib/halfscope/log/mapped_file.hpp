@@ -17,7 +17,7 @@ namespace halfscope::log {
 
 /// Bytes of a file, valid while both `owner` and the MappedFile exist.
 struct FileBytes {
-  std::shared_ptr<const std::byte[]> owner;  ///< null if the bytes are mapped
+  std::shared_ptr<const std::byte[]> owner;  ///< null if the bytes are mapped or in memory
   std::span<const std::byte> bytes;
 };
 

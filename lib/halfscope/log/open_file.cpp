@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <map>
+#include <cstring>
 #include <mutex>
 
 #include "halfscope/log/error.hpp"
@@ -23,6 +23,14 @@ OpenFile::OpenFile(const std::filesystem::path& path, std::shared_ptr<Arrival> a
 }
 
 OpenFile::OpenFile(int descriptor) : number_(descriptor) { look(); }
+
+OpenFile::OpenFile(const std::vector<std::span<const std::byte>>& pieces) : mode_(S_IFREG) {
+  std::uint64_t begin = 0;
+  for (const std::span<const std::byte> piece : pieces) {
+    if (!piece.empty()) pieces_.emplace(begin, piece);
+    begin += piece.size();
+  }
+}
 
 void OpenFile::look() {
   struct stat status = {};
@@ -42,6 +50,7 @@ bool OpenFile::is_regular() const { return error_ == 0 && S_ISREG(mode_); }
 bool OpenFile::is_folder() const { return error_ == 0 && S_ISDIR(mode_); }
 
 std::uint64_t OpenFile::size() const {
+  if (!pieces_.empty()) return pieces_.rbegin()->first + pieces_.rbegin()->second.size();
   struct stat status = {};
   if (error_ != 0 || ::fstat(number_, &status) != 0) return 0;
   return static_cast<std::uint64_t>(status.st_size);
@@ -57,9 +66,29 @@ void OpenFile::leave(std::uint64_t begin, std::uint64_t end) const {
   if (arrival_) arrival_->leave(begin, end);
 }
 
+std::span<const std::byte> OpenFile::in_memory(std::uint64_t begin, std::uint64_t end) const {
+  const auto after = pieces_.upper_bound(begin);
+  if (after == pieces_.begin()) return {};
+  const auto& [first, piece] = *std::prev(after);
+  if (end < begin || end - first > piece.size()) return {};
+  return piece.subspan(begin - first, end - begin);
+}
+
 std::size_t OpenFile::read(std::uint64_t offset, char* to, std::size_t most) const {
   need(offset, offset + most);
   std::size_t done = 0;
+  if (!pieces_.empty()) {
+    errno = 0;
+    const std::uint64_t end = size();
+    while (done < most && offset + done < end) {
+      const auto& [first, piece] = *std::prev(pieces_.upper_bound(offset + done));
+      const auto rest = piece.subspan(offset + done - first);
+      const std::size_t count = std::min(rest.size(), most - done);
+      std::memcpy(to + done, rest.data(), count);
+      done += count;
+    }
+    return done;
+  }
   while (done < most) {
     const ::ssize_t got =
         ::pread(number_, to + done, most - done, static_cast<::off_t>(offset + done));

@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +46,9 @@ class OpenFile {
   explicit OpenFile(const std::filesystem::path& path, std::shared_ptr<Arrival> arrival = nullptr);
   /// Adopts a descriptor that is open for reading, and closes it in the destructor.
   explicit OpenFile(int descriptor);
+  /// A file whose bytes are these pieces of memory, in order. The caller must keep them unchanged
+  /// and alive while the file is read.
+  explicit OpenFile(const std::vector<std::span<const std::byte>>& pieces);
   ~OpenFile();
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
@@ -62,6 +67,8 @@ class OpenFile {
   /// Reads up to `most` bytes from `offset` and returns their number. If it is smaller, errno is 0
   /// at the end of the file, else the error.
   std::size_t read(std::uint64_t offset, char* to, std::size_t most) const;
+  /// Returns the bytes [begin, end) of a file in memory, if one piece has them; else an empty span.
+  std::span<const std::byte> in_memory(std::uint64_t begin, std::uint64_t end) const;
   const FileRemarks& remarks() const { return remarks_; }
   void remark(FileRemarks remarks) { remarks_ = std::move(remarks); }
 
@@ -72,6 +79,7 @@ class OpenFile {
   int error_ = 0;
   ::mode_t mode_ = 0;
   std::shared_ptr<Arrival> arrival_;
+  std::map<std::uint64_t, std::span<const std::byte>> pieces_;  ///< not empty, by first byte
   FileRemarks remarks_;
 };
 

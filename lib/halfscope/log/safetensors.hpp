@@ -65,4 +65,10 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Name
 void write_safetensors(const std::filesystem::path& path, std::vector<RawTensor> tensors,
                        const std::map<std::string, std::string>& metadata);
 
+/// Sorts the tensors as they are in the file, and returns the bytes before them: the header's
+/// length and the header. `file`: the file's name in messages. Throws BadInput as above.
+std::string safetensors_head(std::vector<RawTensor>& tensors,
+                             const std::map<std::string, std::string>& metadata,
+                             const std::string& file);
+
 }  // namespace halfscope::log

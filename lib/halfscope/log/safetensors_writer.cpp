@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -111,9 +110,9 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Name
   write_safetensors(path, std::move(raw), metadata);
 }
 
-void write_safetensors(const std::filesystem::path& path, std::vector<RawTensor> tensors,
-                       const std::map<std::string, std::string>& metadata) {
-  const std::string file = printable(path.string());
+std::string safetensors_head(std::vector<RawTensor>& tensors,
+                             const std::map<std::string, std::string>& metadata,
+                             const std::string& file) {
   check_names(tensors, file);
   for (const auto& [key, value] : metadata) {
     check_utf8(key, file);
@@ -121,13 +120,18 @@ void write_safetensors(const std::filesystem::path& path, std::vector<RawTensor>
   }
   sort_for_file(tensors);
   const std::string text = header_text(header_json(tensors, metadata), file);
-  std::array<char, 8> length = {};
+  std::string length(8, '\0');
   for (unsigned i = 0; i < length.size(); ++i) {
     length[i] = static_cast<char>(static_cast<std::uint64_t>(text.size()) >> (8 * i) & 0xFF);
   }
+  return length + text;
+}
+
+void write_safetensors(const std::filesystem::path& path, std::vector<RawTensor> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  const std::string head = safetensors_head(tensors, metadata, printable(path.string()));
   OutputFile output(path);
-  output.write(std::string_view(length.data(), length.size()));
-  output.write(text);
+  output.write(head);
   for (const RawTensor& tensor : tensors) output.write(tensor.values.bytes);
   output.commit();
 }
