@@ -65,7 +65,7 @@ class RunLog:
     scaled      True if the gradients that step() receives carry the loss scale
     first_step  number of the first step, for a run that continues from a checkpoint
     about       keys for run.json: optimizer, data, name of the run...; values must be JSON
-    rank, world_size  this process and the number of processes, each of which writes a log
+    rank, world_size  number of this process, and number of processes; each writes a log
     sharded     roles of the tensors that differ between ranks, such as "activation"
     """
 

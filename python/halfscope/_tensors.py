@@ -26,7 +26,8 @@ class Tensors:
         skipped = []
         arrays = named_arrays(tree, skipped=skipped)
         if skipped:
-            _log_notes([f"tensors: {len(skipped)} arrays of integers are left out, such as {skipped[0]}"])
+            more = f" and {len(skipped) - 1} more" if len(skipped) > 1 else ""
+            _log_notes([f"tensors: no floating-point numbers, so left out: {skipped[0]!r}{more}"])
         metadata = {"gradients": "unscaled"} if scale is None else {
             "gradients": "scaled", "scale": repr(float(scale))}
         self._path = "tensors in memory"

@@ -117,7 +117,7 @@ def _dtype(array):
 
 
 def _is_whole(array):
-    return isinstance(array, int) or re.match("u?int|bool", _dtype(array)) is not None
+    return isinstance(array, int) or re.match("u?int|bool|key", _dtype(array)) is not None
 
 
 def _shown(name):

@@ -6,7 +6,9 @@
 
 #include <cerrno>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "halfscope/log/error.hpp"
@@ -53,6 +55,22 @@ TEST_CASE("open file: parts of it, and what is none", "[log]") {
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);  // opening it waits for nobody
   const OpenFile pipe(folder / "pipe");
   CHECK((pipe.error() == 0 && !pipe.is_regular() && !pipe.is_folder()));
+}
+
+TEST_CASE("open file: in memory, read over the ends of its pieces", "[log]") {
+  const std::string first = "0123", second = "456789";
+  const OpenFile file({std::as_bytes(std::span(first)), {}, std::as_bytes(std::span(second))});
+  CHECK((file.error() == 0 && file.is_regular() && !file.is_folder() && file.size() == 10));
+  CHECK(text_of(file, 0, 10) == "0123456789");
+  CHECK(text_of(file, 2, 4) == "2345");
+  errno = EINTR;
+  CHECK((text_of(file, 8, 4) == "89" && errno == 0));
+  CHECK((text_of(file, 10, 1).empty() && text_of(file, 99, 1).empty()));
+  const auto inside = file.in_memory(5, 8);
+  CHECK((inside.size() == 3 && static_cast<const void*>(inside.data()) == second.data() + 1));
+  for (const auto& [begin, end] : {std::pair(3, 5), {0, 5}, {4, 11}, {10, 11}, {5, 4}}) {
+    CHECK(file.in_memory(begin, end).empty());
+  }
 }
 
 TEST_CASE("open files: one that is open is the same one, whatever lies there now", "[log]") {
