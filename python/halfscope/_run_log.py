@@ -112,6 +112,8 @@ class RunLog:
             ("loss", loss), ("learning_rate", learning_rate), ("loss_scale", loss_scale),
             ("found_inf", found_inf), ("max_abs_weight_grad", max_abs_weight_grad),
             ("max_abs_activation_grad", max_abs_activation_grad))}
+        if numbers["found_inf"] is not None:
+            numbers["found_inf"] = numbers["found_inf"] != 0
         arrays = _arrays(trees)
         if sample and not arrays:
             raise BadInput(f"step {step}: sample=True saves arrays, but the step has none; give it trees")
@@ -131,30 +133,27 @@ class RunLog:
                                       for name, counts in gathered.items()])
         if sample:
             arrays = [(name, *in_memory(name, array)) for name, array in arrays.items()]
-            self._writer.write_sample(step, arrays, self._metadata(numbers["found_inf"], known))
+            state = "scaled" if self._scaled else "unscaled"
+            metadata = {"gradients": state, "activation_gradients": state}
+            if numbers["found_inf"] is not None:
+                metadata["found_inf"] = str(int(numbers["found_inf"]))
+            if self._scaled and known is not None:
+                metadata["scale"] = repr(known)
+            self._writer.write_sample(step, arrays, metadata)
         for role in ("weight_grad", "activation_grad"):
             of_role = [counts for name, counts in gathered.items() if name.startswith(f"{role}/")]
             if of_role:
                 numbers[f"max_abs_{role}"] = unscaled(_largest(of_role), scale if self._scaled else 1.0)
-        if numbers["found_inf"] is not None:
-            numbers["found_inf"] = numbers["found_inf"] != 0
         self.write_scalars(step=step, **numbers, more={})
-
-    def _metadata(self, found_inf, scale):
-        state = "scaled" if self._scaled else "unscaled"
-        found = {"gradients": state, "activation_gradients": state}
-        if found_inf is not None:
-            found["found_inf"] = str(int(found_inf != 0))
-        return {**found, "scale": repr(scale)} if self._scaled and scale is not None else found
 
     def _number_of(self, step):
         try:
             number = self._next if step is None else operator.index(step)
         except TypeError:
             raise TypeError(f"step is {described(step)}, expected the number of a step") from None
-        if number < self._next:
-            raise BadInput(f"step {number}: expected {self._next} or more, since steps ascend; a run that "
-                           "repeats steps needs a log of its own")
+        if not self._next <= number < 2**53:
+            raise BadInput(f"step {described(number)}: expected a number from {self._next} to 2^53, since "
+                           "steps ascend; a run that repeats steps needs a log of its own")
         return number
 
     # The methods below are for the recorders, which gather tensors while a step runs.
@@ -223,7 +222,7 @@ def _is_scaled(name):
 def _number(name, value):
     try:
         return None if value is None else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} is {described(value)}, expected a number") from None
 
 

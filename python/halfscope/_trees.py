@@ -38,7 +38,10 @@ def named_arrays(tree, role=None, skipped=None):
             raise BadInput(f"{_shown(name)} has a key that is not UTF-8; rename it")
         if name in found:
             raise BadInput(f"{_shown(name)}: two arrays have this name; rename one of their keys")
-        _check_dtype(name, array)
+        if _dtype(array) not in _DTYPES:
+            what = f"dtype {_dtype(array)}" if _dtype(array) else f"found {described(array)}"
+            raise TypeError(f"{_shown(name)}: {what}, expected an array of {', '.join(_DTYPES)}; convert "
+                            "it or leave it out")
         found[name] = array
     if not found:
         raise BadInput(f"{role or 'tensors'}: {described(tree)} has no arrays of floating-point "
@@ -74,6 +77,8 @@ def in_memory(name, array):
 
 def _children(node):
     """Returns the (key, child) pairs of a container; None for anything else."""
+    if node is None:
+        return ()
     if isinstance(node, Mapping):
         return node.items()
     if isinstance(node, (list, tuple)):
@@ -83,25 +88,24 @@ def _children(node):
     trees = getattr(sys.modules.get("jax"), "tree_util", None)
     if trees is not None and not trees.all_leaves([node]):
         below, _ = trees.tree_flatten_with_path(node, is_leaf=lambda other: other is not node)
-        return [(_key(path), child) for path, child in below]
+        return [(_key(step), child) for (step,), child in below]
     if dataclasses.is_dataclass(node):
         return [(field.name, getattr(node, field.name)) for field in dataclasses.fields(node)]
     return None
 
 
-def _key(path):
-    """Returns the key of a path of one step in a JAX pytree."""
-    return next((getattr(path[0], name) for name in ("key", "idx", "name")
-                 if hasattr(path[0], name)), path[0]) if path else 0
+def _key(step):
+    """Returns the key in an entry of a path in a JAX pytree."""
+    return next((getattr(step, name) for name in ("key", "idx", "name") if hasattr(step, name)), step)
 
 
 def _leaves(node, path, what):
     if len(path) > _MOST_LEVELS:
         raise BadInput(f"{what}: the tree has more than {_MOST_LEVELS} levels, or it contains itself; "
                        "expected a tree of arrays")
-    children = None if node is None else _children(node)
+    children = _children(node)
     if children is None:
-        return [] if node is None else [(path, node)]
+        return [(path, node)]
     return [leaf for key, child in children for leaf in _leaves(child, (*path, str(key)), what)]
 
 
@@ -112,7 +116,7 @@ def _dtype(array):
     try:
         format = memoryview(array).format
     except TypeError:
-        return "" if not hasattr(array, "__dlpack__") else _DTYPES[0]
+        return "float32" if hasattr(array, "__dlpack__") else ""  # the extension sees its type
     return _FORMATS.get(format, format)
 
 
@@ -123,12 +127,3 @@ def _is_whole(array):
 def _shown(name):
     """Returns a name for a message of one line."""
     return f"tensor {name[:200]!r}"
-
-
-def _check_dtype(name, array):
-    dtype = _dtype(array)
-    if not dtype:
-        raise TypeError(f"{_shown(name)}: found {described(array)}, expected an array")
-    if dtype not in _DTYPES:
-        raise TypeError(f"{_shown(name)}: dtype {dtype}, expected one of {', '.join(_DTYPES)}; convert the "
-                        "array or leave it out")

@@ -141,7 +141,7 @@ def test_integers_are_left_out_with_a_note(caplog):
     (TypeError, "logs is None, expected a path", {}),
     (halfscope.BadInput, "tensors: {} has no arrays of floating-point numbers", {"tensors": {}}),
     (halfscope.BadInput, "no arrays of floating-point numbers", {"tensors": {"a": np.zeros(3, int)}}),
-    (TypeError, "tensor 'a': dtype complex128, expected one of float16", {"tensors": {"a": np.zeros(3, complex)}}),
+    (TypeError, "tensor 'a': dtype complex128, expected an array of float16", {"tensors": {"a": np.zeros(3, complex)}}),
     (TypeError, "tensor 'a.0': found 'x.npy', expected an array", {"tensors": {"a": ["x.npy"]}}),
     (ValueError, "recorded_scale is 0, expected a number above 0", {"tensors": np.ones(3), "recorded_scale": 0}),
     (halfscope.BadInput, "tensor files have no scalars", {"tensors": np.ones(3), "recorded_scale": "loss_scale"}),
