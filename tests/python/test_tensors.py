@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """analyze, recommend and report of arrays in memory, beside NumPy's counts and the same arrays in a file."""
 
+import json
 import logging
 import threading
 
@@ -44,7 +45,7 @@ def without_names(found):
 
 
 def plain(result):
-    return without_names(__import__("json").loads(__import__("json").dumps(result)))
+    return without_names(json.loads(json.dumps(result)))
 
 
 @pytest.mark.parametrize("options", [{}, {"what_if": True, "formats": True}, {"recipes": "nvfp4", "tensor": "weight*"},
@@ -154,14 +155,17 @@ def test_bad_input_is_one_line(error, found, arguments):
     assert found in str(refused.value) and "\n" not in str(refused.value)
 
 
-def test_threads_and_a_folder_of_that_name(tmp_path, monkeypatch):
+def test_threads_wait_for_each_other(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "tensors in memory").mkdir()
+    (tmp_path / "tensors in memory").mkdir()  # a folder of that name changes nothing
     trees, found = [{"weight": values(5000 + i, i)} for i in range(8)], {}
     threads = [threading.Thread(target=lambda i=i: found.update({i: halfscope.analyze(tensors=trees[i])}))
                for i in range(8)]
-    for thread in threads:
-        thread.start()
+    with Tensors({"weight": values(3)}).open_as_log():
+        for thread in threads:
+            thread.start()
+        threads[0].join(0.2)
+        assert not found
     for thread in threads:
         thread.join()
     for i, tree in enumerate(trees):
