@@ -22,12 +22,12 @@ void bind_results(nanobind::module_& module);   ///< results of bind_logs()
 void bind_run_log(nanobind::module_& module);   ///< the log writer of the recorders
 void bind_arrays(nanobind::module_& module);    ///< rounding and arithmetic on arrays
 void bind_blocks(nanobind::module_& module);    ///< recipes of block formats on arrays
-void bind_tensors_in_memory(nanobind::module_& module);  ///< arrays as a log
 void bind_alerts(nanobind::module_& module);    ///< --fail-if on a log that is still written
 void bind_gathered(nanobind::module_& module);  ///< statistics that a recorder keeps
-void bind_torch_tensors(nanobind::module_& module);  ///< PyTorch's tensors in CPU memory
-void bind_device_count(nanobind::module_& module);   ///< tensors on a GPU; only in builds with CUDA
-void bind_emulate(nanobind::module_& module);        ///< rounding in place, loss scaling
-void bind_tensor_core(nanobind::module_& module);    ///< products of matrices
+void bind_tensors_in_memory(nanobind::module_& module);  ///< arrays as a log
+void bind_torch_tensors(nanobind::module_& module);      ///< PyTorch's tensors in CPU memory
+void bind_device_count(nanobind::module_& module);  ///< tensors on a GPU; only in builds with CUDA
+void bind_emulate(nanobind::module_& module);       ///< rounding in place, loss scaling
+void bind_tensor_core(nanobind::module_& module);   ///< products of matrices
 
 }  // namespace halfscope::python

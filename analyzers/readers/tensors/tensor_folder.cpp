@@ -73,8 +73,8 @@ std::optional<T> number_of(const std::map<std::string, std::string>& metadata, c
 /// Copies "gradients", "scale" and "step" from the metadata, if they are valid.
 void take_metadata(const std::map<std::string, std::string>& metadata, StepFile& file) {
   const auto gradients = metadata.find("gradients");
-  const auto state = gradients == metadata.end() ? std::nullopt
-                                                 : log::find_scale_state(gradients->second);
+  const auto state =
+      gradients == metadata.end() ? std::nullopt : log::find_scale_state(gradients->second);
   file.scaled = state == log::ScaleState::scaled;
   file.unscaled = state == log::ScaleState::unscaled;
   const auto scale = number_of<double>(metadata, "scale");
