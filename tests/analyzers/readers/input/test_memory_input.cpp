@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/readers/input/memory_input.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <span>
 #include <string>
 
 #include "analyzers/readers/input/open_input.hpp"
 #include "analyzers/readers/input/standard_input.hpp"
+#include "catch.hpp"
 
 namespace test_memory_input {
 
