@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`halfscope watch RUN`: the log of a running training in the terminal."""
+
+import argparse
+import contextlib
+import logging
+import os
+import select
+import signal
+import sys
+import time
+
+from halfscope._halfscope import BadInput
+from halfscope.watch import screen
+from halfscope.watch.figures import Figures
+from halfscope.watch.follow import Follower
+
+_PAUSE = 0.5  # seconds between two looks at the files
+_REST = 4  # after a change the processor rests this many times as long as reading took
+_GONE = 5  # seconds without the log until the command ends
+_ABOUT = """Shows the log of a running training: loss, loss scale, skipped steps, gradients and weight
+updates lost in FP16, the histogram of gradients, the worst tensors, and the advice so far. q ends it.
+Into a pipe it writes one line for each change."""
+_EXAMPLES = """examples:
+  halfscope watch runs/mine                # in a terminal, while a training writes runs/mine
+  halfscope watch train.log | tee changes  # one line for each change
+RUN is a run log, a folder of TensorBoard, a console log or another log of text."""
+
+
+def _options(given):
+    parser = argparse.ArgumentParser(prog="halfscope watch", description=_ABOUT, epilog=_EXAMPLES,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", metavar="RUN", help="folder or file of the log")
+    parser.add_argument("--once", action="store_true", help="print one screen and end")
+    parser.add_argument("--lines", metavar="PATTERN", help="as for 'halfscope recommend'")
+    parser.add_argument("--recorded-scale", metavar="TAG", help="as for 'halfscope recommend'")
+    return parser.parse_args(given)
+
+
+class _Reader:
+    """The figures of a log so far: `found`, or None without any, and `below`, text on them."""
+
+    def __init__(self, follower, figures):
+        self._follower, self._figures = follower, figures
+        self.found, self.below = None, ""
+        self._changed, self._next, self._there = False, 0.0, time.monotonic()
+
+    def look(self):
+        """Reads the log if it has changed, and if reading it before was long enough ago. Raises
+        BadInput if the log has been gone for some seconds."""
+        now = time.monotonic()
+        try:
+            self._changed |= self._follower.poll()
+            self._there = now
+        except FileNotFoundError:
+            if now - self._there > _GONE:
+                raise BadInput(f"{self._follower.run}: is gone; start 'halfscope watch' again when there "
+                               "is a new log") from None
+        if self._changed and now >= self._next:
+            self._changed = False
+            try:
+                self.found, self.below = self._figures.read(), f"q ends   changed {time.strftime('%X')}"
+                if self._follower.cut:
+                    self.below += f"   from step {self.found.first} on"
+                if self._follower.restarts:
+                    self.below += "   the log was replaced and begins anew"
+            except BadInput as error:  # not yet
+                self.found, self.below = None, f"waiting: {error}"
+            self._next = time.monotonic() + _REST * (time.monotonic() - now)
+
+
+def _show_lines(reader):
+    last = None
+    while True:
+        reader.look()
+        line = screen.line(reader.found) if reader.found else reader.below
+        if line != last:
+            print(line, flush=True)
+        last = line
+        time.sleep(_PAUSE)
+
+
+def _show_screens(reader, console, run):
+    """Draws the figures on the whole terminal until q is pressed."""
+    from rich.live import Live
+
+    with contextlib.ExitStack() as stack:
+        keys = [sys.stdin] if sys.stdin.isatty() else []
+        if keys:
+            import termios
+            import tty
+
+            stack.callback(termios.tcsetattr, sys.stdin, termios.TCSADRAIN, termios.tcgetattr(sys.stdin))
+            tty.setcbreak(sys.stdin)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # restores the terminal
+        live = stack.enter_context(Live(console=console, screen=True, auto_refresh=False))
+        last = None
+        while True:
+            reader.look()
+            shown = reader.found, reader.below, console.size
+            if shown != last:
+                live.update(screen.screen(console, run, reader.found, reader.below), refresh=True)
+            last = shown
+            if select.select(keys, [], [], _PAUSE)[0] and os.read(sys.stdin.fileno(), 64) in (b"", b"q", b"Q"):
+                return
+
+
+def _run(options):
+    try:
+        console = screen.console()
+    except ImportError as error:
+        console = None
+        if sys.stdout.isatty():
+            print(f"halfscope watch: {error}; showing one line for each change", file=sys.stderr)
+    with Follower(options.run) as follower:
+        figures = Figures(follower, options.lines, options.recorded_scale)
+        if options.once:
+            follower.poll()
+            found = figures.read()
+            if console is None:
+                print(screen.line(found))
+            else:
+                console.print(screen.screen(console, options.run, found, ""))
+        elif console is None or not console.is_terminal or console.is_dumb_terminal:
+            _show_lines(_Reader(follower, figures))
+        else:
+            _show_screens(_Reader(follower, figures), console, options.run)
+
+
+def main(given=None):
+    """Runs the command. given: arguments, by default those of the process. Returns the exit code: 1
+    for input that cannot be used."""
+    options = _options(given)
+    logging.getLogger("halfscope").disabled = True  # the screen shows the first note
+    os.nice(5)  # the training comes first
+    try:
+        _run(options)
+    except KeyboardInterrupt:
+        pass
+    except BrokenPipeError:  # what reads the lines has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (ValueError, OSError) as error:
+        print(f"halfscope watch: {error}", file=sys.stderr)
+        return 1
+    return 0

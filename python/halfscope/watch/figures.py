@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of a log that `halfscope watch` shows, from the results of the library."""
+
+import array
+import math
+import os
+from types import SimpleNamespace
+
+from halfscope import _halfscope, _logs
+from halfscope._display import plain
+
+
+def percent(share):
+    """Returns a share as text, with three digits as in the answers of the library."""
+    return f"{100 * share:.3g} %" if share >= 1e-4 or not share else "< 0.01 %"
+
+
+def _shown(text):
+    """Returns a text of the library without control characters, which a terminal would obey."""
+    return "".join(letter if letter.isprintable() else "?" for letter in plain(text or ""))
+
+
+class Figures:
+    """Reads the copy of a log. Remembers the skipped steps of parts that the copy has no more."""
+
+    def __init__(self, follower, lines, recorded_scale):
+        """lines and recorded_scale: as of halfscope.recommend()."""
+        self._follower = follower
+        self._reading = {"lines": lines, "recorded_scale": recorded_scale}
+        self._skipped, self._restarts = set(), 0
+
+    def read(self):
+        """Returns the figures as a namespace. A field is None if the log cannot answer it. Raises
+        BadInput if the log cannot be read, as before its first step."""
+        log, run = self._follower.log, self._follower.run
+        if not os.path.exists(log):
+            raise _halfscope.BadInput(f"{run}: holds no event file and no log of text yet")
+        try:
+            parts = self._parts(log)
+            reading = {**self._reading, "steps": self._steps(parts)}
+            advice = _logs.recommend(log, **reading)
+            found = self._scalars(parts, advice.timeline[0] if advice.timeline else None)
+            counted = _logs.analyze(log, format=advice.format, loss_scale=found.scale or 1.0, **reading)
+        except _halfscope.BadInput as error:
+            raise _halfscope.BadInput(str(error).replace(log, run)) from None
+        answer, notes = advice.answer, [] if self._follower.cut else advice.notes or []
+        found.headline, found.severity = _shown(answer.headline), answer.severity or "note"
+        found.action = _shown(answer.action)
+        found.note = _shown("".join(notes[:1]).replace(log, run))
+        found.flushed, found.lost = _flushed(counted, found.scale or 1.0), _lost(counted)
+        found.sentence, found.headings, found.tensors = _tensors(counted)
+        found.histogram, found.bands = _histogram(counted, advice)
+        return found
+
+    def _parts(self, log):
+        """Returns the scalars of each part of the log, {name: {step: value}}."""
+        reader = _halfscope.PartReader([log], _logs._selection(None, None, None, **self._reading))
+        parts = [_series(reader.read(part)["scalars"]) for part in range(len(reader))]
+        return [part for part in parts if part]
+
+    def _steps(self, parts):
+        """Returns the steps that are complete: the first one of a log that is cut is not, nor one of
+        a run log without its scalars, which are written last."""
+        first = min((min(map(min, part.values())) for part in parts), default=0)
+        last = min((max(map(max, part.values())) for part in parts), default=-1)
+        begin = first + self._follower.cut
+        return slice(begin, last + 1 if self._follower.is_run_log else None) if last > begin else None
+
+    def _scalars(self, parts, timeline):
+        """timeline: of recommend(), or None. Of several parts the one with the last step counts."""
+        series = max(parts, key=lambda part: max(map(max, part.values())), default={})
+        steps = [step for values in series.values() for step in values]
+        last = {name: values[max(values)] for name, values in series.items()}
+        scale = timeline.last_scale if timeline else last.get("loss_scale")
+        found = SimpleNamespace(first=min(steps, default=None), step=max(steps, default=None),
+                                loss=last.get("loss"), skipped=timeline and _ends(timeline.skipped),
+                                scale=scale if scale and 0 < scale < math.inf else None)
+        if not timeline and "found_inf" in series:
+            if self._restarts != self._follower.restarts:
+                self._restarts, self._skipped = self._follower.restarts, set()
+            self._skipped = {step for step in self._skipped if step < found.first}
+            self._skipped.update(step for step, value in series["found_inf"].items() if value)
+            found.skipped = str(len(self._skipped))
+        return found
+
+
+def _series(scalars):
+    found = {}
+    for step, name, value in zip(array.array("q", scalars["step"]), scalars["scalar"],
+                                 array.array("d", scalars["value"])):
+        found.setdefault(name, {})[step] = value
+    return found
+
+
+def _ends(count):
+    """Returns a count, or its bounds, as text."""
+    ends = count if isinstance(count, (list, tuple)) else [count]
+    return None if count is None else " to ".join("?" if end is None else str(end) for end in ends)
+
+
+def _lost(counted):
+    """Returns the share of the updates that weights in 16 bits lose, as text."""
+    weights = [tensor for tensor in counted.tensors if tensor.updates]
+    lost = sum(tensor.update_underflow + tensor.swamped for tensor in weights)
+    return percent(lost / sum(tensor.updates for tensor in weights)) if weights else None
+
+
+def _flushed(counted, scale):
+    """Returns the share of the gradient values that become zero at a loss scale, as text."""
+    rows = counted.charts["scales/gradients"].rows if "scales/gradients" in counted.charts else ()
+    ends = [row["share"]["flushed_to_zero"] for row in rows
+            if row["log2_scale"] == round(math.log2(scale)) and row["of"]]
+    return " to ".join(dict.fromkeys(map(percent, ends[0]))) if ends else None
+
+
+def _tensors(counted):
+    """Returns (sentence on all gradients, headings, the five worst rows), as of `halfscope analyze`.
+    The sentence is None and the lists are empty if the log has no tensors."""
+    first = counted._shown()["sections"][:1] if counted.tensors else []
+    if not first or not first[0]["tables"]:
+        return None, [], []
+    table = first[0]["tables"][0]
+    return (_shown(" ".join(first[0]["sentences"])), table["headings"],
+            [list(map(_shown, row)) for row in table["rows"][:5]])
+
+
+def _histogram(counted, advice):
+    """Returns ({binade: count of gradient values}, {name of a loss scale: its bands}): the run's
+    scale, then the recommended one. A band is (class, from, to) in binades of unscaled values."""
+    charts = [found.charts["gradients"] for found in (counted, advice) if "gradients" in found.charts]
+    bands = {}
+    for chart, places in zip(charts, (("alone", "now"), ("advised",))):
+        for scale in chart._parameters["scales"]:
+            if scale["place"] in places:
+                bands[scale["label"]] = [(band["class"], band["from"], band["to"])
+                                         for band in chart._parameters["bands"]
+                                         if band["place"] == scale["place"]]
+    return {row["e"]: row["high"] for chart in charts[:1] for row in chart.rows}, bands

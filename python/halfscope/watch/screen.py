@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The screen and the line of `halfscope watch`. Only the screen needs rich."""
+
+import math
+
+from halfscope._parts import part
+
+_THEME = {"zero": "red", "subnormal": "yellow", "normal": "green", "overflow": "magenta",
+          "breaks": "bold red", "serious": "bold red", "warning": "bold yellow", "note": "bold",
+          "small": "dim"}
+_BARS = " ▁▂▃▄▅▆▇█"
+_HIGHEST = 16  # lines of the histogram
+_NAME = 28  # columns for a tensor's name
+
+
+def _number(value):
+    if value is None:
+        return None
+    return f"{value:.0f}" if 1 <= value < 2**53 and value == int(value) else f"{value:.4g}"
+
+
+def _facts(found, scale="loss scale"):
+    return {"step": found.step, "loss": _number(found.loss), scale: _number(found.scale),
+            "skipped": found.skipped, "flushed": found.flushed, "lost": found.lost}
+
+
+def line(found):
+    """Returns the figures as one line."""
+    facts = _facts(found, "scale").items()
+    return "  ".join([*(f"{name} {'-' if fact is None else fact}" for name, fact in facts), found.headline])
+
+
+def console():
+    """Returns a rich.console.Console with the colours of the screen. Raises ImportError."""
+    rich = part("rich.console", "the screen of halfscope watch", "'halfscope[watch]'")
+    from rich.theme import Theme
+
+    return rich.Console(theme=Theme(_THEME), highlight=False)
+
+
+def screen(console, run, found, below):
+    """Returns what rich draws. found: the figures, or None without a log. below: the last line."""
+    from rich.console import Group
+    from rich.text import Text
+
+    first = Text(run, "bold")
+    if found is None:
+        return Group(first, Text(below))
+    for name, fact in _facts(found).items():
+        if fact is not None:
+            first.append(f"   {name} ", "not bold").append(str(fact))
+    top = [first, Text(), Text(found.headline, found.severity), Text(found.action), Text(),
+           Text(found.sentence or "")]
+    small = [found.note and f"note: {found.note}", below]
+    bottom = [Text(), *_table(found, console.width),
+              *(Text(text, "small", no_wrap=True, overflow="ellipsis") for text in small if text)]
+    top = [each for at, each in enumerate(top) if each or at and top[at - 1]]
+    taken = sum(len(console.render_lines(each)) for each in top + bottom)
+    height = min(console.height - taken - len(found.bands) - 3, _HIGHEST)
+    return Group(*top, *(_histogram(found, console.width, height) if height > 1 else ()), *bottom)
+
+
+def _table(found, width):
+    from rich.table import Table
+
+    columns = list(zip(found.headings, *found.tensors))
+    while sum(2 + max(map(len, column)) for column in columns[1:]) > width - _NAME:
+        columns.pop()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="small")
+    for at, (heading, *_) in enumerate(columns):
+        table.add_column(heading, justify="right" if at else "left", overflow="ellipsis", no_wrap=True,
+                         min_width=len(heading))
+    for row in list(zip(*columns))[1:]:
+        table.add_row(*row)
+    return [table] if columns else []
+
+
+def _histogram(found, width, height):
+    """Returns the lines of the histogram: the bars, whose heights are logarithmic, the axis, and for
+    each loss scale a line with FP16's limits."""
+    from rich.text import Text
+
+    if not found.histogram:
+        return []
+    limits = [end for bands in found.bands.values() for _, _, end in bands[:-1]]
+    last = math.ceil(max([*limits, *found.histogram])) + 3
+    first = math.floor(min([*limits, *found.histogram])) - 3
+    wide = max(1, min(3, (width - 1) // (last - first)))
+    first = max(first, last - (width - 1) // wide)
+    counts = [sum(count for e, count in found.histogram.items() if e <= first)]
+    counts += [found.histogram.get(e, 0) for e in range(first + 1, last)]
+    eighths = [math.ceil(8 * height * math.log(1 + count, 1 + max(counts))) for count in counts]
+    classes = [_classes(bands, first, last) for bands in found.bands.values()]
+    lines = [Text()]
+    for row in range(height - 1, -1, -1):
+        lines.append(Text.assemble(*((_BARS[max(0, min(8, high - 8 * row))] * wide, kind)
+                                     for high, kind in zip(eighths, classes[0]))))
+    ticks = [e for e in range(first, last - 5 // wide) if e % 10 == 0]
+    axis = "".join(f"2^{e}".ljust(10 * wide) for e in ticks)
+    lines.append(Text(" " * (wide * (ticks[0] - first)) + axis.rstrip(), "small"))
+    return lines + [_limits(*each, wide) for each in zip(found.bands, classes)]
+
+
+def _classes(bands, first, last):
+    return [next((kind for kind, _, end in bands if e + 0.5 < end), bands[-1][0]) for e in range(first, last)]
+
+
+def _limits(scale, classes, wide):
+    from rich.text import Text
+
+    text = Text(no_wrap=True, overflow="crop")
+    for kind in dict.fromkeys(classes):
+        cells = classes.count(kind) * wide - 1
+        name = scale if kind == "normal" else kind
+        label = next((label for label in (f" {name} ", name, "") if len(label) <= cells))
+        text.append(label.center(cells, "─") + "│", kind)
+    text.right_crop(1)
+    return text
