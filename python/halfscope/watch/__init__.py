@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import sys
+import tempfile
 import time
 
 from halfscope._halfscope import BadInput
@@ -16,7 +17,7 @@ from halfscope.watch.figures import Figures
 from halfscope.watch.follow import Follower
 
 _PAUSE = 0.5  # seconds between two looks at the files
-_REST = 4  # after a change the processor rests this many times as long as reading took
+_REST = 4  # pauses after a change are this many times as long as reading it took
 _GONE = 5  # seconds without the log until the command ends
 _ABOUT = """Shows the log of a running training: loss, loss scale, skipped steps, gradients and weight
 updates lost in FP16, the histogram of gradients, the worst tensors, and the advice so far. q ends it.
@@ -37,94 +38,87 @@ def _options(given):
     return parser.parse_args(given)
 
 
-class _Reader:
+class _Watch:
     """The figures of a log so far: `found`, or None without any, and `below`, text on them."""
 
     def __init__(self, follower, figures):
         self._follower, self._figures = follower, figures
         self.found, self.below = None, ""
-        self._changed, self._next, self._there = False, 0.0, time.monotonic()
+        self._changed, self._next, self._there = True, 0.0, time.monotonic()
 
     def look(self):
         """Reads the log if it has changed, and if reading it before was long enough ago. Raises
         BadInput if the log has been gone for some seconds."""
-        now = time.monotonic()
+        now, run = time.monotonic(), self._follower.run
         try:
             self._changed |= self._follower.poll()
             self._there = now
         except FileNotFoundError:
             if now - self._there > _GONE:
-                raise BadInput(f"{self._follower.run}: is gone; start 'halfscope watch' again when there "
-                               "is a new log") from None
+                raise BadInput(f"{run}: is gone; start again when there is a new log") from None
         if self._changed and now >= self._next:
             self._changed = False
             try:
                 self.found, self.below = self._figures.read(), f"q ends   changed {time.strftime('%X')}"
-                if self._follower.cut:
-                    self.below += f"   from step {self.found.first} on"
-                if self._follower.restarts:
-                    self.below += "   the log was replaced and begins anew"
+                self.below += f"   from step {self.found.first} on" * self._follower.cut
+                self.below += "   the log was replaced and begins anew" * (self._follower.restarts > 0)
             except BadInput as error:  # not yet
                 self.found, self.below = None, f"waiting: {error}"
             self._next = time.monotonic() + _REST * (time.monotonic() - now)
 
-
-def _show_lines(reader):
-    last = None
-    while True:
-        reader.look()
-        line = screen.line(reader.found) if reader.found else reader.below
-        if line != last:
-            print(line, flush=True)
-        last = line
-        time.sleep(_PAUSE)
-
-
-def _show_screens(reader, console, run):
-    """Draws the figures on the whole terminal until q is pressed."""
-    from rich.live import Live
-
-    with contextlib.ExitStack() as stack:
-        keys = [sys.stdin] if sys.stdin.isatty() else []
-        if keys:
-            import termios
-            import tty
-
-            stack.callback(termios.tcsetattr, sys.stdin, termios.TCSADRAIN, termios.tcgetattr(sys.stdin))
-            tty.setcbreak(sys.stdin)
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # restores the terminal
-        live = stack.enter_context(Live(console=console, screen=True, auto_refresh=False))
+    def show(self, state, draw, keys=()):
+        """Looks again and again, and draws state() when it differs, until q is pressed. keys: the
+        standard input, or nothing."""
         last = None
         while True:
-            reader.look()
-            shown = reader.found, reader.below, console.size
-            if shown != last:
-                live.update(screen.screen(console, run, reader.found, reader.below), refresh=True)
-            last = shown
-            if select.select(keys, [], [], _PAUSE)[0] and os.read(sys.stdin.fileno(), 64) in (b"", b"q", b"Q"):
+            self.look()
+            now = state()
+            if now != last:
+                draw(now)
+            last = now
+            if select.select(keys, [], [], _PAUSE)[0] and os.read(keys[0].fileno(), 64) in (b"", b"q", b"Q"):
                 return
 
+    def show_lines(self):
+        self.show(lambda: screen.line(self.found) if self.found else self.below,
+                  lambda line: print(line, flush=True))
 
-def _run(options):
+    def show_screens(self, console):
+        """Draws on the whole terminal, which meanwhile gives each key at once and prints none."""
+        from rich.live import Live
+
+        with contextlib.ExitStack() as stack:
+            keys = [sys.stdin] if sys.stdin.isatty() else []
+            if keys:
+                import termios
+                import tty
+
+                stack.callback(termios.tcsetattr, keys[0], termios.TCSADRAIN, termios.tcgetattr(keys[0]))
+                tty.setcbreak(keys[0])
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by the stack
+            live = stack.enter_context(Live(console=console, screen=True, auto_refresh=False))
+            self.show(lambda: (self.found, self.below, console.size), lambda state: live.update(
+                screen.screen(console, self._follower.run, *state[:2]), refresh=True), keys)
+
+
+def _run(options, folder):
     try:
         console = screen.console()
     except ImportError as error:
         console = None
         if sys.stdout.isatty():
-            print(f"halfscope watch: {error}; showing one line for each change", file=sys.stderr)
-    with Follower(options.run) as follower:
-        figures = Figures(follower, options.lines, options.recorded_scale)
-        if options.once:
-            follower.poll()
-            found = figures.read()
-            if console is None:
-                print(screen.line(found))
-            else:
-                console.print(screen.screen(console, options.run, found, ""))
-        elif console is None or not console.is_terminal or console.is_dumb_terminal:
-            _show_lines(_Reader(follower, figures))
-        else:
-            _show_screens(_Reader(follower, figures), console, options.run)
+            print(f"halfscope watch: {error}; it writes one line for each change", file=sys.stderr)
+    follower = Follower(options.run, folder)
+    figures = Figures(follower, options.lines, options.recorded_scale)
+    if options.once:
+        follower.poll()
+        found = figures.read()
+        print(screen.line(found)) if console is None else console.print(
+            screen.screen(console, follower.run, found, ""))
+    elif console is None or not console.is_terminal or console.is_dumb_terminal:
+        _Watch(follower, figures).show_lines()
+    else:
+        _Watch(follower, figures).show_screens(console)
 
 
 def main(given=None):
@@ -134,7 +128,8 @@ def main(given=None):
     logging.getLogger("halfscope").disabled = True  # the screen shows the first note
     os.nice(5)  # the training comes first
     try:
-        _run(options)
+        with tempfile.TemporaryDirectory(prefix="halfscope-") as folder:
+            _run(options, folder)
     except KeyboardInterrupt:
         pass
     except BrokenPipeError:  # what reads the lines has ended

@@ -17,17 +17,16 @@ def percent(share):
 
 def _shown(text):
     """Returns a text of the library without control characters, which a terminal would obey."""
-    return "".join(letter if letter.isprintable() else "?" for letter in plain(text or ""))
+    return "".join(letter if letter.isprintable() else " " for letter in plain(text or ""))
 
 
 class Figures:
-    """Reads the copy of a log. Remembers the skipped steps of parts that the copy has no more."""
+    """Reads the copy of a log."""
 
     def __init__(self, follower, lines, recorded_scale):
         """lines and recorded_scale: as of halfscope.recommend()."""
         self._follower = follower
         self._reading = {"lines": lines, "recorded_scale": recorded_scale}
-        self._skipped, self._restarts = set(), 0
 
     def read(self):
         """Returns the figures as a namespace. A field is None if the log cannot answer it. Raises
@@ -36,10 +35,10 @@ class Figures:
         if not os.path.exists(log):
             raise _halfscope.BadInput(f"{run}: holds no event file and no log of text yet")
         try:
-            parts = self._parts(log)
-            reading = {**self._reading, "steps": self._steps(parts)}
+            parts, recorded = self._parts(log)
+            reading = {**self._reading, "steps": self._steps(parts, recorded)}
             advice = _logs.recommend(log, **reading)
-            found = self._scalars(parts, advice.timeline[0] if advice.timeline else None)
+            found = _scalars(parts, (advice.timeline or [None])[0])
             counted = _logs.analyze(log, format=advice.format, loss_scale=found.scale or 1.0, **reading)
         except _halfscope.BadInput as error:
             raise _halfscope.BadInput(str(error).replace(log, run)) from None
@@ -53,35 +52,35 @@ class Figures:
         return found
 
     def _parts(self, log):
-        """Returns the scalars of each part of the log, {name: {step: value}}."""
+        """Returns the scalars of each part of the log, {name: {step: value}}, and all steps with
+        tensors."""
         reader = _halfscope.PartReader([log], _logs._selection(None, None, None, **self._reading))
-        parts = [_series(reader.read(part)["scalars"]) for part in range(len(reader))]
-        return [part for part in parts if part]
+        parts = [reader.read(part) for part in range(len(reader))]
+        recorded = {step for part in parts for step in array.array("q", part["tensors"]["step"])}
+        return [series for part in parts if (series := _series(part["scalars"]))], recorded
 
-    def _steps(self, parts):
+    def _steps(self, parts, recorded):
         """Returns the steps that are complete: the first one of a log that is cut is not, nor one of
-        a run log without its scalars, which are written last."""
+        a run log without its scalars, which are written last. None: all, as none is complete."""
         first = min((min(map(min, part.values())) for part in parts), default=0)
         last = min((max(map(max, part.values())) for part in parts), default=-1)
-        begin = first + self._follower.cut
-        return slice(begin, last + 1 if self._follower.is_run_log else None) if last > begin else None
+        begin = min(recorded | {first}) + 1 if self._follower.cut else None
+        end = last + 1 if self._follower.is_run_log else None
+        known = any((begin or 0) <= step and (end is None or step < end) for step in recorded)
+        return slice(begin, end) if known or not recorded and last > first else None
 
-    def _scalars(self, parts, timeline):
-        """timeline: of recommend(), or None. Of several parts the one with the last step counts."""
-        series = max(parts, key=lambda part: max(map(max, part.values())), default={})
-        steps = [step for values in series.values() for step in values]
-        last = {name: values[max(values)] for name, values in series.items()}
-        scale = timeline.last_scale if timeline else last.get("loss_scale")
-        found = SimpleNamespace(first=min(steps, default=None), step=max(steps, default=None),
-                                loss=last.get("loss"), skipped=timeline and _ends(timeline.skipped),
-                                scale=scale if scale and 0 < scale < math.inf else None)
-        if not timeline and "found_inf" in series:
-            if self._restarts != self._follower.restarts:
-                self._restarts, self._skipped = self._follower.restarts, set()
-            self._skipped = {step for step in self._skipped if step < found.first}
-            self._skipped.update(step for step, value in series["found_inf"].items() if value)
-            found.skipped = str(len(self._skipped))
-        return found
+
+def _scalars(parts, timeline):
+    """Returns the figures of scalars. timeline: of recommend(), or None. Of several parts the one with
+    the last step counts."""
+    series = max(parts, key=lambda part: max(map(max, part.values())), default={})
+    steps = [step for values in series.values() for step in values]
+    last = {name: values[max(values)] for name, values in series.items()}
+    scale = timeline.last_scale if timeline else last.get("loss_scale")
+    skipped = sum(map(bool, series["found_inf"].values())) if "found_inf" in series else None
+    return SimpleNamespace(first=min(steps, default=None), step=max(steps, default=None),
+                           loss=last.get("loss"), skipped=_ends(timeline.skipped if timeline else skipped),
+                           scale=scale if scale and 0 < scale < math.inf else None)
 
 
 def _series(scalars):

@@ -3,8 +3,6 @@
 
 import os
 import re
-import shutil
-import tempfile
 from pathlib import Path
 
 from halfscope._halfscope import BadInput
@@ -14,10 +12,6 @@ _MOST_RANKS, _MOST_FILES = 16, 256
 _LAST = 256  # bytes before the end of the copy, which a file that was rewritten has no more
 
 
-def _is_events(name):
-    return "tfevents" in name
-
-
 class Growing:
     """A file that grows, and its copy: the newest bytes. Binary files are not copied."""
 
@@ -25,100 +19,79 @@ class Growing:
         self.copy, self.base = copy, 0  # base: offset of the copy's first byte in the file
         self.restarts = -1  # times that the file was truncated or replaced
         self._path, self._read, self._last = path, 0, b""
-        self._seen, self._binary = (None, 0), False
-        self._events, self._json = _is_events(os.path.basename(path)), path.endswith(".json")
-        copy.parent.mkdir(parents=True, exist_ok=True)
+        self._identity, self._size, self._binary = None, 0, False
+        self._events, self._json = "tfevents" in os.path.basename(path), path.endswith(".json")
 
     def follow(self, status, limit):
         """Copies the new bytes, so that the copy has at most `limit`. status: of os.stat(). Returns
         True if the copy changed. Raises OSError if the file cannot be read."""
-        seen = ((status.st_dev, status.st_ino), status.st_size)
-        if seen == self._seen and status.st_size - self.base <= limit:
+        identity, size = (status.st_dev, status.st_ino), status.st_size
+        if (identity, size) == (self._identity, self._size) and size - self.base <= limit:
             return False
         with open(self._path, "rb") as file:
-            anew = seen[0] != self._seen[0] or status.st_size < self._seen[1] or not self._continues(file)
+            file.seek(self._read - len(self._last))
+            goes_on = identity == self._identity and size >= self._size
+            anew = not goes_on or file.read(len(self._last)) != self._last
+            self._identity, self._size = identity, size
             if anew:
-                self.restarts += not self._json
-                self.base = self._read = 0
+                self.restarts += not self._json  # those are written whole
+                self.base = self._read = file.seek(0)
                 self._binary = not self._events and b"\0" in file.read(4096)
-            if status.st_size - self.base > limit:
-                self.base = self._read = status.st_size - limit // 4  # a quarter: it is rarely cut
+            if size - self.base > limit:
+                self.base = self._read = size - limit // 4  # a quarter: it is rarely cut
                 anew = True
-            self._seen = seen
             return not self._binary and self._copy(file, anew)
 
-    def _continues(self, file):
-        file.seek(self._read - len(self._last))
-        return file.read(len(self._last)) == self._last
-
     def _copy(self, file, anew):
-        head = b""
-        if anew and self.base and self._events:  # the version; readers find the next whole record
+        head, cut = b"", anew and self.base
+        if cut and self._events:  # the version; readers find the next whole record
             file.seek(0)
             head = file.read(8)
             head += file.read(min(int.from_bytes(head, "little"), 4096) + 8)
         file.seek(self._read)
-        if anew and self.base and not self._events:
-            self._read += len(file.readline(self._seen[1] - self._read))
-        data = file.read(max(self._seen[1] - self._read, 0))
+        if cut and not self._events:
+            self._read += len(file.readline(self._size - self._read))
+        data = file.read(max(self._size - self._read, 0))
         if not self._events and not self._json:  # the rest of the last line is still to come
             data = data[:max(data.rfind(b"\n"), data.rfind(b"\r")) + 1]
         self._read += len(data)
         self._last = (data if anew else self._last + data)[-_LAST:]
+        self.copy.parent.mkdir(parents=True, exist_ok=True)
         with open(self.copy, "wb" if anew else "ab") as out:
             out.write(head + data)
         return anew or bool(data)
 
 
-def _listed(folder, depth=2):
-    """Returns {path: status} of the files that may belong to the log in a folder: of a run log
-    those of its first ranks, of others those down to `depth` folders."""
-    with os.scandir(folder) as entries:
-        entries = {entry.name: entry for entry in entries
-                   if not entry.name.startswith(".") and not entry.is_symlink()}
-    folders = sorted(name for name, entry in entries.items() if entry.is_dir())
-    ranks = [name for name in folders if re.fullmatch(r"rank-\d+", name)][:_MOST_RANKS]
-    is_run_log = "run.json" in entries or bool(ranks)
-    found = {entry.path: entry.stat() for name, entry in entries.items()
-             if entry.is_file() and (not is_run_log or name == "run.json" or _is_events(name))}
-    for name in ranks if is_run_log else folders if depth else ():
-        if len(found) < _MOST_FILES:
-            found.update(_listed(os.path.join(folder, name), depth - 1))
-    return dict(list(found.items())[:_MOST_FILES])
+def _listed(run):
+    """Returns {path: status} of the files that may belong to the log in a folder: of a run log those
+    of its first ranks, of others those down to two folders."""
+    found = {}
+    for folder, folders, names in os.walk(run):
+        ranks = sorted(name for name in folders if re.fullmatch(r"rank-\d+", name))
+        is_run_log = bool(ranks) or "run.json" in names
+        deeper = len(Path(folder).relative_to(run).parts) < 2 and len(found) < _MOST_FILES
+        folders[:] = ranks[:_MOST_RANKS] if is_run_log else [name for name in folders if deeper]
+        for name in sorted(names)[-_MOST_FILES:]:
+            path = os.path.join(folder, name)
+            known = name == "run.json" or "tfevents" in name
+            if (known or not is_run_log) and not name.startswith(".") and os.path.isfile(path):
+                found[path] = os.stat(path)
+    return found
 
 
 class Follower:
-    """Copies of the newest parts of a log's files, in a temporary folder. `log` is the path of the
-    copy, for the functions that read logs. Use it in a `with` block."""
+    """Copies of the newest parts of a log's files. `log` is the path of the copy, for the functions
+    that read logs. `cut`: it lacks the first part. `restarts`: files were truncated or replaced."""
 
-    def __init__(self, run):
-        """run: path of the log. Raises BadInput if nothing is there."""
-        if not os.path.exists(run):
+    def __init__(self, run, folder):
+        """run: path of the log. folder: for the copy. Raises BadInput if nothing is there."""
+        if not os.path.isfile(run) and not os.path.isdir(run):
             raise BadInput(f"{run}: no such file or folder; check the path, or start the training first")
         self.run = os.path.normpath(run)
-        self._folder = tempfile.TemporaryDirectory(prefix="halfscope-")
-        self.log = os.path.join(self._folder.name, "log", os.path.basename(os.path.abspath(run)))
-        self._files, self._samples = {}, {}  # {path: Growing}, {name: path}
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._folder.cleanup()
-
-    @property
-    def cut(self):
-        """True if the copy lacks the first part of the log."""
-        return any(file.base for file in self._files.values())
-
-    @property
-    def is_run_log(self):
-        return any(os.path.basename(path) == "run.json" for path in self._files)
-
-    @property
-    def restarts(self):
-        """Number of times that a file was truncated or replaced."""
-        return sum(file.restarts for file in self._files.values() if file.restarts > 0)
+        self.log = os.path.join(folder, os.path.basename(os.path.abspath(run)))
+        self.cut = self.is_run_log = False
+        self.restarts = 0
+        self._files, self._samples = {}, {}  # {path: Growing}, {link: path}
 
     def poll(self):
         """Copies what is new. Returns True if something is. Raises FileNotFoundError if the log is
@@ -127,7 +100,15 @@ class Follower:
         gone = [path for path in self._files if path not in files]
         for path in gone:
             self._files.pop(path).copy.unlink(missing_ok=True)
-        return any([bool(gone), self._follow(files), self._link()])
+        manifests = [path for path in files if os.path.basename(path) == "run.json"]
+        changed = any([bool(gone), self._follow(files), self._link(manifests)])
+        self.is_run_log = bool(manifests)
+        self.cut = any(file.base for file in self._files.values())
+        self.restarts = sum(max(file.restarts, 0) for file in self._files.values())
+        return changed
+
+    def _copy_of(self, path):
+        return Path(self.log, os.path.relpath(path, self.run)) if path != self.run else Path(self.log)
 
     def _follow(self, files):
         """Copies the new bytes of all files. The last by name are the newest: the first of a folder
@@ -136,28 +117,25 @@ class Follower:
         left = dict.fromkeys(folders, MOST // max(len(folders), 1))
         changed = False
         for path, status in sorted(files.items(), reverse=True):
-            if path not in self._files:
-                copy = Path(self.log, "" if path == self.run else os.path.relpath(path, self.run))
-                self._files[path] = Growing(path, copy)
-            folder = os.path.dirname(path)
-            changed |= self._files[path].follow(status, left[folder])
-            left[folder] = max(left[folder] - status.st_size, 0)
+            file = self._files.setdefault(path, Growing(path, self._copy_of(path)))
+            changed |= file.follow(status, left[os.path.dirname(path)])
+            left[os.path.dirname(path)] = max(left[os.path.dirname(path)] - status.st_size, 0)
         return changed
 
-    def _link(self):
-        """Links the newest samples, up to MOST bytes and one at least. Returns True if they are
-        others than before."""
-        tensors, links, size = os.path.join(os.path.abspath(self.run), "tensors"), {}, 0
-        names = os.listdir(tensors) if self.is_run_log and os.path.isdir(tensors) else ()
+    def _link(self, manifests):
+        """Links the newest samples of a run log's first rank, until they have MOST bytes. Returns
+        True if they are others than before."""
+        tensors, links, size = os.path.join(os.path.dirname(min(manifests, default="")), "tensors"), {}, 0
+        names = os.listdir(tensors) if manifests and os.path.isdir(tensors) else ()
         for name in sorted(names, key=lambda name: (len(name), name), reverse=True):
-            if re.fullmatch(r"step-\d+\.safetensors", name) and (size <= MOST or not links):
-                links[name] = os.path.join(tensors, name)
-                size += os.stat(links[name]).st_size
-        if links == self._samples:
-            return False
-        self._samples, folder = links, Path(self.log, "tensors")
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        for name, path in links.items():
-            (folder / name).symlink_to(path)
-        return True
+            if size < MOST and re.fullmatch(r"step-\d+\.safetensors", name):
+                path = os.path.join(tensors, name)
+                links[self._copy_of(path)] = os.path.abspath(path)
+                size += os.stat(path).st_size
+        for copy in self._samples.keys() - links:
+            copy.unlink()
+        for copy in links.keys() - self._samples:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.symlink_to(links[copy])
+        changed, self._samples = links != self._samples, links
+        return changed

@@ -19,15 +19,15 @@ def _number(value):
     return f"{value:.0f}" if 1 <= value < 2**53 and value == int(value) else f"{value:.4g}"
 
 
-def _facts(found, scale="loss scale"):
-    return {"step": found.step, "loss": _number(found.loss), scale: _number(found.scale),
-            "skipped": found.skipped, "flushed": found.flushed, "lost": found.lost}
+def _facts(found):
+    return {"step": found.step, "loss": _number(found.loss), "scale": _number(found.scale),
+            "skipped": found.skipped, "flushed": found.flushed, "lost": found.lost}.items()
 
 
 def line(found):
     """Returns the figures as one line."""
-    facts = _facts(found, "scale").items()
-    return "  ".join([*(f"{name} {'-' if fact is None else fact}" for name, fact in facts), found.headline])
+    facts = (f"{name} {'-' if fact is None else fact}" for name, fact in _facts(found))
+    return "  ".join([*facts, found.headline])
 
 
 def console():
@@ -46,7 +46,7 @@ def screen(console, run, found, below):
     first = Text(run, "bold")
     if found is None:
         return Group(first, Text(below))
-    for name, fact in _facts(found).items():
+    for name, fact in _facts(found):
         if fact is not None:
             first.append(f"   {name} ", "not bold").append(str(fact))
     top = [first, Text(), Text(found.headline, found.severity), Text(found.action), Text(),
@@ -56,7 +56,7 @@ def screen(console, run, found, below):
               *(Text(text, "small", no_wrap=True, overflow="ellipsis") for text in small if text)]
     top = [each for at, each in enumerate(top) if each or at and top[at - 1]]
     taken = sum(len(console.render_lines(each)) for each in top + bottom)
-    height = min(console.height - taken - len(found.bands) - 3, _HIGHEST)
+    height = min(console.height - taken - len(found.bands) - 2, _HIGHEST)
     return Group(*top, *(_histogram(found, console.width, height) if height > 1 else ()), *bottom)
 
 

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`halfscope watch` follows logs that grow: its figures are those of `recommend` for what is there."""
+import builtins
+import json
+import os
+import shutil
+
+import pytest
+
+import halfscope
+from halfscope import _halfscope
+from halfscope.watch import follow
+from halfscope.watch.figures import Figures
+from halfscope.watch.follow import Follower
+from program import DIGITS, ROOT, json_of
+
+CONSOLE = ROOT / "tests/data/console/deepspeed-slow-start.txt"
+
+
+class Watched:
+    def __init__(self, run, tmp_path, **options):
+        self.follower = Follower(os.fspath(run), os.fspath(tmp_path / "copy"))
+        self.figures = Figures(self.follower, options.get("lines"), options.get("recorded_scale"))
+
+    def look(self):
+        """The figures after a look that must find something new."""
+        assert self.follower.poll()
+        return self.figures.read()
+
+
+@pytest.fixture
+def watched(tmp_path):
+    return lambda run, **options: Watched(run, tmp_path, **options)
+
+
+def writer(folder, **manifest):
+    about = {"scaled": False, "rank": 0, "world_size": 1, "sharded": [], "about": {}, **manifest}
+    return _halfscope.RunLogWriter(os.fspath(folder), json.dumps(about))
+
+
+SCALARS, RECORDS, _ = _halfscope.read_run_log(os.fspath(DIGITS))
+
+
+def write(log, steps, tensors=True, scalars=True, **changed):
+    for step in steps:
+        here = [(r["name"], _halfscope.Gathered.of(r["table"], r["source_dtype"], r["shape"], r["mean"],
+                                                   r["sum_squares"]), r["scaled"], r["scale"])
+                for r in RECORDS if r["step"] == step % 901]
+        if here and tensors:
+            log.write_tensors(step, here)
+        if scalars:
+            log.write_scalars(step=step, **{**SCALARS[step % 901], **changed})
+
+
+def test_figures_are_those_of_the_program(watched):
+    found = watched(DIGITS).look()
+    advice, counted = json_of("recommend", DIGITS), json_of("analyze", DIGITS)
+    assert found.headline == advice["answer"]["headline"]
+    assert (found.first, found.step, found.loss, found.scale) == (0, 900, SCALARS[900]["loss"], 1)
+    assert found.skipped == "0"
+    assert found.flushed == f"{100 * advice['flushed_at_1']['share']:.3g} %"
+    weights = [tensor for tensor in counted["tensors"] if "updates" in tensor]
+    lost = sum(w["swamped"] + w["update_underflow"] for w in weights) / sum(w["updates"] for w in weights)
+    assert found.lost == f"{100 * lost:.3g} %"
+
+    shares = {t["name"]: t["flushed_to_zero"] / (t["total"] - t["zero"]) for t in counted["tensors"]
+              if t["role"].endswith("_grad")}
+    assert [row[0] for row in found.tensors] == sorted(shares, key=shares.get, reverse=True)[:5]
+    assert sum(found.histogram.values()) == advice["flushed_at_1"]["of"]
+    assert found.bands["recommended scale 2^15"][0][2] == -25 - 15
+
+
+def test_a_run_log_grows(watched, tmp_path):
+    run = tmp_path / "run"
+    log, seen = writer(run), watched(run)
+    write(log, range(100), loss_scale=4.0)
+    write(log, [100], loss_scale=2.0, found_inf=True)
+    found = seen.look()
+    assert (found.step, found.scale, found.skipped) == (100, 2, "1")
+    assert found.headline == halfscope.recommend(run).answer.headline
+    assert found.sentence.startswith("FP16 at loss scale 2 (2^1):")
+
+    write(log, [300], scalars=False)  # its scalars are still to come
+    assert seen.look().headline == found.headline
+    write(log, range(101, 301), tensors=False)
+    assert seen.look().headline == halfscope.recommend(run).answer.headline != found.headline
+    assert not seen.follower.poll()
+
+
+def test_what_is_there_is_not_read_again(watched, tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    shutil.copytree(DIGITS, run)
+    seen = watched(run)
+    assert seen.follower.poll()
+    monkeypatch.setattr(builtins, "open", lambda *_: pytest.fail("opened"))
+    assert not seen.follower.poll()
+    monkeypatch.undo()
+    events = next(run.glob("*tfevents*"))
+    read = []
+    monkeypatch.setattr(follow, "open", lambda *how: read.append(how[0]) or open(*how), raising=False)
+    with open(events, "ab") as file:
+        file.write(b"\x10")
+    assert seen.follower.poll()
+    assert [os.path.basename(path) for path in read] == [events.name] * 2  # the log, and its copy
+
+
+def test_a_large_log_is_read_from_its_end(watched, tmp_path, monkeypatch):
+    monkeypatch.setattr(follow, "MOST", 400_000)
+    run = tmp_path / "run"
+    log = writer(run)
+    write(log, range(901))
+    seen = watched(run)
+    found = seen.look()
+    copy = sum(file.stat().st_size for file in (tmp_path / "copy").rglob("*tfevents*"))
+    assert seen.follower.cut and 99_000 < copy < 101_000
+    assert 0 < found.first and found.step == 900
+    assert found.headline == halfscope.recommend(run, steps=slice(found.first + 1, None)).answer.headline
+
+    compared = 0
+    for begin in range(901, 2703, 100):  # cut again and again
+        write(log, range(begin, begin + 100))
+        found = seen.look()
+        copy = sum(file.stat().st_size for file in (tmp_path / "copy").rglob("*tfevents*"))
+        assert copy < 401_000
+        assert found.step == begin + 99
+        if any(found.first < record["step"] + 901 * k < begin + 100 for record in RECORDS for k in range(4)):
+            compared += 1
+            assert found.headline == halfscope.recommend(
+                run, steps=slice(found.first + 1, None)).answer.headline
+    assert compared > 10
+
+
+def test_a_record_that_is_half_written(watched, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(DIGITS, run)
+    events = next(run.glob("*tfevents*"))
+    data = events.read_bytes()
+    seen = watched(run)
+    events.write_bytes(data[:400_000])
+    first = seen.look()
+    for end in range(400_001, 400_200, 37):
+        with open(events, "ab") as file:
+            file.write(data[events.stat().st_size:end])
+        seen.look()
+    with open(events, "ab") as file:
+        file.write(data[events.stat().st_size:])
+    assert seen.look().headline == halfscope.recommend(DIGITS).answer.headline
+    assert first.step < 900
+
+
+def test_a_console_log_grows_by_parts_of_lines(watched, tmp_path):
+    run, data = tmp_path / "train.log", CONSOLE.read_bytes()
+    run.write_bytes(b"")
+    seen = watched(run)
+    with pytest.raises(halfscope.BadInput, match="train.log: is empty"):
+        seen.look()
+    third = len(data) // 3
+    for end in (third, 2 * third, len(data)):
+        run.write_bytes(data[:end])  # the same file, as long as before or longer
+        found = seen.look()
+        whole = tmp_path / "whole.log"
+        whole.write_bytes(data[:data.rfind(b"\n", 0, end) + 1])
+        assert found.headline == halfscope.recommend(whole).answer.headline
+    assert (found.step, found.scale, found.skipped) == (60, 32768, "17")
+    assert seen.follower.restarts == 0
+    assert found.flushed is found.lost is found.sentence is None
+
+
+def test_a_long_console_log_is_read_from_a_line_on(watched, tmp_path, monkeypatch):
+    monkeypatch.setattr(follow, "MOST", 4000)
+    run = tmp_path / "train.log"
+    run.write_text("".join(f"step {step}: loss {step / 1000}\n" for step in range(1000)))
+    seen = watched(run)
+    found = seen.look()
+    assert (found.step, found.loss) == (999, 0.999)
+    assert 900 < found.first
+    assert (tmp_path / "copy/train.log").read_text().startswith(f"step {found.first}: ")
+
+
+@pytest.mark.parametrize("how", ["truncated", "replaced", "rewritten", "made anew"])
+def test_a_log_that_is_replaced(watched, tmp_path, how):
+    run = tmp_path / "train.log"
+    lines = [f"step {step}: loss {step / 1000}\n" for step in range(300)]
+    run.write_text("".join(lines[:100]))
+    seen = watched(run)
+    assert (seen.look().first, seen.follower.restarts) == (0, 0)
+    if how == "replaced":
+        (tmp_path / "new").write_text("".join(lines[200:]))
+        os.replace(tmp_path / "new", run)
+    elif how == "rewritten":  # and longer than before
+        run.write_text("".join(lines[150:]))
+    elif how == "truncated":
+        run.write_text("".join(lines[200:250]))
+    else:
+        run.unlink()
+        with pytest.raises(FileNotFoundError):
+            seen.follower.poll()
+        run.write_text("".join(lines[200:]))
+    found = seen.look()
+    assert seen.follower.restarts == 1
+    assert (found.first, found.step) == (150 if how == "rewritten" else 200, 249 if how == "truncated" else 299)
+
+
+def test_a_folder_that_is_emptied(watched, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(DIGITS, run)
+    seen = watched(run)
+    seen.look()
+    shutil.rmtree(run)
+    run.mkdir()
+    with pytest.raises(halfscope.BadInput, match=r"run: holds no file"):
+        seen.look()
+    write(writer(run), range(20))
+    found = seen.look()
+    assert (found.step, found.lost) == (19, None)
+
+
+def test_files_of_a_folder(watched, tmp_path):
+    """Binary files and hidden ones are left out, the last event files count first."""
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "weights.bin").write_bytes(b"\0" * 5000)
+    (run / ".hidden.log").write_text("step 7: loss 1\n")
+    os.mkfifo(run / "pipe")
+    (run / "train.log").write_text("step 1: loss 2\nstep 2: loss 1\n")
+    found = watched(run).look()
+    assert (found.step, found.loss) == (2, 1)
+    assert sorted(os.listdir(tmp_path / "copy/run")) == ["train.log"]
+
+
+def test_the_newest_event_files_count(watched, tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    write(writer(run), range(901))
+    first = next(run.glob("*tfevents*"))
+    monkeypatch.setattr(follow, "MOST", first.stat().st_size - 1000)
+    first.rename(run / "events.out.tfevents.1.first.1.0")
+    other = tmp_path / "other"
+    write(writer(other), range(901, 1802))
+    next(other.glob("*tfevents*")).rename(run / "events.out.tfevents.2.second.1.0")
+    seen = watched(run)
+    found = seen.look()
+    assert found.first > 901 and found.step == 1801
+    assert seen.follower.cut
+    assert not seen.follower.poll()
+
+
+def test_samples_and_ranks(watched, tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    for rank in range(2):
+        shutil.copytree(DIGITS, run / f"rank-{rank:04}")
+        manifest = run / f"rank-{rank:04}/run.json"
+        manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "rank": rank, "world_size": 2}))
+    tensors = run / "rank-0000/tensors"
+    (tensors / "step-000900.safetensors").rename(tmp_path / "later")
+    seen = watched(run)
+    found = seen.look()
+    assert found.headline == halfscope.recommend(run).answer.headline
+    os.rename(tmp_path / "later", tensors / "step-000900.safetensors")
+    assert seen.look().lost == watched(DIGITS).look().lost != found.lost
+
+    monkeypatch.setattr(follow, "MOST", 1000)  # less than a sample: the newest alone
+    seen.follower.poll()
+    assert os.listdir(tmp_path / "copy/run/rank-0000/tensors") == ["step-000900.safetensors"]
+
+
+def test_options_reach_the_reader(watched, tmp_path):
+    run = tmp_path / "own.log"
+    run.write_text("".join(f"it={step}|objective {1 / step}|mult 512\n" for step in range(1, 20)))
+    with pytest.raises(halfscope.BadInput, match="own.log"):
+        watched(run).look()
+    found = watched(run, lines="it={step}|objective {loss}|mult {loss_scale}").look()
+    assert (found.step, found.scale) == (19, 512)
+
+
+def test_names_from_a_log_cannot_steer_the_terminal(watched, tmp_path):
+    run = tmp_path / "run"
+    log = writer(run)
+    for record in RECORDS[:12]:
+        log.write_tensors(0, [(record["name"].replace("conv1", "\x1b[2J\u202e"), _halfscope.Gathered.of(
+            record["table"], record["source_dtype"], record["shape"], record["mean"],
+            record["sum_squares"]), False, 1.0)])
+    log.write_scalars(step=0, **SCALARS[0])
+    shown = repr(vars(watched(run).look()))
+    assert "[2J" in shown and "\\x1b" not in shown and "\\u202e" not in shown
