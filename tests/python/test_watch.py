@@ -9,8 +9,7 @@ import pytest
 
 import halfscope
 from halfscope import _halfscope
-from halfscope.watch import follow
-from halfscope.watch.figures import Figures
+from halfscope.watch import figures, follow
 from halfscope.watch.follow import Follower
 from program import DIGITS, ROOT, json_of
 
@@ -20,12 +19,12 @@ CONSOLE = ROOT / "tests/data/console/deepspeed-slow-start.txt"
 class Watched:
     def __init__(self, run, tmp_path, **options):
         self.follower = Follower(os.fspath(run), os.fspath(tmp_path / "copy"))
-        self.figures = Figures(self.follower, options.get("lines"), options.get("recorded_scale"))
+        self.reading = {"lines": None, "recorded_scale": None, **options}
 
     def look(self):
         """The figures after a look that must find something new."""
         assert self.follower.poll()
-        return self.figures.read()
+        return figures.read(self.follower, **self.reading)
 
 
 @pytest.fixture

@@ -9,11 +9,13 @@ import select
 import signal
 import sys
 import tempfile
+import termios
 import time
+import tty
 
 from halfscope._halfscope import BadInput
-from halfscope.watch import screen
-from halfscope.watch.figures import Figures
+from halfscope._parts import part
+from halfscope.watch import figures
 from halfscope.watch.follow import Follower
 
 _PAUSE = 0.5  # seconds between two looks at the files
@@ -21,28 +23,35 @@ _REST = 4  # pauses after a change are this many times as long as reading it too
 _GONE = 5  # seconds without the log until the command ends
 _ABOUT = """Shows the log of a running training: loss, loss scale, skipped steps, gradients and weight
 updates lost in FP16, the histogram of gradients, the worst tensors, and the advice so far. q ends it.
-Into a pipe it writes one line for each change."""
-_EXAMPLES = """examples:
+Into a pipe it writes one line for each change.
+
   halfscope watch runs/mine                # in a terminal, while a training writes runs/mine
-  halfscope watch train.log | tee changes  # one line for each change
-RUN is a run log, a folder of TensorBoard, a console log or another log of text."""
+  halfscope watch train.log | tee changes  # one line for each change"""
+
+
+def _scale_or_tag(text):
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _options(given):
-    parser = argparse.ArgumentParser(prog="halfscope watch", description=_ABOUT, epilog=_EXAMPLES,
+    parser = argparse.ArgumentParser(prog="halfscope watch", description=_ABOUT,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", metavar="RUN", help="folder or file of the log")
+    parser.add_argument("run", metavar="RUN", help="a run log, TensorBoard's folder, or a log of text")
     parser.add_argument("--once", action="store_true", help="print one screen and end")
     parser.add_argument("--lines", metavar="PATTERN", help="as for 'halfscope recommend'")
-    parser.add_argument("--recorded-scale", metavar="TAG", help="as for 'halfscope recommend'")
+    parser.add_argument("--recorded-scale", metavar="S|TAG", type=_scale_or_tag,
+                        help="as for 'halfscope recommend'")
     return parser.parse_args(given)
 
 
 class _Watch:
     """The figures of a log so far: `found`, or None without any, and `below`, text on them."""
 
-    def __init__(self, follower, figures):
-        self._follower, self._figures = follower, figures
+    def __init__(self, follower, reading):
+        self._follower, self._reading = follower, reading
         self.found, self.below = None, ""
         self._changed, self._next, self._there = True, 0.0, time.monotonic()
 
@@ -59,7 +68,8 @@ class _Watch:
         if self._changed and now >= self._next:
             self._changed = False
             try:
-                self.found, self.below = self._figures.read(), f"q ends   changed {time.strftime('%X')}"
+                self.found = figures.read(self._follower, **self._reading)
+                self.below = f"q ends   changed {time.strftime('%X')}"
                 self.below += f"   from step {self.found.first} on" * self._follower.cut
                 self.below += "   the log was replaced and begins anew" * (self._follower.restarts > 0)
             except BadInput as error:  # not yet
@@ -76,49 +86,45 @@ class _Watch:
             if now != last:
                 draw(now)
             last = now
-            if select.select(keys, [], [], _PAUSE)[0] and os.read(keys[0].fileno(), 64) in (b"", b"q", b"Q"):
-                return
+            if select.select(keys, [], [], _PAUSE)[0]:
+                typed = os.read(keys[0].fileno(), 64)
+                if not typed or b"q" in typed.lower():
+                    return
 
     def show_lines(self):
-        self.show(lambda: screen.line(self.found) if self.found else self.below,
+        self.show(lambda: figures.line(self.found) if self.found else self.below,
                   lambda line: print(line, flush=True))
 
-    def show_screens(self, console):
+    def show_screens(self, screen):
         """Draws on the whole terminal, which meanwhile gives each key at once and prints none."""
-        from rich.live import Live
-
+        keys = [sys.stdin] if sys.stdin.isatty() else []
         with contextlib.ExitStack() as stack:
-            keys = [sys.stdin] if sys.stdin.isatty() else []
             if keys:
-                import termios
-                import tty
-
                 stack.callback(termios.tcsetattr, keys[0], termios.TCSADRAIN, termios.tcgetattr(keys[0]))
                 tty.setcbreak(keys[0])
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by the stack
-            live = stack.enter_context(Live(console=console, screen=True, auto_refresh=False))
-            self.show(lambda: (self.found, self.below, console.size), lambda state: live.update(
-                screen.screen(console, self._follower.run, *state[:2]), refresh=True), keys)
+            live = stack.enter_context(screen.Live(console=screen.CONSOLE, screen=True, auto_refresh=False))
+            self.show(lambda: (self.found, self.below, screen.CONSOLE.size), lambda state: live.update(
+                screen.screen(self._follower.run, *state[:2]), refresh=True), keys)
 
 
 def _run(options, folder):
     try:
-        console = screen.console()
+        screen = part("halfscope.watch.screen", "the screen of halfscope watch", "'halfscope[watch]'")
     except ImportError as error:
-        console = None
+        screen = None
         if sys.stdout.isatty():
             print(f"halfscope watch: {error}; it writes one line for each change", file=sys.stderr)
     follower = Follower(options.run, folder)
-    figures = Figures(follower, options.lines, options.recorded_scale)
+    reading = {"lines": options.lines, "recorded_scale": options.recorded_scale}
     if options.once:
         follower.poll()
-        found = figures.read()
-        print(screen.line(found)) if console is None else console.print(
-            screen.screen(console, follower.run, found, ""))
-    elif console is None or not console.is_terminal or console.is_dumb_terminal:
-        _Watch(follower, figures).show_lines()
+        found = figures.read(follower, **reading)
+        screen.CONSOLE.print(screen.screen(follower.run, found, "")) if screen else print(figures.line(found))
+    elif screen and screen.CONSOLE.is_terminal and not screen.CONSOLE.is_dumb_terminal:
+        _Watch(follower, reading).show_screens(screen)
     else:
-        _Watch(follower, figures).show_screens(console)
+        _Watch(follower, reading).show_lines()
 
 
 def main(given=None):
@@ -132,7 +138,7 @@ def main(given=None):
             _run(options, folder)
     except KeyboardInterrupt:
         pass
-    except BrokenPipeError:  # what reads the lines has ended
+    except BrokenPipeError:  # the reader of the lines has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError) as error:
         print(f"halfscope watch: {error}", file=sys.stderr)

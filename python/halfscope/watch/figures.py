@@ -10,7 +10,7 @@ from halfscope import _halfscope, _logs
 from halfscope._display import plain
 
 
-def percent(share):
+def _percent(share):
     """Returns a share as text, with three digits as in the answers of the library."""
     return f"{100 * share:.3g} %" if share >= 1e-4 or not share else "< 0.01 %"
 
@@ -20,59 +20,62 @@ def _shown(text):
     return "".join(letter if letter.isprintable() else " " for letter in plain(text or ""))
 
 
-class Figures:
-    """Reads the copy of a log."""
-
-    def __init__(self, follower, lines, recorded_scale):
-        """lines and recorded_scale: as of halfscope.recommend()."""
-        self._follower = follower
-        self._reading = {"lines": lines, "recorded_scale": recorded_scale}
-
-    def read(self):
-        """Returns the figures as a namespace. A field is None if the log cannot answer it. Raises
-        BadInput if the log cannot be read, as before its first step."""
-        log, run = self._follower.log, self._follower.run
-        if not os.path.exists(log):
-            raise _halfscope.BadInput(f"{run}: holds no event file and no log of text yet")
-        try:
-            parts, recorded = self._parts(log)
-            reading = {**self._reading, "steps": self._steps(parts, recorded)}
-            advice = _logs.recommend(log, **reading)
-            found = _scalars(parts, (advice.timeline or [None])[0])
-            counted = _logs.analyze(log, format=advice.format, loss_scale=found.scale or 1.0, **reading)
-        except _halfscope.BadInput as error:
-            raise _halfscope.BadInput(str(error).replace(log, run)) from None
-        answer, notes = advice.answer, [] if self._follower.cut else advice.notes or []
-        found.headline, found.severity = _shown(answer.headline), answer.severity or "note"
-        found.action = _shown(answer.action)
-        found.note = _shown("".join(notes[:1]).replace(log, run))
-        found.flushed, found.lost = _flushed(counted, found.scale or 1.0), _lost(counted)
-        found.sentence, found.headings, found.tensors = _tensors(counted)
-        found.histogram, found.bands = _histogram(counted, advice)
-        return found
-
-    def _parts(self, log):
-        """Returns the scalars of each part of the log, {name: {step: value}}, and all steps with
-        tensors."""
-        reader = _halfscope.PartReader([log], _logs._selection(None, None, None, **self._reading))
+def read(follower, **reading):
+    """Returns the figures of a log as a namespace. A field is None if the log cannot answer it.
+    reading: lines and recorded_scale, as of halfscope.recommend(). Raises BadInput if the log cannot
+    be read, as before its first step."""
+    log, run = follower.log, follower.run
+    if not os.path.exists(log):
+        raise _halfscope.BadInput(f"{run}: holds no event file and no log of text yet")
+    try:
+        reader = _halfscope.PartReader([log], _logs._selection(None, None, None, **reading))
         parts = [reader.read(part) for part in range(len(reader))]
-        recorded = {step for part in parts for step in array.array("q", part["tensors"]["step"])}
-        return [series for part in parts if (series := _series(part["scalars"]))], recorded
+        scalars = [series for part in parts if (series := _series(part["scalars"]))]
+        reading["steps"] = _complete(follower, scalars, {
+            step for part in parts for step in array.array("q", part["tensors"]["step"])})
+        advice = _logs.recommend(log, **reading)
+        found = _scalars(scalars, (advice.timeline or [None])[0])
+        counted = _logs.analyze(log, format=advice.format, loss_scale=found.scale or 1.0, **reading)
+    except _halfscope.BadInput as error:
+        raise _halfscope.BadInput(str(error).replace(log, run)) from None
+    answer, notes = advice.answer, [] if follower.cut else advice.notes or []
+    found.headline, found.severity = _shown(answer.headline), answer.severity or "note"
+    found.action, found.note = _shown(answer.action), _shown("".join(notes[:1]).replace(log, run))
+    found.flushed, found.lost = _flushed(counted, found.scale or 1.0), _lost(counted)
+    found.sentence, found.headings, found.tensors = _tensors(counted)
+    found.histogram, found.bands = _histogram(counted, advice)
+    return found
 
-    def _steps(self, parts, recorded):
-        """Returns the steps that are complete: the first one of a log that is cut is not, nor one of
-        a run log without its scalars, which are written last. None: all, as none is complete."""
-        first = min((min(map(min, part.values())) for part in parts), default=0)
-        last = min((max(map(max, part.values())) for part in parts), default=-1)
-        begin = min(recorded | {first}) + 1 if self._follower.cut else None
-        end = last + 1 if self._follower.is_run_log else None
-        known = any((begin or 0) <= step and (end is None or step < end) for step in recorded)
-        return slice(begin, end) if known or not recorded and last > first else None
+
+def facts(found):
+    """Returns the short figures: pairs of a name and a text, or None if it is unknown."""
+    texts = (value if value is None or isinstance(value, str) else
+             f"{value:.0f}" if 1 <= abs(value) < 2**53 and value == int(value) else f"{value:.4g}"
+             for value in (found.step, found.loss, found.scale, found.skipped, found.flushed, found.lost))
+    return zip(("step", "loss", "scale", "skipped", "flushed", "lost"), texts)
+
+
+def line(found):
+    """Returns the figures as one line."""
+    return "  ".join([*(f"{name} {'-' if fact is None else fact}" for name, fact in facts(found)),
+                      found.headline])
+
+
+def _complete(follower, parts, recorded):
+    """Returns the steps that are complete: the first one of a log that is cut is not, nor one of a run
+    log without its scalars, which are written last. None: all, as none is complete. parts: scalars.
+    recorded: the steps with tensors."""
+    first = min((min(map(min, part.values())) for part in parts), default=0)
+    last = min((max(map(max, part.values())) for part in parts), default=-1)
+    begin = min(recorded | {first}) + 1 if follower.cut else 0
+    end = last + 1 if follower.is_run_log else 2**62
+    known = any(begin <= step < end for step in recorded) or not recorded and last > first
+    return slice(begin or None, end) if known else None
 
 
 def _scalars(parts, timeline):
-    """Returns the figures of scalars. timeline: of recommend(), or None. Of several parts the one with
-    the last step counts."""
+    """Returns the figures of scalars, from the part with the last step. timeline: that of recommend(),
+    or None."""
     series = max(parts, key=lambda part: max(map(max, part.values())), default={})
     steps = [step for values in series.values() for step in values]
     last = {name: values[max(values)] for name, values in series.items()}
@@ -101,7 +104,7 @@ def _lost(counted):
     """Returns the share of the updates that weights in 16 bits lose, as text."""
     weights = [tensor for tensor in counted.tensors if tensor.updates]
     lost = sum(tensor.update_underflow + tensor.swamped for tensor in weights)
-    return percent(lost / sum(tensor.updates for tensor in weights)) if weights else None
+    return _percent(lost / sum(tensor.updates for tensor in weights)) if weights else None
 
 
 def _flushed(counted, scale):
@@ -109,7 +112,7 @@ def _flushed(counted, scale):
     rows = counted.charts["scales/gradients"].rows if "scales/gradients" in counted.charts else ()
     ends = [row["share"]["flushed_to_zero"] for row in rows
             if row["log2_scale"] == round(math.log2(scale)) and row["of"]]
-    return " to ".join(dict.fromkeys(map(percent, ends[0]))) if ends else None
+    return " to ".join(dict.fromkeys(map(_percent, ends[0]))) if ends else None
 
 
 def _tensors(counted):

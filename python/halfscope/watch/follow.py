@@ -34,7 +34,7 @@ class Growing:
             anew = not goes_on or file.read(len(self._last)) != self._last
             self._identity, self._size = identity, size
             if anew:
-                self.restarts += not self._json  # those are written whole
+                self.restarts += not self._json  # JSON is written whole
                 self.base = self._read = file.seek(0)
                 self._binary = not self._events and b"\0" in file.read(4096)
             if size - self.base > limit:

@@ -1,70 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The screen and the line of `halfscope watch`. Only the screen needs rich."""
+"""The screen of `halfscope watch`. Importing it needs rich. The command uses Live from here."""
 
 import math
 
-from halfscope._parts import part
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+from rich.theme import Theme
 
-_THEME = {"zero": "red", "subnormal": "yellow", "normal": "green", "overflow": "magenta",
-          "breaks": "bold red", "serious": "bold red", "warning": "bold yellow", "note": "bold",
-          "small": "dim"}
+from halfscope.watch.figures import facts
+
+CONSOLE = Console(highlight=False, theme=Theme({
+    "zero": "red", "subnormal": "yellow", "normal": "green", "overflow": "magenta", "breaks": "bold red",
+    "serious": "bold red", "warning": "bold yellow", "note": "bold", "small": "dim"}))
 _BARS = " ▁▂▃▄▅▆▇█"
 _HIGHEST = 16  # lines of the histogram
 _NAME = 28  # columns for a tensor's name
 
 
-def _number(value):
-    if value is None:
-        return None
-    return f"{value:.0f}" if 1 <= value < 2**53 and value == int(value) else f"{value:.4g}"
-
-
-def _facts(found):
-    return {"step": found.step, "loss": _number(found.loss), "scale": _number(found.scale),
-            "skipped": found.skipped, "flushed": found.flushed, "lost": found.lost}.items()
-
-
-def line(found):
-    """Returns the figures as one line."""
-    facts = (f"{name} {'-' if fact is None else fact}" for name, fact in _facts(found))
-    return "  ".join([*facts, found.headline])
-
-
-def console():
-    """Returns a rich.console.Console with the colours of the screen. Raises ImportError."""
-    rich = part("rich.console", "the screen of halfscope watch", "'halfscope[watch]'")
-    from rich.theme import Theme
-
-    return rich.Console(theme=Theme(_THEME), highlight=False)
-
-
-def screen(console, run, found, below):
+def screen(run, found, below):
     """Returns what rich draws. found: the figures, or None without a log. below: the last line."""
-    from rich.console import Group
-    from rich.text import Text
-
     first = Text(run, "bold")
     if found is None:
         return Group(first, Text(below))
-    for name, fact in _facts(found):
+    for name, fact in facts(found):
         if fact is not None:
-            first.append(f"   {name} ", "not bold").append(str(fact))
+            first.append(f"   {name} ", "not bold").append(fact)
     top = [first, Text(), Text(found.headline, found.severity), Text(found.action), Text(),
            Text(found.sentence or "")]
-    small = [found.note and f"note: {found.note}", below]
-    bottom = [Text(), *_table(found, console.width),
-              *(Text(text, "small", no_wrap=True, overflow="ellipsis") for text in small if text)]
     top = [each for at, each in enumerate(top) if each or at and top[at - 1]]
-    taken = sum(len(console.render_lines(each)) for each in top + bottom)
-    height = min(console.height - taken - len(found.bands) - 2, _HIGHEST)
-    return Group(*top, *(_histogram(found, console.width, height) if height > 1 else ()), *bottom)
+    bottom = [Text(), *_table(found, CONSOLE.width),
+              *(Text(text, "small", no_wrap=True, overflow="ellipsis")
+                for text in (found.note and f"note: {found.note}", below) if text)]
+    taken = sum(len(CONSOLE.render_lines(each)) for each in top + bottom)
+    height = min(CONSOLE.height - taken - len(found.bands) - 2, _HIGHEST)
+    return Group(*top, *_histogram(found, CONSOLE.width, height), *bottom)
 
 
 def _table(found, width):
-    from rich.table import Table
-
     columns = list(zip(found.headings, *found.tensors))
-    while sum(2 + max(map(len, column)) for column in columns[1:]) > width - _NAME:
+    while columns[1:] and sum(2 + max(map(len, column)) for column in columns[1:]) > width - _NAME:
         columns.pop()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="small")
     for at, (heading, *_) in enumerate(columns):
@@ -78,9 +54,7 @@ def _table(found, width):
 def _histogram(found, width, height):
     """Returns the lines of the histogram: the bars, whose heights are logarithmic, the axis, and for
     each loss scale a line with FP16's limits."""
-    from rich.text import Text
-
-    if not found.histogram:
+    if not found.histogram or height < 2 or width < 20:
         return []
     limits = [end for bands in found.bands.values() for _, _, end in bands[:-1]]
     last = math.ceil(max([*limits, *found.histogram])) + 3
@@ -90,7 +64,8 @@ def _histogram(found, width, height):
     counts = [sum(count for e, count in found.histogram.items() if e <= first)]
     counts += [found.histogram.get(e, 0) for e in range(first + 1, last)]
     eighths = [math.ceil(8 * height * math.log(1 + count, 1 + max(counts))) for count in counts]
-    classes = [_classes(bands, first, last) for bands in found.bands.values()]
+    classes = [[next((kind for kind, _, end in bands if e + 0.5 < end), bands[-1][0])
+                for e in range(first, last)] for bands in found.bands.values()]
     lines = [Text()]
     for row in range(height - 1, -1, -1):
         lines.append(Text.assemble(*((_BARS[max(0, min(8, high - 8 * row))] * wide, kind)
@@ -101,18 +76,12 @@ def _histogram(found, width, height):
     return lines + [_limits(*each, wide) for each in zip(found.bands, classes)]
 
 
-def _classes(bands, first, last):
-    return [next((kind for kind, _, end in bands if e + 0.5 < end), bands[-1][0]) for e in range(first, last)]
-
-
 def _limits(scale, classes, wide):
-    from rich.text import Text
-
     text = Text(no_wrap=True, overflow="crop")
     for kind in dict.fromkeys(classes):
         cells = classes.count(kind) * wide - 1
         name = scale if kind == "normal" else kind
-        label = next((label for label in (f" {name} ", name, "") if len(label) <= cells))
+        label = next(label for label in (f" {name} ", name, "") if len(label) <= cells)
         text.append(label.center(cells, "─") + "│", kind)
     text.right_crop(1)
     return text
