@@ -19,7 +19,7 @@ from halfscope.watch import figures
 from halfscope.watch.follow import Follower
 
 _PAUSE = 0.5  # seconds between two looks at the files
-_REST = 4  # pauses after a change are this many times as long as reading it took
+_REST = 4  # pauses after a change are this many times as long as the processor was busy with it
 _GONE = 5  # seconds without the log until the command ends
 _ABOUT = """Shows the log of a running training: loss, loss scale, skipped steps, gradients and weight
 updates lost in FP16, the histogram of gradients, the worst tensors, and the advice so far. q ends it.
@@ -58,7 +58,7 @@ class _Watch:
     def look(self):
         """Reads the log if it has changed, and if reading it before was long enough ago. Raises
         BadInput if the log has been gone for some seconds."""
-        now, run = time.monotonic(), self._follower.run
+        now, used, run = time.monotonic(), time.process_time(), self._follower.run
         try:
             self._changed |= self._follower.poll()
             self._there = now
@@ -69,12 +69,12 @@ class _Watch:
             self._changed = False
             try:
                 self.found = figures.read(self._follower, **self._reading)
-                self.below = f"q ends   changed {time.strftime('%X')}"
+                self.below = f"{run}   q ends   changed {time.strftime('%X')}"
                 self.below += f"   from step {self.found.first} on" * self._follower.cut
                 self.below += "   the log was replaced and begins anew" * (self._follower.restarts > 0)
             except BadInput as error:  # not yet
                 self.found, self.below = None, f"waiting: {error}"
-            self._next = time.monotonic() + _REST * (time.monotonic() - now)
+            self._next = time.monotonic() + _REST * (time.process_time() - used)
 
     def show(self, state, draw, keys=()):
         """Looks again and again, and draws state() when it differs, until q is pressed. keys: the
@@ -105,7 +105,7 @@ class _Watch:
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by the stack
             live = stack.enter_context(screen.Live(console=screen.CONSOLE, screen=True, auto_refresh=False))
             self.show(lambda: (self.found, self.below, screen.CONSOLE.size), lambda state: live.update(
-                screen.screen(self._follower.run, *state[:2]), refresh=True), keys)
+                screen.screen(*state[:2]), refresh=True), keys)
 
 
 def _run(options, folder):
@@ -120,7 +120,7 @@ def _run(options, folder):
     if options.once:
         follower.poll()
         found = figures.read(follower, **reading)
-        screen.CONSOLE.print(screen.screen(follower.run, found, "")) if screen else print(figures.line(found))
+        screen.CONSOLE.print(screen.screen(found, follower.run)) if screen else print(figures.line(found))
     elif screen and screen.CONSOLE.is_terminal and not screen.CONSOLE.is_dumb_terminal:
         _Watch(follower, reading).show_screens(screen)
     else:

@@ -11,8 +11,8 @@ from halfscope._display import plain
 
 
 def _percent(share):
-    """Returns a share as text, with three digits as in the answers of the library."""
-    return f"{100 * share:.3g} %" if share >= 1e-4 or not share else "< 0.01 %"
+    """Returns a share as text, with as many digits as in the answers of the library."""
+    return f"{100 * share:.{3 if share >= 0.01 else 2}g} %" if share >= 1e-4 or not share else "< 0.01 %"
 
 
 def _shown(text):
@@ -34,7 +34,7 @@ def read(follower, **reading):
         reading["steps"] = _complete(follower, scalars, {
             step for part in parts for step in array.array("q", part["tensors"]["step"])})
         advice = _logs.recommend(log, **reading)
-        found = _scalars(scalars, (advice.timeline or [None])[0])
+        found = _scalars(follower, scalars, (advice.timeline or [None])[0])
         counted = _logs.analyze(log, format=advice.format, loss_scale=found.scale or 1.0, **reading)
     except _halfscope.BadInput as error:
         raise _halfscope.BadInput(str(error).replace(log, run)) from None
@@ -73,17 +73,22 @@ def _complete(follower, parts, recorded):
     return slice(begin or None, end) if known else None
 
 
-def _scalars(parts, timeline):
+def _scalars(follower, parts, timeline):
     """Returns the figures of scalars, from the part with the last step. timeline: that of recommend(),
     or None."""
     series = max(parts, key=lambda part: max(map(max, part.values())), default={})
     steps = [step for values in series.values() for step in values]
     last = {name: values[max(values)] for name, values in series.items()}
-    scale = timeline.last_scale if timeline else last.get("loss_scale")
-    skipped = sum(map(bool, series["found_inf"].values())) if "found_inf" in series else None
-    return SimpleNamespace(first=min(steps, default=None), step=max(steps, default=None),
-                           loss=last.get("loss"), skipped=_ends(timeline.skipped if timeline else skipped),
-                           scale=scale if scale and 0 < scale < math.inf else None)
+    found = SimpleNamespace(first=min(steps, default=None), step=max(steps, default=None), loss=last.get("loss"))
+    scale, found.skipped = last.get("loss_scale"), None
+    if timeline:
+        scale, found.skipped = timeline.last_scale, _ends(timeline.skipped)
+    elif "found_inf" in series:
+        earlier = {step for step in follower.skipped if step < found.first}
+        follower.skipped = earlier.union(step for step, value in series["found_inf"].items() if value)
+        found.skipped = len(follower.skipped)
+    found.scale = scale if scale and 0 < scale < math.inf else None
+    return found
 
 
 def _series(scalars):

@@ -81,7 +81,8 @@ def _listed(run):
 
 class Follower:
     """Copies of the newest parts of a log's files. `log` is the path of the copy, for the functions
-    that read logs. `cut`: it lacks the first part. `restarts`: files were truncated or replaced."""
+    that read logs. `cut`: it lacks the first part. `restarts`: files were truncated or replaced.
+    `skipped`: the skipped steps that were in it so far."""
 
     def __init__(self, run, folder):
         """run: path of the log. folder: for the copy. Raises BadInput if nothing is there."""
@@ -90,7 +91,7 @@ class Follower:
         self.run = os.path.normpath(run)
         self.log = os.path.join(folder, os.path.basename(os.path.abspath(run)))
         self.cut = self.is_run_log = False
-        self.restarts = 0
+        self.restarts, self.skipped = 0, set()
         self._files, self._samples = {}, {}  # {path: Growing}, {link: path}
 
     def poll(self):

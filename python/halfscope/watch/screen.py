@@ -19,14 +19,15 @@ _HIGHEST = 16  # lines of the histogram
 _NAME = 28  # columns for a tensor's name
 
 
-def screen(run, found, below):
+def screen(found, below):
     """Returns what rich draws. found: the figures, or None without a log. below: the last line."""
-    first = Text(run, "bold")
     if found is None:
-        return Group(first, Text(below))
+        return Text(below)
+    first = Text()
     for name, fact in facts(found):
         if fact is not None:
-            first.append(f"   {name} ", "not bold").append(fact)
+            first.append(f"{name} ").append(f"{fact}   ", "bold")
+    first.rstrip()
     top = [first, Text(), Text(found.headline, found.severity), Text(found.action), Text(),
            Text(found.sentence or "")]
     top = [each for at, each in enumerate(top) if each or at and top[at - 1]]
