@@ -57,10 +57,10 @@ def test_figures_are_those_of_the_program(watched):
     assert found.headline == advice["answer"]["headline"]
     assert (found.first, found.step, found.loss, found.scale) == (0, 900, SCALARS[900]["loss"], 1)
     assert found.skipped == 0
-    assert found.flushed == f"{100 * advice['flushed_at_1']['share']:.3g} %"
+    assert found.flushed == f"{100 * advice['flushed_at_1']['share']:.1f} %"
     weights = [tensor for tensor in counted["tensors"] if "updates" in tensor]
     lost = sum(w["swamped"] + w["update_underflow"] for w in weights) / sum(w["updates"] for w in weights)
-    assert found.lost == f"{100 * lost:.3g} %"
+    assert found.lost == f"{100 * lost:.1f} %"
 
     shares = {t["name"]: t["flushed_to_zero"] / (t["total"] - t["zero"]) for t in counted["tensors"]
               if t["role"].endswith("_grad")}

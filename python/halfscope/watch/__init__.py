@@ -29,21 +29,14 @@ Into a pipe it writes one line for each change.
   halfscope watch train.log | tee changes  # one line for each change"""
 
 
-def _scale_or_tag(text):
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
 def _options(given):
     parser = argparse.ArgumentParser(prog="halfscope watch", description=_ABOUT,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", metavar="RUN", help="a run log, TensorBoard's folder, or a log of text")
     parser.add_argument("--once", action="store_true", help="print one screen and end")
     parser.add_argument("--lines", metavar="PATTERN", help="as for 'halfscope recommend'")
-    parser.add_argument("--recorded-scale", metavar="S|TAG", type=_scale_or_tag,
-                        help="as for 'halfscope recommend'")
+    parser.add_argument("--recorded-scale", metavar="S|TAG", help="as for 'halfscope recommend'",
+                        type=lambda text: float(text) if text.replace(".", "").isdecimal() else text)
     return parser.parse_args(given)
 
 

@@ -10,11 +10,6 @@ from halfscope import _halfscope, _logs
 from halfscope._display import plain
 
 
-def _percent(share):
-    """Returns a share as text, with as many digits as in the answers of the library."""
-    return f"{100 * share:.{3 if share >= 0.01 else 2}g} %" if share >= 1e-4 or not share else "< 0.01 %"
-
-
 def _shown(text):
     """Returns a text of the library without control characters, which a terminal would obey."""
     return "".join(letter if letter.isprintable() else " " for letter in plain(text or ""))
@@ -109,15 +104,14 @@ def _lost(counted):
     """Returns the share of the updates that weights in 16 bits lose, as text."""
     weights = [tensor for tensor in counted.tensors if tensor.updates]
     lost = sum(tensor.update_underflow + tensor.swamped for tensor in weights)
-    return _percent(lost / sum(tensor.updates for tensor in weights)) if weights else None
+    return f"{100 * lost / sum(tensor.updates for tensor in weights):.1f} %" if weights else None
 
 
 def _flushed(counted, scale):
     """Returns the share of the gradient values that become zero at a loss scale, as text."""
     rows = counted.charts["scales/gradients"].rows if "scales/gradients" in counted.charts else ()
-    ends = [row["share"]["flushed_to_zero"] for row in rows
-            if row["log2_scale"] == round(math.log2(scale)) and row["of"]]
-    return " to ".join(dict.fromkeys(map(_percent, ends[0]))) if ends else None
+    texts = [row["flushed_to_zero_text"] for row in rows if row["log2_scale"] == round(math.log2(scale))]
+    return texts[0].partition("(")[2].rstrip(")") or None if texts else None  # "4 to 5 (0.8 % to 1 %)"
 
 
 def _tensors(counted):
