@@ -77,7 +77,7 @@ FRAMEWORKS = (
               ("tensorflow",)),
     Framework(Environment("jax", newest_python(), (*TESTING, "jax", "flax", "jmp")),
               ("flax", "jmp")),
-    # Of Debian's Python, for which our extension module is built.
+    # With the Python that our extension module is built for.
     Framework(Environment("jax-recorded", "3.11", (*TESTING, "jax", "optax", "flax", "keras")),
               ("jax", "optax", "flax", "keras"), ("test_jax*.py", "test_keras*.py"), 2),
     Framework(Environment("megatron", newest_python(), TESTING, ("megatron-core",)),
