@@ -4,6 +4,8 @@
     trainer = transformers.Trainer(..., callbacks=[halfscope.transformers.RecorderCallback("run", every=100)])
 """
 
+import itertools
+
 try:
     from transformers import TrainerCallback
 except ImportError:
@@ -32,8 +34,8 @@ class RecorderCallback(RecorderParts, TrainerCallback):
 
     def on_pre_optimizer_step(self, args, state, control, **_):
         """Adds up the losses as the Trainer does, which passes its own loss to no callback."""
-        for loss, is_part in self._losses:
-            self.recorder.loss(loss if is_part else loss / len(self._losses))
+        for recorder, (loss, is_part) in itertools.product(self.recorders, self._losses):
+            recorder.loss(loss if is_part else loss / len(self._losses))
         self._losses.clear()
 
     def on_train_end(self, args, state, control, **_):

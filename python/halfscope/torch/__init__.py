@@ -6,6 +6,7 @@ from halfscope._parts import part
 part("torch", "halfscope.torch", "'halfscope[torch]'")  # before the modules that import it
 
 from halfscope.torch.emulate_loop import emulate
+from halfscope.torch.record import record
 from halfscope.torch.recorder import Recorder
 
-__all__ = ["Recorder", "emulate"]
+__all__ = ["Recorder", "emulate", "record"]

@@ -13,6 +13,11 @@ _compiles = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: Fa
 _traces = torch._C._is_tracing
 
 
+def traced():
+    """Returns True while torch.compile or torch.jit.trace traces the caller."""
+    return _compiles() or _traces()
+
+
 def _captures():
     """Returns True while a CUDA graph is captured: work queued now would be in it, and waiting
     would break it."""
@@ -40,7 +45,7 @@ class Hook:
         self._first = first
 
     def __call__(self, *args):
-        if _compiles() or _traces():
+        if traced():
             return None
         return self._guard(self._method, *self._first, *args)
 

@@ -56,6 +56,7 @@ class ModuleWatch:
         self._rounds = [Seen()]
         self._times = {}
         self.round = 0   # number of the last round
+        self.passes = 0  # number of backward passes that have ended
         self._pass = None  # number of the running backward pass; None if none runs
         self._adds = True  # True if this pass adds to .grad
         self._parts = False  # True if magnitudes are read as the gradients of this pass arrive
@@ -290,6 +291,7 @@ class ModuleWatch:
                 self._end_of_backward.arrived()
 
     def _pass_ended(self):
+        self.passes += 1
         with self._lock:
             self._seen.look_at_all_waiting()
             self._seen.passed = True

@@ -46,3 +46,28 @@ class Patch:
                 setattr(self._target, self._name, self._original)
             else:
                 delattr(self._target, self._name)
+
+
+class ClassPatch:
+    """Calls `around(original, *args, **kwargs)` in place of a function of a class or module, such as
+    Optimizer.__init__, until remove()."""
+
+    def __init__(self, owner, name, around):
+        self._owner = owner
+        self._name = name
+        self._original = original = getattr(owner, name)
+        self._active = True
+
+        @functools.wraps(original)
+        def wrapper(*args, **kwargs):
+            if not self._active:  # other code wrapped it again, and keeps it
+                return original(*args, **kwargs)
+            return around(original, *args, **kwargs)
+
+        self._wrapper = wrapper
+        setattr(owner, name, wrapper)
+
+    def remove(self):
+        self._active = False
+        if vars(self._owner).get(self._name) is self._wrapper:
+            setattr(self._owner, self._name, self._original)

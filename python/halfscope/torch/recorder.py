@@ -136,11 +136,9 @@ class Recorder:
     def stop(self):
         """Removes all hooks. The log is then complete. A second stop() does nothing."""
         self.loss_scale.stop()
-        if self._step_patch is not None:
-            self._step_patch.remove()
-            self._step_patch = None
-        if self._zero_patch is not None:
-            self._zero_patch.remove()
+        for patch in (self._step_patch, self._zero_patch):
+            if patch is not None:
+                patch.remove()
         self.modules.stop()
         self.writer = None
         self._gradients, self._attempt = None, None
@@ -181,6 +179,8 @@ class Recorder:
     # The methods below are for the other parts of the recorder.
 
     def _note_loss(self, loss):
+        if self._attempt is not None and self._attempt.begun:
+            return  # a further call of a closure
         value = loss.detach() if isinstance(loss, torch.Tensor) else loss
         self._losses.append((self.modules.round, number_later(value)))
 

@@ -32,6 +32,7 @@ class FixedScale:
         """True if .grad carries the scale when the optimizer's step is attempted."""
         return self.scaled and not self._unscaled_before_step
 
+    scaler = None
     unscaled_by_the_loop = False  # unknown before the step, so False
 
     def about(self):
@@ -60,18 +61,18 @@ class WatchedScaler:
     scaled = True
 
     def __init__(self, scaler, optimizer):
-        self._scaler = scaler
+        self.scaler = scaler
         self._optimizer = optimizer
         self._patches = []
         self.unscaled_by_the_loop = False  # True after unscale_(), until update()
 
     def current(self):
-        return float(self._scaler.get_scale())
+        return float(self.scaler.get_scale())
 
     def later(self):
         """Returns the scale for number_of(), without waiting for a GPU that holds it."""
-        own = getattr(type(self._scaler), "get_scale", None) in _GET_SCALE
-        scale = self._scaler._get_scale_async() if own else None
+        own = getattr(type(self.scaler), "get_scale", None) in _GET_SCALE
+        scale = self.scaler._get_scale_async() if own else None
         on_gpu = isinstance(scale, torch.Tensor) and scale.is_cuda
         return number_later(scale) if on_gpu else self.current()
 
@@ -80,10 +81,10 @@ class WatchedScaler:
         return not self.unscaled_by_the_loop
 
     def about(self):
-        settings = {"policy": "torch", "class": type(self._scaler).__name__, "scale": self.current()}
+        settings = {"policy": "torch", "class": type(self.scaler).__name__, "scale": self.current()}
         for name in ("growth_factor", "backoff_factor", "growth_interval"):
             with contextlib.suppress(Exception):  # other scalers need not have these methods
-                settings[name] = getattr(self._scaler, f"get_{name}")()
+                settings[name] = getattr(self.scaler, f"get_{name}")()
         return settings
 
     def tries_again(self):
@@ -93,7 +94,13 @@ class WatchedScaler:
     def start(self, attempt, loss_seen):
         self._attempt, self._loss_seen = attempt, loss_seen
         for name in ("scale", "unscale_", "step", "update"):
-            self._patches.append(Patch(self._scaler, name, getattr(self, "_around_" + name.strip("_"))))
+            self._patches.append(Patch(self.scaler, name, getattr(self, "_around_" + name.strip("_"))))
+
+    def watch(self, scaler):
+        """Watches another scaler. Called between start() and the first step."""
+        self.stop()
+        self.scaler = scaler
+        self.start(self._attempt, self._loss_seen)
 
     def stop(self):
         while self._patches:

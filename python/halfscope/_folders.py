@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folders of a program's run logs: one, or one for each of its optimizers."""
+
+import os
+import re
+
+from halfscope._halfscope import BadInput
+
+
+def logs_in(folder):
+    """Returns the folders of run logs in `folder`: itself, and optimizer-N in it."""
+    try:
+        inside = os.listdir(folder)
+    except OSError:
+        return []
+    ranks = [name for name in inside if re.fullmatch(r"rank-\d+", name)]
+    found = any(os.path.exists(os.path.join(folder, part, "run.json")) for part in ["", *ranks])
+    optimizers = sorted((name for name in inside if re.fullmatch(r"optimizer-\d+", name)),
+                        key=lambda name: int(name.partition("-")[2]))
+    return [folder] * found + [log for name in optimizers
+                               for log in logs_in(os.path.join(folder, name))]
+
+
+def require_no_logs(folder):
+    """Raises BadInput if a folder for logs holds one, or is a file."""
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise BadInput(f"{folder}: is a file, expected a folder for the log; name another")
+    if logs := logs_in(folder):
+        raise BadInput(f"{logs[0]}: holds a run log already (run.json), and a log is never written "
+                       "over; log to another folder, or delete this one")

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls functions when a program imports a module."""
+
+import functools
+import sys
+
+
+class _Finder:
+    """A finder in front of all others. It calls each function in `waiting` ({name of a module:
+    functions}) once, after the module was imported."""
+
+    def __init__(self):
+        self.waiting = {}
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.waiting:
+            return None
+        for finder in [finder for finder in sys.meta_path if finder is not self]:
+            spec = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") else None
+            if spec is not None:
+                self._wrap(spec.loader)
+                return spec
+        return None
+
+    def _wrap(self, loader):
+        if not hasattr(loader, "exec_module"):  # a folder without __init__.py
+            return
+        original = loader.exec_module
+
+        @functools.wraps(original)
+        def exec_module(module):
+            loader.exec_module = original  # inspect and pickle see the loader as it was
+            original(module)
+            for function in self.waiting.pop(module.__name__, ()):
+                function(module)
+
+        loader.exec_module = exec_module
+
+
+_finder = _Finder()
+
+
+def after_import(name, function):
+    """Calls function(module): now if the module is imported already, else right after its import.
+    Returns a function that cancels the call."""
+    module = sys.modules.get(name)
+    if module is not None:
+        function(module)
+        return lambda: None
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+    _finder.waiting.setdefault(name, []).append(function)
+    return lambda: _forget(name, function)
+
+
+def _forget(name, function):
+    functions = _finder.waiting.get(name, [])
+    if function in functions:
+        functions.remove(function)
+    if not functions:
+        _finder.waiting.pop(name, None)

@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records the PyTorch optimizers of a program whose code does not change: docs/run.md."""
+
+import functools
+import gc
+import inspect
+import itertools
+import os
+import weakref
+
+import torch
+
+from halfscope._folders import logs_in, require_no_logs
+from halfscope._halfscope import BadInput
+from halfscope._logs import recommend
+from halfscope.torch import found, trainers
+from halfscope.torch.arguments import chosen_steps
+from halfscope.torch.guard import traced
+from halfscope.torch.log_writer import log_folder
+from halfscope.torch.manifest import as_json, rank_and_world_size
+from halfscope.torch.patching import ClassPatch, Patch
+from halfscope.torch.recorder import Recorder
+from halfscope.torch.scaler import WatchedScaler
+
+_GradScaler = getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler)
+_MOST = 16  # optimizers that are recorded, at most
+_UNSEEN = "steps inside torch.compile or a CUDA graph are not seen"
+
+
+class _Waiting(Patch):
+    """An optimizer without a Recorder. Its first step tells whether its model was seen."""
+
+    def __init__(self, optimizer, first_step):
+        super().__init__(optimizer, "step", functools.partial(first_step, self))
+        self.optimizer = optimizer
+        self.number = None  # that of its folder; known when the first model is called
+
+
+class record:
+    """Records the optimizers that step in a `with` block, whose code does not change.
+
+        with halfscope.torch.record("run") as recording:
+            main()
+        print(recording.answer())
+
+    Or start() and stop() in place of `with`. A Recorder is made for each optimizer when a module
+    with its parameters is called for the first time. It finds the GradScaler, and notes the loss on
+    which backward() is called. Optimizers with a Recorder of their own are left alone.
+
+    out           folder of the log; of several optimizers, the logs are in optimizer-N in it
+    every, sample_every   as for Recorder
+    only_one      True to record only the first optimizer, in `out`
+    settings      further arguments of Recorder: about, modules, magnitudes_every...
+
+    notes: what was not recorded and why, a line each. Nothing of this ends the training.
+    """
+
+    def __init__(self, out, every=10, *, sample_every=None, only_one=False, **settings):
+        self.settings = {"every": every, "sample_every": sample_every, **settings}
+        chosen_steps(every, "every"), chosen_steps(sample_every, "sample_every")
+        inspect.signature(Recorder).bind(None, None, out, **self.settings)  # TypeError
+        self.out = os.path.abspath(out)  # the program may change its working directory
+        self.notes = []
+        self._most = 1 if only_one else _MOST
+        self._numbers = itertools.count()
+        self._waiting = []   # weak references to _Waiting
+        self._made = []      # weak references to Recorders
+        self._scalers = []   # weak references
+        self._taken = weakref.WeakSet()       # optimizers with a Recorder
+        self._looked_at = weakref.WeakSet()   # modules that hold no parameter of a waiting optimizer
+        self._by_scaler = weakref.WeakSet()   # optimizers that a GradScaler stepped
+        self._patches = []
+        self._ends = []
+        self._call_patch = None
+        self._optimizers = 0  # number of optimizers that were found
+
+    def start(self, joins=False):
+        """Begins to record. joins: `out` may hold logs that other processes of the program wrote.
+        Raises halfscope.BadInput if it holds a log otherwise."""
+        if self._patches:
+            raise RuntimeError("this record was started already")
+        if not joins:
+            require_no_logs(self.out)
+        self._scalers = [weakref.ref(scaler) for scaler in found.alive(_GradScaler)]
+        self._taken.update(recorder.optimizer for recorder in found.alive(Recorder)
+                           if getattr(recorder, "writer", None) is not None)
+        for owner, name, around in (
+                (Recorder, "start", self._recorder_starts),
+                (torch.optim.Optimizer, "__init__", self._optimizer_is_made),
+                (_GradScaler, "__init__", self._scaler_is_made),
+                (_GradScaler, "scale", self._scaler_scales),
+                (_GradScaler, "unscale_", functools.partial(self._scaler_acts, "unscale_")),
+                (_GradScaler, "step", functools.partial(self._scaler_acts, "step")),
+                (torch.autograd, "backward", self._backward)):
+            self._patches.append(ClassPatch(owner, name, around))
+        for optimizer in found.alive(torch.optim.Optimizer):
+            if hasattr(optimizer, "param_groups"):
+                self._learn(optimizer)
+        self._ends = trainers.watch(self)
+        return self
+
+    def stop(self):
+        """Ends all recorders, and removes everything that start() put in place."""
+        for recorder in self.recorders:
+            if recorder.loss_scale.scaled and recorder.step and recorder.optimizer not in self._by_scaler:
+                self.tell(f"{_called(recorder.optimizer)}: stepped without the GradScaler that the program "
+                          "made, so the loss scale in its log is not that of its gradients; make a Recorder")
+            recorder.stop()
+        for waiting in self._still_waiting():
+            waiting.remove()
+            if waiting.optimizer.state and waiting.optimizer not in self._taken:
+                self.tell(f"{_called(waiting.optimizer)}: not recorded, since no call of a module with "
+                          f"its parameters was seen; {_UNSEEN}")
+        while self._ends:
+            self._ends.pop()()
+        while self._patches:
+            self._patches.pop().remove()
+        self._watch_calls(False)
+        self._waiting.clear()
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+
+    @property
+    def recorders(self):
+        """The Recorders whose optimizers exist, in the order of the first calls of their models."""
+        return [recorder for reference in self._made if (recorder := reference()) is not None]
+
+    @property
+    def folders(self):
+        """Folders of the logs, also of those that other processes of the program wrote."""
+        return logs_in(self.out)
+
+    def answer(self):
+        """Returns the text of `halfscope recommend` for each log, or a line that says why there is
+        none."""
+        folders = self.folders
+        if not folders:
+            return f"nothing was recorded: {self._reason()}"
+        return "\n\n".join(f"{folder}:\n{_advice(folder)}" if len(folders) > 1 else _advice(folder)
+                           for folder in folders)
+
+    def _reason(self):
+        if self.notes:
+            return self.notes[0]
+        if not self._optimizers:
+            return "no PyTorch optimizer was made"
+        return f"no optimizer stepped after a call of a module with its parameters; {_UNSEEN}"
+
+    # The methods below are for the parts of this module and for trainers.
+
+    def tell(self, note):
+        if note not in self.notes:
+            self.notes.append(note)
+
+    def guarded(self, function, *args, **kwargs):
+        """Calls a function. An exception becomes a note, and the result is then None."""
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            self.tell(f"not recorded: {type(error).__name__}: {' '.join(str(error).split())}")
+            return None
+
+    def free_folder(self, number=0, alone=True):
+        """Returns a folder without a log of this rank: `out` for the first optimizer if it is alone,
+        else optimizer-N in it, from `number` on."""
+        first = [self.out] if alone and number == 0 else []
+        several = (os.path.join(self.out, f"optimizer-{n}")
+                   for n in itertools.count(number + len(first)))
+        rank, ranks = rank_and_world_size()
+        return next(folder for folder in itertools.chain(first, several)
+                    if not logs_in(log_folder(folder, rank, ranks)))
+
+    def _still_waiting(self):
+        waiting = [one for reference in self._waiting if (one := reference()) is not None]
+        return [one for one in waiting if one.optimizer not in self._taken]
+
+    def _watch_calls(self, on):
+        """Watches the calls of modules, or ends that. Once each optimizer has a Recorder, no call of a
+        module costs anything."""
+        if on and self._call_patch is None:
+            self._call_patch = ClassPatch(torch.nn.Module, "__call__", self._module_is_called)
+        elif not on and self._call_patch is not None:
+            self._call_patch.remove()
+            self._call_patch = None
+
+    def _learn(self, optimizer):
+        if any(one.optimizer is optimizer for one in self._still_waiting()):
+            return  # it called Optimizer.__init__ twice
+        if self._made:
+            gc.collect()  # a Recorder and the optimizer of a training that is over refer to each other
+        waiting = _Waiting(optimizer, self._first_step)
+        self._waiting.append(weakref.ref(waiting))
+        self._optimizers += 1
+        self._looked_at.clear()
+        self._watch_calls(True)
+
+    def _recorder_starts(self, original, recorder):
+        started = original(recorder)
+        self._taken.add(recorder.optimizer)
+        return started
+
+    def _optimizer_is_made(self, original, optimizer, *args, **kwargs):
+        original(optimizer, *args, **kwargs)
+        self.guarded(self._learn, optimizer)
+
+    def _module_is_called(self, original, module, *args, **kwargs):
+        if not traced() and torch.is_grad_enabled() and module not in self._looked_at:
+            self.guarded(self._look_at, module)
+        return original(module, *args, **kwargs)
+
+    def _look_at(self, module):
+        """Makes the Recorders of the optimizers that step parameters of the module. The call itself
+        follows, so the first step is recorded in full."""
+        self._looked_at.add(module)
+        inside = found.parameters_in(module)
+        for waiting in self._still_waiting():
+            if not inside.isdisjoint(found.parameters_of(waiting.optimizer)):
+                self.guarded(self._record, waiting, module)
+        if not self._still_waiting():
+            self._watch_calls(False)
+
+    def _first_step(self, waiting, original, *args, **kwargs):
+        """Called in place of the first step of an optimizer whose model was not called before. A
+        closure may call it; without one, the log begins with the next step."""
+        if traced():
+            return original(*args, **kwargs)
+        closure = args[0] if args else kwargs.get("closure")
+        if waiting.optimizer not in self._taken and self.guarded(self._record, waiting, None):
+            if closure is not None:
+                return waiting.optimizer.step(*args, **kwargs)
+            self.tell(f"{_called(waiting.optimizer)}: its first step is not in the log, since no call of a "
+                      "module with its parameters was seen before")
+        waiting.remove()
+        return original(*args, **kwargs)
+
+    def _record(self, waiting, called):
+        """Makes and starts the Recorder of an optimizer. Returns True if it records."""
+        waiting.remove()
+        optimizer = waiting.optimizer
+        alone = self._number_all()
+        self._waiting = [one for one in self._waiting if one() is not waiting]
+        if waiting.number >= self._most:
+            self.tell(f"only the first {self._most} optimizers are recorded" if self._most > 1 else
+                      "only the first optimizer is recorded")
+            return False
+        model = found.model_of(optimizer, called)
+        if model is None:
+            self.tell(f"{_called(optimizer)}: not recorded, since no module has its parameters")
+            return False
+        scaler = None if self.settings.get("loss_scale") else self._scaler_of()
+        recorder = Recorder(model, found.wrapper_of(optimizer), self.free_folder(waiting.number, alone),
+                            **{"scaler": scaler, **self.settings})
+        recorder.start()
+        self._made.append(weakref.ref(recorder))
+        return recorder.writer is not None
+
+    def _number_all(self):
+        """Numbers the optimizers that wait. Returns True if there is only one, and no other log."""
+        if len(self._still_waiting()) > 1:
+            gc.collect()  # optimizers that were replaced
+        waiting = self._still_waiting()
+        for one in waiting:
+            if one.number is None:
+                one.number = next(self._numbers)
+        return len(waiting) == 1 and not self._made or self._most == 1
+
+    def _scaler_of(self):
+        """Returns an enabled GradScaler, if possible one that no Recorder has; None if there is none.
+        The optimizer's first step tells whether it is the right one."""
+        enabled = [scaler for reference in self._scalers
+                   if (scaler := reference()) is not None and scaler.is_enabled()]
+        bound = {id(recorder.loss_scale.scaler) for recorder in self.recorders}
+        free = [scaler for scaler in enabled if id(scaler) not in bound]
+        return next(iter(free or enabled), None)
+
+    def _scaler_is_made(self, original, scaler, *args, **kwargs):
+        original(scaler, *args, **kwargs)
+        self._scalers.append(weakref.ref(scaler))
+
+    def _scaler_scales(self, original, scaler, outputs):
+        scaled = original(scaler, outputs)
+        if self._optimizers > 1 and scaled is not outputs and isinstance(scaled, torch.Tensor):
+            scaled.halfscope_loss = outputs.detach()  # for _backward()
+        return scaled
+
+    def _scaler_acts(self, name, original, scaler, optimizer, *args, **kwargs):
+        """Called in place of a scaler's step() and unscale_()."""
+        if optimizer not in self._by_scaler and scaler.is_enabled():
+            for recorder in self.recorders:
+                if recorder.optimizer is optimizer:
+                    self._by_scaler.add(optimizer)
+                    if self.guarded(self._bind, recorder, scaler):
+                        return getattr(scaler, name)(optimizer, *args, **kwargs)
+        return original(scaler, optimizer, *args, **kwargs)
+
+    def _bind(self, recorder, scaler):
+        """Gives a Recorder the scaler that steps its optimizer. Returns True if it had another."""
+        if recorder.loss_scale.scaler is scaler:
+            return False
+        if not isinstance(recorder.loss_scale, WatchedScaler):
+            self.tell(f"{_called(recorder.optimizer)}: the loss scale is not in its log, since the program "
+                      "made the GradScaler after the first call of the model")
+            return False
+        recorder.loss_scale.watch(scaler)
+        recorder.writer.replace_about({"loss_scaling": as_json(recorder.loss_scale.about())})
+        return True
+
+    def _backward(self, original, *args, **kwargs):
+        """Notes the loss in the logs of the optimizers whose parameters this pass reaches."""
+        before = [(recorder, recorder.modules.passes) for recorder in self.recorders]
+        original(*args, **kwargs)
+        loss = args[0] if args else kwargs.get("tensors")
+        if isinstance(loss, (list, tuple)) and len(loss) == 1:
+            loss = loss[0]
+        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+            return
+        for recorder, passes in before:
+            noted = getattr(loss, "halfscope_loss", None) if recorder.loss_scale.scaled else loss
+            if recorder.modules.passes != passes and noted is not None:
+                recorder.loss(noted)
+
+
+def _called(optimizer):
+    return f"{type(optimizer).__name__} of {len(found.parameters_of(optimizer))} parameters"
+
+
+def _advice(folder):
+    try:
+        return str(recommend(folder))
+    except BadInput as error:
+        return str(error)
