@@ -25,7 +25,8 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message):
-        raise SystemExit(_say(f"{message}; see halfscope run --help") or 2)
+        _say(f"{message.replace(', ...', '')}; see halfscope run --help")
+        raise SystemExit(2)
 
 
 def _count(text):
@@ -63,34 +64,50 @@ def _say(text):
 def _rank_and_ranks():
     """Returns this process's rank and the number of ranks, as the launcher says them."""
     for rank, ranks in (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-                        ("PMI_RANK", "PMI_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")):
+                        ("PMI_RANK", "PMI_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
+                        ("LOCAL_RANK", "WORLD_SIZE")):  # the last: processes of Lightning
         if os.environ.get(rank, "").isdecimal() and os.environ.get(ranks, "").isdecimal():
             return int(os.environ[rank]), int(os.environ[ranks])
     return 0, 1
 
 
-def _free_folder(stem):
-    """Returns the first folder of runs/STEM, runs/STEM-2... that does not exist. One process makes it
-    at once, so that of two programs each has its own; several ranks look before any of them writes."""
+def _folder(options):
+    """Returns the folder for the log; makes it if no other rank looks for one. Raises BadInput.
+
+    By default it is the first of runs/SCRIPT, runs/SCRIPT-2... that does not exist. One process makes
+    it at once, so that of two programs each has its own; several ranks look before any writes."""
+    if options.out:
+        require_no_logs(options.out)
+        return _made(os.path.abspath(options.out), exist_ok=True)
+    stem = os.path.splitext(os.path.basename(options.script))[0]
     for number in itertools.count(1):
         folder = os.path.abspath(os.path.join("runs", stem if number == 1 else f"{stem}-{number}"))
+        if os.path.lexists(folder):
+            continue
         if _rank_and_ranks()[1] > 1:
-            if not os.path.lexists(folder):
-                return folder
-            continue
-        try:
-            os.makedirs(folder)
             return folder
-        except FileExistsError:
-            continue
+        with contextlib.suppress(FileExistsError):
+            return _made(folder)
+
+
+def _made(folder, **how):
+    try:
+        os.makedirs(folder, **how)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise BadInput(f"{folder}: cannot make this folder ({error.strerror}); choose one that can be "
+                       "written by --out") from None
+    return folder
 
 
 def _code_of(script, is_module):
     """Returns (code, spec, path of the file) of a script or module. Raises BadInput or SyntaxError."""
     if not is_module:
+        path = os.path.abspath(script)  # as Python since 3.9
         try:
-            with open(script, "rb") as file:
-                return compile(file.read(), script, "exec", dont_inherit=True), None, script
+            with open(path, "rb") as file:
+                return compile(file.read(), path, "exec", dont_inherit=True), None, path
         except (OSError, ValueError) as error:
             if isinstance(error, SyntaxError):
                 raise
@@ -171,7 +188,8 @@ class _Run:
             return
         folders = [os.path.relpath(folder) for folder in self.record.folders]
         if folders:
-            _say(f"recorded in {', '.join(folders)}")
+            _say(f"recorded in {', '.join(folders)}; a page of it: halfscope report {' '.join(folders)} "
+                 "--out report.html")
             print(self.record.answer(), file=sys.stderr, flush=True)
         else:
             _say(self.record.answer())
@@ -240,7 +258,7 @@ def _prepared(options):
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.getcwd() if options.is_module else os.path.dirname(os.path.realpath(options.script))
     code, spec, path = _code_of(options.script, options.is_module)
-    sys.argv = [path, *options.arguments]
+    sys.argv = [path if options.is_module else options.script, *options.arguments]
     return code, spec, path
 
 
@@ -249,19 +267,19 @@ def main(given=None):
     options = _arguments(given)
     try:
         code, spec, path = _prepared(options)
-        if options.out:
-            require_no_logs(options.out)
-        out = options.out or _free_folder(os.path.splitext(os.path.basename(options.script))[0])
+        out = _folder(options)
     except SyntaxError as error:
         traceback.print_exception(type(error), error, None)
         return 1
-    except (BadInput, OSError) as error:
+    except BadInput as error:
         _say(str(error))
         return 1
-    run = _Run(os.path.abspath(out), {"every": options.every, "sample_every": options.sample_every})
+    run = _Run(out, {"every": options.every, "sample_every": options.sample_every})
     ended = _execute(code, spec, path)
-    with contextlib.suppress(Exception):
+    try:
         run.end()
+    except Exception as error:
+        _say(f"{type(error).__name__}: {' '.join(str(error).split())}")
     if ended is not None:
         sys.excepthook = lambda *_: None  # it is printed already; Python sets the exit code
         raise ended

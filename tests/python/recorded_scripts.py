@@ -28,9 +28,9 @@ def recorded(script, folder, *arguments, options=EVERY, **how):
                    folder=folder, **how)
 
 
-def by_hand(script, folder, edits, *arguments):
-    """Runs a script whose source was edited: [(text that occurs once, replacement)]. {recorder} in a
-    replacement is the Recorder's name, and {out} the folder for logs."""
+def by_hand(script, folder, edits, *arguments, **how):
+    """Runs a script whose source was edited: [(text that occurs once, replacement)]. RECORDER( in a
+    replacement makes a Recorder with the settings of EVERY. Logs are below folder/by-hand."""
     source = (SCRIPTS / script).read_text(encoding="utf-8")
     for old, new in edits:
         assert source.count(old) == 1, old
@@ -38,9 +38,9 @@ def by_hand(script, folder, edits, *arguments):
     settings = f"every={EVERY[1]}, sample_every={EVERY[3]}"
     source = source.replace("RECORDER(", f"__import__('halfscope.torch').torch.Recorder({settings}, ")
     edited = folder / "by-hand" / script
-    edited.parent.mkdir()
+    edited.parent.mkdir(exist_ok=True)
     edited.write_text(source, encoding="utf-8")
-    return execute(edited, *arguments, folder=edited.parent)
+    return execute(edited, *arguments, folder=edited.parent, **how)
 
 
 def require_same_logs(folder, logs):

@@ -23,7 +23,8 @@ import environments
 from environments import Environment
 
 LINES = ("test_snippets.py", "test_policy_lines.py", "test_recording_lines.py")
-RECORDER = ("test_recorder*.py", "test_emulate_torch*.py")
+RECORDER = ("test_recorder*.py", "test_record.py", "test_run.py", "test_run_sharded.py",
+            "test_emulate_torch*.py")
 ENGINES = ("test_count_engines.py",)
 TESTING = ("pytest", "numpy")
 
@@ -63,9 +64,9 @@ _FASTAI = ("matplotlib", "pandas", "pillow", "scipy", "pyyaml", "requests", "pac
 FRAMEWORKS = (
     Framework(Environment("torch", "3.11", (*TESTING, "torch", "safetensors", "scikit-learn")),
               ("torch",), (*RECORDER, *LINES, "test_dcp.py"), 12),
-    on_torch("lightning", ("lightning",), ("lightning",), (*LINES, "test_recorder_lightning.py")),
+    on_torch("lightning", ("lightning",), ("lightning",), (*LINES, "test_recorder_lightning.py", "test_run_lightning.py")),
     on_torch("transformers", ("transformers", "accelerate"), ("accelerate", "transformers"),
-             (*LINES, "test_recorder_transformers.py")),
+             (*LINES, "test_recorder_transformers.py", "test_run_transformers.py")),
     on_torch("fastai", _FASTAI, ("fastai",), alone=("fastai",)),
     on_torch("deepspeed", ("deepspeed",), ("deepspeed",), first=("setuptools", "wheel"),
              flags=("--no-build-isolation",), settings=(("DS_BUILD_OPS", "0"),)),

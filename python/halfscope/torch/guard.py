@@ -11,11 +11,19 @@ import torch
 # first and become part of the graph of the second.
 _compiles = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
 _traces = torch._C._is_tracing
+_compiling_callback = getattr(getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None),
+                              "get_eval_frame_callback", lambda: None)  # PyTorch 2.5 and later
 
 
 def traced():
     """Returns True while torch.compile or torch.jit.trace traces the caller."""
     return _compiles() or _traces()
+
+
+def compiled():
+    """Returns True if traced(), and in what a function of torch.compile calls without compiling it,
+    which torch.compile may still try to compile."""
+    return traced() or _compiling_callback() is not None
 
 
 def _captures():

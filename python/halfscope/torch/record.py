@@ -6,6 +6,7 @@ import gc
 import inspect
 import itertools
 import os
+import warnings
 import weakref
 
 import torch
@@ -15,7 +16,7 @@ from halfscope._halfscope import BadInput
 from halfscope._logs import recommend
 from halfscope.torch import found, trainers
 from halfscope.torch.arguments import chosen_steps
-from halfscope.torch.guard import traced
+from halfscope.torch.guard import compiled
 from halfscope.torch.log_writer import log_folder
 from halfscope.torch.manifest import as_json, rank_and_world_size
 from halfscope.torch.patching import ClassPatch, Patch
@@ -24,7 +25,7 @@ from halfscope.torch.scaler import WatchedScaler
 
 _GradScaler = getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler)
 _MOST = 16  # optimizers that are recorded, at most
-_UNSEEN = "steps inside torch.compile or a CUDA graph are not seen"
+_UNSEEN = "calls inside a function of torch.compile or a CUDA graph are not seen"
 
 
 class _Waiting(Patch):
@@ -102,15 +103,17 @@ class record:
     def stop(self):
         """Ends all recorders, and removes everything that start() put in place."""
         for recorder in self.recorders:
-            if recorder.loss_scale.scaled and recorder.step and recorder.optimizer not in self._by_scaler:
+            if not recorder.step:
+                self.tell(f"{_called(recorder.optimizer)}: took no step, so its log is empty")
+            elif recorder.loss_scale.scaled and recorder.optimizer not in self._by_scaler:
                 self.tell(f"{_called(recorder.optimizer)}: stepped without the GradScaler that the program "
                           "made, so the loss scale in its log is not that of its gradients; make a Recorder")
             recorder.stop()
         for waiting in self._still_waiting():
             waiting.remove()
             if waiting.optimizer.state and waiting.optimizer not in self._taken:
-                self.tell(f"{_called(waiting.optimizer)}: not recorded, since no call of a module with "
-                          f"its parameters was seen; {_UNSEEN}")
+                self.tell(f"{_called(waiting.optimizer)}: no call of its model was seen, so it is not "
+                          f"recorded; {_UNSEEN}")
         while self._ends:
             self._ends.pop()()
         while self._patches:
@@ -140,15 +143,16 @@ class record:
         folders = self.folders
         if not folders:
             return f"nothing was recorded: {self._reason()}"
-        return "\n\n".join(f"{folder}:\n{_advice(folder)}" if len(folders) > 1 else _advice(folder)
-                           for folder in folders)
+        if len(folders) == 1:
+            return _advice(folders[0])
+        return "\n\n".join(f"{os.path.relpath(folder)}:\n{_advice(folder)}" for folder in folders)
 
     def _reason(self):
         if self.notes:
             return self.notes[0]
         if not self._optimizers:
             return "no PyTorch optimizer was made"
-        return f"no optimizer stepped after a call of a module with its parameters; {_UNSEEN}"
+        return f"the optimizers took no step after a call of their models; {_UNSEEN}"
 
     # The methods below are for the parts of this module and for trainers.
 
@@ -208,7 +212,7 @@ class record:
         self.guarded(self._learn, optimizer)
 
     def _module_is_called(self, original, module, *args, **kwargs):
-        if not traced() and torch.is_grad_enabled() and module not in self._looked_at:
+        if not compiled() and torch.is_grad_enabled() and module not in self._looked_at:
             self.guarded(self._look_at, module)
         return original(module, *args, **kwargs)
 
@@ -226,14 +230,14 @@ class record:
     def _first_step(self, waiting, original, *args, **kwargs):
         """Called in place of the first step of an optimizer whose model was not called before. A
         closure may call it; without one, the log begins with the next step."""
-        if traced():
+        if compiled():
             return original(*args, **kwargs)
         closure = args[0] if args else kwargs.get("closure")
         if waiting.optimizer not in self._taken and self.guarded(self._record, waiting, None):
             if closure is not None:
                 return waiting.optimizer.step(*args, **kwargs)
-            self.tell(f"{_called(waiting.optimizer)}: its first step is not in the log, since no call of a "
-                      "module with its parameters was seen before")
+            self.tell(f"{_called(waiting.optimizer)}: its first step is not in the log, since no call of its "
+                      "model was seen before")
         waiting.remove()
         return original(*args, **kwargs)
 
@@ -249,12 +253,16 @@ class record:
             return False
         model = found.model_of(optimizer, called)
         if model is None:
-            self.tell(f"{_called(optimizer)}: not recorded, since no module has its parameters")
+            self.tell(f"{_called(optimizer)}: no module has them, so it is not recorded")
             return False
         scaler = None if self.settings.get("loss_scale") else self._scaler_of()
         recorder = Recorder(model, found.wrapper_of(optimizer), self.free_folder(waiting.number, alone),
                             **{"scaler": scaler, **self.settings})
-        recorder.start()
+        with warnings.catch_warnings(record=True) as told:  # torch.compile: no activations
+            warnings.simplefilter("always")
+            recorder.start()
+        for warning in told:
+            self.tell(f"{_called(optimizer)}: {warning.message}")
         self._made.append(weakref.ref(recorder))
         return recorder.writer is not None
 
@@ -325,11 +333,12 @@ class record:
 
 
 def _called(optimizer):
-    return f"{type(optimizer).__name__} of {len(found.parameters_of(optimizer))} parameters"
+    number = len(found.parameters_of(optimizer))
+    return f"{type(optimizer).__name__} of {number} parameter{'s' if number > 1 else ''}"
 
 
 def _advice(folder):
     try:
         return str(recommend(folder))
     except BadInput as error:
-        return str(error)
+        return f"no answer: {error}"
