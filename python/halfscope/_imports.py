@@ -41,21 +41,10 @@ _finder = _Finder()
 
 
 def after_import(name, function):
-    """Calls function(module): now if the module is imported already, else right after its import.
-    Returns a function that cancels the call."""
-    module = sys.modules.get(name)
-    if module is not None:
-        function(module)
-        return lambda: None
+    """Calls function(module): now if the module is imported already, else right after its import."""
+    if name in sys.modules:
+        function(sys.modules[name])
+        return
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
     _finder.waiting.setdefault(name, []).append(function)
-    return lambda: _forget(name, function)
-
-
-def _forget(name, function):
-    functions = _finder.waiting.get(name, [])
-    if function in functions:
-        functions.remove(function)
-    if not functions:
-        _finder.waiting.pop(name, None)

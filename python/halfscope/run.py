@@ -78,27 +78,22 @@ def _folder(options):
     it at once, so that of two programs each has its own; several ranks look before any writes."""
     if options.out:
         require_no_logs(options.out)
-        return _made(os.path.abspath(options.out), exist_ok=True)
     stem = os.path.splitext(os.path.basename(options.script))[0]
     for number in itertools.count(1):
-        folder = os.path.abspath(os.path.join("runs", stem if number == 1 else f"{stem}-{number}"))
-        if os.path.lexists(folder):
+        default = os.path.join("runs", stem if number == 1 else f"{stem}-{number}")
+        folder = os.path.abspath(options.out or default)
+        if not options.out and os.path.lexists(folder):
             continue
-        if _rank_and_ranks()[1] > 1:
+        if not options.out and _rank_and_ranks()[1] > 1:
             return folder
-        with contextlib.suppress(FileExistsError):
-            return _made(folder)
-
-
-def _made(folder, **how):
-    try:
-        os.makedirs(folder, **how)
-    except FileExistsError:
-        raise
-    except OSError as error:
-        raise BadInput(f"{folder}: cannot make this folder ({error.strerror}); choose one that can be "
-                       "written by --out") from None
-    return folder
+        try:
+            os.makedirs(folder, exist_ok=bool(options.out))
+            return folder
+        except FileExistsError:
+            continue  # another program was faster
+        except OSError as error:
+            raise BadInput(f"{folder}: cannot make this folder ({error.strerror}); choose one that can "
+                           "be written by --out") from None
 
 
 def _code_of(script, is_module):
@@ -136,8 +131,11 @@ class _Run:
         self._refused = None  # why PyTorch is not recorded
         after_import("torch", self._torch_is_imported)
         after_import("lightning.fabric.strategies.launchers.subprocess_script", self._launch_children)
-        multiprocessing.spawn.get_preparation_data = self._preparing(
-            multiprocessing.spawn.get_preparation_data)
+        prepare = multiprocessing.spawn.get_preparation_data  # unpickled before the script's import
+        multiprocessing.spawn.get_preparation_data = lambda name: {**prepare(name), "halfscope": self}
+
+    def __reduce__(self):
+        return _Run, (self.out, self.settings, True)  # its unpickling starts the recording
 
     def _torch_is_imported(self, torch):
         version = str(getattr(torch, "__version__", "0.0"))
@@ -149,14 +147,6 @@ class _Run:
             self.record = record(self.out, **self.settings).start(self._joins)
         except Exception as error:  # the script runs, whatever is wrong here
             self._refused = str(error)
-
-    def _preparing(self, original):
-        """Returns get_preparation_data() of multiprocessing, whose result also starts the recording in
-        the new process, before it imports the script."""
-        def get_preparation_data(name):
-            return {**original(name), "halfscope": _InChild(self.out, self.settings)}
-
-        return get_preparation_data
 
     def _launch_children(self, launcher):
         """Lightning starts each further rank by the command that this function returns."""
@@ -206,31 +196,16 @@ def _other_framework():
     return "the script did not import PyTorch"
 
 
-class _InChild:
-    """Its unpickling in a process of multiprocessing starts the recording there."""
-
-    def __init__(self, out, settings):
-        self._out, self._settings = out, settings
-
-    def __reduce__(self):
-        return _start_in_child, (self._out, self._settings)
-
-
-def _start_in_child(out, settings):
-    _Run(out, settings, joins=True)
-
-
-def _own(error):
-    """Returns the traceback of an exception without this package's frames."""
-    kept, trace = None, []
-    step = error.__traceback__
-    while step is not None:
+def _own(trace):
+    """Returns a traceback without this package's frames."""
+    steps = []
+    while trace is not None:
+        steps.append(trace)
+        trace = trace.tb_next
+    for step in reversed(steps):
         if not step.tb_frame.f_code.co_filename.startswith(_PACKAGE):
-            trace.append(step)
-        step = step.tb_next
-    for step in reversed(trace):
-        kept = types.TracebackType(kept, step.tb_frame, step.tb_lasti, step.tb_lineno)
-    return kept
+            trace = types.TracebackType(trace, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return trace
 
 
 def _execute(code, spec, path):
@@ -248,7 +223,8 @@ def _execute(code, spec, path):
         print(error.code, file=sys.stderr)
         return SystemExit(1)
     except BaseException as error:
-        sys.excepthook(type(error), error.with_traceback(_own(error)), error.__traceback__)
+        error.__traceback__ = _own(error.__traceback__)
+        sys.excepthook(type(error), error, error.__traceback__)
         return error
     return None
 

@@ -29,11 +29,12 @@ _UNSEEN = "calls inside a function of torch.compile or a CUDA graph are not seen
 
 
 class _Waiting(Patch):
-    """An optimizer without a Recorder. Its first step tells whether its model was seen."""
+    """An optimizer without a Recorder. Calls first_step(self, original, ...) for its first step."""
 
-    def __init__(self, optimizer, first_step):
+    def __init__(self, optimizer, first_step, earlier):
         super().__init__(optimizer, "step", functools.partial(first_step, self))
         self.optimizer = optimizer
+        self.earlier = earlier  # True if it existed before start(): perhaps nobody needs it now
         self.number = None  # that of its folder; known when the first model is called
 
 
@@ -71,33 +72,33 @@ class record:
         self._looked_at = weakref.WeakSet()   # modules that hold no parameter of a waiting optimizer
         self._by_scaler = weakref.WeakSet()   # optimizers that a GradScaler stepped
         self._patches = []
-        self._ends = []
+        self._started = False
         self._call_patch = None
         self._optimizers = 0  # number of optimizers that were found
 
     def start(self, joins=False):
         """Begins to record. joins: `out` may hold logs that other processes of the program wrote.
         Raises halfscope.BadInput if it holds a log otherwise."""
-        if self._patches:
+        if self._started:
             raise RuntimeError("this record was started already")
         if not joins:
             require_no_logs(self.out)
         self._scalers = [weakref.ref(scaler) for scaler in found.alive(_GradScaler)]
         self._taken.update(recorder.optimizer for recorder in found.alive(Recorder)
                            if getattr(recorder, "writer", None) is not None)
-        for owner, name, around in (
-                (Recorder, "start", self._recorder_starts),
-                (torch.optim.Optimizer, "__init__", self._optimizer_is_made),
-                (_GradScaler, "__init__", self._scaler_is_made),
-                (_GradScaler, "scale", self._scaler_scales),
-                (_GradScaler, "unscale_", functools.partial(self._scaler_acts, "unscale_")),
-                (_GradScaler, "step", functools.partial(self._scaler_acts, "step")),
-                (torch.autograd, "backward", self._backward)):
-            self._patches.append(ClassPatch(owner, name, around))
+        self._started = True
+        self.patch(Recorder, "start", self._recorder_starts)
+        self.patch(torch.optim.Optimizer, "__init__", self._optimizer_is_made)
+        self.patch(torch.autograd, "backward", self._backward)
+        self.patch(_GradScaler, "__init__", self._scaler_is_made)
+        self.patch(_GradScaler, "scale", self._scaler_scales)
+        for name in ("unscale_", "step"):
+            self.patch(_GradScaler, name, functools.partial(self._scaler_acts, name))
+        self.patch(torch.cuda.CUDAGraph, "replay", self._graph_is_replayed)
         for optimizer in found.alive(torch.optim.Optimizer):
             if hasattr(optimizer, "param_groups"):
-                self._learn(optimizer)
-        self._ends = trainers.watch(self)
+                self._learn(optimizer, earlier=True)
+        trainers.watch(self)
         return self
 
     def stop(self):
@@ -111,11 +112,10 @@ class record:
             recorder.stop()
         for waiting in self._still_waiting():
             waiting.remove()
-            if waiting.optimizer.state and waiting.optimizer not in self._taken:
+            if waiting.optimizer.state and not waiting.earlier:
                 self.tell(f"{_called(waiting.optimizer)}: no call of its model was seen, so it is not "
                           f"recorded; {_UNSEEN}")
-        while self._ends:
-            self._ends.pop()()
+        self._started = False
         while self._patches:
             self._patches.pop().remove()
         self._watch_calls(False)
@@ -150,15 +150,19 @@ class record:
     def _reason(self):
         if self.notes:
             return self.notes[0]
-        if not self._optimizers:
-            return "no PyTorch optimizer was made"
-        return f"the optimizers took no step after a call of their models; {_UNSEEN}"
+        return (f"no PyTorch optimizer stepped after a call of its model; {_UNSEEN}" if self._optimizers
+                else "no PyTorch optimizer was made")
 
     # The methods below are for the parts of this module and for trainers.
 
     def tell(self, note):
         if note not in self.notes:
             self.notes.append(note)
+
+    def patch(self, owner, name, around):
+        """Makes a ClassPatch until stop(). Does nothing after stop()."""
+        if self._started:
+            self._patches.append(ClassPatch(owner, name, around))
 
     def guarded(self, function, *args, **kwargs):
         """Calls a function. An exception becomes a note, and the result is then None."""
@@ -191,12 +195,12 @@ class record:
             self._call_patch.remove()
             self._call_patch = None
 
-    def _learn(self, optimizer):
+    def _learn(self, optimizer, earlier=False):
         if any(one.optimizer is optimizer for one in self._still_waiting()):
             return  # it called Optimizer.__init__ twice
         if self._made:
             gc.collect()  # a Recorder and the optimizer of a training that is over refer to each other
-        waiting = _Waiting(optimizer, self._first_step)
+        waiting = _Waiting(optimizer, self._first_step, earlier)
         self._waiting.append(weakref.ref(waiting))
         self._optimizers += 1
         self._looked_at.clear()
@@ -245,7 +249,7 @@ class record:
         """Makes and starts the Recorder of an optimizer. Returns True if it records."""
         waiting.remove()
         optimizer = waiting.optimizer
-        alone = self._number_all()
+        alone = self._number(waiting)
         self._waiting = [one for one in self._waiting if one() is not waiting]
         if waiting.number >= self._most:
             self.tell(f"only the first {self._most} optimizers are recorded" if self._most > 1 else
@@ -266,19 +270,18 @@ class record:
         self._made.append(weakref.ref(recorder))
         return recorder.writer is not None
 
-    def _number_all(self):
-        """Numbers the optimizers that wait. Returns True if there is only one, and no other log."""
-        if len(self._still_waiting()) > 1:
-            gc.collect()  # optimizers that were replaced
-        waiting = self._still_waiting()
-        for one in waiting:
+    def _number(self, waiting):
+        """Numbers this optimizer and those that wait beside it. Returns True if it is alone so far."""
+        gc.collect()  # optimizers that were replaced
+        beside = [one for one in self._still_waiting() if one is waiting or not one.earlier]
+        for one in beside:
             if one.number is None:
                 one.number = next(self._numbers)
-        return len(waiting) == 1 and not self._made or self._most == 1
+        return len(beside) == 1 and not self._made or self._most == 1
 
     def _scaler_of(self):
         """Returns an enabled GradScaler, if possible one that no Recorder has; None if there is none.
-        The optimizer's first step tells whether it is the right one."""
+        _bind() corrects a wrong one."""
         enabled = [scaler for reference in self._scalers
                    if (scaler := reference()) is not None and scaler.is_enabled()]
         bound = {id(recorder.loss_scale.scaler) for recorder in self.recorders}
@@ -316,6 +319,10 @@ class record:
         recorder.loss_scale.watch(scaler)
         recorder.writer.replace_about({"loss_scaling": as_json(recorder.loss_scale.about())})
         return True
+
+    def _graph_is_replayed(self, original, graph):
+        self.tell("a CUDA graph was replayed, and what it computes is not seen")
+        return original(graph)
 
     def _backward(self, original, *args, **kwargs):
         """Notes the loss in the logs of the optimizers whose parameters this pass reaches."""

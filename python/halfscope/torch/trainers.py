@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adds the recorder's callbacks to trainers that a program makes: Hugging Face Trainer, Lightning."""
 
+import functools
 import importlib
 
 from halfscope._imports import after_import
 from halfscope.torch.callbacks import RecorderParts
-from halfscope.torch.patching import ClassPatch
 
 # (module of the class Trainer, module of its RecorderCallback)
 _TRAINERS = (("transformers.trainer", "halfscope.transformers"),
@@ -14,21 +14,15 @@ _TRAINERS = (("transformers.trainer", "halfscope.transformers"),
 
 
 def watch(record):
-    """Adds a callback to each trainer made from now on. Returns functions that end this. record: the
-    `record` that the callbacks' recorders belong to."""
-    ends = []
+    """Adds a callback to each trainer that is made while `record` records."""
     for trainer, ours in _TRAINERS:
-        ends.append(after_import(trainer, lambda module, ours=ours: ends.append(
-            ClassPatch(module.Trainer, "__init__", _adding(record, ours)).remove)))
-    return ends
+        after_import(trainer, lambda module, ours=ours: record.patch(
+            module.Trainer, "__init__", functools.partial(_make, record, ours)))
 
 
-def _adding(record, ours):
-    def around(original, trainer, *args, **kwargs):
-        original(trainer, *args, **kwargs)
-        record.guarded(_add, record, ours, trainer)
-
-    return around
+def _make(record, ours, original, trainer, *args, **kwargs):
+    original(trainer, *args, **kwargs)
+    record.guarded(_add, record, ours, trainer)
 
 
 def _add(record, ours, trainer):
