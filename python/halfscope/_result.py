@@ -112,6 +112,16 @@ class Result:
         require_ending(path, ".html", ".htm")
         self._again().save_html(path, title)
 
+    def html(self, title=None):
+        """Returns the page of save_html() as text."""
+        from tempfile import TemporaryDirectory
+
+        with TemporaryDirectory() as folder:
+            path = f"{folder}/page.html"
+            self.save_html(path, title)
+            with open(path, encoding="utf-8") as file:
+                return file.read()
+
     # --- display
     def _display_charts(self):
         charts = self.charts

@@ -5,6 +5,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "analyzers/compare/compare.hpp"
+#include "analyzers/readers/common/roles.hpp"
 #include "analyzers/replay/policy_study.hpp"
 #include "analyzers/study.hpp"
 #include "bindings.hpp"
@@ -280,6 +282,7 @@ void bind_logs(nb::module_& module) {
           nb::kw_only(), "first"_a.none(), "end"_a.none(), "tensor"_a.none(), "roles"_a,
           "recorded_scale"_a.none(), "scale_tag"_a.none(), "loss_scale"_a, "learning_rate"_a.none(),
           "read_as"_a.none(), "ranks"_a.none(), "lines"_a.none());
+  module.def("speaks_of_gradients", &analyzers::readers::common::speaks_of_gradients, "name"_a);
   module.def("analyze", &analyze_logs, "logs"_a, "format"_a, "subnormals"_a, "selection"_a,
              "what_if"_a, "formats"_a, "recipes"_a);
   module.def("recommend", &recommend_for_logs, "logs"_a, "selection"_a, "format"_a.none(),

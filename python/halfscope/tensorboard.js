@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tab of TensorBoard: a list of the runs that hold gradients, and the page of the chosen run,
+// which is loaded again when the run has newer tensors.
+
+const PERIOD = 15000;  // milliseconds between two looks at the runs
+const NONE = 'No run here holds gradients. halfscope.torch.Recorder records them, and so does ' +
+    'add_histogram() with names such as "gradients/conv1.weight".';
+const STYLE = `
+  body {margin: 0; height: 100vh; display: flex; flex-direction: column; font: 14px system-ui, sans-serif}
+  header {padding: 8px 16px; border-bottom: 1px solid #8884; display: flex; gap: 12px}
+  main {position: relative; flex: 1}
+  iframe {position: absolute; width: 100%; height: 100%; border: 0}`;
+
+function element(name, parent, properties = {}) {
+  return parent.appendChild(Object.assign(document.createElement(name), properties));
+}
+
+/** The folded sections of a page; none for a text. */
+const sections = (frame) => [...frame.contentDocument.querySelectorAll('details')];
+
+/** Opens and scrolls the new page of a run as the reader had its old one. */
+function restore(old, page) {
+  const open = sections(old).map((section) => section.open);
+  sections(page).forEach((section, i) => { section.open = open[i]; });
+  page.contentWindow.scrollTo(0, old.contentWindow.scrollY);
+}
+
+export function render() {
+  element('style', document.head, {textContent: STYLE});
+  const header = element('header', document.body);
+  const runs = element('select', header);
+  const note = element('span', header);
+  const main = element('main', document.body);
+  let shown = {};
+
+  /** Loads a page behind the one that is shown, and then takes its place. */
+  function show(run, newest) {
+    const old = shown;
+    const frame = element('iframe', main, {title: run});
+    frame.style.visibility = 'hidden';
+    shown = {run, newest, frame};
+    note.textContent = `Reading ${run} ...`;
+    frame.onload = () => {
+      if (old.run === run && old.frame.contentDocument) restore(old.frame, frame);
+      old.frame?.remove();
+      frame.style.visibility = '';
+      note.textContent = '';
+    };
+    frame.src = new URL(`page?${new URLSearchParams({run, newest})}`, import.meta.url);
+  }
+
+  async function look() {
+    const found = await (await fetch(new URL('runs', import.meta.url))).json();
+    const names = Object.keys(found);
+    if (names.join('\n') !== [...runs.options].map((option) => option.value).join('\n')) {
+      const chosen = runs.value;
+      runs.replaceChildren(...names.map((name) => new Option(name, name)));
+      runs.value = names.includes(chosen) ? chosen : names[0];
+    }
+    runs.hidden = names.length === 0;
+    if (names.length === 0) {
+      note.textContent = NONE;
+    } else if (runs.value !== shown.run || found[runs.value] !== shown.newest) {
+      show(runs.value, found[runs.value]);
+    }
+  }
+
+  const again = () => look().catch(() => { note.textContent = 'TensorBoard does not answer.'; });
+  runs.onchange = again;
+  setInterval(again, PERIOD);
+  again();
+}
