@@ -7,7 +7,7 @@ const NONE = 'No run here holds gradients. halfscope.torch.Recorder records them
     'add_histogram() with names such as "gradients/conv1.weight".';
 const STYLE = `
   body {margin: 0; height: 100vh; display: flex; flex-direction: column; font: 14px system-ui, sans-serif}
-  header {padding: 8px 16px; border-bottom: 1px solid #8884; display: flex; gap: 12px}
+  header {padding: 8px 16px; border-bottom: 1px solid #8884; display: flex; align-items: center; gap: 12px; min-height: 20px}
   main {position: relative; flex: 1}
   iframe {position: absolute; width: 100%; height: 100%; border: 0}`;
 
@@ -15,34 +15,34 @@ function element(name, parent, properties = {}) {
   return parent.appendChild(Object.assign(document.createElement(name), properties));
 }
 
-/** The folded sections of a page; none for a text. */
-const sections = (frame) => [...frame.contentDocument.querySelectorAll('details')];
-
 /** Opens and scrolls the new page of a run as the reader had its old one. */
 function restore(old, page) {
-  const open = sections(old).map((section) => section.open);
-  sections(page).forEach((section, i) => { section.open = open[i]; });
+  for (const {id, open} of old.contentDocument.querySelectorAll('details')) {
+    const section = page.contentDocument.getElementById(id);
+    if (section) section.open = open;
+  }
   page.contentWindow.scrollTo(0, old.contentWindow.scrollY);
 }
 
 export function render() {
   element('style', document.head, {textContent: STYLE});
   const header = element('header', document.body);
-  const runs = element('select', header);
+  const runs = element('select', element('label', header, {textContent: 'Run '}));
   const note = element('span', header);
   const main = element('main', document.body);
   let shown = {};
 
   /** Loads a page behind the one that is shown, and then takes its place. */
   function show(run, newest) {
-    const old = shown;
     const frame = element('iframe', main, {title: run});
     frame.style.visibility = 'hidden';
     shown = {run, newest, frame};
     note.textContent = `Reading ${run} ...`;
     frame.onload = () => {
-      if (old.run === run && old.frame.contentDocument) restore(old.frame, frame);
-      old.frame?.remove();
+      if (shown.frame !== frame) return;  // another run was chosen since
+      const old = main.firstChild;
+      if (old !== frame && old.title === run) restore(old, frame);
+      while (main.firstChild !== frame) main.firstChild.remove();
       frame.style.visibility = '';
       note.textContent = '';
     };
@@ -57,7 +57,7 @@ export function render() {
       runs.replaceChildren(...names.map((name) => new Option(name, name)));
       runs.value = names.includes(chosen) ? chosen : names[0];
     }
-    runs.hidden = names.length === 0;
+    runs.parentElement.hidden = names.length === 0;
     if (names.length === 0) {
       note.textContent = NONE;
     } else if (runs.value !== shown.run || found[runs.value] !== shown.newest) {

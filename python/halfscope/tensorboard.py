@@ -54,7 +54,7 @@ class HalfscopePlugin(base_plugin.TBPlugin):
             self._context.data_provider.list_tensors(context, experiment_id=experiment, plugin_name=name)
             for name in _SOURCES)
         found = {}
-        for run, tags in sorted({**histograms, **ours}.items()):
+        for run, tags in sorted([*ours.items(), *histograms.items()], key=lambda item: item[0]):
             if any(map(_halfscope.speaks_of_gradients, tags)):
                 name, folder = run, self._folder(run)
                 if run in ours:
@@ -92,7 +92,7 @@ class HalfscopePlugin(base_plugin.TBPlugin):
         try:
             with self._lock:  # one page at a time: each uses all cores
                 page = self._page(folder, run, newest)
-        except (_halfscope.BadInput, ImportError, OSError) as error:
+        except (ValueError, OSError) as error:
             return http_util.Respond(request, f"{run}: {error}", "text/plain")
         scripts = re.findall(r"'sha256-([^']+)'", page[:page.index("<title>")])
         return http_util.Respond(request, page, "text/html", csp_scripts_sha256s=scripts)
