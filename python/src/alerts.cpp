@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The conditions of --fail-if on a run log that is still being written, and those on numbers of a
-// step, for Recorder.alert().
+// step, for Recorder.alert(); what a condition needs, for the plugin of pytest.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
@@ -58,6 +58,17 @@ std::string field_of_step(const std::string& text) {
   return analyzers::gates::has_field(Subject::step, condition.field) ? condition.field : "";
 }
 
+/// Returns (the command whose --fail-if tests the condition, true if it needs sampled steps). Throws
+/// std::invalid_argument if there is none.
+std::pair<std::string, bool> command_of(const std::string& text) {
+  const std::string field = field_in(text);
+  const bool of_advice = analyzers::gates::has_field(Subject::recommendation, field) &&
+                         !analyzers::gates::has_field(Subject::tensor, field);
+  const Condition condition = analyzers::gates::parse_condition(
+      text, of_advice ? Subject::recommendation : Subject::tensor);
+  return {of_advice ? "recommend" : "analyze", analyzers::gates::is_of_updates(condition)};
+}
+
 /// Returns a sentence if the condition holds for a number of a step, or if the number is NaN.
 std::optional<std::string> number_violation(const std::string& text, double value) {
   const Condition condition = condition_called(text);
@@ -108,6 +119,7 @@ Violations violations(const std::filesystem::path& log, const std::string& text,
 
 void bind_alerts(nb::module_& module) {
   module.def("field_of_step", &field_of_step, "condition"_a);
+  module.def("command_of", &command_of, "condition"_a);
   module.def("number_violation", &number_violation, "condition"_a, "value"_a);
   module.def("violations", &violations, "log"_a, "condition"_a, "step"_a);
 }
