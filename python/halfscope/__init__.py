@@ -28,7 +28,7 @@ from halfscope._tables import binade_table
 _LATER = {"Comparison": "_results", "Counts": "_count", "Findings": "_results", "Policies": "_results",
           "PolicyTrace": "_results", "Recommendation": "_results", "Reduction": "_results", "Reductions": "_results",
           "Report": "_results", "RunLog": "_run_log",
-          "arrays": None, "count": "_count", "distributed": None}
+          "arrays": None, "count": "_count", "distributed": None, "load_ipython_extension": "jupyter"}
 
 __all__ = ["BadInput", "BinadeTable", "Comparison", "Counts", "Findings", "Policies", "PolicyTrace",
            "Recommendation", "Reduction", "Reductions", "Report", "RunLog", "__version__", "analyze", "arrays", "binade_table", "compare",
