@@ -6,7 +6,6 @@ pytest finds the plugin by the entry point of the installed package. It imports 
 with the mark or the fixture only.
 """
 
-import gc
 import re
 import subprocess
 
@@ -76,7 +75,6 @@ def halfscope_run(request, tmp_path_factory):
     from halfscope._parts import part
 
     record = part("halfscope.torch", "halfscope_run", "torch").record
-    gc.collect()  # optimizers of earlier tests, which would be found too
     try:
         marks = _Marks(request.node)
         recording = record(tmp_path_factory.mktemp("halfscope") / "run", **marks.settings)
