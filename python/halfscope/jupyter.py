@@ -45,7 +45,7 @@ def _record(shell, arguments, cell):
         _execute(shell, cell)
     finally:
         recording.stop()
-    answers = [answer for folder in recording.folders if (answer := _displayed(folder))]
+    answers = [answer for folder in recording.folders if (answer := _displayed(os.path.relpath(folder)))]
     if not recording.folders:
         print(f"%%halfscope: {recording.answer()}")
     for note in recording.notes:
@@ -55,7 +55,7 @@ def _record(shell, arguments, cell):
 
 
 def _displayed(folder):
-    print(f"Recorded in {os.path.relpath(folder)}")
+    print(f"Recorded in {folder}")
     try:
         answer = recommend(folder)
     except BadInput as error:
@@ -65,12 +65,13 @@ def _displayed(folder):
 
 
 def _execute(shell, cell):
-    """Runs the text of a cell in the user's names, and displays the value of its last line."""
+    """Runs the text of a cell in the user's names, and displays the value of its last line
+    unless that ends with a semicolon."""
     __tracebackhide__ = True
     text = shell.transform_cell(cell)
     name = shell.compile.cache(text, shell.execution_count)  # tracebacks show its lines
     lines = shell.transform_ast(shell.compile.ast_parse(text, filename=name)).body
-    shown = lines[-1:] if lines and isinstance(lines[-1], ast.Expr) else []
-    for part_of_cell, mode in ((ast.Module(lines[:len(lines) - len(shown)], []), "exec"),
-                               (ast.Interactive(shown), "single")):
-        exec(shell.compile(part_of_cell, name, mode), shell.user_ns)
+    quiet = text.rstrip().endswith(";") or not lines or not isinstance(lines[-1], ast.Expr)
+    shown = [] if quiet else [lines.pop()]
+    for tree, mode in ((ast.Module(lines, []), "exec"), (ast.Interactive(shown), "single")):
+        exec(shell.compile(tree, name, mode), shell.user_ns)
