@@ -13,6 +13,7 @@ RunLog(folder)        the writer of a run log, for any training loop
 halfscope.distributed  count and analyze, by the workers of a Dask cluster
 halfscope.arrays      the emulator on arrays: rounding, conversions, sums, products, block formats
 halfscope.torch       Recorder: records a PyTorch training run; emulate: runs it as if in 16 bits
+halfscope.wandb       log: puts a result into a run of Weights & Biases
 halfscope.lightning, halfscope.transformers   RecorderCallback: the Recorder for these trainers
 
 The results are mappings with the fields of docs/json.md, which are attributes too. They have

@@ -18,7 +18,7 @@ from halfscope._arguments import check_text
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 _CALLED = "@pytest.mark.halfscope"
 _VIOLATED = 4  # the program's exit code
-_MOST_LINES = 10  # of the evidence for a condition
+_MOST_LINES = 10  # evidence shown for a condition
 
 
 def pytest_configure(config):
@@ -34,7 +34,7 @@ def pytest_itemcollected(item):
 
 
 class _Marks:
-    """The marks of a test: conditions of all, and settings, of which those of the closest mark win."""
+    """The marks of a test. Their conditions add; a setting is that of the closest mark."""
 
     def __init__(self, item):
         marks = list(item.iter_markers("halfscope"))

@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from entry_points import write_entry_points
+from program import ROOT
 
 pytest.importorskip("torch")
 
@@ -201,3 +202,10 @@ def test_it_can_be_switched_off_and_imports_no_torch(pytest_in):
     said = pytest_in("import sys\ndef test_it(): assert 'torch' not in sys.modules", "-W", "error")
     assert "1 passed" in said
     assert "halfscope(*conditions, " in pytest_in("", "--markers")
+
+
+def test_the_example_of_the_documentation_passes(pytest_in):
+    page = (ROOT / "docs/integrations.md").read_text()
+    [example] = [block for block in re.findall(r"```python\n(.*?)```", page, re.S) if "pytest.mark" in block]
+    assert "1 passed" in pytest_in(example)
+    assert "'updates_lost < 1%' does not hold:" in pytest_in(example.replace("90%", "1%"))
