@@ -3,8 +3,7 @@
 // which is loaded again when the run has newer tensors.
 
 const PERIOD = 15000;  // milliseconds between two looks at the runs
-const NONE = 'No run here holds gradients. halfscope.torch.Recorder records them, and so does ' +
-    'add_histogram() with names such as "gradients/conv1.weight".';
+const NONE = 'No run here holds gradients. halfscope.torch.Recorder records them.';
 const STYLE = `
   body {margin: 0; height: 100vh; display: flex; flex-direction: column; font: 14px system-ui, sans-serif}
   header {padding: 8px 16px; border-bottom: 1px solid #8884; display: flex; align-items: center; gap: 12px; min-height: 20px}

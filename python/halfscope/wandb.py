@@ -49,14 +49,10 @@ def _numbers(advice):
             key, count = f"{tensor['role']}/{field}", _bounds(tensor.get(field))
             if count:
                 found[key] = tuple(map(sum, zip(found.get(key, (0, 0)), count)))
-    return {name: number for key, bounds in found.items() if bounds
-            for name, number in _named(key, *bounds)}
+    return {name: number for key, bounds in found.items() if bounds for name, number in (
+        {key: bounds[0]} if bounds[0] == bounds[1] else dict(zip((f"{key}_low", f"{key}_high"), bounds))).items()}
 
 
 def _bounds(value):
     """Returns (low, high) of a number or a list of two; None of None."""
     return None if value is None else tuple(value) if isinstance(value, list) else (value, value)
-
-
-def _named(key, low, high):
-    return [(key, low)] if low == high else [(f"{key}_low", low), (f"{key}_high", high)]

@@ -15,15 +15,13 @@ annotate() {
   done
 }
 
-# test_on COMMAND CONDITION: the program's exit code; the lines on stderr are in $errors.
-test_on() {
-  local code=0
-  errors=$(halfscope "$1" "${logs[@]}" "${@:3}" --fail-if "$2" 2>&1 >/dev/null) || code=$?
-  return "$code"
+# test_with COMMAND [OPTION...]: tests $condition. Sets $code, and $errors to the lines on stderr.
+test_with() {
+  code=0 errors=$(halfscope "$1" "${logs[@]}" "${@:2}" --fail-if "$condition" 2>&1 >/dev/null) || code=$?
 }
 
 title=${TITLE:-Halfscope} logs=() options=() worst=0 errors=
-read -r -a options <<<"${OPTIONS:-}" || true
+read -r -d '' -a options <<<"${OPTIONS:-}" || true
 while IFS= read -r pattern; do
   [[ -n $pattern ]] || continue
   found=$(compgen -G "$pattern") || {
@@ -48,11 +46,10 @@ fi
 
 while IFS= read -r condition; do
   [[ -n ${condition// /} ]] || continue
-  code=0
-  test_on analyze "$condition" "${options[@]}" || code=$?
+  test_with analyze "${options[@]}"
   if ((code == 2)); then  # a field of recommend, or no condition at all
-    refused=$errors code=0
-    test_on recommend "$condition" || code=$?
+    refused=$errors
+    test_with recommend
     ((code != 2)) || errors=$refused$'\n'$errors
   fi
   if ((code == 0)); then
