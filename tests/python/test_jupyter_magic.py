@@ -37,7 +37,7 @@ def train(steps, bad=None):
     "two": "%%halfscope --every 1 both\ntrain(2), train(3)",
     "both": "print(len(both))",
     "raises": "%%halfscope --out raising\nz = 7\ntrain(5, bad=2)\nz = 8",
-    "after": "print(z, torch.optim.SGD.__init__.__qualname__)",
+    "after": "import os\nbefore = [*os.walk('raising')]\ntrain(2)\nprint(z, [*os.walk('raising')] == before)",
     "syntax": "%%halfscope\n1 +",
     "nothing": "%%halfscope\nfor i in range(2):\n    i",
     "taken": "%%halfscope --out quiet\nz = 9",
@@ -104,7 +104,7 @@ def test_an_exception_ends_the_cell_as_its_own(outputs):
     said = error_of(outputs["raises"])
     assert said.rstrip().endswith("RuntimeError: the cell's own") and "----> 2 train(5, bad=2)" in said
     assert "jupyter.py" not in said and "Recorded" not in printed(outputs["raises"])
-    assert printed(outputs["after"]) == "7 SGD.__init__\n"  # recording ended
+    assert printed(outputs["after"]) == "7 True\n"  # recording ended
     assert "SyntaxError" in error_of(outputs["syntax"])
 
 
