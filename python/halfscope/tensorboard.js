@@ -14,6 +14,12 @@ function element(name, parent, properties = {}) {
   return parent.appendChild(Object.assign(document.createElement(name), properties));
 }
 
+const header = element('header', document.body);
+const runs = element('select', element('label', header, {textContent: 'Run '}));
+const note = element('span', header);
+const main = element('main', document.body);
+let shown = {};
+
 /** Opens and scrolls the new page of a run as the reader had its old one. */
 function restore(old, page) {
   for (const {id, open} of old.contentDocument.querySelectorAll('details')) {
@@ -23,48 +29,43 @@ function restore(old, page) {
   page.contentWindow.scrollTo(0, old.contentWindow.scrollY);
 }
 
+/** Loads a page behind the one that is shown, and then takes its place. */
+function show(run, newest) {
+  const frame = element('iframe', main, {title: run});
+  frame.style.visibility = 'hidden';
+  shown = {run, newest, frame};
+  note.textContent = `Reading ${run} ...`;
+  frame.onload = () => {
+    if (shown.frame !== frame) return;  // another run was chosen since
+    const old = main.firstChild;
+    if (old !== frame && old.title === run) restore(old, frame);
+    while (main.firstChild !== frame) main.firstChild.remove();
+    frame.style.visibility = '';
+    note.textContent = '';
+  };
+  frame.src = new URL(`page?${new URLSearchParams({run, newest})}`, import.meta.url);
+}
+
+/** Lists the runs, and shows the chosen one if its page is older than its tensors. */
+async function look() {
+  const found = await (await fetch(new URL('runs', import.meta.url))).json();
+  const names = Object.keys(found);
+  if (names.join('\n') !== [...runs.options].map((option) => option.value).join('\n')) {
+    const chosen = runs.value;
+    runs.replaceChildren(...names.map((name) => new Option(name, name)));
+    runs.value = names.includes(chosen) ? chosen : names[0];
+  }
+  runs.parentElement.hidden = names.length === 0;
+  if (names.length === 0) {
+    note.textContent = NONE;
+  } else if (runs.value !== shown.run || found[runs.value] !== shown.newest) {
+    show(runs.value, found[runs.value]);
+  }
+}
+
 export function render() {
-  element('style', document.head, {textContent: STYLE});
-  const header = element('header', document.body);
-  const runs = element('select', element('label', header, {textContent: 'Run '}));
-  const note = element('span', header);
-  const main = element('main', document.body);
-  let shown = {};
-
-  /** Loads a page behind the one that is shown, and then takes its place. */
-  function show(run, newest) {
-    const frame = element('iframe', main, {title: run});
-    frame.style.visibility = 'hidden';
-    shown = {run, newest, frame};
-    note.textContent = `Reading ${run} ...`;
-    frame.onload = () => {
-      if (shown.frame !== frame) return;  // another run was chosen since
-      const old = main.firstChild;
-      if (old !== frame && old.title === run) restore(old, frame);
-      while (main.firstChild !== frame) main.firstChild.remove();
-      frame.style.visibility = '';
-      note.textContent = '';
-    };
-    frame.src = new URL(`page?${new URLSearchParams({run, newest})}`, import.meta.url);
-  }
-
-  async function look() {
-    const found = await (await fetch(new URL('runs', import.meta.url))).json();
-    const names = Object.keys(found);
-    if (names.join('\n') !== [...runs.options].map((option) => option.value).join('\n')) {
-      const chosen = runs.value;
-      runs.replaceChildren(...names.map((name) => new Option(name, name)));
-      runs.value = names.includes(chosen) ? chosen : names[0];
-    }
-    runs.parentElement.hidden = names.length === 0;
-    if (names.length === 0) {
-      note.textContent = NONE;
-    } else if (runs.value !== shown.run || found[runs.value] !== shown.newest) {
-      show(runs.value, found[runs.value]);
-    }
-  }
-
   const again = () => look().catch(() => { note.textContent = 'TensorBoard does not answer.'; });
+  element('style', document.head, {textContent: STYLE});
   runs.onchange = again;
   setInterval(again, PERIOD);
   again();

@@ -58,8 +58,8 @@ std::string field_of_step(const std::string& text) {
   return analyzers::gates::has_field(Subject::step, condition.field) ? condition.field : "";
 }
 
-/// Returns (the command whose --fail-if tests the condition, true if it needs sampled steps). Throws
-/// std::invalid_argument if there is none.
+/// Returns (the command whose --fail-if tests the condition, true if it needs sampled steps).
+/// Throws std::invalid_argument if there is none.
 std::pair<std::string, bool> command_of(const std::string& text) {
   const std::string field = field_in(text);
   const bool of_advice = analyzers::gates::has_field(Subject::recommendation, field) &&
