@@ -1,10 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folders of a program's run logs: one, or one for each of its optimizers."""
+"""The folders of a program's run logs: one, or one for each optimizer, and in it one for each rank."""
 
 import os
 import re
 
 from halfscope._halfscope import BadInput
+
+
+def log_folder(out, rank, world_size):
+    """Returns the folder of a rank's log: `out`, or out/rank-NNNN if there are several ranks."""
+    folder = os.fspath(out)
+    return os.path.join(folder, f"rank-{rank:04d}") if world_size > 1 else folder
+
+
+def _refuse(folder):
+    raise BadInput(f"{folder}: holds a run log already (run.json), and a log is never written "
+                   "over; log to another folder, or delete this one")
+
+
+def require_no_log(folder):
+    """Raises BadInput if a folder is a run log of one rank."""
+    if os.path.exists(os.path.join(folder, "run.json")):
+        _refuse(folder)
 
 
 def logs_in(folder):
@@ -26,5 +43,4 @@ def require_no_logs(folder):
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise BadInput(f"{folder}: is a file, expected a folder for the log; name another")
     if logs := logs_in(folder):
-        raise BadInput(f"{logs[0]}: holds a run log already (run.json), and a log is never written "
-                       "over; log to another folder, or delete this one")
+        _refuse(logs[0])

@@ -9,22 +9,10 @@ import os
 
 from halfscope import _halfscope
 from halfscope._arguments import described
+from halfscope._folders import log_folder, require_no_log
 from halfscope._halfscope import BadInput
 from halfscope._tables import as_numbers
 from halfscope._trees import ROLES, in_memory, is_torch, named_arrays
-
-
-def log_folder(out, rank, world_size):
-    """Returns the folder of a rank's log: `out`, or out/rank-NNNN if there are several ranks."""
-    folder = os.fspath(out)
-    return os.path.join(folder, f"rank-{rank:04d}") if world_size > 1 else folder
-
-
-def require_no_log(folder):
-    """Raises BadInput if a folder holds a run log."""
-    if os.path.exists(os.path.join(folder, "run.json")):
-        raise BadInput(f"{folder}: holds a run log already (run.json), and a log is never written "
-                       "over; log to another folder, or delete this one")
 
 
 def first_number(first_step):

@@ -11,13 +11,13 @@ import weakref
 
 import torch
 
-from halfscope._folders import logs_in, require_no_logs
+from halfscope._folders import log_folder, logs_in, require_no_logs
 from halfscope._halfscope import BadInput
 from halfscope._logs import recommend
 from halfscope.torch import found, trainers
 from halfscope.torch.arguments import chosen_steps
 from halfscope.torch.guard import compiled
-from halfscope.torch.log_writer import log_folder
+
 from halfscope.torch.manifest import as_json, rank_and_world_size
 from halfscope.torch.patching import ClassPatch, Patch
 from halfscope.torch.recorder import Recorder
