@@ -17,7 +17,6 @@ from halfscope._logs import recommend
 from halfscope.torch import found, trainers
 from halfscope.torch.arguments import chosen_steps
 from halfscope.torch.guard import compiled
-
 from halfscope.torch.manifest import as_json, rank_and_world_size
 from halfscope.torch.patching import ClassPatch, Patch
 from halfscope.torch.recorder import Recorder

@@ -7,8 +7,8 @@ import warnings
 
 import torch
 
-from halfscope._run_log import (RunLog, first_number, for_the_manifest, log_folder,
-                                 require_no_log)
+from halfscope._folders import log_folder, require_no_log
+from halfscope._run_log import RunLog, first_number, for_the_manifest
 from halfscope.torch import manifest, names, roles, sharding
 from halfscope.torch.arguments import Steps, require_kinds
 from halfscope.torch.attempt import Attempt
