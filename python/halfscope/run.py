@@ -154,10 +154,8 @@ class _Run:
 
         def command():
             python, *script = original()
-            every = ["--every", str(self.settings["every"])]
-            sample = self.settings["sample_every"]
-            return [python, "-m", "halfscope.run", *every, "--out", self.out,
-                    *(["--sample-every", str(sample)] if sample else []), *script]
+            options = [f"--{name.replace('_', '-')}={value}" for name, value in self.settings.items() if value]
+            return [python, "-m", "halfscope.run", *options, f"--out={self.out}", *script]
 
         launcher._basic_subprocess_cmd = command
 
@@ -189,11 +187,10 @@ class _Run:
 
 
 def _other_framework():
-    for name, ours in (("jax", "halfscope.jax"), ("keras", "halfscope.keras"),
-                       ("tensorflow", "halfscope.keras")):
-        if name in sys.modules:
-            return f"the script did not import PyTorch; to record {name}, see {ours}"
-    return "the script did not import PyTorch"
+    names = [name for name in ("jax", "keras", "tensorflow") if name in sys.modules]
+    ours = "jax" if names[:1] == ["jax"] else "keras"
+    return "the script did not import PyTorch" + (
+        f"; to record {names[0]}, see halfscope.{ours}" if names else "")
 
 
 def _own(trace):

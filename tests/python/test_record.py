@@ -96,7 +96,7 @@ def test_only_one(tmp_path):
         for model, optimizer in zip(models, optimizers):
             train(model, optimizer, NoRecorder, 2)
     assert recording.folders == [str(tmp_path / "run")]
-    assert recording.notes == ["only the first optimizer is recorded"]
+    assert recording.notes == ["optimizer 2 and later ones are not recorded"]
 
 
 def test_a_copy_of_an_optimizer_that_waits_steps_by_itself(tmp_path):

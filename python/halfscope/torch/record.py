@@ -140,17 +140,11 @@ class record:
         """Returns the text of `halfscope recommend` for each log, or a line that says why there is
         none."""
         folders = self.folders
-        if not folders:
-            return f"nothing was recorded: {self._reason()}"
-        if len(folders) == 1:
-            return _advice(folders[0])
-        return "\n\n".join(f"{os.path.relpath(folder)}:\n{_advice(folder)}" for folder in folders)
-
-    def _reason(self):
-        if self.notes:
-            return self.notes[0]
-        return (f"no PyTorch optimizer stepped after a call of its model; {_UNSEEN}" if self._optimizers
-                else "no PyTorch optimizer was made")
+        if len(folders) > 1:
+            return "\n\n".join(f"{os.path.relpath(folder)}:\n{_advice(folder)}" for folder in folders)
+        reasons = [*self.notes, f"no PyTorch optimizer stepped after a call of its model; {_UNSEEN}"
+                   if self._optimizers else "no PyTorch optimizer was made"]
+        return _advice(folders[0]) if folders else f"nothing was recorded: {reasons[0]}"
 
     # The methods below are for the parts of this module and for trainers.
 
@@ -251,8 +245,7 @@ class record:
         alone = self._number(waiting)
         self._waiting = [one for one in self._waiting if one() is not waiting]
         if waiting.number >= self._most:
-            self.tell(f"only the first {self._most} optimizers are recorded" if self._most > 1 else
-                      "only the first optimizer is recorded")
+            self.tell(f"optimizer {self._most + 1} and later ones are not recorded")
             return False
         model = found.model_of(optimizer, called)
         if model is None:
@@ -325,14 +318,14 @@ class record:
 
     def _backward(self, original, *args, **kwargs):
         """Notes the loss in the logs of the optimizers whose parameters this pass reaches."""
+        if compiled():
+            return original(*args, **kwargs)
         before = [(recorder, recorder.modules.passes) for recorder in self.recorders]
         original(*args, **kwargs)
         loss = args[0] if args else kwargs.get("tensors")
         if isinstance(loss, (list, tuple)) and len(loss) == 1:
             loss = loss[0]
-        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-            return
-        for recorder, passes in before:
+        for recorder, passes in before if isinstance(loss, torch.Tensor) and loss.numel() == 1 else ():
             noted = getattr(loss, "halfscope_loss", None) if recorder.loss_scale.scaled else loss
             if recorder.modules.passes != passes and noted is not None:
                 recorder.loss(noted)
