@@ -69,6 +69,7 @@ class RunLog:
                     "sharded": list(sharded), "about": for_the_manifest(about)}
         self._scaled = bool(scaled)
         self._writer = _halfscope.RunLogWriter(self.folder, json.dumps(manifest))
+        self.before_close = []  # functions that close() calls first: of recorders that deliver late
 
     def __enter__(self):
         return self
@@ -78,7 +79,19 @@ class RunLog:
 
     def close(self):
         """Closes the files. Every step is in them already. A second close() does nothing."""
+        while self.before_close:
+            self.before_close.pop()()
         self._writer = None
+
+    @property
+    def next_step(self):
+        """The number that step() gives by default."""
+        return self._next
+
+    @property
+    def scaled(self):
+        """True if the gradients that step() receives carry the loss scale."""
+        return self._scaled
 
     def step(self, step=None, *, loss=None, learning_rate=None, loss_scale=None, found_inf=None,
              max_abs_weight_grad=None, max_abs_activation_grad=None, sample=False, **trees):
