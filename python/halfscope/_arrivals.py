@@ -133,5 +133,8 @@ class Arrivals:
             numbers["loss"] = self._losses[count].popleft()
         # Without a loss scale it is unknown if the loop skips a step for its infinities.
         skipped = not finite if finite or "loss_scale" in numbers else None
-        self._log.step(count + self._shift, sample=bool(trees) and self.samples(count),
+        sample = bool(trees) and self.samples(count)
+        if not sample:
+            trees.pop("weight_after", None)
+        self._log.step(count + self._shift, sample=sample,
                        largest=largest, **{"found_inf": skipped, **numbers}, **trees)

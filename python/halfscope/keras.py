@@ -4,7 +4,7 @@
     model.fit(x, y, callbacks=[halfscope.keras.RecorderCallback("run", every=100)])
 """
 
-from halfscope._arrivals import Arrivals
+from halfscope._arrivals import Arrivals, interval
 from halfscope._parts import part
 from halfscope._run_log import RunLog
 
@@ -26,6 +26,7 @@ class RecorderCallback(keras.callbacks.Callback):
 
     def __init__(self, out, every=10, sample_every=None, about=None):
         super().__init__()
+        interval("every", every), interval("sample_every", sample_every)
         self._out, self._every, self._sample_every, self._about = out, every, sample_every, about
         self.log = None  # the RunLog, once the training has begun
         self._stop = []  # functions that undo what on_train_begin() did
@@ -111,9 +112,13 @@ class RecorderCallback(keras.callbacks.Callback):
 
         def deliver(trees):
             step = (count, _largest(grads), numbers, trees)
-            return lambda: tf.py_function(
-                lambda *arrived: self._arrivals.receive(*tf.nest.pack_sequence_as(step, arrived)) or 0,
-                tf.nest.flatten(step), tf.int32)
+
+            def receive(*values):
+                values = [value.numpy() for value in values]
+                self._arrivals.receive(*tf.nest.pack_sequence_as(step, values))
+                return 0
+
+            return lambda: tf.py_function(receive, tf.nest.flatten(step), tf.int32)
 
         tf.cond(self._arrivals.chosen(count), deliver(trees), deliver({}))
 
