@@ -61,7 +61,7 @@ def record(log, every=10, *, sample_every=None, loss_scale=None, axis_name=None,
         trees = {"weight_grad": updates, "weight": params, "update": after if optimizer else None}
         send(arrivals, state.count, numbers,
              {role: named(tree, role) for role, tree in trees.items() if tree is not None},
-             0 if axis_name is None else jax.lax.axis_index(axis_name))
+             axis_name)
         return after, RecordState(state.count + 1, inner_state)
 
     return optax.GradientTransformationExtraArgs(init, update)
@@ -82,9 +82,9 @@ def named(tree, role):
     return {name.partition("/")[2]: array for name, array in named_arrays(tree, role).items()}
 
 
-def send(arrivals, count, numbers, trees, index=0):
-    """Delivers a step to Arrivals.receive() if `index` is 0. Called while the step is traced. Only
-    chosen steps copy tensors to the host. Numbers that are None are left out."""
+def send(arrivals, count, numbers, trees, axis_name=None):
+    """Delivers a step to Arrivals.receive(), that of index 0 of the axes. Called while the step is
+    traced. Only chosen steps copy tensors to the host. Numbers that are None are left out."""
     import jax
 
     numbers = {name: value for name, value in numbers.items() if value is not None}
@@ -95,15 +95,22 @@ def send(arrivals, count, numbers, trees, index=0):
             arrivals.receive(*step)
 
     def deliver(trees):
-        return lambda: jax.debug.callback(receive, index, count, largest, numbers, trees)
+        return lambda: jax.debug.callback(  # the index in the branch: XLA moves it there, and fails
+            receive, 0 if axis_name is None else jax.lax.axis_index(axis_name), count, largest,
+            numbers, trees)
 
     jax.lax.cond(arrivals.chosen(count), deliver(trees), deliver({}))
 
 
 def _largest(arrays):
-    """Returns the largest magnitude; NaN if a value is NaN."""
-    from jax import numpy as jnp
+    """Returns the largest magnitude; NaN if a value is NaN. Compares bits: XLA may leave out the
+    rounding of 16-bit values that arithmetic uses, and then an infinity is finite."""
+    from jax import lax, numpy as jnp
 
-    wide = "float64" if any(array.dtype == "float64" for array in arrays) else "float32"
-    return functools.reduce(jnp.maximum, (jnp.max(jnp.abs(array.astype(wide)), initial=0)
-                                          for array in arrays))
+    largest = []
+    for array in arrays:
+        size = 8 * array.dtype.itemsize
+        bits = lax.bitcast_convert_type(array, f"uint{size}") & (2 ** (size - 1) - 1)
+        largest.append(lax.bitcast_convert_type(jnp.max(bits, initial=0), array.dtype))
+    wide = "float64" if any(value.dtype == "float64" for value in largest) else "float32"
+    return functools.reduce(jnp.maximum, (value.astype(wide) for value in largest))
