@@ -11,51 +11,64 @@ import threading
 import warnings
 
 from halfscope._arguments import described
+from halfscope._run_log import unscaled
 
 _MOST_WAITING = 64  # steps that wait for an earlier one
 
 
 def interval(name, value):
-    """Returns a number of steps, or None. Raises TypeError or ValueError."""
+    """Returns a number of steps, or None. Raises TypeError for anything else."""
     try:
-        number = None if value is None else operator.index(value)
+        if value is None or operator.index(value) > 0:
+            return value
     except TypeError:
-        raise TypeError(f"{name} is {described(value)}, expected a number of steps above 0") from None
-    if number is not None and number <= 0:
-        raise ValueError(f"{name} is {number}, expected a number of steps above 0")
-    return number
+        pass
+    raise TypeError(f"{name} is {described(value)}, expected a number of steps above 0, or None")
+
+
+def _guarded(method):
+    """Lets one thread at a time call a method of Arrivals. The first error gives one warning and ends
+    the recording, but not the training."""
+    def call(self, *args):
+        with self._lock:
+            if self._stopped:
+                return
+            try:
+                method(self, *args)
+            except Exception as error:
+                self._stopped = True
+                self._waiting.clear()
+                warnings.warn(f"{self._who}: recording stops, training goes on: {type(error).__name__}: "
+                              f"{' '.join(str(error).split())}. What the log's folder holds can be read",
+                              RuntimeWarning, stacklevel=2)
+    return call
 
 
 class Arrivals:
     """Writes attempted steps into a RunLog. receive() and add_loss() may be called from any thread,
-    and raise nothing: the first error gives one warning and ends the recording, but not the
-    training.
+    and raise nothing.
 
-    A step arrives with the number of updates that the optimizer made before it. A loop that skips a
-    step keeps the optimizer's old state, so its next attempt has the same number of updates. The
-    log counts both attempts.
+    A step arrives with its count: the optimizer's updates before it. A loop that skips a step keeps
+    the optimizer's old state, so its next attempt has the same count.
 
-    log            a RunLog; its close() writes the steps that still wait
-    who            name of the recorder, for the warning
+    log       a RunLog; its close() writes the steps that still wait
+    who       name of the recorder, for the warning
     every, sample_every  steps between histograms, between samples; None: never
-    repeated       what to do if a step arrives twice, for the warning
-    settle         function that waits until all callbacks have run
-    await_losses   True if each step waits for its add_loss()
+    repeated  what to do if a step arrives twice, for the warning
+    settle    function that waits until all callbacks have run, or None
+    await_losses  True if each step waits for its add_loss()
     """
 
-    def __init__(self, log, who, every, sample_every, repeated, settle=lambda: None,
-                 await_losses=False):
+    def __init__(self, log, who, every, sample_every, repeated, settle=None, await_losses=False):
         self._log, self._who, self._repeated = log, who, repeated
         self._every, self._sample_every = interval("every", every), interval("sample_every", sample_every)
         self._await_losses = await_losses
-        self._lock = threading.Lock()
         self._losses = collections.defaultdict(collections.deque)  # {count: losses not written yet}
         self._waiting = []  # heap of (count, finite, order of arrival, largest, numbers, trees)
         self._order = itertools.count()
-        self._last = None  # (count, finite) of the step that was written last
-        self._shift = 0  # number of a step in the log, minus its count
-        self._stopped = False
-        log.before_close.append(lambda: (settle(), self._guarded(self._write, True)))
+        self._last = (-1, False)  # (count, finite) of the step that was written last
+        self._lock, self._stopped = threading.Lock(), False
+        log.before_close += [self._write_all, *([settle] if settle else [])]  # the last one is first
 
     def chosen(self, count):
         """Returns True if the tensors of a step are recorded. The count may be traced."""
@@ -66,37 +79,17 @@ class Arrivals:
         """Returns True if the tensors of a step are saved."""
         return self._sample_every is not None and count % self._sample_every == 0
 
+    @_guarded
     def receive(self, count, largest, numbers, trees):
         """Receives a step.
 
-        count: updates of the optimizer before it. largest: its largest gradient magnitude, with the
-        loss scale if the gradients carry it. numbers: loss, learning_rate, loss_scale, found_inf;
-        absent if unknown. trees: {role: {name: array}}, empty at a step that is not chosen().
+        largest: its largest gradient magnitude, with the loss scale if the gradients carry it.
+        numbers: loss, learning_rate, loss_scale, found_inf; absent if unknown. trees: {role: {name:
+        array}}, empty at a step that is not chosen(); weight_after is written in samples alone.
         """
-        self._guarded(self._receive, count, largest, numbers, trees)
-
-    def add_loss(self, count, loss):
-        """Receives the loss of a step, before or after receive()."""
-        self._guarded(self._add_loss, count, loss)
-
-    def _guarded(self, function, *args):
-        with self._lock:
-            if self._stopped:
-                return
-            try:
-                function(*args)
-            except Exception as error:
-                self._stopped = True
-                self._waiting.clear()
-                text = " ".join(str(error).split())
-                warnings.warn(f"{self._who}: recording stops, training goes on: "
-                              f"{type(error).__name__}: {text}. What the log's folder holds can be read",
-                              RuntimeWarning, stacklevel=3)
-
-    def _receive(self, count, largest, numbers, trees):
         count, largest = int(count), float(largest)
         numbers = {name: float(number) for name, number in numbers.items()}
-        if not self._is_next(count):  # the caller's memory may be reused
+        if not self._is_next(count):  # the caller may use its memory again
             import numpy
 
             trees = {role: {name: numpy.array(array) for name, array in tree.items()}
@@ -105,15 +98,20 @@ class Arrivals:
                                        numbers, trees))
         self._write()
 
-    def _add_loss(self, count, loss):
+    @_guarded
+    def add_loss(self, count, loss):
+        """Receives the loss of a step, before or after receive()."""
         self._losses[int(count)].append(float(loss))
         self._write()
+
+    @_guarded
+    def _write_all(self):
+        self._write(True)
 
     def _is_next(self, count):
         if self._await_losses and not self._losses.get(count):
             return False
-        return (count in (0, self._log.next_step) if self._last is None else
-                count <= self._last[0] + 1)
+        return count <= self._last[0] + 1 or (self._last[0] < 0 and count == self._log._next)
 
     def _write(self, everything=False):
         while self._waiting and (everything or len(self._waiting) > _MOST_WAITING or
@@ -121,20 +119,15 @@ class Arrivals:
             self._write_step(*heapq.heappop(self._waiting))
 
     def _write_step(self, count, finite, _, largest, numbers, trees):
-        if self._last is None:
-            self._shift = max(0, self._log.next_step - count)
-        elif count <= self._last[0]:
-            if count < self._last[0] or self._last[1]:
-                raise RuntimeError(f"update {count} of the optimizer arrived again after update "
-                                   f"{self._last[0]}; {self._repeated}")
-            self._shift += 1
-        self._last = (count, finite)
+        if (count, False) < self._last:  # after a later one, or again although it was not skipped
+            raise RuntimeError(f"update {count} of the optimizer arrived again after update "
+                               f"{self._last[0]}; {self._repeated}")
+        self._last, scale = (count, finite), numbers.get("loss_scale")
         if self._losses.get(count):
             numbers["loss"] = self._losses[count].popleft()
         # Without a loss scale it is unknown if the loop skips a step for its infinities.
-        skipped = not finite if finite or "loss_scale" in numbers else None
+        numbers.setdefault("found_inf", None if scale is None and not finite else not finite)
         sample = bool(trees) and self.samples(count)
-        if not sample:
-            trees.pop("weight_after", None)
-        self._log.step(count + self._shift, sample=sample,
-                       largest=largest, **{"found_inf": skipped, **numbers}, **trees)
+        self._log.step(sample=sample, max_abs_weight_grad=unscaled(largest, scale if self._log._scaled else 1.0),
+                       **numbers, **{role: tree for role, tree in trees.items()
+                                     if sample or role != "weight_after"})

@@ -3,11 +3,10 @@
 
     with halfscope.RunLog("run") as log:
         optimizer = optax.chain(halfscope.jax.record(log, every=100), optax.adam(1e-3))
-        ...
 """
 
+import collections
 import functools
-import typing
 
 from halfscope._arrivals import Arrivals
 from halfscope._parts import part
@@ -18,11 +17,8 @@ _REPEATED = ("name the axes of shard_map, pmap or vmap: record(axis_name=...); p
              "optax.MultiSteps, not into it; a loop that goes back to an older state needs a new log")
 
 
-class RecordState(typing.NamedTuple):
-    """State of record(): the number of updates so far (int32), and the state of its optimizer."""
-
-    count: typing.Any
-    optimizer: typing.Any
+# State of record(): the number of updates so far (int32), and the state of its optimizer.
+RecordState = collections.namedtuple("RecordState", ("count", "optimizer"))
 
 
 def record(log, every=10, *, sample_every=None, loss_scale=None, axis_name=None, optimizer=None):
@@ -39,29 +35,29 @@ def record(log, every=10, *, sample_every=None, loss_scale=None, axis_name=None,
     axis_name     axes of shard_map, pmap or vmap; the tensors of index 0 are recorded
     optimizer     an optax transformation to apply to the gradients; its updates are recorded too
 
-    Raises TypeError and ValueError. The transformation's init() raises BadInput for a tree without
-    arrays, TypeError for types that a log cannot hold. An error while recording gives one warning.
+    Raises TypeError. The transformation's init() raises BadInput for a tree without arrays, and
+    TypeError for types that a log cannot hold. An error while recording gives one warning.
     """
     jax, optax = (part(name, "halfscope.jax", _PACKAGE) for name in ("jax", "optax"))
     arrivals = Arrivals(log, "halfscope.jax.record", every, sample_every, _REPEATED, jax.effects_barrier)
     inner = optax.with_extra_args_support(optimizer or optax.identity())
 
     def init(params):
-        named(params, "weight")
+        named_arrays(params, "weight")
         return RecordState(jax.numpy.zeros((), "int32"), inner.init(params))
 
     def update(updates, state, params=None, *, loss_scale=loss_scale, learning_rate=None,
                found_inf=None, **more):
-        if log.scaled and loss_scale is None:
+        if log._scaled and loss_scale is None:
             raise TypeError("halfscope.jax.record: the log has scaled=True, but update() received no "
                             "loss scale; give record() or update() loss_scale=")
         after, inner_state = inner.update(updates, state.optimizer, params, **more)
         numbers = {"loss": more.get("value"), "loss_scale": loss_scale,
                    "learning_rate": learning_rate, "found_inf": found_inf}
         trees = {"weight_grad": updates, "weight": params, "update": after if optimizer else None}
-        send(arrivals, state.count, numbers,
-             {role: named(tree, role) for role, tree in trees.items() if tree is not None},
-             axis_name)
+        trees = {role: {name.partition("/")[2]: array for name, array in named_arrays(tree, role).items()}
+                 for role, tree in trees.items() if tree is not None}
+        send(arrivals, state.count, numbers, trees, axis_name)
         return after, RecordState(state.count + 1, inner_state)
 
     return optax.GradientTransformationExtraArgs(init, update)
@@ -74,12 +70,6 @@ def apply_gradients(state, grads, **values):
     update = optax.with_extra_args_support(state.tx).update
     once = optax.GradientTransformation(state.tx.init, functools.partial(update, **values))
     return state.replace(tx=once).apply_gradients(grads=grads).replace(tx=state.tx)
-
-
-def named(tree, role):
-    """Returns {name without the role: array}. Raises BadInput for a tree without arrays, TypeError
-    for types that a log cannot hold."""
-    return {name.partition("/")[2]: array for name, array in named_arrays(tree, role).items()}
 
 
 def send(arrivals, count, numbers, trees, axis_name=None):

@@ -15,100 +15,89 @@ class RecorderCallback(keras.callbacks.Callback):
     """RecorderCallback(out, every=10, sample_every=None, about=None) records what fit() trains.
 
     out           folder of the log
-    every         steps between histograms of weights and gradients
+    every         steps between histograms of weights and gradients; None: never
     sample_every  steps between steps whose full tensors are saved; None: never
     about         keys for run.json
 
     Gradients are those that the optimizer's apply() receives: before clipping, with the loss scale
-    of a LossScaleOptimizer or of loss_scale_factor. Wrong arguments, and a folder that holds a log,
-    are errors when training begins. An error while recording gives one warning.
+    of a LossScaleOptimizer or of loss_scale_factor. A folder that holds a log is an error when
+    training begins. An error while recording gives one warning.
     """
 
     def __init__(self, out, every=10, sample_every=None, about=None):
         super().__init__()
-        interval("every", every), interval("sample_every", sample_every)
-        self._out, self._every, self._sample_every, self._about = out, every, sample_every, about
+        self._out, self._about = out, about
+        self._every, self._sample_every = interval("every", every), interval("sample_every", sample_every)
         self.log = None  # the RunLog, once the training has begun
-        self._stop = []  # functions that undo what on_train_begin() did
+        self._undo = []  # functions that undo what on_train_begin() did
 
     def on_train_begin(self, logs=None):
         self.on_train_end()
-        optimizer, backend = self.model.optimizer, keras.backend.backend()
-        self._count = getattr(optimizer, "inner_optimizer", optimizer)._iterations  # of apply()
-        self.log = RunLog(self._out, scaled=_scale(optimizer) is not None,
-                          first_step=int(self._count), about={"framework": f"keras on {backend}",
-                                                              **(self._about or {})})
-        on_jax = backend == "jax"
+        model, optimizer, backend = self.model, self.model.optimizer, keras.backend.backend()
+        self._count = getattr(optimizer, "inner_optimizer", optimizer)._iterations  # calls of apply()
+        self.log = RunLog(self._out, scaled=_scale(optimizer) is not None, first_step=int(self._count),
+                          about={"framework": f"keras on {backend}", **(self._about or {})})
+        settle = part("jax", "Keras", "jax").effects_barrier if backend == "jax" else None
         self._arrivals = Arrivals(
             self.log, "halfscope.keras.RecorderCallback", self._every, self._sample_every,
-            "a model that continues from an older state needs a new log",
-            part("jax", "halfscope.keras", "jax").effects_barrier if on_jax else lambda: None, on_jax)
-        name = "stateless_apply" if on_jax else "apply"
-        self._replace(optimizer, name, getattr(self, f"_{name}_on_{backend}"))
-        self._replace(optimizer, "scale_loss", self._scale_loss)
+            "a model that returns to an older state needs a new log", settle, backend == "jax")
+        self._replace("stateless_apply" if backend == "jax" else "apply", getattr(self, f"_on_{backend}"))
+        self._replace("scale_loss", self._scale_loss)
         if backend == "tensorflow":
-            self._stop.append(lambda was=self.model.jit_compile: setattr(self.model, "jit_compile", was))
-            self.model.jit_compile = False  # XLA cannot call back
-        self.model.make_train_function(force=True)
+            self._undo.append(lambda was=model.jit_compile: setattr(model, "jit_compile", was))
+            model.jit_compile = False  # XLA cannot call back
+        self._undo.append(lambda: setattr(model, "train_function", None))  # to be compiled again
+        model.make_train_function(force=True)
 
     def on_train_end(self, logs=None):
-        while self._stop:
-            self._stop.pop()()
-            self.model.train_function = None  # the next fit() compiles without the recorder
+        while self._undo:
+            self._undo.pop()()
         if self.log is not None:
             self.log.close()
 
-    def _replace(self, optimizer, name, function):
-        """Replaces a method by a function of the method and its arguments."""
-        method = getattr(optimizer, name)
-        vars(optimizer)[name] = lambda *args, **named: function(method, *args, **named)
-        self._stop.append(lambda: vars(optimizer).pop(name, None))
+    def _replace(self, name, function):
+        """Replaces a method of the optimizer by a function of the method and its arguments."""
+        own, method = vars(self.model.optimizer), getattr(self.model.optimizer, name)
+        own[name] = lambda *args, **named: function(method, *args, **named)
+        self._undo.append(lambda: own.pop(name, None))
 
     def _scale_loss(self, scale_loss, loss):
-        if keras.backend.backend() == "jax":
-            import jax
-
-            jax.debug.callback(self._arrivals.add_loss, self._count.value, loss)
+        if keras.backend.backend() == "jax":  # where the loss is traced by another transformation
+            part("jax", "Keras", "jax").debug.callback(self._arrivals.add_loss, self._count.value, loss)
         else:
             self._loss = loss
         return scale_loss(loss)
 
-    def _stateless_apply_on_jax(self, apply, optimizer_variables, grads, weights):
+    def _on_jax(self, apply, optimizer_variables, grads, weights):
         from halfscope.jax import send
 
-        updated = apply(optimizer_variables, grads, weights)
-        optimizer = self.model.optimizer
+        updated, optimizer = apply(optimizer_variables, grads, weights), self.model.optimizer
         with keras.StatelessScope(list(zip(optimizer.variables, optimizer_variables))):
             count, numbers = self._count.value, self._numbers()
         send(self._arrivals, count, numbers, self._trees(grads, weights, updated[0]))
         return updated
 
-    def _apply_on_torch(self, apply, grads, trainable_variables=None):
-        count, numbers = int(self._count.value), self._numbers()
-        sample, trees = self._arrivals.samples(count), {}
-        if self._arrivals.chosen(count):
-            weights = [variable.value.detach() for variable in self.model.trainable_variables]
-            copy = [[None if tensor is None else tensor.clone() for tensor in tensors]
-                    for tensors in (grads, weights)] if sample else (grads, weights)
-            trees = self._trees(*copy)
-        step = (count, _largest(grads), numbers, trees)
-        if not sample:
-            self._arrivals.receive(*step)
+    def _on_torch(self, apply, grads, trainable_variables=None):
+        count, numbers, largest = int(self._count.value), self._numbers(), _largest(grads)
+        weights = [variable.value.detach() for variable in self.model.trainable_variables]
+        trees = self._trees(grads, weights) if self._arrivals.chosen(count) else {}
+        if not self._arrivals.samples(count):
+            self._arrivals.receive(count, largest, numbers, trees)
+            return apply(grads, trainable_variables)
+        trees = {role: {path: tensor.clone() for path, tensor in tree.items()}
+                 for role, tree in trees.items()}
         apply(grads, trainable_variables)
-        if sample:
-            trees.update(self._trees(after=weights))
-            self._arrivals.receive(*step)
+        self._arrivals.receive(count, largest, numbers, {**trees, **self._trees(after=weights)})
 
-    def _apply_on_tensorflow(self, apply, grads, trainable_variables=None):
+    def _on_tensorflow(self, apply, grads, trainable_variables=None):
         import tensorflow as tf
 
-        def values():
-            return [tf.identity(variable.value) for variable in self.model.trainable_variables]
-
+        variables = [variable.value for variable in self.model.trainable_variables]
+        count, numbers, before = tf.nest.map_structure(  # read before the update
+            tf.identity, (self._count.value, self._numbers(), variables))
         grads = [None if grad is None else tf.convert_to_tensor(grad) for grad in grads]
-        count, numbers, before = tf.identity(self._count.value), self._numbers(), values()
         apply(grads, trainable_variables)
-        trees = self._trees(grads, before, values())
+        trees = self._trees(grads, before, tf.nest.map_structure(tf.identity, variables))
 
         def deliver(trees):
             step = (count, _largest(grads), numbers, trees)
@@ -124,8 +113,8 @@ class RecorderCallback(keras.callbacks.Callback):
 
     def _numbers(self):
         """Returns the learning rate and the loss scale, and the loss unless it arrives on its own."""
-        optimizer, scale = self.model.optimizer, _scale(self.model.optimizer)
-        numbers = {"learning_rate": optimizer.learning_rate, "loss_scale": scale,
+        optimizer = self.model.optimizer
+        numbers = {"learning_rate": optimizer.learning_rate, "loss_scale": _scale(optimizer),
                    "loss": self.__dict__.pop("_loss", None)}
         return {name: keras.ops.convert_to_tensor(number) for name, number in numbers.items()
                 if number is not None}
@@ -133,8 +122,7 @@ class RecorderCallback(keras.callbacks.Callback):
     def _trees(self, grads=(), weights=(), after=()):
         """Returns {role: {path of the variable: tensor}}; `after` only if there are samples."""
         paths = [variable.path.replace("/", ".") for variable in self.model.trainable_variables]
-        roles = {"weight_grad": grads, "weight": weights,
-                 "weight_after": after if self._sample_every else ()}
+        roles = {"weight_grad": grads, "weight": weights, "weight_after": after if self._sample_every else ()}
         return {role: {path: tensor for path, tensor in zip(paths, tensors) if tensor is not None}
                 for role, tensors in roles.items() if tensors}
 

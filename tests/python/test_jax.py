@@ -202,7 +202,7 @@ def test_steps_that_arrive_in_another_order_are_written_in_theirs(tmp_path):
     assert list(losses_of(log)) == [0, 1, 2, 3]
     log.close()  # 4 and 5 never arrive
     scalars, records, _ = _halfscope.read_run_log(log.folder)
-    assert losses_of(log) == {0: 0, 1: 1, 2: 2, 3: 3, 6: 6}
+    assert losses_of(log) == {0: 0, 1: 1, 2: 2, 3: 3, 4: 6}
     assert [record["mean"] for record in records] == [0, 1, 2, 3, 6]
 
 
@@ -255,7 +255,7 @@ def test_an_error_while_recording_ends_the_recording_alone(tmp_path):
 
 @pytest.mark.parametrize("tree, error, words", (
     ({}, halfscope.BadInput, "no arrays"),
-    ({"w": np.ones(2, "int32")}, TypeError, "w: dtype int32")))
+    ({"w": np.ones(2, "int32")}, TypeError, "w': dtype int32")))
 def test_trees_that_no_log_can_hold_are_refused_before_training(tmp_path, tree, error, words):
     with halfscope.RunLog(tmp_path / "run") as log:
         with pytest.raises(error, match=words) as refused:
@@ -267,7 +267,7 @@ def test_trees_that_no_log_can_hold_are_refused_before_training(tmp_path, tree, 
 
 @pytest.mark.parametrize("settings", ({"every": 0}, {"every": "often"}, {"sample_every": -1}))
 def test_wrong_arguments(tmp_path, settings):
-    with pytest.raises((TypeError, ValueError), match="expected a number of steps above 0"):
+    with pytest.raises(TypeError, match="expected a number of steps above 0, or None"):
         halfscope.jax.record(halfscope.RunLog(tmp_path / "run"), **settings)
 
 
