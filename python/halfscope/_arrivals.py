@@ -18,23 +18,20 @@ _MOST_WAITING = 64  # steps that wait for an earlier one
 
 def interval(name, value):
     """Returns a number of steps, or None. Raises TypeError for anything else."""
-    try:
-        if value is None or operator.index(value) > 0:
-            return value
-    except TypeError:
-        pass
+    if value is None or (hasattr(value, "__index__") and operator.index(value) > 0):
+        return value
     raise TypeError(f"{name} is {described(value)}, expected a number of steps above 0, or None")
 
 
 def _guarded(method):
     """Lets one thread at a time call a method of Arrivals. The first error gives one warning and ends
     the recording, but not the training."""
-    def call(self, *args):
+    def call(self, *args, **named):
         with self._lock:
             if self._stopped:
                 return
             try:
-                method(self, *args)
+                method(self, *args, **named)
             except Exception as error:
                 self._stopped = True
                 self._waiting.clear()
@@ -51,15 +48,13 @@ class Arrivals:
     A step arrives with its count: the optimizer's updates before it. A loop that skips a step keeps
     the optimizer's old state, so its next attempt has the same count.
 
-    log       a RunLog; its close() writes the steps that still wait
-    who       name of the recorder, for the warning
-    every, sample_every  steps between histograms, between samples; None: never
-    repeated  what to do if a step arrives twice, for the warning
-    settle    function that waits until all callbacks have run, or None
-    await_losses  True if each step waits for its add_loss()
+    log: a RunLog; its close() writes the steps that still wait. who: name of the recorder, for the
+    warning. every, sample_every: steps between histograms, between samples; None: never. repeated:
+    advice if a step arrives twice. settle: waits until all callbacks have run. await_losses: True
+    if each step waits for its add_loss().
     """
 
-    def __init__(self, log, who, every, sample_every, repeated, settle=None, await_losses=False):
+    def __init__(self, log, who, every, sample_every, repeated, settle, await_losses=False):
         self._log, self._who, self._repeated = log, who, repeated
         self._every, self._sample_every = interval("every", every), interval("sample_every", sample_every)
         self._await_losses = await_losses
@@ -67,8 +62,8 @@ class Arrivals:
         self._waiting = []  # heap of (count, finite, order of arrival, largest, numbers, trees)
         self._order = itertools.count()
         self._last = (-1, False)  # (count, finite) of the step that was written last
-        self._lock, self._stopped = threading.Lock(), False
-        log.before_close += [self._write_all, *([settle] if settle else [])]  # the last one is first
+        self._lock, self._stopped = threading.RLock(), False
+        log.before_close += [functools.partial(self._write, everything=True), settle]  # last one first
 
     def chosen(self, count):
         """Returns True if the tensors of a step are recorded. The count may be traced."""
@@ -84,17 +79,12 @@ class Arrivals:
         """Receives a step.
 
         largest: its largest gradient magnitude, with the loss scale if the gradients carry it.
-        numbers: loss, learning_rate, loss_scale, found_inf; absent if unknown. trees: {role: {name:
+        numbers: loss, learning_rate, loss_scale, found_inf; None if unknown. trees: {role: {name:
         array}}, empty at a step that is not chosen(); weight_after is written in samples alone.
         """
-        count, largest = int(count), float(largest)
-        numbers = {name: float(number) for name, number in numbers.items()}
-        if not self._is_next(count):  # the caller may use its memory again
-            import numpy
-
-            trees = {role: {name: numpy.array(array) for name, array in tree.items()}
-                     for role, tree in trees.items()}
-        heapq.heappush(self._waiting, (count, math.isfinite(largest), next(self._order), largest,
+        largest = float(largest)
+        numbers = {name: float(number) for name, number in numbers.items() if number is not None}
+        heapq.heappush(self._waiting, (int(count), math.isfinite(largest), next(self._order), largest,
                                        numbers, trees))
         self._write()
 
@@ -105,17 +95,14 @@ class Arrivals:
         self._write()
 
     @_guarded
-    def _write_all(self):
-        self._write(True)
-
-    def _is_next(self, count):
-        if self._await_losses and not self._losses.get(count):
-            return False
-        return count <= self._last[0] + 1 or (self._last[0] < 0 and count == self._log._next)
-
     def _write(self, everything=False):
-        while self._waiting and (everything or len(self._waiting) > _MOST_WAITING or
-                                 self._is_next(self._waiting[0][0])):
+        while self._waiting:
+            count, last = self._waiting[0][0], self._last[0]
+            follows = count <= last + 1 or (last < 0 and count == self._log._next)
+            if self._await_losses and not self._losses.get(count):
+                follows = False
+            if not (follows or everything or len(self._waiting) > _MOST_WAITING):
+                return
             self._write_step(*heapq.heappop(self._waiting))
 
     def _write_step(self, count, finite, _, largest, numbers, trees):

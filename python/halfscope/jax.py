@@ -24,16 +24,12 @@ RecordState = collections.namedtuple("RecordState", ("count", "optimizer"))
 def record(log, every=10, *, sample_every=None, loss_scale=None, axis_name=None, optimizer=None):
     """Returns an optax transformation that passes gradients through unchanged and records them.
 
-    It may stand anywhere in optax.chain(), under jax.jit, lax.scan, shard_map and pmap. Every step
-    delivers its largest magnitude, and what update() receives of
-    update(gradients, state, params, value=loss, loss_scale=, learning_rate=, found_inf=).
-
-    log           a halfscope.RunLog; with scaled=True if gradients carry the loss scale here
-    every         steps between histograms of gradients, and of `params` if update() receives them
-    sample_every  steps between steps whose full tensors are saved; None: never
-    loss_scale    a constant loss scale; that of update() takes precedence
-    axis_name     axes of shard_map, pmap or vmap; the tensors of index 0 are recorded
-    optimizer     an optax transformation to apply to the gradients; its updates are recorded too
+    log: a halfscope.RunLog; with scaled=True if gradients carry the loss scale here. every: steps
+    between histograms of gradients, and of `params` if update() receives them. sample_every: steps
+    between steps whose full tensors are saved; None: never. loss_scale: a constant loss scale; that
+    of update() takes precedence. axis_name: axes of shard_map, pmap or vmap; index 0 is recorded.
+    optimizer: an optax transformation to apply to the gradients; its updates are recorded too.
+    update() also records its arguments value (the loss), loss_scale, learning_rate, found_inf.
 
     Raises TypeError. The transformation's init() raises BadInput for a tree without arrays, and
     TypeError for types that a log cannot hold. An error while recording gives one warning.
@@ -46,18 +42,17 @@ def record(log, every=10, *, sample_every=None, loss_scale=None, axis_name=None,
         named_arrays(params, "weight")
         return RecordState(jax.numpy.zeros((), "int32"), inner.init(params))
 
-    def update(updates, state, params=None, *, loss_scale=loss_scale, learning_rate=None,
-               found_inf=None, **more):
+    def update(updates, state, params=None, *, loss_scale=loss_scale, **more):
         if log._scaled and loss_scale is None:
-            raise TypeError("halfscope.jax.record: the log has scaled=True, but update() received no "
-                            "loss scale; give record() or update() loss_scale=")
+            raise TypeError("halfscope.jax.record: found no loss scale, but the log has scaled=True; "
+                            "give update() or record() loss_scale=")
         after, inner_state = inner.update(updates, state.optimizer, params, **more)
         numbers = {"loss": more.get("value"), "loss_scale": loss_scale,
-                   "learning_rate": learning_rate, "found_inf": found_inf}
+                   **{name: more.get(name) for name in ("learning_rate", "found_inf")}}
         trees = {"weight_grad": updates, "weight": params, "update": after if optimizer else None}
-        trees = {role: {name.partition("/")[2]: array for name, array in named_arrays(tree, role).items()}
-                 for role, tree in trees.items() if tree is not None}
-        send(arrivals, state.count, numbers, trees, axis_name)
+        send(arrivals, state.count, numbers, {
+            role: {name.partition("/")[2]: array for name, array in named_arrays(tree, role).items()}
+            for role, tree in trees.items() if tree is not None}, axis_name)
         return after, RecordState(state.count + 1, inner_state)
 
     return optax.GradientTransformationExtraArgs(init, update)
@@ -74,15 +69,15 @@ def apply_gradients(state, grads, **values):
 
 def send(arrivals, count, numbers, trees, axis_name=None):
     """Delivers a step to Arrivals.receive(), that of index 0 of the axes. Called while the step is
-    traced. Only chosen steps copy tensors to the host. Numbers that are None are left out."""
+    traced. Only chosen steps copy tensors to the host."""
     import jax
+    import numpy
 
-    numbers = {name: value for name, value in numbers.items() if value is not None}
     largest = _largest(trees["weight_grad"].values())
 
     def receive(index, *step):
-        if int(index) == 0:
-            arrivals.receive(*step)
+        if int(index) == 0:  # copies: JAX uses the memory again, and a step may have to wait
+            arrivals.receive(*jax.tree_util.tree_map(numpy.array, step))
 
     def deliver(trees):
         return lambda: jax.debug.callback(  # the index in the branch: XLA moves it there, and fails
@@ -97,10 +92,10 @@ def _largest(arrays):
     rounding of 16-bit values that arithmetic uses, and then an infinity is finite."""
     from jax import lax, numpy as jnp
 
-    largest = []
-    for array in arrays:
+    def of_one(array):
         size = 8 * array.dtype.itemsize
         bits = lax.bitcast_convert_type(array, f"uint{size}") & (2 ** (size - 1) - 1)
-        largest.append(lax.bitcast_convert_type(jnp.max(bits, initial=0), array.dtype))
-    wide = "float64" if any(value.dtype == "float64" for value in largest) else "float32"
-    return functools.reduce(jnp.maximum, (value.astype(wide) for value in largest))
+        return lax.bitcast_convert_type(jnp.max(bits, initial=0), array.dtype).astype(wide)
+
+    wide = "float64" if any(array.dtype == "float64" for array in arrays) else "float32"
+    return functools.reduce(jnp.maximum, map(of_one, arrays))

@@ -12,12 +12,9 @@ keras = part("keras", "halfscope.keras", "'halfscope[keras]'")
 
 
 class RecorderCallback(keras.callbacks.Callback):
-    """RecorderCallback(out, every=10, sample_every=None, about=None) records what fit() trains.
-
-    out           folder of the log
-    every         steps between histograms of weights and gradients; None: never
-    sample_every  steps between steps whose full tensors are saved; None: never
-    about         keys for run.json
+    """Writes the log of what fit() trains into the folder `out`. every: steps between histograms of
+    weights and gradients. sample_every: steps between steps whose full tensors are saved; None:
+    never. about: keys for run.json.
 
     Gradients are those that the optimizer's apply() receives: before clipping, with the loss scale
     of a LossScaleOptimizer or of loss_scale_factor. A folder that holds a log is an error when
@@ -37,7 +34,7 @@ class RecorderCallback(keras.callbacks.Callback):
         self._count = getattr(optimizer, "inner_optimizer", optimizer)._iterations  # calls of apply()
         self.log = RunLog(self._out, scaled=_scale(optimizer) is not None, first_step=int(self._count),
                           about={"framework": f"keras on {backend}", **(self._about or {})})
-        settle = part("jax", "Keras", "jax").effects_barrier if backend == "jax" else None
+        settle = part("jax", "Keras", "jax").effects_barrier if backend == "jax" else lambda: None
         self._arrivals = Arrivals(
             self.log, "halfscope.keras.RecorderCallback", self._every, self._sample_every,
             "a model that returns to an older state needs a new log", settle, backend == "jax")
@@ -62,7 +59,7 @@ class RecorderCallback(keras.callbacks.Callback):
         self._undo.append(lambda: own.pop(name, None))
 
     def _scale_loss(self, scale_loss, loss):
-        if keras.backend.backend() == "jax":  # where the loss is traced by another transformation
+        if keras.backend.backend() == "jax":  # the loss is traced by another transformation
             part("jax", "Keras", "jax").debug.callback(self._arrivals.add_loss, self._count.value, loss)
         else:
             self._loss = loss
@@ -74,40 +71,38 @@ class RecorderCallback(keras.callbacks.Callback):
         updated, optimizer = apply(optimizer_variables, grads, weights), self.model.optimizer
         with keras.StatelessScope(list(zip(optimizer.variables, optimizer_variables))):
             count, numbers = self._count.value, self._numbers()
-        send(self._arrivals, count, numbers, self._trees(grads, weights, updated[0]))
+        trees = self._trees(self.model.trainable_variables, grads, weights, updated[0])
+        send(self._arrivals, count, numbers, trees)
         return updated
 
     def _on_torch(self, apply, grads, trainable_variables=None):
         count, numbers, largest = int(self._count.value), self._numbers(), _largest(grads)
-        weights = [variable.value.detach() for variable in self.model.trainable_variables]
-        trees = self._trees(grads, weights) if self._arrivals.chosen(count) else {}
+        variables = list(trainable_variables or self.model.trainable_variables)
+        weights = [variable.value.detach() for variable in variables]
+        trees = self._trees(variables, grads, weights) if self._arrivals.chosen(count) else {}
         if not self._arrivals.samples(count):
             self._arrivals.receive(count, largest, numbers, trees)
             return apply(grads, trainable_variables)
         trees = {role: {path: tensor.clone() for path, tensor in tree.items()}
                  for role, tree in trees.items()}
         apply(grads, trainable_variables)
-        self._arrivals.receive(count, largest, numbers, {**trees, **self._trees(after=weights)})
+        self._arrivals.receive(count, largest, numbers, {**trees, **self._trees(variables, after=weights)})
 
     def _on_tensorflow(self, apply, grads, trainable_variables=None):
         import tensorflow as tf
 
-        variables = [variable.value for variable in self.model.trainable_variables]
+        variables = list(trainable_variables or self.model.trainable_variables)
+        weights = [variable.value for variable in variables]
         count, numbers, before = tf.nest.map_structure(  # read before the update
-            tf.identity, (self._count.value, self._numbers(), variables))
+            tf.identity, (self._count.value, self._numbers(), weights))
         grads = [None if grad is None else tf.convert_to_tensor(grad) for grad in grads]
         apply(grads, trainable_variables)
-        trees = self._trees(grads, before, tf.nest.map_structure(tf.identity, variables))
+        trees = self._trees(variables, grads, before, tf.nest.map_structure(tf.identity, weights))
 
         def deliver(trees):
             step = (count, _largest(grads), numbers, trees)
-
-            def receive(*values):
-                values = [value.numpy() for value in values]
-                self._arrivals.receive(*tf.nest.pack_sequence_as(step, values))
-                return 0
-
-            return lambda: tf.py_function(receive, tf.nest.flatten(step), tf.int32)
+            return lambda: tf.py_function(lambda *values: self._arrivals.receive(*tf.nest.pack_sequence_as(
+                step, [value.numpy() for value in values])) or 0, tf.nest.flatten(step), tf.int32)
 
         tf.cond(self._arrivals.chosen(count), deliver(trees), deliver({}))
 
@@ -119,9 +114,9 @@ class RecorderCallback(keras.callbacks.Callback):
         return {name: keras.ops.convert_to_tensor(number) for name, number in numbers.items()
                 if number is not None}
 
-    def _trees(self, grads=(), weights=(), after=()):
+    def _trees(self, variables, grads=(), weights=(), after=()):
         """Returns {role: {path of the variable: tensor}}; `after` only if there are samples."""
-        paths = [variable.path.replace("/", ".") for variable in self.model.trainable_variables]
+        paths = [getattr(variable, "path", variable.name).replace("/", ".") for variable in variables]
         roles = {"weight_grad": grads, "weight": weights, "weight_after": after if self._sample_every else ()}
         return {role: {path: tensor for path, tensor in zip(paths, tensors) if tensor is not None}
                 for role, tensors in roles.items() if tensors}

@@ -186,7 +186,7 @@ def test_flax(tmp_path):
 
 def arrivals(tmp_path, every=1, **more):
     log = halfscope.RunLog(tmp_path / "run")
-    return log, Arrivals(log, "recorder", every, None, "do something else", **more)
+    return log, Arrivals(log, "recorder", every, None, "do something else", lambda: None, **more)
 
 
 def losses_of(log):
@@ -195,9 +195,8 @@ def losses_of(log):
 
 def test_steps_that_arrive_in_another_order_are_written_in_theirs(tmp_path):
     log, steps = arrivals(tmp_path)
-    gradient = np.ones(2, "float32")
     for count in (0, 3, 2, 1, 6):
-        gradient[:] = count  # memory that the caller uses again
+        gradient = np.full(2, count, "float32")
         steps.receive(count, count, {"loss": count}, {"weight_grad": {"w": gradient}})
     assert list(losses_of(log)) == [0, 1, 2, 3]
     log.close()  # 4 and 5 never arrive
@@ -221,7 +220,7 @@ def test_losses_that_arrive_on_their_own(tmp_path):
 
 def test_a_log_that_continues_at_a_later_step(tmp_path):
     log = halfscope.RunLog(tmp_path / "run", first_step=100)
-    steps = Arrivals(log, "recorder", 1, None, "")
+    steps = Arrivals(log, "recorder", 1, None, "", lambda: None)
     for count in (0, 1):
         steps.receive(count, 1, {}, {})
     log.close()
