@@ -15,6 +15,7 @@ halfscope.arrays      the emulator on arrays: rounding, conversions, sums, produ
 halfscope.torch       Recorder: records a PyTorch training run; emulate: runs it as if in 16 bits
 halfscope.wandb       log: puts a result into a run of Weights & Biases
 halfscope.lightning, halfscope.transformers   RecorderCallback: the Recorder for these trainers
+halfscope.jax, halfscope.keras   record: gradients of JAX loops; RecorderCallback: fit() of Keras 3
 
 The results are mappings with the fields of docs/json.md, which are attributes too. They have
 to_pandas(), to_arrow(), charts, save_html(), save_svg(), save_png(), and a display of their own in

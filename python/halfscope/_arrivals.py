@@ -99,9 +99,8 @@ class Arrivals:
         while self._waiting:
             count, last = self._waiting[0][0], self._last[0]
             follows = count <= last + 1 or (last < 0 and count == self._log._next)
-            if self._await_losses and not self._losses.get(count):
-                follows = False
-            if not (follows or everything or len(self._waiting) > _MOST_WAITING):
+            complete = not self._await_losses or self._losses.get(count)
+            if not (follows and complete or everything or len(self._waiting) > _MOST_WAITING):
                 return
             self._write_step(*heapq.heappop(self._waiting))
 

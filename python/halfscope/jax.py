@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records the gradients of a JAX training loop: docs/jax.md.
-
-    with halfscope.RunLog("run") as log:
-        optimizer = optax.chain(halfscope.jax.record(log, every=100), optax.adam(1e-3))
-"""
+"""Records the gradients of a JAX training loop: docs/jax.md."""
 
 import collections
 import functools
@@ -61,9 +57,8 @@ def record(log, every=10, *, sample_every=None, loss_scale=None, axis_name=None,
 def apply_gradients(state, grads, **values):
     """Returns state.apply_gradients(grads=grads) of a flax TrainState. Its optimizer's update()
     receives `values`, such as value=loss and loss_scale=scale, which record() records."""
-    optax = part("optax", "halfscope.jax", _PACKAGE)
-    update = optax.with_extra_args_support(state.tx).update
-    once = optax.GradientTransformation(state.tx.init, functools.partial(update, **values))
+    update = part("optax", "halfscope.jax", _PACKAGE).with_extra_args_support(state.tx).update
+    once = state.tx._replace(update=functools.partial(update, **values))
     return state.replace(tx=once).apply_gradients(grads=grads).replace(tx=state.tx)
 
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records a training run of Keras 3 on JAX, PyTorch or TensorFlow: docs/jax.md.
-
-    model.fit(x, y, callbacks=[halfscope.keras.RecorderCallback("run", every=100)])
-"""
+"""Records a training run of Keras 3 on JAX, PyTorch or TensorFlow: docs/jax.md."""
 
 from halfscope._arrivals import Arrivals, interval
 from halfscope._parts import part
@@ -76,7 +73,8 @@ class RecorderCallback(keras.callbacks.Callback):
         return updated
 
     def _on_torch(self, apply, grads, trainable_variables=None):
-        count, numbers, largest = int(self._count.value), self._numbers(), _largest(grads)
+        count, largest = int(self._count.value), _largest(grads)
+        numbers = {name: float(number) for name, number in self._numbers().items()}
         variables = list(trainable_variables or self.model.trainable_variables)
         weights = [variable.value.detach() for variable in variables]
         trees = self._trees(variables, grads, weights) if self._arrivals.chosen(count) else {}
@@ -130,6 +128,6 @@ def _scale(optimizer):
 
 
 def _largest(grads):
-    ops = keras.ops
-    return ops.max(ops.stack([ops.cast(ops.max(ops.abs(grad)), "float32") for grad in grads
-                              if grad is not None]))
+    """Returns the largest magnitude; NaN if a value is NaN."""
+    largest = [keras.ops.max(keras.ops.abs(grad)) for grad in grads if grad is not None]
+    return keras.ops.max(keras.ops.stack([keras.ops.cast(value, "float32") for value in largest]))

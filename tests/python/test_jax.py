@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import warnings
@@ -20,6 +21,7 @@ import halfscope  # noqa: E402
 import halfscope.jax  # noqa: E402
 from halfscope import _halfscope  # noqa: E402
 from halfscope._arrivals import Arrivals  # noqa: E402
+from program import ROOT  # noqa: E402
 
 STEPS = 12
 PARAMETERS = {"layers": [{"w": np.linspace(-1, 1, 32, dtype="float32").reshape(8, 4)},
@@ -278,3 +280,11 @@ def test_without_the_package_one_line_names_it(tmp_path, module, import_line):
                            f"{import_line}", tmp_path / "run"], capture_output=True, text=True)
     assert done.stderr.splitlines()[-1] == (
         f"ImportError: halfscope.{module} needs 'halfscope[{module}]': pip install 'halfscope[{module}]'")
+
+
+def test_the_example_of_the_documentation(tmp_path):
+    block = re.search(r"## JAX\n.*?```python\n(.*?)```", (ROOT / "docs/jax.md").read_text(), re.S)[1]
+    done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "loss scale" in done.stdout
+    assert len(_halfscope.read_run_log(tmp_path / "run")[0]) == 100

@@ -6,6 +6,9 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
+import subprocess
+import sys
 
 import frameworks
 import numpy as np
@@ -20,6 +23,7 @@ if importlib.util.find_spec("keras") and "KERAS_BACKEND" not in os.environ:
 keras = frameworks.need("keras")
 
 from halfscope.keras import RecorderCallback  # noqa: E402
+from program import ROOT  # noqa: E402
 
 BACKEND = keras.backend.backend()
 INPUTS = np.random.default_rng(0).normal(size=(48, 8)).astype("float32")
@@ -108,12 +112,13 @@ def test_gradients_are_those_of_the_step(tmp_path):
         assert scalars[step]["max_abs_weight_grad"] == max(float(np.abs(part).max()) for part in parts)
 
 
-def test_a_loss_scale_that_overflows(tmp_path):
+@pytest.mark.parametrize("sample_every", (None, 1))
+def test_a_loss_scale_that_overflows(tmp_path, sample_every):
     def optimizer():
         return keras.optimizers.LossScaleOptimizer(sgd(), initial_scale=2.0 ** 126, dynamic_growth_steps=2)
 
     plain = fit(model_of(optimizer()))
-    callback = RecorderCallback(tmp_path / "run", every=1)
+    callback = RecorderCallback(tmp_path / "run", every=1, sample_every=sample_every)
     assert fit(model_of(optimizer()), callback) == plain
     scalars, records, _ = read(callback)
     assert list(scalars) == list(range(STEPS))
@@ -182,3 +187,10 @@ def test_several_steps_in_one_execution(tmp_path):
 def test_wrong_arguments(tmp_path):
     with pytest.raises(TypeError, match="every is 0, expected a number of steps above 0"):
         RecorderCallback(tmp_path / "run", every=0)
+
+
+def test_the_example_of_the_documentation(tmp_path):
+    block = re.search(r"## Keras\n.*?```python\n(.*?)```", (ROOT / "docs/jax.md").read_text(), re.S)[1]
+    done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(_halfscope.read_run_log(tmp_path / "keras-run")[0]) == 64
