@@ -83,16 +83,6 @@ class RunLog:
             self.before_close.pop()()
         self._writer = None
 
-    @property
-    def next_step(self):
-        """The number that step() gives by default."""
-        return self._next
-
-    @property
-    def scaled(self):
-        """True if the gradients that step() receives carry the loss scale."""
-        return self._scaled
-
     def step(self, step=None, *, loss=None, learning_rate=None, loss_scale=None, found_inf=None,
              max_abs_weight_grad=None, max_abs_activation_grad=None, sample=False, **trees):
         """Writes an attempted optimizer step: its numbers, and a histogram of each array.
