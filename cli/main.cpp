@@ -58,11 +58,13 @@ int parse_and_run(int argc, char** argv) {
   cli::commands::add_simulate(parser);
   cli::commands::add_emulate(parser);
   cli::commands::add_mma(parser);
+  cli::commands::add_explain(parser);
   cli::commands::add_quantise(parser);
   cli::commands::add_conform(parser);
   cli::commands::add_vectors(parser);
   cli::commands::add_logs(parser);
   cli::commands::add_info(parser);
+  cli::commands::add_package_commands(parser);
   return parser.run(argc, argv);
 }
 

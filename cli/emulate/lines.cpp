@@ -165,25 +165,35 @@ class DotAnswerer {
   /// Writes the answer to one line to `at`, or nothing for a blank line. Returns its end.
   char* answer(const Line& line, char* at) {
     ++number_;
-    std::string_view rest = line.text;
     if (line.cut) too_long();
+    if (!read_dot(line.text)) return at;
+    at = put_hex(at, result(), static_cast<int>(digits_of(sums_.width)));
+    *at++ = '\n';
+    return at;
+  }
+
+  /// Reads the operands of one dot product. Returns false for a blank text.
+  bool read_dot(std::string_view rest) {
     std::array<std::string_view, 5> words;  // a, b, c, the scales of a and of b
     const std::size_t wanted = product_.unit.block == 0 ? 3 : 5;
     for (std::size_t i = 0; i < wanted; ++i) {
       words[i] = next_word(rest);
       if (words[i].empty() && i != 0) too_few(i, wanted);
-      if (words[i].empty()) return at;
+      if (words[i].empty()) return false;
     }
-    read(words[0], "value", "a", encoding(product_.a), a_);
-    read(words[1], "value", "b", encoding(product_.b), b_);
-    if (a_.size() != b_.size()) different_lengths();
+    read(words[0], "value", "a", encoding(product_.a), dot_.a);
+    read(words[1], "value", "b", encoding(product_.b), dot_.b);
+    if (dot_.a.size() != dot_.b.size()) different_lengths();
     const std::optional<std::uint32_t> c = number(sums_, words[2]);
     if (!c) bad("c", words[2], sums_);
-    const std::uint32_t d = wanted == 3 ? plain(*c) : scaled(*c, words[3], words[4]);
-    at = put_hex(at, d, static_cast<int>(digits_of(sums_.width)));
-    *at++ = '\n';
-    return at;
+    dot_.c = *c;
+    if (wanted == 3) return true;
+    read_scales(words[3], "a", dot_.a_scales);
+    read_scales(words[4], "b", dot_.b_scales);
+    return true;
   }
+
+  const Dot& dot() const { return dot_; }
 
  private:
   static std::string_view next_word(std::string_view& rest) {
@@ -193,26 +203,23 @@ class DotAnswerer {
     return word;
   }
 
-  std::uint32_t plain(std::uint32_t c) const {
-    return tensor_core::chain_of(product_.a, product_.b)(product_.unit.unit, product_.accumulator,
-                                                         a_.data(), b_.data(),
-                                                         static_cast<int>(a_.size()), c);
-  }
-
-  std::uint32_t scaled(std::uint32_t c, std::string_view of_a, std::string_view of_b) {
-    read_scales(of_a, "a", a_scales_);
-    read_scales(of_b, "b", b_scales_);
-    return scaled_chain(product_.unit, {product_.a, a_.data(), a_scales_.data()},
-                        {product_.b, b_.data(), b_scales_.data()}, static_cast<int>(a_.size()), c);
+  std::uint32_t result() const {
+    const auto count = static_cast<int>(dot_.a.size());
+    if (product_.unit.block == 0) {
+      return tensor_core::chain_of(product_.a, product_.b)(
+          product_.unit.unit, product_.accumulator, dot_.a.data(), dot_.b.data(), count, dot_.c);
+    }
+    return scaled_chain(product_.unit, {product_.a, dot_.a.data(), dot_.a_scales.data()},
+                        {product_.b, dot_.b.data(), dot_.b_scales.data()}, count, dot_.c);
   }
 
   void read_scales(std::string_view word, std::string_view of, std::vector<std::uint8_t>& out) {
     read(word, "scale", of, encoding(product_.unit.scale), out);
     const auto block = static_cast<std::size_t>(product_.unit.block);
-    const std::size_t wanted = (a_.size() + block - 1) / block;
+    const std::size_t wanted = (dot_.a.size() + block - 1) / block;
     if (out.size() == wanted) return;
     refuse(fmt::format("{} has {} and {}; expected {}, one for every {} values", of,
-                       plural(a_.size(), "value"), plural(out.size(), "scale"), wanted, block));
+                       plural(dot_.a.size(), "value"), plural(out.size(), "scale"), wanted, block));
   }
 
   static std::uint64_t largest(const Encoding& type) {
@@ -243,7 +250,8 @@ class DotAnswerer {
   }
 
   [[noreturn]] void refuse(const std::string& what) const {
-    throw log::BadInput(fmt::format("stdin: line {}: {}", number_, what));
+    throw log::BadInput(number_ == 0 ? "mma: " + what
+                                     : fmt::format("stdin: line {}: {}", number_, what));
   }
   [[noreturn]] void bad(std::string_view place, std::string_view word, const Encoding& type) const {
     const std::size_t digits = digits_of(type.width);
@@ -260,8 +268,8 @@ class DotAnswerer {
                        wanted == 3 ? "and c" : "c, the scales of a, and those of b"));
   }
   [[noreturn]] void different_lengths() const {
-    refuse(fmt::format("a has {} and b has {}; give both as many", plural(a_.size(), "value"),
-                       b_.size()));
+    refuse(fmt::format("a has {} and b has {}; give both as many", plural(dot_.a.size(), "value"),
+                       dot_.b.size()));
   }
   [[noreturn]] void too_long() const {
     refuse(
@@ -272,9 +280,8 @@ class DotAnswerer {
 
   DotProduct product_;
   Encoding sums_;
-  std::vector<std::uint16_t> a_, b_;
-  std::vector<std::uint8_t> a_scales_, b_scales_;
-  std::uint64_t number_ = 0;  ///< number of the current line, from 1
+  Dot dot_;
+  std::uint64_t number_ = 0;  ///< number of the current line, from 1; 0: not from a line of stdin
 };
 
 }  // namespace
@@ -283,6 +290,12 @@ void answer_lines(const Operation& operation, const Modes& modes, bool exact, in
   constexpr std::size_t kLongestAnswer = 3 * 17 + 17 + 3;
   LineAnswerer answerer(operation, modes, exact);
   answer_each(answerer, kLongestAnswer, in, out);
+}
+
+Dot dot_called(const DotProduct& product, std::string_view text) {
+  DotAnswerer reader(product);
+  reader.read_dot(text);
+  return reader.dot();
 }
 
 void answer_dots(const DotProduct& product, int in, int out) {

@@ -81,7 +81,10 @@ Option& Option::show_default() {
 }
 Option& Option::required() {
   option_->required();
-  option_->default_str("");  // a required option has no default
+  return no_default();
+}
+Option& Option::no_default() {
+  option_->default_str("");
   return *this;
 }
 Option& Option::values(int count) {
@@ -169,6 +172,8 @@ Option Command::words(const std::string& name, const std::vector<std::string>& w
 Option Command::known(const std::string& name) { return Option(app_->get_option(name)); }
 
 void Command::footer(const std::string& text) { app_->footer(text); }
+
+void Command::accept_anything() { app_->prefix_command(); }
 
 void Command::runs(std::function<int()> run) {
   app_->callback([chosen = chosen_, run = std::move(run)] { *chosen = run; });

@@ -50,6 +50,7 @@ class Option {
   Option& help(const std::string& text);  ///< replaces the help text
   Option& show_default();
   Option& required();
+  Option& no_default();       ///< the help shows no default
   Option& values(int count);  ///< requires exactly `count` values
   Option& repeatable();       ///< may be repeated, with one value each time
 
@@ -86,6 +87,8 @@ class Command {
   Option known(const std::string& name);
 
   void footer(const std::string& text);
+  /// Accepts any arguments, unread. For commands that another program has.
+  void accept_anything();
   /// Sets the function that runs the command and returns the exit code.
   void runs(std::function<int()> run);
 

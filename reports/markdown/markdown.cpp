@@ -178,4 +178,10 @@ std::string report_markdown(const Study& study, std::string_view title) {
   return out;
 }
 
+std::string sections_markdown(std::span<const answer::Section> sections, std::string_view title) {
+  std::string out = fmt::format("# {}\n\n", escaped(log::printable(title)));
+  for (const answer::Section& section : sections) out += section_text(section);
+  return out;
+}
+
 }  // namespace halfscope::reports::markdown

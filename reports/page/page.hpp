@@ -4,12 +4,14 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include "analyzers/compare/compare.hpp"
 #include "analyzers/study.hpp"
+#include "reports/answer/section.hpp"
 
 namespace halfscope::reports::page {
 
@@ -39,5 +41,8 @@ std::string compare_html(const analyzers::compare::Comparison& comparison, std::
 /// Writes the page to a temporary file and renames it to `out`. Throws log::BadInput, MissingPart.
 void write_compare_page(const analyzers::compare::Comparison& comparison, std::string_view title,
                         const std::filesystem::path& out);
+
+/// Returns a page of sections, without scripts. Throws MissingPart.
+std::string sections_page(std::span<const answer::Section> sections, std::string_view title);
 
 }  // namespace halfscope::reports::page

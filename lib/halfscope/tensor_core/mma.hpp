@@ -252,19 +252,27 @@ HALFSCOPE_HD constexpr std::uint32_t rounded(const Unit& unit, Accumulator d, st
   return static_cast<std::uint32_t>(bits);
 }
 
-/// Returns D: C and the terms addend(0) to addend(count - 1), all finite, cut to one grid, added
-/// and rounded once.
+/// Returns the exponent of the grid to which C and the terms addend(0) to addend(count - 1), all
+/// finite, are cut: `fraction_bits` below the largest exponent among them.
 template <class Addend>
-HALFSCOPE_HD constexpr std::uint32_t aligned_sum(const Unit& unit, Accumulator d, std::uint32_t c,
-                                                 int count, const Addend& addend) {
-  const Term start = accumulated(unit, d, c);
+HALFSCOPE_HD constexpr int grid_of(const Unit& unit, Accumulator d, const Term& start, int count,
+                                   const Addend& addend) {
   int largest = d == Accumulator::binary16 ? unit.floor16 : unit.floor32;
   if (start.exponent > largest) largest = start.exponent;
   for (int i = 0; i < count; ++i) {
     const int exponent = addend(i).exponent;
     if (exponent > largest) largest = exponent;
   }
-  const int grid = largest - unit.fraction_bits;
+  return largest - unit.fraction_bits;
+}
+
+/// Returns D: C and the terms addend(0) to addend(count - 1), all finite, cut to one grid, added
+/// and rounded once.
+template <class Addend>
+HALFSCOPE_HD constexpr std::uint32_t aligned_sum(const Unit& unit, Accumulator d, std::uint32_t c,
+                                                 int count, const Addend& addend) {
+  const Term start = accumulated(unit, d, c);
+  const int grid = grid_of(unit, d, start, count, addend);
   std::int64_t sum = on_grid(start, grid);
   for (int i = 0; i < count; ++i) sum += on_grid(addend(i), grid);
   return rounded(unit, d, sum, grid);

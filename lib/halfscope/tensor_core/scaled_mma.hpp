@@ -60,6 +60,14 @@ HALFSCOPE_HD constexpr Term sum_of_group(const ScaledUnit& unit, const ScaledOpe
   return {sum < 0, static_cast<std::uint32_t>(sum < 0 ? -sum : sum), last, exponent};
 }
 
+/// Returns addend i of a step of `count` products: the sum of its group i, times both scales.
+HALFSCOPE_HD constexpr Term scaled_group(const ScaledUnit& unit, const ScaledOperand& a,
+                                         const ScaledOperand& b, int count, int i) {
+  const int first = i * unit.group, left = count - first, block = first / unit.block;
+  const Term sum = sum_of_group(unit, a, b, first, left < unit.group ? left : unit.group);
+  return scaled(scaled(sum, term(unit.scale, a.scales[block])), term(unit.scale, b.scales[block]));
+}
+
 }  // namespace detail
 
 /// D of one step of at most unit.unit.length products, C and D in binary32. Any NaN, among the
@@ -76,13 +84,8 @@ HALFSCOPE_HD constexpr std::uint32_t scaled_step(const ScaledUnit& unit, const S
   }
   if (special.nan || special.plus || special.minus) return special.result(kBinary32);
   const int groups = (count + unit.group - 1) / unit.group;
-  return detail::aligned_sum(unit.unit, Accumulator::binary32, c, groups, [&](int i) {
-    const int first = i * unit.group, left = count - first, block = first / unit.block;
-    const detail::Term sum =
-        detail::sum_of_group(unit, a, b, first, left < unit.group ? left : unit.group);
-    return detail::scaled(detail::scaled(sum, detail::term(unit.scale, a.scales[block])),
-                          detail::term(unit.scale, b.scales[block]));
-  });
+  return detail::aligned_sum(unit.unit, Accumulator::binary32, c, groups,
+                             [&](int i) { return detail::scaled_group(unit, a, b, count, i); });
 }
 
 /// D of a chain of steps over `count` products, in their order, like chain(). Each operand has
