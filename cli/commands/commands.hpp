@@ -2,7 +2,12 @@
 // The subcommands. Each function adds one to the parser, with its options and the function to run.
 #pragma once
 
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "cli/options/parser.hpp"
+#include "reports/answer/section.hpp"
 
 namespace halfscope::cli::commands {
 
@@ -25,5 +30,9 @@ void add_package_commands(options::Parser& parser);
 void add_quantise(options::Parser& parser);
 void add_conform(options::Parser& parser);
 void add_vectors(options::Parser& parser);
+
+/// Adds the options of `mma` to `explain`. The result explains operands, as words of a line of mma.
+std::function<std::vector<reports::answer::Section>(const std::vector<std::string>&)>
+add_sum_options(options::Command& command);
 
 }  // namespace halfscope::cli::commands

@@ -5,13 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <memory>
-#include <stdexcept>
 
-#include "analyzers/one_tensor.hpp"
-#include "analyzers/study.hpp"
 #include "cli/commands/commands.hpp"
-#include "cli/emulate/dot_options.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/output.hpp"
 #include "cli/terminal/text_table.hpp"
@@ -24,7 +22,6 @@ namespace halfscope::cli::commands {
 namespace {
 
 namespace text = reports::answer;
-using analyzers::underflow::StepList;
 using analyzers::underflow::TensorFindings;
 using log::printable;
 using options::BadUsage;
@@ -33,7 +30,7 @@ using Sections = std::vector<text::Section>;
 struct ExplainOptions : options::LogOptions {
   std::vector<std::string> what;
   std::string scale, out;
-  std::shared_ptr<emulate::DotOptions> dot = std::make_shared<emulate::DotOptions>();
+  std::function<Sections(const std::vector<std::string>&)> explain_sum;
 };
 
 /// Returns log2 of --scale; empty if it is not given.
@@ -44,115 +41,80 @@ std::optional<int> scale_of(const ExplainOptions& options) {
                              printable(options.scale)));
 }
 
-/// Throws BadUsage if an option is given that `what` does not have.
-void require_options_for(std::string_view what, const ExplainOptions& options,
-                         std::initializer_list<std::string_view> has) {
-  struct Row {
-    bool given;
-    std::string_view option, of;
-  };
-  for (const Row& row : {Row{!options.scale.empty(), "--scale", "a number or a run"},
-                         Row{!options.format.empty(), "--format", "a number or a run"},
-                         Row{!options.tensor.empty(), "--tensor", "a run"},
-                         Row{!options.steps.empty(), "--step", "a run"},
-                         Row{!options.dot->architecture.name.empty(), "--arch", "mma"}}) {
-    if (!row.given || std::ranges::find(has, row.option) != has.end()) continue;
-    throw BadUsage(fmt::format("{0} is for {1}; found {2}; remove {0}", row.option, row.of, what));
+/// Explains a number or an encoding; returns nothing for other texts.
+Sections explain_number(const ExplainOptions& options) {
+  const std::string& what = options.what.front();
+  const int log2_scale = scale_of(options).value_or(0);
+  const std::string_view digits =
+      std::string_view(what).substr(std::min<std::size_t>(2, what.size()));
+  if (what.starts_with("0x") && !digits.empty() &&
+      digits.find_first_not_of("0123456789abcdefABCDEF") == digits.npos) {
+    const auto* const found = std::ranges::find_if(kFormats, [&](const NamedFormat& f) {
+      return options.format.empty()
+                 ? static_cast<std::size_t>(f.format.width + 3) / 4 == digits.size()
+                 : f.name == options.format;
+    });
+    const std::uint64_t bits = std::strtoull(what.c_str(), nullptr, 16);
+    if (found != kFormats.end() && digits.size() <= 16 && bits >> (found->format.width - 1) <= 1) {
+      return {text::number_section(what, *found, bits, log2_scale)};
+    }
+    throw BadUsage(fmt::format(
+        "found '{0}', expected an encoding of {1}; {0}p0 is a number", printable(what),
+        options.format.empty() ? "1, 2, 4, 5, 8 or 16 hexadecimal digits" : options.format));
   }
+  char* end = nullptr;
+  errno = 0;
+  const double value = std::strtod(what.c_str(), &end);
+  const bool lost = errno == ERANGE && (value == 0 || std::isinf(value));
+  if (what.empty() || *end != '\0' || lost) return {};
+  return {text::number_section(what, *find_format("binary64"),
+                               halfscope::detail::bit_cast<std::uint64_t>(value), log2_scale)};
 }
 
-Sections explain_sum(const ExplainOptions& options) {
-  require_options_for("mma", options, {"--arch"});
-  const emulate::DotOptions& dot = *options.dot;
-  if (dot.architecture.name.empty()) {
-    throw BadUsage(fmt::format(
-        "explain mma needs --arch; use one of: {}",
-        fmt::join(options::words_of(tensor_core::kArchitectures, &tensor_core::Architecture::name),
-                  ", ")));
+/// Returns the tensor of that name. Throws BadUsage.
+const TensorFindings& tensor_of(const ExplainOptions& options, const analyzers::Study& run) {
+  std::vector<std::string> names;
+  for (const TensorFindings& tensor : run.analysis.tensors()) {
+    if (tensor.name == options.tensor) return tensor;
+    names.push_back(printable(tensor.name));
   }
-  const emulate::DotProduct product = emulate::dot_product_of(dot);
-  const std::size_t words = product.unit.block == 0 ? 4 : 6;
-  if (options.what.size() != words) {
-    throw BadUsage(fmt::format("mma: found {} operands, expected {}: A B C{}",
-                               options.what.size() - 1, words - 1,
-                               words == 4 ? "" : " and the scales of A and of B"));
-  }
-  const std::vector<std::string> operands(options.what.begin() + 1, options.what.end());
-  const emulate::Dot values =
-      emulate::dot_called(product, fmt::format("{}", fmt::join(operands, " ")));
-  auto steps =
-      trace(product.unit, product.accumulator, {product.a, values.a.data(), values.a_scales.data()},
-            {product.b, values.b.data(), values.b_scales.data()}, static_cast<int>(values.a.size()),
-            values.c);
-  return text::sum_sections({dot.architecture.name, product.unit, product.accumulator, product.a,
-                             product.b, values.a, values.b, std::move(steps)});
+  std::ranges::stable_sort(names, {}, [&](const std::string& name) {
+    return std::min(text::edit_distance(options.tensor, name),
+                    text::edit_distance(options.tensor, analyzers::underflow::path_in(name)));
+  });
+  names.resize(std::min<std::size_t>(names.size(), 3));
+  throw BadUsage(fmt::format("--tensor: found '{}', expected a tensor of the log; the nearest: {}",
+                             printable(options.tensor), fmt::join(names, ", ")));
+}
+
+/// Returns the step of --step. Throws BadUsage if the tensor was not recorded at it.
+std::int64_t step_of(const ExplainOptions& options, const TensorFindings& tensor) {
+  const std::int64_t step = options::selection_of(options).first_step;
+  if (options.steps.find(':') == std::string::npos && tensor.per_step.contains(step)) return step;
+  std::vector<std::int64_t> steps;
+  for (const auto& each : tensor.per_step) steps.push_back(each.step);
+  std::ranges::stable_sort(steps, {}, [&](std::int64_t each) {
+    return std::abs(static_cast<double>(each) - static_cast<double>(step));
+  });
+  steps.resize(std::min<std::size_t>(steps.size(), 3));
+  throw BadUsage(
+      fmt::format("--step: found '{}', expected one step that '{}' was recorded at; "
+                  "the nearest of {}: {}",
+                  printable(options.steps), printable(tensor.name), tensor.per_step.size(),
+                  fmt::join(steps, ", ")));
 }
 
 /// Returns the pattern that matches this name alone.
-std::string glob_of(std::string_view name) {
+std::string glob_of(const std::string& name) {
   std::string glob;
   for (const char c : name) {
-    const bool special = c == '*' || c == '?' || c == '[' || c == '\\';
-    glob +=
-        special ? fmt::format("[{}]", c == '\\' ? "\\\\" : std::string(1, c)) : std::string(1, c);
+    glob += std::string("*?[\\").find(c) == std::string::npos ? "" : "\\";
+    glob += c;
   }
   return glob;
 }
 
-/// Returns the tensor of that name, with or without its role. Throws BadUsage.
-const TensorFindings& tensor_called(const analyzers::Study& run, const std::string& name) {
-  std::vector<const TensorFindings*> found;
-  std::vector<std::string> names;
-  for (const TensorFindings& tensor : run.analysis.tensors()) {
-    if (tensor.name == name) return tensor;
-    if (analyzers::underflow::path_in(tensor.name) == name) found.push_back(&tensor);
-    names.push_back(tensor.name);
-  }
-  if (found.size() == 1) return *found.front();
-  constexpr std::size_t kNamed = 3;
-  if (!found.empty()) {
-    names.clear();
-    for (const TensorFindings* tensor : found) names.push_back(tensor->name);
-  }
-  const auto edits = [&](const std::string& other) { return text::edit_distance(name, other); };
-  std::ranges::stable_sort(names, {}, edits);
-  throw BadUsage(
-      fmt::format("--tensor: {}; {}: {}",
-                  name.empty() ? "is missing" : fmt::format("found '{}'", printable(name)),
-                  !found.empty() ? "give the role too"
-                  : name.empty() ? "give one of the log's"
-                                 : "no tensor of the log has that name; the nearest are",
-                  text::plain(text::listed_code(names, kNamed))));
-}
-
-/// Returns the step of --step. Throws BadUsage if it is not one at which the tensor was recorded.
-std::int64_t step_of(const ExplainOptions& options, const TensorFindings& tensor) {
-  const analyzers::frames::Selection asked = options::selection_of(options);
-  const bool one = !options.steps.empty() && asked.end_step == asked.first_step + 1;
-  const StepList& steps = tensor.per_step;
-  if (one && steps.contains(asked.first_step)) return asked.first_step;
-  if (steps.empty()) {
-    throw log::BadInput(
-        fmt::format("{}: tensor '{}' has no histogram at any step; record "
-                    "histograms or whole tensors",
-                    printable(options.logs.front()), printable(tensor.name)));
-  }
-  std::vector<std::int64_t> nearest;
-  for (const auto& step : steps) nearest.push_back(step.step);
-  const auto distance = [&](std::int64_t step) {
-    return one ? std::abs(static_cast<double>(step) - static_cast<double>(asked.first_step)) : 0.0;
-  };
-  std::ranges::stable_sort(nearest, {}, distance);
-  nearest.resize(std::min<std::size_t>(nearest.size(), 3));
-  throw BadUsage(fmt::format(
-      "--step: {}; '{}' was recorded at {}, from {} to {}; give one, such as {}",
-      options.steps.empty() ? "is missing" : fmt::format("found '{}'", printable(options.steps)),
-      printable(tensor.name), text::plural(steps.size(), "step"), steps[0].step, steps.back().step,
-      fmt::join(nearest, ", ")));
-}
-
 Sections explain_tensor(ExplainOptions options) {
-  require_options_for("a run", options, {"--scale", "--format", "--tensor", "--step"});
   const std::optional<int> asked = scale_of(options);
   options.logs = {options.what.front()};
   options::LogOptions all = options;
@@ -160,60 +122,47 @@ Sections explain_tensor(ExplainOptions options) {
   all.tensor = all.steps = "";
   const analyzers::Study run =
       analyzers::recommendation(options::run_analysis(all), options::selection_of(all), {});
-  const TensorFindings& tensor = tensor_called(run, options.tensor);
+  const TensorFindings& tensor = tensor_of(options, run);
   const std::int64_t step = step_of(options, tensor);
   options.tensor = glob_of(tensor.name);
-  constexpr std::size_t kLargest = 10;
-  const analyzers::OneTensor one = analyzers::one_tensor(options.logs.front(), run.analysis.target,
-                                                         options::selection_of(options), kLargest);
-  const std::optional<int> advised =
-      tensor.loss_scaled ? run.advice.static_log2 : std::optional<int>();
-  return text::tensor_sections(run, one, step, asked ? asked : advised);
+  options.format = run.analysis.target.name;
+  const auto selection = options::selection_of(options);
+  const int advised = tensor.loss_scaled ? run.advice.static_log2.value_or(0) : 0;
+  return {text::tensor_section(run, options::run_analysis(options),
+                               analyzers::largest_values(options.logs.front(), selection, 10), step,
+                               asked.value_or(advised))};
 }
 
 Sections explain(const ExplainOptions& options) {
   const std::string& what = options.what.front();
-  if (what == "mma") return explain_sum(options);
-  if (options.what.size() > 1) {
-    throw BadUsage(fmt::format("found '{}' after '{}', expected one number, one run, or mma A B C",
-                               printable(options.what[1]), printable(what)));
+  if (what == "mma") return options.explain_sum({options.what.begin() + 1, options.what.end()});
+  if (options.what.size() == 1) {
+    Sections number = explain_number(options);
+    if (!number.empty()) return number;
+    if (std::filesystem::exists(what)) return explain_tensor(options);
   }
-  const NamedFormat* const format = options.format.empty() ? nullptr : find_format(options.format);
-  std::optional<text::NumberAsked> number;
-  try {
-    number = text::number_called(what, format);
-  } catch (const std::invalid_argument& e) {
-    throw BadUsage(e.what());
-  }
-  if (number) {
-    require_options_for("a number", options, {"--scale", "--format"});
-    return text::number_sections(*number, scale_of(options).value_or(0));
-  }
-  if (std::filesystem::exists(what)) return explain_tensor(options);
   throw BadUsage(
-      fmt::format("found '{}', which is no number and no file; give a number such as "
-                  "1e-8, an encoding such as 0x3C00, a run, or mma A B C",
-                  printable(what)));
+      fmt::format("found '{}', expected a number such as 1e-8, an encoding such as "
+                  "0x3C00, a run's file or folder, or mma A B C",
+                  printable(fmt::format("{}", fmt::join(options.what, " ")))));
 }
 
 int run(const ExplainOptions& options) {
   options::LogOptions inputs;
-  inputs.logs = {options.what.front()};
+  inputs.logs = options.what;
   options::require_own_files({options.out}, inputs);
-  const bool markdown =
-      !options.out.empty() &&
-      options::require_ending(options.out, {".html", ".htm", ".md", ".markdown"}) >= 2;
-  if (!options.out.empty() && !markdown) reports::page::require_charts();
+  const bool page =
+      !options.out.empty() && options::require_ending(options.out, {".html", ".md"}) == 0;
+  if (page) reports::page::require_charts();  // fails before the log is read
   const Sections sections = explain(options);
+  const std::string title = fmt::format("{}", fmt::join(options.what, " "));
   if (options.out.empty()) {
     fmt::print("{}", terminal::sections_text(sections));
-    return options::kFine;
+  } else {
+    options::write_output(options.out, page
+                                           ? reports::page::sections_page(sections, title)
+                                           : reports::markdown::sections_markdown(sections, title));
   }
-  const std::string title = fmt::format("{}", fmt::join(options.what, " "));
-  options::write_output(options.out, markdown
-                                         ? reports::markdown::sections_markdown(sections, title)
-                                         : reports::page::sections_page(sections, title));
-  fmt::print("{}\n", std::filesystem::absolute(options.out).string());
   return options::kFine;
 }
 
@@ -221,32 +170,46 @@ int run(const ExplainOptions& options) {
 
 void add_explain(options::Parser& parser) {
   options::Command command = parser.add(
-      "explain",
-      "Take one number apart, one tensor of a run at one step, or one sum of a Tensor Core");
+      "explain", "Take one number apart, one tensor at one step, or one sum of a Tensor Core");
   const auto options = std::make_shared<ExplainOptions>();
   command
       .option("WHAT", options->what,
-              "a number (1e-8, 0x1p-20, or an encoding such as 0x3C00); a run (any log that "
-              "analyze reads); or mma A B C, operands as in halfscope mma")
+              "a number (1e-8, 0x1p-20) or an encoding (0x3C00); a run, or any log that analyze "
+              "reads; or mma A B C, as on a line of halfscope mma")
       .required();
   command
       .option("--scale", options->scale,
-              "number, run: also at this power of two (run: instead of the recommended scale)")
+              "also at this power of two; default for a run: the recommended scale")
       .type("S");
   command.option("--out", options->out, "write a page (.html) or Markdown (.md)").type("FILE");
   options::add_steps_and_tensors(command, *options);
-  command.known("--tensor").type("NAME").help("run: the tensor");
+  command.known("--tensor").type("NAME").help("run: the tensor, by its whole name");
   command.known("--step").type("N").help("run: the step");
   options::add_format(command, *options, options::FormatDefault::of_run);
   command.known("--format")
-      .help("number: the format of an encoding; run: the format that values are rounded to");
+      .help("the format of an encoding, or that a run's values are rounded to");
   options::add_reading(command, *options);
-  emulate::add_dot_options(command, options->dot);
+  options->explain_sum = add_sum_options(command);
   command.footer(
       "Example:  halfscope explain 1e-8 --scale 1024\n"
       "          halfscope explain runs/mnist --tensor weight_grad/fc.weight --step 100\n"
       "          halfscope explain mma 6800,E800,3C00 6800,6800,1400 00000000 --arch hopper");
   command.runs([options] { return run(*options); });
+}
+
+void add_package_commands(options::Parser& parser) {
+  const auto add = [&](const std::string& name, const std::string& what) {
+    options::Command command = parser.add(name, what + " (in the Python package)");
+    command.accept_anything();
+    command.runs([name]() -> int {
+      throw reports::page::MissingPart(fmt::format(
+          "{0}: is not in this program but in the Python package; install it with pip install "
+          "halfscope, then use halfscope {0} of that environment",
+          name));
+    });
+  };
+  add("run", "Record a training script without a change of its code");
+  add("watch", "Show a run while it trains");
 }
 
 }  // namespace halfscope::cli::commands

@@ -294,7 +294,9 @@ void answer_lines(const Operation& operation, const Modes& modes, bool exact, in
 
 Dot dot_called(const DotProduct& product, std::string_view text) {
   DotAnswerer reader(product);
-  reader.read_dot(text);
+  if (!reader.read_dot(text)) {
+    throw log::BadInput("mma: no operands; expected A B C, as on a line of halfscope mma");
+  }
   return reader.dot();
 }
 

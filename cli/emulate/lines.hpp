@@ -35,7 +35,7 @@ struct Dot {
 };
 
 /// Reads the operands "a,a,... b,b,... c" and, if there are scales, those of a and of b, from a
-/// text that is not blank. Throws log::BadInput.
+/// text. Throws log::BadInput, also for a blank text.
 Dot dot_called(const DotProduct& product, std::string_view text);
 
 /// For each line "a,a,... b,b,... c" on descriptor `in`, writes the hexadecimal D of chain() to

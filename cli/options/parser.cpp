@@ -81,10 +81,7 @@ Option& Option::show_default() {
 }
 Option& Option::required() {
   option_->required();
-  return no_default();
-}
-Option& Option::no_default() {
-  option_->default_str("");
+  option_->default_str("");  // a required option has no default
   return *this;
 }
 Option& Option::values(int count) {

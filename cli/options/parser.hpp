@@ -50,7 +50,6 @@ class Option {
   Option& help(const std::string& text);  ///< replaces the help text
   Option& show_default();
   Option& required();
-  Option& no_default();       ///< the help shows no default
   Option& values(int count);  ///< requires exactly `count` values
   Option& repeatable();       ///< may be repeated, with one value each time
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "halfscope/number/convert.hpp"
-#include "halfscope/number/text.hpp"
+#include "halfscope/tensor_core/exact_sum.hpp"
 #include "reports/answer/explain.hpp"
 #include "reports/answer/text.hpp"
 
@@ -14,125 +14,111 @@ namespace halfscope::reports::answer {
 
 namespace {
 
+using tensor_core::Accumulator;
+using tensor_core::ScaledOperand;
+using tensor_core::ScaledUnit;
 using tensor_core::TracedStep;
 using tensor_core::TracedTerm;
 
-constexpr std::size_t kStepsShown = 16;
+std::uint64_t size_of(std::int64_t kept) { return static_cast<std::uint64_t>(std::abs(kept)); }
 
-double value_of(const tensor_core::detail::Term& term) {
-  const double size = std::ldexp(static_cast<double>(term.significand), term.last);
-  return term.negative ? -size : size;
+std::string encoded_text(Format f, std::uint64_t bits) {
+  return fmt::format("0x{:0{}X} ({})", bits, f.width / 4, number_text(f, bits));
 }
 
-double kept_value(std::int64_t kept, int grid) {
-  return std::ldexp(static_cast<double>(kept), grid);
+/// Returns a number on the grid in binary digits, after its sign.
+Cell digits_cell(std::int64_t kept, int width) {
+  return {code(fmt::format("{}{:0{}b}", kept < 0 ? '-' : '+', size_of(kept), width))};
 }
 
-/// Returns the binary digits of a number on the grid, after its sign.
-std::string digits_text(std::int64_t kept, int width) {
-  return fmt::format("{}{:0{}b}", kept < 0 ? '-' : '+',
-                     static_cast<std::uint64_t>(kept < 0 ? -kept : kept), width);
-}
-
+/// Returns the term's name, its exact value, the exponent that it aligns with, and both its parts.
 Row term_row(const std::string& name, const TracedTerm& term, int grid, int width) {
-  const double exact = value_of(term.exact), lost = exact - kept_value(term.kept, grid);
-  const bool aligns = term.exact.exponent != tensor_core::kNoFloor;
+  const double size = std::ldexp(static_cast<double>(term.exact.significand), term.exact.last);
+  const double exact = term.exact.negative ? -size : size;
+  const double lost = exact - std::ldexp(static_cast<double>(term.kept), grid);
+  const int exponent = term.exact.exponent;
   return {{{name},
            {fmt::format("{}", exact), exact},
-           {aligns ? fmt::format("2^{}", term.exact.exponent) : "none", {}, "", !aligns},
-           {code(digits_text(term.kept, width))},
-           {lost == 0 ? "0" : fmt::format("{}", lost), lost, "", lost == 0}}};
+           {exponent == tensor_core::kNoFloor ? "none" : fmt::format("2^{}", exponent)},
+           digits_cell(term.kept, width),
+           {fmt::format("{}", lost), lost}}};
 }
 
-/// Returns the operands of a product: "2048 x -2048"; or the range of a group's products.
-std::string term_name(const SumAsked& asked, const TracedStep& step, std::size_t term) {
-  const int group = asked.unit.group, first = step.first + static_cast<int>(term) * group;
-  const auto at = static_cast<std::size_t>(first);
-  if (group > 1) {
-    return fmt::format("products {} to {}", first + 1,
-                       std::min(first + group, step.first + step.count));
-  }
-  return fmt::format("{} x {}{}", to_text(asked.a, asked.a_values[at]),
-                     to_text(asked.b, asked.b_values[at]), asked.unit.block == 0 ? "" : ", scaled");
-}
-
-Table terms_table(const SumAsked& asked, const TracedStep& step) {
+/// Returns the table of a step whose products begin at `a` and `b`.
+Table terms_table(const ScaledUnit& unit, const ScaledOperand& a, const ScaledOperand& b,
+                  const TracedStep& step) {
   Table table{.title = "Terms",
-              .note =
-                  "Each term is cut to the grid, toward zero. The digits are binary; the last "
-                  "one counts " +
-                  power_text(step.grid) + ".",
+              .note = "Each is cut to the grid, toward zero. The last binary digit counts " +
+                      power_text(step.grid) + ".",
               .headings = {"term", "exact value", "exponent", "on the grid", "cut off"},
               .whole = true};
-  std::uint64_t most = 1;
-  const auto size = [](std::int64_t kept) {
-    return static_cast<std::uint64_t>(kept < 0 ? -kept : kept);
-  };
-  for (const TracedTerm& term : step.terms) most = std::max(most, size(term.kept));
-  most = std::max({most, size(step.start.kept), size(step.sum)});
+  std::uint64_t most = std::max<std::uint64_t>(size_of(step.sum), 1);
+  for (const TracedTerm& term : step.terms) most = std::max(most, size_of(term.kept));
   const auto width = static_cast<int>(std::bit_width(most));
-  table.rows.push_back(term_row("c", step.start, step.grid, width));
-  for (std::size_t i = 0; i < step.terms.size(); ++i) {
-    table.rows.push_back(term_row(term_name(asked, step, i), step.terms[i], step.grid, width));
+  const auto name = [&](int term) {
+    const int first = (term - 1) * unit.group;
+    if (term == 0) return std::string("c");
+    if (unit.group > 1) {
+      return fmt::format("products {} to {}", first + 1, std::min(first + unit.group, step.count));
+    }
+    return fmt::format("{} x {}{}", number_text(a.format, a.elements[first]),
+                       number_text(b.format, b.elements[first]), unit.block == 0 ? "" : ", scaled");
+  };
+  for (int i = 0; const TracedTerm& term : step.terms) {
+    table.rows.push_back(term_row(name(i++), term, step.grid, width));
   }
-  table.rows.push_back({{{"sum"},
-                         {fmt::format("{}", kept_value(step.sum, step.grid)), 0.0},
-                         {""},
-                         {code(digits_text(step.sum, width))},
-                         {""}},
-                        true});
+  const double sum = std::ldexp(static_cast<double>(step.sum), step.grid);
+  table.rows.push_back(
+      {{{"sum"}, {fmt::format("{}", sum), sum}, {}, digits_cell(step.sum, width), {}}, true});
   return table;
 }
 
-std::string encoded_text(Format f, std::uint32_t bits) {
-  return fmt::format("0x{:0{}X} ({})", bits, (f.width + 3) / 4, to_text(f, bits));
-}
-
-Section step_section(const SumAsked& asked, const TracedStep& step) {
-  const Format out = tensor_core::format_of(asked.accumulator);
-  Section section{.title = fmt::format("Step {}: products {} to {}",
-                                       step.first / asked.unit.unit.length + 1, step.first + 1,
-                                       step.first + step.count)};
-  if (step.special) {
-    section.sentences.push_back(
-        fmt::format("An operand is NaN or infinite, so no term is aligned: d is {}.",
-                    encoded_text(out, step.d)));
-    return section;
+/// Returns a sentence on the exact sum of c and products without scales.
+std::string exact_sentence(Format out, const ScaledOperand& a, const ScaledOperand& b, int count,
+                           std::uint32_t c) {
+  const auto value = [](Format f, std::uint32_t bits) {
+    return static_cast<float>(to_double(f, bits));  // exact: the formats lie within binary32
+  };
+  tensor_core::ExactSum sum;
+  sum.add(value(out, c));
+  for (int i = 0; i < count; ++i) {
+    sum.add_product(value(a.format, a.elements[i]), value(b.format, b.elements[i]));
   }
-  const double sum = kept_value(step.sum, step.grid), error = to_double(out, step.d) - sum;
-  section.sentences = {
-      fmt::format("The largest exponent is 2^{}. The grid is {} bits below it: 2^{}.",
-                  step.grid + asked.unit.unit.fraction_bits, asked.unit.unit.fraction_bits,
-                  step.grid),
-      fmt::format("The terms on the grid add up to {}, exactly.", sum),
-      fmt::format("Rounded once, d is {}; this rounding changes the sum by {}.",
-                  encoded_text(out, step.d), error == 0 ? "nothing" : fmt::format("{}", error))};
-  section.tables.push_back(terms_table(asked, step));
-  return section;
+  return fmt::format("The exact sum, rounded once to nearest, is {}.",
+                     encoded_text(out, sum.rounded(out).bits));
 }
 
 }  // namespace
 
-std::vector<Section> sum_sections(const SumAsked& asked) {
-  const Format out = tensor_core::format_of(asked.accumulator);
-  const std::size_t shown = std::min(kStepsShown, asked.steps.size());
-  Section first{.title = ""};
-  first.sentences.push_back(fmt::format(
-      "{} adds up to {} products in one step. d of a step is c of the next. The result is {}.",
-      asked.architecture, asked.unit.unit.length, encoded_text(out, asked.steps.back().d)));
-  if (asked.unit.block != 0 && asked.unit.group > 1) {
-    first.sentences.push_back(
-        fmt::format("The products of a group of {} are added exactly, before the alignment.",
-                    asked.unit.group));
+std::vector<Section> sum_sections(const ScaledUnit& unit, Accumulator d, const ScaledOperand& a,
+                                  const ScaledOperand& b, int count, std::uint32_t c) {
+  constexpr std::size_t kStepsShown = 16;
+  const Format out = tensor_core::format_of(d);
+  std::vector<Section> sections(1);
+  std::uint32_t sum = c;
+  for (int first = 0; first < count; first += unit.unit.length) {
+    const int scale = unit.block == 0 ? 0 : first / unit.block;
+    const ScaledOperand x = {a.format, a.elements + first, a.scales + scale},
+                        y = {b.format, b.elements + first, b.scales + scale};
+    const TracedStep step =
+        traced_step(unit, d, x, y, std::min(unit.unit.length, count - first), sum);
+    sum = step.d;
+    if (sections.size() > kStepsShown) continue;
+    const int top = step.grid + unit.unit.fraction_bits;
+    Section& section = sections.emplace_back();
+    section.title = fmt::format("Products {} to {}", first + 1, first + step.count);
+    section.sentences = {step.terms.empty()
+                             ? "An operand is NaN or infinite, so nothing is aligned."
+                             : fmt::format("The grid is {} bits below the largest exponent, 2^{}.",
+                                           unit.unit.fraction_bits, top),
+                         fmt::format("Rounded once, d is {}.", encoded_text(out, step.d))};
+    if (!step.terms.empty()) section.tables.push_back(terms_table(unit, x, y, step));
   }
-  if (shown < asked.steps.size()) {
-    first.sentences.push_back(
-        fmt::format("The first {} of {} steps are shown.", shown, count_text(asked.steps.size())));
-  }
-  std::vector<Section> sections = {first};
-  for (std::size_t i = 0; i < shown; ++i) {
-    sections.push_back(step_section(asked, asked.steps[i]));
-  }
+  sections[0].sentences = {
+      fmt::format("The result is {}. The unit adds {} products a step, at most; d of a step is c "
+                  "of the next. At most {} steps are shown.",
+                  encoded_text(out, sum), unit.unit.length, kStepsShown)};
+  if (unit.block == 0) sections[0].sentences.push_back(exact_sentence(out, a, b, count, c));
   return sections;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "reports/answer/explain.hpp"
 #include "reports/answer/formats.hpp"
@@ -15,15 +16,15 @@ namespace halfscope::reports::answer {
 
 namespace {
 
-using analyzers::LargeValue;
-using analyzers::OneTensor;
 using analyzers::underflow::BinadeCount;
+using analyzers::underflow::Target;
+using analyzers::underflow::TensorFindings;
 
 /// Returns the classes of the magnitudes from 2^exponent to below 2^(exponent + 1).
-std::string classes_text(const OneTensor& one, int exponent, int log2_scale) {
-  const Boundaries limits = one.target.boundaries(std::ldexp(1.0, log2_scale), 1);
+std::string classes_text(const Target& target, int exponent, int log2_scale) {
+  const Boundaries limits = target.boundaries(std::ldexp(1.0, log2_scale), 1);
   const Magnitude first = {exponent, 0}, end = {exponent + 1, 0};
-  std::vector<std::string> words;
+  std::vector<std::string_view> words;
   if (first < limits.nonzero) words.emplace_back("zero");
   if (std::max(first, limits.nonzero) < std::min(end, limits.normal)) {
     words.emplace_back("subnormal");
@@ -33,118 +34,88 @@ std::string classes_text(const OneTensor& one, int exponent, int log2_scale) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-Table classes_table(const OneTensor& one, std::span<const int> scales) {
-  Table table{.title = fmt::format("In {}", people_say(one.target.name)),
-              .note = "Shares of the finite nonzero values.",
-              .headings = {"scale", "flushed to zero", "subnormal", "normal", "overflow"},
-              .whole = true};
-  const Interval of = one.tensor.counts.finite_nonzero;
-  table.add_rows(scales, [&](int log2_scale) {
-    const Classes classes = one.tensor.classes_at(one.target, log2_scale);
-    const auto cell = [&](Interval Classes::*part) {
-      return Cell{class_share_text(classes, part, of), class_share(classes, part, of).high,
-                  count_text(classes.*part), (classes.*part).high == 0};
-    };
-    return Row{{{power_text(log2_scale)},
-                cell(&Classes::flushed_to_zero),
-                cell(&Classes::subnormal),
-                cell(&Classes::normal),
-                cell(&Classes::overflow)}};
-  });
-  return table;
+std::string shares_sentence(const Target& target, const TensorFindings& tensor, int log2_scale) {
+  const Classes classes = tensor.classes_at(target, log2_scale);
+  const auto share = [&](Interval Classes::*part) {
+    return class_share_text(classes, part, tensor.counts.finite_nonzero);
+  };
+  return fmt::format("At scale {} in {}: {} flushed to zero, {} subnormal, {} overflow.",
+                     power_text(log2_scale), people_say(target.name),
+                     share(&Classes::flushed_to_zero), share(&Classes::subnormal),
+                     share(&Classes::overflow));
 }
 
-std::vector<std::string> headings_with(std::vector<std::string> headings,
-                                       std::span<const int> scales) {
-  for (const int log2_scale : scales) headings.push_back("at scale " + power_text(log2_scale));
-  return headings;
-}
-
-Table histogram_table(const OneTensor& one, std::span<const int> scales) {
-  Table table{.title = "Histogram",
-              .note = "A row has the magnitudes from its power of two to below the next, unscaled.",
-              .headings = headings_with({"magnitude", "values", "share"}, scales),
-              .whole = true};
-  std::vector<BinadeCount> binades = one.tensor.binades.list();
-  std::ranges::reverse(binades);
-  table.add_rows(binades, [&](const BinadeCount& binade) {
-    Row row{{{fmt::format("2^{}", binade.exponent), static_cast<double>(binade.exponent)},
-             {count_text(binade.count), static_cast<double>(binade.count.high)},
-             {share_text(binade.count, std::max<std::uint64_t>(one.tensor.counts.total, 1)),
-              static_cast<double>(binade.count.high)}}};
-    for (const int log2_scale : scales) {
-      row.cells.push_back({classes_text(one, binade.exponent, log2_scale)});
-    }
-    return row;
-  });
-  return table;
-}
-
-Table largest_table(const OneTensor& one, std::span<const int> scales) {
-  Table table{.title = "Largest values",
-              .note = "Indices count from 0.",
-              .headings = headings_with({"place", "value"}, scales),
-              .whole = true};
-  const bool ranks = std::ranges::any_of(one.largest, [](const auto& each) { return each.rank; });
-  table.add_rows(one.largest, [&](const LargeValue& large) {
-    const std::string place = fmt::format("[{}]", fmt::join(large.place, ", "));
-    Row row{{{ranks ? fmt::format("{} of rank {}", place, large.rank) : place},
-             {fmt::format("{:.6g}", large.value), large.value}}};
-    for (const int log2_scale : scales) {
-      row.cells.push_back(
-          {rounded_text({one.target.name, one.target.format}, large.value, log2_scale)});
-    }
-    return row;
-  });
-  return table;
-}
-
-/// Returns sentences on what limits the scale of the run, and of this tensor.
-std::vector<std::string> limit_sentences(const analyzers::Study& run, const OneTensor& one,
-                                         std::int64_t step) {
-  std::vector<std::string> out;
-  if (one.safe_log2 && one.tensor.loss_scaled) {
-    out.push_back(fmt::format("Its values at this step overflow above the scale {}.",
-                              power_text(*one.safe_log2)));
-  } else if (!one.tensor.loss_scaled) {
-    out.emplace_back("No loss scale acts on this tensor.");
+/// Returns sentences on what limits the scale of the tensor, and of the run.
+std::vector<std::string> limit_sentences(const analyzers::Study& run, const Target& target,
+                                         const TensorFindings& tensor, std::int64_t step) {
+  if (!tensor.loss_scaled) return {"No loss scale acts on this tensor."};
+  std::vector<std::string> out = {scale_sentence(run, false)};
+  if (tensor.max_abs) {
+    int k = analyzers::underflow::kLastLog2Scale;
+    while (tensor.classes_at(target, k).overflow.high != 0) --k;
+    out.push_back(
+        fmt::format("At this step its values allow a scale of {} at most.", power_text(k)));
   }
-  if (const auto& limit = run.advice.limited_by) {
-    const bool own = limit->name == one.tensor.name && limit->step == step;
-    out.push_back(own ? "This tensor at this step limits the loss scale of the run."
-                      : fmt::format("The loss scale of the run is limited by {} at step {}, whose "
-                                    "largest magnitude is {}.",
-                                    code(limit->name), limit->step,
-                                    magnitude_text(limit->max_abs)));
-  }
+  const auto& limit = run.advice.limited_by;
+  if (!limit) return out;
+  const bool own = limit->name == tensor.name && limit->step == step;
+  out.push_back(fmt::format("The scale of the run is limited by {}{} at step {}: {}.",
+                            limit->from_scalars ? "a tensor of role " : "",
+                            own ? "this tensor" : code(limit->name), limit->step,
+                            magnitude_text(limit->max_abs)));
   return out;
+}
+
+/// Returns an empty table with a column for each scale after `headings`.
+Table scales_table(std::string title, std::vector<std::string> headings,
+                   const std::vector<int>& scales) {
+  for (const int k : scales) headings.push_back("at scale " + power_text(k));
+  return {.title = std::move(title), .headings = std::move(headings), .whole = true};
 }
 
 }  // namespace
 
-std::vector<Section> tensor_sections(const analyzers::Study& run, const OneTensor& one,
-                                     std::int64_t step, std::optional<int> log2_scale) {
-  std::vector<int> scales = {0};
-  if (log2_scale && *log2_scale != 0) scales.push_back(*log2_scale);
-  Section section{.title = ""};
-  section.sentences.push_back(
-      fmt::format("{} at step {}: {}", code(one.tensor.name), step, facts_text(one.tensor)));
-  section.sentences.push_back(scale_sentence(run, false));
-  for (std::string& sentence : limit_sentences(run, one, step)) {
-    section.sentences.push_back(std::move(sentence));
-  }
-  if (one.tensor.counts.finite_nonzero.high != 0) {
-    section.tables.push_back(classes_table(one, scales));
-  }
-  if (!one.largest.empty()) {
-    section.tables.push_back(largest_table(one, scales));
+Section tensor_section(const analyzers::Study& run, const analyzers::Findings& one,
+                       const std::vector<analyzers::LargeValue>& largest, std::int64_t step,
+                       int log2_scale) {
+  const TensorFindings& tensor = one.analysis.tensors().front();
+  const Target& target = one.analysis.target;
+  const std::vector<int> scales = log2_scale == 0 ? std::vector{0} : std::vector{0, log2_scale};
+  Section section{.title = fmt::format("{} at step {}", code(tensor.name), step)};
+  section.sentences = limit_sentences(run, target, tensor, step);
+  section.sentences.insert(section.sentences.begin(), facts_text(tensor));
+  for (const int k : scales) section.sentences.push_back(shares_sentence(target, tensor, k));
+  Table values = scales_table("Largest values", {"place", "value"}, scales);
+  values.note = "Indices count from 0; values are unscaled.";
+  values.add_rows(largest, [&](const analyzers::LargeValue& large) {
+    const std::string rank = large.rank == 0 ? "" : fmt::format(" of rank {}", large.rank);
+    Row row{{{fmt::format("[{}]{}", fmt::join(large.place, ", "), rank)},
+             {fmt::format("{:.6g}", large.value), large.value}}};
+    for (const int k : scales) {
+      row.cells.push_back({rounded_text({target.name, target.format}, large.value, k)});
+    }
+    return row;
+  });
+  if (!values.empty()) {
+    section.tables.push_back(std::move(values));
   } else {
     section.sentences.emplace_back(
-        "The log does not have the whole tensor of this step, so the places of its largest values "
-        "are unknown.");
+        "The places of its largest values are unknown: the log has no whole tensor of this step.");
   }
-  if (!one.tensor.binades.empty()) section.tables.push_back(histogram_table(one, scales));
-  return {section};
+  Table histogram = scales_table("Histogram", {"magnitude", "values", "share"}, scales);
+  histogram.note = "A row has the magnitudes from its power of two to below the next, unscaled.";
+  std::vector<BinadeCount> binades = tensor.binades.list();
+  std::ranges::reverse(binades);
+  histogram.add_rows(binades, [&](const BinadeCount& binade) {
+    const auto most = static_cast<double>(binade.count.high);
+    Row row{{{fmt::format("2^{}", binade.exponent), static_cast<double>(binade.exponent)},
+             {count_text(binade.count), most},
+             {share_text(binade.count, std::max<std::uint64_t>(tensor.counts.total, 1)), most}}};
+    for (const int k : scales) row.cells.push_back({classes_text(target, binade.exponent, k)});
+    return row;
+  });
+  if (!histogram.empty()) section.tables.push_back(std::move(histogram));
+  return section;
 }
 
 }  // namespace halfscope::reports::answer

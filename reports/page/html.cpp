@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "reports/answer/text.hpp"
+#include "reports/page/page.hpp"
+#include "reports/page/template.hpp"
 #include "reports/page/worst.hpp"
 
 namespace halfscope::reports::page {
@@ -121,6 +123,22 @@ std::string section_html(const answer::Section& section) {
   for (const answer::PasteLines& paste : section.pastes) out += paste_html(paste);
   for (const answer::Table& table : section.tables) out += table_html(table);
   return out;
+}
+
+std::string sections_page(std::span<const answer::Section> sections, std::string_view title) {
+  require_charts();  // the style stands in a page with charts
+  constexpr std::string_view kEnd = "</style>";
+  const std::string_view style = compare_template();
+  const std::size_t begin = style.find("<style>"), end = style.find(kEnd) + kEnd.size();
+  std::string body;
+  for (const answer::Section& section : sections) body += section_html(section);
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\" data-theme=\"auto\">\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" "
+      "content=\"width=device-width\">\n<title>{0}</title>\n{1}<style>button {{ all: unset; "
+      "}}</style>\n"
+      "<header><h1>{0}</h1></header>\n<main><section>\n{2}</section></main>\n</html>\n",
+      answer::html_name(title), style.substr(begin, end - begin), body);
 }
 
 std::string note_html(const answer::Caption& caption) {

@@ -178,6 +178,7 @@ HALFSCOPE_HD constexpr Term accumulated(const Unit& unit, Accumulator d, std::ui
 struct Special {
   bool nan = false, plus = false, minus = false;
 
+  HALFSCOPE_HD constexpr bool any() const { return nan || plus || minus; }
   HALFSCOPE_HD constexpr void add_infinity(bool negative) { (negative ? minus : plus) = true; }
 
   HALFSCOPE_HD constexpr void add_product(Format fa, std::uint32_t a, Format fb, std::uint32_t b) {

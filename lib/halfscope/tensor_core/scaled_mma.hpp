@@ -60,6 +60,21 @@ HALFSCOPE_HD constexpr Term sum_of_group(const ScaledUnit& unit, const ScaledOpe
   return {sum < 0, static_cast<std::uint32_t>(sum < 0 ? -sum : sum), last, exponent};
 }
 
+/// Returns the NaN and infinities among the operands of a step; unit.block 0: there are no scales.
+HALFSCOPE_HD constexpr Special special_of(const ScaledUnit& unit, Accumulator d,
+                                          const ScaledOperand& a, const ScaledOperand& b, int count,
+                                          std::uint32_t c) {
+  Special special;
+  special.add_c(format_of(d), c);
+  for (int i = 0; i < count; ++i) {
+    special.add_product(a.format, a.elements[i], b.format, b.elements[i]);
+    if (unit.block == 0) continue;
+    special.nan |= is_nan_scale(unit.scale, a.scales[i / unit.block]) ||
+                   is_nan_scale(unit.scale, b.scales[i / unit.block]);
+  }
+  return special;
+}
+
 /// Returns addend i of a step of `count` products: the sum of its group i, times both scales.
 HALFSCOPE_HD constexpr Term scaled_group(const ScaledUnit& unit, const ScaledOperand& a,
                                          const ScaledOperand& b, int count, int i) {
@@ -75,14 +90,8 @@ HALFSCOPE_HD constexpr Term scaled_group(const ScaledUnit& unit, const ScaledOpe
 HALFSCOPE_HD constexpr std::uint32_t scaled_step(const ScaledUnit& unit, const ScaledOperand& a,
                                                  const ScaledOperand& b, int count,
                                                  std::uint32_t c) {
-  detail::Special special;
-  special.add_c(kBinary32, c);
-  for (int i = 0; i < count; ++i) {
-    special.add_product(a.format, a.elements[i], b.format, b.elements[i]);
-    special.nan |= detail::is_nan_scale(unit.scale, a.scales[i / unit.block]) ||
-                   detail::is_nan_scale(unit.scale, b.scales[i / unit.block]);
-  }
-  if (special.nan || special.plus || special.minus) return special.result(kBinary32);
+  const auto special = detail::special_of(unit, Accumulator::binary32, a, b, count, c);
+  if (special.any()) return special.result(kBinary32);
   const int groups = (count + unit.group - 1) / unit.group;
   return detail::aligned_sum(unit.unit, Accumulator::binary32, c, groups,
                              [&](int i) { return detail::scaled_group(unit, a, b, count, i); });

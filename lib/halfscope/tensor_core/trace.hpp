@@ -9,26 +9,42 @@
 
 namespace halfscope::tensor_core {
 
-/// One addend of a step.
+/// One addend of a step: exact, and in units of 2^grid after the cut.
 struct TracedTerm {
-  detail::Term exact;     ///< before the cut; exponent kNoFloor: does not align others
-  std::int64_t kept = 0;  ///< after the cut, in units of 2^TracedStep::grid
+  detail::Term exact;
+  std::int64_t kept;
 };
 
-/// One step of a chain.
+/// One step. If an operand is NaN or infinite, only `count` and `d` are set.
 struct TracedStep {
-  int first = 0, count = 0;       ///< its products
-  std::uint32_t c = 0, d = 0;     ///< encodings
-  bool special = false;           ///< an operand is not finite; the members below are not set
-  int grid = 0;                   ///< exponent of the grid
-  TracedTerm start;               ///< C
-  std::vector<TracedTerm> terms;  ///< the products or, with scales, the sums of groups of products
-  std::int64_t sum = 0;           ///< exact, in units of 2^grid
+  int count;                           ///< products
+  std::uint32_t d = 0;                 ///< the result, C of the next step
+  int grid = 0;                        ///< exponent of the grid
+  std::int64_t sum = 0;                ///< exact, in units of 2^grid
+  std::vector<TracedTerm> terms = {};  ///< C, then the products or sums of groups of products
 };
 
-/// Returns the steps of chain() or, if unit.block is not 0, of scaled_chain(). The last step's d is
-/// their result. Without blocks the scales may be null.
-std::vector<TracedStep> trace(const ScaledUnit& unit, Accumulator d, const ScaledOperand& a,
-                              const ScaledOperand& b, int count, std::uint32_t c);
+/// Returns step() or, if unit.block is not 0, scaled_step(), with its parts.
+inline TracedStep traced_step(const ScaledUnit& unit, Accumulator d, const ScaledOperand& a,
+                              const ScaledOperand& b, int count, std::uint32_t c) {
+  TracedStep out{count};
+  const detail::Special special = detail::special_of(unit, d, a, b, count, c);
+  out.d = special.result(format_of(d));
+  if (special.any()) return out;
+  const auto addend = [&](int i) {
+    if (unit.block != 0) return detail::scaled_group(unit, a, b, count, i);
+    return detail::product(unit.unit, a.format, a.elements[i], b.format, b.elements[i]);
+  };
+  const int addends = (count + unit.group - 1) / unit.group;
+  const detail::Term start = detail::accumulated(unit.unit, d, c);
+  out.grid = detail::grid_of(unit.unit, d, start, addends, addend);
+  for (int i = -1; i < addends; ++i) {
+    const detail::Term term = i < 0 ? start : addend(i);
+    out.terms.push_back({term, detail::on_grid(term, out.grid)});
+    out.sum += out.terms.back().kept;
+  }
+  out.d = detail::rounded(unit.unit, d, out.sum, out.grid);
+  return out;
+}
 
 }  // namespace halfscope::tensor_core
