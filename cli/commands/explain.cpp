@@ -80,7 +80,7 @@ const TensorFindings& tensor_of(const ExplainOptions& options, const analyzers::
   }
   std::ranges::stable_sort(names, {}, [&](const std::string& name) {
     return std::min(text::edit_distance(options.tensor, name),
-                    text::edit_distance(options.tensor, analyzers::underflow::path_in(name)));
+                    text::edit_distance(options.tensor, name.substr(name.find('/') + 1)));
   });
   names.resize(std::min<std::size_t>(names.size(), 3));
   throw BadUsage(fmt::format("--tensor: found '{}', expected a tensor of the log; the nearest: {}",

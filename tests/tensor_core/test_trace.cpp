@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A traced sum against the chain of steps that it explains, and its parts against each other.
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -45,7 +46,7 @@ class Encodings {
   std::uint64_t index_ = 0;
 };
 
-double value_of(const detail::Term& term) {
+double value_of(const tensor_core::detail::Term& term) {
   const double size = std::ldexp(static_cast<double>(term.significand), term.last);
   return term.negative ? -size : size;
 }
