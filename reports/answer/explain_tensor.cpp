@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <utility>
 
 #include "reports/answer/explain.hpp"
@@ -50,11 +51,12 @@ std::vector<std::string> limit_sentences(const analyzers::Study& run, const Targ
                                          const TensorFindings& tensor, std::int64_t step) {
   if (!tensor.loss_scaled) return {"No loss scale acts on this tensor."};
   std::vector<std::string> out = {scale_sentence(run, false)};
-  if (tensor.max_abs) {
-    int k = analyzers::underflow::kLastLog2Scale;
-    while (tensor.classes_at(target, k).overflow.high != 0) --k;
-    out.push_back(
-        fmt::format("At this step its values allow a scale of {} at most.", power_text(k)));
+  const auto scales = std::views::iota(-200, 200);  // more than the range of binary32
+  const auto overflow = std::ranges::partition_point(
+      scales, [&](int k) { return tensor.classes_at(target, k).overflow.high == 0; });
+  if (overflow != scales.begin() && overflow != scales.end()) {
+    out.push_back(fmt::format("At this step its values allow a scale of {} at most.",
+                              power_text(*overflow - 1)));
   }
   const auto& limit = run.advice.limited_by;
   if (!limit) return out;

@@ -107,7 +107,7 @@ TEST_CASE("a traced chain equals the chain", "[oracle]") {
       }
     }
   }
-  CHECK(units == 29);
+  CHECK(units == 40);
   REQUIRE(fault.empty());
 }
 
