@@ -9,7 +9,6 @@
 
 #include "cli/commands/commands.hpp"
 #include "cli/emulate/lines.hpp"
-#include "reports/answer/explain.hpp"
 
 namespace halfscope::cli::commands {
 
@@ -144,12 +143,8 @@ void add_unit_options(Command& command, const std::shared_ptr<MmaOptions>& optio
 }
 
 Sections explain_sum(const MmaOptions& options, const std::vector<std::string>& operands) {
-  const emulate::DotProduct product = product_of(options);
-  const emulate::Dot dot =
-      emulate::dot_called(product, fmt::format("{}", fmt::join(operands, " ")));
-  Sections sections = reports::answer::sum_sections(
-      product.unit, product.accumulator, {product.a, dot.a.data(), dot.a_scales.data()},
-      {product.b, dot.b.data(), dot.b_scales.data()}, static_cast<int>(dot.a.size()), dot.c);
+  Sections sections =
+      emulate::explain_dot(product_of(options), fmt::format("{}", fmt::join(operands, " ")));
   sections.front().title =
       fmt::format("Dot product of {} on {}, with sums of {}", options.inputs.word,
                   options.architecture.name, options.sums.word);

@@ -13,6 +13,7 @@
 
 #include "cli/emulate/descriptor.hpp"
 #include "halfscope/log/error.hpp"
+#include "reports/answer/explain.hpp"
 
 namespace halfscope::cli::emulate {
 
@@ -167,12 +168,20 @@ class DotAnswerer {
     ++number_;
     if (line.cut) too_long();
     if (!read_dot(line.text)) return at;
-    at = put_hex(at, result(), static_cast<int>(digits_of(sums_.width)));
+    const std::uint32_t d = product_.unit.block == 0 ? plain() : scaled();
+    at = put_hex(at, d, static_cast<int>(digits_of(sums_.width)));
     *at++ = '\n';
     return at;
   }
 
-  /// Reads the operands of one dot product. Returns false for a blank text.
+  std::vector<reports::answer::Section> explain(std::string_view text) {
+    if (!read_dot(text)) too_few(0, product_.unit.block == 0 ? 3 : 5);
+    return reports::answer::sum_sections(product_.unit, product_.accumulator, a(), b(), count(),
+                                         c_);
+  }
+
+ private:
+  /// Reads the operands. Returns false for a blank text.
   bool read_dot(std::string_view rest) {
     std::array<std::string_view, 5> words;  // a, b, c, the scales of a and of b
     const std::size_t wanted = product_.unit.block == 0 ? 3 : 5;
@@ -181,21 +190,17 @@ class DotAnswerer {
       if (words[i].empty() && i != 0) too_few(i, wanted);
       if (words[i].empty()) return false;
     }
-    read(words[0], "value", "a", encoding(product_.a), dot_.a);
-    read(words[1], "value", "b", encoding(product_.b), dot_.b);
-    if (dot_.a.size() != dot_.b.size()) different_lengths();
+    read(words[0], "value", "a", encoding(product_.a), a_);
+    read(words[1], "value", "b", encoding(product_.b), b_);
+    if (a_.size() != b_.size()) different_lengths();
     const std::optional<std::uint32_t> c = number(sums_, words[2]);
     if (!c) bad("c", words[2], sums_);
-    dot_.c = *c;
-    if (wanted == 3) return true;
-    read_scales(words[3], "a", dot_.a_scales);
-    read_scales(words[4], "b", dot_.b_scales);
+    c_ = *c;
+    if (wanted == 5) read_scales(words[3], "a", a_scales_);
+    if (wanted == 5) read_scales(words[4], "b", b_scales_);
     return true;
   }
 
-  const Dot& dot() const { return dot_; }
-
- private:
   static std::string_view next_word(std::string_view& rest) {
     while (!rest.empty() && meaning(rest.front()) == kSpace) rest.remove_prefix(1);
     const std::string_view word = first_word(rest);
@@ -203,23 +208,22 @@ class DotAnswerer {
     return word;
   }
 
-  std::uint32_t result() const {
-    const auto count = static_cast<int>(dot_.a.size());
-    if (product_.unit.block == 0) {
-      return tensor_core::chain_of(product_.a, product_.b)(
-          product_.unit.unit, product_.accumulator, dot_.a.data(), dot_.b.data(), count, dot_.c);
-    }
-    return scaled_chain(product_.unit, {product_.a, dot_.a.data(), dot_.a_scales.data()},
-                        {product_.b, dot_.b.data(), dot_.b_scales.data()}, count, dot_.c);
+  int count() const { return static_cast<int>(a_.size()); }
+  tensor_core::ScaledOperand a() const { return {product_.a, a_.data(), a_scales_.data()}; }
+  tensor_core::ScaledOperand b() const { return {product_.b, b_.data(), b_scales_.data()}; }
+  std::uint32_t plain() const {
+    return tensor_core::chain_of(product_.a, product_.b)(product_.unit.unit, product_.accumulator,
+                                                         a_.data(), b_.data(), count(), c_);
   }
+  std::uint32_t scaled() const { return scaled_chain(product_.unit, a(), b(), count(), c_); }
 
   void read_scales(std::string_view word, std::string_view of, std::vector<std::uint8_t>& out) {
     read(word, "scale", of, encoding(product_.unit.scale), out);
     const auto block = static_cast<std::size_t>(product_.unit.block);
-    const std::size_t wanted = (dot_.a.size() + block - 1) / block;
+    const std::size_t wanted = (a_.size() + block - 1) / block;
     if (out.size() == wanted) return;
     refuse(fmt::format("{} has {} and {}; expected {}, one for every {} values", of,
-                       plural(dot_.a.size(), "value"), plural(out.size(), "scale"), wanted, block));
+                       plural(a_.size(), "value"), plural(out.size(), "scale"), wanted, block));
   }
 
   static std::uint64_t largest(const Encoding& type) {
@@ -268,8 +272,8 @@ class DotAnswerer {
                        wanted == 3 ? "and c" : "c, the scales of a, and those of b"));
   }
   [[noreturn]] void different_lengths() const {
-    refuse(fmt::format("a has {} and b has {}; give both as many", plural(dot_.a.size(), "value"),
-                       dot_.b.size()));
+    refuse(fmt::format("a has {} and b has {}; give both as many", plural(a_.size(), "value"),
+                       b_.size()));
   }
   [[noreturn]] void too_long() const {
     refuse(
@@ -280,8 +284,10 @@ class DotAnswerer {
 
   DotProduct product_;
   Encoding sums_;
-  Dot dot_;
-  std::uint64_t number_ = 0;  ///< number of the current line, from 1; 0: not from a line of stdin
+  std::vector<std::uint16_t> a_, b_;
+  std::vector<std::uint8_t> a_scales_, b_scales_;
+  std::uint32_t c_ = 0;
+  std::uint64_t number_ = 0;  ///< number of the current line, from 1; 0: not from a line
 };
 
 }  // namespace
@@ -292,12 +298,9 @@ void answer_lines(const Operation& operation, const Modes& modes, bool exact, in
   answer_each(answerer, kLongestAnswer, in, out);
 }
 
-Dot dot_called(const DotProduct& product, std::string_view text) {
-  DotAnswerer reader(product);
-  if (!reader.read_dot(text)) {
-    throw log::BadInput("mma: no operands; expected A B C, as on a line of halfscope mma");
-  }
-  return reader.dot();
+std::vector<reports::answer::Section> explain_dot(const DotProduct& product,
+                                                  std::string_view text) {
+  return DotAnswerer(product).explain(text);
 }
 
 void answer_dots(const DotProduct& product, int in, int out) {

@@ -2,13 +2,13 @@
 // Answers to lines of input: operations in TestFloat's format, and dot products.
 #pragma once
 
-#include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include "halfscope/number/modes.hpp"
 #include "halfscope/number/operation_table.hpp"
 #include "halfscope/tensor_core/scaled_mma.hpp"
+#include "reports/answer/section.hpp"
 
 namespace halfscope::cli::emulate {
 
@@ -27,16 +27,9 @@ struct DotProduct {
   Format a, b;  ///< formats of the elements
 };
 
-/// The operands of a dot product, as encodings. Without scales the last two are empty.
-struct Dot {
-  std::vector<std::uint16_t> a, b;
-  std::uint32_t c = 0;
-  std::vector<std::uint8_t> a_scales, b_scales;
-};
-
-/// Reads the operands "a,a,... b,b,... c" and, if there are scales, those of a and of b, from a
-/// text. Throws log::BadInput, also for a blank text.
-Dot dot_called(const DotProduct& product, std::string_view text);
+/// Returns what explains the dot product of a text such as a line of answer_dots(). Throws
+/// log::BadInput.
+std::vector<reports::answer::Section> explain_dot(const DotProduct& product, std::string_view text);
 
 /// For each line "a,a,... b,b,... c" on descriptor `in`, writes the hexadecimal D of chain() to
 /// `out`. If there are scales, those of a and those of b follow c, and D is that of scaled_chain().

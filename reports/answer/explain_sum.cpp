@@ -107,16 +107,18 @@ std::vector<Section> sum_sections(const ScaledUnit& unit, Accumulator d, const S
     const int top = step.grid + unit.unit.fraction_bits;
     Section& section = sections.emplace_back();
     section.title = fmt::format("Products {} to {}", first + 1, first + step.count);
-    section.sentences = {step.terms.empty()
-                             ? "An operand is NaN or infinite, so nothing is aligned."
-                             : fmt::format("The grid is {} bits below the largest exponent, 2^{}.",
-                                           unit.unit.fraction_bits, top),
-                         fmt::format("Rounded once, d is {}.", encoded_text(out, step.d))};
+    section.sentences = {
+        step.terms.empty()
+            ? "An operand is NaN or infinite, so nothing is aligned."
+            : fmt::format(
+                  "The grid is {} bits below 2^{}, the largest exponent or the unit's least.",
+                  unit.unit.fraction_bits, top),
+        fmt::format("Rounded once, d is {}.", encoded_text(out, step.d))};
     if (!step.terms.empty()) section.tables.push_back(terms_table(unit, x, y, step));
   }
   sections[0].sentences = {
-      fmt::format("The result is {}. The unit adds {} products a step, at most; d of a step is c "
-                  "of the next. At most {} steps are shown.",
+      fmt::format("The result is {}. A step adds up to {} products, and its result d is c of the "
+                  "next step. The first {} steps are shown.",
                   encoded_text(out, sum), unit.unit.length, kStepsShown)};
   if (unit.block == 0) sections[0].sentences.push_back(exact_sentence(out, a, b, count, c));
   return sections;

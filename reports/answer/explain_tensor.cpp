@@ -75,6 +75,39 @@ Table scales_table(std::string title, std::vector<std::string> headings,
   return {.title = std::move(title), .headings = std::move(headings), .whole = true};
 }
 
+Table largest_table(const Target& target, const std::vector<analyzers::LargeValue>& largest,
+                    const std::vector<int>& scales) {
+  Table table = scales_table("Largest values", {"place", "value"}, scales);
+  table.note = "Indices count from 0; values are unscaled.";
+  table.add_rows(largest, [&](const analyzers::LargeValue& large) {
+    const std::string rank = large.rank == 0 ? "" : fmt::format(" of rank {}", large.rank);
+    Row row{{{fmt::format("[{}]{}", fmt::join(large.place, ", "), rank)},
+             {fmt::format("{:.6g}", large.value), large.value}}};
+    for (const int k : scales) {
+      row.cells.push_back({rounded_text({target.name, target.format}, large.value, k)});
+    }
+    return row;
+  });
+  return table;
+}
+
+Table histogram_table(const Target& target, const TensorFindings& tensor,
+                      const std::vector<int>& scales) {
+  Table table = scales_table("Histogram", {"magnitude", "values", "share"}, scales);
+  table.note = "A row has the magnitudes from its power of two to below the next, unscaled.";
+  std::vector<BinadeCount> binades = tensor.binades.list();
+  std::ranges::reverse(binades);
+  table.add_rows(binades, [&](const BinadeCount& binade) {
+    const auto most = static_cast<double>(binade.count.high);
+    Row row{{{fmt::format("2^{}", binade.exponent), static_cast<double>(binade.exponent)},
+             {count_text(binade.count), most},
+             {share_text(binade.count, std::max<std::uint64_t>(tensor.counts.total, 1)), most}}};
+    for (const int k : scales) row.cells.push_back({classes_text(target, binade.exponent, k)});
+    return row;
+  });
+  return table;
+}
+
 }  // namespace
 
 Section tensor_section(const analyzers::Study& run, const analyzers::Findings& one,
@@ -86,37 +119,16 @@ Section tensor_section(const analyzers::Study& run, const analyzers::Findings& o
   Section section{.title = fmt::format("{} at step {}", code(tensor.name), step)};
   section.sentences = limit_sentences(run, target, tensor, step);
   section.sentences.insert(section.sentences.begin(), facts_text(tensor));
+  if (tensor.counts.finite_nonzero.high == 0) return section;
   for (const int k : scales) section.sentences.push_back(shares_sentence(target, tensor, k));
-  Table values = scales_table("Largest values", {"place", "value"}, scales);
-  values.note = "Indices count from 0; values are unscaled.";
-  values.add_rows(largest, [&](const analyzers::LargeValue& large) {
-    const std::string rank = large.rank == 0 ? "" : fmt::format(" of rank {}", large.rank);
-    Row row{{{fmt::format("[{}]{}", fmt::join(large.place, ", "), rank)},
-             {fmt::format("{:.6g}", large.value), large.value}}};
-    for (const int k : scales) {
-      row.cells.push_back({rounded_text({target.name, target.format}, large.value, k)});
-    }
-    return row;
-  });
-  if (!values.empty()) {
-    section.tables.push_back(std::move(values));
-  } else {
+  if (largest.empty()) {
     section.sentences.emplace_back(
         "The places of its largest values are unknown: the log has no whole tensor of this step.");
   }
-  Table histogram = scales_table("Histogram", {"magnitude", "values", "share"}, scales);
-  histogram.note = "A row has the magnitudes from its power of two to below the next, unscaled.";
-  std::vector<BinadeCount> binades = tensor.binades.list();
-  std::ranges::reverse(binades);
-  histogram.add_rows(binades, [&](const BinadeCount& binade) {
-    const auto most = static_cast<double>(binade.count.high);
-    Row row{{{fmt::format("2^{}", binade.exponent), static_cast<double>(binade.exponent)},
-             {count_text(binade.count), most},
-             {share_text(binade.count, std::max<std::uint64_t>(tensor.counts.total, 1)), most}}};
-    for (const int k : scales) row.cells.push_back({classes_text(target, binade.exponent, k)});
-    return row;
-  });
-  if (!histogram.empty()) section.tables.push_back(std::move(histogram));
+  for (Table& table : std::vector{largest_table(target, largest, scales),
+                                  histogram_table(target, tensor, scales)}) {
+    if (!table.empty()) section.tables.push_back(std::move(table));
+  }
   return section;
 }
 

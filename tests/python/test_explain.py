@@ -190,7 +190,7 @@ def test_terms_against_fractions():
     halves = [numpy.array([chance.randrange(0x2000, 0x5000)], "u2") for _ in range(32)]
     a, b = (",".join(f"{int(h[0]):04X}" for h in half) for half in (halves[:16], halves[16:]))
     text = stdout_of("explain", "mma", a, b, "3F800000", "--arch", "hopper")
-    grid = int(re.search(r"largest exponent, 2\^(-?\d+)", text)[1]) - 25
+    grid = int(re.search(r"bits below 2\^(-?\d+)", text)[1]) - 25
     rows = tables(text)["Terms"]
     exact = [Fraction(1)] + [
         Fraction(float(x.view("f2")[0])) * Fraction(float(y.view("f2")[0])) for x, y in zip(halves[:16], halves[16:])
@@ -281,7 +281,7 @@ BAD = [
     (["1", "--scale", "1000"], "--scale: found '1000', expected a power of two"),
     (["1", "--scale", "x"], "--scale: found 'x', expected a positive number"),
     (["no/such/run"], "'no/such/run', expected a number"),
-    (["mma"], "mma: no operands"),
+    (["mma"], "mma: 0 words; expected 3"),
     (["mma", "3C00", "3C00"], "mma: 2 words; expected 3"),
     (["mma", "3C00", "3C00", "0"], "mma: c is '0'; expected 8 hex digits"),
     (["mma", "3C00,3C00", "3C00", "00000000"], "mma: a has 2 values and b has 1"),
