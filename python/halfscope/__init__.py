@@ -12,7 +12,8 @@ count(logs)           Counts: logs, or parts of them, as a small record; Counts 
 RunLog(folder)        the writer of a run log, for any training loop
 halfscope.distributed  count and analyze, by the workers of a Dask cluster
 halfscope.arrays      the emulator on arrays: rounding, conversions, sums, products, block formats
-halfscope.torch       Recorder: records a PyTorch training run; emulate: runs it as if in 16 bits
+halfscope.torch       Recorder: records a PyTorch training run; record: finds what to record; emulate: runs it
+                      as if in 16 bits
 halfscope.wandb       log: puts a result into a run of Weights & Biases
 halfscope.lightning, halfscope.transformers   RecorderCallback: the Recorder for these trainers
 halfscope.jax, halfscope.keras   record: gradients of JAX loops; RecorderCallback: fit() of Keras 3
