@@ -34,6 +34,8 @@ def load_ipython_extension(shell):
 def _record(shell, arguments, cell):
     """Runs a cell, whose exceptions end it as without the magic, and displays the answer."""
     __tracebackhide__ = True
+    if arguments.name and not arguments.name.isidentifier():
+        raise UsageError(f"%%halfscope: found {arguments.name!r}, expected the name of a variable")
     record = part("halfscope.torch", "%%halfscope", "torch").record
     out = arguments.out or next(folder for n in itertools.count(1)
                                 if not os.path.exists(folder := f"runs/cell-{n}"))
@@ -46,12 +48,10 @@ def _record(shell, arguments, cell):
     finally:
         recording.stop()
     answers = [answer for folder in recording.folders if (answer := _displayed(os.path.relpath(folder)))]
-    if not recording.folders:
-        print(f"%%halfscope: {recording.answer()}")
-    for note in recording.notes:
-        print(note)
+    for line in recording.notes or ([] if recording.folders else [recording.answer()]):
+        print(f"%%halfscope: {line}")
     if arguments.name:
-        shell.user_ns[arguments.name] = answers[0] if len(answers) == 1 else answers
+        shell.user_ns[arguments.name] = answers[0] if len(answers) == 1 else answers or None
 
 
 def _displayed(folder):

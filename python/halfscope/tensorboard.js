@@ -33,10 +33,11 @@ function restore(old, page) {
 function show(run, newest) {
   const frame = element('iframe', main, {title: run});
   frame.style.visibility = 'hidden';
-  shown = {run, newest, frame};
+  shown = {run, newest, frame, loading: true};
   note.textContent = `Reading ${run} ...`;
   frame.onload = () => {
     if (shown.frame !== frame) return;  // another run was chosen since
+    shown.loading = false;
     const old = main.firstChild;
     if (old !== frame && old.title === run) restore(old, frame);
     while (main.firstChild !== frame) main.firstChild.remove();
@@ -58,8 +59,10 @@ async function look() {
   runs.parentElement.hidden = names.length === 0;
   if (names.length === 0) {
     note.textContent = NONE;
-  } else if (runs.value !== shown.run || found[runs.value] !== shown.newest) {
+  } else if (runs.value !== shown.run || (found[runs.value] !== shown.newest && !shown.loading)) {
     show(runs.value, found[runs.value]);
+  } else if (!shown.loading) {
+    note.textContent = '';  // of a look that failed
   }
 }
 

@@ -31,7 +31,7 @@ class HalfscopePlugin(base_plugin.TBPlugin):
     def __init__(self, context):
         self._context = context
         self._lock = threading.Lock()
-        # newest: a page of older tensors is another page.
+        # `newest` is a part of the cache's key only.
         self._page = functools.lru_cache(_MOST_PAGES)(
             lambda folder, run, newest: report(folder, title=run).html())
 
@@ -57,8 +57,8 @@ class HalfscopePlugin(base_plugin.TBPlugin):
         for run, tags in sorted([*ours.items(), *histograms.items()], key=lambda item: item[0]):
             if any(map(_halfscope.speaks_of_gradients, tags)):
                 name, folder = run, self._folder(run)
-                if run in ours:
-                    name, folder = _RANK.sub("", name) or ".", _RANK.sub("", folder)
+                if run in ours and run != _RANK.sub("", run):
+                    name, folder = _RANK.sub("", run) or ".", _RANK.sub("", folder)
                 newest = max(series.max_wall_time for series in tags.values())
                 found[name] = folder, max(newest, found.get(name, (folder, 0))[1])
         return found

@@ -49,7 +49,7 @@ while IFS= read -r condition; do
   test_with analyze "${options[@]}"
   if ((code == 2)); then  # a field of recommend, or no condition at all
     refused=$errors
-    test_with recommend
+    test_with recommend "${options[@]}"
     ((code != 2)) || errors=$refused$'\n'$errors
   fi
   if ((code == 0)); then
