@@ -119,9 +119,8 @@ class RunLog:
         # A scale of 0 or infinity cannot be undone: the log gets an unknown scale.
         known = scale if scale is not None and 0 < scale < math.inf else None
         carried = {name: self._scaled and _is_scaled(name) for name in gathered}
-        if gathered:
-            self.write_tensors(step, [(name, counts, carried[name], known if carried[name] else 1.0)
-                                      for name, counts in gathered.items()])
+        self.write_tensors(step, [(name, counts, carried[name], known if carried[name] else 1.0)
+                                  for name, counts in gathered.items()])
         if sample:
             arrays = [(name, *in_memory(name, array)) for name, array in arrays.items()]
             state = "scaled" if self._scaled else "unscaled"
@@ -174,7 +173,6 @@ class RunLog:
 
 
 def _arrays(trees):
-    """Returns {name: array} of {role: tree}."""
     unknown = next((role for role in trees if role not in ROLES), None)
     if unknown is not None:
         raise TypeError(f"step() has no argument {unknown!r}; the roles of tensors are {', '.join(ROLES)}")
@@ -206,7 +204,6 @@ def unscaled(magnitude, scale):
 
 
 def _is_scaled(name):
-    """Returns True if a loss scale multiplies the tensor of that name."""
     return name.partition("/")[0] in ("weight_grad", "local_weight_grad", "activation_grad")
 
 

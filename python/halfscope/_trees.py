@@ -95,7 +95,6 @@ def _children(node):
 
 
 def _key(step):
-    """Returns the key in an entry of a path in a JAX pytree."""
     return next((getattr(step, name) for name in ("key", "idx", "name") if hasattr(step, name)), step)
 
 
@@ -125,5 +124,4 @@ def _is_whole(array):
 
 
 def _shown(name):
-    """Returns a name for a message of one line."""
     return f"tensor {name[:200]!r}"
