@@ -123,8 +123,7 @@ class RunLog:
                                   for name, counts in gathered.items()])
         if sample:
             arrays = [(name, *in_memory(name, array)) for name, array in arrays.items()]
-            state = "scaled" if self._scaled else "unscaled"
-            metadata = {"gradients": state, "activation_gradients": state}
+            metadata = dict.fromkeys(("gradients", "activation_gradients"), "scaled" if self._scaled else "unscaled")
             if numbers["found_inf"] is not None:
                 metadata["found_inf"] = str(int(numbers["found_inf"]))
             if self._scaled and known is not None:

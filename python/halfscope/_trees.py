@@ -51,8 +51,7 @@ def named_arrays(tree, role=None, skipped=None):
 
 def is_torch(array):
     """Returns True for a tensor of PyTorch. Never imports it."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(array, torch.Tensor)
+    return isinstance(array, getattr(sys.modules.get("torch"), "Tensor", ()))
 
 
 def in_memory(name, array):
