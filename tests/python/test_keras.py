@@ -148,7 +148,7 @@ def test_nan_among_finite_gradients(tmp_path, monkeypatch):
     assert np.isnan(read(callback)[0][0]["max_abs_weight_grad"])
 
 
-def test_the_model_is_restored_and_can_be_trained_again(tmp_path):
+def test_the_model_is_restored_and_can_be_trained_again(tmp_path, recwarn):
     model = model_of(sgd())
     fit(model)  # compiles the step without the recorder
     methods = vars(model.optimizer).copy()
@@ -163,6 +163,7 @@ def test_the_model_is_restored_and_can_be_trained_again(tmp_path):
     with pytest.raises(halfscope.BadInput, match="holds a run log already"):
         fit(model, RecorderCallback(tmp_path / "second"))
     fit(model)
+    assert not [str(warning.message) for warning in recwarn if warning.category is RuntimeWarning]
 
 
 def test_an_error_while_recording_ends_the_recording_alone(tmp_path):
