@@ -124,15 +124,14 @@ def test_updates_of_the_optimizer(tmp_path):
 def test_the_largest_magnitude_is_of_the_rounded_value(tmp_path):
     """XLA leaves out the rounding to 16 bits inside of a fused computation."""
     with halfscope.RunLog(tmp_path / "run") as log:
-        optimizer = halfscope.jax.record(log)
+        optimizer = halfscope.jax.record(log, every=None)
 
         @jax.jit
         def step(state, x):
-            gradients = jax.grad(lambda w: jnp.sum(jnp.tanh(x @ w.astype("float32"))))(jnp.zeros((4, 1), "float16"))
-            return optimizer.update(gradients, state)
+            return optimizer.update((x * x).astype("float16"), state)
 
-        _, state = step(optimizer.init(jnp.ones(2)), jnp.full((2, 4), 5e4))
-        step(state, jnp.full((2, 4), jnp.nan))
+        _, state = step(optimizer.init(jnp.ones(2)), jnp.float32([1, 300]))
+        step(state, jnp.float32([1, jnp.nan]))
     scalars = _halfscope.read_run_log(log.folder)[0]
     assert [str(step["max_abs_weight_grad"]) for step in scalars.values()] == ["inf", "nan"]
 
