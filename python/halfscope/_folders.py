@@ -18,9 +18,22 @@ def _refuse(folder):
                    "over; log to another folder, or delete this one")
 
 
-def require_no_log(folder):
-    """Raises BadInput if a folder is a run log of one rank."""
-    if os.path.exists(os.path.join(folder, "run.json")):
+def _holds_log(folder):
+    return os.path.exists(os.path.join(folder, "run.json"))
+
+
+def _ranks_in(folder):
+    try:
+        return [os.path.join(folder, name) for name in os.listdir(folder) if re.fullmatch(r"rank-\d+", name)]
+    except OSError:
+        return []
+
+
+def require_no_log(out, rank, world_size):
+    """Raises BadInput if `out` holds a log of this rank, or one of another kind of run: a log has
+    ranks or has none."""
+    beside = [out] if world_size > 1 else _ranks_in(out)
+    for folder in filter(_holds_log, [log_folder(out, rank, world_size), *beside]):
         _refuse(folder)
 
 
@@ -30,8 +43,7 @@ def logs_in(folder):
         inside = os.listdir(folder)
     except OSError:
         return []
-    ranks = [name for name in inside if re.fullmatch(r"rank-\d+", name)]
-    found = any(os.path.exists(os.path.join(folder, part, "run.json")) for part in ["", *ranks])
+    found = any(map(_holds_log, [folder, *_ranks_in(folder)]))
     optimizers = sorted((name for name in inside if re.fullmatch(r"optimizer-\d+", name)),
                         key=lambda name: int(name.partition("-")[2]))
     return [folder] * found + [log for name in optimizers

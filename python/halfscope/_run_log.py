@@ -6,6 +6,7 @@ import json
 import math
 import operator
 import os
+import threading
 
 from halfscope import _halfscope
 from halfscope._arguments import described
@@ -63,12 +64,16 @@ class RunLog:
         if not (isinstance(rank, int) and isinstance(world_size, int) and 0 <= rank < world_size < 2**31):
             raise ValueError(f"rank is {described(rank)} and world_size {described(world_size)}, expected "
                              "whole numbers, rank below world_size")
+        out = os.fsdecode(out)
         self.folder = log_folder(out, rank, world_size)
-        require_no_log(self.folder)
+        require_no_log(out, rank, world_size)
+        if isinstance(sharded, str) or not set(sharded) <= set(ROLES):
+            raise ValueError(f"sharded is {described(sharded)}, expected a list of some of {', '.join(ROLES)}")
         manifest = {"scaled": bool(scaled), "rank": rank, "world_size": world_size,
                     "sharded": list(sharded), "about": for_the_manifest(about)}
         self._scaled = bool(scaled)
         self._writer = _halfscope.RunLogWriter(self.folder, json.dumps(manifest))
+        self._lock = threading.RLock()  # steps of several threads, such as JAX's callbacks
         self.before_close = []  # functions that close() calls first: of recorders that deliver late
 
     def __enter__(self):
@@ -93,16 +98,22 @@ class RunLog:
         magnitude of these gradients without the loss scale, for steps without their trees. sample:
         True to save the arrays too, for lost weight updates. trees: role=tree for each role of
         docs/run-log.md (weight, weight_grad, activation_grad, update...): an array, or a dict or
-        tree of arrays, of NumPy, PyTorch, JAX, CuPy or ml_dtypes; None: not at this step. Raises
-        BadInput or TypeError. For a wrong argument, nothing of the step is written.
+        tree of arrays, of NumPy, PyTorch, JAX, CuPy or ml_dtypes; None: not at this step. Arrays of
+        integers are left out. May be called by several threads. Raises BadInput or TypeError. For a
+        wrong argument, nothing of the step is written.
         """
+        with self._lock:
+            self._step(step, loss=loss, learning_rate=learning_rate, loss_scale=loss_scale, found_inf=found_inf,
+                       max_abs_weight_grad=max_abs_weight_grad, max_abs_activation_grad=max_abs_activation_grad,
+                       sample=sample, trees=trees)
+
+    def _step(self, step, *, sample, trees, **numbers):
         if self._writer is None:
             raise BadInput(f"{self.folder}: this log is closed; make another RunLog, with a folder of its own")
         step = self._number_of(step)
-        numbers = {name: _number(name, value) for name, value in (
-            ("loss", loss), ("learning_rate", learning_rate), ("loss_scale", loss_scale),
-            ("found_inf", found_inf), ("max_abs_weight_grad", max_abs_weight_grad),
-            ("max_abs_activation_grad", max_abs_activation_grad))}
+        numbers = {name: _number(name, value) for name, value in numbers.items()}
+        if (numbers["loss_scale"] or 0) < 0:
+            raise BadInput(f"step {step}: loss_scale is {numbers['loss_scale']}, expected a number above 0")
         if numbers["found_inf"] is not None:
             numbers["found_inf"] = numbers["found_inf"] != 0
         arrays = _arrays(trees)
@@ -117,11 +128,9 @@ class RunLog:
     def _write(self, step, numbers, arrays, sample):
         gathered, scale = _gathered(arrays), numbers["loss_scale"]
         # A scale of 0 or infinity cannot be undone: the log gets an unknown scale.
-        known = scale if scale is not None and 0 < scale < math.inf else None
+        known = scale if scale is not None and _halfscope.usable_scale(scale) else None
         carried = {name: self._scaled and _is_scaled(name) for name in gathered}
-        self.write_tensors(step, [(name, counts, carried[name], known if carried[name] else 1.0)
-                                  for name, counts in gathered.items()])
-        if sample:
+        if sample:  # first: if the disk is full, nothing of the step is written
             arrays = [(name, *in_memory(name, array)) for name, array in arrays.items()]
             metadata = dict.fromkeys(("gradients", "activation_gradients"), "scaled" if self._scaled else "unscaled")
             if numbers["found_inf"] is not None:
@@ -129,9 +138,11 @@ class RunLog:
             if self._scaled and known is not None:
                 metadata["scale"] = repr(known)
             self._writer.write_sample(step, arrays, metadata)
+        self.write_tensors(step, [(name, counts, carried[name], known if carried[name] else 1.0)
+                                  for name, counts in gathered.items()])
         for role in ("weight_grad", "activation_grad"):
             of_role = [counts for name, counts in gathered.items() if name.startswith(f"{role}/")]
-            if of_role:
+            if of_role and numbers[f"max_abs_{role}"] is None:
                 numbers[f"max_abs_{role}"] = unscaled(_largest(of_role), scale if self._scaled else 1.0)
         self.write_scalars(step=step, **numbers, more={})
 
@@ -191,15 +202,18 @@ def _gathered(arrays):
     if pieces:
         from halfscope.torch.tensors import gather_each
 
-        gather_each(pieces)
+        try:
+            gather_each(pieces)
+        except Exception as error:  # a tensor that torch.func traces, on the device meta, ...
+            raise TypeError(f"an array of PyTorch cannot be read ({str(error).partition(chr(10))[0]})") from error
     return found
 
 
 def unscaled(magnitude, scale):
-    """Returns a magnitude divided by its loss scale; NaN if the scale is 0."""
+    """Returns a magnitude divided by its loss scale; NaN if the scale is 0 or infinite."""
     if magnitude is None or scale == 1.0:
         return magnitude
-    return magnitude / scale if scale != 0 else math.nan
+    return magnitude / scale if 0 < scale < math.inf else math.nan
 
 
 def _is_scaled(name):
@@ -208,8 +222,10 @@ def _is_scaled(name):
 
 def _number(name, value):
     try:
+        if isinstance(value, str):
+            raise TypeError
         return None if value is None else float(value)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # of a tensor without values, for example
         raise TypeError(f"{name} is {described(value)}, expected a number") from None
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts arrays into binade tables."""
 
+import contextlib
+
 from halfscope import _halfscope
 
 # Types without a name in DLPack and the buffer protocol; their bits are passed as integers.
@@ -29,6 +31,9 @@ def as_numbers(array):
     elif dtype in _AS_BITS:  # ml_dtypes, as JAX and others use them
         stored, name = _AS_BITS[dtype]
         return array.view(stored), name
+    elif not dtype and not hasattr(array, "__dlpack__"):
+        with contextlib.suppress(TypeError):
+            return memoryview(array), None  # ctypes gives a buffer without strides, memoryview has them
     return array, None
 
 

@@ -12,7 +12,15 @@ from halfscope._arguments import described
 from halfscope._logs import _log_notes
 from halfscope._trees import in_memory, named_arrays
 
-_READ = threading.Lock()  # held while the extension reads one
+_READ = threading.RLock()  # held while the extension reads one
+
+
+def _renew_lock():
+    global _READ
+    _READ = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)  # another thread may have held it
 
 
 class Tensors:

@@ -17,23 +17,28 @@ ROLES = ("weight", "master_weight", "weight_grad", "local_weight_grad", "activat
 _FORMATS = {"e": "float16", "f": "float32", "d": "float64"}  # names in the buffer protocol
 _DTYPES = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
 _MOST_LEVELS = 100
+_LONGEST_NAME = 4096  # bytes, as in every log
 
 
 def named_arrays(tree, role=None, skipped=None):
     """Returns {name: array} of a dict, list, tuple, dataclass or registered JAX pytree, or of an
     array alone. A name is the role, "/", and the keys on the way to the array with "." between; the
     key of an array alone is 0. The first key of an optimizer state is its kind, with "/" after it.
-    None is an empty tree. Without a role, first keys that are roles are used as such. Integers of
-    an optimizer state, such as its step counter, are left out, and all integers if their names can
-    be added to `skipped`. Raises BadInput and TypeError."""
-    found = {}
-    for path, array in _leaves(tree, (), role or "tensors"):
-        own, keys = (role, path) if role or not path or path[0] not in ROLES else (path[0], path[1:])
+    None is an empty tree. Without a role, the first keys are the roles, if all of them are names of
+    roles. Arrays of integers, such as step counters, are left out; if `skipped` is a list, their
+    names are added to it. Raises BadInput and TypeError."""
+    found, leaves = {}, _leaves(tree, (), role or "tensors")
+    in_roles = not role and all(path and path[0] in ROLES for path, _ in leaves)
+    for path, array in leaves:
+        own, keys = (path[0], path[1:]) if in_roles else (role, path)
         kind = keys[:1] if own == "optimizer_state" and len(keys) > 1 else ()
         name = "/".join((*([own] if own else []), *kind, ".".join(keys[len(kind):]) or "0"))
-        if _is_whole(array) and (own == "optimizer_state" or skipped is not None):
-            (skipped if skipped is not None else []).append(name)
+        if _is_whole(array):
+            if skipped is not None:
+                skipped.append(name)
             continue
+        if len(name.encode(errors="replace")) > _LONGEST_NAME:
+            raise BadInput(f"{_shown(name)}... has a name of more than {_LONGEST_NAME} bytes; shorten a key")
         if any("\ud800" <= character <= "\udfff" for character in name):
             raise BadInput(f"{_shown(name)} has a key that is not UTF-8; rename it")
         if name in found:
@@ -64,11 +69,15 @@ def in_memory(name, array):
             return as_numbers(plain(array))
         if hasattr(array, "__cuda_array_interface__") and hasattr(array, "get"):
             array = array.get()  # CuPy
+        if hasattr(array, "filled"):
+            raise TypeError("masked: pass array.compressed() or array.filled()")
         if hasattr(array, "__array__"):
             import numpy
 
             array = numpy.asarray(array, order="C")
         return as_numbers(array)
+    except MemoryError:
+        raise
     except Exception as error:  # a JAX array that jit traces or that was deleted, for example
         reason = str(error).partition("\n")[0]
         raise TypeError(f"{_shown(name)}: {described(array)} cannot be read ({reason})") from error
@@ -112,14 +121,14 @@ def _dtype(array):
     if hasattr(array, "dtype"):
         return str(array.dtype).removeprefix("torch.")
     try:
-        format = memoryview(array).format
+        format = memoryview(array).format.lstrip("@=<" if sys.byteorder == "little" else "@=>")
     except TypeError:
         return "float32" if hasattr(array, "__dlpack__") else ""  # the extension sees its type
-    return _FORMATS.get(format, format)
+    return _FORMATS.get(format, "int" if format in "bBhHiIlLqQnN?" else format)
 
 
 def _is_whole(array):
-    return isinstance(array, int) or re.match("u?int|bool|key", _dtype(array)) is not None
+    return isinstance(array, int) or re.match("[<>]?[iu][1248]|u?int|bool|key|float0", _dtype(array)) is not None
 
 
 def _shown(name):

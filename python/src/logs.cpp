@@ -299,6 +299,7 @@ void bind_logs(nb::module_& module) {
           },
           nb::kw_only(), "policies"_a, "assume_constant"_a, "framework"_a, "headroom_bits"_a,
           "target_underflow"_a);
+  module.def("usable_scale", &analyzers::frames::usable_scale, "scale"_a);
   module.def("reduce", &reduce_logs, "logs"_a, "selection"_a, "over"_a, "format"_a.none(),
              "order"_a, "counts"_a, "type"_a);
   module.def("policies", &replay_log, "log"_a, "selection"_a, "replay"_a);

@@ -35,7 +35,7 @@ struct Torch {
   nb::object is_cpu = interned("is_cpu"), is_cuda = interned("is_cuda"),
              layout = interned("layout"), dtype = interned("dtype"), shape = interned("shape"),
              is_contiguous = interned("is_contiguous"), data_ptr = interned("data_ptr"),
-             numel = interned("numel");
+             numel = interned("numel"), is_neg = interned("is_neg");
 
   static const Torch& get() {
     static const Torch* const torch = new Torch();
@@ -85,6 +85,7 @@ std::optional<TensorView> view_of_torch(nb::handle tensor, Memory memory) {
   if (!nb::getattr(tensor, there).is(Py_True)) return std::nullopt;
   if (!nb::getattr(tensor, torch.layout).is(torch.strided)) return std::nullopt;
   if (!tensor.attr(torch.is_contiguous)().is(Py_True)) return std::nullopt;
+  if (tensor.attr(torch.is_neg)().is(Py_True)) return std::nullopt;  // the signs are not in memory
   const nb::object stored = nb::getattr(tensor, torch.dtype);
   const std::optional<Dtype> dtype = dtype_of_torch(stored);
   if (!dtype) {
@@ -94,6 +95,9 @@ std::optional<TensorView> view_of_torch(nb::handle tensor, Memory memory) {
   }
   const auto address = nb::cast<std::uintptr_t>(tensor.attr(torch.data_ptr)());
   const auto count = nb::cast<std::size_t>(tensor.attr(torch.numel)());
+  if (address == 0 && count != 0) {
+    throw nb::type_error("tensor has no values: its storage was freed, or it is traced");
+  }
   // NOLINTNEXTLINE(performance-no-int-to-ptr): what PyTorch calls data_ptr()
   return TensorView{*dtype, reinterpret_cast<const std::byte*>(address), count};
 }

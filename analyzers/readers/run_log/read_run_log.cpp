@@ -126,15 +126,15 @@ void read_samples(const log::RunLog& log, const Selection& s, const frames::Fram
   tensors.finish(log.folder(), notes);
 }
 
-/// Skips histograms whose loss scale is 0 or too small to undo, as after a collapse of the scale.
-/// The rest of the run can then show the cause.
+/// Skips histograms whose loss scale is unknown, 0 or too small to undo, as after a collapse of the
+/// scale. The rest of the run can then show the cause.
 class LeftOut {
  public:
   /// Returns true if the record must be skipped.
   bool takes(log::TensorRecord& record, const Selection& s) {
     if (record.state == log::ScaleState::unscaled || s.recorded_scale) return false;
-    if (!record.scale_known || frames::usable_scale(record.scale)) {
-      any_usable_ = any_usable_ || record.scale_known;
+    if (record.scale_known && frames::usable_scale(record.scale)) {
+      any_usable_ = true;
       return false;
     }
     ++tables_;
@@ -146,13 +146,15 @@ class LeftOut {
   void tell(const std::filesystem::path& log, const Selection& s, bool run_has_scale,
             Notes& notes) const {
     if (!first_) return;
-    if (!any_usable_ && !run_has_scale) frames::scale_of(*first_, s, log);
+    const bool known = first_->scale_known;
+    if (!any_usable_ && !(known && run_has_scale)) frames::scale_of(*first_, s, log);
     notes.add(
         fmt::format("{}: {} {} skipped, from step {} on: recorded as scaled with a loss scale that "
                     "is not a positive normal binary32 number ({} first); the scale collapsed, or "
                     "the log has a wrong scale; then give it with ",
                     printable(log.string()), tables_,
-                    tables_ == 1 ? "histogram is" : "histograms are", first_->step, first_->scale) +
+                    tables_ == 1 ? "histogram is" : "histograms are", first_->step,
+                    known ? fmt::to_string(first_->scale) : "unknown") +
         Message(Option::recorded_scale, "S"));
   }
 

@@ -112,7 +112,7 @@ class Recorder:
         self._guard.begin()
         rank, self.ranks = manifest.rank_and_world_size()
         self.sharded = sharding.layout(self._model, self.ranks)
-        require_no_log(log_folder(self._out, rank, self.ranks))
+        require_no_log(self._out, rank, self.ranks)
         self._guard(self._start, rank)
         return self
 

@@ -25,8 +25,8 @@ def plain(tensor):
     tensor = local(tensor)
     if tensor.layout != torch.strided:
         tensor = tensor.to_dense()
-    if not tensor.is_cpu or not tensor.is_contiguous():
-        tensor = tensor.cpu().contiguous()
+    if not tensor.is_cpu or not tensor.is_contiguous() or tensor.is_neg():
+        tensor = tensor.cpu().contiguous().resolve_neg()
     return as_tensor(tensor)
 
 
