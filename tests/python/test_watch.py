@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 
+import numpy
 import pytest
 
 import halfscope
@@ -80,9 +81,11 @@ def test_a_run_log_grows(watched, tmp_path):
     assert found.sentence.startswith("FP16 at loss scale 2 (2^1):")
 
     write(log, [300], scalars=False)  # its scalars are still to come
-    assert seen.look().headline == found.headline
+    assert seen.look().sentence == found.sentence
     write(log, range(101, 301), tensors=False)
-    assert seen.look().headline == halfscope.recommend(run).answer.headline != found.headline
+    later = seen.look()
+    assert later.sentence != found.sentence
+    assert later.headline == halfscope.recommend(run).answer.headline != found.headline
     assert not seen.follower.poll()
 
 
@@ -149,6 +152,29 @@ def test_a_record_that_is_half_written(watched, tmp_path):
     assert first.step < 900
 
 
+def test_a_folder_of_tensorboard_grows(watched, tmp_path):
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    run = tmp_path / "tb"
+    seen, log = None, EventFileWriter(str(run / "train"))
+    histogram = HistogramProto(min=-2**-10, max=2**-10, num=20, sum=0, sum_squares=1e-6,
+                               bucket_limit=[-2**-26, 2**-26, 2**-9], bucket=[8, 3, 9])
+    for step in range(0, 30, 10):
+        value = Summary.Value
+        log.add_event(Event(step=step, summary=Summary(value=[
+            value(tag="train/loss", simple_value=2 - step / 16), value(tag="loss_scale", simple_value=1024),
+            value(tag="grad/conv1.weight", histo=histogram)])))
+        log.flush()
+        seen = seen or watched(run)
+        found = seen.look()
+        assert (found.step, found.loss, found.scale, found.skipped) == (step, 2 - step / 16, 1024, None)
+    assert found.flushed.startswith("0 % to ")  # a bucket hides what becomes zero
+    assert found.headline == halfscope.recommend(run).answer.headline
+    assert found.note.startswith(f"{run}: is no log itself")
+
+
 def test_a_console_log_grows_by_parts_of_lines(watched, tmp_path):
     run, data = tmp_path / "train.log", CONSOLE.read_bytes()
     run.write_bytes(b"")
@@ -163,6 +189,12 @@ def test_a_console_log_grows_by_parts_of_lines(watched, tmp_path):
         whole.write_bytes(data[:data.rfind(b"\n", 0, end) + 1])
         assert found.headline == halfscope.recommend(whole).answer.headline
     assert (found.step, found.scale, found.skipped) == (60, 32768, "17")
+    with open(run, "a") as file:
+        file.write("step 70: loss 2.")
+        file.flush()
+        assert not seen.follower.poll()
+        file.write("25\n")
+    assert seen.look().loss == 2.25
     assert seen.follower.restarts == 0
     assert found.flushed is found.lost is found.sentence is None
 
@@ -276,10 +308,13 @@ def test_options_reach_the_reader(watched, tmp_path):
 def test_names_from_a_log_cannot_steer_the_terminal(watched, tmp_path):
     run = tmp_path / "run"
     log = writer(run)
-    for record in RECORDS[:12]:
-        log.write_tensors(0, [(record["name"].replace("conv1", "\x1b[2J\u202e"), _halfscope.Gathered.of(
-            record["table"], record["source_dtype"], record["shape"], record["mean"],
-            record["sum_squares"]), False, 1.0)])
-    log.write_scalars(step=0, **SCALARS[0])
-    shown = repr(vars(watched(run).look()))
-    assert "[2J" in shown and "\\x1b" not in shown and "\\u202e" not in shown
+    for step in range(3):
+        for role, values in (("weight", [float("nan"), 1]), ("weight_grad", [float("nan"), 1e-9])):
+            table = halfscope.binade_table(numpy.float32(values))
+            log.write_tensors(step, [(f"{role}/\x1b[2J\u202e", _halfscope.Gathered.of(
+                table, "F32", [2], 0.5, 1.0), False, 1.0)])
+        log.write_scalars(step=step, **SCALARS[0])
+    found = watched(run).look()
+    assert "[2J" in found.headline and "[2J" in str(found.tensors)
+    shown = repr(vars(found))
+    assert "\\x1b" not in shown and "\\u202e" not in shown

@@ -62,9 +62,9 @@ class _Watch:
             self._changed = False
             try:
                 self.found = figures.read(self._follower, **self._reading)
-                self.below = f"{run}   q ends   changed {time.strftime('%X')}"
+                self.below = f"q ends   changed {time.strftime('%X')}"
                 self.below += f"   from step {self.found.first} on" * self._follower.cut
-                self.below += "   the log was replaced and begins anew" * (self._follower.restarts > 0)
+                self.below += "   the log was replaced" * (self._follower.restarts > 0) + f"   {run}"
             except BadInput as error:  # not yet
                 self.found, self.below = None, f"waiting: {error}"
             self._next = time.monotonic() + _REST * (time.process_time() - used)

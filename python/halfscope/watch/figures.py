@@ -10,11 +10,6 @@ from halfscope import _halfscope, _logs
 from halfscope._display import plain
 
 
-def _shown(text):
-    """Returns a text of the library without control characters, which a terminal would obey."""
-    return "".join(letter if letter.isprintable() else " " for letter in plain(text or ""))
-
-
 def read(follower, **reading):
     """Returns the figures of a log as a namespace. A field is None if the log cannot answer it.
     reading: lines and recorded_scale, as of halfscope.recommend(). Raises BadInput if the log cannot
@@ -34,8 +29,8 @@ def read(follower, **reading):
     except _halfscope.BadInput as error:
         raise _halfscope.BadInput(str(error).replace(log, run)) from None
     answer, notes = advice.answer, [] if follower.cut else advice.notes or []
-    found.headline, found.severity = _shown(answer.headline), answer.severity or "note"
-    found.action, found.note = _shown(answer.action), _shown("".join(notes[:1]).replace(log, run))
+    found.headline, found.severity = plain(answer.headline), answer.severity or "note"
+    found.action, found.note = plain(answer.action or ""), plain("".join(notes[:1]).replace(log, run))
     found.flushed, found.lost = _flushed(counted, found.scale or 1.0), _lost(counted)
     found.sentence, found.headings, found.tensors = _tensors(counted)
     found.histogram, found.bands = _histogram(counted, advice)
@@ -121,8 +116,8 @@ def _tensors(counted):
     if not first or not first[0]["tables"]:
         return None, [], []
     table = first[0]["tables"][0]
-    return (_shown(" ".join(first[0]["sentences"])), table["headings"],
-            [list(map(_shown, row)) for row in table["rows"][:5]])
+    return (plain(" ".join(first[0]["sentences"])), table["headings"],
+            [list(map(plain, row)) for row in table["rows"][:5]])
 
 
 def _histogram(counted, advice):
