@@ -188,7 +188,7 @@ def test_a_console_log_grows_by_parts_of_lines(watched, tmp_path):
         whole = tmp_path / "whole.log"
         whole.write_bytes(data[:data.rfind(b"\n", 0, end) + 1])
         assert found.headline == halfscope.recommend(whole).answer.headline
-    assert (found.step, found.scale, found.skipped) == (60, 32768, "17")
+    assert (found.step, found.scale, found.skipped) == (60, 32768, 17)
     with open(run, "a") as file:
         file.write("step 70: loss 2.")
         file.flush()

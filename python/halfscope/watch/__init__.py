@@ -3,6 +3,7 @@
 
 import argparse
 import contextlib
+import functools
 import logging
 import os
 import select
@@ -44,7 +45,7 @@ class _Watch:
     """The figures of a log so far: `found`, or None without any, and `below`, text on them."""
 
     def __init__(self, follower, reading):
-        self._follower, self._reading = follower, reading
+        self._follower, self.read = follower, functools.partial(figures.read, follower, **reading)
         self.found, self.below = None, ""
         self._changed, self._next, self._there = True, 0.0, time.monotonic()
 
@@ -61,7 +62,7 @@ class _Watch:
         if self._changed and now >= self._next:
             self._changed = False
             try:
-                self.found = figures.read(self._follower, **self._reading)
+                self.found = self.read()
                 self.below = f"q ends   changed {time.strftime('%X')}"
                 self.below += f"   from step {self.found.first} on" * self._follower.cut
                 self.below += "   the log was replaced" * (self._follower.restarts > 0) + f"   {run}"
@@ -109,15 +110,15 @@ def _run(options, folder):
         if sys.stdout.isatty():
             print(f"halfscope watch: {error}; it writes one line for each change", file=sys.stderr)
     follower = Follower(options.run, folder)
-    reading = {"lines": options.lines, "recorded_scale": options.recorded_scale}
+    watch = _Watch(follower, {"lines": options.lines, "recorded_scale": options.recorded_scale})
     if options.once:
         follower.poll()
-        found = figures.read(follower, **reading)
+        found = watch.read()
         screen.CONSOLE.print(screen.screen(found, follower.run)) if screen else print(figures.line(found))
     elif screen and screen.CONSOLE.is_terminal and not screen.CONSOLE.is_dumb_terminal:
-        _Watch(follower, reading).show_screens(screen)
+        watch.show_screens(screen)
     else:
-        _Watch(follower, reading).show_lines()
+        watch.show_lines()
 
 
 def main(given=None):

@@ -58,9 +58,9 @@ def _complete(follower, parts, recorded):
     first = min((min(map(min, part.values())) for part in parts), default=0)
     last = min((max(map(max, part.values())) for part in parts), default=-1)
     begin = min(recorded | {first}) + 1 if follower.cut else 0
-    end = last + 1 if follower.is_run_log else 2**62
-    known = any(begin <= step < end for step in recorded) or not recorded and last > first
-    return slice(begin or None, end) if known else None
+    end = last + 1 if follower.is_run_log else None
+    known = any(begin <= step and (end is None or step < end) for step in recorded)
+    return slice(begin or None, end) if known or not recorded and last > first else None
 
 
 def _scalars(follower, parts, timeline):
@@ -72,7 +72,9 @@ def _scalars(follower, parts, timeline):
     found = SimpleNamespace(first=min(steps, default=None), step=max(steps, default=None), loss=last.get("loss"))
     scale, found.skipped = last.get("loss_scale"), None
     if timeline:
-        scale, found.skipped = timeline.last_scale, _ends(timeline.skipped)
+        scale, found.skipped = timeline.last_scale, timeline.skipped
+        if isinstance(found.skipped, (list, tuple)):
+            found.skipped = " to ".join("?" if end is None else str(end) for end in found.skipped)
     elif "found_inf" in series:
         earlier = {step for step in follower.skipped if step < found.first}
         follower.skipped = earlier.union(step for step, value in series["found_inf"].items() if value)
@@ -87,12 +89,6 @@ def _series(scalars):
                                  array.array("d", scalars["value"])):
         found.setdefault(name, {})[step] = value
     return found
-
-
-def _ends(count):
-    """Returns a count, or its bounds, as text."""
-    ends = count if isinstance(count, (list, tuple)) else [count]
-    return None if count is None else " to ".join("?" if end is None else str(end) for end in ends)
 
 
 def _lost(counted):
