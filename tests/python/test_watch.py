@@ -296,6 +296,16 @@ def test_samples_and_ranks(watched, tmp_path, monkeypatch):
     assert os.listdir(tmp_path / "copy/run/rank-0000/tensors") == ["step-000900.safetensors"]
 
 
+@pytest.mark.parametrize("name", ["two-engines", "apex-at-minimum", "megatron-nan-norm", "deepspeed-clean"])
+def test_the_headline_is_the_program_s(watched, name):
+    log = ROOT / f"tests/data/console/{name}.txt"
+    advice = halfscope.recommend(log)
+    found = watched(log).look()
+    assert found.headline == advice.answer.headline and found.action == (advice.answer.action or "")
+    counts = advice.timeline[0].skipped
+    assert found.skipped == (f"{counts[0]} to {counts[1]}" if isinstance(counts, list) else counts)
+
+
 def test_options_reach_the_reader(watched, tmp_path):
     run = tmp_path / "own.log"
     run.write_text("".join(f"it={step}|objective {1 / step}|mult 512\n" for step in range(1, 20)))

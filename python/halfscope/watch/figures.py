@@ -28,9 +28,10 @@ def read(follower, **reading):
         counted = _logs.analyze(log, format=advice.format, loss_scale=found.scale or 1.0, **reading)
     except _halfscope.BadInput as error:
         raise _halfscope.BadInput(str(error).replace(log, run)) from None
-    answer, notes = advice.answer, [] if follower.cut else advice.notes or []
-    found.headline, found.severity = plain(answer.headline), answer.severity or "note"
-    found.action, found.note = plain(answer.action or ""), plain("".join(notes[:1]).replace(log, run))
+    notes = [] if follower.cut else advice.notes or []
+    found.headline, found.action, found.note = (plain(text).replace(log, run) for text in (
+        advice.answer.headline, advice.answer.action or "", "".join(notes[:1])))
+    found.severity = advice.answer.severity or "note"
     found.flushed, found.lost = _flushed(counted, found.scale or 1.0), _lost(counted)
     found.sentence, found.headings, found.tensors = _tensors(counted)
     found.histogram, found.bands = _histogram(counted, advice)
