@@ -114,9 +114,10 @@ def test_a_reader_that_ends(tmp_path):
         assert process.stderr.read() == ""
 
 
-def test_it_rests_while_nothing_changes():
-    with watch(DIGITS) as process:
+def test_it_rests_while_nothing_changes(tmp_path):
+    with watch(DIGITS, env={**os.environ, "TMPDIR": str(tmp_path)}) as process:
         process.stdout.readline()
+        assert len(os.listdir(tmp_path)) == 1
 
         def seconds():
             fields = open(f"/proc/{process.pid}/stat").read().rsplit(")", 1)[1].split()
@@ -126,6 +127,8 @@ def test_it_rests_while_nothing_changes():
         time.sleep(4)
         used = seconds() - before
         process.terminate()
+        assert process.wait(timeout=60) == 143
+    assert os.listdir(tmp_path) == []
     assert used <= 0.04  # 1 % of one core
 
 

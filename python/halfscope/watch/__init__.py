@@ -96,7 +96,6 @@ class _Watch:
             if keys:
                 stack.callback(termios.tcsetattr, keys[0], termios.TCSADRAIN, termios.tcgetattr(keys[0]))
                 tty.setcbreak(keys[0])
-            signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by the stack
             live = stack.enter_context(screen.Live(console=screen.CONSOLE, screen=True, auto_refresh=False))
             self.show(lambda: (self.found, self.below, screen.CONSOLE.size), lambda state: live.update(
                 screen.screen(*state[:2]), refresh=True), keys)
@@ -127,6 +126,8 @@ def main(given=None):
     options = _options(given)
     logging.getLogger("halfscope").disabled = True  # the screen shows the first note
     os.nice(5)  # the training comes first
+    for ending in (signal.SIGHUP, signal.SIGTERM):  # removes the copy, restores the terminal
+        signal.signal(ending, lambda number, _: sys.exit(128 + number))
     try:
         with tempfile.TemporaryDirectory(prefix="halfscope-") as folder:
             _run(options, folder)

@@ -70,7 +70,8 @@ def _scalars(follower, parts, timeline):
     series = max(parts, key=lambda part: max(map(max, part.values())), default={})
     steps = [step for values in series.values() for step in values]
     last = {name: values[max(values)] for name, values in series.items()}
-    found = SimpleNamespace(first=min(steps, default=None), step=max(steps, default=None), loss=last.get("loss"))
+    found = SimpleNamespace(first=min(steps, default=None), step=max(steps, default=None),
+                            loss=last.get("loss"))
     scale, found.skipped = last.get("loss_scale"), None
     if timeline:
         scale, found.skipped = timeline.last_scale, timeline.skipped
