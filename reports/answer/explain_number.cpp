@@ -106,9 +106,11 @@ std::vector<Table> tables_of(const Explained& x, int log2_scale) {
       {.title = "Neighbours",
        .note = "The numbers of the format next to the value.",
        .headings = {"format", "below", "value", "above"}}};
-  for (const auto& [name, f] : kFormats) {
+  for (const NamedFormat& format : kFormats) {
+    const Format f = format.format;
     const auto add = [&](Table& table, const std::vector<std::string>& texts) {
-      Row& row = table.rows.emplace_back(Row{{{std::string(name)}}, name == x.in.name});
+      Row& row =
+          table.rows.emplace_back(Row{{{std::string(format.name)}}, format.name == x.in.name});
       for (const std::string& text : texts) row.cells.push_back({text});
     };
     const Rounded r = x.in_format(f), scaled = x.in_format(f, log2_scale);

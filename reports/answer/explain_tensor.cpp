@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 #include <utility>
 
 #include "reports/answer/explain.hpp"
@@ -51,12 +50,15 @@ std::vector<std::string> limit_sentences(const analyzers::Study& run, const Targ
                                          const TensorFindings& tensor, std::int64_t step) {
   if (!tensor.loss_scaled) return {"No loss scale acts on this tensor."};
   std::vector<std::string> out = {scale_sentence(run, false)};
-  const auto scales = std::views::iota(-200, 200);  // more than the range of binary32
-  const auto overflow = std::ranges::partition_point(
-      scales, [&](int k) { return tensor.classes_at(target, k).overflow.high == 0; });
-  if (overflow != scales.begin() && overflow != scales.end()) {
-    out.push_back(fmt::format("At this step its values allow a scale of {} at most.",
-                              power_text(*overflow - 1)));
+  const auto overflows = [&](int k) { return tensor.classes_at(target, k).overflow.high != 0; };
+  int allowed = -200, not_allowed = 200;  // more than the range of binary32
+  if (!overflows(allowed) && overflows(not_allowed)) {
+    while (not_allowed - allowed > 1) {
+      const int middle = (allowed + not_allowed) / 2;
+      (overflows(middle) ? not_allowed : allowed) = middle;
+    }
+    out.push_back(
+        fmt::format("At this step its values allow a scale of {} at most.", power_text(allowed)));
   }
   const auto& limit = run.advice.limited_by;
   if (!limit) return out;
