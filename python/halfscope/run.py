@@ -126,7 +126,7 @@ class _Run:
     def __init__(self, out, settings, joins=False):
         """joins: True in a further process of the script."""
         self.out, self.settings, self._joins = out, settings, joins
-        self._process = os.getpid()
+        self._process, self._rank = os.getpid(), _rank_and_ranks()[0]  # Lightning deletes variables
         self.record = None
         self._refused = None  # why PyTorch is not recorded
         after_import("torch", self._torch_is_imported)
@@ -167,7 +167,7 @@ class _Run:
             self.record.stop()
         with contextlib.suppress(OSError):
             os.rmdir(self.out)  # only if it is empty
-        if _rank_and_ranks()[0] == 0:
+        if self._rank == 0:
             self._print_answer()
 
     def _print_answer(self):
