@@ -64,7 +64,8 @@ _FASTAI = ("matplotlib", "pandas", "pillow", "scipy", "pyyaml", "requests", "pac
 FRAMEWORKS = (
     Framework(Environment("torch", "3.11", (*TESTING, "torch", "safetensors", "scikit-learn")),
               ("torch",), (*RECORDER, *LINES, "test_dcp.py"), 12),
-    on_torch("lightning", ("lightning",), ("lightning",), (*LINES, "test_recorder_lightning.py", "test_run_lightning.py")),
+    on_torch("lightning", ("lightning",), ("lightning",),
+             (*LINES, "test_recorder_lightning.py", "test_run_lightning.py")),
     on_torch("transformers", ("transformers", "accelerate"), ("accelerate", "transformers"),
              (*LINES, "test_recorder_transformers.py", "test_run_transformers.py")),
     on_torch("fastai", _FASTAI, ("fastai",), alone=("fastai",)),
