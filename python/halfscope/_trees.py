@@ -66,7 +66,10 @@ def in_memory(name, array):
         if is_torch(array):
             from halfscope.torch.tensors import plain
 
-            return as_numbers(plain(array))
+            array = plain(array)
+            if array.numel() and not array.data_ptr():
+                raise TypeError("its storage was freed, or torch.func traces it")
+            return as_numbers(array)
         if hasattr(array, "__cuda_array_interface__") and hasattr(array, "get"):
             array = array.get()  # CuPy
         if hasattr(array, "filled"):

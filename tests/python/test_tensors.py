@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """analyze, recommend and report of arrays in memory, beside NumPy's counts and the same arrays in a file."""
 
+import ctypes
 import json
 import logging
 import threading
@@ -102,6 +103,30 @@ def test_roles_come_from_keys_or_from_the_argument():
     assert {t.name: t.role for t in found.tensors} == {"x.weight": "weight_grad", "x.bias": "weight"}
     assert [t.role for t in halfscope.analyze(tensors=a).tensors] == ["weight_grad"]
     assert [t.name for t in halfscope.analyze(tensors={"weight": a}).tensors] == ["weight/0"]
+
+
+def test_a_layers_own_names_are_no_roles():
+    layer = {"weight": values((4, 4)), "bias": values(4, 1)}
+    assert halfscope.recommend(tensors=layer).static_scale == halfscope.recommend(
+        tensors={"weight_grad": layer}).static_scale is not None
+
+
+def test_torch_tensors_whose_values_are_not_in_memory():
+    torch = pytest.importorskip("torch")
+    weight, update = torch._neg_view(torch.ones(4, dtype=torch.float16)), torch.full((4,), .6 * 2**-11)
+    kept = halfscope.analyze(tensors={"weight": weight, "update": update}).tensors[0]
+    assert kept.swamped == 0 and halfscope.analyze(
+        tensors={"weight": -weight, "update": update}).tensors[0].swamped == 4
+    freed = torch.ones(8)
+    freed.storage().resize_(0)
+    with pytest.raises(TypeError, match="tensor 'w"):
+        halfscope.analyze(tensors={"w": freed})
+
+
+def test_ctypes_are_counted_where_they_are():
+    numbers = (ctypes.c_float * 3)(1, 2, 3)
+    assert halfscope.binade_table(numbers).rows() == halfscope.binade_table(np.float32([1, 2, 3])).rows()
+    assert halfscope.analyze(tensors={"w": numbers}).tensors[0].total == 3
 
 
 def test_arrays_are_not_copied_unless_their_order_is_another():
