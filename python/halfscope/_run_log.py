@@ -225,7 +225,7 @@ def _number(name, value):
         if isinstance(value, str):
             raise TypeError
         return None if value is None else float(value)
-    except Exception:  # of a tensor without values, for example
+    except Exception:  # the tensor may have no values
         raise TypeError(f"{name} is {described(value)}, expected a number") from None
 
 
