@@ -28,7 +28,7 @@ import torch
 from recording_networks import LARGE, NETWORKS
 from recording_training import Device
 
-from halfscope.torch import Recorder
+from halfscope.torch import Recorder, record
 
 
 def keep_memory():
@@ -70,6 +70,8 @@ WAYS = {
     # Ten steps on a GPU, because the CPU queues work ahead of the GPU until something waits for it.
     # Waiting at the end of each step would hide this.
     "not recorded": Way(recorder(every=[-1]), 1, 10),
+    "not recorded, found by record": Way(
+        lambda training, folder: record(folder / "run", every=[-1], only_one=True), 1, 10),
     "not recorded, magnitudes_every=None": Way(recorder(every=[-1], magnitudes_every=None), 1, 10),
     "recorded": Way(recorder(every=1)),
     "every tenth recorded": Way(recorder(every=10), 10, 10),
@@ -102,8 +104,8 @@ def warm_up(device, plain, watched, steps, folder):
     """Runs some turns, in which memory is allocated, kernels are chosen, and a GradScaler finds
     its scale."""
     for _ in range(3 if device.is_gpu else 1):
+        device.times_of(watched.step, steps)  # first, so that it is the one that record() finds
         device.times_of(plain.step, 2)
-        device.times_of(watched.step, steps)
     forget_samples(folder)
 
 
