@@ -191,9 +191,12 @@ def test_in_a_browser_runs_are_chosen_and_refreshed(browser, address, logdir):  
     shown(browser, SCROLL)
     before = shown(browser, "return page.body.textContent.length")
     write_histogram(logdir / "digits", "activation_grad/added", step=901)
-    time.sleep(2)  # TensorBoard reads again
-    browser.execute_script("document.querySelector('select').onchange()")
-    wait(browser, lambda: (shown(browser, "return page.body?.textContent.length") or before) != before)
+
+    def grown():  # once TensorBoard has read again
+        browser.execute_script("document.querySelector('select').onchange()")
+        return (shown(browser, "return page.body?.textContent.length") or before) != before
+
+    wait(browser, grown)
     assert shown(browser, STATE) == [400, True]
     choice.select_by_value("ranks")
     choice.select_by_value(HOSTILE)  # while the first is loaded

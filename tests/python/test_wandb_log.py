@@ -34,6 +34,8 @@ def records(path):
             at += BLOCK - at % BLOCK
             continue
         length, kind = struct.unpack_from("<HB", data, at + 4)
+        if at + 7 + length > len(data):
+            return  # the rest is not written yet
         parts += data[at + 7:at + 7 + length]
         at += 7 + length
         if kind in (1, 4):  # whole, or the last part
@@ -54,6 +56,7 @@ def written(run, folder):
     found, end = [], time.monotonic() + 30
     while not any(record.HasField("exit") for record in found):  # written after finish() returns
         assert time.monotonic() < end
+        time.sleep(0.05)
         found = [Record.FromString(data) for data in records(log)]
     return (values(item for record in found for item in record.summary.update),
             [values(record.history.item) for record in found if record.history.item])
