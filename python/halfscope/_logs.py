@@ -52,7 +52,8 @@ def _paths(logs):
             raise TypeError
         paths = list(map(_path, [logs] if one else logs))
     except TypeError:
-        raise TypeError(f"logs is {described(logs)}, expected a path or several") from None
+        raise TypeError(f"logs is {described(logs)}, expected a path or several; arrays in memory are "
+                        "tensors=...") from None
     if not paths:
         raise ValueError("logs is empty, expected a path or several")
     return paths

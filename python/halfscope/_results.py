@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The results of analyze, recommend, compare, reduce, policies and report."""
 
+import difflib
 import os
 import re
 from pathlib import Path
@@ -41,7 +42,9 @@ class Findings(Result, FindingsFields):
         for tensor in self["tensors"]:
             if tensor["name"] == name:
                 return tensor
-        raise KeyError(f"no tensor is called {described(name)}")
+        near = difflib.get_close_matches(str(name), [tensor["name"] for tensor in self["tensors"]])
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise KeyError(f"no tensor is called {described(name)}{hint}")
 
     def _each(self, field, cls):
         def rows():

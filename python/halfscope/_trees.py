@@ -25,12 +25,14 @@ def named_arrays(tree, role=None, skipped=None):
     array alone. A name is the role, "/", and the keys on the way to the array with "." between; the
     key of an array alone is 0. The first key of an optimizer state is its kind, with "/" after it.
     None is an empty tree. Without a role, the first keys are the roles, if all of them are names of
-    roles. Arrays of integers, such as step counters, are left out; if `skipped` is a list, their
-    names are added to it. Raises BadInput and TypeError."""
+    roles; else PyTorch's Parameters are weights. Arrays of integers, such as step counters, are left
+    out; if `skipped` is a list, their names are added to it. Raises BadInput and TypeError."""
     found, leaves = {}, _leaves(tree, (), role or "tensors")
     in_roles = not role and all(path and path[0] in ROLES for path, _ in leaves)
     for path, array in leaves:
         own, keys = (path[0], path[1:]) if in_roles else (role, path)
+        if own is None and isinstance(array, _parameter()):
+            own = "weight"
         kind = keys[:1] if own == "optimizer_state" and len(keys) > 1 else ()
         name = "/".join((*([own] if own else []), *kind, ".".join(keys[len(kind):]) or "0"))
         if _is_whole(array):
@@ -52,6 +54,11 @@ def named_arrays(tree, role=None, skipped=None):
         raise BadInput(f"{role or 'tensors'}: {described(tree)} has no arrays of floating-point "
                        "numbers, expected at least one; leave the argument out if there are none")
     return found
+
+
+def _parameter():
+    """Returns PyTorch's class of weights, or () if it is not imported."""
+    return getattr(getattr(sys.modules.get("torch"), "nn", None), "Parameter", ())
 
 
 def is_torch(array):

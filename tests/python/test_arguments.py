@@ -82,7 +82,8 @@ def test_no_values_are_in_an_error(function, argument, kind, value):
 def test_what_is_no_log_is_described(value, said):
     with pytest.raises(TypeError) as error:
         halfscope.recommend(value)
-    assert str(error.value) == (f"logs is {said}, expected a path or several")
+    assert str(error.value) == (f"logs is {said}, expected a path or several; arrays in "
+                                "memory are tensors=...")
 
 
 @pytest.mark.parametrize("function, argument", [(function, argument)

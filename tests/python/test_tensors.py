@@ -123,6 +123,14 @@ def test_torch_tensors_whose_values_are_not_in_memory():
         halfscope.analyze(tensors={"w": freed})
 
 
+def test_parameters_of_a_model_are_weights():
+    torch = pytest.importorskip("torch")
+    found = halfscope.analyze(tensors=dict(torch.nn.Linear(2, 2).named_parameters()))
+    assert sorted(tensor.name for tensor in found.tensors) == ["weight/bias", "weight/weight"]
+    with pytest.raises(KeyError, match="did you mean 'weight/weight'"):
+        found.tensor("weight/wieght")
+
+
 def test_ctypes_are_counted_where_they_are():
     numbers = (ctypes.c_float * 3)(1, 2, 3)
     assert halfscope.binade_table(numbers).rows() == halfscope.binade_table(np.float32([1, 2, 3])).rows()
