@@ -6,6 +6,7 @@ import contextlib
 import functools
 import logging
 import os
+import re
 import select
 import signal
 import sys
@@ -14,14 +15,15 @@ import termios
 import time
 import tty
 
+from halfscope._arguments import described
 from halfscope._halfscope import BadInput
 from halfscope._parts import part
 from halfscope.watch import figures
 from halfscope.watch.follow import Follower
 
 _PAUSE = 0.5  # seconds between two looks at the files
-_REST = 4  # pauses after a change are this many times as long as the processor was busy with it
-_GONE = 5  # seconds without the log until the command ends
+_REST = 4  # a pause lasts this many times as long as the last update took the processor
+_GONE = 5  # seconds until the command ends if the log is gone or cannot be read
 _ABOUT = """Shows the log of a running training: loss, loss scale, skipped steps, gradients and weight
 updates lost in FP16, the histogram of gradients, the worst tensors, and the advice so far. q ends it.
 Into a pipe it writes one line for each change.
@@ -37,42 +39,63 @@ def _options(given):
     parser.add_argument("--once", action="store_true", help="print one screen and end")
     parser.add_argument("--lines", metavar="PATTERN", help="as for 'halfscope recommend'")
     parser.add_argument("--recorded-scale", metavar="S|TAG", help="as for 'halfscope recommend'",
-                        type=lambda text: float(text) if text.replace(".", "").isdecimal() else text)
+                        type=_scale)
     return parser.parse_args(given)
 
 
-class _Watch:
-    """The figures of a log so far: `found`, or None without any, and `below`, text on them."""
+def _scale(text):
+    """Returns a loss scale, or the tag of a scalar: as 'halfscope recommend' reads --recorded-scale."""
+    if not re.fullmatch(r"\+?(2\^.*|-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|-?(inf(inity)?|nan))", text, re.A | re.I):
+        return text
+    try:
+        scale = 2.0**int(text[2:]) if text.startswith("2^") else float(text)
+        if not text.startswith("+") and 2.0**-126 <= scale < 2.0**128:
+            return scale
+    except (ValueError, OverflowError):
+        pass
+    raise argparse.ArgumentTypeError(f"found {described(text)}, expected a positive number such as 1024 or 2^10")
 
-    def __init__(self, follower, reading):
-        self._follower, self.read = follower, functools.partial(figures.read, follower, **reading)
+
+class _Watch:
+    """The figures of a log so far: `found`, or None without any, and `below`, text on them. read:
+    returns the figures. keys: the standard input if it is a terminal, else nothing."""
+
+    def __init__(self, follower, read):
+        self._follower, self._read, self.keys = follower, read, []
         self.found, self.below = None, ""
         self._changed, self._next, self._there = True, 0.0, time.monotonic()
 
     def look(self):
         """Reads the log if it has changed, and if reading it before was long enough ago. Raises
-        BadInput if the log has been gone for some seconds."""
+        OSError or BadInput if the log has been gone, or could not be read, for some seconds."""
         now, used, run = time.monotonic(), time.process_time(), self._follower.run
         try:
             self._changed |= self._follower.poll()
             self._there = now
-        except FileNotFoundError:
-            if now - self._there > _GONE:
+        except OSError as error:  # that of a file server may pass
+            if now - self._there > _GONE and isinstance(error, FileNotFoundError):
                 raise BadInput(f"{run}: is gone; start again when there is a new log") from None
+            if now - self._there > _GONE:
+                raise
         if self._changed and now >= self._next:
             self._changed = False
             try:
-                self.found = self.read()
-                self.below = f"q ends   changed {time.strftime('%X')}"
-                self.below += f"   from step {self.found.first} on" * self._follower.cut
-                self.below += "   the log was replaced" * (self._follower.restarts > 0) + f"   {run}"
+                self.found = self._read()
+                self.below = self._below()
             except BadInput as error:  # not yet
                 self.found, self.below = None, f"waiting: {error}"
             self._next = time.monotonic() + _REST * (time.process_time() - used)
 
-    def show(self, state, draw, keys=()):
-        """Looks again and again, and draws state() when it differs, until q is pressed. keys: the
-        standard input, or nothing."""
+    def _below(self):
+        texts = [f"changed {time.strftime('%X')}", self._follower.run]
+        if self._follower.restarts:
+            texts.insert(1, "the log was replaced")
+        if self._follower.cut:
+            texts.insert(1, f"from step {self.found.first} on")
+        return "   ".join(["q ends", *texts] if self.keys else texts)
+
+    def show(self, state, draw):
+        """Looks again and again, and draws state() when it differs, until q is pressed."""
         last = None
         while True:
             self.look()
@@ -80,8 +103,8 @@ class _Watch:
             if now != last:
                 draw(now)
             last = now
-            if select.select(keys, [], [], _PAUSE)[0]:
-                typed = os.read(keys[0].fileno(), 64)
+            if select.select(self.keys, [], [], _PAUSE)[0]:
+                typed = os.read(self.keys[0].fileno(), 64)
                 if not typed or b"q" in typed.lower():
                     return
 
@@ -91,14 +114,14 @@ class _Watch:
 
     def show_screens(self, screen):
         """Draws on the whole terminal, which meanwhile gives each key at once and prints none."""
-        keys = [sys.stdin] if sys.stdin.isatty() else []
+        self.keys = [sys.stdin] if sys.stdin and sys.stdin.isatty() else []
         with contextlib.ExitStack() as stack:
-            if keys:
-                stack.callback(termios.tcsetattr, keys[0], termios.TCSADRAIN, termios.tcgetattr(keys[0]))
-                tty.setcbreak(keys[0])
+            for key in self.keys:
+                stack.callback(termios.tcsetattr, key, termios.TCSADRAIN, termios.tcgetattr(key))
+                tty.setcbreak(key)
             live = stack.enter_context(screen.Live(console=screen.CONSOLE, screen=True, auto_refresh=False))
-            self.show(lambda: (self.found, self.below, screen.CONSOLE.size), lambda state: live.update(
-                screen.screen(*state[:2]), refresh=True), keys)
+            self.show(lambda: (self.found, self.below, screen.CONSOLE.size),
+                      lambda state: live.update(screen.screen(*state[:2]), refresh=True))
 
 
 def _run(options, folder):
@@ -109,11 +132,15 @@ def _run(options, folder):
         if sys.stdout.isatty():
             print(f"halfscope watch: {error}; it writes one line for each change", file=sys.stderr)
     follower = Follower(options.run, folder)
-    watch = _Watch(follower, {"lines": options.lines, "recorded_scale": options.recorded_scale})
+    read = functools.partial(figures.read, follower, lines=options.lines,
+                             recorded_scale=options.recorded_scale)
+    watch = _Watch(follower, read)
     if options.once:
         follower.poll()
-        found = watch.read()
-        screen.CONSOLE.print(screen.screen(found, follower.run)) if screen else print(figures.line(found))
+        if screen:
+            screen.CONSOLE.print(screen.screen(read(), follower.run))
+        else:
+            print(figures.line(read()))
     elif screen and screen.CONSOLE.is_terminal and not screen.CONSOLE.is_dumb_terminal:
         watch.show_screens(screen)
     else:
@@ -126,8 +153,9 @@ def main(given=None):
     options = _options(given)
     logging.getLogger("halfscope").disabled = True  # the screen shows the first note
     os.nice(5)  # the training comes first
-    for ending in (signal.SIGHUP, signal.SIGTERM):  # removes the copy, restores the terminal
-        signal.signal(ending, lambda number, _: sys.exit(128 + number))
+    for ending in (signal.SIGHUP, signal.SIGTERM):  # so that the stack restores the terminal
+        if signal.getsignal(ending) != signal.SIG_IGN:  # as after nohup
+            signal.signal(ending, lambda number, _: sys.exit(128 + number))
     try:
         with tempfile.TemporaryDirectory(prefix="halfscope-") as folder:
             _run(options, folder)
@@ -136,6 +164,7 @@ def main(given=None):
     except BrokenPipeError:  # the reader of the lines has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError) as error:
-        print(f"halfscope watch: {error}", file=sys.stderr)
+        known = isinstance(error, OSError) and error.filename
+        print(f"halfscope watch: {f'{known}: {error.strerror}' if known else error}", file=sys.stderr)
         return 1
     return 0

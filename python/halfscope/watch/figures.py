@@ -21,10 +21,10 @@ def read(follower, **reading):
         reader = _halfscope.PartReader([log], _logs._selection(None, None, None, **reading))
         parts = [reader.read(part) for part in range(len(reader))]
         scalars = [series for part in parts if (series := _series(part["scalars"]))]
-        reading["steps"] = _complete(follower, scalars, {
-            step for part in parts for step in array.array("q", part["tensors"]["step"])})
+        recorded = {step for part in parts for step in array.array("q", part["tensors"]["step"])}
+        reading["steps"] = _complete(follower, scalars, recorded)
         advice = _logs.recommend(log, **reading)
-        found = _scalars(follower, scalars, (advice.timeline or [None])[0])
+        found = _scalars(follower, scalars, recorded, (advice.timeline or [None])[0])
         counted = _logs.analyze(log, format=advice.format, loss_scale=found.scale or 1.0, **reading)
     except _halfscope.BadInput as error:
         raise _halfscope.BadInput(str(error).replace(log, run)) from None
@@ -32,7 +32,7 @@ def read(follower, **reading):
     found.headline, found.action, found.note = (plain(text).replace(log, run) for text in (
         advice.answer.headline, advice.answer.action or "", "".join(notes[:1])))
     found.severity = advice.answer.severity or "note"
-    found.flushed, found.lost = _flushed(counted, found.scale or 1.0), _lost(counted)
+    found.flushed, found.lost = _flushed(counted), _lost(counted)
     found.sentence, found.headings, found.tensors = _tensors(counted)
     found.histogram, found.bands = _histogram(counted, advice)
     return found
@@ -56,19 +56,18 @@ def _complete(follower, parts, recorded):
     """Returns the steps that are complete: the first one of a log that is cut is not, nor one of a run
     log without its scalars, which are written last. None: all, as none is complete. parts: scalars.
     recorded: the steps with tensors."""
-    first = min((min(map(min, part.values())) for part in parts), default=0)
-    last = min((max(map(max, part.values())) for part in parts), default=-1)
-    begin = min(recorded | {first}) + 1 if follower.cut else 0
-    end = last + 1 if follower.is_run_log else None
-    known = any(begin <= step and (end is None or step < end) for step in recorded)
-    return slice(begin or None, end) if known or not recorded and last > first else None
+    steps = {step for part in parts for values in part.values() for step in values}
+    begin = min(steps | recorded, default=0) + 1 if follower.cut else 0
+    end = max(steps, default=-1) + 1 if follower.is_run_log else None
+    known = any(begin <= step and (end is None or step < end) for step in recorded or steps)
+    return slice(begin or None, end) if known else None
 
 
-def _scalars(follower, parts, timeline):
-    """Returns the figures of scalars, from the part with the last step. timeline: that of recommend(),
-    or None."""
+def _scalars(follower, parts, recorded, timeline):
+    """Returns the figures of scalars, from the part with the last step. Without scalars, the steps are
+    those with tensors. timeline: that of recommend(), or None."""
     series = max(parts, key=lambda part: max(map(max, part.values())), default={})
-    steps = [step for values in series.values() for step in values]
+    steps = [step for values in series.values() for step in values] or recorded
     last = {name: values[max(values)] for name, values in series.items()}
     found = SimpleNamespace(first=min(steps, default=None), step=max(steps, default=None),
                             loss=last.get("loss"))
@@ -96,15 +95,40 @@ def _series(scalars):
 def _lost(counted):
     """Returns the share of the updates that weights in 16 bits lose, as text."""
     weights = [tensor for tensor in counted.tensors if tensor.updates]
-    lost = sum(tensor.update_underflow + tensor.swamped for tensor in weights)
-    return f"{100 * lost / sum(tensor.updates for tensor in weights):.1f} %" if weights else None
+    lost, updates = _sum(weights, "update_underflow", "swamped")[0], _sum(weights, "updates")[0]
+    return _percent(lost / updates) if weights else None
 
 
-def _flushed(counted, scale):
-    """Returns the share of the gradient values that become zero at a loss scale, as text."""
-    rows = counted.charts["scales/gradients"].rows if "scales/gradients" in counted.charts else ()
-    texts = [row["flushed_to_zero_text"] for row in rows if row["log2_scale"] == round(math.log2(scale))]
-    return texts[0].partition("(")[2].rstrip(")") or None if texts else None  # "4 to 5 (0.8 % to 1 %)"
+def _flushed(counted):
+    """Returns the share of the gradient values that become zero, as text. If counts are bounds, it is
+    two shares, the bounds of the sentence of `halfscope analyze`."""
+    gradients = [tensor for tensor in counted.tensors if tensor.role.endswith("_grad")]
+    exact = [tensor for tensor in gradients if tensor.finite_nonzero is None]
+    known = _sum(exact, "total")[0] - _sum(exact, "zero", "nan", "inf")[0]
+    finite = [known + end for end in _sum(gradients, "finite_nonzero")]
+    low, high = _sum(gradients, "flushed_to_zero")
+    fewest, most = _sum(gradients, "subnormal", "normal", "overflow")  # that are kept
+    if finite[0] != finite[1]:
+        finite = high + max(fewest, finite[0] - high), low + min(most, finite[1] - low)
+    if not all(finite):
+        return None
+    texts = dict.fromkeys((_percent(low / finite[1]), _percent(high / finite[0])))
+    return " to ".join(texts)
+
+
+def _sum(tensors, *names):
+    """Returns the sum of counts of tensors: its bounds, which are equal if all counts are exact."""
+    counts = [tensor.get(name) or 0 for tensor in tensors for name in names]
+    bounds = [count if isinstance(count, list) else (count, count) for count in counts]
+    return sum(low for low, _ in bounds), sum(high for _, high in bounds)
+
+
+def _percent(share):
+    if share in (0, 1):
+        return f"{100 * share:.0f} %"
+    if not 0.0001 <= share <= 0.9999:
+        return "< 0.01 %" if share < 0.5 else "> 99.99 %"
+    return f"{100 * share:.{1 if 0.1 <= share < 0.999 else 3 if share < 0.001 else 2}f} %"
 
 
 def _tensors(counted):

@@ -9,40 +9,47 @@ from halfscope._halfscope import BadInput
 
 MOST = 16 << 20  # bytes of a log that are copied; the readers read the copy at each change
 _MOST_RANKS, _MOST_FILES = 16, 256
-_LAST = 256  # bytes before the end of the copy, which a file that was rewritten has no more
+_LAST = 256  # last bytes of the copy; if the file differs there, it was rewritten
 
 
 class Growing:
-    """A file that grows, and its copy: the newest bytes. Binary files are not copied."""
+    """A file that grows, and its copy: the newest bytes. Binary files are not copied. `base`: offset
+    of the copy's first byte in the file. `is_log`: it is neither binary nor JSON, which is written
+    whole. restart: called when it was truncated or replaced."""
 
-    def __init__(self, path, copy):
-        self.copy, self.base = copy, 0  # base: offset of the copy's first byte in the file
-        self.restarts = -1  # times that the file was truncated or replaced
-        self._path, self._read, self._last = path, 0, b""
+    def __init__(self, path, copy, restart):
+        self.copy, self.base, self.is_log = copy, 0, False
+        self._path, self._read, self._last, self._restart = path, 0, b"", restart
         self._identity, self._size, self._binary = None, 0, False
         self._events, self._json = "tfevents" in os.path.basename(path), path.endswith(".json")
 
     def follow(self, status, limit):
         """Copies the new bytes, so that the copy has at most `limit`. status: of os.stat(). Returns
-        True if the copy changed. Raises OSError if the file cannot be read."""
-        identity, size = (status.st_dev, status.st_ino), status.st_size
-        if (identity, size) == (self._identity, self._size) and size - self.base <= limit:
+        True if the copy changed. Raises OSError if the file cannot be read; the next call tries again."""
+        identity, size, before = (status.st_dev, status.st_ino), status.st_size, self._identity
+        if (identity, size) == (before, self._size) and (self._binary or size - self.base <= limit):
             return False
         with open(self._path, "rb") as file:
             file.seek(self._read - len(self._last))
-            goes_on = identity == self._identity and size >= self._size
+            goes_on = identity == before and size >= self._size
             anew = not goes_on or file.read(len(self._last)) != self._last
-            self._identity, self._size = identity, size
+            self._identity = None  # after an error it begins anew
             if anew:
-                self.restarts += not self._json  # JSON is written whole
-                self.base = self._read = file.seek(0)
+                if before and self.is_log:
+                    self._restart()
+                self.base, self._read, self._last = 0, file.seek(0), b""
                 self._binary = not self._events and b"\0" in file.read(4096)
-            if size - self.base > limit:
+                self.is_log = not self._binary and not self._json
+            if self._binary:
+                self.copy.unlink(missing_ok=True)
+            elif size - self.base > limit:
                 self.base = self._read = size - limit // 4  # a quarter: it is rarely cut
                 anew = True
-            return not self._binary and self._copy(file, anew)
+            changed = anew if self._binary else self._copy(file, size, anew)
+        self._identity, self._size = identity, size
+        return changed
 
-    def _copy(self, file, anew):
+    def _copy(self, file, size, anew):
         head, cut = b"", anew and self.base
         if cut and self._events:  # the version; readers find the next whole record
             file.seek(0)
@@ -50,8 +57,8 @@ class Growing:
             head += file.read(min(int.from_bytes(head, "little"), 4096) + 8)
         file.seek(self._read)
         if cut and not self._events:
-            self._read += len(file.readline(self._size - self._read))
-        data = file.read(max(self._size - self._read, 0))
+            self._read += len(file.readline(size - self._read))
+        data = file.read(max(size - self._read, 0))
         if not self._events and not self._json:  # the rest of the last line is still to come
             data = data[:max(data.rfind(b"\n"), data.rfind(b"\r")) + 1]
         self._read += len(data)
@@ -81,8 +88,8 @@ def _listed(run):
 
 class Follower:
     """Copies of the newest parts of a log's files. `log` is the path of the copy, for the functions
-    that read logs. `cut`: it lacks the first part. `restarts`: files were truncated or replaced.
-    `skipped`: the skipped steps that were in it so far."""
+    that read logs. `cut`: it lacks the first part. `restarts`: times that files were truncated, or that
+    all of them were replaced. `skipped`: the skipped steps that were in it since."""
 
     def __init__(self, run, folder):
         """run: path of the log. folder: for the copy. Raises BadInput if nothing is there."""
@@ -90,23 +97,34 @@ class Follower:
             raise BadInput(f"{run}: no such file or folder; check the path, or start the training first")
         self.run = os.path.normpath(run)
         self.log = os.path.join(folder, os.path.basename(os.path.abspath(run)))
-        self.cut = self.is_run_log = False
+        self.cut = self.is_run_log = self._changed = False
         self.restarts, self.skipped = 0, set()
         self._files, self._samples = {}, {}  # {path: Growing}, {link: path}
 
     def poll(self):
         """Copies what is new. Returns True if something is. Raises FileNotFoundError if the log is
-        gone, and OSError if it cannot be read."""
+        gone, and OSError if it cannot be read; the next call then returns what this one found."""
         files = _listed(self.run) if os.path.isdir(self.run) else {self.run: os.stat(self.run)}
-        gone = [path for path in self._files if path not in files]
-        for path in gone:
-            self._files.pop(path).copy.unlink(missing_ok=True)
+        self._forget(self._files.keys() - files)
+        self._follow(files)
         manifests = [path for path in files if os.path.basename(path) == "run.json"]
-        changed = any([bool(gone), self._follow(files), self._link(manifests)])
+        self._link(manifests)
         self.is_run_log = bool(manifests)
         self.cut = any(file.base for file in self._files.values())
-        self.restarts = sum(max(file.restarts, 0) for file in self._files.values())
+        changed, self._changed = self._changed, False
         return changed
+
+    def _restart(self):
+        self.restarts += 1
+        self.skipped.clear()
+
+    def _forget(self, gone):
+        logs = {path for path, file in self._files.items() if file.is_log}
+        if logs and logs <= gone:
+            self._restart()
+        for path in gone:
+            self._files.pop(path).copy.unlink(missing_ok=True)
+        self._changed |= bool(gone)
 
     def _copy_of(self, path):
         return Path(self.log, os.path.relpath(path, self.run)) if path != self.run else Path(self.log)
@@ -116,16 +134,14 @@ class Follower:
         are left out when the others have MOST bytes."""
         folders = {os.path.dirname(path) for path in files}
         left = dict.fromkeys(folders, MOST // max(len(folders), 1))
-        changed = False
         for path, status in sorted(files.items(), reverse=True):
-            file = self._files.setdefault(path, Growing(path, self._copy_of(path)))
-            changed |= file.follow(status, left[os.path.dirname(path)])
-            left[os.path.dirname(path)] = max(left[os.path.dirname(path)] - status.st_size, 0)
-        return changed
+            folder = os.path.dirname(path)
+            file = self._files.setdefault(path, Growing(path, self._copy_of(path), self._restart))
+            self._changed |= file.follow(status, left[folder])
+            left[folder] -= min(left[folder], status.st_size if file.is_log else 0)
 
     def _link(self, manifests):
-        """Links the newest samples of a run log's first rank, until they have MOST bytes. Returns
-        True if they are others than before."""
+        """Links the newest samples of a run log's first rank, until they have MOST bytes."""
         tensors, links, size = os.path.join(os.path.dirname(min(manifests, default="")), "tensors"), {}, 0
         names = os.listdir(tensors) if manifests and os.path.isdir(tensors) else ()
         for name in sorted(names, key=lambda name: (len(name), name), reverse=True):
@@ -138,5 +154,5 @@ class Follower:
         for copy in links.keys() - self._samples:
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.symlink_to(links[copy])
-        changed, self._samples = links != self._samples, links
-        return changed
+        self._changed |= links != self._samples
+        self._samples = links

@@ -45,10 +45,10 @@ def _table(found, width):
         columns.pop()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="small")
     for at, (heading, *_) in enumerate(columns):
-        table.add_column(heading, justify="right" if at else "left", overflow="ellipsis", no_wrap=True,
+        table.add_column(Text(heading), justify="right" if at else "left", overflow="ellipsis", no_wrap=True,
                          min_width=len(heading))
     for row in list(zip(*columns))[1:]:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     return [table] if columns else []
 
 
