@@ -24,6 +24,7 @@ from halfscope.watch.follow import Follower
 _PAUSE = 0.5  # seconds between two looks at the files
 _REST = 4  # a pause lasts this many times as long as the last update took the processor
 _GONE = 5  # seconds until the command ends if the log is gone or cannot be read
+_NUMBER = r"2\^.*|[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)"
 _ABOUT = """Shows the log of a running training: loss, loss scale, skipped steps, gradients and weight
 updates lost in FP16, the histogram of gradients, the worst tensors, and the advice so far. q ends it.
 Into a pipe it writes one line for each change.
@@ -45,14 +46,12 @@ def _options(given):
 
 def _scale(text):
     """Returns a loss scale, or the tag of a scalar: as 'halfscope recommend' reads --recorded-scale."""
-    if not re.fullmatch(r"\+?(2\^.*|-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|-?(inf(inity)?|nan))", text, re.A | re.I):
+    if not re.fullmatch(_NUMBER, text, re.ASCII | re.IGNORECASE):
         return text
-    try:
+    with contextlib.suppress(ValueError, OverflowError):
         scale = 2.0**int(text[2:]) if text.startswith("2^") else float(text)
-        if not text.startswith("+") and 2.0**-126 <= scale < 2.0**128:
+        if 2.0**-126 <= scale < 2.0**128 and "+" not in text.lower().partition("e")[0]:
             return scale
-    except (ValueError, OverflowError):
-        pass
     raise argparse.ArgumentTypeError(f"found {described(text)}, expected a positive number such as 1024 or 2^10")
 
 
@@ -67,32 +66,25 @@ class _Watch:
 
     def look(self):
         """Reads the log if it has changed, and if reading it before was long enough ago. Raises
-        OSError or BadInput if the log has been gone, or could not be read, for some seconds."""
+        BadInput if the log is gone, or cannot be read, for some seconds."""
         now, used, run = time.monotonic(), time.process_time(), self._follower.run
         try:
             self._changed |= self._follower.poll()
             self._there = now
         except OSError as error:  # that of a file server may pass
-            if now - self._there > _GONE and isinstance(error, FileNotFoundError):
-                raise BadInput(f"{run}: is gone; start again when there is a new log") from None
             if now - self._there > _GONE:
-                raise
+                raise BadInput(f"{error.filename or run}: {error.strerror}; start again when there is a log") from None
         if self._changed and now >= self._next:
             self._changed = False
             try:
                 self.found = self._read()
-                self.below = self._below()
+                texts = {"q ends": self.keys, f"changed {time.strftime('%X')}": True,
+                         f"from step {self.found.first} on": self._follower.cut,
+                         "the log was replaced": self._follower.restarts, run: True}
+                self.below = "   ".join(text for text, is_shown in texts.items() if is_shown)
             except BadInput as error:  # not yet
                 self.found, self.below = None, f"waiting: {error}"
             self._next = time.monotonic() + _REST * (time.process_time() - used)
-
-    def _below(self):
-        texts = [f"changed {time.strftime('%X')}", self._follower.run]
-        if self._follower.restarts:
-            texts.insert(1, "the log was replaced")
-        if self._follower.cut:
-            texts.insert(1, f"from step {self.found.first} on")
-        return "   ".join(["q ends", *texts] if self.keys else texts)
 
     def show(self, state, draw):
         """Looks again and again, and draws state() when it differs, until q is pressed."""
@@ -107,10 +99,6 @@ class _Watch:
                 typed = os.read(self.keys[0].fileno(), 64)
                 if not typed or b"q" in typed.lower():
                     return
-
-    def show_lines(self):
-        self.show(lambda: figures.line(self.found) if self.found else self.below,
-                  lambda line: print(line, flush=True))
 
     def show_screens(self, screen):
         """Draws on the whole terminal, which meanwhile gives each key at once and prints none."""
@@ -132,19 +120,20 @@ def _run(options, folder):
         if sys.stdout.isatty():
             print(f"halfscope watch: {error}; it writes one line for each change", file=sys.stderr)
     follower = Follower(options.run, folder)
-    read = functools.partial(figures.read, follower, lines=options.lines,
-                             recorded_scale=options.recorded_scale)
+    read = functools.partial(figures.read, follower, lines=options.lines, recorded_scale=options.recorded_scale)
     watch = _Watch(follower, read)
     if options.once:
         follower.poll()
+        found = read()
         if screen:
-            screen.CONSOLE.print(screen.screen(read(), follower.run))
+            screen.CONSOLE.print(screen.screen(found, follower.run))
         else:
-            print(figures.line(read()))
+            print(figures.line(found))
     elif screen and screen.CONSOLE.is_terminal and not screen.CONSOLE.is_dumb_terminal:
         watch.show_screens(screen)
     else:
-        watch.show_lines()
+        watch.show(lambda: figures.line(watch.found) if watch.found else watch.below,
+                   lambda line: print(line, flush=True))
 
 
 def main(given=None):
@@ -164,7 +153,6 @@ def main(given=None):
     except BrokenPipeError:  # the reader of the lines has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError) as error:
-        known = isinstance(error, OSError) and error.filename
-        print(f"halfscope watch: {f'{known}: {error.strerror}' if known else error}", file=sys.stderr)
+        print(f"halfscope watch: {error}", file=sys.stderr)
         return 1
     return 0

@@ -101,19 +101,14 @@ def _lost(counted):
 
 def _flushed(counted):
     """Returns the share of the gradient values that become zero, as text. If counts are bounds, it is
-    two shares, the bounds of the sentence of `halfscope analyze`."""
+    two shares: those in the sentence of `halfscope analyze`."""
     gradients = [tensor for tensor in counted.tensors if tensor.role.endswith("_grad")]
-    exact = [tensor for tensor in gradients if tensor.finite_nonzero is None]
-    known = _sum(exact, "total")[0] - _sum(exact, "zero", "nan", "inf")[0]
-    finite = [known + end for end in _sum(gradients, "finite_nonzero")]
-    low, high = _sum(gradients, "flushed_to_zero")
-    fewest, most = _sum(gradients, "subnormal", "normal", "overflow")  # that are kept
-    if finite[0] != finite[1]:
-        finite = high + max(fewest, finite[0] - high), low + min(most, finite[1] - low)
-    if not all(finite):
-        return None
-    texts = dict.fromkeys((_percent(low / finite[1]), _percent(high / finite[0])))
-    return " to ".join(texts)
+    (low, high), (total, _) = _sum(gradients, "flushed_to_zero"), _sum(gradients, "total")
+    fewest, most = (total - count for count in reversed(_sum(gradients, "zero", "nan", "inf")))
+    if fewest != most:  # nonzero values: those that are kept may be known better
+        kept = _sum(gradients, "subnormal", "normal", "overflow")
+        fewest, most = high + max(kept[0], fewest - high), low + min(kept[1], most - low)
+    return " to ".join(dict.fromkeys((_percent(low / most), _percent(high / fewest)))) if fewest else None
 
 
 def _sum(tensors, *names):
@@ -124,10 +119,8 @@ def _sum(tensors, *names):
 
 
 def _percent(share):
-    if share in (0, 1):
-        return f"{100 * share:.0f} %"
     if not 0.0001 <= share <= 0.9999:
-        return "< 0.01 %" if share < 0.5 else "> 99.99 %"
+        return {0: "0 %", 1: "100 %"}.get(share, "< 0.01 %" if share < 0.5 else "> 99.99 %")
     return f"{100 * share:.{1 if 0.1 <= share < 0.999 else 3 if share < 0.001 else 2}f} %"
 
 

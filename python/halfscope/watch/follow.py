@@ -14,8 +14,8 @@ _LAST = 256  # last bytes of the copy; if the file differs there, it was rewritt
 
 class Growing:
     """A file that grows, and its copy: the newest bytes. Binary files are not copied. `base`: offset
-    of the copy's first byte in the file. `is_log`: it is neither binary nor JSON, which is written
-    whole. restart: called when it was truncated or replaced."""
+    of the copy's first byte. `is_log`: not binary, nor JSON, which is written whole. restart: called
+    when a log was truncated or replaced."""
 
     def __init__(self, path, copy, restart):
         self.copy, self.base, self.is_log = copy, 0, False
@@ -105,7 +105,13 @@ class Follower:
         """Copies what is new. Returns True if something is. Raises FileNotFoundError if the log is
         gone, and OSError if it cannot be read; the next call then returns what this one found."""
         files = _listed(self.run) if os.path.isdir(self.run) else {self.run: os.stat(self.run)}
-        self._forget(self._files.keys() - files)
+        gone = self._files.keys() - files
+        logs = {path for path, file in self._files.items() if file.is_log}
+        if logs and logs <= gone:
+            self._restart()
+        for path in gone:
+            self._files.pop(path).copy.unlink(missing_ok=True)
+        self._changed |= bool(gone)
         self._follow(files)
         manifests = [path for path in files if os.path.basename(path) == "run.json"]
         self._link(manifests)
@@ -117,14 +123,6 @@ class Follower:
     def _restart(self):
         self.restarts += 1
         self.skipped.clear()
-
-    def _forget(self, gone):
-        logs = {path for path, file in self._files.items() if file.is_log}
-        if logs and logs <= gone:
-            self._restart()
-        for path in gone:
-            self._files.pop(path).copy.unlink(missing_ok=True)
-        self._changed |= bool(gone)
 
     def _copy_of(self, path):
         return Path(self.log, os.path.relpath(path, self.run)) if path != self.run else Path(self.log)
