@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """`halfscope watch` follows logs that grow: its figures are those of `recommend` for what is there."""
+import argparse
 import builtins
 import json
 import os
 import shutil
+import subprocess
 
 import numpy
 import pytest
 
 import halfscope
 from halfscope import _halfscope
-from halfscope.watch import figures, follow
+from halfscope.watch import _scale, _Watch, figures, follow
 from halfscope.watch.follow import Follower
-from program import DIGITS, ROOT, json_of
+from program import DIGITS, PROGRAM, ROOT, json_of
 
 CONSOLE = ROOT / "tests/data/console/deepspeed-slow-start.txt"
+STEPS = "step 1: loss 2\nstep 2: loss 1\n"
 
 
 class Watched:
@@ -171,6 +174,7 @@ def test_a_folder_of_tensorboard_grows(watched, tmp_path):
         found = seen.look()
         assert (found.step, found.loss, found.scale, found.skipped) == (step, 2 - step / 16, 1024, None)
     assert found.flushed.startswith("0 % to ")  # a bucket hides what becomes zero
+    assert f" {found.flushed} become zero" in found.sentence
     assert found.headline == halfscope.recommend(run).answer.headline
     assert found.note.startswith(f"{run}: is no log itself")
 
@@ -210,6 +214,37 @@ def test_a_long_console_log_is_read_from_a_line_on(watched, tmp_path, monkeypatc
     assert (tmp_path / "copy/train.log").read_text().startswith(f"step {found.first}: ")
 
 
+def test_histograms_alone(watched, tmp_path, monkeypatch):
+    """A log of TensorBoard without scalars. When it is cut, its first step may be half there."""
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    log = EventFileWriter(str(tmp_path / "tb"))
+    histogram = HistogramProto(min=-2**-10, max=2**-10, num=20, sum=0, sum_squares=1e-6,
+                               bucket_limit=[-2**-26, 2**-26, 2**-9], bucket=[8, 3, 9])
+    for step in range(100, 200):
+        log.add_event(Event(step=step, summary=Summary(value=[
+            Summary.Value(tag="grad/conv1.weight", histo=histogram)])))
+    log.close()
+    assert (whole := watched(tmp_path / "tb").look()).step == 199
+    assert whole.first == 100 and whole.loss is None
+    monkeypatch.setattr(follow, "MOST", 4000)
+    seen = watched(tmp_path / "tb")
+    found = seen.look()
+    assert seen.follower.cut and 100 < found.first < found.step == 199
+    assert sum(found.histogram.values()) * 100 == (199 - found.first) * sum(whole.histogram.values())
+
+
+def test_the_share_that_becomes_zero_at_any_scale(watched, tmp_path):
+    log, seen = writer(tmp_path / "run"), watched(tmp_path / "run")
+    for begin, scale in ((0, 3.0), (301, 768.0), (602, 1e-9)):  # no powers of two
+        write(log, range(begin, begin + 301), loss_scale=scale)
+        found = seen.look()
+        assert found.scale == scale
+        assert f", {found.flushed} become zero, " in found.sentence
+
+
 @pytest.mark.parametrize("how", ["truncated", "replaced", "rewritten", "made anew"])
 def test_a_log_that_is_replaced(watched, tmp_path, how):
     run = tmp_path / "train.log"
@@ -234,6 +269,84 @@ def test_a_log_that_is_replaced(watched, tmp_path, how):
     assert (found.first, found.step) == (150 if how == "rewritten" else 200, 249 if how == "truncated" else 299)
 
 
+def test_a_log_that_becomes_binary(watched, tmp_path):
+    run = tmp_path / "train.log"
+    run.write_text(STEPS)
+    seen = watched(run)
+    assert seen.look().step == 2
+    run.write_bytes(b"\0" * 20)
+    with pytest.raises(halfscope.BadInput, match="train.log: holds no event file"):
+        seen.look()
+    run.write_text(STEPS)
+    assert seen.look().step == 2
+
+
+def test_a_folder_is_made_anew_between_two_looks(watched, tmp_path):
+    run = tmp_path / "run"
+    write(writer(run), range(50), found_inf=True)
+    seen = watched(run)
+    assert seen.look().skipped == 50
+    shutil.rmtree(run)
+    log = writer(run)
+    write(log, range(100, 120), found_inf=True)
+    assert seen.look().skipped == 20
+    assert seen.follower.restarts == 1
+    write(log, range(120, 130), found_inf=True)
+    assert seen.look().skipped == 30
+    assert seen.follower.restarts == 1
+
+
+def test_an_error_between_two_files_loses_no_change(watched, tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in "ab":
+        (run / f"{name}.log").write_text(STEPS)
+    seen = watched(run)
+    seen.look()
+    for name in "ab":
+        (run / f"{name}.log").write_text(f"{STEPS}step 3: loss 1\n")
+
+    def opened(path, how):
+        if path == os.fspath(run / "a.log"):  # the second one: the last by name is the first
+            raise OSError(116, "Stale file handle")
+        return open(path, how)
+
+    monkeypatch.setattr(follow, "open", opened, raising=False)
+    with pytest.raises(OSError, match="Stale"):
+        seen.follower.poll()
+    (run / "a.log").write_text(STEPS)
+    monkeypatch.undo()
+    assert seen.look().step == 3
+    assert not seen.follower.poll()
+
+
+def test_an_error_that_passes(watched, tmp_path, monkeypatch):
+    """Others end the command after some seconds."""
+    run = tmp_path / "train.log"
+    run.write_text(STEPS)
+    shown = _Watch(Follower(os.fspath(run), os.fspath(tmp_path)), lambda: None)
+    monkeypatch.setattr(shown._follower, "poll", lambda: os.stat(run / "none"))
+    shown._changed = False
+    shown.look()
+    shown._there -= 6
+    with pytest.raises(halfscope.BadInput, match="train.log/none: Not a directory; start again"):
+        shown.look()
+
+
+@pytest.mark.parametrize("text", [
+    "1024", "1e4", "+1024", "-1", "0", ".5", "1.", "1e+4", "1E4", "1e50", "1e-45", "inf", "NaN", "1e400", "2^16",
+    "2^-3", "2^", "2^x", "2^999999", "0x10", " 5", "5 ", "train/scale", "scale 2", "1,024", "1024.0.0", "e4"])
+def test_a_scale_is_read_as_by_the_program(text):
+    ran = subprocess.run([PROGRAM, "recommend", DIGITS, "--recorded-scale", text], capture_output=True, text=True)
+    try:
+        scale = _scale(text)
+    except argparse.ArgumentTypeError as error:
+        assert f"--recorded-scale: {str(error).split(', ')[0]}" in ran.stderr and ran.returncode
+    else:
+        assert ("has no scalar" in ran.stderr) == isinstance(scale, str), (scale, ran.stderr)
+        assert (ran.returncode == 0) == isinstance(scale, float)
+
+
 def test_a_folder_that_is_emptied(watched, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(DIGITS, run)
@@ -248,16 +361,18 @@ def test_a_folder_that_is_emptied(watched, tmp_path):
     assert (found.step, found.lost) == (19, None)
 
 
-def test_files_of_a_folder(watched, tmp_path):
+def test_files_of_a_folder(watched, tmp_path, monkeypatch):
     """Binary files and hidden ones are left out, the last event files count first."""
     run = tmp_path / "run"
     run.mkdir()
+    monkeypatch.setattr(follow, "MOST", 4000)
     (run / "weights.bin").write_bytes(b"\0" * 5000)
     (run / ".hidden.log").write_text("step 7: loss 1\n")
     os.mkfifo(run / "pipe")
     (run / "train.log").write_text("step 1: loss 2\nstep 2: loss 1\n")
-    found = watched(run).look()
-    assert (found.step, found.loss) == (2, 1)
+    seen = watched(run)
+    found = seen.look()
+    assert (found.step, found.loss, seen.follower.cut) == (2, 1, False)
     assert sorted(os.listdir(tmp_path / "copy/run")) == ["train.log"]
 
 

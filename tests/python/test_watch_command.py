@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """`halfscope watch` as a command: the screen in a terminal, lines into a pipe, errors, its cost."""
 import contextlib
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 
+import numpy
 import pytest
 
 import halfscope
+from halfscope import _halfscope
 from program import DIGITS, ROOT
 
 CONSOLE = ROOT / "tests/data/console/deepspeed-slow-start.txt"
@@ -56,7 +60,7 @@ def test_a_line_for_each_change(tmp_path):
     headline = halfscope.recommend(CONSOLE).answer.headline
     assert second == f"step 60  loss -  scale 32768  skipped 17  flushed -  lost -  {headline}\n"
     assert (rest, process.returncode) == ("", 1)
-    assert error == f"halfscope watch: {run}: is gone; start again when there is a new log\n"
+    assert error == f"halfscope watch: {run}: No such file or directory; start again when there is a log\n"
 
 
 def test_one_screen(tmp_path):
@@ -75,6 +79,33 @@ def test_one_screen(tmp_path):
     assert [line.split()[0] for line in lines[-6:]] == [
         "activation_grad/classifier", "activation_grad/conv1", "activation_grad/pool",
         "activation_grad/relu2", "activation_grad/conv2", str(DIGITS)]
+
+
+def test_names_of_tensors_are_no_markup(tmp_path):
+    run = tmp_path / "[red]run"
+    write_tensors(run, "weight_grad/x[/y]", "weight_grad/[encoder]", "weight_grad/:100:")
+    out, error = ended(run, "--once", env={**os.environ, "COLUMNS": "120", "LINES": "40"})
+    assert error == "" and [line.split()[0] for line in out.splitlines()[-4:]] == [
+        "weight_grad/x[/y]", "weight_grad/[encoder]", "weight_grad/:100:", str(run)]
+
+
+def write_tensors(run, *names):
+    log = _halfscope.RunLogWriter(os.fspath(run), json.dumps(
+        {"scaled": False, "rank": 0, "world_size": 1, "sharded": [], "about": {}}))
+    table = halfscope.binade_table(numpy.float32([1e-3, 1e-9]))
+    log.write_tensors(0, [(name, _halfscope.Gathered.of(table, "F32", [2], 0.5, 1.0), False, 1.0) for name in names])
+    log.write_scalars(step=0, loss=1.0, learning_rate=0.1, loss_scale=1.0, found_inf=False, more={},
+                      max_abs_weight_grad=1e-3, max_abs_activation_grad=None)
+
+
+@pytest.mark.parametrize("arguments", [["--once"], []])
+def test_an_output_without_block_characters(tmp_path, arguments):
+    write_tensors(tmp_path / "größe", "weight_grad/größe")
+    with watch(tmp_path / "größe", *arguments, env={
+            **os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "120", "LINES": "40"}) as process:
+        out = process.communicate(timeout=60)[0] if arguments else process.stdout.readline()
+        assert out.startswith("step 0 ") and out.isascii()
+        assert not arguments or "gr??e" in out and "##" in out and "-- " in out
 
 
 def test_without_rich(tmp_path):
@@ -132,6 +163,27 @@ def test_it_rests_while_nothing_changes(tmp_path):
     assert used <= 0.04  # 1 % of one core
 
 
+@pytest.mark.parametrize("ending", [signal.SIGHUP, signal.SIGTERM])
+def test_a_signal_leaves_nothing(tmp_path, ending):
+    with watch(DIGITS, env={**os.environ, "TMPDIR": str(tmp_path)}) as process:
+        process.stdout.readline()
+        assert len(os.listdir(tmp_path)) == 1
+        process.send_signal(ending)
+        assert process.wait(timeout=60) == 128 + ending
+        assert process.stderr.read() == ""
+    assert os.listdir(tmp_path) == []
+
+
+def test_nohup_keeps_it_alive(tmp_path):
+    run = tmp_path / "train.log"
+    run.write_text(STEPS)
+    with watch(run, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as process:
+        process.stdout.readline()
+        process.send_signal(signal.SIGHUP)
+        run.write_text(f"{STEPS}step 3: loss 1\n")
+        assert process.stdout.readline().startswith("step 3 ")
+
+
 class Terminal:
     """The command in a terminal. `screen()` waits for a text and returns all that was written."""
 
@@ -178,6 +230,14 @@ def test_the_terminal_is_as_before(tmp_path, how, code):
     rest, exit_code = terminal.ended()
     assert "\x1b[?1049l" in rest and "same True" in rest
     assert exit_code == code
+
+
+def test_a_terminal_that_is_closed(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    terminal = Terminal(DIGITS)
+    terminal.screen("q ends")
+    terminal.child.close(force=False)
+    assert os.listdir(tmp_path) == []
 
 
 def test_the_screen_follows(tmp_path):

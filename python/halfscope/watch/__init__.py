@@ -142,6 +142,7 @@ def main(given=None):
     options = _options(given)
     logging.getLogger("halfscope").disabled = True  # the screen shows the first note
     os.nice(5)  # the training comes first
+    sys.stdout.reconfigure(errors="replace")  # of characters that its encoding lacks
     for ending in (signal.SIGHUP, signal.SIGTERM):  # so that the stack restores the terminal
         if signal.getsignal(ending) != signal.SIG_IGN:  # as after nohup
             signal.signal(ending, lambda number, _: sys.exit(128 + number))

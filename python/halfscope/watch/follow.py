@@ -32,7 +32,8 @@ class Growing:
         with open(self._path, "rb") as file:
             file.seek(self._read - len(self._last))
             goes_on = identity == before and size >= self._size
-            anew = not goes_on or file.read(len(self._last)) != self._last
+            was_binary = self._binary
+            anew = was_binary or not goes_on or file.read(len(self._last)) != self._last
             self._identity = None  # after an error it begins anew
             if anew:
                 if before and self.is_log:
@@ -45,7 +46,7 @@ class Growing:
             elif size - self.base > limit:
                 self.base = self._read = size - limit // 4  # a quarter: it is rarely cut
                 anew = True
-            changed = anew if self._binary else self._copy(file, size, anew)
+            changed = not was_binary if self._binary else self._copy(file, size, anew)
         self._identity, self._size = identity, size
         return changed
 

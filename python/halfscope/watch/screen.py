@@ -14,7 +14,7 @@ from halfscope.watch.figures import facts
 CONSOLE = Console(highlight=False, theme=Theme({
     "zero": "red", "subnormal": "yellow", "normal": "green", "overflow": "magenta", "breaks": "bold red",
     "serious": "bold red", "warning": "bold yellow", "note": "bold", "small": "dim"}))
-_BARS = " ▁▂▃▄▅▆▇█"
+_BARS, _LINE, _END = (" ▁▂▃▄▅▆▇█", "─", "│") if CONSOLE.encoding.startswith("utf") else ("    #####", "-", "|")
 _HIGHEST = 16  # lines of the histogram
 _NAME = 28  # columns for a tensor's name
 
@@ -83,6 +83,6 @@ def _limits(scale, classes, wide):
         cells = classes.count(kind) * wide - 1
         name = scale if kind == "normal" else kind
         label = next(label for label in (f" {name} ", name, "") if len(label) <= cells)
-        text.append(label.center(cells, "─") + "│", kind)
+        text.append(label.center(cells, _LINE) + _END, kind)
     text.right_crop(1)
     return text
