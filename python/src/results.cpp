@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -13,6 +14,8 @@
 
 #include "bindings.hpp"
 #include "halfscope/log/output_file.hpp"
+#include "reports/answer/series.hpp"
+#include "reports/answer/text.hpp"
 #include "reports/export/json.hpp"
 #include "reports/markdown/markdown.hpp"
 #include "reports/notebook/notebook.hpp"
@@ -71,6 +74,19 @@ nb::object shown_of(const Judged& self) {
   }));
 }
 
+/// Returns the share of the gradients' values that become zero, as text; empty without such values.
+std::string flushed_text(const Judged& self) {
+  Interval of = 0;
+  Classes sum;
+  for (const analyzers::underflow::TensorFindings& tensor : self.study.analysis.tensors()) {
+    if (!tensor.loss_scaled) continue;
+    of += tensor.counts.finite_nonzero;
+    sum += tensor.counts.classes;
+  }
+  if (of.high == 0) return "";
+  return reports::answer::class_share_text(sum, &Classes::flushed_to_zero, of);
+}
+
 std::size_t require_ending(const std::filesystem::path& path,
                            const std::vector<std::string>& known) {
   const std::vector<std::string_view> views(known.begin(), known.end());
@@ -88,6 +104,7 @@ void bind_judged(nb::module_& module) {
           },
           "type"_a)
       .def("shown", &shown_of)
+      .def("flushed_text", &flushed_text)
       .def("charts",
            [](const Judged& self) { return to_python(reports::notebook::charts_of(self.study)); })
       .def(
@@ -164,6 +181,10 @@ void bind_results(nb::module_& module) {
   bind_replayed(module);
   bind_compared(module);
   module.def("require_ending", &require_ending, "path"_a, "known"_a);
+  module.def(
+      "share_text",
+      [](std::uint64_t count, std::uint64_t of) { return reports::answer::share_text(count, of); },
+      "count"_a, "of"_a);
 }
 
 }  // namespace halfscope::python

@@ -47,7 +47,7 @@ def _options(given):
 def _scale(text):
     """Returns a loss scale, or the tag of a scalar: as 'halfscope recommend' reads --recorded-scale."""
     if not re.fullmatch(_NUMBER, text, re.ASCII | re.IGNORECASE):
-        return text
+        return text or None
     with contextlib.suppress(ValueError, OverflowError):
         scale = 2.0**int(text[2:]) if text.startswith("2^") else float(text)
         if 2.0**-126 <= scale < 2.0**128 and "+" not in text.lower().partition("e")[0]:
@@ -72,8 +72,11 @@ class _Watch:
             self._changed |= self._follower.poll()
             self._there = now
         except OSError as error:  # that of a file server may pass
+            problem = f"{error.filename or run}: {error.strerror}"
             if now - self._there > _GONE:
-                raise BadInput(f"{error.filename or run}: {error.strerror}; start again when there is a log") from None
+                raise BadInput(f"{problem}; start again when there is a log") from None
+            self.below = self.below or f"waiting: {problem}"
+            return
         if self._changed and now >= self._next:
             self._changed = False
             try:
@@ -142,7 +145,8 @@ def main(given=None):
     options = _options(given)
     logging.getLogger("halfscope").disabled = True  # the screen shows the first note
     os.nice(5)  # the training comes first
-    sys.stdout.reconfigure(errors="replace")  # of characters that its encoding lacks
+    if sys.stdout:
+        sys.stdout.reconfigure(errors="replace")  # where its encoding lacks a character
     for ending in (signal.SIGHUP, signal.SIGTERM):  # so that the stack restores the terminal
         if signal.getsignal(ending) != signal.SIG_IGN:  # as after nohup
             signal.signal(ending, lambda number, _: sys.exit(128 + number))

@@ -32,7 +32,7 @@ def read(follower, **reading):
     found.headline, found.action, found.note = (plain(text).replace(log, run) for text in (
         advice.answer.headline, advice.answer.action or "", "".join(notes[:1])))
     found.severity = advice.answer.severity or "note"
-    found.flushed, found.lost = _flushed(counted), _lost(counted)
+    found.flushed, found.lost = counted._judged().flushed_text() or None, _lost(counted)
     found.sentence, found.headings, found.tensors = _tensors(counted)
     found.histogram, found.bands = _histogram(counted, advice)
     return found
@@ -95,33 +95,8 @@ def _series(scalars):
 def _lost(counted):
     """Returns the share of the updates that weights in 16 bits lose, as text."""
     weights = [tensor for tensor in counted.tensors if tensor.updates]
-    lost, updates = _sum(weights, "update_underflow", "swamped")[0], _sum(weights, "updates")[0]
-    return _percent(lost / updates) if weights else None
-
-
-def _flushed(counted):
-    """Returns the share of the gradient values that become zero, as text. If counts are bounds, it is
-    two shares: those in the sentence of `halfscope analyze`."""
-    gradients = [tensor for tensor in counted.tensors if tensor.role.endswith("_grad")]
-    (low, high), (total, _) = _sum(gradients, "flushed_to_zero"), _sum(gradients, "total")
-    fewest, most = (total - count for count in reversed(_sum(gradients, "zero", "nan", "inf")))
-    if fewest != most:  # nonzero values: those that are kept may be known better
-        kept = _sum(gradients, "subnormal", "normal", "overflow")
-        fewest, most = high + max(kept[0], fewest - high), low + min(kept[1], most - low)
-    return " to ".join(dict.fromkeys((_percent(low / most), _percent(high / fewest)))) if fewest else None
-
-
-def _sum(tensors, *names):
-    """Returns the sum of counts of tensors: its bounds, which are equal if all counts are exact."""
-    counts = [tensor.get(name) or 0 for tensor in tensors for name in names]
-    bounds = [count if isinstance(count, list) else (count, count) for count in counts]
-    return sum(low for low, _ in bounds), sum(high for _, high in bounds)
-
-
-def _percent(share):
-    if not 0.0001 <= share <= 0.9999:
-        return {0: "0 %", 1: "100 %"}.get(share, "< 0.01 %" if share < 0.5 else "> 99.99 %")
-    return f"{100 * share:.{1 if 0.1 <= share < 0.999 else 3 if share < 0.001 else 2}f} %"
+    lost = sum(tensor.update_underflow + tensor.swamped for tensor in weights)
+    return _halfscope.share_text(lost, sum(tensor.updates for tensor in weights)) if weights else None
 
 
 def _tensors(counted):

@@ -39,7 +39,7 @@ class Growing:
                 if before and self.is_log:
                     self._restart()
                 self.base, self._read, self._last = 0, file.seek(0), b""
-                self._binary = not self._events and b"\0" in file.read(4096)
+                self._binary = not self._events and b"\0" in file.read(4096).lstrip(b"\0")
                 self.is_log = not self._binary and not self._json
             if self._binary:
                 self.copy.unlink(missing_ok=True)
@@ -70,11 +70,15 @@ class Growing:
         return anew or bool(data)
 
 
+def _raise(error):
+    raise error
+
+
 def _listed(run):
     """Returns {path: status} of the files that may belong to the log in a folder: of a run log those
     of its first ranks, of others those down to two folders."""
     found = {}
-    for folder, folders, names in os.walk(run):
+    for folder, folders, names in os.walk(run, onerror=_raise):
         ranks = sorted(name for name in folders if re.fullmatch(r"rank-\d+", name))
         is_run_log = bool(ranks) or "run.json" in names
         deeper = len(Path(folder).relative_to(run).parts) < 2 and len(found) < _MOST_FILES
