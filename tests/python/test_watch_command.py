@@ -89,6 +89,15 @@ def test_names_of_tensors_are_no_markup(tmp_path):
         "weight_grad/x[/y]", "weight_grad/[encoder]", "weight_grad/:100:", str(run)]
 
 
+@pytest.mark.parametrize("columns", [30, 80, 200])
+def test_long_names_are_shortened(tmp_path, columns):
+    write_tensors(tmp_path / "run", "weight_grad/" + "x" * 3000, "weight_grad/" + "日本" * 500)
+    out, _ = ended(tmp_path / "run", "--once", env={**os.environ, "COLUMNS": str(columns), "LINES": "40"})
+    rows = [line for line in out.splitlines() if line.startswith("weight_grad/")]
+    assert len(rows) == 2 and all("…" in row and len(row) <= columns for row in rows)
+    assert all(("… " in row and " 50.0 % " in row) == (columns > 30) for row in rows)
+
+
 def write_tensors(run, *names):
     log = _halfscope.RunLogWriter(os.fspath(run), json.dumps(
         {"scaled": False, "rank": 0, "world_size": 1, "sharded": [], "about": {}}))

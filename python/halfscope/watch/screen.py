@@ -41,12 +41,14 @@ def screen(found, below):
 
 def _table(found, width):
     columns = list(zip(found.headings, *found.tensors))
-    while columns[1:] and sum(2 + max(map(len, column)) for column in columns[1:]) > width - _NAME:
+    widths = [2 + max(map(len, column)) for column in columns[1:]]
+    while sum(widths) > width - _NAME:
         columns.pop()
+        widths.pop()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="small")
     for at, (heading, *_) in enumerate(columns):
         table.add_column(Text(heading), justify="right" if at else "left", overflow="ellipsis", no_wrap=True,
-                         min_width=len(heading))
+                         min_width=len(heading), max_width=None if at else width - sum(widths))
     for row in list(zip(*columns))[1:]:
         table.add_row(*map(Text, row))
     return [table] if columns else []
