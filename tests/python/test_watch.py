@@ -281,6 +281,19 @@ def test_a_log_that_becomes_binary(watched, tmp_path):
     assert seen.look().step == 2
 
 
+def test_json_is_written_whole(watched, tmp_path):
+    """Also with as many bytes as before."""
+    run = tmp_path / "run"
+    run.mkdir()
+    watched_copy = tmp_path / "copy/run/state.json"
+    seen = watched(run)
+    for text in ('{"a": 1' + " " * 300 + "}", '{"a": 2' + " " * 300 + "}", '{"a": 3' + " " * 400 + "}"):
+        (run / "state.json").write_text(text)
+        assert seen.follower.poll()
+        assert watched_copy.read_text() == text
+    assert seen.follower.restarts == 0
+
+
 def test_a_folder_is_made_anew_between_two_looks(watched, tmp_path):
     run = tmp_path / "run"
     write(writer(run), range(50), found_inf=True)

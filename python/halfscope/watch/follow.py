@@ -20,23 +20,24 @@ class Growing:
     def __init__(self, path, copy, restart):
         self.copy, self.base, self.is_log = copy, 0, False
         self._path, self._read, self._last, self._restart = path, 0, b"", restart
-        self._identity, self._size, self._binary = None, 0, False
+        self._state, self._binary = None, False
         self._events, self._json = "tfevents" in os.path.basename(path), path.endswith(".json")
 
     def follow(self, status, limit):
         """Copies the new bytes, so that the copy has at most `limit`. status: of os.stat(). Returns
         True if the copy changed. Raises OSError if the file cannot be read; the next call tries again."""
-        identity, size, before = (status.st_dev, status.st_ino), status.st_size, self._identity
-        if (identity, size) == (before, self._size) and (self._binary or size - self.base <= limit):
+        size, before = status.st_size, self._state
+        state = (status.st_dev, status.st_ino), size, status.st_mtime_ns
+        if state == before and (self._binary or size - self.base <= limit):
             return False
         with open(self._path, "rb") as file:
             file.seek(self._read - len(self._last))
-            goes_on = identity == before and size >= self._size
+            goes_on = before and before[0] == state[0] and before[1] <= size and not self._json
             was_binary = self._binary
-            anew = was_binary or not goes_on or file.read(len(self._last)) != self._last
-            self._identity = None  # after an error it begins anew
+            anew = not self._read or not goes_on or file.read(len(self._last)) != self._last
+            self._state = None  # after an error it begins anew
             if anew:
-                if before and self.is_log:
+                if before and self._read and self.is_log:
                     self._restart()
                 self.base, self._read, self._last = 0, file.seek(0), b""
                 self._binary = not self._events and b"\0" in file.read(4096).lstrip(b"\0")
@@ -47,7 +48,7 @@ class Growing:
                 self.base = self._read = size - limit // 4  # a quarter: it is rarely cut
                 anew = True
             changed = not was_binary if self._binary else self._copy(file, size, anew)
-        self._identity, self._size = identity, size
+        self._state = state
         return changed
 
     def _copy(self, file, size, anew):
