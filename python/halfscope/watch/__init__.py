@@ -52,7 +52,7 @@ def _scale(text):
         scale = 2.0**int(text[2:]) if text.startswith("2^") else float(text)
         if 2.0**-126 <= scale < 2.0**128 and "+" not in text.lower().partition("e")[0]:
             return scale
-    raise argparse.ArgumentTypeError(f"found {described(text)}, expected a positive number such as 1024 or 2^10")
+    raise argparse.ArgumentTypeError(f"found {described(text)}, expected a number such as 1024 or 2^10")
 
 
 class _Watch:
@@ -146,7 +146,7 @@ def main(given=None):
     logging.getLogger("halfscope").disabled = True  # the screen shows the first note
     os.nice(5)  # the training comes first
     if sys.stdout:
-        sys.stdout.reconfigure(errors="replace")  # where its encoding lacks a character
+        sys.stdout.reconfigure(errors="replace")  # its encoding may lack a character
     for ending in (signal.SIGHUP, signal.SIGTERM):  # so that the stack restores the terminal
         if signal.getsignal(ending) != signal.SIG_IGN:  # as after nohup
             signal.signal(ending, lambda number, _: sys.exit(128 + number))

@@ -14,7 +14,8 @@ from halfscope.watch.figures import facts
 CONSOLE = Console(highlight=False, theme=Theme({
     "zero": "red", "subnormal": "yellow", "normal": "green", "overflow": "magenta", "breaks": "bold red",
     "serious": "bold red", "warning": "bold yellow", "note": "bold", "small": "dim"}))
-_BARS, _LINE, _END = (" ▁▂▃▄▅▆▇█", "─", "│") if CONSOLE.encoding.startswith("utf") else ("    #####", "-", "|")
+_UTF8 = CONSOLE.encoding.startswith("utf")
+_BARS, _LINE, _END = (" ▁▂▃▄▅▆▇█", "─", "│") if _UTF8 else ("    #####", "-", "|")
 _HIGHEST = 16  # lines of the histogram
 _NAME = 28  # columns for a tensor's name
 
