@@ -52,7 +52,8 @@ def _scale(text):
         scale = 2.0**int(text[2:]) if text.startswith("2^") else float(text)
         if 2.0**-126 <= scale < 2.0**128 and "+" not in text.lower().partition("e")[0]:
             return scale
-    raise argparse.ArgumentTypeError(f"found {described(text)}, expected a number such as 1024 or 2^10")
+    raise argparse.ArgumentTypeError(
+        f"found {described(text)}, expected a positive number such as 1024 or 2^10")
 
 
 class _Watch:
