@@ -22,12 +22,15 @@ def read(follower, **reading):
         parts = [reader.read(part) for part in range(len(reader))]
         scalars = [series for part in parts if (series := _series(part["scalars"]))]
         recorded = {step for part in parts for step in array.array("q", part["tensors"]["step"])}
+        if follower.is_run_log and not scalars:
+            raise _halfscope.BadInput(f"{run}: has no complete step yet")
         reading["steps"] = _complete(follower, scalars, recorded)
         advice = _logs.recommend(log, **reading)
         found = _scalars(follower, scalars, recorded, (advice.timeline or [None])[0])
         counted = _logs.analyze(log, format=advice.format, loss_scale=found.scale or 1.0, **reading)
     except _halfscope.BadInput as error:
-        raise _halfscope.BadInput(str(error).replace(log, run)) from None
+        text = str(error).replace(log, run).replace("lines='", "--lines '")  # the option of this command
+        raise _halfscope.BadInput(text) from None
     notes = [] if follower.cut else advice.notes or []
     found.headline, found.action, found.note = (plain(text).replace(log, run) for text in (
         advice.answer.headline, advice.answer.action or "", "".join(notes[:1])))
