@@ -86,5 +86,14 @@ def backward_runs():
     return pass_number() != -1
 
 
+def in_backward():
+    """Returns True if a backward pass runs on this thread; in every version of PyTorch."""
+    try:
+        _at_end(lambda: None)  # refused outside of a pass
+    except RuntimeError:
+        return False
+    return True
+
+
 def _at_end(call):
     torch.autograd.Variable._execution_engine.queue_callback(call)

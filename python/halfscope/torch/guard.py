@@ -2,6 +2,7 @@
 """Protects the training loop from the recorder: hooks that are safe to copy, and handling of
 errors."""
 
+import contextlib
 import os
 import warnings
 
@@ -36,16 +37,9 @@ def call(function, *args):
     return function(*args)
 
 
-def _nothing(*_):
-    """Replaces a hook in a copy of its module."""
-
-
-def _make_nothing():
-    return _nothing
-
-
 class Hook:
-    """A hook that calls a method. In a copied or pickled model it does nothing."""
+    """A hook that calls a method. In a copied or pickled model, a function of the standard library
+    replaces it, so that the file needs no Halfscope: one that takes anything and returns None."""
 
     def __init__(self, guard, method, *first):
         self._guard = guard
@@ -58,7 +52,24 @@ class Hook:
         return self._guard(self._method, *self._first, *args)
 
     def __reduce__(self):
-        return _make_nothing, ()
+        return getattr, (contextlib.nullcontext(), "__exit__")
+
+
+@contextlib.contextmanager
+def lifted(model):
+    """A context without the hooks of recorders on a module and its submodules, and those in copies."""
+    kept = [(hooks, dict(hooks)) for module in model.modules()
+            for hooks in (module._forward_hooks, module._forward_pre_hooks)]
+    for hooks, all_of_them in kept:
+        for key, hook in all_of_them.items():
+            if isinstance(hook, Hook) or isinstance(getattr(hook, "__self__", None), contextlib.nullcontext):
+                del hooks[key]
+    try:
+        yield
+    finally:
+        for hooks, all_of_them in kept:
+            hooks.clear()
+            hooks.update(all_of_them)
 
 
 class Guard:

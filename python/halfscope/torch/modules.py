@@ -77,7 +77,7 @@ class ModuleWatch:
             hook = self._hook(self._model_called)
             self._handles.append(self._called_model.register_forward_pre_hook(hook))
         self._hook_modules()
-        self._hook_parameters()
+        self.hook_parameters()
 
     def stop(self):
         self._started = False
@@ -95,7 +95,7 @@ class ModuleWatch:
             return
         self._hook_modules()
         self._unhook_parameters({id(parameter) for parameter in self._parameters})
-        self._hook_parameters()
+        self.hook_parameters()
 
     @property
     def _seen(self):
@@ -170,7 +170,7 @@ class ModuleWatch:
                 handle = module.register_forward_hook(self._hook(self._returned, path))
                 self._hooked_modules[path] = (module, handle)
 
-    def _hook_parameters(self):
+    def hook_parameters(self):
         """Adds missing hooks to parameters, also to those unfrozen since the last call."""
         for parameter in self._parameters:
             if parameter.requires_grad and id(parameter) not in self._hooked:
@@ -212,7 +212,7 @@ class ModuleWatch:
             self._forward_begins()
             self._seen.provenance.called |= not self._compiled
             self._calls += 1
-            self._hook_parameters()
+            self.hook_parameters()
 
     def _forward_begins(self):
         """Begins a new round if a backward pass has ended since the last forward call."""

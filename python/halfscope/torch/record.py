@@ -16,7 +16,8 @@ from halfscope._halfscope import BadInput
 from halfscope._logs import recommend
 from halfscope.torch import found, trainers
 from halfscope.torch.arguments import chosen_steps
-from halfscope.torch.guard import compiled
+from halfscope.torch.guard import compiled, lifted
+from halfscope.torch.gradients import in_backward
 from halfscope.torch.manifest import as_json, rank_and_world_size
 from halfscope.torch.patching import ClassPatch, Patch
 from halfscope.torch.recorder import Recorder
@@ -94,6 +95,7 @@ class record:
         for name in ("unscale_", "step"):
             self.patch(_GradScaler, name, functools.partial(self._scaler_acts, name))
         self.patch(torch.cuda.CUDAGraph, "replay", self._graph_is_replayed)
+        self.patch(torch.jit._recursive, "create_script_module", self._module_is_scripted)
         for optimizer in found.alive(torch.optim.Optimizer):
             if hasattr(optimizer, "param_groups"):
                 self._learn(optimizer, earlier=True)
@@ -316,18 +318,26 @@ class record:
         self.tell("a CUDA graph was replayed, and what it computes is not seen")
         return original(graph)
 
+    def _module_is_scripted(self, original, module, *args, **kwargs):
+        """Called in place of the part of torch.jit.script that would try to compile the hooks."""
+        with lifted(module):
+            return original(module, *args, **kwargs)
+
     def _backward(self, original, *args, **kwargs):
         """Notes the loss in the logs of the optimizers whose parameters this pass reaches."""
-        if compiled():
+        if compiled() or in_backward():  # a checkpoint computes a part of the outer pass
             return original(*args, **kwargs)
-        before = [(recorder, recorder.modules.passes) for recorder in self.recorders]
+        before = {id(recorder): recorder.modules.passes for recorder in self.recorders}
+        for recorder in self.recorders:
+            if recorder.writer:
+                self.guarded(recorder.modules.hook_parameters)  # those frozen when the model was called
         original(*args, **kwargs)
         loss = args[0] if args else kwargs.get("tensors")
         if isinstance(loss, (list, tuple)) and len(loss) == 1:
             loss = loss[0]
-        for recorder, passes in before if isinstance(loss, torch.Tensor) and loss.numel() == 1 else ():
+        for recorder in self.recorders if isinstance(loss, torch.Tensor) and loss.numel() == 1 else ():
             noted = getattr(loss, "halfscope_loss", None) if recorder.loss_scale.scaled else loss
-            if recorder.modules.passes != passes and noted is not None:
+            if recorder.modules.passes != before.get(id(recorder), 0) and noted is not None:
                 recorder.loss(noted)
 
 
