@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The folders of a program's run logs: one, or one for each optimizer, and in it one for each rank."""
 
+import contextlib
 import os
 import re
 
@@ -48,6 +49,15 @@ def logs_in(folder):
                         key=lambda name: int(name.partition("-")[2]))
     return [folder] * found + [log for name in optimizers
                                for log in logs_in(os.path.join(folder, name))]
+
+
+def remove_empty_log(folder):
+    """Removes the files of a log without steps, and its folder if that is then empty."""
+    for name in os.listdir(folder):
+        if name == "run.json" or "tfevents" in name:
+            os.remove(os.path.join(folder, name))
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)
 
 
 def require_no_logs(folder):

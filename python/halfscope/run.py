@@ -3,6 +3,7 @@
 optimizers: docs/run.md."""
 
 import argparse
+import atexit
 import builtins
 import contextlib
 import importlib.util
@@ -10,7 +11,6 @@ import itertools
 import multiprocessing.spawn
 import os
 import sys
-import traceback
 import types
 
 from halfscope import BadInput
@@ -20,6 +20,7 @@ from halfscope._imports import after_import
 _OLDEST = (1, 13)
 _EXAMPLE = """example:  halfscope run train.py --batch-size 32
           torchrun --nproc-per-node 2 -m halfscope.run --every 100 train.py"""
+_IMPORTS = "<frozen importlib", os.path.dirname(importlib.__file__) + os.sep
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -45,7 +46,7 @@ def _arguments(given):
     parser.add_argument("--sample-every", type=_count, metavar="N",
                         help="steps from one sample of full tensors to the next (default: none)")
     parser.add_argument("--out", metavar="RUN", help="folder of the log, which holds none yet "
-                        "(default: the first free one of runs/SCRIPT, runs/SCRIPT-2, ...)")
+                        "(default: the first free one of halfscope-runs/SCRIPT, halfscope-runs/SCRIPT-2, ...)")
     parser.add_argument("-m", action="store_true", dest="is_module",
                         help="SCRIPT is the name of a module, as for python -m")
     parser.add_argument("script", metavar="SCRIPT", help="the Python script")
@@ -56,7 +57,8 @@ def _arguments(given):
 
 def _say(text):
     """Prints lines to stderr, after all that the script printed."""
-    sys.stdout.flush()
+    with contextlib.suppress(Exception):  # the script may have closed it
+        sys.stdout.flush()
     for line in text.splitlines():
         print(f"halfscope run: {line}", file=sys.stderr, flush=True)
 
@@ -74,13 +76,14 @@ def _rank_and_ranks():
 def _folder(options):
     """Returns the folder for the log; makes it if no other rank looks for one. Raises BadInput.
 
-    By default it is the first of runs/SCRIPT, runs/SCRIPT-2... that does not exist. One process makes
-    it at once, so that of two programs each has its own; several ranks look before any writes."""
+    By default it is the first of halfscope-runs/SCRIPT, halfscope-runs/SCRIPT-2... that does not exist.
+    One process makes it at once, so that of two programs each has its own; several ranks look before
+    any writes. Scripts make and remove a folder runs, so ours has another name."""
     if options.out:
         require_no_logs(options.out)
     stem = os.path.splitext(os.path.basename(options.script))[0]
     for number in itertools.count(1):
-        default = os.path.join("runs", stem if number == 1 else f"{stem}-{number}")
+        default = os.path.join("halfscope-runs", stem if number == 1 else f"{stem}-{number}")
         folder = os.path.abspath(options.out or default)
         if not options.out and os.path.lexists(folder):
             continue
@@ -114,6 +117,8 @@ def _code_of(script, is_module):
             spec = importlib.util.find_spec(f"{script}.__main__")
         code = spec and spec.loader.get_code(spec.name)
     except (ImportError, ValueError, AttributeError) as error:
+        if _own(error.__traceback__, (_PACKAGE, *_IMPORTS)) is not None:
+            raise  # in the code of a package
         raise BadInput(f"{script}: cannot be run as a module ({error}); check its name") from None
     if code is None:
         raise BadInput(f"{script}: no module of this name, or a package without __main__; check its name")
@@ -163,6 +168,12 @@ class _Run:
         """Ends the recording, and prints the answer in the process of rank 0."""
         if os.getpid() != self._process:
             return  # a fork
+        try:
+            self._end()
+        except Exception as error:
+            _say(f"{type(error).__name__}: {' '.join(str(error).split())}")
+
+    def _end(self):
         if self.record is not None:
             self.record.stop()
         with contextlib.suppress(OSError):
@@ -193,16 +204,25 @@ def _other_framework():
         f"; to record {names[0]}, see halfscope.{ours}" if names else "")
 
 
-def _own(trace):
-    """Returns a traceback without this package's frames."""
+def _own(trace, hidden=(_PACKAGE,)):
+    """Returns a traceback without this package's frames, or others whose files are hidden."""
     steps = []
     while trace is not None:
         steps.append(trace)
         trace = trace.tb_next
     for step in reversed(steps):
-        if not step.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        if not step.tb_frame.f_code.co_filename.startswith(hidden):
             trace = types.TracebackType(trace, step.tb_frame, step.tb_lasti, step.tb_lineno)
     return trace
+
+
+def _print(error):
+    """Prints an exception, and those that led to it, as Python does without this package."""
+    chain = [error]
+    for one in chain:
+        one.__traceback__ = _own(one.__traceback__)
+        chain += [other for other in (one.__cause__, one.__context__) if other not in (None, *chain)]
+    sys.excepthook(type(error), error, error.__traceback__)
 
 
 def _execute(code, spec, path):
@@ -220,8 +240,7 @@ def _execute(code, spec, path):
         print(error.code, file=sys.stderr)
         return SystemExit(1)
     except BaseException as error:
-        error.__traceback__ = _own(error.__traceback__)
-        sys.excepthook(type(error), error, error.__traceback__)
+        _print(error)
         return error
     return None
 
@@ -230,8 +249,10 @@ def _prepared(options):
     """Sets sys.path and sys.argv as Python does for the script. Returns (code, spec, path)."""
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.getcwd() if options.is_module else os.path.dirname(os.path.realpath(options.script))
+    sys.argv = ["-m" if options.is_module else options.script, *options.arguments]
     code, spec, path = _code_of(options.script, options.is_module)
-    sys.argv = [path if options.is_module else options.script, *options.arguments]
+    if options.is_module:
+        sys.argv[0] = path
     return code, spec, path
 
 
@@ -241,18 +262,15 @@ def main(given=None):
     try:
         code, spec, path = _prepared(options)
         out = _folder(options)
-    except SyntaxError as error:
-        traceback.print_exception(type(error), error, None)
-        return 1
     except BadInput as error:
         _say(str(error))
         return 1
+    except Exception as error:  # of the script's packages, or a SyntaxError
+        _print(error)
+        return 1
     run = _Run(out, {"every": options.every, "sample_every": options.sample_every})
+    atexit.register(run.end)  # when the script's threads have ended
     ended = _execute(code, spec, path)
-    try:
-        run.end()
-    except Exception as error:
-        _say(f"{type(error).__name__}: {' '.join(str(error).split())}")
     if ended is not None:
         sys.excepthook = lambda *_: None  # it is printed already; Python sets the exit code
         raise ended

@@ -84,3 +84,85 @@ def test_a_loss_inside_a_checkpoint_counts_once(tmp_path, read_log):
         loss.backward()
         optimizer.step()
     assert read_log(tmp_path / "run").scalars[0]["loss"] == loss.item()
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_warning_reaches_the_program(tmp_path):
+    """Warnings are errors here; the first step has gradients that are not recorded."""
+    torch.manual_seed(1)
+    model, more = nn.Linear(3, 2), nn.Linear(2, 1)
+    with record(tmp_path / "run", every=1) as recording:
+        optimizer = sgd(model)
+        more(model(torch.ones(1, 3))).sum().backward()
+        optimizer.add_param_group({"params": more.parameters()})
+        optimizer.step()
+    assert recording.recorders[0].step == 1
+    assert recording.notes[0].startswith("SGD of 4 parameters: step 0 uses 2 gradients that are not recorded")
+
+
+@pytest.mark.filterwarnings("ignore:.*[Ll]azy")
+def test_lazy_parameters(tmp_path, read_log):
+    with record(tmp_path / "run", every=1) as recording:
+        model = nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(1))
+        optimizer = sgd(model)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(2, 3)).sum().backward()
+            optimizer.step()
+    log = read_log(tmp_path / "run")
+    assert sorted(log.scalars) == [0, 1] and ("activation/0", 1) in log.tables
+    assert "its first step is not in the log" in recording.notes[0]
+
+
+def test_optimizers_after_the_most_cost_nothing(tmp_path, monkeypatch):
+    with record(tmp_path / "run", only_one=True) as recording:
+        model = small_network()
+        train(model, sgd(model), NoRecorder, 1)
+        called = nn.Module.__call__
+        monkeypatch.setattr("gc.collect", lambda: pytest.fail("collects"))
+        optimizer = sgd(model)
+        assert nn.Module.__call__ is called and "step" not in vars(optimizer)
+    assert recording.notes == ["optimizer 2 and later ones are not recorded"]
+
+
+class Outer(torch.optim.SGD):
+    """Steps by another optimizer, as SAM does: its own step() is never called."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, lr=0.1)
+        self.inner = torch.optim.Adam(self.param_groups)
+
+
+def test_an_optimizer_that_never_steps_has_no_log(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/notes").write_text("of the user")
+    with record(tmp_path / "run") as recording:
+        model = small_network()
+        outer = Outer(model.parameters())
+        train(model, outer.inner, NoRecorder, 2)
+    assert recording.folders == [str(tmp_path / "run/optimizer-1")] and "no answer" not in recording.answer()
+    assert (tmp_path / "run/notes").exists() and not (tmp_path / "run/optimizer-0").exists()
+    assert recording.notes == ["Outer of 4 parameters: took no step, so it is not recorded"]
+
+
+@pytest.mark.parametrize("scheduled", [False, True])
+def test_a_step_that_the_program_kept(tmp_path, read_log, scheduled):
+    with record(tmp_path / "run", every=1):
+        model = small_network()
+        optimizer = sgd(model)
+        step = optimizer.step
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1) if scheduled else None
+        before = model[0].weight.detach().clone()
+        for i in range(2):
+            optimizer.zero_grad()
+            loss_of(model, i).backward()
+            (optimizer.step if scheduled and i else step)()
+        after = model[0].weight.detach().clone()
+        weight_grad = model[0].weight.grad
+    assert schedule is None or schedule.last_epoch == 0
+    log = read_log(tmp_path / "run")
+    assert sorted(log.scalars) == [0, 1] and ("weight_grad/0.weight", 1) in log.tables
+    twin = small_network()
+    train(twin, sgd(twin), NoRecorder, 2)
+    assert torch.equal(after, twin[0].weight) and not torch.equal(after, before)
+    assert torch.equal(weight_grad, twin[0].weight.grad)

@@ -103,16 +103,16 @@ def test_processes_that_the_script_starts(tmp_path, ddp_by_hand):
 def test_ranks_of_a_launcher(tmp_path, ddp_by_hand):
     """They agree on a folder, and rank 0 alone answers."""
     _, require_same = ddp_by_hand
-    (tmp_path / "runs/ddp").mkdir(parents=True)
-    (tmp_path / "runs/ddp/notes").write_text("of an earlier run")
+    (tmp_path / "halfscope-runs/ddp").mkdir(parents=True)
+    (tmp_path / "halfscope-runs/ddp/notes").write_text("of an earlier run")
     with concurrent.futures.ThreadPoolExecutor() as pool:
         ranks = [pool.submit(execute, "-m", "halfscope.run", *EVERY, SCRIPTS / "ddp.py",
                              f"file://{tmp_path}/meet", folder=tmp_path, RANK=str(rank), WORLD_SIZE="2")
                  for rank in (0, 1)]
     assert ranks[1].result() == ("", "")
-    (tmp_path / "runs/ddp-2").rename(tmp_path / "run")
+    (tmp_path / "halfscope-runs/ddp-2").rename(tmp_path / "run")
     require_same()
-    assert "recorded in runs/ddp-2" in ranks[0].result()[1]
+    assert "recorded in halfscope-runs/ddp-2" in ranks[0].result()[1]
 
 
 @pytest.mark.skipif(torch.__version__ < "2", reason="torchrun of this PyTorch needs an older Python")

@@ -81,13 +81,7 @@ def adds_up(parameter):
 
 
 def backward_runs():
-    """Returns True if called from a hook of a running backward pass. False before PyTorch 2.1,
-    which has no hook after accumulation, so that no optimizer can step in a pass."""
-    return pass_number() != -1
-
-
-def in_backward():
-    """Returns True if a backward pass runs on this thread; in every version of PyTorch."""
+    """Returns True if called from a hook or an operation of a running backward pass."""
     try:
         _at_end(lambda: None)  # refused outside of a pass
     except RuntimeError:

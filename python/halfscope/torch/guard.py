@@ -77,8 +77,8 @@ class Guard:
     recording, but not the training run; if raises=True, it is raised. Only one process may write a
     log, so a call in a fork is such an error."""
 
-    def __init__(self, raises, stop):
-        self._raises = raises
+    def __init__(self, on_error, stop):
+        self._on_error = on_error
         self._stop = stop
         self.error = None
         self._process = None
@@ -96,7 +96,7 @@ class Guard:
                                    "writes the log; call start() in the process that trains")
             return function(*args)
         except Exception as error:
-            if self._raises:
+            if self._on_error == "raise":
                 raise
             self.fail(error)
             return None
@@ -108,6 +108,12 @@ class Guard:
             self._stop()
         except Exception as second:  # stop() may find a state that start() did not complete
             text += f"; and when it stopped: {second}"
-        warnings.warn(f"Recorder: recording stops, training goes on: {type(error).__name__}: {text}. "
-                      "What the log's folder holds can be read. With on_error=\"raise\" the error is "
-                      "raised", RuntimeWarning, stacklevel=3)
+        self.warn(f"recording stops, training goes on: {type(error).__name__}: {text}. "
+                  "What the log's folder holds can be read. With on_error=\"raise\" the error is raised")
+
+    def warn(self, text):
+        """Warns, or calls on_error if that is a function."""
+        if callable(self._on_error):
+            self._on_error(text)
+        else:
+            warnings.warn(f"Recorder: {text}", RuntimeWarning, stacklevel=4)

@@ -3,7 +3,6 @@
 
 import functools
 import threading
-import warnings
 from collections import defaultdict
 
 import torch
@@ -147,9 +146,8 @@ class ModuleWatch:
             return
         self._unseen += 1
         if self._unseen == 2:
-            warnings.warn("Recorder: two steps had backward passes, but no call of a module was seen; "
-                          f"activations and their gradients are not recorded. Perhaps {names.COMPILED}",
-                          RuntimeWarning, stacklevel=2)
+            self._guard.warn("two steps had backward passes, but no call of a module was seen; activations "
+                             f"and their gradients are not recorded. Perhaps {names.COMPILED}")
 
     def look_at_modules(self):
         """Adds or removes the hooks on modules after `record` or `magnitudes` changed."""

@@ -23,7 +23,7 @@ class Patch:
         self._name = name
         self._was_own = name in vars(target)  # an attribute of the object, not of its class
         self._original = original = getattr(target, name)
-        self._active = True
+        self.active = True
 
         function = getattr(original, "__func__", None)
 
@@ -31,7 +31,7 @@ class Patch:
         def wrapper(owner, *args, **kwargs):
             if owner is not target and function is not None:
                 return function(owner, *args, **kwargs)
-            if not self._active:
+            if not self.active:
                 return original(*args, **kwargs)
             return around(original, *args, **kwargs)
 
@@ -40,7 +40,7 @@ class Patch:
         setattr(target, name, self._wrapper)
 
     def remove(self):
-        self._active = False
+        self.active = False
         if vars(self._target).get(self._name) is self._wrapper:
             if self._was_own:
                 setattr(self._target, self._name, self._original)

@@ -6,18 +6,17 @@ import gc
 import inspect
 import itertools
 import os
-import warnings
 import weakref
 
 import torch
 
-from halfscope._folders import log_folder, logs_in, require_no_logs
+from halfscope._folders import log_folder, logs_in, remove_empty_log, require_no_logs
 from halfscope._halfscope import BadInput
 from halfscope._logs import recommend
 from halfscope.torch import found, trainers
 from halfscope.torch.arguments import chosen_steps
 from halfscope.torch.guard import compiled, lifted
-from halfscope.torch.gradients import in_backward
+from halfscope.torch.gradients import backward_runs
 from halfscope.torch.manifest import as_json, rank_and_world_size
 from halfscope.torch.patching import ClassPatch, Patch
 from halfscope.torch.recorder import Recorder
@@ -36,6 +35,7 @@ class _Waiting(Patch):
         self.optimizer = optimizer
         self.earlier = earlier  # True if it existed before start(): perhaps nobody needs it now
         self.number = None  # that of its folder; known when the first model is called
+        self.recorder = None  # a weak reference, later
 
 
 class record:
@@ -64,15 +64,16 @@ class record:
         self.out = os.path.abspath(out)  # the program may change its working directory
         self.notes = []
         self._most = 1 if only_one else _MOST
-        self._numbers = itertools.count()
+        self._numbered = 0   # number of optimizers that have a number
         self._waiting = []   # weak references to _Waiting
-        self._made = []      # weak references to Recorders
+        self._made = weakref.WeakKeyDictionary()  # {Recorder: (its process, its log)}
         self._scalers = []   # weak references
         self._taken = weakref.WeakSet()       # optimizers with a Recorder
         self._looked_at = weakref.WeakSet()   # modules that hold no parameter of a waiting optimizer
         self._by_scaler = weakref.WeakSet()   # optimizers that a GradScaler stepped
         self._patches = []
         self._started = False
+        self._owner = None  # the process that may use an `out` that existed before
         self._call_patch = None
         self._optimizers = 0  # number of optimizers that were found
 
@@ -83,6 +84,7 @@ class record:
             raise RuntimeError("this record was started already")
         if not joins:
             require_no_logs(self.out)
+            self._owner = os.getpid() if os.path.isdir(self.out) else None
         self._scalers = [weakref.ref(scaler) for scaler in found.alive(_GradScaler)]
         self._taken.update(recorder.optimizer for recorder in found.alive(Recorder)
                            if getattr(recorder, "writer", None) is not None)
@@ -104,13 +106,15 @@ class record:
 
     def stop(self):
         """Ends all recorders, and removes everything that start() put in place."""
-        for recorder in self.recorders:
+        for recorder, (process, log) in list(self._made.items()):
             if not recorder.step:
-                self.tell(f"{_called(recorder.optimizer)}: took no step, so its log is empty")
+                self.tell(f"{_called(recorder.optimizer)}: took no step, so it is not recorded")
             elif recorder.loss_scale.scaled and recorder.optimizer not in self._by_scaler:
                 self.tell(f"{_called(recorder.optimizer)}: stepped without the GradScaler that the program "
                           "made, so the loss scale in its log is not that of its gradients; make a Recorder")
             recorder.stop()
+            if not recorder.step and process == os.getpid():
+                self.guarded(remove_empty_log, log)
         for waiting in self._still_waiting():
             waiting.remove()
             if waiting.optimizer.state and not waiting.earlier:
@@ -131,7 +135,7 @@ class record:
     @property
     def recorders(self):
         """The Recorders whose optimizers exist, in the order of the first calls of their models."""
-        return [recorder for reference in self._made if (recorder := reference()) is not None]
+        return list(self._made)
 
     @property
     def folders(self):
@@ -168,14 +172,19 @@ class record:
             return None
 
     def free_folder(self, number=0, alone=True):
-        """Returns a folder without a log of this rank: `out` for the first optimizer if it is alone,
-        else optimizer-N in it, from `number` on."""
+        """Makes and returns a folder for the log of this rank, which no other process gets: `out` for
+        the first optimizer if it is alone, else optimizer-N in it, from `number` on."""
         first = [self.out] if alone and number == 0 else []
         several = (os.path.join(self.out, f"optimizer-{n}")
                    for n in itertools.count(number + len(first)))
-        rank, ranks = rank_and_world_size()
-        return next(folder for folder in itertools.chain(first, several)
-                    if not logs_in(log_folder(folder, rank, ranks)))
+        for folder in itertools.chain(first, several):
+            log = log_folder(folder, *rank_and_world_size())
+            try:
+                os.makedirs(log)
+                return folder
+            except FileExistsError:
+                if folder == self.out and self._owner == os.getpid() and not logs_in(log):
+                    return folder
 
     def _still_waiting(self):
         waiting = [one for reference in self._waiting if (one := reference()) is not None]
@@ -193,11 +202,11 @@ class record:
     def _learn(self, optimizer, earlier=False):
         if any(one.optimizer is optimizer for one in self._still_waiting()):
             return  # it called Optimizer.__init__ twice
-        if self._made:
-            gc.collect()  # a Recorder and the optimizer of a training that is over refer to each other
+        self._optimizers += 1
+        if self._numbered >= self._most:
+            return self._tell_most()
         waiting = _Waiting(optimizer, self._first_step, earlier)
         self._waiting.append(weakref.ref(waiting))
-        self._optimizers += 1
         self._looked_at.clear()
         self._watch_calls(True)
 
@@ -218,6 +227,8 @@ class record:
     def _look_at(self, module):
         """Makes the Recorders of the optimizers that step parameters of the module. The call itself
         follows, so the first step is recorded in full."""
+        if any(map(torch.nn.parameter.is_lazy, module.parameters())):
+            return  # they have no values before this call
         self._looked_at.add(module)
         inside = found.parameters_in(module)
         for waiting in self._still_waiting():
@@ -228,49 +239,62 @@ class record:
 
     def _first_step(self, waiting, original, *args, **kwargs):
         """Called in place of the first step of an optimizer whose model was not called before. A
-        closure may call it; without one, the log begins with the next step."""
+        closure may call it; without one, the log begins with the next step. Later, called for a
+        step() that the program kept from before."""
         if compiled():
             return original(*args, **kwargs)
+        if waiting.recorder is not None:
+            recorder, waiting.active = waiting.recorder(), False
+            outside = recorder is not None and recorder.writer and not recorder.attempt
+            try:
+                return (waiting.optimizer.step if outside else original)(*args, **kwargs)
+            finally:
+                waiting.active = True
         closure = args[0] if args else kwargs.get("closure")
         if waiting.optimizer not in self._taken and self.guarded(self._record, waiting, None):
             if closure is not None:
-                return waiting.optimizer.step(*args, **kwargs)
+                return waiting.optimizer.step(*args, **kwargs)  # the Recorder's
             self.tell(f"{_called(waiting.optimizer)}: its first step is not in the log, since no call of its "
                       "model was seen before")
-        waiting.remove()
+        else:
+            waiting.remove()
         return original(*args, **kwargs)
 
     def _record(self, waiting, called):
         """Makes and starts the Recorder of an optimizer. Returns True if it records."""
         waiting.remove()
+        if not self._started:
+            return False
         optimizer = waiting.optimizer
         alone = self._number(waiting)
         self._waiting = [one for one in self._waiting if one() is not waiting]
         if waiting.number >= self._most:
-            self.tell(f"optimizer {self._most + 1} and later ones are not recorded")
-            return False
+            return self._tell_most()
         model = found.model_of(optimizer, called)
         if model is None:
             self.tell(f"{_called(optimizer)}: no module has them, so it is not recorded")
             return False
         scaler = None if self.settings.get("loss_scale") else self._scaler_of()
-        recorder = Recorder(model, found.wrapper_of(optimizer), self.free_folder(waiting.number, alone),
-                            **{"scaler": scaler, **self.settings})
-        with warnings.catch_warnings(record=True) as told:  # torch.compile: no activations
-            warnings.simplefilter("always")
-            recorder.start()
-        for warning in told:
-            self.tell(f"{_called(optimizer)}: {warning.message}")
-        self._made.append(weakref.ref(recorder))
+        folder = self.free_folder(waiting.number, alone)
+        recorder = Recorder(model, found.wrapper_of(optimizer), folder, **{
+            "scaler": scaler, "on_error": lambda text: self.tell(f"{_called(optimizer)}: {text}"),
+            **self.settings})
+        recorder.start()
+        self._made[recorder] = os.getpid(), log_folder(folder, *rank_and_world_size())
+        waiting.recorder, waiting.active = weakref.ref(recorder), True
         return recorder.writer is not None
+
+    def _tell_most(self):
+        self.tell(f"optimizer {self._most + 1} and later ones are not recorded")
 
     def _number(self, waiting):
         """Numbers this optimizer and those that wait beside it. Returns True if it is alone so far."""
-        gc.collect()  # optimizers that were replaced
+        gc.collect()  # optimizers that were replaced; a Recorder and its optimizer refer to each other
         beside = [one for one in self._still_waiting() if one is waiting or not one.earlier]
         for one in beside:
             if one.number is None:
-                one.number = next(self._numbers)
+                one.number = self._numbered
+                self._numbered += 1
         return len(beside) == 1 and not self._made or self._most == 1
 
     def _scaler_of(self):
@@ -325,7 +349,7 @@ class record:
 
     def _backward(self, original, *args, **kwargs):
         """Notes the loss in the logs of the optimizers whose parameters this pass reaches."""
-        if compiled() or in_backward():  # a checkpoint computes a part of the outer pass
+        if compiled() or backward_runs():  # a checkpoint computes a part of the outer pass
             return original(*args, **kwargs)
         before = {id(recorder): recorder.modules.passes for recorder in self.recorders}
         for recorder in self.recorders:

@@ -52,7 +52,8 @@ class Recorder:
     first_step     number of the first step, for a run that continues from a checkpoint
     about          further keys for run.json: data, name of the run...; values must be JSON
     on_error       "warn": an error of the recorder ends the recording with a warning, and the
-                   training run continues; "raise": the error is raised
+                   training run continues; "raise": the error is raised; a function is called with
+                   the text of every warning
     """
 
     _started = None  # if the arguments are refused, it stays None and __del__ does not warn
@@ -67,7 +68,7 @@ class Recorder:
         self._stepped = step_method(optimizer)
         self.step = first_number(first_step)  # number of the next step, or of the running one
         self._compiled = names.is_compiled(model)
-        self._guard = Guard(on_error == "raise", self.stop)
+        self._guard = Guard(on_error, self.stop)
         self.sampled_role = roles.test(sample_roles)
         self._named = os.fspath(out)  # name of the folder in messages
         self._out = os.path.abspath(out)  # the loop may change its working directory
@@ -97,7 +98,7 @@ class Recorder:
         self._autocast = None  # {kind of device: dtype or None}, as in run.json
         self._told_missing = self._told_size = self._told_unstarted = False
         self._step_patch = self._zero_patch = None
-        self._attempt = None
+        self.attempt = None  # the Attempt of the step that runs now
         self._ended = self._record_was = False  # last attempt: it was a step; the step was recorded
         self._gradients = None  # Gradients after the last backward pass since the last step
         self._losses, self._scaled_losses = [], []  # (round of the modules, loss)
@@ -141,7 +142,7 @@ class Recorder:
                 patch.remove()
         self.modules.stop()
         self.writer = None
-        self._gradients, self._attempt = None, None
+        self._gradients, self.attempt = None, None
         self._losses, self._scaled_losses = [], []
 
     def __enter__(self):
@@ -179,7 +180,7 @@ class Recorder:
     # The methods below are for the other parts of the recorder.
 
     def _note_loss(self, loss):
-        if self._attempt is not None and self._attempt.begun:
+        if self.attempt is not None and self.attempt.begun:
             return  # a further call of a closure
         value = loss.detach() if isinstance(loss, torch.Tensor) else loss
         self._losses.append((self.modules.round, number_later(value)))
@@ -233,11 +234,10 @@ class Recorder:
                    if id(p) not in read and p.grad is not None]
         if missing and not self._told_missing:
             self._told_missing = True
-            warnings.warn(f"Recorder: step {self.step} uses {len(missing)} gradients that are not "
-                          f"recorded; the first is of {missing[0]} (group, place). They were not "
-                          "there when the backward pass ended, or their type is not recorded. The "
-                          "log counts them as gradients_missing. Add parameters to the optimizer "
-                          "before the backward pass", RuntimeWarning, stacklevel=2)
+            self._guard.warn(f"step {self.step} uses {len(missing)} gradients that are not recorded; the "
+                             f"first is of {missing[0]} (group, place). They were not there when the "
+                             "backward pass ended, or their type is not recorded. The log counts them as "
+                             "gradients_missing. Add parameters to the optimizer before the backward pass")
         return len(missing)
 
     def take_gradients(self):
@@ -286,7 +286,7 @@ class Recorder:
         if self._compiled:
             spots["activations"] = "not recorded: torch.compile"
             self.modules.unseen_is_told = True
-            warnings.warn(f"Recorder: {names.COMPILED}", RuntimeWarning, stacklevel=5)
+            self._guard.warn(names.COMPILED)
         return spots
 
     def _tell_unstarted(self):
@@ -313,7 +313,7 @@ class Recorder:
         return [p for group in self.optimizer.param_groups for p in group["params"]]
 
     def _backward_ended(self):
-        if self._attempt is not None and self._attempt.begun:
+        if self.attempt is not None and self.attempt.begun:
             return  # a further call of a closure
         self.learn_parameters()
         if self._gradients is None or not self.loss_scale.unscaled_by_the_loop:
@@ -327,7 +327,7 @@ class Recorder:
 
     def _give_up(self):
         """Drops gradients and losses: the loop cleared the gradients without attempting a step."""
-        if self._attempt is not None and self._attempt.begun:
+        if self.attempt is not None and self.attempt.begun:
             return  # a further call of a closure
         self._gradients = None
         first = self.modules.give_up()
@@ -343,13 +343,13 @@ class Recorder:
     def _attempting(self, closure=False):
         """A context for one attempted step. With a closure, gradients are computed inside the step,
         so begin() follows the closure's first call."""
-        attempt = self._attempt = Attempt(self, self.step, self._record, self._sample)
+        attempt = self.attempt = Attempt(self, self.step, self._record, self._sample)
         try:
             if not closure:
                 self._guard(attempt.begin)
             yield attempt
         finally:
-            self._attempt = None  # nothing more is written for an attempt that raised
+            self.attempt = None  # nothing more is written for an attempt that raised
         if self.writer is not None:
             self._guard(self._attempt_ends, attempt)
             if self._ended and self.writer is not None:
@@ -368,7 +368,7 @@ class Recorder:
         self._prepare()
 
     def _around_step(self, original, *args, **kwargs):
-        attempt = self._attempt
+        attempt = self.attempt
         if attempt is not None:  # called by the scaler, which does not skip the step
             self._guard(attempt.entered, kwargs)
             result = original(*args, **kwargs)

@@ -40,4 +40,4 @@ def _callback(record, base):
             self._out = record.free_folder()
             record.guarded(super().begin, model, optimizers, **settings)
 
-    return Callback(record.out, **record.settings)
+    return Callback(record.out, **{"on_error": lambda note: record.tell(note), **record.settings})
