@@ -265,7 +265,7 @@ def main(given=None):
     except BadInput as error:
         _say(str(error))
         return 1
-    except Exception as error:  # of the script's packages, or a SyntaxError
+    except Exception as error:  # an error in a package of the script, or a SyntaxError
         _print(error)
         return 1
     run = _Run(out, {"every": options.every, "sample_every": options.sample_every})

@@ -354,7 +354,7 @@ class record:
         before = {id(recorder): recorder.modules.passes for recorder in self.recorders}
         for recorder in self.recorders:
             if recorder.writer:
-                self.guarded(recorder.modules.hook_parameters)  # those frozen when the model was called
+                self.guarded(recorder.modules.hook_parameters)  # some were frozen at the first call
         original(*args, **kwargs)
         loss = args[0] if args else kwargs.get("tensors")
         if isinstance(loss, (list, tuple)) and len(loss) == 1:
