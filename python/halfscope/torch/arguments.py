@@ -81,6 +81,6 @@ def require_kinds(model, optimizer, scaler=None, loss_scale=None, modules=None, 
         raise TypeError(f"scaler: found {type(scaler).__name__}, expected a GradScaler or anything with its methods")
     if loss_scale is not None and not (math.isfinite(loss_scale) and loss_scale > 0):
         raise ValueError(f"loss_scale: found {loss_scale}, expected a positive finite number")
-    if on_error not in ("warn", "raise") and not callable(on_error):
+    if not callable(on_error) and not (isinstance(on_error, str) and on_error in ("warn", "raise")):
         raise ValueError(f"on_error: found {described(on_error)}, expected 'warn', 'raise' or a function")
     _require_own_parameters(model, optimizer)
