@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of the functions' arguments, and descriptions of arguments in errors."""
 
+import contextlib
 import operator
 import os
 from numbers import Real
@@ -73,6 +74,15 @@ def check_number(name, value, expected="a number", kind=Real, most=None):
         float(value)
     except OverflowError:
         raise ValueError(f"{name} is {described(value)}, expected {expected}") from None
+
+
+def interval(name, value, others="or None"):
+    """Returns a number of steps as an int, or None. Integers may be of NumPy or PyTorch. others: what
+    else the argument accepts. Raises TypeError."""
+    with contextlib.suppress(TypeError):
+        if value is None or not isinstance(value, bool) and operator.index(value) > 0:
+            return value if value is None else operator.index(value)
+    raise TypeError(f"{name} is {described(value)}, expected a number of steps above 0, {others}")
 
 
 def _step(text):

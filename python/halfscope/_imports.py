@@ -3,6 +3,7 @@
 
 import functools
 import sys
+import warnings
 
 
 class _Finder:
@@ -32,7 +33,10 @@ class _Finder:
             loader.exec_module = original  # inspect and pickle see the loader as it was
             original(module)
             for function in self.waiting.pop(module.__name__, ()):
-                function(module)
+                try:
+                    function(module)
+                except Exception as error:  # must not end the program's import
+                    warnings.warn(f"halfscope does not record {module.__name__}: {error!r}", RuntimeWarning)
 
         loader.exec_module = exec_module
 
@@ -41,7 +45,8 @@ _finder = _Finder()
 
 
 def after_import(name, function):
-    """Calls function(module): now if the module is imported already, else right after its import."""
+    """Calls function(module): now if the module is imported already, else right after its import,
+    where an exception of the function is a warning."""
     if name in sys.modules:
         function(sys.modules[name])
         return

@@ -2,6 +2,7 @@
 """RunLog, which writes a run log: docs/run-log.md."""
 
 import collections.abc
+import contextlib
 import json
 import math
 import operator
@@ -85,8 +86,10 @@ class RunLog:
     def close(self):
         """Closes the files. Every step is in them already. A second close() does nothing."""
         while self.before_close:
-            self.before_close.pop()()
-        self._writer = None
+            with contextlib.suppress(Exception):  # of the program's own callbacks: its results raise them
+                self.before_close.pop()()
+        with self._lock:
+            self._writer = None
 
     def step(self, step=None, *, loss=None, learning_rate=None, loss_scale=None, found_inf=None,
              max_abs_weight_grad=None, max_abs_activation_grad=None, sample=False, **trees):

@@ -4,6 +4,7 @@
 import collections
 import functools
 
+from halfscope._arguments import interval
 from halfscope._arrivals import Arrivals
 from halfscope._parts import part
 from halfscope._trees import named_arrays
@@ -31,7 +32,8 @@ def record(log, every=10, *, sample_every=None, loss_scale=None, axis_name=None,
     TypeError for types that a log cannot hold. An error while recording gives one warning.
     """
     jax, optax = (part(name, "halfscope.jax", _PACKAGE) for name in ("jax", "optax"))
-    arrivals = Arrivals(log, "halfscope.jax.record", every, sample_every, _REPEATED, jax.effects_barrier)
+    arrivals = Arrivals(log, "halfscope.jax.record", interval("every", every),
+                        interval("sample_every", sample_every), _REPEATED, jax.effects_barrier)
     inner = optax.with_extra_args_support(optimizer or optax.identity())
 
     def init(params):
@@ -76,9 +78,11 @@ def send(arrivals, count, numbers, trees, axis_name=None):
 
     def deliver(trees):
         return lambda: jax.debug.callback(  # the index in the branch: XLA moves it there, and fails
-            receive, 0 if axis_name is None else jax.lax.axis_index(axis_name), count, largest,
+            functools.partial(arrivals.guarded, receive), 0 if axis_name is None else jax.lax.axis_index(axis_name), count, largest,
             numbers, trees)
 
+    if axis_name is not None:  # one condition for all indices: vmap would run both branches
+        count = jax.lax.pmax(count, axis_name)
     jax.lax.cond(arrivals.chosen(count), deliver(trees), deliver({}))
 
 

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records a training run of Keras 3 on JAX, PyTorch or TensorFlow: docs/jax.md."""
 
-from halfscope._arrivals import Arrivals, interval
+import functools
+
+from halfscope._arguments import interval
+from halfscope._arrivals import Arrivals
 from halfscope._parts import part
 from halfscope._run_log import RunLog
+from halfscope.jax import send
 
 keras = part("keras", "halfscope.keras", "'halfscope[keras]'")
 
@@ -35,13 +39,16 @@ class RecorderCallback(keras.callbacks.Callback):
         self._arrivals = Arrivals(
             self.log, "halfscope.keras.RecorderCallback", self._every, self._sample_every,
             "a model that returns to an older state needs a new log", settle, backend == "jax")
-        self._replace("stateless_apply" if backend == "jax" else "apply", getattr(self, f"_on_{backend}"))
-        self._replace("scale_loss", self._scale_loss)
+        self._replace(optimizer, "stateless_apply" if backend == "jax" else "apply", self._apply)
+        self._replace(optimizer, "scale_loss", self._scale_loss)
         if backend == "tensorflow":
             self._undo.append(lambda was=model.jit_compile: setattr(model, "jit_compile", was))
             model.jit_compile = False  # XLA cannot call back
         self._undo.append(lambda: setattr(model, "train_function", None))  # to be compiled again
-        model.make_train_function(force=True)
+        type(model).make_train_function(model, force=True)
+        # An exception ends fit() without a callback: the next call for the model ends the recording.
+        self._replace(model, "make_train_function", lambda make, *given, **named: (
+            self.on_train_end(), make(*given, **named)))
 
     def on_train_end(self, logs=None):
         while self._undo:
@@ -49,44 +56,51 @@ class RecorderCallback(keras.callbacks.Callback):
         if self.log is not None:
             self.log.close()
 
-    def _replace(self, name, function):
-        """Replaces a method of the optimizer by a function of the method and its arguments."""
-        own, method = vars(self.model.optimizer), getattr(self.model.optimizer, name)
+    def _replace(self, owner, name, function):
+        """Replaces a method of an object by a function of the method and its arguments."""
+        own, method = vars(owner), getattr(owner, name)
         own[name] = lambda *args, **named: function(method, *args, **named)
         self._undo.append(lambda: own.pop(name, None))
 
     def _scale_loss(self, scale_loss, loss):
         if keras.backend.backend() == "jax":  # the loss is traced by another transformation
-            part("jax", "Keras", "jax").debug.callback(self._arrivals.add_loss, self._count.value, loss)
+            part("jax", "Keras", "jax").debug.callback(functools.partial(
+                self._arrivals.guarded, self._arrivals.add_loss), self._count.value, loss)
         else:
             self._loss = loss
         return scale_loss(loss)
 
-    def _on_jax(self, apply, optimizer_variables, grads, weights):
-        from halfscope.jax import send
+    def _apply(self, apply, *args, **named):
+        result = []  # of apply()
+        step = getattr(self, f"_on_{keras.backend.backend()}")(result, *args, **named)
+        self._arrivals.guarded(next, step, None)
+        result.append(apply(*args, **named))
+        self._arrivals.guarded(next, step, None)
+        return result[0]
 
-        updated, optimizer = apply(optimizer_variables, grads, weights), self.model.optimizer
-        with keras.StatelessScope(list(zip(optimizer.variables, optimizer_variables))):
+    # Each backend's function yields where the update of the weights follows.
+
+    def _on_jax(self, result, optimizer_variables, grads, weights):
+        yield
+        with keras.StatelessScope(list(zip(self.model.optimizer.variables, optimizer_variables))):
             count, numbers = self._count.value, self._numbers()
-        trees = self._trees(self.model.trainable_variables, grads, weights, updated[0])
+        trees = self._trees(self.model.trainable_variables, grads, weights, result[0][0])
         send(self._arrivals, count, numbers, trees)
-        return updated
 
-    def _on_torch(self, apply, grads, trainable_variables=None):
+    def _on_torch(self, _, grads, trainable_variables=None):
         count, largest = int(self._count.value), _largest(grads)
         numbers = {name: float(number) for name, number in self._numbers().items()}
         variables = list(trainable_variables or self.model.trainable_variables)
         weights = [variable.value.detach() for variable in variables]
         trees = self._trees(variables, grads, weights) if self._arrivals.chosen(count) else {}
         if not self._arrivals.samples(count):
-            self._arrivals.receive(count, largest, numbers, trees)
-            return apply(grads, trainable_variables)
+            return self._arrivals.receive(count, largest, numbers, trees)
         trees = {role: {path: tensor.clone() for path, tensor in tree.items()}
                  for role, tree in trees.items()}
-        apply(grads, trainable_variables)
+        yield
         self._arrivals.receive(count, largest, numbers, {**trees, **self._trees(variables, after=weights)})
 
-    def _on_tensorflow(self, apply, grads, trainable_variables=None):
+    def _on_tensorflow(self, _, grads, trainable_variables=None):
         import tensorflow as tf
 
         variables = list(trainable_variables or self.model.trainable_variables)
@@ -94,13 +108,14 @@ class RecorderCallback(keras.callbacks.Callback):
         count, numbers, before = tf.nest.map_structure(  # read before the update
             tf.identity, (self._count.value, self._numbers(), weights))
         grads = [None if grad is None else tf.convert_to_tensor(grad) for grad in grads]
-        apply(grads, trainable_variables)
+        yield
         trees = self._trees(variables, grads, before, tf.nest.map_structure(tf.identity, weights))
 
         def deliver(trees):
             step = (count, _largest(grads), numbers, trees)
-            return lambda: tf.py_function(lambda *values: self._arrivals.receive(*tf.nest.pack_sequence_as(
-                step, [value.numpy() for value in values])) or 0, tf.nest.flatten(step), tf.int32)
+            return lambda: tf.py_function(lambda *values: self._arrivals.guarded(
+                lambda: self._arrivals.receive(*tf.nest.pack_sequence_as(
+                    step, [value.numpy() for value in values]))) or 0, tf.nest.flatten(step), tf.int32)
 
         tf.cond(self._arrivals.chosen(count), deliver(trees), deliver({}))
 
@@ -130,4 +145,5 @@ def _scale(optimizer):
 def _largest(grads):
     """Returns the largest magnitude; NaN if a value is NaN."""
     largest = [keras.ops.max(keras.ops.abs(grad)) for grad in grads if grad is not None]
-    return keras.ops.max(keras.ops.stack([keras.ops.cast(value, "float32") for value in largest]))
+    wide = keras.backend.result_type("float32", *(value.dtype for value in largest))
+    return keras.ops.max(keras.ops.stack([keras.ops.cast(value, wide) for value in largest]))

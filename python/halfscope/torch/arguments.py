@@ -2,28 +2,24 @@
 """Checks of the arguments of the recorder and of emulate()."""
 
 import collections.abc
+import contextlib
 import math
 import operator
 
 import torch
 
-from halfscope._arguments import described
+from halfscope._arguments import described, interval
 
 
 def chosen_steps(every, name):
     """Checks a choice of steps. Returns an int (every n-th step), a frozenset of steps, a function
     of the step, or None (never). Integers may be of NumPy or PyTorch. Raises TypeError."""
-    if every is None or callable(every):
+    if callable(every):
         return every
-    try:
+    with contextlib.suppress(TypeError):
         if isinstance(every, collections.abc.Iterable) and not isinstance(every, (str, bytes)):
             return frozenset(map(operator.index, every))
-        if not isinstance(every, bool) and operator.index(every) > 0:
-            return operator.index(every)
-    except TypeError:
-        pass
-    raise TypeError(f"{name} is {described(every)}, expected a number of steps above 0, a collection of steps "
-                    "or a function of the step")
+    return interval(name, every, "a collection of steps or a function of the step")
 
 
 def step_test(every):

@@ -29,15 +29,27 @@ def _add(record, ours, trainer):
     handler = getattr(trainer, "callback_handler", None)  # the Trainer of Transformers
     callbacks = trainer.callbacks if handler is None else handler.callbacks
     if not any(isinstance(callback, RecorderParts) for callback in callbacks):
-        callbacks.insert(0, _callback(record, importlib.import_module(ours).RecorderCallback))
+        callbacks.insert(0, _callback(record, ours))
 
 
-def _callback(record, base):
-    class Callback(base):
+def _callback(record, ours):
+    class Callback(importlib.import_module(ours).RecorderCallback):
         """Never ends the training: what cannot be recorded is a note."""
 
         def begin(self, model, optimizers, **settings):
             self._out = record.free_folder()
-            record.guarded(super().begin, model, optimizers, **settings)
+            next(record._numbers)  # optimizers outside of the trainer are later ones
+            most = record._most if record._most > 1 or self._out == record.out else 0
+            if len(optimizers) > most:
+                record.tell(f"optimizer {record._most + 1} and later ones are not recorded")
+            record.guarded(super().begin, model, optimizers[:most], **settings)
+
+        def __reduce__(self):
+            return _restored, (type(record), record.out, record._most == 1, record.settings, ours)
 
     return Callback(record.out, **{"on_error": lambda note: record.tell(note), **record.settings})
+
+
+def _restored(kind, out, only_one, settings, ours):
+    """Returns the callback of a copied trainer, such as that of a process that the trainer spawns."""
+    return _callback(kind(out, only_one=only_one, **settings), ours)
