@@ -220,6 +220,34 @@ def test_losses_that_arrive_on_their_own(tmp_path):
     assert losses_of(log) == {0: 10, 1: 11, 2: 12}
 
 
+def test_a_skipped_attempt_that_arrives_late_is_left_out_with_a_note(tmp_path):
+    log, steps = arrivals(tmp_path, await_losses=True)
+    for loss in (0, 10, 11, 12):
+        steps.add_loss(min(loss, 1), loss)
+    steps.receive(0, 1, {}, {})
+    steps.receive(1, 1, {}, {})
+    with pytest.warns(RuntimeWarning, match="a skipped attempt arrived late") as heard:
+        steps.guarded(steps.receive, 1, np.inf, {}, {})
+    assert len(heard) == 1
+    steps.add_loss(2, 20)
+    steps.guarded(steps.receive, 2, 1, {}, {})
+    assert losses_of(log) == {0: 0, 1: 10, 2: 20}
+    assert steps._losses.keys() == {1}  # nothing is kept of a step that was written
+
+
+def test_close_writes_the_steps_that_wait_although_the_program_failed(tmp_path):
+    def settle():
+        raise RuntimeError("the program's own")
+
+    log = halfscope.RunLog(tmp_path / "run")
+    steps = Arrivals(log, "recorder", 1, None, "", settle)
+    steps.receive(3, 1, {"loss": 5}, {})
+    log.close()
+    assert losses_of(log) == {0: 5}
+    with pytest.raises(halfscope.BadInput, match="this log is closed"):
+        log.step(loss=1)
+
+
 @pytest.mark.parametrize("first", (0, 100))
 def test_a_log_that_continues_at_a_later_step(tmp_path, first):
     """With a new state of the optimizer, or the one of the checkpoint."""
@@ -243,6 +271,37 @@ def test_a_step_that_arrives_from_each_device_ends_the_recording_with_advice(tmp
     assert list(losses_of(log)) == [0]
 
 
+def test_a_vectorised_loop_that_carries_its_state(tmp_path):
+    with halfscope.RunLog(tmp_path / "run") as log:
+        optimizer = halfscope.jax.record(log, every=2, axis_name="member")
+        step = jax.jit(jax.vmap(lambda gradient, state: optimizer.update(gradient, state, value=gradient[0])[1],
+                                axis_name="member"))
+        gradients = jnp.arange(1.0, 13).reshape(3, 4)
+        state = jax.vmap(optimizer.init)(gradients)
+        for factor in range(1, 4):
+            state = step(factor * gradients, state)
+    _, records, _ = _halfscope.read_run_log(log.folder)
+    assert losses_of(log) == {0: 1, 1: 2, 2: 3}
+    assert [(record["step"], record["mean"]) for record in records] == [(0, 2.5), (2, 7.5)]
+
+
+def test_values_that_cannot_be_read_end_the_recording_alone(tmp_path, monkeypatch):
+    def fails(*_):
+        raise MemoryError("no room for a copy")
+
+    with pytest.warns(RuntimeWarning, match="training goes on: MemoryError: no room") as heard:
+        with halfscope.RunLog(tmp_path / "run") as log:
+            optimizer = halfscope.jax.record(log)
+            update = jax.jit(optimizer.update)
+            state = optimizer.init(jnp.ones(2))
+            monkeypatch.setattr(jax.tree_util, "tree_map", fails)
+            for _ in range(2):
+                gradient, state = update(jnp.ones(2), state)
+            jax.effects_barrier()
+            monkeypatch.undo()
+    assert len(heard) == 1 and gradient.tolist() == [1, 1]
+
+
 def test_an_error_while_recording_ends_the_recording_alone(tmp_path):
     plain = train(plain_adam())
     log = halfscope.RunLog(tmp_path / "run")
@@ -257,7 +316,8 @@ def test_an_error_while_recording_ends_the_recording_alone(tmp_path):
 
 @pytest.mark.parametrize("tree, error, words", (
     ({}, halfscope.BadInput, "no arrays"),
-    ({"w": np.ones(2, "int32")}, TypeError, "w': dtype int32")))
+    ({"w": np.ones(2, "int32")}, halfscope.BadInput, "no arrays"),
+    ({"w": np.ones(2, "complex64")}, TypeError, "w': dtype complex64")))
 def test_trees_that_no_log_can_hold_are_refused_before_training(tmp_path, tree, error, words):
     with halfscope.RunLog(tmp_path / "run") as log:
         with pytest.raises(error, match=words) as refused:
@@ -267,7 +327,7 @@ def test_trees_that_no_log_can_hold_are_refused_before_training(tmp_path, tree, 
         assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("settings", ({"every": 0}, {"every": "often"}, {"sample_every": -1}))
+@pytest.mark.parametrize("settings", ({"every": 0}, {"every": "often"}, {"sample_every": -1}, {"every": True}))
 def test_wrong_arguments(tmp_path, settings):
     with pytest.raises(TypeError, match="expected a number of steps above 0, or None"):
         halfscope.jax.record(halfscope.RunLog(tmp_path / "run"), **settings)

@@ -178,6 +178,58 @@ def test_an_error_while_recording_ends_the_recording_alone(tmp_path):
         assert fit(model_of(sgd()), callback, Closes()) == plain
 
 
+class Interrupts(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if batch == 1:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("again", (True, False))
+def test_a_fit_that_is_interrupted_leaves_nothing_to_the_next(tmp_path, again):
+    model = model_of(sgd())
+    first, second = (RecorderCallback(tmp_path / name, every=None) for name in ("first", "second"))
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, first, Interrupts())
+    before = len(read(first)[0])
+    assert before <= 2
+    fit(model, *([second] if again else []))
+    with pytest.raises(halfscope.BadInput, match="this log is closed"):
+        first.log.step(loss=1)
+    assert before <= len(read(first)[0]) <= 2
+    assert not again or len(read(second)[0]) == STEPS
+    assert not {"apply", "stateless_apply", "scale_loss"} & vars(model.optimizer).keys()
+    assert "make_train_function" not in vars(model)
+
+
+def test_two_callbacks_at_once(tmp_path):
+    callbacks = [RecorderCallback(tmp_path / name, every=None) for name in ("first", "second")]
+    fit(model_of(sgd()), *callbacks)
+    assert [len(read(callback)[0]) for callback in callbacks] == [STEPS, STEPS]
+
+
+def test_a_failure_to_read_a_step_ends_the_recording_alone(tmp_path, monkeypatch):
+    plain = fit(model_of(sgd()))
+    calls = []
+
+    def fails(*_, **__):
+        calls.append(1)
+        raise ValueError("cannot be read")
+
+    monkeypatch.setattr(RecorderCallback, "_trees", fails)
+    with pytest.warns(RuntimeWarning, match="training goes on: ValueError: cannot be read") as heard:
+        assert fit(model_of(sgd()), RecorderCallback(tmp_path / "run", sample_every=1)) == plain
+    assert len(calls) == 1  # nothing is read once the recording ended
+    assert len([one for one in heard if "training goes on" in str(one.message)]) == 1
+
+
+@pytest.mark.skipif(BACKEND == "jax", reason="halfscope.jax computes the largest magnitude on JAX")
+def test_the_largest_magnitude_of_float64():
+    from halfscope.keras import _largest
+
+    values = [keras.ops.convert_to_tensor([2.0, -1e200], "float64"), None, keras.ops.ones(2, "bfloat16")]
+    assert float(_largest(values)) == 1e200
+
+
 @pytest.mark.skipif(BACKEND == "torch", reason="Keras runs one step at a time on PyTorch")
 def test_several_steps_in_one_execution(tmp_path):
     callback = RecorderCallback(tmp_path / "run", every=2)
