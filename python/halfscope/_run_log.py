@@ -86,7 +86,7 @@ class RunLog:
     def close(self):
         """Closes the files. Every step is in them already. A second close() does nothing."""
         while self.before_close:
-            with contextlib.suppress(Exception):  # of the program's own callbacks: its results raise them
+            with contextlib.suppress(Exception):  # an error of the program, whose results raise it
                 self.before_close.pop()()
         with self._lock:
             self._writer = None

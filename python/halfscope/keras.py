@@ -71,7 +71,7 @@ class RecorderCallback(keras.callbacks.Callback):
         return scale_loss(loss)
 
     def _apply(self, apply, *args, **named):
-        result = []  # of apply()
+        result = []  # that of apply(), once it has run
         step = getattr(self, f"_on_{keras.backend.backend()}")(result, *args, **named)
         self._arrivals.guarded(next, step, None)
         result.append(apply(*args, **named))
