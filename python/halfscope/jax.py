@@ -78,8 +78,8 @@ def send(arrivals, count, numbers, trees, axis_name=None):
 
     def deliver(trees):
         return lambda: jax.debug.callback(  # the index in the branch: XLA moves it there, and fails
-            functools.partial(arrivals.guarded, receive), 0 if axis_name is None else jax.lax.axis_index(axis_name), count, largest,
-            numbers, trees)
+            functools.partial(arrivals.guarded, receive),
+            0 if axis_name is None else jax.lax.axis_index(axis_name), count, largest, numbers, trees)
 
     if axis_name is not None:  # one condition for all indices: vmap would run both branches
         count = jax.lax.pmax(count, axis_name)

@@ -145,5 +145,5 @@ def _scale(optimizer):
 def _largest(grads):
     """Returns the largest magnitude; NaN if a value is NaN."""
     largest = [keras.ops.max(keras.ops.abs(grad)) for grad in grads if grad is not None]
-    wide = keras.backend.result_type("float32", *(value.dtype for value in largest))
+    wide = "float64" if any("float64" in str(value.dtype) for value in largest) else "float32"
     return keras.ops.max(keras.ops.stack([keras.ops.cast(value, wide) for value in largest]))
