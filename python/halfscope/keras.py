@@ -117,7 +117,7 @@ class RecorderCallback(keras.callbacks.Callback):
                 lambda: self._arrivals.receive(*tf.nest.pack_sequence_as(
                     step, [value.numpy() for value in values]))) or 0, tf.nest.flatten(step), tf.int32)
 
-        tf.cond(self._arrivals.chosen(count), deliver(trees), deliver({}))
+        tf.cond(tf.convert_to_tensor(self._arrivals.chosen(count)), deliver(trees), deliver({}))
 
     def _numbers(self):
         """Returns the learning rate and the loss scale, and the loss unless it arrives on its own."""
