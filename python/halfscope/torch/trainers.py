@@ -38,7 +38,7 @@ def _callback(record, ours):
 
         def begin(self, model, optimizers, **settings):
             self._out = record.free_folder()
-            next(record._numbers)  # optimizers outside of the trainer are later ones
+            record._numbered += 1  # optimizers outside of the trainer are later ones
             most = record._most if record._most > 1 or self._out == record.out else 0
             if len(optimizers) > most:
                 record.tell(f"optimizer {record._most + 1} and later ones are not recorded")
