@@ -37,7 +37,7 @@ ENDS = {
     "no stdout": "import trains, sys\ntrains.train()\nsys.stdout.close()\n",
     "thread": "import trains, threading, time\n"
               "threading.Thread(target=lambda: (time.sleep(0.5), trains.train(), print('end'))).start()\n",
-    "folder": "import trains, os\ntrains.train()\nos.mkdir('runs')\n"}
+    "folder": "import trains, os\ntrains.train()\nos.mkdir('runs')\nos.rmdir('runs')\n"}
 NOTHING = {
     "no PyTorch": ("print('hi')", "the script did not import PyTorch"),
     "JAX": ("import sys; sys.modules['jax'] = sys",
