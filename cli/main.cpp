@@ -64,7 +64,6 @@ int parse_and_run(int argc, char** argv) {
   cli::commands::add_vectors(parser);
   cli::commands::add_logs(parser);
   cli::commands::add_info(parser);
-  cli::commands::add_package_commands(parser);
   return parser.run(argc, argv);
 }
 

@@ -26,7 +26,6 @@ void add_info(options::Parser& parser);
 void add_emulate(options::Parser& parser);
 void add_mma(options::Parser& parser);
 void add_explain(options::Parser& parser);
-void add_package_commands(options::Parser& parser);
 void add_quantise(options::Parser& parser);
 void add_conform(options::Parser& parser);
 void add_vectors(options::Parser& parser);

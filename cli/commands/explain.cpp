@@ -5,12 +5,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <regex>
 
 #include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
+#include "cli/options/notes.hpp"
 #include "cli/options/output.hpp"
 #include "cli/terminal/text_table.hpp"
 #include "halfscope/log/error.hpp"
@@ -30,8 +33,25 @@ using Sections = std::vector<text::Section>;
 struct ExplainOptions : options::LogOptions {
   std::vector<std::string> what;
   std::string scale, out;
+  std::function<std::vector<std::string>()> given;  ///< names of the options that were given
   std::function<Sections(const std::vector<std::string>&)> explain_sum;
 };
+
+/// Throws BadUsage if an option is given that this kind of WHAT does not have.
+void require_options_of(std::string_view kind, const ExplainOptions& options) {
+  for (const std::string& option : options.given()) {
+    const auto among = [&](std::initializer_list<std::string_view> names) {
+      return std::ranges::find(names, option) != names.end();
+    };
+    const std::string_view kinds =
+        among({"WHAT", "--out"})         ? kind
+        : among({"--scale", "--format"}) ? "a number or a run"
+        : among({"--arch", "--accumulate", "--inputs", "--a", "--b", "--scales"}) ? "mma A B C"
+                                                                                  : "a run";
+    if (kinds.find(kind) != kinds.npos) continue;
+    throw BadUsage(fmt::format("{0} is for {1}; found {2}; remove {0}", option, kinds, kind));
+  }
+}
 
 /// Returns log2 of --scale; empty if it is not given.
 std::optional<int> scale_of(const ExplainOptions& options) {
@@ -46,16 +66,18 @@ Sections explain_number(const ExplainOptions& options) {
   const std::string& what = options.what.front();
   const int log2_scale = scale_of(options).value_or(0);
   const std::string_view digits =
-      std::string_view(what).substr(std::min<std::size_t>(2, what.size()));
-  if (what.starts_with("0x") && !digits.empty() &&
-      digits.find_first_not_of("0123456789abcdefABCDEF") == digits.npos) {
+      what.starts_with("0x") ? std::string_view(what).substr(2) : std::string_view();
+  const char* const digits_end = digits.data() + digits.size();
+  std::uint64_t bits = 0;
+  const auto [hex_end, error] = std::from_chars(digits.data(), digits_end, bits, 16);
+  if (!digits.empty() && hex_end == digits_end) {
     const auto* const found = std::ranges::find_if(kFormats, [&](const NamedFormat& f) {
       return options.format.empty()
                  ? static_cast<std::size_t>(f.format.width + 3) / 4 == digits.size()
                  : f.name == options.format;
     });
-    const std::uint64_t bits = std::strtoull(what.c_str(), nullptr, 16);
-    if (found != kFormats.end() && digits.size() <= 16 && bits >> (found->format.width - 1) <= 1) {
+    const bool read = found != kFormats.end() && error == std::errc();
+    if (read && bits >> (found->format.width - 1) <= 1) {
       return {text::number_section(what, *found, bits, log2_scale)};
     }
     throw BadUsage(fmt::format(
@@ -78,73 +100,67 @@ const TensorFindings& tensor_of(const ExplainOptions& options, const analyzers::
     if (tensor.name == options.tensor) return tensor;
     names.push_back(printable(tensor.name));
   }
-  std::ranges::stable_sort(names, {}, [&](const std::string& name) {
-    return std::min(text::edit_distance(options.tensor, name),
-                    text::edit_distance(options.tensor, name.substr(name.find('/') + 1)));
-  });
-  names.resize(std::min<std::size_t>(names.size(), 3));
   throw BadUsage(fmt::format("--tensor: found '{}', expected a tensor of the log; the nearest: {}",
-                             printable(options.tensor), fmt::join(names, ", ")));
+                             printable(options.tensor),
+                             fmt::join(text::nearest(names, options.tensor, 3), ", ")));
 }
 
-/// Returns the step of --step. Throws BadUsage if the tensor was not recorded at it.
-std::int64_t step_of(const ExplainOptions& options, const TensorFindings& tensor) {
+/// Throws BadUsage unless --step is one step that the tensor was recorded at.
+void require_step(const ExplainOptions& options, const TensorFindings& tensor) {
   const std::int64_t step = options::selection_of(options).first_step;
-  if (options.steps.find(':') == std::string::npos && tensor.per_step.contains(step)) return step;
-  std::vector<std::int64_t> steps;
-  for (const auto& each : tensor.per_step) steps.push_back(each.step);
-  std::ranges::stable_sort(steps, {}, [&](std::int64_t each) {
-    return std::abs(static_cast<double>(each) - static_cast<double>(step));
+  if (options.steps.find(':') == std::string::npos && tensor.per_step.contains(step)) return;
+  const auto near = std::ranges::min_element(tensor.per_step, {}, [&](const auto& each) {
+    return std::abs(static_cast<double>(each.step) - static_cast<double>(step));
   });
-  steps.resize(std::min<std::size_t>(steps.size(), 3));
-  throw BadUsage(
-      fmt::format("--step: found '{}', expected one step that '{}' was recorded at; "
-                  "the nearest of {}: {}",
-                  printable(options.steps), printable(tensor.name), tensor.per_step.size(),
-                  fmt::join(steps, ", ")));
-}
-
-/// Returns the pattern that matches this name alone.
-std::string glob_of(const std::string& name) {
-  std::string glob;
-  for (const char c : name) {
-    glob += std::string("*?[\\").find(c) == std::string::npos ? "" : "\\";
-    glob += c;
-  }
-  return glob;
+  throw BadUsage(fmt::format(
+      "--step: found '{}', expected one step that '{}' was recorded at; "
+      "the nearest of {} is {}",
+      printable(options.steps), printable(tensor.name), tensor.per_step.size(), (*near).step));
 }
 
 Sections explain_tensor(ExplainOptions options) {
   const std::optional<int> asked = scale_of(options);
   options.logs = {options.what.front()};
+  options::standard_input_once()(options.logs.front());
   options::LogOptions all = options;
   all.passes = analyzers::recommend_passes();
   all.tensor = all.steps = "";
   const analyzers::Study run =
       analyzers::recommendation(options::run_analysis(all), options::selection_of(all), {});
   const TensorFindings& tensor = tensor_of(options, run);
-  const std::int64_t step = step_of(options, tensor);
-  options.tensor = glob_of(tensor.name);
+  require_step(options, tensor);
+  options.tensor = std::regex_replace(tensor.name, std::regex(R"([*?[\\])"), R"(\$&)");
   options.format = run.analysis.target.name;
-  const auto selection = options::selection_of(options);
+  analyzers::frames::Notes notes;
+  const auto largest = analyzers::underflow::largest_values(
+      options.logs.front(), options::selection_of(options), 10, notes);
+  options::note_later(notes);
   const int advised = tensor.loss_scaled ? run.advice.static_log2.value_or(0) : 0;
-  return {text::tensor_section(run, options::run_analysis(options),
-                               analyzers::largest_values(options.logs.front(), selection, 10), step,
-                               asked.value_or(advised))};
+  return {
+      text::tensor_section(run, options::run_analysis(options), largest, asked.value_or(advised))};
 }
 
 Sections explain(const ExplainOptions& options) {
-  const std::string& what = options.what.front();
-  if (what == "mma") return options.explain_sum({options.what.begin() + 1, options.what.end()});
-  if (options.what.size() == 1) {
+  if (!options.what.empty() && options.what.front() == "mma") {
+    require_options_of("mma A B C", options);
+    return options.explain_sum({options.what.begin() + 1, options.what.end()});
+  }
+  const std::string what = fmt::format("{}", fmt::join(options.what, " "));
+  std::error_code unreadable;
+  if (options.what.size() == 1 && options.tensor.empty()) {
     Sections number = explain_number(options);
+    if (!number.empty()) require_options_of("a number", options);
     if (!number.empty()) return number;
-    if (std::filesystem::exists(what)) return explain_tensor(options);
+  }
+  if (options.what.size() == 1 &&
+      (!options.tensor.empty() || what == "-" || std::filesystem::exists(what, unreadable))) {
+    require_options_of("a run", options);
+    return explain_tensor(options);
   }
   throw BadUsage(
-      fmt::format("found '{}', expected a number such as 1e-8, an encoding such as "
-                  "0x3C00, a run's file or folder, or mma A B C",
-                  printable(fmt::format("{}", fmt::join(options.what, " ")))));
+      fmt::format("found '{}', expected a number such as 1e-8, an encoding such as 0x3C00, a run's "
+                  "file or folder, or mma A B C",
+                  printable(what)));
 }
 
 int run(const ExplainOptions& options) {
@@ -153,7 +169,6 @@ int run(const ExplainOptions& options) {
   options::require_own_files({options.out}, inputs);
   const bool page =
       !options.out.empty() && options::require_ending(options.out, {".html", ".md"}) == 0;
-  if (page) reports::page::require_charts();  // fails before the log is read
   const Sections sections = explain(options);
   const std::string title = fmt::format("{}", fmt::join(options.what, " "));
   if (options.out.empty()) {
@@ -172,11 +187,9 @@ void add_explain(options::Parser& parser) {
   options::Command command = parser.add(
       "explain", "Take one number apart, one tensor at one step, or one sum of a Tensor Core");
   const auto options = std::make_shared<ExplainOptions>();
-  command
-      .option("WHAT", options->what,
-              "a number (1e-8, 0x1p-20) or an encoding (0x3C00); a run, or any log that analyze "
-              "reads; or mma A B C, as on a line of halfscope mma")
-      .required();
+  command.option("WHAT", options->what,
+                 "a number (1e-8, 0x1p-20; -inf after --) or an encoding (0x3C00); a run, or any "
+                 "log that analyze reads; or mma A B C, as on a line of halfscope mma");
   command
       .option("--scale", options->scale,
               "also at this power of two; default for a run: the recommended scale")
@@ -194,22 +207,8 @@ void add_explain(options::Parser& parser) {
       "Example:  halfscope explain 1e-8 --scale 1024\n"
       "          halfscope explain runs/mnist --tensor weight_grad/fc.weight --step 100\n"
       "          halfscope explain mma 6800,E800,3C00 6800,6800,1400 00000000 --arch hopper");
+  options->given = [command] { return command.given(); };
   command.runs([options] { return run(*options); });
-}
-
-void add_package_commands(options::Parser& parser) {
-  const auto add = [&](const std::string& name, const std::string& what) {
-    options::Command command = parser.add(name, what + " (in the Python package)");
-    command.accept_anything();
-    command.runs([name]() -> int {
-      throw reports::page::MissingPart(fmt::format(
-          "{0}: is not in this program but in the Python package; install it with pip install "
-          "halfscope, then use halfscope {0} of that environment",
-          name));
-    });
-  };
-  add("run", "Record a training script without a change of its code");
-  add("watch", "Show a run while it trains");
 }
 
 }  // namespace halfscope::cli::commands

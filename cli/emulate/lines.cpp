@@ -165,7 +165,7 @@ class DotAnswerer {
 
   /// Writes the answer to one line to `at`, or nothing for a blank line. Returns its end.
   char* answer(const Line& line, char* at) {
-    ++number_;
+    number_ = number_.value_or(0) + 1;
     if (line.cut) too_long();
     if (!read_dot(line.text)) return at;
     const std::uint32_t d = product_.unit.block == 0 ? plain() : scaled();
@@ -254,8 +254,8 @@ class DotAnswerer {
   }
 
   [[noreturn]] void refuse(const std::string& what) const {
-    throw log::BadInput(number_ == 0 ? "mma: " + what
-                                     : fmt::format("stdin: line {}: {}", number_, what));
+    throw log::BadInput(number_ ? fmt::format("stdin: line {}: {}", *number_, what)
+                                : "mma: " + what);
   }
   [[noreturn]] void bad(std::string_view place, std::string_view word, const Encoding& type) const {
     const std::size_t digits = digits_of(type.width);
@@ -287,7 +287,7 @@ class DotAnswerer {
   std::vector<std::uint16_t> a_, b_;
   std::vector<std::uint8_t> a_scales_, b_scales_;
   std::uint32_t c_ = 0;
-  std::uint64_t number_ = 0;  ///< number of the current line, from 1; 0: not from a line
+  std::optional<std::uint64_t> number_;  ///< the current line, from 1; empty: no line is read
 };
 
 }  // namespace

@@ -36,16 +36,22 @@ CLI::Validator number_within(T least, T most, const std::string& wanted) {
 }
 
 int refuse_command(const CLI::App& app, std::string_view typed) {
+  if (typed == "run" || typed == "watch") {
+    say("{0}: is not in this program but in the Python package; install it with pip install "
+        "halfscope, then use halfscope {0} of that environment",
+        typed);
+    return kNotHere;
+  }
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     names.push_back(command->get_name());
   }
-  const auto edits = [&](const std::string& name) {
-    return reports::answer::edit_distance(typed, name);
-  };
-  const std::string& nearest = *std::ranges::min_element(names, {}, edits);
+  names.insert(names.end(), {"run", "watch"});
+  const std::string near = reports::answer::nearest(names, typed, 1).front();
   say("unknown command '{}'; {}use one of: {}", log::printable(typed),
-      edits(nearest) > 2 ? "" : fmt::format("did you mean '{}'? Else ", nearest),
+      reports::answer::edit_distance(typed, near) > 2
+          ? ""
+          : fmt::format("did you mean '{}'? Else ", near),
       fmt::join(names, ", "));
   return kBadUsage;
 }
@@ -170,7 +176,14 @@ Option Command::known(const std::string& name) { return Option(app_->get_option(
 
 void Command::footer(const std::string& text) { app_->footer(text); }
 
-void Command::accept_anything() { app_->prefix_command(); }
+std::vector<std::string> Command::given() const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option :
+       app_->get_options([](const CLI::Option* each) { return each->count() != 0; })) {
+    names.push_back(option->get_name());
+  }
+  return names;
+}
 
 void Command::runs(std::function<int()> run) {
   app_->callback([chosen = chosen_, run = std::move(run)] { *chosen = run; });
@@ -186,7 +199,10 @@ Parser::Parser()
   app_->footer(
       "Start with:  halfscope recommend RUN      (RUN: a run log folder, what the training "
       "printed, "
-      "TensorBoard or W&B files, .safetensors, .npy, .npz)");
+      "TensorBoard or W&B files, .safetensors, .npy, .npz)\n\n"
+      "In the Python package:\n"
+      "  run                         Record a training script without a change of its code\n"
+      "  watch                       Show a run while it trains");
 }
 Parser::~Parser() = default;
 

@@ -86,8 +86,8 @@ class Command {
   Option known(const std::string& name);
 
   void footer(const std::string& text);
-  /// Accepts any arguments, unread. For commands that another program has.
-  void accept_anything();
+  /// Returns the names of the options that were given. Empty before the arguments are parsed.
+  std::vector<std::string> given() const;
   /// Sets the function that runs the command and returns the exit code.
   void runs(std::function<int()> run);
 

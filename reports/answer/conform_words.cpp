@@ -156,12 +156,11 @@ std::vector<RecipeRow> recipe_rows() {
 }
 
 std::string unknown_recipe_text(const std::string& name) {
-  const auto near = std::ranges::min_element(
-      block::recipes(), {},
-      [&](const block::Recipe& recipe) { return edit_distance(name, recipe.name); });
+  std::vector<std::string> names;
+  for (const block::Recipe& recipe : block::recipes()) names.emplace_back(recipe.name);
   return fmt::format(
       "unknown recipe '{}'; the closest is '{}', halfscope quantise --list shows all",
-      log::printable(name), near->name);
+      log::printable(name), nearest(std::move(names), name, 1).front());
 }
 
 }  // namespace halfscope::reports::answer

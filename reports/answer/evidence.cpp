@@ -34,7 +34,7 @@ void add(std::vector<Section>& to, Section section) {
 /// Returns a section with only a table.
 Section table_section(Table table) {
   Section section;
-  if (!table.empty()) section.tables.push_back(std::move(table));
+  section.add(std::move(table));
   return section;
 }
 

@@ -2,11 +2,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <utility>
 
 #include "halfscope/number/convert.hpp"
 #include "halfscope/number/neighbour.hpp"
-#include "halfscope/number/text.hpp"
 #include "reports/answer/explain.hpp"
 #include "reports/answer/text.hpp"
 
@@ -22,19 +20,17 @@ struct Explained {
 
   bool finite() const { return std::isfinite(value); }
   bool finite_nonzero() const { return finite() && value != 0; }
-  /// Returns the number times 2^log2_scale, rounded once to `f`.
-  Rounded in_format(Format f, int log2_scale = 0) const {
+  /// Returns the number times 2^k, rounded once to `f`.
+  Rounded in_format(Format f, int k = 0) const {
     const Unpacked x = unpack(in.format, bits);
     if (!finite_nonzero()) return convert(f, in.format, bits);
-    return round_pack(f, x.negative, x.significand, x.exponent + log2_scale);
+    return round_pack(f, x.negative, x.significand, x.exponent + k);
   }
 };
 
-/// Returns the exact value as a decimal of at most `most` digits; empty if it has more.
-std::string decimal_text(double x, int most) {
-  const std::string all = fmt::format("{:.766e}", std::abs(x));  // no number has more digits
-  const auto last = static_cast<int>(all.find_last_not_of('0', all.find('e') - 1));
-  return std::max(last, 1) <= most ? fmt::format("{:.{}g}", x, most) : "";  // the point counts as 1
+/// Returns the shortest decimal that binary64 reads as the value.
+std::string number_text(Format f, std::uint64_t bits) {
+  return fmt::format("{}", to_double(f, bits));
 }
 
 std::string encoding_text(Format f, std::uint64_t bits) {
@@ -78,27 +74,25 @@ std::string ulps_text(Format f, const Explained& x, const Rounded& r) {
   return fmt::format("{:+.3g} ulp", std::ldexp(to_double(f, r.bits) - x.value, -place));
 }
 
-/// Returns what is left of a number that is rounded at a scale and divided by it again.
-double left_of(Format f, const Explained& x, int log2_scale) {
-  return std::ldexp(to_double(f, x.in_format(f, log2_scale).bits), -log2_scale);
+/// Returns the error of a number that was rounded at scale 2^k and is divided by it again.
+std::string relative_text(Format f, const Explained& x, int k) {
+  const Rounded r = x.in_format(f, k);
+  const double left = std::ldexp(to_double(f, r.bits), -k);
+  if (!std::isfinite(left)) return "lost";
+  return r.flags.inexact ? fmt::format("{:+.3g} %", (left - x.value) / x.value * 100) : "exact";
 }
 
-std::string relative_text(double found, double x) {
-  if (!std::isfinite(found)) return "lost";
-  return found == x ? "exact" : fmt::format("{:+.3g} %", (found - x) / x * 100);
-}
-
-/// Returns tables with a row for each format. The first is empty without a scale.
-std::vector<Table> tables_of(const Explained& x, int log2_scale) {
-  std::vector<Table> tables = {
+/// Returns the tables without rows. Rows begin with the name of a format.
+std::vector<Table> empty_tables(int log2_scale) {
+  return {
       {.title = "At scale " + power_text(log2_scale),
-       .note = "The number is multiplied by the scale, rounded to the format, and divided by the "
-               "scale again. The errors are relative to the number.",
+       .note = "The number is multiplied by the scale, rounded to the format, and divided by "
+               "the scale again. The errors are relative to the number.",
        .headings = {"format", "encoding", "outcome", "divided again", "error", "error at scale 1"}},
       {.title = "Values",
        .note = "Rounded once to nearest, ties to even. Errors are in units of the last place "
-               "(ulp). Overflow becomes infinity, in e4m3 NaN, in e3m2, e2m3 and e2m1 the largest "
-               "number; casts that saturate make it the largest number everywhere.",
+               "(ulp). Overflow becomes infinity, in e4m3 NaN, in e3m2, e2m3 and e2m1 the "
+               "largest number; casts that saturate make it the largest number everywhere.",
        .headings = {"format", "value", "outcome", "error", "flags"}},
       {.title = "Encodings",
        .note = "Fields: sign, exponent, significand with its hidden bit.",
@@ -106,26 +100,27 @@ std::vector<Table> tables_of(const Explained& x, int log2_scale) {
       {.title = "Neighbours",
        .note = "The numbers of the format next to the value.",
        .headings = {"format", "below", "value", "above"}}};
-  for (const NamedFormat& format : kFormats) {
-    const Format f = format.format;
-    const auto add = [&](Table& table, const std::vector<std::string>& texts) {
-      Row& row =
-          table.rows.emplace_back(Row{{{std::string(format.name)}}, format.name == x.in.name});
-      for (const std::string& text : texts) row.cells.push_back({text});
-    };
-    const Rounded r = x.in_format(f), scaled = x.in_format(f, log2_scale);
-    const double left = left_of(f, x, log2_scale);
-    if (log2_scale != 0 && x.finite_nonzero()) {
-      add(tables[0],
-          {encoding_text(f, scaled.bits), outcome_text(f, x, scaled), fmt::format("{:.6g}", left),
-           relative_text(left, x.value), relative_text(left_of(f, x, 0), x.value)});
+}
+
+std::vector<Table> tables_of(const Explained& x, int k) {
+  std::vector<Table> tables = empty_tables(k);
+  for (const auto& [name, f] : kFormats) {
+    const Rounded r = x.in_format(f), scaled = x.in_format(f, k);
+    const std::string value = number_text(f, r.bits);
+    const std::vector<std::string> cells[] = {
+        {encoding_text(f, scaled.bits), outcome_text(f, x, scaled),
+         fmt::format("{:.6g}", std::ldexp(to_double(f, scaled.bits), -k)), relative_text(f, x, k),
+         relative_text(f, x, 0)},
+        {value, outcome_text(f, x, r), ulps_text(f, x, r), flags_text(r.flags)},
+        {encoding_text(f, r.bits), fields_text(f, r.bits)},
+        {number_text(f, next_down(f, r.bits).bits), value,
+         number_text(f, next_up(f, r.bits).bits)}};
+    for (std::size_t i = 0; i < tables.size(); ++i) {
+      Row& row = tables[i].rows.emplace_back(Row{{{std::string(name)}}, name == x.in.name});
+      for (const std::string& text : cells[i]) row.cells.push_back({text});
     }
-    add(tables[1],
-        {number_text(f, r.bits), outcome_text(f, x, r), ulps_text(f, x, r), flags_text(r.flags)});
-    add(tables[2], {encoding_text(f, r.bits), fields_text(f, r.bits)});
-    add(tables[3], {number_text(f, next_down(f, r.bits).bits), number_text(f, r.bits),
-                    number_text(f, next_up(f, r.bits).bits)});
   }
+  if (k == 0 || !x.finite_nonzero()) tables.erase(tables.begin());
   return tables;
 }
 
@@ -146,24 +141,17 @@ std::string scales_sentence(const Explained& x) {
 
 }  // namespace
 
-std::string number_text(Format f, std::uint64_t bits) {
-  const double x = to_double(f, bits);
-  const std::string exact = std::isfinite(x) ? decimal_text(x, 17) : "";
-  return !exact.empty() ? exact : f == kBinary64 ? fmt::format("{}", x) : to_text(f, bits);
-}
-
-std::string rounded_text(const NamedFormat& f, double value, int log2_scale) {
+std::string rounded_text(Format f, double value, int log2_scale, bool with_value) {
   const Explained x{*find_format("binary64"), detail::bit_cast<std::uint64_t>(value)};
-  const Rounded r = x.in_format(f.format, log2_scale);
-  return fmt::format("{}, {:.6g}", outcome_text(f.format, x, r), to_double(f.format, r.bits));
+  const Rounded r = x.in_format(f, log2_scale);
+  return outcome_text(f, x, r) +
+         (with_value ? fmt::format(", {:.6g}", to_double(f, r.bits)) : std::string());
 }
 
 Section number_section(const std::string& text, const NamedFormat& in, std::uint64_t bits,
                        int log2_scale) {
   const Explained x{in, bits};
   Section section{.title = "", .tables = tables_of(x, log2_scale)};
-  for (Table& table : section.tables) table.whole = true;
-  std::erase_if(section.tables, [](const Table& table) { return table.empty(); });
   section.sentences = {fmt::format(
       "{} is {} {}: {}{}.", code(text),
       in.format == kBinary64 ? "read as the nearest number of" : "an encoding of", in.name,

@@ -309,9 +309,8 @@ Section section_of(const QuantisedLog& log, const std::string& prefix) {
     if (!sentence.empty()) section.sentences.push_back(sentence);
   }
   section.pastes = keep_pastes(log);
-  for (Table& table : std::vector<Table>{tensors_table(log), recipes_table(log)}) {
-    if (!table.empty()) section.tables.push_back(std::move(table));
-  }
+  section.add(tensors_table(log));
+  section.add(recipes_table(log));
   return section;
 }
 

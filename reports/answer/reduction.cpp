@@ -335,8 +335,7 @@ Section reduction_section(const std::vector<Reduction>& found) {
            one->is_harmful();
   });
   if (reduces) section.pastes.push_back(fp32_lines());
-  Table table = table_of(worst, has_several_logs(found));
-  if (!table.empty()) section.tables.push_back(std::move(table));
+  section.add(table_of(worst, has_several_logs(found)));
   return section;
 }
 

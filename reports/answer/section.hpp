@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace halfscope::reports::answer {
@@ -113,6 +114,10 @@ struct Section {
   std::vector<PasteLines> pastes = {};      ///< shown between sentences and tables
 
   bool empty() const { return sentences.empty() && tables.empty(); }
+  /// Adds a table unless it has no rows.
+  void add(Table table) {
+    if (!table.empty()) tables.push_back(std::move(table));
+  }
 };
 
 }  // namespace halfscope::reports::answer

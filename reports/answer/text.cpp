@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -195,6 +196,22 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     }
   }
   return row.back();
+}
+
+std::vector<std::string> nearest(std::vector<std::string> names, std::string_view typed,
+                                 std::size_t count) {
+  typed = typed.substr(0, 200);                 // the time grows with the length
+  std::multimap<std::size_t, std::string> far;  // names of one distance stay in order
+  for (std::string& name : names) {
+    const std::string_view after_role = std::string_view(name).substr(name.find('/') + 1);
+    far.emplace(std::min(edit_distance(typed, name), edit_distance(typed, after_role)),
+                std::move(name));
+  }
+  names.clear();
+  for (auto at = far.begin(); at != far.end() && names.size() < count; ++at) {
+    names.push_back(std::move(at->second));
+  }
+  return names;
 }
 
 std::string code(std::string_view name) { return kBegin + log::printable(name) + kEnd; }

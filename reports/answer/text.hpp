@@ -62,6 +62,10 @@ std::string indented_text(std::string_view lines, std::size_t indent);
 
 /// Returns the Levenshtein distance: letters to insert, remove or replace to change `a` into `b`.
 std::size_t edit_distance(std::string_view a, std::string_view b);
+/// Returns the at most `count` names of the least edit distance to `typed`, nearest first. Names of
+/// tensors may be typed without their role.
+std::vector<std::string> nearest(std::vector<std::string> names, std::string_view typed,
+                                 std::size_t count);
 
 /// Escapes text for HTML, as content or in a quoted attribute.
 std::string html_escape(std::string_view text);

@@ -64,15 +64,16 @@ std::string breakable_name(std::string_view name) {
 }
 
 std::string bare_table(const std::vector<std::string>& headings, std::span<const Row> rows,
-                       std::string_view id) {
+                       std::string_view id, bool scripts) {
   std::string out = "<table class=\"data\"";
   if (!id.empty()) out += fmt::format(" id=\"{}\"", id);
   out += "><thead><tr>";
   for (std::size_t i = 0; i < headings.size(); ++i) {
     const bool number =  // columns of words are left-aligned
         std::ranges::any_of(rows, [&](const Row& row) { return row.cells.at(i).key.has_value(); });
-    out += fmt::format("<th scope=\"col\"{}><button>{}</button></th>",
-                       number ? "" : " class=\"left\"", answer::html_escape(headings[i]));
+    out += fmt::format("<th scope=\"col\"{}>{}{}{}</th>", number ? "" : " class=\"left\"",
+                       scripts ? "<button>" : "", answer::html_escape(headings[i]),
+                       scripts ? "</button>" : "");
   }
   out += "</tr></thead>\n<tbody>\n";
   for (const Row& row : rows) out += row_html(row);
@@ -102,11 +103,13 @@ std::vector<Row> rows_of(const answer::Table& table) {
   return out;
 }
 
-std::string table_html(const answer::Table& table) {
+std::string table_html(const answer::Table& table, bool scripts) {
   std::string out = "<h3>" + marked_html(table.title) + "</h3>\n";
   if (!table.note.empty()) out += "<p class=\"note\">" + marked_html(table.note) + "</p>\n";
-  return out +
-         data_table(table.title, table.headings, rows_of(table), table.left_out, table.all_by);
+  const std::vector<Row> rows = rows_of(table);
+  return out + (scripts
+                    ? data_table(table.title, table.headings, rows, table.left_out, table.all_by)
+                    : bare_table(table.headings, rows, "", false));
 }
 
 std::string sentences_html(const std::vector<std::string>& sentences) {
@@ -115,30 +118,27 @@ std::string sentences_html(const std::vector<std::string>& sentences) {
   return out.empty() ? "" : "<ul class=\"details\">\n" + out + "</ul>\n";
 }
 
-std::string section_html(const answer::Section& section) {
+std::string section_html(const answer::Section& section, bool scripts) {
   if (section.empty()) return "";
   std::string out;
   if (!section.title.empty()) out += "<h3>" + marked_html(section.title) + "</h3>\n";
   out += sentences_html(section.sentences);
   for (const answer::PasteLines& paste : section.pastes) out += paste_html(paste);
-  for (const answer::Table& table : section.tables) out += table_html(table);
+  for (const answer::Table& table : section.tables) out += table_html(table, scripts);
   return out;
 }
 
 std::string sections_page(std::span<const answer::Section> sections, std::string_view title) {
-  require_charts();  // the style stands in a page with charts
-  constexpr std::string_view kEnd = "</style>";
-  const std::string_view style = compare_template();
-  const std::size_t begin = style.find("<style>"), end = style.find(kEnd) + kEnd.size();
+  const std::string_view other = compare_template();  // empty without charts, as is the style then
+  const std::size_t begin = other.find("<style>"), end = other.find("</style>");
   std::string body;
-  for (const answer::Section& section : sections) body += section_html(section);
+  for (const answer::Section& section : sections) body += section_html(section, false);
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\" data-theme=\"auto\">\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" "
-      "content=\"width=device-width\">\n<title>{0}</title>\n{1}<style>button {{ all: unset; "
-      "}}</style>\n"
+      "<meta name=\"viewport\" content=\"width=device-width\">\n<title>{0}</title>\n{1}</style>\n"
       "<header><h1>{0}</h1></header>\n<main><section>\n{2}</section></main>\n</html>\n",
-      answer::html_name(title), style.substr(begin, end - begin), body);
+      answer::html_name(title), end == other.npos ? "<style>" : other.substr(begin, end - begin),
+      body);
 }
 
 std::string note_html(const answer::Caption& caption) {

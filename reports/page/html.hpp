@@ -43,17 +43,17 @@ std::string data_table(std::string_view name, const std::vector<std::string>& he
                        const std::vector<Row>& rows, std::size_t left_out = 0,
                        std::string_view command = "analyze LOG --json FILE");
 
-/// Returns only the table element.
+/// Returns only the table element. Unless `scripts`, headings are no buttons.
 std::string bare_table(const std::vector<std::string>& headings, std::span<const Row> rows,
-                       std::string_view id = "");
+                       std::string_view id = "", bool scripts = true);
 
 std::vector<Row> rows_of(const answer::Table& table);
 
-/// Returns a table of the answer, with its title and note.
-std::string table_html(const answer::Table& table);
+/// Returns a table of the answer, with its title and note; all rows unless the page has scripts.
+std::string table_html(const answer::Table& table, bool scripts = true);
 
 /// Returns title, sentences as a list, and tables; an empty string for an empty section.
-std::string section_html(const answer::Section& section);
+std::string section_html(const answer::Section& section, bool scripts = true);
 
 /// Returns a list with one item per sentence; an empty string for no sentences.
 std::string sentences_html(const std::vector<std::string>& sentences);

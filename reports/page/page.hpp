@@ -42,7 +42,7 @@ std::string compare_html(const analyzers::compare::Comparison& comparison, std::
 void write_compare_page(const analyzers::compare::Comparison& comparison, std::string_view title,
                         const std::filesystem::path& out);
 
-/// Returns a page of sections, without scripts. Throws MissingPart.
+/// Returns a page of sections, without scripts.
 std::string sections_page(std::span<const answer::Section> sections, std::string_view title);
 
 }  // namespace halfscope::reports::page

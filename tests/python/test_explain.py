@@ -239,7 +239,7 @@ def test_largest_values_and_histogram(gradients):
     counts = {f"2^{int(b)}": f"{n:,}" for b, n in zip(*numpy.unique(binades, return_counts=True))}
     assert {row[0]: row[1] for row in found["Histogram"]} == counts
     last = found["Histogram"][-1]
-    assert last[3] == "zero" and "zero" not in last[4]
+    assert last[3] == "flushed to zero" and "zero" not in last[4]
 
 
 @pytest.mark.parametrize("scale", [None, "1", "2^24"])
@@ -263,7 +263,7 @@ def test_a_run_as_analyze_counts_it(scale):
 
 def test_no_whole_tensor_at_a_step():
     text = stdout_of("explain", DIGITS, "--tensor", "weight_grad/conv1.weight", "--step", 1)
-    assert "the log has no whole tensor of this step" in words(text)
+    assert "no whole tensor of this step can be read" in words(text)
     assert "Largest values" not in tables(text) and tables(text)["Histogram"]
 
 
@@ -293,7 +293,14 @@ BAD = [
     ([DIGITS, "--tensor", "weight_grad/conv1.weigt"], "the nearest: weight_grad/conv1.weight,"),
     ([DIGITS, "--tensor", "weight_grad/conv1.weight"], "--step: found '', expected one step"),
     ([DIGITS, "--tensor", "weight_grad/conv1.weight", "--step", "0:5"], "--step: found '0:5'"),
-    ([DIGITS, "--tensor", "weight_grad/conv1.weight", "--step", "7"], "the nearest of 10: 5,"),
+    ([DIGITS, "--tensor", "weight_grad/conv1.weight", "--step", "7"], "the nearest of 10 is 5"),
+    (["x" * 5000], "expected a number"),
+    (["-inf"], "The following argument was not expected: -inf"),
+    (["1", "--tensor", "w"], "1: "),
+    (["1", "--step", "3"], "--step is for a run; found a number; remove --step"),
+    (["1", "--arch", "hopper"], "--arch is for mma A B C; found a number"),
+    (["mma", "3C00", "3C00", "00000000", "--scale", "2"], "--scale is for a number or a run; found mma A B C"),
+    ([DIGITS, "--a", "e2m1"], "--a is for mma A B C; found a run"),
     (["1", "--out", "x.txt"], "--out"),
     ([DIGITS, "--out", DIGITS / "x.md"], "lies inside the log"),
 ]
@@ -317,6 +324,7 @@ def test_page_and_markdown(tmp_path, gradients):
     assert stdout_of(*what, "--out", tmp_path / "e.html") == stdout_of(*what, "--out", tmp_path / "e.md") == ""
     page, markdown = ((tmp_path / name).read_text() for name in ("e.html", "e.md"))
     assert "<script" not in page and "<style>" in page and "<h3>Largest values</h3>" in page
+    assert "<button" not in page and "<th scope=\"col\">at scale 1</th>" in page.replace(' class="left"', "")
     for text in (page, markdown):
         assert "[5, 5]" in text.replace("\\", "") and "Histogram" in text and "2^-18" in text.replace("\\", "")
 

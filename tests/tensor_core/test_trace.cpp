@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A traced sum against the chain of steps that it explains, and its parts against each other.
+// What a step shows to an observer, against the chain of steps, and its parts against each other.
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
 #include "halfscope/number/random.hpp"
-#include "halfscope/tensor_core/trace.hpp"
+#include "halfscope/tensor_core/scaled_mma.hpp"
 
 namespace test_trace {
 
@@ -51,17 +52,26 @@ double value_of(const tensor_core::detail::Term& term) {
   return term.negative ? -size : size;
 }
 
+/// The parts of a step that an observer has seen.
+struct Parts {
+  std::vector<std::pair<tensor_core::detail::Term, std::int64_t>> terms = {};
+  int grid = 0;
+};
+
 /// Returns what is wrong with the parts of a step; empty if nothing is.
-std::string fault_of(const TracedStep& step) {
+std::string fault_of(const Parts& step, const Unit& unit, Accumulator d, std::uint32_t result) {
   std::int64_t sum = 0;
-  for (const TracedTerm& term : step.terms) {
-    sum += term.kept;
-    const double exact = value_of(term.exact);
-    const double kept = std::ldexp(static_cast<double>(term.kept), step.grid);
+  for (const auto& [term, units] : step.terms) {
+    sum += units;
+    const double exact = value_of(term);
+    const double kept = std::ldexp(static_cast<double>(units), step.grid);
     if (std::abs(kept) > std::abs(exact)) return "a term grew";
     if (std::abs(exact - kept) >= std::ldexp(1.0, step.grid)) return "a term lost a whole unit";
   }
-  return sum == step.sum ? "" : "the sum is not that of the terms";
+  const bool finite = !step.terms.empty();
+  return !finite || tensor_core::detail::rounded(unit, d, sum, step.grid) == result
+             ? ""
+             : "the result is not the sum of the terms";
 }
 
 /// Traces a chain step by step. Returns its result, and a step's fault in `fault`.
@@ -69,11 +79,15 @@ std::uint32_t traced(const ScaledUnit& unit, Accumulator d, const ScaledOperand&
                      const ScaledOperand& b, int count, std::uint32_t c, std::string& fault) {
   for (int first = 0; first < count; first += unit.unit.length) {
     const int scale = unit.block == 0 ? 0 : first / unit.block;
-    const TracedStep step = traced_step(unit, d, {a.format, a.elements + first, a.scales + scale},
-                                        {b.format, b.elements + first, b.scales + scale},
-                                        std::min(unit.unit.length, count - first), c);
-    c = step.d;
-    if (fault.empty()) fault = fault_of(step);
+    Parts parts;
+    const auto see = [&](const tensor_core::detail::Term& term, std::int64_t kept, int grid) {
+      parts.terms.emplace_back(term, kept);
+      parts.grid = grid;
+    };
+    c = scaled_step(unit, {a.format, a.elements + first, a.scales + scale},
+                    {b.format, b.elements + first, b.scales + scale},
+                    std::min(unit.unit.length, count - first), c, d, see);
+    if (fault.empty()) fault = fault_of(parts, unit.unit, d, c);
   }
   return c;
 }

@@ -148,14 +148,16 @@ class LeftOut {
     if (!first_) return;
     const bool known = first_->scale_known;
     if (!any_usable_ && !(known && run_has_scale)) frames::scale_of(*first_, s, log);
-    notes.add(
-        fmt::format("{}: {} {} skipped, from step {} on: recorded as scaled with a loss scale that "
-                    "is not a positive normal binary32 number ({} first); the scale collapsed, or "
-                    "the log has a wrong scale; then give it with ",
-                    printable(log.string()), tables_,
-                    tables_ == 1 ? "histogram is" : "histograms are", first_->step,
-                    known ? fmt::to_string(first_->scale) : "unknown") +
-        Message(Option::recorded_scale, "S"));
+    const std::string why =
+        known ? fmt::format(
+                    "with a loss scale that is not a positive normal binary32 number ({} "
+                    "first); the scale collapsed, or the log has a wrong scale; then ",
+                    first_->scale)
+              : "with a loss scale that the log does not have; ";
+    notes.add(fmt::format("{}: {} {} skipped, from step {} on: recorded as scaled {}give it with ",
+                          printable(log.string()), tables_,
+                          tables_ == 1 ? "histogram is" : "histograms are", first_->step, why) +
+              Message(Option::recorded_scale, "S"));
   }
 
  private:

@@ -29,7 +29,7 @@ MappedFile::MappedFile(const OpenPath& path, bool by_need)
     : name_(printable(path.path.string())), file_(open_regular(path)), size_(file_->size()) {
   if (!by_need) file_->need(0, size_);
   // mmap rejects an empty range.
-  if (size_ == 0 || !watched_.reserve(name_)) return;
+  if (size_ == 0 || file_->is_in_memory() || !watched_.reserve(name_)) return;
   const auto size = static_cast<std::size_t>(size_);
   void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file_->number(), 0);
   if (memory == MAP_FAILED) return;  // a file system without mmap: its files are read

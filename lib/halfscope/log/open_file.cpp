@@ -51,6 +51,7 @@ bool OpenFile::is_folder() const { return error_ == 0 && S_ISDIR(mode_); }
 
 std::uint64_t OpenFile::size() const {
   if (!pieces_.empty()) return pieces_.rbegin()->first + pieces_.rbegin()->second.size();
+  if (is_in_memory()) return 0;
   struct stat status = {};
   if (error_ != 0 || ::fstat(number_, &status) != 0) return 0;
   return static_cast<std::uint64_t>(status.st_size);
@@ -77,7 +78,7 @@ std::span<const std::byte> OpenFile::in_memory(std::uint64_t begin, std::uint64_
 std::size_t OpenFile::read(std::uint64_t offset, char* to, std::size_t most) const {
   need(offset, offset + most);
   std::size_t done = 0;
-  if (!pieces_.empty()) {
+  if (is_in_memory()) {
     errno = 0;
     const std::uint64_t end = size();
     while (done < most && offset + done < end) {

@@ -56,7 +56,8 @@ class OpenFile {
   int error() const { return error_; }  ///< errno of the failed open; 0 if the file is open
   bool is_regular() const;
   bool is_folder() const;
-  int number() const { return number_; }  ///< the descriptor
+  bool is_in_memory() const { return error_ == 0 && number_ < 0; }
+  int number() const { return number_; }  ///< the descriptor; -1 for a file in memory
   /// Current size in bytes; a run may still write to the file. 0 if the system cannot report it.
   std::uint64_t size() const;
   /// need() must precede access to bytes other than by read(); leave() may follow. Both call

@@ -203,15 +203,14 @@ struct Special {
   }
 };
 
-/// D of a step with a NaN or an infinity among its operands.
-template <Format A, Format B>
-HALFSCOPE_HD constexpr std::uint32_t special_result(Accumulator d, const std::uint16_t* a,
-                                                    const std::uint16_t* b, int count,
-                                                    std::uint32_t c) {
+/// Returns the NaN and infinities among the operands of a step, without those among scales.
+HALFSCOPE_HD constexpr Special special_of(Accumulator d, Format fa, const std::uint16_t* a,
+                                          Format fb, const std::uint16_t* b, int count,
+                                          std::uint32_t c) {
   Special special;
   special.add_c(format_of(d), c);
-  for (int i = 0; i < count; ++i) special.add_product(A, a[i], B, b[i]);
-  return special.result(format_of(d));
+  for (int i = 0; i < count; ++i) special.add_product(fa, a[i], fb, b[i]);
+  return special;
 }
 
 /// Returns the term in units of 2^grid, truncated. t.last may be at most grid + 32.
@@ -253,29 +252,33 @@ HALFSCOPE_HD constexpr std::uint32_t rounded(const Unit& unit, Accumulator d, st
   return static_cast<std::uint32_t>(bits);
 }
 
-/// Returns the exponent of the grid to which C and the terms addend(0) to addend(count - 1), all
-/// finite, are cut: `fraction_bits` below the largest exponent among them.
-template <class Addend>
-HALFSCOPE_HD constexpr int grid_of(const Unit& unit, Accumulator d, const Term& start, int count,
-                                   const Addend& addend) {
+/// An observer of aligned_sum() that does nothing.
+struct Unseen {
+  HALFSCOPE_HD constexpr void operator()(const Term&, std::int64_t, int) const {}
+};
+
+/// Returns D: C and the terms addend(0) to addend(count - 1), all finite, cut to one grid, added
+/// and rounded once. Calls seen(term, kept, grid) for C and each term: it is cut to kept * 2^grid.
+template <class Addend, class Seen = Unseen>
+HALFSCOPE_HD constexpr std::uint32_t aligned_sum(const Unit& unit, Accumulator d, std::uint32_t c,
+                                                 int count, const Addend& addend,
+                                                 const Seen& seen = {}) {
+  const Term start = accumulated(unit, d, c);
   int largest = d == Accumulator::binary16 ? unit.floor16 : unit.floor32;
   if (start.exponent > largest) largest = start.exponent;
   for (int i = 0; i < count; ++i) {
     const int exponent = addend(i).exponent;
     if (exponent > largest) largest = exponent;
   }
-  return largest - unit.fraction_bits;
-}
-
-/// Returns D: C and the terms addend(0) to addend(count - 1), all finite, cut to one grid, added
-/// and rounded once.
-template <class Addend>
-HALFSCOPE_HD constexpr std::uint32_t aligned_sum(const Unit& unit, Accumulator d, std::uint32_t c,
-                                                 int count, const Addend& addend) {
-  const Term start = accumulated(unit, d, c);
-  const int grid = grid_of(unit, d, start, count, addend);
+  const int grid = largest - unit.fraction_bits;
   std::int64_t sum = on_grid(start, grid);
-  for (int i = 0; i < count; ++i) sum += on_grid(addend(i), grid);
+  seen(start, sum, grid);
+  for (int i = 0; i < count; ++i) {
+    const Term term = addend(i);
+    const std::int64_t kept = on_grid(term, grid);
+    seen(term, kept, grid);
+    sum += kept;
+  }
   return rounded(unit, d, sum, grid);
 }
 
@@ -291,7 +294,7 @@ HALFSCOPE_HD constexpr std::uint32_t step(const Unit& unit, Accumulator d, const
     finite &= (a[i] & A.magnitude_mask()) <= A.largest_finite();
     finite &= (b[i] & B.magnitude_mask()) <= B.largest_finite();
   }
-  if (!finite) return detail::special_result<A, B>(d, a, b, count, c);
+  if (!finite) return detail::special_of(d, A, a, B, b, count, c).result(format_of(d));
   return detail::aligned_sum(unit, d, c, count,
                              [&](int i) { return detail::product(unit, A, a[i], B, b[i]); });
 }

@@ -60,41 +60,36 @@ HALFSCOPE_HD constexpr Term sum_of_group(const ScaledUnit& unit, const ScaledOpe
   return {sum < 0, static_cast<std::uint32_t>(sum < 0 ? -sum : sum), last, exponent};
 }
 
-/// Returns the NaN and infinities among the operands of a step; unit.block 0: there are no scales.
-HALFSCOPE_HD constexpr Special special_of(const ScaledUnit& unit, Accumulator d,
-                                          const ScaledOperand& a, const ScaledOperand& b, int count,
-                                          std::uint32_t c) {
-  Special special;
-  special.add_c(format_of(d), c);
-  for (int i = 0; i < count; ++i) {
-    special.add_product(a.format, a.elements[i], b.format, b.elements[i]);
-    if (unit.block == 0) continue;
-    special.nan |= is_nan_scale(unit.scale, a.scales[i / unit.block]) ||
-                   is_nan_scale(unit.scale, b.scales[i / unit.block]);
-  }
-  return special;
-}
-
 /// Returns addend i of a step of `count` products: the sum of its group i, times both scales.
 HALFSCOPE_HD constexpr Term scaled_group(const ScaledUnit& unit, const ScaledOperand& a,
                                          const ScaledOperand& b, int count, int i) {
-  const int first = i * unit.group, left = count - first, block = first / unit.block;
+  const int first = i * unit.group, left = count - first;
   const Term sum = sum_of_group(unit, a, b, first, left < unit.group ? left : unit.group);
+  if (unit.block == 0) return sum;
+  const int block = first / unit.block;
   return scaled(scaled(sum, term(unit.scale, a.scales[block])), term(unit.scale, b.scales[block]));
 }
 
 }  // namespace detail
 
-/// D of one step of at most unit.unit.length products, C and D in binary32. Any NaN, among the
-/// scales too, results in 0x7FFFFFFF.
+/// D of one step of at most unit.unit.length products. Any NaN, among the scales too, results in
+/// all ones except the sign. Unless unit.block is 0, C and D must be in binary32. Calls `seen` as
+/// detail::aligned_sum() does, if all operands are finite.
+template <class Seen = detail::Unseen>
 HALFSCOPE_HD constexpr std::uint32_t scaled_step(const ScaledUnit& unit, const ScaledOperand& a,
-                                                 const ScaledOperand& b, int count,
-                                                 std::uint32_t c) {
-  const auto special = detail::special_of(unit, Accumulator::binary32, a, b, count, c);
-  if (special.any()) return special.result(kBinary32);
+                                                 const ScaledOperand& b, int count, std::uint32_t c,
+                                                 Accumulator d = Accumulator::binary32,
+                                                 const Seen& seen = {}) {
+  detail::Special special =
+      detail::special_of(d, a.format, a.elements, b.format, b.elements, count, c);
+  for (int i = 0; unit.block != 0 && i * unit.block < count; ++i) {
+    special.nan |= detail::is_nan_scale(unit.scale, a.scales[i]) ||
+                   detail::is_nan_scale(unit.scale, b.scales[i]);
+  }
+  if (special.any()) return special.result(format_of(d));
   const int groups = (count + unit.group - 1) / unit.group;
-  return detail::aligned_sum(unit.unit, Accumulator::binary32, c, groups,
-                             [&](int i) { return detail::scaled_group(unit, a, b, count, i); });
+  const auto group = [&](int i) { return detail::scaled_group(unit, a, b, count, i); };
+  return detail::aligned_sum(unit.unit, d, c, groups, group, seen);
 }
 
 /// D of a chain of steps over `count` products, in their order, like chain(). Each operand has

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/largest_values.hpp"
+#include "analyzers/underflow/largest_values.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "analyzers/frames/elements.hpp"
 #include "analyzers/readers/samples.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 namespace {
 
 std::vector<std::uint64_t> place_of(std::uint64_t index, const std::vector<std::uint64_t>& shape) {
@@ -26,7 +26,8 @@ void keep_largest(std::vector<LargeValue>& values, std::size_t count) {
 }  // namespace
 
 std::vector<LargeValue> largest_values(const std::filesystem::path& log,
-                                       const frames::Selection& selection, std::size_t count) {
+                                       const frames::Selection& selection, std::size_t count,
+                                       frames::Notes& notes) {
   std::vector<LargeValue> largest;
   int rank = 0;
   const auto take = [&](const frames::WholeTensor& tensor) {
@@ -46,7 +47,6 @@ std::vector<LargeValue> largest_values(const std::filesystem::path& log,
     }
   };
   frames::TensorsOfSteps tensors(selection, take);
-  frames::Notes notes;
   readers::for_each_whole_step(
       readers::Logs(selection).at(log), selection,
       [&](const frames::WholeStep& step) {
@@ -54,7 +54,8 @@ std::vector<LargeValue> largest_values(const std::filesystem::path& log,
         tensors.take(step, step.tell);
       },
       notes);
+  tensors.finish(log, notes);
   return largest;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

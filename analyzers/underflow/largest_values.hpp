@@ -9,7 +9,7 @@
 
 #include "analyzers/frames/source.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 
 /// One finite nonzero value of a tensor.
 struct LargeValue {
@@ -19,8 +19,10 @@ struct LargeValue {
 };
 
 /// Returns the at most `count` values of the largest magnitudes among the selected tensors that the
-/// log has whole, largest first. Throws log::BadInput.
+/// log has whole, largest first. Adds a note if gradients were skipped, as after
+/// a scale's collapse. Throws log::BadInput.
 std::vector<LargeValue> largest_values(const std::filesystem::path& log,
-                                       const frames::Selection& selection, std::size_t count);
+                                       const frames::Selection& selection, std::size_t count,
+                                       frames::Notes& notes);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow
