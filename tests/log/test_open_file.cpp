@@ -132,4 +132,12 @@ TEST_CASE("open files: where no more may be open, those that are kept are closed
   }
 }
 
+TEST_CASE("open files: an empty file in memory is read to its end", "[log]") {
+  const OpenFile file(std::vector<std::span<const std::byte>>{});
+  char to = 0;
+  errno = EBADF;
+  CHECK((file.is_in_memory() && file.size() == 0));
+  CHECK((file.read(0, &to, 1) == 0 && errno == 0));
+}
+
 }  // namespace test_open_file
