@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "analyzers/underflow/step_facts.hpp"
+#include "reports/answer/answer.hpp"
 #include "reports/answer/explain.hpp"
 #include "reports/answer/formats.hpp"
-#include "reports/answer/scale.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/tensors.hpp"
 #include "reports/answer/text.hpp"
@@ -46,9 +46,9 @@ std::string shares_sentence(const Target& target, const TensorFindings& tensor, 
 std::vector<std::string> limit_sentences(const analyzers::Study& run, const Target& target,
                                          const TensorFindings& tensor, const StepFindings& step) {
   if (!tensor.loss_scaled) return {"No loss scale acts on this tensor."};
-  std::vector<std::string> out = {scale_sentence(run, false)};
+  std::vector<std::string> out = {answer_of(run).headline()};
   if (const auto largest = finite_magnitude(step)) {
-    out.push_back(fmt::format("At this step its values allow a scale of {} at most.",
+    out.push_back(fmt::format("At this step its values allow a scale of {}, without headroom.",
                               power_text(largest->highest_safe_log2(target.format))));
   }
   const auto& limit = run.advice.limited_by;

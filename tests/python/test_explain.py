@@ -223,7 +223,7 @@ def test_largest_values_and_histogram(gradients):
     file, values = gradients
     text = stdout_of("explain", file, "--tensor", "weight_grad/w[0]*", "--step", 0, "--scale", "2^14")
     found = tables(text)
-    assert "At this step its values allow a scale of 65536 (2^16) at most." in text  # -0.75 is the largest
+    assert "At this step its values allow a scale of 65536 (2^16), without headroom." in text  # -0.75 is the largest
     finite = numpy.where(numpy.isfinite(values), values, 0)
     order = numpy.argsort(-abs(finite), axis=None, kind="stable")[:10]
     wanted = [[int(i) for i in numpy.unravel_index(at, values.shape)] for at in order]
