@@ -65,11 +65,11 @@ struct Worst {
 };
 
 /// Role, width of the format, its name, and whether it needs a scale.
-using Key = std::tuple<log::Role, int, std::string, bool>;
+using GroupKey = std::tuple<log::Role, int, std::string, bool>;
 
 /// Returns the tensors by role and narrowest format.
-std::map<Key, Tensors> group(const Analysis& analysis) {
-  std::map<Key, Tensors> groups;
+std::map<GroupKey, Tensors> group(const Analysis& analysis) {
+  std::map<GroupKey, Tensors> groups;
   for (const TensorFindings& t : analysis.tensors()) {
     const auto narrow = t.whole->narrowest;
     if (!narrow) continue;
@@ -85,7 +85,7 @@ std::string scales_of(const OwnScales& own) {
   return fmt::format("2^{} to 2^{}", *own.lowest, *own.highest);
 }
 
-Row narrowest_row(const Analysis& analysis, const Key& key, const Tensors& tensors) {
+Row narrowest_row(const Analysis& analysis, const GroupKey& key, const Tensors& tensors) {
   constexpr std::size_t kNamed = 3;
   const auto& [role, width, format, needs_scale] = key;
   const OwnScales own = own_scales(tensors, format, analysis.target.subnormals);

@@ -16,7 +16,6 @@
 namespace halfscope::reports::answer {
 
 using analyzers::underflow::Analysis;
-using analyzers::underflow::Answer;
 using analyzers::underflow::Counts;
 using analyzers::underflow::LogFindings;
 using analyzers::underflow::TensorFindings;
@@ -194,8 +193,10 @@ Row row_of(const TensorFindings& t) {
 /// Returns a rank: 0 for NaN or infinities, then overflow, values flushed to zero, and the rest.
 int harm_of(const TensorPeaks& t) {
   if (!t.nan_steps.empty() || !t.inf_steps.empty()) return 0;
-  if (t.overflows != Answer::no) return t.overflows == Answer::yes ? 1 : 2;
-  if (t.all_flushed != Answer::no) return t.all_flushed == Answer::yes ? 3 : 4;
+  if (t.overflows != analyzers::underflow::Answer::no)
+    return t.overflows == analyzers::underflow::Answer::yes ? 1 : 2;
+  if (t.all_flushed != analyzers::underflow::Answer::no)
+    return t.all_flushed == analyzers::underflow::Answer::yes ? 3 : 4;
   return 5;
 }
 
@@ -218,11 +219,13 @@ std::string largest_text(const TensorPeaks& t) {
 std::string verdict_of(const TensorPeaks& t) {
   if (!t.nan_steps.empty()) return "NaN at " + steps_text(t.nan_steps);
   if (!t.inf_steps.empty()) return "infinity at " + steps_text(t.inf_steps);
-  if (t.overflows == Answer::yes) return "overflows";
-  if (t.overflows == Answer::perhaps) return "may overflow";
-  if (t.all_flushed == Answer::yes) return "all values become zero";
-  if (t.all_flushed == Answer::perhaps) return "perhaps all values become zero";
-  return t.flushes == Answer::no ? "no value becomes zero" : "small values are unknown";
+  if (t.overflows == analyzers::underflow::Answer::yes) return "overflows";
+  if (t.overflows == analyzers::underflow::Answer::perhaps) return "may overflow";
+  if (t.all_flushed == analyzers::underflow::Answer::yes) return "all values become zero";
+  if (t.all_flushed == analyzers::underflow::Answer::perhaps)
+    return "perhaps all values become zero";
+  return t.flushes == analyzers::underflow::Answer::no ? "no value becomes zero"
+                                                       : "small values are unknown";
 }
 
 std::string title_of(const std::vector<TensorPeaks>& tensors,

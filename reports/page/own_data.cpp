@@ -16,6 +16,7 @@
 #include "reports/answer/overflow.hpp"
 #include "reports/answer/recipes.hpp"
 #include "reports/answer/series.hpp"
+#include "reports/answer/text.hpp"
 #include "reports/answer/timeline.hpp"
 #include "reports/answer/updates.hpp"
 #include "reports/charts/charts.hpp"
