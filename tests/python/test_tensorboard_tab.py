@@ -155,7 +155,7 @@ def address(logdir, tmp_path_factory):
 
 
 def wait(browser, condition):  # noqa: F811
-    return WebDriverWait(browser, 30, poll_frequency=0.1).until(lambda _: condition())
+    return WebDriverWait(browser, 60, poll_frequency=0.1).until(lambda _: condition())
 
 
 def enter_tab(browser, address):  # noqa: F811
@@ -181,26 +181,33 @@ SCROLL = "frame.contentWindow.scrollTo(0, 400); page.getElementById('tensors').o
 STATE = "return [frame.contentWindow.scrollY, page.getElementById('tensors').open]"
 
 
-def test_in_a_browser_runs_are_chosen_and_refreshed(browser, address, logdir):  # noqa: F811
+def test_in_a_browser_runs_are_chosen(browser, address):  # noqa: F811
     choice = enter_tab(browser, address)
     wait(browser, lambda: len(choice.options) == 5)
     choice.select_by_value("digits")
     wait_for_run(browser, "digits")
     if picture := os.environ.get("HALFSCOPE_PICTURE"):  # docs/images/tensorboard.png
         browser.save_screenshot(picture)
-    shown(browser, SCROLL)
-    before = shown(browser, "return page.body.textContent.length")
-    write_histogram(logdir / "digits", "activation_grad/added", step=901)
-
-    def grown():  # once TensorBoard has read again
-        browser.execute_script("document.querySelector('select').onchange()")
-        return (shown(browser, "return page.body?.textContent.length") or before) != before
-
-    wait(browser, grown)
-    assert shown(browser, STATE) == [400, True]
     choice.select_by_value("ranks")
     choice.select_by_value(HOSTILE)  # while the first is loaded
     wait_for_run(browser, HOSTILE)
     choice.select_by_value("broken")
     wait(browser, lambda: "run.json" in (shown(browser, "return page.body.textContent") or ""))
     assert not [said for said in said_on_console(browser) if "plugin" in said]
+
+
+@pytest.mark.exhaustive  # TensorBoard reads again late on a machine with other work
+def test_in_a_browser_a_run_is_refreshed(browser, address, logdir):  # noqa: F811
+    enter_tab(browser, address).select_by_value("digits")
+    wait_for_run(browser, "digits")
+    shown(browser, SCROLL)
+    before = shown(browser, "return page.body.textContent.length")
+    write_histogram(logdir / "digits", "activation_grad/added", step=901)
+
+    def grown():  # many looks would delay TensorBoard
+        time.sleep(1)
+        browser.execute_script("document.querySelector('select').onchange()")
+        return (shown(browser, "return page.body?.textContent.length") or before) != before
+
+    wait(browser, grown)
+    assert shown(browser, STATE) == [400, True]

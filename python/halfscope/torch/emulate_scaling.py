@@ -119,14 +119,14 @@ class EmulatedScale(WatchedScaler):
 
     @property
     def scaled(self):
-        return self._scaler.policy is not None
+        return self.scaler.policy is not None
 
     @property
     def weight_grads_scaled(self):
         return self.scaled and super().weight_grads_scaled
 
     def about(self):
-        return {"policy": "none"} if not self.scaled else self._scaler.policy.about
+        return {"policy": "none"} if not self.scaled else self.scaler.policy.about
 
     def tries_again(self):
-        return self._scaler.action == "retry"
+        return self.scaler.action == "retry"
