@@ -190,6 +190,8 @@ class _Run:
             _say(f"recorded in {', '.join(folders)}; a page of it: halfscope report {' '.join(folders)} "
                  "--out report.html")
             print(self.record.answer(), file=sys.stderr, flush=True)
+            if not self.settings["sample_every"]:
+                _say("lost weight updates were not counted; --sample-every 100 saves tensors for that")
         else:
             _say(self.record.answer())
         for note in self.record.notes:
