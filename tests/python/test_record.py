@@ -40,6 +40,21 @@ def by_hand(folder, steps=3, **settings):
         train(model, optimizer, recorder, steps)
 
 
+def test_a_module_that_cannot_be_hashed_trains_as_without_us(tmp_path):
+    class Loss(nn.Module):
+        __hash__ = None
+
+        def forward(self, output):
+            return output.square().mean()
+
+    with record(tmp_path / "run"):
+        model = small_network()
+        optimizer = sgd(model)
+        assert torch.isfinite(Loss()(torch.ones(2)))
+        train(model, optimizer, NoRecorder, 2)
+    assert halfscope.recommend(tmp_path / "run").static_scale
+
+
 def test_it_leaves_nothing_behind(tmp_path):
     gc.collect()  # optimizers of other tests, which record() would find
     before = [getattr(owner, name) for owner, name in PATCHED]

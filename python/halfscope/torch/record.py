@@ -112,7 +112,7 @@ class record:
             elif recorder.loss_scale.scaled and recorder.optimizer not in self._by_scaler:
                 self.tell(f"{_called(recorder.optimizer)}: stepped without the GradScaler that the program "
                           "made, so the loss scale in its log is not that of its gradients; make a Recorder")
-            recorder.stop()
+            self.guarded(recorder.stop)
             if not recorder.step and process == os.getpid():
                 self.guarded(remove_empty_log, log)
         for waiting in self._still_waiting():
@@ -220,13 +220,15 @@ class record:
         self.guarded(self._learn, optimizer)
 
     def _module_is_called(self, original, module, *args, **kwargs):
-        if not compiled() and torch.is_grad_enabled() and module not in self._looked_at:
+        if not compiled() and torch.is_grad_enabled():
             self.guarded(self._look_at, module)
         return original(module, *args, **kwargs)
 
     def _look_at(self, module):
         """Makes the Recorders of the optimizers that step parameters of the module. The call itself
         follows, so the first step is recorded in full."""
+        if module in self._looked_at:
+            return
         if any(map(torch.nn.parameter.is_lazy, module.parameters())):
             return  # they have no values before this call
         self._looked_at.add(module)

@@ -41,7 +41,7 @@ def _callback(record, ours):
             record._numbered += 1  # optimizers outside of the trainer are later ones
             most = record._most if record._most > 1 or self._out == record.out else 0
             if len(optimizers) > most:
-                record.tell(f"optimizer {record._most + 1} and later ones are not recorded")
+                record._tell_most()
             record.guarded(super().begin, model, optimizers[:most], **settings)
 
         def __reduce__(self):

@@ -2,7 +2,6 @@
 """The figures of a log that `halfscope watch` shows, from the results of the library."""
 
 import array
-import math
 import os
 from types import SimpleNamespace
 
@@ -83,7 +82,7 @@ def _scalars(follower, parts, recorded, timeline):
         earlier = {step for step in follower.skipped if step < found.first}
         follower.skipped = earlier.union(step for step, value in series["found_inf"].items() if value)
         found.skipped = len(follower.skipped)
-    found.scale = scale if scale and 0 < scale < math.inf else None
+    found.scale = scale if scale and _halfscope.usable_scale(scale) else None
     return found
 
 
