@@ -10,7 +10,7 @@
 
 namespace halfscope::optimizer {
 
-/// What a result depends on beside the row.
+/// The reasons why a row does not fix every bit.
 enum class Accuracy : std::uint8_t {
   exact,
   root,    ///< square roots of binary32 are a library's, up to one ulp off
