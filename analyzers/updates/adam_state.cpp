@@ -159,7 +159,7 @@ class States {
   std::optional<Optimizer> adam_of(std::string_view path) const {
     if (!log_.manifest) return std::nullopt;
     const auto optimizer = optimizer_of(*log_.manifest, std::string(path));
-    return optimizer && optimizer->kind != Optimizer::Kind::sgd ? optimizer : std::nullopt;
+    return optimizer && optimizer->is_adam() ? optimizer : std::nullopt;
   }
 
   void take_recorded(const TensorFindings& second) {

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
+#include <cstdio>
+#include <utility>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -19,18 +19,16 @@ using frames::WholeStep;
 namespace {
 
 using nlohmann::json;
-using Kind = Optimizer::Kind;
-
-constexpr std::size_t kBlock = 4096;
+using optimizer::Algorithm;
 
 /// Returns one of PyTorch's own kinds; empty for other optimizers, which may compute anything.
-std::optional<Kind> kind_of(std::string_view name) {
+std::optional<Algorithm> algorithm_of(std::string_view name) {
   const std::size_t dot = name.rfind('.');
   if (dot != std::string_view::npos && !name.starts_with("torch.optim.")) return std::nullopt;
   const std::string_view last = dot == std::string_view::npos ? name : name.substr(dot + 1);
-  if (last == "SGD") return Kind::sgd;
-  if (last == "Adam") return Kind::adam;
-  if (last == "AdamW") return Kind::adamw;
+  if (last == "SGD") return Algorithm::sgd;
+  if (last == "Adam") return Algorithm::adam;
+  if (last == "AdamW") return Algorithm::adamw;
   return std::nullopt;
 }
 
@@ -86,9 +84,9 @@ void take_numbers(const json& group, Optimizer& o) {
   const auto take_or_assume = [&](const char* key, double& to) {
     if (!take(group, key, to)) o.assumed.push_back(fmt::format("{} {}", key, to));
   };
-  if (o.kind == Kind::adamw) o.weight_decay = 0.01;
+  if (o.algorithm == Algorithm::adamw) o.weight_decay = 0.01;
   take_or_assume("weight_decay", o.weight_decay);
-  if (o.kind == Kind::sgd) {
+  if (!o.is_adam()) {
     take_or_assume("momentum", o.momentum);
     return;
   }
@@ -130,87 +128,63 @@ void load(const TensorView& view, std::size_t first, std::size_t n, T* to) {
   }
 }
 
-/// Blocks of the inputs of an update.
 template <typename T>
-struct Blocks {
-  using Block = std::array<T, kBlock>;
-  Block weight, gradient, buffer, first, second;
-
-  void load_all(const OptimizerInputs& in, std::size_t start, std::size_t n) {
-    const auto load_one = [&](const TensorView& view, Block& to) {
-      if (view.count != 0) load(view, start, n, to.data());
-    };
-    load_one(in.weight, weight);
-    load_one(in.gradient, gradient);
-    load_one(in.momentum_buffer, buffer);
-    load_one(in.exp_avg, first);
-    load_one(in.exp_avg_sq, second);
-  }
-};
-
-/// Returns what torch.add(a, b, alpha) does: a fused multiply-add in PyTorch's vector kernels.
-template <typename T>
-T add(T a, T b, T alpha) {
-  return std::fma(alpha, b, a);
-}
-
-template <typename T, typename Rule>
-ComputedUpdate compute(const OptimizerInputs& in, std::size_t count, const Rule& rule) {
-  std::vector<T> values(count);
-  const auto blocks = std::make_unique<Blocks<T>>();
-  for (std::size_t start = 0; start < count; start += kBlock) {
-    const std::size_t n = std::min(kBlock, count - start);
-    blocks->load_all(in, start, n);
-    for (std::size_t i = 0; i < n; ++i) values[start + i] = rule(*blocks, i);
-  }
+ComputedUpdate compute(const Optimizer& o, const OptimizerInputs& in) {
+  std::vector<T> values(in.count);
+  optimizer::StepOptions options;
+  options.steps = in.steps;
+  options.scale = in.gradient_scale;
+  options.moments_are_new = options.update_only = true;
+  if (sizeof(T) == sizeof(double)) options.dtype = Dtype::f64;
+  const optimizer::Step<T> step(*o.row, o.settings(), options);
+  step.run(in, 0, in.count, [&](const optimizer::Results<T>& of) {
+    std::copy_n(of.weight, of.count, values.begin() + static_cast<std::ptrdiff_t>(of.start));
+  });
   return {std::move(values)};
 }
 
-template <typename T>
-ComputedUpdate compute_sgd(const Optimizer& o, const OptimizerInputs& in, std::size_t count) {
-  const T scale = static_cast<T>(in.gradient_scale), factor = static_cast<T>(-*o.lr);
-  const T decay = static_cast<T>(o.weight_decay), momentum = static_cast<T>(o.momentum);
-  return compute<T>(in, count, [&](const Blocks<T>& b, std::size_t i) {
-    if (o.has_buffer() && !o.nesterov) return factor * b.buffer[i];
-    T direction = b.gradient[i] / scale;
-    if (o.maximize) direction = -direction;
-    if (o.weight_decay != 0) direction = add(direction, b.weight[i], decay);
-    if (o.has_buffer()) direction = add(direction, b.buffer[i], momentum);
-    return factor * direction;
-  });
-}
-
-template <typename T>
-ComputedUpdate compute_adam(const Optimizer& o, const OptimizerInputs& in, std::size_t count) {
-  const bool decays = o.decoupled && o.weight_decay != 0;
-  const T factor = static_cast<T>(-(*o.lr / (1 - std::pow(o.beta1, in.steps))));
-  const T correction = static_cast<T>(std::sqrt(1 - std::pow(o.beta2, in.steps)));
-  const T eps = static_cast<T>(o.eps), kept = static_cast<T>(1 - *o.lr * o.weight_decay) - 1;
-  return compute<T>(in, count, [&](const Blocks<T>& b, std::size_t i) {
-    const T denominator = std::sqrt(b.second[i]) / correction + eps;
-    const T change = factor * b.first[i] / denominator;
-    return decays ? change + b.weight[i] * kept : change;
-  });
-}
-
-template <typename T>
-ComputedUpdate compute(const Optimizer& o, const OptimizerInputs& in, std::size_t count) {
-  return o.kind == Kind::sgd ? compute_sgd<T>(o, in, count) : compute_adam<T>(o, in, count);
+/// Returns the row of PyTorch's implementation: by the group's flags, the device of the run and
+/// PyTorch's version; a GPU's default is foreach. Fused kernels changed in PyTorch 2.11.
+const optimizer::Variant& row_of(const json& about, const json& group) {
+  const auto is_set = [&](const char* key) {
+    const json& value = at(group, key);
+    return value.is_boolean() && value.get<bool>();
+  };
+  const json& devices = at(about, "devices");
+  const bool on_gpu = devices.is_array() && !devices.empty() && devices[0].is_string() &&
+                      devices[0].get<std::string>().starts_with("cuda");
+  std::string name = on_gpu ? "cuda" : "cpu";
+  if (is_set("fused")) {
+    const json& torch = at(at(about, "versions"), "torch");
+    int major = 2, minor = 11;
+    if (torch.is_string()) {
+      std::sscanf(torch.get<std::string>().c_str(), "%d.%d", &major, &minor);
+    }
+    name += on_gpu && std::pair(major, minor) < std::pair(2, 11) ? "-fused-2025" : "-fused";
+  } else {
+    const json& foreach = at(group, "foreach");
+    if (foreach.is_boolean() ? foreach.get<bool>() : on_gpu) name += "-foreach";
+    if (on_gpu && is_set("capturable")) name += "-capturable";
+  }
+  return *optimizer::find_variant(name);
 }
 
 /// Returns the manifest's optimizer with the settings of one of its groups.
 std::optional<Optimizer> described(const log::Manifest& manifest, const json& group) {
   const json& name = at(at(*manifest.about, "optimizer"), "class");
-  const auto kind = name.is_string() ? kind_of(name.get<std::string>()) : std::nullopt;
-  if (!kind) return std::nullopt;
+  const auto algorithm = name.is_string() ? algorithm_of(name.get<std::string>()) : std::nullopt;
+  if (!algorithm) return std::nullopt;
   Optimizer o;
-  o.kind = *kind;
+  o.algorithm = *algorithm;
+  o.row = &row_of(*manifest.about, group);
   take_numbers(group, o);
   take(group, "nesterov", o.nesterov);
   take(group, "maximize", o.maximize);
   take(group, "amsgrad", o.amsgrad);
-  take(group, "decoupled_weight_decay", o.decoupled);
-  o.decoupled = o.decoupled || *kind == Kind::adamw;
+  take(group, "dampening", o.dampening);
+  bool decoupled = false;
+  take(group, "decoupled_weight_decay", decoupled);
+  if (decoupled) o.algorithm = Algorithm::adamw;
   return o;
 }
 
@@ -222,7 +196,7 @@ std::optional<Optimizer> optimizer_of(const WholeStep& step, const std::string& 
   const auto index = group_with(groups, parameter);
   if (!index) return std::nullopt;
   auto optimizer = described(step.run->manifest(), groups[*index]);
-  if (optimizer) optimizer->lr = learning_rate(step, groups[*index], *index);
+  if (optimizer) optimizer->rate = learning_rate(step, groups[*index], *index);
   return optimizer;
 }
 
@@ -238,26 +212,31 @@ TensorView ComputedUpdate::view() const {
       values);
 }
 
+optimizer::Settings Optimizer::settings() const {
+  Settings all = *this;
+  all.lr = *rate;
+  return all;
+}
+
 ComputedUpdate compute_update(const Optimizer& optimizer, const OptimizerInputs& inputs) {
-  const TensorView views[] = {inputs.weight, inputs.gradient, inputs.momentum_buffer,
-                              inputs.exp_avg, inputs.exp_avg_sq};
-  std::size_t count = 0;
-  bool wide = false;
-  for (const TensorView& view : views) {
-    count = std::max(count, view.count);
-    wide = wide || (view.data != nullptr && view.dtype == Dtype::f64);
-  }
-  return wide ? compute<double>(optimizer, inputs, count)
-              : compute<float>(optimizer, inputs, count);
+  const TensorView views[] = {inputs.weight, inputs.gradient, inputs.first, inputs.second,
+                              inputs.largest};
+  const bool wide = std::ranges::any_of(views, [](const TensorView& view) {
+    return view.data != nullptr && view.dtype == Dtype::f64;
+  });
+  return wide ? compute<double>(optimizer, inputs) : compute<float>(optimizer, inputs);
 }
 
 ComputedUpdate subtract(const TensorView& after, const TensorView& before) {
-  OptimizerInputs in;
-  in.weight = before;
-  in.gradient = after;
-  return compute<double>(in, after.count, [](const Blocks<double>& b, std::size_t i) {
-    return b.gradient[i] - b.weight[i];
-  });
+  constexpr std::size_t kBlock = 4096;
+  std::vector<double> values(after.count), block(kBlock);
+  load(after, 0, after.count, values.data());
+  for (std::size_t start = 0; start < before.count; start += kBlock) {
+    const std::size_t n = std::min(kBlock, before.count - start);
+    load(before, start, n, block.data());
+    for (std::size_t i = 0; i < n; ++i) values[start + i] -= block[i];
+  }
+  return {std::move(values)};
 }
 
 double first_element(const TensorView& tensor) {

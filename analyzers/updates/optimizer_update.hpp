@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates recomputed from the optimizer's data in a log: the formulas of torch.optim's SGD, Adam
-// (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019), with the operations and the
-// arithmetic that PyTorch uses on a CPU (python/halfscope/torch/updates.py).
+// Optimizers as logs describe them, and the updates that they made.
 #pragma once
 
 #include <optional>
@@ -10,27 +8,24 @@
 #include <vector>
 
 #include "analyzers/readers/samples.hpp"
+#include "halfscope/optimizer/step.hpp"
 
 namespace halfscope::analyzers::updates {
 
 /// One parameter's optimizer at one step, as recorded in the log.
-struct Optimizer {
-  enum class Kind : std::uint8_t { sgd, adam, adamw };
-  Kind kind = Kind::sgd;
-  std::optional<double> lr;  ///< empty if the log does not say
-  double momentum = 0;
-  double weight_decay = 0;
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
-  bool nesterov = false, maximize = false, amsgrad = false;
-  bool decoupled = false;  ///< weight decay acts on the weight, not on the gradient
+struct Optimizer : optimizer::Settings {
+  std::optional<double> rate;  ///< empty if the log does not say; Settings::lr is not used
   /// Settings that the log lacks, so that torch.optim's defaults are used: "betas 0.9 and 0.999".
   std::vector<std::string> assumed;
+  const optimizer::Variant* row = &optimizer::variants().front();  ///< PyTorch's implementation
 
-  bool has_buffer() const { return kind == Kind::sgd && momentum != 0; }
+  bool has_buffer() const { return !is_adam() && momentum != 0; }
   /// Returns true if the update is -lr times the gradient.
   bool is_plain_sgd() const {
-    return kind == Kind::sgd && momentum == 0 && weight_decay == 0 && !maximize;
+    return !is_adam() && momentum == 0 && weight_decay == 0 && !maximize;
   }
+  /// Returns the settings with the learning rate, which must be known.
+  Settings settings() const;
 };
 
 /// Returns the optimizer of the parameter called `parameter` (the name after the role). Settings
@@ -41,14 +36,11 @@ std::optional<Optimizer> optimizer_of(const frames::WholeStep& step, const std::
 /// The same from the manifest alone, without a learning rate.
 std::optional<Optimizer> optimizer_of(const log::Manifest& manifest, const std::string& parameter);
 
-/// Inputs for recomputing an update. Views that the optimizer does not need are empty.
-struct OptimizerInputs {
-  TensorView weight;
-  TensorView gradient;
+/// Tensors of one parameter at one step; moments are those after the step. If amsgrad is set,
+/// `largest` is used in place of `second`.
+struct OptimizerInputs : optimizer::Views {
   double gradient_scale = 1.0;
-  TensorView momentum_buffer;      ///< after the step, as for all state
-  TensorView exp_avg, exp_avg_sq;  ///< exp_avg_sq: max_exp_avg_sq if amsgrad
-  double steps = 1;                ///< number of steps so far, with this one
+  double steps = 1;  ///< number of steps so far, with this one
 };
 
 /// An update, in binary64 if some input is, else in binary32: as the optimizer computed it.
@@ -57,9 +49,8 @@ struct ComputedUpdate {
   TensorView view() const;
 };
 
-/// Returns u such that w_next = w + u. Requires a known lr, and equal lengths of all views that the
-/// optimizer needs. Rounds after each operation as the optimizer does; on a GPU, and in PyTorch's
-/// fused kernels, the last bits may differ.
+/// Returns u such that w_next = w + u. Requires a known rate, and equal lengths of all views that the
+/// optimizer needs. Computes as the optimizer's row does, but for the rounding of u itself.
 ComputedUpdate compute_update(const Optimizer& optimizer, const OptimizerInputs& inputs);
 
 /// Returns after - before in binary64. Both tensors must have the same length.

@@ -24,7 +24,6 @@ namespace {
 
 using log::printable;
 using log::Role;
-using Kind = Optimizer::Kind;
 
 /// Returns what two tensors of a pair share: the name after the role. If --role sets the role: the
 /// part that its wildcards match, so that --role '*_w=weight' --role '*_u=update' pairs them.
@@ -146,14 +145,14 @@ std::optional<Optimizer> usable_optimizer(const WholeStep& step, const Selection
   std::optional<Optimizer> optimizer = optimizer_of(step, key);
   if (!optimizer && !names_an_optimizer(step) && selection.learning_rate) optimizer.emplace();
   if (!optimizer) return std::nullopt;
-  if (!optimizer->lr) optimizer->lr = selection.learning_rate;
-  if (optimizer->lr && is_rate(*optimizer->lr)) return optimizer;
+  if (!optimizer->rate) optimizer->rate = selection.learning_rate;
+  if (optimizer->rate && is_rate(*optimizer->rate)) return optimizer;
   notes.add(
       fmt::format(
           "{}: step {}: {}, so updates cannot be computed from gradients or optimizer state",
           printable(step.log.string()), step.step,
-          optimizer->lr ? "the learning rate is not finite" : "no learning rate is recorded") +
-      (optimizer->lr ? "" : "; give it with " + Message(Option::lr, "X")));
+          optimizer->rate ? "the learning rate is not finite" : "no learning rate is recorded") +
+      (optimizer->rate ? "" : "; give it with " + Message(Option::lr, "X")));
   return std::nullopt;
 }
 
@@ -166,10 +165,10 @@ bool is_narrow(const WholeStep& step, const std::string& name) {
 /// Fills in the names of the state that the optimizer needs; returns false if some is missing.
 bool take_state(const WholeStep& step, Partners& partners, PairNames& pair, Notes& notes) {
   const Optimizer& o = *pair.optimizer;
-  const bool needs_gradient = o.kind == Kind::sgd && (o.momentum == 0 || o.nesterov);
+  const bool needs_gradient = !o.is_adam() && (o.momentum == 0 || o.nesterov);
   if (needs_gradient) pair.partner = partners.find(Role::weight_grad);
   if (needs_gradient && pair.partner.empty()) return false;
-  if (o.kind == Kind::sgd) {
+  if (!o.is_adam()) {
     if (o.has_buffer()) pair.momentum_buffer = partners.state("momentum_buffer");
     return !o.has_buffer() || !pair.momentum_buffer.empty();
   }
@@ -203,7 +202,7 @@ std::optional<PairNames> best_pair(const WholeStep& step, const Selection& selec
   if (was_skipped(step)) return std::nullopt;
   pair.optimizer = usable_optimizer(step, selection, key, notes);
   if (pair.optimizer && take_state(step, partners, pair, notes)) {
-    const bool stateless = pair.optimizer->kind == Kind::sgd && !pair.optimizer->has_buffer();
+    const bool stateless = !pair.optimizer->is_adam() && !pair.optimizer->has_buffer();
     pair.source = stateless ? UpdateSource::gradient : UpdateSource::optimizer_state;
     note_assumed(step, *pair.optimizer, notes);
     return pair;
@@ -322,9 +321,10 @@ OptimizerInputs Pair::inputs() const {
   in.weight = weight_->view;
   if (partner_) in.gradient = partner_->view;
   in.gradient_scale = scale_;
-  if (momentum_buffer_) in.momentum_buffer = momentum_buffer_->view;
-  if (exp_avg_) in.exp_avg = exp_avg_->view;
-  if (exp_avg_sq_) in.exp_avg_sq = exp_avg_sq_->view;
+  if (momentum_buffer_) in.first = momentum_buffer_->view;
+  if (exp_avg_) in.first = exp_avg_->view;
+  if (exp_avg_sq_) in.second = in.largest = exp_avg_sq_->view;
+  in.count = weight_->view.count;
   in.steps = steps_;
   return in;
 }
@@ -347,7 +347,7 @@ UpdateTable Pair::count(const UpdateOptions& options, const ProgressCallback& te
     return count_differences(weights, after, options);
   };
   const auto gradients = [&](const TensorView& weights, const TensorView& partners) {
-    return count_sgd_updates(weights, partners, *names_.optimizer->lr, scale_, options);
+    return count_sgd_updates(weights, partners, *names_.optimizer->rate, scale_, options);
   };
   if (names_.source == UpdateSource::update) return sum(partner_->view, updates);
   if (names_.source == UpdateSource::difference) return sum(partner_->view, differences);

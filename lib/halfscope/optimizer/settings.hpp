@@ -9,7 +9,7 @@ namespace halfscope::optimizer {
 enum class Algorithm : std::uint8_t { sgd, adam, adamw };
 
 struct Settings {
-  Algorithm algorithm = Algorithm::adamw;
+  Algorithm algorithm = Algorithm::sgd;
   double lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double weight_decay = 0;

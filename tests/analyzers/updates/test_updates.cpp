@@ -312,15 +312,15 @@ TEST_CASE("optimizers: the formulas in binary64, from state after the step", "[t
   in.weight = view(ws);
   in.gradient = view(gs);
   in.gradient_scale = 4;
-  in.momentum_buffer = view(ms);
-  in.exp_avg = view(ms);
-  in.exp_avg_sq = view(vs);
+  in.first = view(ms);
+  in.second = view(vs);
+  in.count = 1;
   in.steps = 3;
   const auto update = [&](const updates::Optimizer& o) {
     return std::get<std::vector<double>>(updates::compute_update(o, in).values).at(0);
   };
   updates::Optimizer o;
-  o.lr = 0.1;
+  o.rate = 0.1;
   CHECK(update(o) == Approx(-0.1 * g / 4));
   o.maximize = true;
   CHECK(update(o) == Approx(0.1 * g / 4));
@@ -331,11 +331,11 @@ TEST_CASE("optimizers: the formulas in binary64, from state after the step", "[t
   CHECK(update(o) == Approx(-0.1 * m));
   o.nesterov = true;
   CHECK(update(o) == Approx(-0.1 * (g / 4 + 0.01 * w + 0.9 * m)));
-  o.kind = updates::Optimizer::Kind::adam;
+  o.algorithm = halfscope::optimizer::Algorithm::adam;
   const double corrected = m / (1 - std::pow(0.9, 3));
   const double root = std::sqrt(v / (1 - std::pow(0.999, 3))) + 1e-8;
   CHECK(update(o) == Approx(-0.1 * corrected / root));
-  o.decoupled = true;
+  o.algorithm = halfscope::optimizer::Algorithm::adamw;
   CHECK(update(o) == Approx(-0.1 * corrected / root - 0.1 * 0.01 * w));
 }
 
