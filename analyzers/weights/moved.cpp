@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/weights/moved.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <deque>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "analyzers/frames/elements.hpp"
+#include "analyzers/readers/samples.hpp"
+#include "analyzers/readers/tensors/names.hpp"
+#include "analyzers/readers/tensors/open.hpp"
+#include "analyzers/underflow/modules.hpp"
+#include "analyzers/weights/sent.hpp"
+#include "analyzers/weights/stall.hpp"
+#include "halfscope/optimizer/changed.hpp"
+
+namespace halfscope::analyzers::weights {
+
+using log::BadInput;
+using log::printable;
+using log::Role;
+
+namespace {
+
+/// A tensor, or a shard of it, at one step: its file, and its outline without values.
+struct Place {
+  const log::OpenPath* file = nullptr;
+  log::NamedTensor tensor;
+};
+/// Role, path after the role, rank, and number among the equal names of a step.
+using Key = std::tuple<Role, std::string, int, std::size_t>;
+using PlacesOfSteps = std::vector<std::optional<Place>>;
+using TensorPointer = std::shared_ptr<const log::NamedTensor>;
+
+Key partner_of(Key key, Role role) {
+  std::get<Role>(key) = role;
+  return key;
+}
+
+/// Returns a path with "*" for every number: "layers.*.norm.weight".
+std::string pattern_of(std::string_view path) {
+  std::string out;
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find_first_of("./", at), path.size());
+    const std::string_view word = path.substr(at, end - at);
+    const bool number = !word.empty() && word.find_first_not_of("0123456789") == word.npos;
+    out += number ? "*" : word;
+    out += path.substr(end, 1);
+    at = end + 1;
+  }
+  return out;
+}
+
+underflow::TensorFindings weight_called(const std::string& name) {
+  underflow::TensorFindings tensor;
+  tensor.name = name;
+  tensor.role = Role::weight;
+  return tensor;
+}
+
+/// Returns the kind of layer by the class of its module, if the log has the network's text.
+std::string kind_of(const underflow::Modules& modules, const std::string& name) {
+  const std::string_view type = modules.class_of(modules.of(weight_called(name)));
+  const std::string_view path = underflow::path_of(name);
+  if (type.empty()) return pattern_of(path);
+  return fmt::format("{}.{}", type, path.substr(path.rfind('.') + 1));
+}
+
+}  // namespace
+
+struct MovedPass::State {
+  const frames::Selection& selection;
+  std::vector<std::int64_t> steps = {};
+  std::vector<std::string> labels = {};  ///< what messages call the steps
+  std::size_t first_of_log = 0;          ///< index of the first step since begin()
+  std::string name = {}, other = {};
+  std::optional<log::OpenPath> log = {};
+  std::optional<log::Manifest> manifest = {};
+  std::deque<log::OpenPath> files = {};
+  std::map<Key, PlacesOfSteps> tensors = {};
+  std::map<Key, std::size_t> turns = {};  ///< of the current step
+  std::map<const log::OpenPath*, std::shared_ptr<const log::TensorFile>> open = {};
+
+  std::size_t last() const { return steps.size() - 1; }
+  TensorPointer load(const Key& key, std::size_t step);
+  std::string misfit_of(const std::string& name, const PlacesOfSteps& places) const;
+  std::optional<StallInputs> stalls_of(const Key& key, std::vector<TensorPointer>& held,
+                                       Dtype copies);
+};
+
+/// Returns null if the tensor is not in the step.
+TensorPointer MovedPass::State::load(const Key& key, std::size_t step) {
+  constexpr std::size_t kMostOpen = 256;
+  const auto found = tensors.find(key);
+  if (found == tensors.end() || step >= found->second.size() || !found->second[step]) return {};
+  const Place& place = *found->second[step];
+  if (open.size() > kMostOpen && !open.contains(place.file)) open.clear();
+  auto& file = open[place.file];
+  if (!file) file = readers::tensors::open_tensor_file(*place.file, selection.read_as);
+  // An NPY file holds one tensor, whatever its folder calls it.
+  const bool npy = file->size() == 1 && !file->outline(place.tensor.name);
+  const auto tensor = file->tensor(npy ? file->names().front() : place.tensor.name);
+  return {tensor.get(), [tensor, file](const auto*) {}};  // keeps the file open
+}
+
+/// Returns why a tensor cannot be compared over all steps; empty if it can.
+std::string MovedPass::State::misfit_of(const std::string& weight,
+                                        const PlacesOfSteps& places) const {
+  const auto first = std::ranges::find_if(places, [](const auto& place) { return !!place; });
+  const log::NamedTensor& wanted = (*first)->tensor;
+  const std::string& where = labels[static_cast<std::size_t>(first - places.begin())];
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const bool there = i < places.size() && places[i];
+    const log::NamedTensor* const found = there ? &places[i]->tensor : nullptr;
+    if (there && found->shape == wanted.shape && found->view.dtype == wanted.view.dtype) continue;
+    const auto text = [](const log::NamedTensor& tensor) {
+      return fmt::format("{} in {}", log::shape_text(tensor.shape), name_of(tensor.view.dtype));
+    };
+    return fmt::format("{}: tensor '{}' {}, expected {} as in {}", labels[i], printable(weight),
+                       there ? "is " + text(*found) : "is missing", text(wanted), where);
+  }
+  return "";
+}
+
+/// Returns what the updates of weights that never moved are known from.
+std::optional<StallInputs> MovedPass::State::stalls_of(const Key& key,
+                                                       std::vector<TensorPointer>& held,
+                                                       Dtype copies) {
+  const TensorPointer weight = load(key, last());
+  const auto use = [&](RateSource source, TensorPointer first, const TensorPointer& value) {
+    const auto fits = [&](const auto& t) { return t && t->view.count == weight->view.count; };
+    if (!fits(first) || !fits(value)) return std::optional<StallInputs>();
+    held = {first, value};
+    return std::optional(StallInputs{source, format_of(copies), first->view, value->view,
+                                     static_cast<double>(steps[last()] - steps[0])});
+  };
+  if (format_of(weight->view.dtype).width > 16) {
+    return use(RateSource::values, load(key, 0), weight);
+  }
+  const Key master = partner_of(key, Role::master_weight);
+  auto found = use(RateSource::master, load(master, 0), load(master, last()));
+  return found ? found
+               : use(RateSource::update, load(partner_of(key, Role::update), last()), weight);
+}
+
+namespace {
+
+constexpr std::size_t kBlock = std::size_t{1} << 16;  ///< elements of one task
+
+/// Compares two steps of a tensor, and sets the bits of weights that move. Then counts the stalls
+/// of those that never did, if asked to.
+std::uint64_t compare(const TensorView& a, const TensorView& b, Dtype copies,
+                      std::span<std::uint8_t> moved, const std::optional<StallInputs>& inputs,
+                      std::optional<Stall>& stall) {
+  using Result = std::pair<std::uint64_t, Stall>;
+  std::uint64_t changed = 0;
+  const auto work = [&](std::size_t block) {
+    const std::size_t first = block * kBlock, n = std::min(kBlock, a.count - first);
+    std::array<std::uint8_t, kBlock / 8> bits;
+    const std::span<std::uint8_t> own(bits.data(), (n + 7) / 8);
+    const std::span<std::uint8_t> all = moved.subspan(first / 8, own.size());
+    Result result(optimizer::changed(a, b, copies, first, n, own), Stall{});
+    std::ranges::transform(all, own, all.begin(), std::bit_or<>());
+    if (inputs) result.second.source = inputs->source;
+    if (inputs) count_stalls(*inputs, first, n, all, result.second);
+    return result;
+  };
+  const auto join = [&](const Result& result) {
+    changed += result.first;
+    if (result.second.weights() == 0) return;
+    if (!stall) stall.emplace();
+    *stall += result.second;
+  };
+  frames::in_order<Result>((a.count + kBlock - 1) / kBlock, 0, work, join);
+  return changed;
+}
+
+/// Sums over all tensors, and by kind of layer.
+void sum_up(Movement& movement) {
+  std::map<std::string, KindMovement> kinds;
+  for (const TensorMovement& tensor : movement.tensors) {
+    KindMovement& kind = kinds[tensor.kind];
+    kind.kind = tensor.kind;
+    ++kind.tensors;
+    kind += tensor;
+    movement.all += tensor;
+  }
+  for (auto& [name, kind] : kinds) movement.kinds.push_back(std::move(kind));
+  std::ranges::stable_sort(movement.kinds, std::greater<>(), &KindMovement::elements);
+}
+
+void write_set(const Movement& movement, const MovedOptions& options,
+               std::vector<log::RawTensor>&& sets) {
+  log::write_safetensors(options.set, std::move(sets),
+                         {{"format", std::string(name_of(options.copies))},
+                          {"steps", fmt::format("{}", fmt::join(movement.steps, ","))},
+                          {"from", movement.log},
+                          {"to", movement.other.empty() ? movement.log : movement.other}});
+}
+
+}  // namespace
+
+MovedPass::MovedPass(const frames::Selection& selection)
+    : state_(std::make_unique<State>(State{selection})) {}
+MovedPass::~MovedPass() = default;
+MovedPass::MovedPass(MovedPass&&) noexcept = default;
+
+void MovedPass::begin(const std::string& name, const readers::Log& log) {
+  (state_->steps.empty() ? state_->name : state_->other) = printable(name);
+  state_->log = log.opened();
+  state_->first_of_log = state_->steps.size();
+}
+
+std::size_t MovedPass::steps() const { return state_->steps.size() - state_->first_of_log; }
+
+void MovedPass::take(const frames::WholeStep& step) {
+  State& s = *state_;
+  if (steps() == 0 || s.steps.back() != step.step) {
+    s.steps.push_back(step.step);
+    s.labels.push_back(!s.other.empty() ? s.other : fmt::format("{}: step {}", s.name, step.step));
+    s.turns.clear();
+  }
+  if (step.run != nullptr && !s.manifest) s.manifest = step.run->manifest();
+  for (const std::string& name : step.tensors->names()) {
+    const Role role = step.role_of(s.selection, name);
+    if (role != Role::weight && role != Role::master_weight && role != Role::update) continue;
+    if (!frames::selects(s.selection, name) || (step.rank > 0 && !step.is_sharded(role))) continue;
+    Key key{role, underflow::path_of(name), step.rank, 0};
+    std::get<std::size_t>(key) = s.turns[key]++;
+    const auto file = step.file_of ? step.file_of(name) : step.file;
+    if (s.files.empty() || s.files.back().path != file) s.files.push_back(s.log->at(file));
+    PlacesOfSteps& places = s.tensors[key];
+    places.resize(s.steps.size());
+    places.back() = Place{&s.files.back(), *step.tensors->outline(name)};
+  }
+}
+
+std::optional<Movement> MovedPass::finish(const MovedOptions& options,
+                                          const frames::Progress& progress) {
+  const auto fresh = std::make_unique<State>(State{state_->selection});
+  const std::unique_ptr<State> s = std::exchange(state_, std::make_unique<State>(*fresh));
+  if (s->steps.size() < 2) return std::nullopt;
+  Movement out{s->name, s->other, s->steps};
+  std::vector<std::pair<const Key*, std::string>> weights;
+  underflow::LogFindings log;
+  log.manifest = s->manifest;
+  std::uint64_t done = 0, all = 0;
+  for (const auto& [key, places] : s->tensors) {
+    const Role role = std::get<Role>(key);
+    const bool has_weight = s->tensors.contains(partner_of(key, Role::weight));
+    if (role != Role::weight && (role != Role::master_weight || has_weight)) continue;
+    const auto first = std::ranges::find_if(places, [](const auto& place) { return !!place; });
+    const std::string& name = (*first)->tensor.name;
+    const std::string misfit = s->misfit_of(name, places);
+    if (!misfit.empty() && !options.skip_misfits) {
+      throw BadInput(misfit + "; compare one network, or select tensors with --tensor GLOB");
+    }
+    if (!misfit.empty()) {
+      out.notes.add(misfit + ": which of its weights move is not counted");
+      continue;
+    }
+    weights.emplace_back(&key, name);
+    log.tensors.push_back(weight_called(name));
+    all += places.front()->tensor.view.bytes() * s->last() * 2;
+  }
+  if (weights.empty()) return std::nullopt;
+  const underflow::Modules modules(log);
+  std::map<std::string, std::size_t> known;
+  std::vector<log::RawTensor> sets;
+  if (options.bytes) out.bytes.emplace();
+  for (const auto& [key, name] : weights) {
+    TensorPointer before = s->load(*key, 0);
+    const std::uint64_t count = before->view.count;
+    const auto [at, added] = known.emplace(name, out.tensors.size());
+    if (added) {
+      TensorMovement& tensor = out.tensors.emplace_back();
+      tensor.name = name;
+      tensor.role = std::get<Role>(*key);
+      tensor.kind = kind_of(modules, name);
+      tensor.dtype = before->view.dtype;
+      tensor.copies = optimizer::copy_dtype(tensor.dtype, options.copies);
+    }
+    TensorMovement& tensor = out.tensors[at->second];
+    MovedCounts counts{.elements = count};
+    std::vector<std::uint8_t> moved((count + 7) / 8);
+    std::vector<TensorPointer> held;
+    std::optional<StallInputs> stalls;
+    for (std::size_t i = 0; i < s->last(); ++i) {
+      const TensorPointer after = s->load(*key, i + 1);
+      if (i + 1 == s->last()) stalls = s->stalls_of(*key, held, tensor.copies);
+      counts.changed.push_back(
+          compare(before->view, after->view, tensor.copies, moved, stalls, counts.stall));
+      if (counts.changed.back() != 0) counts.last_moved = s->steps[i + 1];
+      if (out.bytes) add_sent(before->view, after->view, tensor.copies, *out.bytes);
+      if (progress) progress(done += before->view.bytes() * 2, all);
+      before = after;
+    }
+    for (const unsigned byte : moved) counts.moved += static_cast<unsigned>(std::popcount(byte));
+    static_cast<MovedCounts&>(tensor) += counts;
+    const std::string part = tensor.shards++ == 0 ? "" : fmt::format("#{}", tensor.shards - 1);
+    if (!options.set.empty() && counts.moved != 0) {
+      sets.push_back(set_tensor(name + part, moved, counts.moved));
+    }
+  }
+  sum_up(out);
+  if (!options.set.empty()) write_set(out, options, std::move(sets));
+  return out;
+}
+
+MovedCounts& MovedCounts::operator+=(const MovedCounts& other) {
+  elements += other.elements;
+  moved += other.moved;
+  changed.resize(other.changed.size());
+  std::ranges::transform(changed, other.changed, changed.begin(), std::plus<>());
+  last_moved = std::max(last_moved, other.last_moved);
+  if (!other.stall) return *this;
+  if (!stall) stall.emplace();
+  *stall += *other.stall;
+  return *this;
+}
+
+Movement moved_weights(const std::vector<std::filesystem::path>& logs,
+                       const frames::Selection& selection, const MovedOptions& options,
+                       const frames::Progress& progress) {
+  frames::Selection own = selection;
+  own.unnamed_are_weights = true;
+  const readers::Logs opened(own);
+  const bool two = logs.size() == 2;
+  const auto name = [&](std::size_t i) { return printable(logs[i].string()); };
+  std::error_code ignored;
+  if (two && std::filesystem::equivalent(logs[0], logs[1], ignored)) {
+    throw BadInput(fmt::format("{}: is named twice, expected two different checkpoints", name(0)));
+  }
+  MovedPass pass(own);
+  frames::Notes notes;
+  std::vector<std::int64_t> steps;
+  for (std::size_t i = 0; i < logs.size(); ++i) {
+    const auto take = [&](const frames::WholeStep& step) {
+      const auto& only = options.steps;
+      if (only && step.step != only->first && step.step != only->second) return;
+      pass.take(step);
+      steps.push_back(step.step);
+    };
+    pass.begin(logs[i].string(), opened.at(logs[i]));
+    readers::for_each_whole_step(opened.at(logs[i]), own, take, notes);
+    if (two ? pass.steps() == 1 : pass.steps() >= 2) continue;
+    throw BadInput(fmt::format(
+        "{}: has whole tensors of {} of the steps, expected {}; {}", name(i), pass.steps(),
+        two ? "1" : "2 or more",
+        two ? "name one step's file or folder" : "name a second checkpoint, or two sampled steps"));
+  }
+  std::optional<Movement> out = pass.finish(options, progress);
+  if (!out) {
+    throw BadInput(
+        fmt::format("{}: holds no weights, expected tensors of the role weight or "
+                    "master_weight; name them with --role GLOB=weight",
+                    name(0)));
+  }
+  notes.add_all(out->notes);
+  out->notes = std::move(notes);
+  return std::move(*out);
+}
+
+}  // namespace halfscope::analyzers::weights
