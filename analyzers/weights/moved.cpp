@@ -56,19 +56,34 @@ std::string pattern_of(std::string_view path) {
   return out;
 }
 
-underflow::TensorFindings weight_called(const std::string& name) {
-  underflow::TensorFindings tensor;
-  tensor.name = name;
-  tensor.role = Role::weight;
-  return tensor;
+/// Names kinds of layers by the classes of modules, if the manifest has the network's text.
+void set_kinds(std::vector<TensorMovement>& tensors, const std::optional<log::Manifest>& manifest) {
+  underflow::LogFindings log;
+  log.manifest = manifest;
+  for (const TensorMovement& tensor : tensors) {
+    underflow::TensorFindings& of_log = log.tensors.emplace_back();
+    of_log.name = tensor.name;
+    of_log.role = Role::weight;
+  }
+  const underflow::Modules modules(log);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::string_view type = modules.class_of(modules.of(log.tensors[i]));
+    const std::string_view path = underflow::path_of(tensors[i].name);
+    tensors[i].kind = type.empty() ? pattern_of(path)
+                                   : fmt::format("{}.{}", type, path.substr(path.rfind('.') + 1));
+  }
 }
 
-/// Returns the kind of layer by the class of its module, if the log has the network's text.
-std::string kind_of(const underflow::Modules& modules, const std::string& name) {
-  const std::string_view type = modules.class_of(modules.of(weight_called(name)));
-  const std::string_view path = underflow::path_of(name);
-  if (type.empty()) return pattern_of(path);
-  return fmt::format("{}.{}", type, path.substr(path.rfind('.') + 1));
+/// Returns the steps of two checkpoints: those that they or their names say if these ascend, else 0
+/// and 1.
+std::vector<std::int64_t> steps_of_two(const std::string& a, const std::string& b,
+                                       const std::vector<std::int64_t>& found) {
+  const auto step = [&](const std::string& path, std::int64_t said) {
+    const std::string name = std::filesystem::path(path).filename().string();
+    return said != 0 ? said : readers::tensors::step_in_name(name).value_or(0);
+  };
+  const std::int64_t first = step(a, found[0]), second = step(b, found[1]);
+  return first < second ? std::vector{first, second} : std::vector<std::int64_t>{0, 1};
 }
 
 }  // namespace
@@ -88,6 +103,9 @@ struct MovedPass::State {
 
   std::size_t last() const { return steps.size() - 1; }
   TensorPointer load(const Key& key, std::size_t step);
+  std::vector<std::pair<Key, std::string>> weights(bool skip_misfits, frames::Notes& notes) const;
+  MovedCounts compare(const Key& key, Dtype copies, std::vector<std::uint8_t>& moved,
+                      std::optional<SentBytes>& sent);
   std::string misfit_of(const std::string& name, const PlacesOfSteps& places) const;
   std::optional<StallInputs> stalls_of(const Key& key, std::vector<TensorPointer>& held,
                                        Dtype copies);
@@ -154,9 +172,9 @@ constexpr std::size_t kBlock = std::size_t{1} << 16;  ///< elements of one task
 
 /// Compares two steps of a tensor, and sets the bits of weights that move. Then counts the stalls
 /// of those that never did, if asked to.
-std::uint64_t compare(const TensorView& a, const TensorView& b, Dtype copies,
-                      std::span<std::uint8_t> moved, const std::optional<StallInputs>& inputs,
-                      std::optional<Stall>& stall) {
+std::uint64_t compare_pair(const TensorView& a, const TensorView& b, Dtype copies,
+                           std::span<std::uint8_t> moved, const std::optional<StallInputs>& inputs,
+                           std::optional<Stall>& stall) {
   using Result = std::pair<std::uint64_t, Stall>;
   std::uint64_t changed = 0;
   const auto work = [&](std::size_t block) {
@@ -205,6 +223,50 @@ void write_set(const Movement& movement, const MovedOptions& options,
 
 }  // namespace
 
+/// Returns the weights, and the master weights that have no weight, with their names.
+std::vector<std::pair<Key, std::string>> MovedPass::State::weights(bool skip_misfits,
+                                                                   frames::Notes& notes) const {
+  std::vector<std::pair<Key, std::string>> out;
+  for (const auto& [key, places] : tensors) {
+    const Role role = std::get<Role>(key);
+    const bool has_weight = tensors.contains(partner_of(key, Role::weight));
+    if (role != Role::weight && (role != Role::master_weight || has_weight)) continue;
+    const auto first = std::ranges::find_if(places, [](const auto& place) { return !!place; });
+    const std::string& weight = (*first)->tensor.name;
+    const std::string misfit = misfit_of(weight, places);
+    if (misfit.empty()) {
+      out.emplace_back(key, weight);
+    } else if (skip_misfits) {
+      notes.add(misfit + ": which of its weights move is not counted");
+    } else {
+      throw BadInput(misfit + "; compare one network, or select tensors with --tensor GLOB");
+    }
+  }
+  return out;
+}
+
+/// Compares one tensor over all steps, and sets the bits of weights that move.
+MovedCounts MovedPass::State::compare(const Key& key, Dtype copies,
+                                      std::vector<std::uint8_t>& moved,
+                                      std::optional<SentBytes>& sent) {
+  TensorPointer before = load(key, 0);
+  MovedCounts out{.elements = before->view.count};
+  moved.resize((before->view.count + 7) / 8);
+  std::vector<TensorPointer> held;
+  std::optional<StallInputs> stalls;
+  for (std::size_t i = 0; i < last(); ++i) {
+    const TensorPointer after = load(key, i + 1);
+    if (i + 1 == last()) stalls = stalls_of(key, held, copies);
+    out.changed.push_back(
+        compare_pair(before->view, after->view, copies, moved, stalls, out.stall));
+    if (out.changed.back() != 0) out.last_moved = steps[i + 1];
+    if (sent) add_sent(before->view, after->view, copies, *sent);
+    before = after;
+  }
+  for (const unsigned byte : moved) out.moved += static_cast<unsigned>(std::popcount(byte));
+  return out;
+}
+
 MovedPass::MovedPass(const frames::Selection& selection)
     : state_(std::make_unique<State>(State{selection})) {}
 MovedPass::~MovedPass() = default;
@@ -242,71 +304,37 @@ void MovedPass::take(const frames::WholeStep& step) {
 
 std::optional<Movement> MovedPass::finish(const MovedOptions& options,
                                           const frames::Progress& progress) {
-  const auto fresh = std::make_unique<State>(State{state_->selection});
-  const std::unique_ptr<State> s = std::exchange(state_, std::make_unique<State>(*fresh));
+  const std::unique_ptr<State> s = std::move(state_);
+  state_ = std::make_unique<State>(State{s->selection});
   if (s->steps.size() < 2) return std::nullopt;
+  if (!s->other.empty()) s->steps = steps_of_two(s->name, s->other, s->steps);
   Movement out{s->name, s->other, s->steps};
-  std::vector<std::pair<const Key*, std::string>> weights;
-  underflow::LogFindings log;
-  log.manifest = s->manifest;
-  std::uint64_t done = 0, all = 0;
-  for (const auto& [key, places] : s->tensors) {
-    const Role role = std::get<Role>(key);
-    const bool has_weight = s->tensors.contains(partner_of(key, Role::weight));
-    if (role != Role::weight && (role != Role::master_weight || has_weight)) continue;
-    const auto first = std::ranges::find_if(places, [](const auto& place) { return !!place; });
-    const std::string& name = (*first)->tensor.name;
-    const std::string misfit = s->misfit_of(name, places);
-    if (!misfit.empty() && !options.skip_misfits) {
-      throw BadInput(misfit + "; compare one network, or select tensors with --tensor GLOB");
-    }
-    if (!misfit.empty()) {
-      out.notes.add(misfit + ": which of its weights move is not counted");
-      continue;
-    }
-    weights.emplace_back(&key, name);
-    log.tensors.push_back(weight_called(name));
-    all += places.front()->tensor.view.bytes() * s->last() * 2;
-  }
+  const auto weights = s->weights(options.skip_misfits, out.notes);
   if (weights.empty()) return std::nullopt;
-  const underflow::Modules modules(log);
-  std::map<std::string, std::size_t> known;
-  std::vector<log::RawTensor> sets;
+  std::uint64_t done = 0, all = 0;
+  for (const auto& [key, name] : weights) all += s->tensors.at(key).front()->tensor.view.bytes();
   if (options.bytes) out.bytes.emplace();
+  std::vector<log::RawTensor> sets;
   for (const auto& [key, name] : weights) {
-    TensorPointer before = s->load(*key, 0);
-    const std::uint64_t count = before->view.count;
-    const auto [at, added] = known.emplace(name, out.tensors.size());
-    if (added) {
-      TensorMovement& tensor = out.tensors.emplace_back();
-      tensor.name = name;
-      tensor.role = std::get<Role>(*key);
-      tensor.kind = kind_of(modules, name);
-      tensor.dtype = before->view.dtype;
-      tensor.copies = optimizer::copy_dtype(tensor.dtype, options.copies);
+    if (out.tensors.empty() || out.tensors.back().name != name) {
+      TensorMovement& added = out.tensors.emplace_back();
+      added.name = name;
+      added.role = std::get<Role>(key);
+      added.dtype = s->tensors.at(key).front()->tensor.view.dtype;
+      added.copies = optimizer::copy_dtype(added.dtype, options.copies);
     }
-    TensorMovement& tensor = out.tensors[at->second];
-    MovedCounts counts{.elements = count};
-    std::vector<std::uint8_t> moved((count + 7) / 8);
-    std::vector<TensorPointer> held;
-    std::optional<StallInputs> stalls;
-    for (std::size_t i = 0; i < s->last(); ++i) {
-      const TensorPointer after = s->load(*key, i + 1);
-      if (i + 1 == s->last()) stalls = s->stalls_of(*key, held, tensor.copies);
-      counts.changed.push_back(
-          compare(before->view, after->view, tensor.copies, moved, stalls, counts.stall));
-      if (counts.changed.back() != 0) counts.last_moved = s->steps[i + 1];
-      if (out.bytes) add_sent(before->view, after->view, tensor.copies, *out.bytes);
-      if (progress) progress(done += before->view.bytes() * 2, all);
-      before = after;
-    }
-    for (const unsigned byte : moved) counts.moved += static_cast<unsigned>(std::popcount(byte));
-    static_cast<MovedCounts&>(tensor) += counts;
-    const std::string part = tensor.shards++ == 0 ? "" : fmt::format("#{}", tensor.shards - 1);
+    TensorMovement& tensor = out.tensors.back();
+    std::vector<std::uint8_t> moved;
+    const MovedCounts counts = s->compare(key, tensor.copies, moved, out.bytes);
+    tensor += counts;
+    const std::string part = tensor.shards == 0 ? "" : fmt::format("#{}", tensor.shards);
+    ++tensor.shards;
     if (!options.set.empty() && counts.moved != 0) {
       sets.push_back(set_tensor(name + part, moved, counts.moved));
     }
+    if (progress) progress(done += s->tensors.at(key).front()->tensor.view.bytes(), all);
   }
+  set_kinds(out.tensors, s->manifest);
   sum_up(out);
   if (!options.set.empty()) write_set(out, options, std::move(sets));
   return out;

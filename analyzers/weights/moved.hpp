@@ -59,11 +59,11 @@ struct SentBytes {
 /// What became of some weights.
 struct MovedCounts {
   std::uint64_t elements = 0;
-  std::uint64_t moved = 0;             ///< weights whose copy changed in at least one pair of steps
-  std::vector<std::uint64_t> changed;  ///< copies that differ, by pair of adjacent steps
+  std::uint64_t moved = 0;  ///< weights whose copy changed in at least one pair of steps
+  std::vector<std::uint64_t> changed = {};  ///< copies that differ, by pair of adjacent steps
   /// Later step of the last pair in which a copy changed. Empty: none ever did.
-  std::optional<std::int64_t> last_moved;
-  std::optional<Stall> stall;  ///< empty if no weight stayed, or if no update is known
+  std::optional<std::int64_t> last_moved = {};
+  std::optional<Stall> stall = {};  ///< empty if no weight stayed, or if no update is known
 
   std::uint64_t frozen() const { return elements - moved; }
   MovedCounts& operator+=(const MovedCounts& other);
@@ -87,14 +87,14 @@ struct KindMovement : MovedCounts {
 
 /// The weights of one run log, or of two checkpoints.
 struct Movement {
-  std::string log;                      ///< name of the log; of two checkpoints the first
-  std::string other;                    ///< name of the second checkpoint; empty for a run log
-  std::vector<std::int64_t> steps;      ///< compared steps, ascending; {0, 1} if unknown
-  std::vector<TensorMovement> tensors;  ///< by name
-  std::vector<KindMovement> kinds;      ///< the largest number of weights first
-  MovedCounts all;                      ///< sums over all tensors
-  std::optional<SentBytes> bytes;       ///< empty if not asked for
-  frames::Notes notes;
+  std::string log;                           ///< name of the log; of two checkpoints the first
+  std::string other;                         ///< name of the second checkpoint; empty for a run log
+  std::vector<std::int64_t> steps;           ///< compared steps, ascending; {0, 1} if unknown
+  std::vector<TensorMovement> tensors = {};  ///< by name
+  std::vector<KindMovement> kinds = {};      ///< the largest number of weights first
+  MovedCounts all = {};                      ///< sums over all tensors
+  std::optional<SentBytes> bytes = {};       ///< empty if not asked for
+  frames::Notes notes = {};
 };
 
 /// Options of moved_weights().
