@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <utility>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
-#include "halfscope/number/convert.hpp"
+#include "analyzers/frames/elements.hpp"
 
 namespace halfscope::analyzers::updates {
 
@@ -109,23 +109,6 @@ std::optional<double> learning_rate(const WholeStep& step, const json& group, st
   if (index == 0) return step.scalars->learning_rate;
   const auto found = step.scalars->more.find("learning_rate/group-" + std::to_string(index));
   return found == step.scalars->more.end() ? std::nullopt : std::optional(found->second);
-}
-
-/// Loads elements [first, first + n) of a tensor; exact if T is at least as wide as its type.
-template <typename T>
-void load(const TensorView& view, std::size_t first, std::size_t n, T* to) {
-  const Format format = format_of(view.dtype);
-  const auto width = static_cast<std::size_t>(format.width / 8);
-  const std::byte* from = view.data + first * width;
-  for (std::size_t i = 0; i < n; ++i, from += width) {
-    std::uint64_t bits = 0;
-    std::memcpy(&bits, from, width);
-    if (view.dtype == Dtype::f32) {
-      to[i] = static_cast<T>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
-    } else {
-      to[i] = static_cast<T>(to_double(format, bits));
-    }
-  }
 }
 
 template <typename T>
@@ -229,20 +212,15 @@ ComputedUpdate compute_update(const Optimizer& optimizer, const OptimizerInputs&
 
 ComputedUpdate subtract(const TensorView& after, const TensorView& before) {
   constexpr std::size_t kBlock = 4096;
-  std::vector<double> values(after.count), block(kBlock);
-  load(after, 0, after.count, values.data());
+  std::vector<double> values = frames::elements(after, 0, after.count);
   for (std::size_t start = 0; start < before.count; start += kBlock) {
     const std::size_t n = std::min(kBlock, before.count - start);
-    load(before, start, n, block.data());
+    const std::vector<double> block = frames::elements(before, start, n);
     for (std::size_t i = 0; i < n; ++i) values[start + i] -= block[i];
   }
   return {std::move(values)};
 }
 
-double first_element(const TensorView& tensor) {
-  double value = 0;
-  load(tensor, 0, 1, &value);
-  return value;
-}
+double first_element(const TensorView& tensor) { return frames::elements(tensor, 0, 1).front(); }
 
 }  // namespace halfscope::analyzers::updates

@@ -49,8 +49,8 @@ struct ComputedUpdate {
   TensorView view() const;
 };
 
-/// Returns u such that w_next = w + u. Requires a known rate, and equal lengths of all views that the
-/// optimizer needs. Computes as the optimizer's row does, but for the rounding of u itself.
+/// Returns u such that w_next = w + u. Requires a known rate, and equal lengths of all views that
+/// the optimizer needs. Computes as the optimizer's row does, but for the rounding of u itself.
 ComputedUpdate compute_update(const Optimizer& optimizer, const OptimizerInputs& inputs);
 
 /// Returns after - before in binary64. Both tensors must have the same length.

@@ -60,6 +60,13 @@ class Names {
 
   const auto& all() const { return names_; }
 
+  /// Returns true if this tensor of a weight is selected: of ranks other than 0 if it is sharded.
+  bool selected(const WholeStep& step, const Selection& selection, Role role,
+                const std::string& key, const std::string& name) const {
+    return frames::selects(selection, name) && (step.rank == 0 || step.is_sharded(role)) &&
+           !find(role, key).empty();
+  }
+
  private:
   std::map<std::pair<Role, std::string>, std::string> names_;
   std::set<std::pair<Role, std::string>> ambiguous_;
@@ -192,6 +199,19 @@ void note_assumed(const WholeStep& step, const Optimizer& optimizer, Notes& note
                   printable(step.log.string()), fmt::join(optimizer.assumed, ", ")));
 }
 
+std::optional<PairNames> pair_of_optimizer(const WholeStep& step, const Selection& selection,
+                                           Partners& partners, const std::string& key,
+                                           const std::string& weight, Notes& notes) {
+  PairNames pair;
+  pair.weight = weight;
+  pair.optimizer = usable_optimizer(step, selection, key, notes);
+  if (!pair.optimizer || !take_state(step, partners, pair, notes)) return std::nullopt;
+  const bool stateless = !pair.optimizer->is_adam() && !pair.optimizer->has_buffer();
+  pair.source = stateless ? UpdateSource::gradient : UpdateSource::optimizer_state;
+  note_assumed(step, *pair.optimizer, notes);
+  return pair;
+}
+
 std::optional<PairNames> best_pair(const WholeStep& step, const Selection& selection,
                                    Partners& partners, const std::string& key,
                                    const std::string& weight, Notes& notes) {
@@ -200,18 +220,11 @@ std::optional<PairNames> best_pair(const WholeStep& step, const Selection& selec
   pair.partner = partners.find(Role::update);
   if (!pair.partner.empty()) return pair;
   if (was_skipped(step)) return std::nullopt;
-  pair.optimizer = usable_optimizer(step, selection, key, notes);
-  if (pair.optimizer && take_state(step, partners, pair, notes)) {
-    const bool stateless = !pair.optimizer->is_adam() && !pair.optimizer->has_buffer();
-    pair.source = stateless ? UpdateSource::gradient : UpdateSource::optimizer_state;
-    note_assumed(step, *pair.optimizer, notes);
-    return pair;
-  }
-  PairNames difference;
-  difference.weight = weight;
-  difference.source = UpdateSource::difference;
-  difference.partner = partners.find(Role::weight_after);
-  return difference.partner.empty() ? std::nullopt : std::optional(difference);
+  auto computed = pair_of_optimizer(step, selection, partners, key, weight, notes);
+  if (computed) return computed;
+  pair.source = UpdateSource::difference;
+  pair.partner = partners.find(Role::weight_after);
+  return pair.partner.empty() ? std::nullopt : std::optional(pair);
 }
 
 std::optional<PairNames> pair_of(const WholeStep& step, const Selection& selection,
@@ -268,9 +281,25 @@ std::vector<PairNames> pairs_of(const WholeStep& step, const Selection& selectio
     const auto& [role, key] = role_and_key;
     if (role != Role::weight && role != Role::master_weight) continue;
     if (role == Role::master_weight && !names.find(Role::weight, key).empty()) continue;
-    if (!frames::selects(selection, name) || (step.rank > 0 && !step.is_sharded(role))) continue;
-    if (names.find(role, key).empty()) continue;
+    if (!names.selected(step, selection, role, key, name)) continue;
     auto pair = pair_of(step, selection, names, role, key, name, notes);
+    if (pair) pairs.push_back(std::move(*pair));
+  }
+  return pairs;
+}
+
+std::vector<PairNames> optimizer_pairs_of(const WholeStep& step, const Selection& selection,
+                                          Notes& notes) {
+  std::vector<PairNames> pairs;
+  if (was_skipped(step)) return pairs;
+  const Names names(step, selection);
+  for (const auto& [role_and_key, name] : names.all()) {
+    const auto& [role, key] = role_and_key;
+    if (role != Role::weight && role != Role::master_weight) continue;
+    if (role == Role::weight && !names.find(Role::master_weight, key).empty()) continue;
+    if (!names.selected(step, selection, role, key, name)) continue;
+    Partners partners(step, names, role, key);
+    auto pair = pair_of_optimizer(step, selection, partners, key, name, notes);
     if (pair) pairs.push_back(std::move(*pair));
   }
   return pairs;

@@ -31,6 +31,11 @@ struct PairNames {
 std::vector<PairNames> pairs_of(const frames::WholeStep& step, const frames::Selection& selection,
                                 frames::Notes& notes);
 
+/// Returns the weights that the optimizer itself keeps (a master weight, where there is one), each
+/// with the state after the step from which the step can be computed again.
+std::vector<PairNames> optimizer_pairs_of(const frames::WholeStep& step,
+                                          const frames::Selection& selection, frames::Notes& notes);
+
 /// A pair's tensors. Loads only those that the source needs.
 class Pair {
  public:
@@ -46,8 +51,12 @@ class Pair {
   UpdateTable count(const UpdateOptions& options, const frames::ProgressCallback& tell) const;
   UpdateWhatIf what_if(const WhatIfOptions& options, const frames::ProgressCallback& tell) const;
 
- private:
+  const log::NamedTensor& weight() const { return *weight_; }
+  /// Returns the inputs of the optimizer's step. Requires names from optimizer_pairs_of(), or the
+  /// sources `optimizer_state` or `gradient`.
   OptimizerInputs inputs() const;
+
+ private:
   TensorPointer load(const std::string& name) const;
   bool is_plain() const;
   /// Returns the update, element by element, if it is not recorded.
