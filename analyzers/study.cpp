@@ -31,6 +31,7 @@ struct Read {
   std::vector<ranks::RankStudy> ranks;
   std::vector<overflow::AttentionScores> scores;
   std::vector<reduction::Reduction> reductions;
+  std::vector<weights::Movement> movements;
 };
 
 /// Collectors that read the logs together with the analysis.
@@ -90,6 +91,7 @@ Read read_all(const std::vector<std::filesystem::path>& logs, const Target& targ
                       phase(what), opened, [&] { return phase("predictions"); });
   found.scores = std::move(whole.scores);
   found.reductions = std::move(whole.reductions);
+  found.movements = std::move(whole.movements);
   return found;
 }
 
@@ -175,6 +177,7 @@ Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   Findings findings = findings_of(std::move(found.analysis));
   findings.scores = std::move(found.scores);
   findings.reductions = std::move(found.reductions);
+  findings.movements = std::move(found.movements);
   findings.series = std::move(found.series);
   findings.quantised = std::move(found.quantised);
   findings.ranks = std::move(found.ranks);

@@ -25,6 +25,7 @@
 #include "analyzers/underflow/tensor_peaks.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "analyzers/updates/adam_state.hpp"
+#include "analyzers/weights/moved.hpp"
 
 namespace halfscope::analyzers {
 
@@ -66,6 +67,7 @@ struct Findings {
   std::vector<overflow::AttentionScores> scores;  ///< filled if whole tensors are read
   std::vector<reduction::Reduction> reductions;   ///< filled if Passes::reductions is set
   std::vector<updates::AdamState> adam;
+  std::vector<weights::Movement> movements;  ///< filled if Passes::updates is set
   std::optional<recommend::SummedLoss> summed_loss;
   std::vector<scale_history::TimelineFacts> timelines;      ///< from logs of other tools
   std::vector<scale_history::TimelineFacts> run_timelines;  ///< from the scalars of run logs

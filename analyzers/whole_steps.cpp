@@ -12,6 +12,7 @@
 #include "analyzers/readers/samples.hpp"
 #include "analyzers/reduction/reductions.hpp"
 #include "analyzers/updates/updates.hpp"
+#include "analyzers/weights/moved.hpp"
 
 namespace halfscope::analyzers {
 
@@ -64,7 +65,8 @@ class WholePasses {
   }
   bool empty() const { return !updates_ && !whole_ && !reductions_; }
 
-  void begin(underflow::LogFindings& log) {
+  void begin(underflow::LogFindings& log, const readers::Log& source) {
+    if (passes_.updates) moved_.begin(log.name, source);
     if (updates_) updates_->begin(log);
     if (whole_) whole_->begin(log);
     if (reductions_) reductions_->begin(log);
@@ -73,6 +75,9 @@ class WholePasses {
 
   void take(std::span<const WholeStep> ranks) {
     if (reductions_) reductions_->take(ranks);
+    for (const WholeStep& step : ranks) {
+      if (passes_.updates) moved_.take(step);
+    }
     if (reductions_ || updates_ || whole_) {
       for (const WholeStep& step : ranks) take(step);
     }
@@ -88,7 +93,11 @@ class WholePasses {
             [this](const frames::CountedRows& counted) { scores_.take(counted); }};
   }
 
-  void finish_log() {
+  void finish_log(frames::Notes& notes) {
+    if (auto found = moved_.finish({.skip_misfits = true}, {})) {
+      notes.add_all(std::exchange(found->notes, {}));
+      movements_.push_back(std::move(*found));
+    }
     if (updates_) updates_->finish_log();
     if (whole_) whole_->finish_log();
     if (reductions_) reductions_->finish_log();
@@ -97,7 +106,7 @@ class WholePasses {
   WholeTensorResults finish(Format target, const std::function<frames::Progress()>& predicting) {
     if (updates_) updates_->finish();
     if (whole_) whole_->finish();
-    WholeTensorResults found{std::move(scores_).finish(target), {}};
+    WholeTensorResults found{std::move(scores_).finish(target), {}, std::move(movements_)};
     if (!reductions_) return found;
     const bool predicts = predicting && !passes_.reductions->counts.empty();
     found.reductions = reductions_->finish(predicts ? predicting() : frames::Progress());
@@ -122,6 +131,8 @@ class WholePasses {
   const frames::Selection& selection_;
   const Passes& passes_;
   std::optional<updates::UpdatePass> updates_;
+  weights::MovedPass moved_{selection_};
+  std::vector<weights::Movement> movements_;
   std::optional<formats::WholePass> whole_;
   std::optional<reduction::ReductionPass> reductions_;
   overflow::ScoreBounds scores_;
@@ -137,11 +148,11 @@ WholeTensorResults add_whole_steps(Analysis& analysis, const frames::Selection& 
   if (all.empty()) return {};
   const auto take = [&](std::span<const WholeStep> ranks) { all.take(ranks); };
   for (underflow::LogFindings& log : analysis.logs) {
-    all.begin(log);
     const readers::Log& source = opened.at(log.source);
+    all.begin(log, source);
     readers::for_each_whole_step_of_ranks(source, selection, take, analysis.notes, progress);
     readers::for_each_whole_count(source, selection, all.counts());
-    all.finish_log();
+    all.finish_log(analysis.notes);
   }
   return all.finish(analysis.target.format, predicting);
 }

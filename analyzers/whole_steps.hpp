@@ -13,11 +13,13 @@ namespace halfscope::analyzers {
 struct WholeTensorResults {
   std::vector<overflow::AttentionScores> scores;  ///< filled if any pass reads whole tensors
   std::vector<reduction::Reduction> reductions;
+  std::vector<weights::Movement> movements;
 };
 
 /// Reads the logs' whole tensors, each once, for all requested passes: weight updates
 /// (updates::UpdatePass), formats or sums (formats::WholePass), 16-bit sums
-/// (reduction::ReductionPass) and bounds of attention scores. `predicting` is called before the
+/// (reduction::ReductionPass), bounds of attention scores, and weights that move between steps
+/// (weights::MovedPass, with the updates). `predicting` is called before the
 /// predictions of reductions begin and returns their progress callback; an empty function reports
 /// nothing. Holds at most one weight and the tensors of its update in memory; for sums over ranks,
 /// a part of each rank's tensor. Throws log::BadInput.

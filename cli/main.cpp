@@ -54,6 +54,7 @@ int parse_and_run(int argc, char** argv) {
   cli::commands::add_count(parser);
   cli::commands::add_merge(parser);
   cli::commands::add_reduce(parser);
+  cli::commands::add_weights(parser);
   cli::commands::add_policies(parser);
   cli::commands::add_simulate(parser);
   cli::commands::add_emulate(parser);

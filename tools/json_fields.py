@@ -28,7 +28,7 @@ BUILTIN = {"true": {"const": True}} | {
     name: {"type": name} for name in ("integer", "number", "string", "boolean", "null")}
 LIMITS = {">": "exclusiveMinimum", ">=": "minimum", "<": "exclusiveMaximum", "<=": "maximum"}
 PYTHON = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
-RETURNED = ["analyze", "recommend", "compare", "policies", "reduce"]  # by Python, in this order
+RETURNED = ["analyze", "recommend", "compare", "policies", "reduce", "weights"]  # by Python, in this order
 HEADER = '''# SPDX-License-Identifier: Apache-2.0
 """The objects in results, and their fields (docs/json.md). Written by tools/json_fields.py.
 

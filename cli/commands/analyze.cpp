@@ -22,6 +22,7 @@
 #include "reports/answer/tensors.hpp"
 #include "reports/answer/timeline.hpp"
 #include "reports/answer/updates.hpp"
+#include "reports/answer/weights.hpp"
 #include "reports/export/csv.hpp"
 #include "reports/export/json.hpp"
 
@@ -65,6 +66,9 @@ void print(const analyzers::Findings& found, const AnalyzeOptions& options) {
   const text::Section updates = text::updates_section(analysis, text::all_tensors(analysis));
   add(updates.empty() ? no_updates_text(analysis, options.passes.what_if)
                       : terminal::section_text(updates));
+  for (const auto& moved : found.movements) {
+    add(terminal::sections_text(text::weights_sections(moved)));
+  }
   add(terminal::section_text(text::formats_section(found)));
   fmt::print("{}{}", out, terminal::gaps_text(analysis));
 }

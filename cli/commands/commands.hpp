@@ -19,6 +19,7 @@ void add_count(options::Parser& parser);
 void add_merge(options::Parser& parser);
 void add_compare(options::Parser& parser);
 void add_reduce(options::Parser& parser);
+void add_weights(options::Parser& parser);
 void add_policies(options::Parser& parser);
 void add_simulate(options::Parser& parser);
 void add_logs(options::Parser& parser);

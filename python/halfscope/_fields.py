@@ -771,6 +771,146 @@ class DelayedScaling(Record):
     }
 
 
+class Stall(Record):
+    """When weights that never move would move (rules (docs/weights.md))."""
+
+    __slots__ = ()
+    source: Literal['values', 'master', 'update']
+    """Origin of the update: the difference of the weights, or of their masters, between the first
+    and the last step, or the recorded update."""
+    weights: int
+    """Weights that never move and whose values are finite: the sum of `zero_update`, `lost_update`
+    and the counts in `steps`."""
+    zero_update: int
+    """Weights with an update of zero, which never move."""
+    lost_update: int
+    """Weights that never move although their update is not zero: rounding removes it in each step,
+    or there is no other copy in its direction."""
+    steps: list[list[int]]
+    """Pairs of k and a number of weights: these need 2^k to 2^(k+1) - 1 steps until their copy
+    moves."""
+    sum_update: float
+    """Sum of the magnitudes of the updates a step, of all weights but those of `zero_update`.
+    Approximate."""
+    sum_distance: float
+    """Sum of the distances of the same weights to the next copy in the direction of the update.
+    Approximate."""
+    median_steps: list[int] | None
+    """Smallest and largest possible median of the steps until a copy moves. Absent if more than
+    half of the weights never move."""
+
+
+class SentBytes(Record):
+    """Bytes to send the copies of each step to a receiver that has those of the step before."""
+
+    __slots__ = ()
+    copies: int
+    """All copies; their XOR has the same size."""
+    sparse: int
+    """Changed copies, each with an index of 4 bytes (8 in tensors of more than 2^32 weights)."""
+    sparse_zstd: int
+    """The same, indices and values compressed apart by zstd, level 3."""
+    xor_zstd: int
+    """The XOR of all copies, compressed by zstd, level 3."""
+    seconds: float
+    """Time to build both forms."""
+    zstd_seconds: float
+    """Time to compress both."""
+
+
+class KindMovement(Record):
+    """Weights of one kind of layer."""
+
+    __slots__ = ()
+    kind: str
+    """Class of the module and name of the parameter, `LayerNorm.weight`; without the network's text
+    in the log the tensor's path with `*` for numbers, `layers.*.norm.weight`."""
+    tensors: int
+    """Number of tensors."""
+    elements: int
+    """Number of weights."""
+    moved: int
+    """Weights that move between at least two adjacent steps."""
+    changed: list[int]
+    """Weights that move, by pair of adjacent steps."""
+    last_moved: int | None
+    """Later step of the last pair between which a weight moves. Absent if none ever does."""
+    stall: Stall | None
+    """When the weights that never move would. Absent if every weight moves, or if no update is
+    known."""
+    _nested = {
+        'stall': Stall,
+    }
+
+
+class TensorMovement(Record):
+    """The weights of one tensor."""
+
+    __slots__ = ()
+    name: str
+    """Name of the tensor."""
+    kind: str
+    """Kind of layer, as in `kinds`."""
+    dtype: Literal['F16', 'BF16', 'F32', 'F64', 'F8_E4M3', 'F8_E5M2']
+    """Dtype of the weights."""
+    copies: Literal['F16', 'BF16', 'F32', 'F64', 'F8_E4M3', 'F8_E5M2']
+    """Format of the copies."""
+    shards: int | None
+    """Number of parts, over ranks or files of one step. Absent for one part."""
+    elements: int
+    """Number of weights."""
+    moved: int
+    """Weights that move between at least two adjacent steps."""
+    changed: list[int]
+    """Weights that move, by pair of adjacent steps."""
+    last_moved: int | None
+    """Later step of the last pair between which a weight moves. Absent if none ever does."""
+    stall: Stall | None
+    """When the weights that never move would. Absent if every weight moves, or if no update is
+    known."""
+    _nested = {
+        'stall': Stall,
+    }
+
+
+class Movement(Record):
+    """Weights whose copies change between two checkpoints, or over the sampled steps of a run
+    log."""
+
+    __slots__ = ()
+    log: str
+    """Path of the log, or of the first checkpoint."""
+    other: str | None
+    """Path of the second checkpoint. Absent for a run log."""
+    steps: list[int]
+    """Compared steps, ascending. `[0, 1]` for two checkpoints without step numbers."""
+    elements: int
+    """Number of weights."""
+    moved: int
+    """Weights that move between at least two adjacent steps."""
+    changed: list[int]
+    """Weights that move, by pair of adjacent steps."""
+    last_moved: int | None
+    """Later step of the last pair between which a weight moves. Absent if none ever does."""
+    stall: Stall | None
+    """When the weights that never move would. Absent if every weight moves, or if no update is
+    known."""
+    bytes: SentBytes | None
+    """Sizes of the ways to send the copies. Absent without `--bytes`."""
+    kinds: list[KindMovement]
+    """Sums by kind of layer, the largest number of weights first."""
+    tensors: list[TensorMovement]
+    """One entry for each weight tensor, by name."""
+    notes: list[str] | None
+    """Notes on reading the logs. Absent if there is none."""
+    _nested = {
+        'stall': Stall,
+        'bytes': SentBytes,
+        'kinds': KindMovement,
+        'tensors': TensorMovement,
+    }
+
+
 class MxGradient(Record):
     """MXFP8's two element formats for gradients."""
 
@@ -1358,6 +1498,9 @@ class FindingsFields(Record):
     delayed_scaling: list[DelayedScaling] | None
     """Transformer Engine's FP8 scales, replayed, one entry for each log
     (docs/numerics/counting.md). Absent if no tensor is recorded at consecutive steps."""
+    weights_moved: list[Movement] | None
+    """One entry for each log with weights of several steps in full (docs/weights.md). Absent
+    without such a log."""
     mx_gradients: MxGradient | None
     """MXFP8's two element formats, compared over the gradients in `mx_formats` (of activations, or
     of weights if no others have full tensors). Absent without such gradients."""
@@ -1391,6 +1534,7 @@ class FindingsFields(Record):
         'peaks': Peak,
         'ranks_compared': RankComparison,
         'delayed_scaling': DelayedScaling,
+        'weights_moved': Movement,
         'mx_gradients': MxGradient,
         'timeline': Timeline,
         'could_not_tell': CouldNotTell,

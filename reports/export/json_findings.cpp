@@ -11,6 +11,7 @@
 #include "halfscope/version.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
+#include "reports/export/json_weights.hpp"
 
 namespace halfscope::reports::exports {
 
@@ -241,6 +242,7 @@ void put_rest(Json& to, const Findings& found, const std::vector<underflow::Tens
   for (const underflow::TensorPeaks& t : peaks) to["peaks"].push_back(peaks_json(t));
   if (peaks.size() < found.peaks.size()) to["peaks_left_out"] = found.peaks.size() - peaks.size();
   put_adam(to, found);
+  for (const auto& movement : found.movements) to["weights_moved"].push_back(to_json(movement));
   put_eight_bits(to, found);
   put_layers(to, found);
   put_ranks(to, found, whole);

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// `halfscope weights`: which weights move between checkpoints, or over the steps of a run.
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "analyzers/weights/moved.hpp"
+#include "cli/commands/commands.hpp"
+#include "cli/options/common.hpp"
+#include "cli/options/notes.hpp"
+#include "cli/options/output.hpp"
+#include "cli/terminal/text_table.hpp"
+#include "halfscope/log/error.hpp"
+#include "reports/answer/weights.hpp"
+#include "reports/export/json_weights.hpp"
+
+namespace halfscope::cli::commands {
+namespace {
+
+using analyzers::weights::MovedOptions;
+using analyzers::weights::Movement;
+using options::BadUsage;
+
+struct WeightsOptions : options::LogOptions {
+  MovedOptions asked;
+  std::vector<std::string> two_steps;
+  std::string set_file, json;
+};
+
+std::int64_t step_of(const std::string& text) {
+  std::int64_t step = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, step);
+  if (error == std::errc() && stop == end) return step;
+  throw BadUsage(fmt::format("--steps: found '{}', expected the number of a sampled step",
+                             log::printable(text)));
+}
+
+MovedOptions asked_of(const WeightsOptions& options) {
+  MovedOptions asked = options.asked;
+  asked.set = options.set_file;
+  if (options.two_steps.empty()) return asked;
+  if (options.logs.size() == 2) {
+    throw BadUsage(
+        "--steps names two steps of one run log, and two checkpoints are given; leave "
+        "out --steps or the second");
+  }
+  asked.steps.emplace(step_of(options.two_steps[0]), step_of(options.two_steps[1]));
+  return asked;
+}
+
+int run(const WeightsOptions& options) {
+  if (options.logs.size() > 2) {
+    throw BadUsage(
+        fmt::format("found {} logs, expected one run log or two checkpoints", options.logs.size()));
+  }
+  options::require_own_files({options.json, options.set_file}, options);
+  const MovedOptions asked = asked_of(options);
+  options::Progress bar("reading");
+  const Movement found = analyzers::weights::moved_weights(
+      {options.logs.begin(), options.logs.end()}, options::selection_of(options), asked,
+      [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
+  bar.clear();
+  options::note_later(found.notes);
+  if (!options.json.empty()) {
+    options::write_output(options.json,
+                          reports::exports::json_text(reports::exports::to_json(found)) + "\n");
+  }
+  if (options.json == "-") return options::kFine;
+  fmt::print("{}", terminal::sections_text(reports::answer::weights_sections(found)));
+  return options::kFine;
+}
+
+}  // namespace
+
+void add_weights(options::Parser& parser) {
+  options::Command command =
+      parser.add("weights", "Which weights move, and which never do: checkpoints, steps of a run");
+  const auto options = std::make_shared<WeightsOptions>();
+  command
+      .option("A", options->logs,
+              "two checkpoints (safetensors, torch.save, folders), or one run log with whole "
+              "tensors of several steps")
+      .type("[B]")
+      .required();
+  options::add_reading(command, *options);
+  options::add_steps_and_tensors(command, *options);
+  command.option("--steps", options->two_steps, "compare only the sampled steps X and Y")
+      .type("X Y")
+      .values(2);
+  static constexpr std::array kCopies = {Dtype::bf16, Dtype::f16, Dtype::f8_e4m3, Dtype::f8_e5m2};
+  command.words(
+      "--format", {"bf16", "f16", "e4m3", "e5m2"},
+      [options](std::size_t i) { options->asked.copies = kCopies[i]; },
+      "format of the copies of FP32 weights; others keep their own (default: bf16)");
+  command
+      .option("--set", options->set_file,
+              "write which weights moved as safetensors (docs/weights.md)")
+      .type("FILE");
+  command.flag("--bytes", options->asked.bytes, "sizes of sparse updates, also compressed; slower");
+  command.option("--json", options->json, "write all numbers as JSON; - for stdout").type("FILE");
+  command.footer(
+      "Example:  halfscope weights step-100.safetensors step-200.safetensors --bytes\n"
+      "          halfscope weights runs/gpt --set moved.safetensors");
+  command.runs([options] { return run(*options); });
+}
+
+}  // namespace halfscope::cli::commands

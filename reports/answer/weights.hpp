@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words for weights that move and weights that never do.
+#pragma once
+
+#include <vector>
+
+#include "analyzers/weights/moved.hpp"
+#include "reports/answer/section.hpp"
+
+namespace halfscope::reports::answer {
+
+/// Returns what moved, what never did and why, and the bytes to send if these were counted.
+std::vector<Section> weights_sections(const analyzers::weights::Movement& found);
+
+}  // namespace halfscope::reports::answer

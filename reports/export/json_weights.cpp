@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/export/json_weights.hpp"
+
+#include "reports/export/json_parts.hpp"
+
+namespace halfscope::reports::exports {
+namespace {
+
+using namespace analyzers::weights;
+
+Json stall_json(const Stall& stall) {
+  Json to = {{"source", name_of(stall.source)},
+             {"weights", stall.weights()},
+             {"zero_update", stall.zero},
+             {"lost_update", stall.lost},
+             {"steps", Json::array()},
+             {"sum_update", stall.sum_update},
+             {"sum_distance", stall.sum_distance}};
+  for (std::size_t log2 = 0; log2 < stall.steps.size(); ++log2) {
+    if (stall.steps[log2] != 0) to["steps"].push_back({log2, stall.steps[log2]});
+  }
+  if (const auto median = stall.median()) to["median_steps"] = {median->low, median->high};
+  return to;
+}
+
+void put_counts(Json& to, const MovedCounts& counts) {
+  to["elements"] = counts.elements;
+  to["moved"] = counts.moved;
+  to["changed"] = counts.changed;
+  if (counts.last_moved) to["last_moved"] = *counts.last_moved;
+  if (counts.stall) to["stall"] = stall_json(*counts.stall);
+}
+
+Json moved_kind_json(const KindMovement& kind) {
+  Json to = {{"kind", kind.kind}, {"tensors", kind.tensors}};
+  put_counts(to, kind);
+  return to;
+}
+
+Json moved_tensor_json(const TensorMovement& tensor) {
+  Json to = {{"name", tensor.name},
+             {"kind", tensor.kind},
+             {"dtype", name_of(tensor.dtype)},
+             {"copies", name_of(tensor.copies)}};
+  if (tensor.shards > 1) to["shards"] = tensor.shards;
+  put_counts(to, tensor);
+  return to;
+}
+
+Json sent_json(const SentBytes& sent) {
+  return {{"copies", sent.copies},           {"sparse", sent.sparse},
+          {"sparse_zstd", sent.sparse_zstd}, {"xor_zstd", sent.xored_zstd},
+          {"seconds", sent.seconds},         {"zstd_seconds", sent.zstd_seconds}};
+}
+
+}  // namespace
+
+Json to_json(const Movement& found) {
+  Json to = {{"log", found.log}};
+  if (!found.other.empty()) to["other"] = found.other;
+  to["steps"] = found.steps;
+  put_counts(to, found.all);
+  if (found.bytes) to["bytes"] = sent_json(*found.bytes);
+  to["kinds"] = list_json(found.kinds, moved_kind_json);
+  to["tensors"] = list_json(found.tensors, moved_tensor_json);
+  if (!found.notes.empty())
+    to["notes"] = std::vector<std::string>(found.notes.begin(), found.notes.end());
+  return to;
+}
+
+}  // namespace halfscope::reports::exports
