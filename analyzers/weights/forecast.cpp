@@ -178,11 +178,11 @@ class Forecasts {
         previous_.emplace(weight, std::move(marks));
       }
     }
-    if (!steps_.empty() || !forecast_.empty()) steps_.push_back(step.step);
+    if (!forecast_.empty()) steps_.push_back(step.step);
   }
 
   Forecast finish(std::string name) && {
-    Forecast out{std::move(name), std::move(steps_), {}, {}};
+    Forecast out{std::move(name), std::move(steps_), {}, {}, {}};
     for (auto& [weight, forecast] : forecast_) {
       out.all += forecast;
       out.tensors.push_back(std::move(forecast));
@@ -233,18 +233,24 @@ ForecastCounts& ForecastCounts::operator+=(const ForecastCounts& other) {
   return *this;
 }
 
-Forecast forecast_weights(const readers::Log& log, const frames::Selection& selection, Dtype copies,
-                          frames::Notes& notes, const frames::Progress& progress) {
-  Forecasts all(log, selection, copies, notes);
+Forecast forecast_weights(const std::filesystem::path& log, const frames::Selection& selection,
+                          Dtype copies, const frames::Progress& progress) {
+  const readers::Logs opened(selection);
+  const std::string name = log::printable(log.string());
+  frames::Notes notes;
+  Forecasts all(opened.at(log), selection, copies, notes);
   const auto take = [&](const frames::WholeStep& step) { all.take(step); };
-  readers::for_each_whole_step(log, selection, take, notes, progress);
-  const std::string name = log::printable(log.path().string());
+  readers::for_each_whole_step(opened.at(log), selection, take, notes, progress);
   Forecast out = std::move(all).finish(name);
-  if (!out.tensors.empty()) return out;
-  throw log::BadInput(fmt::format(
-      "{}: has no sampled step with weights and the state of SGD, Adam or AdamW, so no step can be "
-      "forecast; record samples of the roles weight and optimizer_state",
-      name));
+  if (out.tensors.empty()) {
+    throw log::BadInput(
+        fmt::format("{}: has no sampled step with weights and the state of SGD, Adam or AdamW, so "
+                    "no step can be forecast; record samples of the roles weight and "
+                    "optimizer_state",
+                    name));
+  }
+  out.notes = std::move(notes);
+  return out;
 }
 
 }  // namespace halfscope::analyzers::weights

@@ -42,12 +42,14 @@ struct Forecast {
   std::vector<std::int64_t> steps;
   std::vector<TensorForecast> tensors;  ///< by name
   ForecastCounts all;
+  frames::Notes notes;
 };
 
 /// Forecasts the steps of a run log from the weights before and the moments after each sampled
-/// step. `copies`: the format of the copies of weights in 32 bits; others keep their own. Holds two
-/// bits for each weight. Throws log::BadInput if no weight has an optimizer with its state.
-Forecast forecast_weights(const readers::Log& log, const frames::Selection& selection, Dtype copies,
-                          frames::Notes& notes, const frames::Progress& progress = {});
+/// step that was not skipped. `copies`: the format of the copies of weights in 32 bits; others keep
+/// their own. Holds two bits for each weight. Throws log::BadInput if no weight has an optimizer
+/// with its state.
+Forecast forecast_weights(const std::filesystem::path& log, const frames::Selection& selection,
+                          Dtype copies, const frames::Progress& progress = {});
 
 }  // namespace halfscope::analyzers::weights

@@ -30,6 +30,7 @@ struct WeightsOptions : options::LogOptions {
   MovedOptions asked;
   std::vector<std::string> two_steps;
   std::string set_file, json;
+  bool forecast = false;
 };
 
 std::int64_t step_of(const std::string& text) {
@@ -54,26 +55,53 @@ MovedOptions asked_of(const WeightsOptions& options) {
   return asked;
 }
 
+/// Writes an answer as JSON where it was asked for, and prints it.
+template <class Found, class Sections>
+int show(const WeightsOptions& options, const Found& found, const Sections& sections) {
+  options::note_later(found.notes);
+  if (!options.json.empty()) {
+    options::write_output(options.json,
+                          reports::exports::json_text(reports::exports::to_json(found)) + "\n");
+  }
+  if (options.json != "-") fmt::print("{}", terminal::sections_text(sections(found)));
+  return options::kFine;
+}
+
+/// Calls work(progress callback) with a progress bar.
+template <class Work>
+auto with_bar(const Work& work) {
+  options::Progress bar("reading");
+  auto found = work([&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
+  bar.clear();
+  return found;
+}
+
+int forecast(const WeightsOptions& options) {
+  if (options.logs.size() != 1 || !options.two_steps.empty() || !options.set_file.empty()) {
+    throw BadUsage(
+        "--forecast needs one run log with the optimizer's state, without --steps and "
+        "--set");
+  }
+  const auto found = with_bar([&](const auto& progress) {
+    return analyzers::weights::forecast_weights(options.logs[0], options::selection_of(options),
+                                                options.asked.copies, progress);
+  });
+  return show(options, found, reports::answer::forecast_sections);
+}
+
 int run(const WeightsOptions& options) {
   if (options.logs.size() > 2) {
     throw BadUsage(
         fmt::format("found {} logs, expected one run log or two checkpoints", options.logs.size()));
   }
   options::require_own_files({options.json, options.set_file}, options);
+  if (options.forecast) return forecast(options);
   const MovedOptions asked = asked_of(options);
-  options::Progress bar("reading");
-  const Movement found = analyzers::weights::moved_weights(
-      {options.logs.begin(), options.logs.end()}, options::selection_of(options), asked,
-      [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
-  bar.clear();
-  options::note_later(found.notes);
-  if (!options.json.empty()) {
-    options::write_output(options.json,
-                          reports::exports::json_text(reports::exports::to_json(found)) + "\n");
-  }
-  if (options.json == "-") return options::kFine;
-  fmt::print("{}", terminal::sections_text(reports::answer::weights_sections(found)));
-  return options::kFine;
+  const Movement found = with_bar([&](const auto& progress) {
+    return analyzers::weights::moved_weights({options.logs.begin(), options.logs.end()},
+                                             options::selection_of(options), asked, progress);
+  });
+  return show(options, found, reports::answer::weights_sections);
 }
 
 }  // namespace
@@ -103,10 +131,14 @@ void add_weights(options::Parser& parser) {
               "write which weights moved as safetensors (docs/weights.md)")
       .type("FILE");
   command.flag("--bytes", options->asked.bytes, "sizes of sparse updates, also compressed; slower");
+  command.flag(
+      "--forecast", options->forecast,
+      "forecast which copies each sampled step changes, and compare with the next weights");
   command.option("--json", options->json, "write all numbers as JSON; - for stdout").type("FILE");
   command.footer(
       "Example:  halfscope weights step-100.safetensors step-200.safetensors --bytes\n"
-      "          halfscope weights runs/gpt --set moved.safetensors");
+      "          halfscope weights runs/gpt --set moved.safetensors\n"
+      "          halfscope weights runs/gpt --forecast");
   command.runs([options] { return run(*options); });
 }
 

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "analyzers/weights/forecast.hpp"
 #include "analyzers/weights/moved.hpp"
 #include "reports/answer/section.hpp"
 
@@ -11,5 +12,8 @@ namespace halfscope::reports::answer {
 
 /// Returns what moved, what never did and why, and the bytes to send if these were counted.
 std::vector<Section> weights_sections(const analyzers::weights::Movement& found);
+
+/// Returns the forecast of the sampled steps, and how it compares with the next weights.
+std::vector<Section> forecast_sections(const analyzers::weights::Forecast& found);
 
 }  // namespace halfscope::reports::answer

@@ -53,7 +53,35 @@ Json sent_json(const SentBytes& sent) {
           {"seconds", sent.seconds},         {"zstd_seconds", sent.zstd_seconds}};
 }
 
+void put_forecast(Json& to, const ForecastCounts& counts) {
+  to["elements"] = counts.elements;
+  to["moves"] = counts.moves;
+  to["undecided"] = counts.undecided;
+  to["expected_by_size"] = counts.expected;
+  if (counts.judged == 0) return;
+  to["judged"] = {{"elements", counts.judged},
+                  {"moves", counts.judged_moves},
+                  {"undecided", counts.judged_undecided},
+                  {"moved", counts.moved},
+                  {"found", counts.found},
+                  {"missed", counts.missed}};
+}
+
+Json forecast_tensor_json(const TensorForecast& tensor) {
+  Json to = {{"name", tensor.name}, {"optimizer", tensor.row}, {"copies", name_of(tensor.copies)}};
+  put_forecast(to, tensor);
+  return to;
+}
+
 }  // namespace
+
+Json to_json(const Forecast& found) {
+  Json to = {{"log", found.log}, {"steps", found.steps}};
+  put_forecast(to, found.all);
+  to["tensors"] = list_json(found.tensors, forecast_tensor_json);
+  put_notes(to, found.notes);
+  return to;
+}
 
 Json to_json(const Movement& found) {
   Json to = {{"log", found.log}};
@@ -63,8 +91,7 @@ Json to_json(const Movement& found) {
   if (found.bytes) to["bytes"] = sent_json(*found.bytes);
   to["kinds"] = list_json(found.kinds, moved_kind_json);
   to["tensors"] = list_json(found.tensors, moved_tensor_json);
-  if (!found.notes.empty())
-    to["notes"] = std::vector<std::string>(found.notes.begin(), found.notes.end());
+  put_notes(to, found.notes);
   return to;
 }
 

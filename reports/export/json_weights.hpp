@@ -4,10 +4,12 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "analyzers/weights/forecast.hpp"
 #include "analyzers/weights/moved.hpp"
 
 namespace halfscope::reports::exports {
 
 nlohmann::ordered_json to_json(const analyzers::weights::Movement& found);
+nlohmann::ordered_json to_json(const analyzers::weights::Forecast& found);
 
 }  // namespace halfscope::reports::exports
