@@ -91,8 +91,7 @@ std::vector<std::int64_t> steps_of_two(const std::string& a, const std::string& 
 struct MovedPass::State {
   const frames::Selection& selection;
   std::vector<std::int64_t> steps = {};
-  std::vector<std::string> labels = {};  ///< what messages call the steps
-  std::size_t first_of_log = 0;          ///< index of the first step since begin()
+  std::size_t first_of_log = 0;  ///< index of the first step since begin()
   std::string name = {}, other = {};
   std::optional<log::OpenPath> log = {};
   std::optional<log::Manifest> manifest = {};
@@ -102,6 +101,11 @@ struct MovedPass::State {
   std::map<const log::OpenPath*, std::shared_ptr<const log::TensorFile>> open = {};
 
   std::size_t last() const { return steps.size() - 1; }
+  /// Returns what messages call a step.
+  std::string label(std::size_t i) const {
+    if (other.empty()) return fmt::format("{}: step {}", name, steps[i]);
+    return i == 0 ? name : other;
+  }
   TensorPointer load(const Key& key, std::size_t step);
   std::vector<std::pair<Key, std::string>> weights(bool skip_misfits, frames::Notes& notes) const;
   MovedCounts compare(const Key& key, Dtype copies, std::vector<std::uint8_t>& moved,
@@ -131,7 +135,7 @@ std::string MovedPass::State::misfit_of(const std::string& weight,
                                         const PlacesOfSteps& places) const {
   const auto first = std::ranges::find_if(places, [](const auto& place) { return !!place; });
   const log::NamedTensor& wanted = (*first)->tensor;
-  const std::string& where = labels[static_cast<std::size_t>(first - places.begin())];
+  const std::string where = label(static_cast<std::size_t>(first - places.begin()));
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const bool there = i < places.size() && places[i];
     const log::NamedTensor* const found = there ? &places[i]->tensor : nullptr;
@@ -139,7 +143,7 @@ std::string MovedPass::State::misfit_of(const std::string& weight,
     const auto text = [](const log::NamedTensor& tensor) {
       return fmt::format("{} in {}", log::shape_text(tensor.shape), name_of(tensor.view.dtype));
     };
-    return fmt::format("{}: tensor '{}' {}, expected {} as in {}", labels[i], printable(weight),
+    return fmt::format("{}: tensor '{}' {}, expected {} as in {}", label(i), printable(weight),
                        there ? "is " + text(*found) : "is missing", text(wanted), where);
   }
   return "";
@@ -284,7 +288,6 @@ void MovedPass::take(const frames::WholeStep& step) {
   State& s = *state_;
   if (steps() == 0 || s.steps.back() != step.step) {
     s.steps.push_back(step.step);
-    s.labels.push_back(!s.other.empty() ? s.other : fmt::format("{}: step {}", s.name, step.step));
     s.turns.clear();
   }
   if (step.run != nullptr && !s.manifest) s.manifest = step.run->manifest();

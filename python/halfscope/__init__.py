@@ -5,6 +5,7 @@ binade_table(array)   one pass over an array; exact counts at every power-of-two
 analyze(logs)         Findings: what rounding does to every tensor
 recommend(logs)       Recommendation: the loss scale, and what it rests on
 reduce(log)           Reductions: what sums over ranks, microbatches and elements lose
+weights(a, b)         Movement: which weights move, and which never do
 policies(log)         Policies: every framework's loss scaling, replayed
 compare(a, b)         Comparison: two runs tensor by tensor
 report(logs)          Report: everything on one page
@@ -24,7 +25,7 @@ Jupyter: docs/python.md.
 """
 
 from halfscope._halfscope import BadInput, BinadeTable, __version__
-from halfscope._logs import analyze, compare, policies, recommend, reduce, report
+from halfscope._logs import analyze, compare, policies, recommend, reduce, report, weights
 from halfscope._tables import binade_table
 
 # Imported at their first use. A script that only counts arrays needs none of them.
@@ -35,7 +36,7 @@ _LATER = {"Comparison": "_results", "Counts": "_count", "Findings": "_results", 
 
 __all__ = ["BadInput", "BinadeTable", "Comparison", "Counts", "Findings", "Policies", "PolicyTrace",
            "Recommendation", "Reduction", "Reductions", "Report", "RunLog", "__version__", "analyze", "arrays", "binade_table", "compare",
-           "count", "policies", "recommend", "reduce", "report"]
+           "count", "policies", "recommend", "reduce", "report", "weights"]
 
 
 def __getattr__(name):

@@ -25,6 +25,7 @@
 #include "reports/answer/reduction.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/export/json.hpp"
+#include "reports/export/json_weights.hpp"
 #include "results.hpp"
 #include "values.hpp"
 
@@ -201,6 +202,22 @@ nb::tuple reduce_logs(const Paths& logs, const analyzers::frames::Selection& sel
   return nb::make_tuple(nb::make_tuple(all, text), in_python(found.analysis.notes));
 }
 
+/// Returns (the fields of `halfscope weights --json` as an object of `type`, notes).
+nb::tuple moved_weights(const Paths& logs, const analyzers::frames::Selection& selection,
+                        const std::string& copies, const std::filesystem::path& set, bool bytes,
+                        const std::optional<std::pair<std::int64_t, std::int64_t>>& steps,
+                        nb::handle type) {
+  const Dtype dtype = find_dtype(copies).value();
+  analyzers::weights::Movement found;
+  {
+    const nb::gil_scoped_release release;
+    found = analyzers::weights::moved_weights(logs, selection, {dtype, set, bytes, steps},
+                                              interruptible());
+  }
+  std::vector<std::string> notes = in_python(std::exchange(found.notes, {}));
+  return nb::make_tuple(ToPython()(reports::exports::to_json(found), type), std::move(notes));
+}
+
 analyzers::replay::StepSeries series_of(const std::vector<double>& magnitudes) {
   analyzers::replay::StepSeries series;
   series.from_magnitudes = true;
@@ -302,6 +319,8 @@ void bind_logs(nb::module_& module) {
   module.def("usable_scale", &analyzers::frames::usable_scale, "scale"_a);
   module.def("reduce", &reduce_logs, "logs"_a, "selection"_a, "over"_a, "format"_a.none(),
              "order"_a, "counts"_a, "type"_a);
+  module.def("weights", &moved_weights, "logs"_a, "selection"_a, "copies"_a, "set"_a, "bytes"_a,
+             "steps"_a.none(), "type"_a);
   module.def("policies", &replay_log, "log"_a, "selection"_a, "replay"_a);
   module.def("policies_of", &replay_magnitudes, "magnitudes"_a, "replay"_a);
   module.def("compare", &compare_logs, "a"_a, "b"_a, "format"_a, "subnormals"_a, "selection"_a,

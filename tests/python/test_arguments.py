@@ -47,12 +47,14 @@ ARGUMENTS = {
     "reduce": ["logs", "over", "format", "order", "counts"],
     "policies": ["log", "amax", "policies", "framework"],
     "compare": ["a", "loss_scale", "sums"],
+    "weights": ["a", "format", "between", "set", "tensor"],
     "count": ["logs", "shard", "roles"],
 }
 
 
 def called(function, argument, value):
-    arguments = {"compare": {"a": LOG, "b": LOG}, "policies": {"log": LOG}}.get(
+    arguments = {"compare": {"a": LOG, "b": LOG}, "policies": {"log": LOG},
+                 "weights": {"a": LOG}}.get(
         function, {"logs": LOG})
     if argument == "amax":
         arguments = {}
