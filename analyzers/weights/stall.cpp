@@ -2,6 +2,7 @@
 #include "analyzers/weights/stall.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -13,45 +14,70 @@ namespace halfscope::analyzers::weights {
 namespace {
 
 double element(const TensorView& view, std::size_t i) {
+  if (view.dtype == Dtype::f32) {
+    float value = 0;
+    std::memcpy(&value, view.data + i * sizeof value, sizeof value);
+    return double{value};
+  }
   const auto width = static_cast<std::size_t>(format_of(view.dtype).width / 8);
   std::uint64_t bits = 0;
   std::memcpy(&bits, view.data + i * width, width);
-  if (view.dtype == Dtype::f32) return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
   return to_double(format_of(view.dtype), bits);
 }
 
-/// Returns the value of a magnitude. The one after the largest finite one continues its binade.
-double value_of(Format f, std::uint64_t magnitude) {
-  const std::uint64_t largest = f.largest_finite();
-  if (magnitude <= largest) return to_double(f, magnitude);
-  return 2 * to_double(f, largest) - to_double(f, largest - 1);
+int exponent_of(double x) { return static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52) - 1023; }
+double power(int exponent) {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
 }
 
-/// The first boundary of a copy in one direction.
-struct Boundary {
-  bool exists = false;
-  bool inclusive = false;  ///< the boundary itself has another copy
-  double at = 0;
+/// The copies of a format, and the boundaries between them.
+class Copies {
+ public:
+  explicit Copies(Format f)
+      : f_(f),
+        top_(to_double(f, f.largest_finite())),
+        beyond_(top_ + (top_ - to_double(f, f.largest_finite() - 1)) / 2) {}
+
+  struct Boundary {
+    double distance = 0;     ///< from p; negative if there is none
+    bool inclusive = false;  ///< the boundary itself has another copy
+  };
+
+  /// Returns the boundary of the copy of p for positive (up) or negative updates.
+  Boundary boundary(double p, bool up) const {
+    const double size = std::abs(p);
+    const bool away = up != std::signbit(p);
+    // In units of the copy's last place, c is the magnitude of the copy.
+    const int exponent = std::clamp(exponent_of(size), f_.emin(), f_.emax + 1);
+    const int place = exponent - f_.fraction_bits();
+    const double unit = power(place), q = size * power(-place);
+    const double c = q + 0x1p52 - 0x1p52;  // the nearest integer, ties to even
+    if (c * unit > top_) {
+      if (away) return {-1, false};
+      return {size - beyond_, f_.largest_finite() % 2 == 0};
+    }
+    if (c == 0 && !away) return {size, std::signbit(p)};  // a sum that is 0 is +0
+    const double binade = power(f_.fraction_bits());      // the least c of a normal number
+    const double half =
+        away ? (c == 2 * binade ? 1 : 0.5) : (c == binade && exponent > f_.emin() ? 0.25 : 0.5);
+    return {(away ? c + half - q : q - c + half) * unit, (static_cast<std::uint64_t>(c) & 1) != 0};
+  }
+
+ private:
+  Format f_;
+  double top_, beyond_;  ///< largest finite number; from here on copies are infinite or NaN
 };
-
-/// Returns the boundary of the copy of p for positive (up) or negative updates.
-Boundary boundary_of(Format f, double p, bool up) {
-  const std::uint64_t copy = from_double(f, p).bits, magnitude = copy & f.magnitude_mask();
-  const bool negative = (copy & f.sign_mask()) != 0, away = negative != up;
-  if (magnitude == 0 && !away) return {true, negative, 0};  // the copy of 0 is +0
-  if (magnitude > f.largest_finite() && away) return {};
-  const std::uint64_t low = away ? magnitude : std::min(magnitude, f.infinity()) - 1;
-  const double middle = value_of(f, low) / 2 + value_of(f, low + 1) / 2;
-  return {true, magnitude % 2 != 0, negative ? -middle : middle};
-}
 
 /// Returns floor(log2(k)) of the least k >= 1 for which k * u reaches d (inclusive) or exceeds it.
 std::size_t log2_steps(double d, double u, bool inclusive) {
-  const auto crosses = [&](int j) {  // in 2^j - 1 steps
-    const double beyond = std::fma(std::ldexp(1.0, j) - 1, u, -d);
+  const double rough = d / u + 1;
+  int j = std::min(exponent_of(rough), 254);
+  const std::uint64_t fraction = std::bit_cast<std::uint64_t>(rough) + 16;
+  if ((fraction & 0xFFFFFFFFFFFFF) >= 32) return static_cast<std::size_t>(j);
+  const auto crosses = [&](int log2) {  // in 2^log2 - 1 steps
+    const double beyond = std::fma(power(log2) - 1, u, -d);
     return inclusive ? beyond >= 0 : beyond > 0;
   };
-  int j = std::clamp(std::ilogb(d / u + 1), 0, 254);
   while (j < 254 && !crosses(j + 1)) ++j;
   while (j > 0 && crosses(j)) --j;
   return static_cast<std::size_t>(j);
@@ -61,6 +87,7 @@ std::size_t log2_steps(double d, double u, bool inclusive) {
 
 void count_stalls(const StallInputs& in, std::size_t begin, std::size_t n,
                   std::span<const std::uint8_t> moved, Stall& to) {
+  const Copies copies(in.copies);
   const bool rounded = in.source == RateSource::update;
   const double steps = rounded ? 1 : in.steps;
   for (std::size_t i = 0; i < n; ++i) {
@@ -72,18 +99,12 @@ void count_stalls(const StallInputs& in, std::size_t begin, std::size_t n,
       ++to.zero;
       continue;
     }
-    const Boundary boundary = boundary_of(in.copies, p, u > 0);
-    const double size = std::abs(u), distance = std::abs(boundary.at - p);
-    const auto stays = [&] {
-      return from_double(in.copies, p + u).bits == from_double(in.copies, p).bits;
-    };
+    const auto [distance, inclusive] = copies.boundary(p, u > 0);
+    const double d = distance * steps, size = std::abs(u);
     to.sum_update += size / steps;
-    if (boundary.exists) to.sum_distance += distance;
-    if (!boundary.exists || (rounded && stays())) {
-      ++to.lost;
-    } else {
-      ++to.steps[rounded ? 0 : log2_steps(distance * steps, size, boundary.inclusive)];
-    }
+    to.sum_distance += std::max(distance, 0.0);
+    const bool moves = distance >= 0 && (!rounded || size > d || (size == d && inclusive));
+    ++(moves ? to.steps[log2_steps(d, size, inclusive)] : to.lost);
   }
 }
 
