@@ -29,5 +29,6 @@ void bind_torch_tensors(nanobind::module_& module);      ///< PyTorch's tensors 
 void bind_device_count(nanobind::module_& module);  ///< tensors on a GPU; only in builds with CUDA
 void bind_emulate(nanobind::module_& module);       ///< rounding in place, loss scaling
 void bind_tensor_core(nanobind::module_& module);   ///< products of matrices
+void bind_optimizer(nanobind::module_& module);     ///< steps of optimizers on arrays
 
 }  // namespace halfscope::python

@@ -72,4 +72,5 @@ NB_MODULE(_halfscope, module) {
 #endif
   halfscope::python::bind_emulate(module);
   halfscope::python::bind_tensor_core(module);
+  halfscope::python::bind_optimizer(module);
 }

@@ -7,7 +7,8 @@ import torch
 from small_runs import half_ulp
 from torch import nn
 
-from halfscope.torch import Recorder, updates
+import halfscope.optimizer
+from halfscope.torch import Recorder, steps, updates
 
 STEPS = 4
 OPTIMIZERS = {
@@ -139,28 +140,46 @@ def test_updates_of_16_bit_weights_are_float32(tmp_path, read_log, dtype):
 
 
 @pytest.mark.parametrize(("foreach", "fused", "chosen", "wanted"), [
-    (None, None, False, False), (None, None, True, True), (None, False, True, False),
-    (False, None, True, False), (True, None, False, True)])
-def test_updates_take_foreach_operations_where_the_optimizer_does(monkeypatch, foreach, fused, chosen,
-                                                                  wanted):
-    """From 2.0 on PyTorch chooses them itself on a GPU: a stand-in makes the choice here."""
-    monkeypatch.setattr(updates, "_choose",
+    (None, None, False, "cpu"), (None, None, True, "cpu-foreach"), (None, False, True, "cpu"),
+    (False, None, True, "cpu"), (True, None, False, "cpu-foreach"), (None, True, False, "cpu-fused")])
+def test_updates_take_the_implementation_that_the_optimizer_does(monkeypatch, foreach, fused, chosen, wanted):
+    """From 2.0 on PyTorch chooses it itself on a GPU: a stand-in makes the choice here."""
+    monkeypatch.setattr(steps, "_choose",
                         lambda params, differentiable, use_fused: (False, chosen))
-    divide, taken = torch._foreach_div, []
-    monkeypatch.setattr(torch, "_foreach_div",
-                        lambda *given: taken.append(len(given[0])) or divide(*given))
+    compute, taken = halfscope.optimizer.step, []
+    monkeypatch.setattr(halfscope.optimizer, "step",
+                        lambda row, *given, **options: taken.append(row) or compute(row, *given, **options))
     weights, gradients = weights_and_gradients()
     model = Weights(weights.clone())
     model.w.grad = gradients[0].clone()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.003, foreach=foreach)
     group = optimizer.param_groups[0]
-    group["fused"] = fused  # its default is None from 2.0 on
     optimizer.step()
-    taken.clear()
-    update = updates.update(optimizer, group, model.w, weights, None, updates.takes_foreach(group))
-    assert taken == ([1] if wanted else [])
+    group["fused"] = fused  # its default is None from 2.0 on
+    update = updates.update(optimizer, group, model.w, weights, None, steps.takes_foreach(group))
+    assert taken == [wanted]
     assert ((weights.double() + update - model.w).abs() <= half_ulp(model.w.detach()) * 1.01
             + half_ulp(update)).all()
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("foreach", [False, True])
+def test_operations_for_a_gpu_give_the_updates_of_the_rows(monkeypatch, name, foreach):
+    """They run on any device. Here, where the rows are PyTorch's on a CPU, the last bits differ."""
+    make, options = OPTIMIZERS[name]
+    weights, gradients = weights_and_gradients()
+    model = Weights(weights.clone())
+    optimizer = make(model.parameters(), **options)
+    for gradient in gradients:
+        before = model.w.detach().clone()
+        model.w.grad = gradient.clone()
+        optimizer.step()
+        given = (optimizer, optimizer.param_groups[0], model.w, before, gradient, foreach)
+        by_row = updates.update(*given)
+        with monkeypatch.context() as patch:
+            patch.setattr(updates, "has_row", lambda *tensors: False)
+            by_operations = updates.update(*given)
+        assert (by_row - by_operations).abs().max() <= 4e-7 * by_row.abs().max()
 
 
 def test_other_optimizers_record_weights_before_and_after(tmp_path, read_log):

@@ -209,6 +209,7 @@ class Runner {
   void store(Operand operand) {
     const std::span<Compute> values(block_->of(operand), kStepBlock);
     if (options_.dtype == Dtype::f32 || options_.dtype == Dtype::f64) return;
+    if (operand == Operand::weight && options_.update_only) return;
     const bool random = variant_.accuracy == Accuracy::random && operand == Operand::weight;
     if constexpr (std::is_same_v<Compute, float>) {
       if (random && options_.bound != Bound::nearest) {
@@ -239,19 +240,22 @@ class Runner {
   std::unique_ptr<StepBlock<Stored>> results_ = std::make_unique<StepBlock<Stored>>();
 };
 
-/// Changes a program so that its weight is the update u of w_next = round(w + u): weight decay
-/// gives its change alone, else the weight is 0 when the change is added.
+/// Changes a program so that its weight is the update u of w_next = round(w + u), not rounded to 16
+/// bits: weight decay gives its change alone, else the weight is 0 when the change is added.
 void make_update(std::vector<Instruction>& program, Numbers& numbers) {
   bool decays = false;
   std::size_t last = 0;
   for (std::size_t i = 0; i < program.size(); ++i) {
-    if (program[i].to == Operand::weight) last = i;
-    if (program[i].when != When::decays_weight) continue;
+    Instruction& of = program[i];
+    if (of.to != Operand::weight) continue;
+    last = i;
+    if (of.rounded == Rounded::stored) of.rounded = Rounded::no;
+    if (of.when != When::decays_weight) continue;
     decays = true;
-    program[i].c = Operand::zero;
+    if (of.operation == Operation::minus_fma) of.c = Operand::zero;
+    if (of.operation == Operation::subtract) of.a = Operand::zero;
   }
-  double& kept = numbers[index(Operand::kept)];
-  kept -= 1;
+  for (const Operand kept : {Operand::kept, narrow(Operand::kept)}) numbers[index(kept)] -= 1;
   if (decays) return;
   const Instruction clear = {When::always, Operand::weight, Operation::copy, Operand::zero};
   program.insert(program.begin() + static_cast<std::ptrdiff_t>(last), clear);

@@ -9,7 +9,7 @@ import torch
 
 from halfscope._halfscope import Gathered
 from halfscope._run_log import unscaled
-from halfscope.torch import updates
+from halfscope.torch import steps, updates
 from halfscope.torch.gpu import number_of
 from halfscope.torch.scaler import found_inf_inside, unscales_inside
 from halfscope.torch.tensors import gather, gather_each, in_chunks, local, plain, values_of
@@ -127,7 +127,7 @@ class Attempt:
     def _keep_for_updates(self):
         """Copies weights and gradients that updates.update() needs and that the step changes."""
         run = self._run
-        for name, (parameter, group) in run.trained.items() if updates.knows(run.optimizer) else ():
+        for name, (parameter, group) in run.trained.items() if steps.knows(run.optimizer) else ():
             if parameter.grad is None:
                 continue
             if updates.needs_weight(run.optimizer, group):
@@ -141,7 +141,7 @@ class Attempt:
 
     def _read_updates(self):
         run = self._run
-        if not updates.knows(run.optimizer):
+        if not steps.knows(run.optimizer):
             return
         for pieces in in_chunks(self._updates()):
             names, added = zip(*pieces)
@@ -154,7 +154,7 @@ class Attempt:
 
     def _updates(self):
         run = self._run
-        foreach = {id(group): updates.takes_foreach(group) for group in run.optimizer.param_groups}
+        foreach = {id(group): steps.takes_foreach(group) for group in run.optimizer.param_groups}
         for name, (parameter, group) in run.trained.items():
             if parameter.grad is not None:
                 gradient = self._gradients.get(name, parameter.grad.detach())

@@ -7,7 +7,7 @@ import platform
 import torch
 
 from halfscope._halfscope import __version__
-from halfscope.torch import updates
+from halfscope.torch import steps
 
 
 def rank_and_world_size():
@@ -56,7 +56,7 @@ def about(model, optimizer, loss_scale, recorder):
         "recorder": {
             **recorder,
             "gradients": "as the last backward pass of the step left them, before unscaling and clipping",
-            "update": "recomputed" if updates.knows(optimizer) else "not known: see weight_after",
+            "update": "recomputed" if steps.knows(optimizer) else "not known: see weight_after",
         },
         "seed": torch.initial_seed(),
         "devices": [_device(name) for name in devices],
