@@ -111,6 +111,14 @@ void load(const TensorView& view, std::size_t first, std::size_t n, T* to) {
     std::memcpy(to, from, n * width);
     return;
   }
+  if constexpr (std::is_same_v<T, float>) {
+    if (width == sizeof(std::uint16_t)) {
+      std::array<std::uint16_t, kStepBlock> bits;
+      std::memcpy(bits.data(), from, n * width);
+      convert(format, std::span(bits).first(n), std::span(to, n), {.threads = 1});
+      return;
+    }
+  }
   for (std::size_t i = 0; i < n; ++i) {
     std::uint64_t bits = 0;
     std::memcpy(&bits, from + i * width, width);
@@ -188,20 +196,19 @@ class Runner {
     if (of.rounded == Rounded::stored) store(of.to);
   }
 
-  /// Computes square roots by the caller's function, else correctly rounded, or their bounds.
+  /// Computes square roots: where they are a library's, by the caller's function or their bounds.
   void root(const Instruction& of) {
+    const bool by_library = variant_.accuracy == Accuracy::root && options_.dtype == Dtype::f32;
     const std::span<Compute> values(block_->of(of.to), kStepBlock);
     if constexpr (std::is_same_v<Compute, float>) {
-      if (options_.root) {
+      if (by_library && options_.root) {
         std::ranges::copy_n(block_->of(of.a), kStepBlock, values.begin());
         options_.root(values);
         return;
       }
     }
     compute(of, fma_, *block_);
-    if (variant_.accuracy != Accuracy::root || options_.dtype != Dtype::f32 ||
-        options_.bound == Bound::nearest)
-      return;
+    if (!by_library || options_.bound == Bound::nearest) return;
     for (Compute& value : values) value = next(value, options_.bound == Bound::shortest);
   }
 
@@ -217,8 +224,10 @@ class Runner {
       } else {
         quantise(format_of(options_.dtype), values, {.threads = 1});
       }
-    } else {
-      for (Compute& value : values) value = rounded_to(options_.dtype, value);
+    } else {  // a double becomes a 16-bit value by way of float
+      for (Compute& value : values) {
+        value = rounded_to(options_.dtype, static_cast<Stored>(value));
+      }
     }
   }
 

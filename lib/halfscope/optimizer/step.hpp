@@ -34,7 +34,8 @@ struct StepOptions {
   /// torch.get_num_threads(): each thread's part has a tail. Matters to 16-bit values only.
   int threads = 1;
   Bound bound = Bound::nearest;
-  RootFunction root = {};  ///< the square root; empty: correctly rounded
+  /// Square roots where they are a library's (Accuracy::root, f32); empty: correctly rounded.
+  RootFunction root = {};
 };
 
 /// The tensors of one parameter, all of `count` elements. A null data pointer stands for a tensor

@@ -200,6 +200,7 @@ constexpr auto kCudaForeach =
 constexpr auto kCapturable = join(kUnscaled, kAdamFirst, kCudaSecond, kAdamRoot, kCapturableEnd);
 constexpr auto kForeachCapturable =
     join(kUnscaled, kAdamFirst, kCudaSecond, kAdamRoot, kForeachCapturableEnd);
+constexpr auto kTorchaoStep = join(kUnscaled, kTorchao);
 
 constexpr Variant kVariants[] = {
     {.name = "cpu",
@@ -259,7 +260,7 @@ constexpr Variant kVariants[] = {
     {.name = "torchao",
      .source = "torchao/optim/adam.py with bf16_stochastic_round=True",
      .sgd = {},
-     .adam = {kTorchao},
+     .adam = {kTorchaoStep},
      .stores_once = true,
      .corrections = Corrections::tensor,
      .accuracy = Accuracy::random},
