@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/answer/moments.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "reports/answer/formats.hpp"
+#include "reports/answer/text.hpp"
+
+namespace halfscope::reports::answer {
+
+namespace weights = analyzers::weights;
+using weights::MomentFit;
+using weights::MomentReplay;
+using weights::MomentShift;
+using weights::StoredMoments;
+
+namespace {
+
+std::string format_text(const StoredMoments& stored) {
+  return stored.storage.scaled ? "E4M3 in blocks" : std::string(people_say(stored.storage.name));
+}
+
+/// For example "+45 % (+-0.3)".
+std::string shift_text(const MomentShift& shift) {
+  return fmt::format("{:+.2g} % (±{:.1g})", 100 * shift.mean, 100 * shift.error);
+}
+
+std::string replayed_text(const MomentReplay& found) {
+  const std::string start =
+      found.from_state ? fmt::format("the moments of step {}", found.first_step) : std::string("0");
+  const std::string gradients =
+      found.gradients == 1
+          ? fmt::format("the gradients of step {}", found.first_step)
+          : fmt::format("the gradients of {} sampled steps, {} to {}, taken as consecutive",
+                        count_text(found.gradients), found.first_step, found.last_step);
+  return fmt::format(
+      "Adam (betas {:g} and {:g}) is replayed for {} from {}, in FP32, on {} of {} elements of {}. "
+      "It repeats {}: a real run has other large gradients between them, and may differ more.",
+      found.beta1, found.beta2, plural(found.steps, "step"), start, count_text(found.elements),
+      count_text(found.all_elements), plural(found.tensors, "weight gradient"), gradients);
+}
+
+/// For example "exp_avg may be stored in BF16, rounded to nearest: it makes steps +0.1 % longer".
+std::string fit_text(const char* moment, const StoredMoments& stored, const MomentShift& step,
+                     double limit) {
+  constexpr std::array<const char*, 3> kMay = {"may be", "may perhaps be", "should not be"};
+  return fmt::format(
+      "{} {} stored in {}, rounded {}: the steps of the weights change by {}; the limit is {}.",
+      code(moment), kMay[static_cast<std::size_t>(fit_of(step, limit))], format_text(stored),
+      stored.storage.stochastic ? "stochastically" : "to nearest", shift_text(step),
+      share_text(limit));
+}
+
+Row row_of(const StoredMoments& stored, std::uint64_t elements) {
+  Row row{{{format_text(stored)}, {stored.storage.stochastic ? "stochastic" : "to nearest"}}};
+  for (const MomentShift& shift : stored.shifts) {
+    row.cells.push_back({shift_text(shift), shift.mean});
+  }
+  row.cells.push_back(
+      {share_text(stored.stalled, stored.positive), static_cast<double>(stored.stalled)});
+  row.cells.push_back(
+      {share_text(stored.vanished, elements), static_cast<double>(stored.vanished)});
+  return row;
+}
+
+Table moments_table(const MomentReplay& found) {
+  Table table{Evidence::updates, "Moments against those in FP32"};
+  table.note =
+      "After the last step, with standard errors over blocks of 256 elements. v: mean of v / v32 - "
+      "1. Steps s of weights: mean of s / s32 - 1, weighted by |s32|, with exp_avg, exp_avg_sq or "
+      "both in the format. Stalled: v > 0, but beta2 v is rounded to v again, so that v never "
+      "decays. Vanished: v is 0, and m is not. Blocks of 256 E4M3 elements share a scale.";
+  table.headings = {"format",        "rounding", "v",       "s, exp_avg",
+                    "s, exp_avg_sq", "s, both",  "stalled", "vanished"};
+  table.all_by = "weights LOG --moments --json FILE";
+  table.whole = true;
+  table.add_rows(found.stored, [&](const auto& one) { return row_of(one, found.elements); });
+  return table;
+}
+
+/// Options that store those moments in BF16 and E4M3 that may be, rounded to nearest.
+PasteLines moments_lines(const StoredMoments& bf16, const StoredMoments& e4m3, double limit) {
+  const auto fits = [&](const StoredMoments& stored, weights::MomentMeasure what) {
+    return fit_of(stored.shifts[what], limit) == MomentFit::fits;
+  };
+  const bool first = fits(bf16, weights::step_first), second = fits(bf16, weights::step_second);
+  std::string lines = fmt::format(
+      "FusedAdam(params, exp_avg_dtype=torch.{}, exp_avg_sq_dtype=torch.{})  # Transformer Engine\n"
+      "--use-precision-aware-optimizer --exp-avg-dtype {} --exp-avg-sq-dtype {}  # Megatron-LM",
+      first ? "bfloat16" : "float32", second ? "bfloat16" : "float32", first ? "bf16" : "fp32",
+      second ? "bf16" : "fp32");
+  if (first && second) lines += "\n--optimizer.bf16_optimizer_states  # torchtitan";
+  if (fits(e4m3, weights::step_first) && fits(e4m3, weights::step_second)) {
+    lines += "\ntorchao.optim.AdamWFp8(params)";
+  }
+  return {"Store the moments", lines,
+          "AdamW8bit of torchao and of bitsandbytes has other codes, which are not replayed."};
+}
+
+}  // namespace
+
+Section moments_section(const MomentReplay& found) {
+  Section section{"Adam's moments in 16 and 8 bits", {replayed_text(found)}};
+  const std::size_t bf16 = 0, bf16_stochastic = 1, e4m3 = 4;  // kMomentStorages
+  for (const std::size_t k : {bf16, bf16_stochastic}) {
+    const StoredMoments& stored = found.stored[k];
+    section.sentences.push_back(
+        fit_text("exp_avg", stored, stored.shifts[weights::step_first], found.limit));
+    section.sentences.push_back(
+        fit_text("exp_avg_sq", stored, stored.shifts[weights::step_second], found.limit));
+  }
+  if (found.nonfinite > 0) {
+    section.sentences.push_back(
+        fmt::format("{} of the elements are left out: their moments are "
+                    "NaN or infinite in FP32.",
+                    count_text(found.nonfinite)));
+  }
+  section.pastes = {moments_lines(found.stored[bf16], found.stored[e4m3], found.limit)};
+  section.add(moments_table(found));
+  return section;
+}
+
+}  // namespace halfscope::reports::answer
