@@ -26,7 +26,7 @@ using frames::WholeStep;
 using updates::Optimizer;
 
 /// Most elements of a tensor, about those of all, and most gradients in memory (512 MB).
-constexpr std::size_t kMostOfTensor = 1 << 16, kMostElements = 1 << 19, kMostGradients = 1 << 27;
+constexpr std::size_t kMostOfTensor = 1 << 16, kMostElements = 1 << 18, kMostGradients = 1 << 27;
 
 /// torchao's quantize_fp8, in torchao/optim/subclass_fp8.py.
 constexpr block::Recipe kMomentRecipe = {.name = "e4m3-1x256",
@@ -38,16 +38,20 @@ constexpr block::Recipe kMomentRecipe = {.name = "e4m3-1x256",
 
 /// Rounds values as they are stored, in place. Returns their scale.
 float store_moments(const MomentStorage& storage, std::span<float> values, std::uint64_t seed) {
-  std::uint32_t largest = 0;
-  for (const float x : values) largest = std::max(largest, block::steps::magnitude_of(x));
-  const float scale =
-      storage.scaled ? block::block_factor(kMomentRecipe, {}, largest).factor : 1.0F;
   ArrayOptions how = {.seed = seed, .threads = 1};
   if (storage.stochastic) how.modes.rounding = Rounding::stochastic;
   how.modes.saturate = storage.scaled;
-  for (float& x : values) x /= scale;
+  float scale = 1;
+  if (storage.scaled) {
+    std::uint32_t largest = 0;
+    for (const float x : values) largest = std::max(largest, block::steps::magnitude_of(x));
+    scale = block::block_factor(kMomentRecipe, {}, largest).factor;
+    for (float& x : values) x /= scale;
+  }
   quantise(storage.format, values, how);
-  for (float& x : values) x *= scale;
+  if (storage.scaled) {
+    for (float& x : values) x *= scale;
+  }
   return scale;
 }
 
@@ -163,7 +167,7 @@ bool is_skipped(const WholeStep& step) {
 
 /// The replayed blocks of one gradient, by their first element.
 struct Sampled {
-  std::uint64_t elements = 0;  ///< of the whole tensor
+  std::uint64_t elements = 0;  ///< elements of the whole tensor
   std::map<std::size_t, BlockGradients> blocks;
 };
 

@@ -40,7 +40,7 @@ inline constexpr std::array kMomentStorages =
 
 /// The gradients of one block of elements, and Adam's settings.
 struct BlockGradients {
-  std::vector<std::vector<float>> gradients = {};  ///< of recorded steps
+  std::vector<std::vector<float>> gradients = {};  ///< by recorded step
   std::vector<float> first = {}, second = {};      ///< moments after the first of these; empty: 0
   double steps_before = 0;                         ///< steps that made `first` and `second`
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
@@ -49,7 +49,7 @@ struct BlockGradients {
 /// The moments of a block after a replay. `computed_`: before they are stored.
 struct BlockMoments {
   std::vector<float> first, second, computed_first, computed_second;
-  float second_scale = 1;  ///< a multiple of which `second` is stored
+  float second_scale = 1;  ///< `second` is stored as multiples of this
 };
 
 /// Replays `steps` steps, at least 1; the gradients are repeated in order. storage: null for
@@ -77,16 +77,17 @@ struct StoredMoments {
   MomentStorage storage;
   std::array<MomentShift, 4> shifts = {};  ///< by MomentMeasure
   std::uint64_t positive = 0;              ///< elements with v > 0
-  std::uint64_t stalled = 0;   ///< of these, with round(beta2 v) = v to nearest; the scale stays
+  std::uint64_t stalled =
+      0;  ///< part of `positive` with round(beta2 v) = v to nearest; the scale stays
   std::uint64_t vanished = 0;  ///< elements whose stored v is 0 and whose stored m is not
 };
 
 struct MomentReplay {
   std::string log;
   std::uint64_t steps = 0, gradients = 0;  ///< replayed steps; recorded ones, which are repeated
-  std::int64_t first_step = 0, last_step = 0;  ///< of the recorded ones
+  std::int64_t first_step = 0, last_step = 0;  ///< the first and last recorded one
   bool from_state = false;      ///< starts from the moments recorded at first_step, else from 0
-  double beta1 = 0, beta2 = 0;  ///< of the first tensor
+  double beta1 = 0, beta2 = 0;  ///< Adam's, for the first tensor
   std::uint64_t tensors = 0, all_elements = 0;  ///< weight gradients and their elements
   std::uint64_t elements = 0, nonfinite = 0;    ///< replayed; of these not finite in binary32
   double limit = 0.01;  ///< largest |shift| of the step with which a moment may be stored so
@@ -95,7 +96,7 @@ struct MomentReplay {
 
 /// Replays the whole weight gradients of a run log's sampled steps, without skipped steps and ranks
 /// after the first. Takes evenly spaced blocks of large tensors: at most 2^16 elements of each, and
-/// about 2^19 of all. `phases`: called before each phase with its name, for its progress. Throws
+/// about 2^18 of all. `phases`: called before each phase with its name, for its progress. Throws
 /// log::BadInput if the log has no such gradients or no Adam.
 MomentReplay replay_moments(
     const readers::Log& log, const frames::Selection& selection, std::uint64_t steps,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Adam's moments lose if they are stored in few bits: a section of `halfscope weights`.
+// Adam's moments stored in few bits: a section of `halfscope weights --moments`.
 #pragma once
 
 #include "analyzers/weights/moments.hpp"
