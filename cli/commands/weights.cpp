@@ -4,11 +4,14 @@
 
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "analyzers/weights/moments.hpp"
 #include "analyzers/weights/moved.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
@@ -16,7 +19,9 @@
 #include "cli/options/output.hpp"
 #include "cli/terminal/text_table.hpp"
 #include "halfscope/log/error.hpp"
+#include "reports/answer/moments.hpp"
 #include "reports/answer/weights.hpp"
+#include "reports/export/json_moments.hpp"
 #include "reports/export/json_weights.hpp"
 
 namespace halfscope::cli::commands {
@@ -30,7 +35,12 @@ struct WeightsOptions : options::LogOptions {
   MovedOptions asked;
   std::vector<std::string> two_steps;
   std::string set_file, json;
+<<<<<<< HEAD
   bool forecast = false;
+=======
+  bool moments = false;
+  int moment_steps = 1000;
+>>>>>>> 3401ee5f (halfscope weights --moments)
 };
 
 std::int64_t step_of(const std::string& text) {
@@ -55,14 +65,40 @@ MovedOptions asked_of(const WeightsOptions& options) {
   return asked;
 }
 
+<<<<<<< HEAD
 /// Writes an answer as JSON where it was asked for, and prints it.
 template <class Found, class Sections>
 int show(const WeightsOptions& options, const Found& found, const Sections& sections) {
   options::note_later(found.notes);
+=======
+/// Replays Adam's moments of one run log, in place of a comparison of weights.
+int run_moments(const WeightsOptions& options) {
+  if (options.logs.size() != 1) {
+    throw BadUsage(
+        fmt::format("--moments: found {} logs, expected one run log, whose gradients "
+                    "are replayed",
+                    options.logs.size()));
+  }
+  options::require_own_files({options.json}, options);
+  std::optional<options::Progress> bar;
+  const auto phases = [&bar](const std::string& what) {
+    bar.reset();
+    bar.emplace(what);
+    return [&bar](std::uint64_t done, std::uint64_t all) { bar->show(done, all); };
+  };
+  analyzers::frames::Notes notes;
+  const auto found = analyzers::weights::replay_moments(
+      analyzers::readers::Log(std::filesystem::path(options.logs.front())),
+      options::selection_of(options), static_cast<std::uint64_t>(options.moment_steps), notes,
+      phases);
+  bar.reset();
+  options::note_later(notes);
+>>>>>>> 3401ee5f (halfscope weights --moments)
   if (!options.json.empty()) {
     options::write_output(options.json,
                           reports::exports::json_text(reports::exports::to_json(found)) + "\n");
   }
+<<<<<<< HEAD
   if (options.json != "-") fmt::print("{}", terminal::sections_text(sections(found)));
   return options::kFine;
 }
@@ -89,7 +125,15 @@ int forecast(const WeightsOptions& options) {
   return show(options, found, reports::answer::forecast_sections);
 }
 
+=======
+  if (options.json == "-") return options::kFine;
+  fmt::print("{}", terminal::section_text(reports::answer::moments_section(found)));
+  return options::kFine;
+}
+
+>>>>>>> 3401ee5f (halfscope weights --moments)
 int run(const WeightsOptions& options) {
+  if (options.moments) return run_moments(options);
   if (options.logs.size() > 2) {
     throw BadUsage(
         fmt::format("found {} logs, expected one run log or two checkpoints", options.logs.size()));
@@ -131,14 +175,29 @@ void add_weights(options::Parser& parser) {
               "write which weights moved as safetensors (docs/weights.md)")
       .type("FILE");
   command.flag("--bytes", options->asked.bytes, "sizes of sparse updates, also compressed; slower");
+<<<<<<< HEAD
   command.flag(
       "--forecast", options->forecast,
       "forecast which copies each sampled step changes, and compare with the next weights");
+=======
+  command.flag("--moments", options->moments,
+               "instead: Adam's moments in 16 and 8 bits, by a replay of a run log's gradients");
+  command
+      .option("--moment-steps", options->moment_steps,
+              "replayed steps of --moments, which repeat the recorded gradients")
+      .type("N")
+      .within(1, 1000000)
+      .show_default();
+>>>>>>> 3401ee5f (halfscope weights --moments)
   command.option("--json", options->json, "write all numbers as JSON; - for stdout").type("FILE");
   command.footer(
       "Example:  halfscope weights step-100.safetensors step-200.safetensors --bytes\n"
       "          halfscope weights runs/gpt --set moved.safetensors\n"
+<<<<<<< HEAD
       "          halfscope weights runs/gpt --forecast");
+=======
+      "          halfscope weights runs/gpt --moments");
+>>>>>>> 3401ee5f (halfscope weights --moments)
   command.runs([options] { return run(*options); });
 }
 

@@ -2,11 +2,12 @@
 // JSON of Adam's moments in few bits: docs/fields/moments.fields.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "analyzers/weights/moments.hpp"
-#include "reports/export/json.hpp"
 
 namespace halfscope::reports::exports {
 
-Json to_json(const analyzers::weights::MomentReplay& found);
+nlohmann::ordered_json to_json(const analyzers::weights::MomentReplay& found);
 
 }  // namespace halfscope::reports::exports
