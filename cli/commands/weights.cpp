@@ -35,12 +35,9 @@ struct WeightsOptions : options::LogOptions {
   MovedOptions asked;
   std::vector<std::string> two_steps;
   std::string set_file, json;
-<<<<<<< HEAD
   bool forecast = false;
-=======
   bool moments = false;
   int moment_steps = 1000;
->>>>>>> 3401ee5f (halfscope weights --moments)
 };
 
 std::int64_t step_of(const std::string& text) {
@@ -65,40 +62,15 @@ MovedOptions asked_of(const WeightsOptions& options) {
   return asked;
 }
 
-<<<<<<< HEAD
 /// Writes an answer as JSON where it was asked for, and prints it.
 template <class Found, class Sections>
-int show(const WeightsOptions& options, const Found& found, const Sections& sections) {
-  options::note_later(found.notes);
-=======
-/// Replays Adam's moments of one run log, in place of a comparison of weights.
-int run_moments(const WeightsOptions& options) {
-  if (options.logs.size() != 1) {
-    throw BadUsage(
-        fmt::format("--moments: found {} logs, expected one run log, whose gradients "
-                    "are replayed",
-                    options.logs.size()));
-  }
-  options::require_own_files({options.json}, options);
-  std::optional<options::Progress> bar;
-  const auto phases = [&bar](const std::string& what) {
-    bar.reset();
-    bar.emplace(what);
-    return [&bar](std::uint64_t done, std::uint64_t all) { bar->show(done, all); };
-  };
-  analyzers::frames::Notes notes;
-  const auto found = analyzers::weights::replay_moments(
-      analyzers::readers::Log(std::filesystem::path(options.logs.front())),
-      options::selection_of(options), static_cast<std::uint64_t>(options.moment_steps), notes,
-      phases);
-  bar.reset();
+int show(const WeightsOptions& options, const Found& found, const analyzers::frames::Notes& notes,
+         const Sections& sections) {
   options::note_later(notes);
->>>>>>> 3401ee5f (halfscope weights --moments)
   if (!options.json.empty()) {
     options::write_output(options.json,
                           reports::exports::json_text(reports::exports::to_json(found)) + "\n");
   }
-<<<<<<< HEAD
   if (options.json != "-") fmt::print("{}", terminal::sections_text(sections(found)));
   return options::kFine;
 }
@@ -112,40 +84,54 @@ auto with_bar(const Work& work) {
   return found;
 }
 
+/// Throws BadUsage unless one run log is given, alone.
+void require_one_log(const WeightsOptions& options, const char* option) {
+  if (options.logs.size() == 1 && options.two_steps.empty() && options.set_file.empty()) return;
+  throw BadUsage(fmt::format("{} needs one run log, without --steps and --set", option));
+}
+
 int forecast(const WeightsOptions& options) {
-  if (options.logs.size() != 1 || !options.two_steps.empty() || !options.set_file.empty()) {
-    throw BadUsage(
-        "--forecast needs one run log with the optimizer's state, without --steps and "
-        "--set");
-  }
+  require_one_log(options, "--forecast");
   const auto found = with_bar([&](const auto& progress) {
     return analyzers::weights::forecast_weights(options.logs[0], options::selection_of(options),
                                                 options.asked.copies, progress);
   });
-  return show(options, found, reports::answer::forecast_sections);
+  return show(options, found, found.notes, reports::answer::forecast_sections);
 }
 
-=======
-  if (options.json == "-") return options::kFine;
-  fmt::print("{}", terminal::section_text(reports::answer::moments_section(found)));
-  return options::kFine;
+int moments(const WeightsOptions& options) {
+  require_one_log(options, "--moments");
+  std::optional<options::Progress> bar;
+  const auto phases = [&bar](const std::string& what) {
+    bar.reset();
+    bar.emplace(what);
+    return [&bar](std::uint64_t done, std::uint64_t all) { bar->show(done, all); };
+  };
+  analyzers::frames::Notes notes;
+  const auto found = analyzers::weights::replay_moments(
+      analyzers::readers::Log(std::filesystem::path(options.logs.front())),
+      options::selection_of(options), static_cast<std::uint64_t>(options.moment_steps), notes,
+      phases);
+  bar.reset();
+  return show(options, found, notes, [](const auto& replay) {
+    return std::vector{reports::answer::moments_section(replay)};
+  });
 }
 
->>>>>>> 3401ee5f (halfscope weights --moments)
 int run(const WeightsOptions& options) {
-  if (options.moments) return run_moments(options);
   if (options.logs.size() > 2) {
     throw BadUsage(
         fmt::format("found {} logs, expected one run log or two checkpoints", options.logs.size()));
   }
   options::require_own_files({options.json, options.set_file}, options);
   if (options.forecast) return forecast(options);
+  if (options.moments) return moments(options);
   const MovedOptions asked = asked_of(options);
   const Movement found = with_bar([&](const auto& progress) {
     return analyzers::weights::moved_weights({options.logs.begin(), options.logs.end()},
                                              options::selection_of(options), asked, progress);
   });
-  return show(options, found, reports::answer::weights_sections);
+  return show(options, found, found.notes, reports::answer::weights_sections);
 }
 
 }  // namespace
@@ -175,11 +161,9 @@ void add_weights(options::Parser& parser) {
               "write which weights moved as safetensors (docs/weights.md)")
       .type("FILE");
   command.flag("--bytes", options->asked.bytes, "sizes of sparse updates, also compressed; slower");
-<<<<<<< HEAD
   command.flag(
       "--forecast", options->forecast,
       "forecast which copies each sampled step changes, and compare with the next weights");
-=======
   command.flag("--moments", options->moments,
                "instead: Adam's moments in 16 and 8 bits, by a replay of a run log's gradients");
   command
@@ -188,16 +172,12 @@ void add_weights(options::Parser& parser) {
       .type("N")
       .within(1, 1000000)
       .show_default();
->>>>>>> 3401ee5f (halfscope weights --moments)
   command.option("--json", options->json, "write all numbers as JSON; - for stdout").type("FILE");
   command.footer(
       "Example:  halfscope weights step-100.safetensors step-200.safetensors --bytes\n"
       "          halfscope weights runs/gpt --set moved.safetensors\n"
-<<<<<<< HEAD
-      "          halfscope weights runs/gpt --forecast");
-=======
+      "          halfscope weights runs/gpt --forecast\n"
       "          halfscope weights runs/gpt --moments");
->>>>>>> 3401ee5f (halfscope weights --moments)
   command.runs([options] { return run(*options); });
 }
 
