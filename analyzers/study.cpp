@@ -32,6 +32,7 @@ struct Read {
   std::vector<overflow::AttentionScores> scores;
   std::vector<reduction::Reduction> reductions;
   std::vector<weights::Movement> movements;
+  std::vector<weights::Claim> claims;
 };
 
 /// Collectors that read the logs together with the analysis.
@@ -92,6 +93,7 @@ Read read_all(const std::vector<std::filesystem::path>& logs, const Target& targ
   found.scores = std::move(whole.scores);
   found.reductions = std::move(whole.reductions);
   found.movements = std::move(whole.movements);
+  found.claims = std::move(whole.claims);
   return found;
 }
 
@@ -178,6 +180,7 @@ Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   findings.scores = std::move(found.scores);
   findings.reductions = std::move(found.reductions);
   findings.movements = std::move(found.movements);
+  findings.claims = std::move(found.claims);
   findings.series = std::move(found.series);
   findings.quantised = std::move(found.quantised);
   findings.ranks = std::move(found.ranks);

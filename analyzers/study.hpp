@@ -25,6 +25,7 @@
 #include "analyzers/underflow/tensor_peaks.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "analyzers/updates/adam_state.hpp"
+#include "analyzers/weights/claims.hpp"
 #include "analyzers/weights/moved.hpp"
 
 namespace halfscope::analyzers {
@@ -68,6 +69,9 @@ struct Findings {
   std::vector<reduction::Reduction> reductions;   ///< filled if Passes::reductions is set
   std::vector<updates::AdamState> adam;
   std::vector<weights::Movement> movements;  ///< filled if Passes::updates is set
+  /// FP32 weights and optimizer state, one entry for each log and kind with whole tensors of
+  /// several distinct values. Filled if Passes::updates is set.
+  std::vector<weights::Claim> claims;
   std::optional<recommend::SummedLoss> summed_loss;
   std::vector<scale_history::TimelineFacts> timelines;      ///< from logs of other tools
   std::vector<scale_history::TimelineFacts> run_timelines;  ///< from the scalars of run logs

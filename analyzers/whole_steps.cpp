@@ -12,6 +12,7 @@
 #include "analyzers/readers/samples.hpp"
 #include "analyzers/reduction/reductions.hpp"
 #include "analyzers/updates/updates.hpp"
+#include "analyzers/weights/claims.hpp"
 #include "analyzers/weights/moved.hpp"
 
 namespace halfscope::analyzers {
@@ -48,6 +49,18 @@ double share_of_updates(const Passes& passes) {
   return passes.what_if ? 0.95 : 0.05;
 }
 
+/// Returns true if the logs may have whole tensors that claims are about. A run log may have whole
+/// tensors without a histogram; in any other log all tensors are known.
+bool has_state(const Analysis& analysis) {
+  return analysis.has_run_log() ||
+         std::ranges::any_of(analysis.tensors(), [](const underflow::TensorFindings& t) {
+           const bool is_state = t.role == log::Role::weight ||
+                                 t.role == log::Role::master_weight ||
+                                 t.role == log::Role::optimizer_state;
+           return is_state && t.source_dtype == Dtype::f32;
+         });
+}
+
 /// The requested passes over whole tensors.
 class WholePasses {
  public:
@@ -62,8 +75,9 @@ class WholePasses {
       whole_.emplace(analysis, selection, passes.formats ? std::optional(options) : std::nullopt);
     }
     if (passes.reductions) reductions_.emplace(analysis, selection, *passes.reductions);
+    if (passes.updates && has_state(analysis)) claims_.emplace(selection);
   }
-  bool empty() const { return !updates_ && !whole_ && !reductions_; }
+  bool empty() const { return !updates_ && !whole_ && !reductions_ && !claims_; }
 
   void begin(underflow::LogFindings& log, const readers::Log& source) {
     if (passes_.updates) moved_.begin(log.name, source);
@@ -71,6 +85,7 @@ class WholePasses {
     if (whole_) whole_->begin(log);
     if (reductions_) reductions_->begin(log);
     scores_.begin(log);
+    if (claims_) claims_->begin(log.name);
   }
 
   void take(std::span<const WholeStep> ranks) {
@@ -78,7 +93,7 @@ class WholePasses {
     for (const WholeStep& step : ranks) {
       if (passes_.updates) moved_.take(step);
     }
-    if (reductions_ || updates_ || whole_) {
+    if (reductions_ || updates_ || whole_ || claims_) {
       for (const WholeStep& step : ranks) take(step);
     }
   }
@@ -101,12 +116,14 @@ class WholePasses {
     if (updates_) updates_->finish_log();
     if (whole_) whole_->finish_log();
     if (reductions_) reductions_->finish_log();
+    if (claims_) claims_->finish_log();
   }
 
   WholeTensorResults finish(Format target, const std::function<frames::Progress()>& predicting) {
     if (updates_) updates_->finish();
     if (whole_) whole_->finish();
-    WholeTensorResults found{std::move(scores_).finish(target), {}, std::move(movements_)};
+    WholeTensorResults found{std::move(scores_).finish(target), {}, std::move(movements_), {}};
+    if (claims_) found.claims = std::move(*claims_).finish();
     if (!reductions_) return found;
     const bool predicts = predicting && !passes_.reductions->counts.empty();
     found.reductions = reductions_->finish(predicts ? predicting() : frames::Progress());
@@ -117,14 +134,21 @@ class WholePasses {
   void take(const WholeStep& step) {
     TwoPassProgress turns(step.tell, !updates_ ? 0 : !whole_ ? 1 : share_of_updates(passes_));
     const ProgressCallback of_updates = turns.of(0), of_whole = turns.of(1);
-    const auto beside = [&](const log::NamedTensor& tensor) {
+    const auto formats = [&](const log::NamedTensor& tensor) {
       if (whole_) whole_->take(step, tensor, of_whole);
     };
+    const auto beside = [&](const log::NamedTensor& tensor) {
+      formats(tensor);
+      if (claims_) claims_->take(step, tensor);
+    };
     if (reductions_) reductions_->take(step, beside);
-    if (!updates_ && !whole_) return;
     if (updates_) updates_->take(step, of_updates, beside);
-    overflow::for_each_query_and_key(
-        step, selection_, [&](const frames::WholeTensor& tensor) { scores_.take(tensor); }, beside);
+    if (updates_ || whole_) {
+      overflow::for_each_query_and_key(
+          step, selection_, [&](const frames::WholeTensor& tensor) { scores_.take(tensor); },
+          beside);
+    }
+    if (claims_) claims_->take(step, formats);
     if (whole_) whole_->take(step, of_whole);
   }
 
@@ -135,6 +159,7 @@ class WholePasses {
   std::vector<weights::Movement> movements_;
   std::optional<formats::WholePass> whole_;
   std::optional<reduction::ReductionPass> reductions_;
+  std::optional<weights::ClaimsPass> claims_;
   overflow::ScoreBounds scores_;
 };
 

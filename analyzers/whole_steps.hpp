@@ -14,6 +14,7 @@ struct WholeTensorResults {
   std::vector<overflow::AttentionScores> scores;  ///< filled if any pass reads whole tensors
   std::vector<reduction::Reduction> reductions;
   std::vector<weights::Movement> movements;
+  std::vector<weights::Claim> claims;  ///< filled if Passes::updates is set
 };
 
 /// Reads the logs' whole tensors, each once, for all requested passes: weight updates
