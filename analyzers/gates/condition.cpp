@@ -60,6 +60,8 @@ constexpr Field kTensorFields[] = {
     {"rule_2048", Base::updates, nullptr, [](const UpdateCounts& c) { return c.rule_2048; }},
     {"undetermined", Base::updates},
     {"underflow_share", Base::itself},
+    {"frozen_weights", Base::total},
+    {"rounded_state", Base::none},
 };
 constexpr Field kRecommendationFields[] = {
     {"static_scale", Base::none},    {"highest", Base::none},
@@ -297,6 +299,10 @@ bool is_of_ranks(const Condition& condition) { return condition.field == "ranks_
 
 bool is_of_quantised(const Condition& condition) { return condition.field == "underflow_share"; }
 
+bool is_of_weights(const Condition& condition) {
+  return condition.field == "frozen_weights" || condition.field == "rounded_state";
+}
+
 bool is_of_end(const Condition& condition) {
   return condition.field == "state" || condition.field == "nonfinite_since";
 }
@@ -310,7 +316,7 @@ std::optional<Measured> measure(const Condition& condition, const TensorFindings
   if (condition.field == "max_abs") return finite_number(tensor.max_abs);
   if (condition.field == "min_abs_nonzero") return finite_number(tensor.min_abs_nonzero);
   if (is_of_updates(condition)) return measure_updates(condition, tensor);
-  if (is_of_quantised(condition)) return std::nullopt;
+  if (is_of_quantised(condition) || is_of_weights(condition)) return std::nullopt;
   const Field& field = *find_field(Subject::tensor, condition.field);
   const Interval all = tensor.counts.total;
   return count_of(condition, field.count(tensor.counts),

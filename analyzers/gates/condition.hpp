@@ -15,6 +15,10 @@
 namespace halfscope::analyzers::compare {
 struct ComparedTensor;
 }
+namespace halfscope::analyzers::weights {
+struct Claim;
+struct TensorMovement;
+}  // namespace halfscope::analyzers::weights
 namespace halfscope::analyzers::ranks {
 struct RankStudy;
 }
@@ -56,6 +60,10 @@ bool is_of_updates(const Condition& condition);
 /// Returns true if the condition is about FP8 or FP4 losses that the framework measured.
 bool is_of_quantised(const Condition& condition);
 
+/// Returns true if the condition is about weights that never moved, or about FP32 tensors that hold
+/// fewer bits.
+bool is_of_weights(const Condition& condition);
+
 /// Returns true if a log's last tensors can decide the condition too, even without a timeline.
 bool is_of_end(const Condition& condition);
 
@@ -85,6 +93,9 @@ std::optional<Measured> measure(const Condition& condition,
                                 const recommend::Recommendation& advice);
 std::optional<Measured> measure(const Condition& condition, const compare::ComparedTensor& tensor);
 std::optional<Measured> measure(const Condition& condition, const formats::QuantisedTensor& tensor);
+std::optional<Measured> measure(const Condition& condition, const weights::TensorMovement& tensor);
+/// The number of tensors with a fault. A claim is of a kind of tensors.
+std::optional<Measured> measure(const Condition& condition, const weights::Claim& claim);
 /// Empty if the ranks have too few values to be compared.
 std::optional<Measured> measure(const Condition& condition, const ranks::RankStudy& study);
 /// Also empty if the log does not show the field; NaN if the field is a step and there is none.
@@ -102,6 +113,8 @@ bool applies(const Condition& condition, const underflow::TensorFindings& tensor
 bool applies(const Condition& condition, const underflow::TensorPeaks& tensor);
 bool applies(const Condition& condition, const compare::ComparedTensor& tensor);
 bool applies(const Condition& condition, const formats::QuantisedTensor& tensor);
+bool applies(const Condition& condition, const weights::TensorMovement& tensor);
+bool applies(const Condition& condition, const weights::Claim& claim);
 
 /// Returns true if the condition's role or glob covers tensors of this role and name.
 bool selects(const Condition& condition, log::Role role, const std::string& name);

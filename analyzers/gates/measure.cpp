@@ -12,6 +12,8 @@
 
 #include "analyzers/compare/compare.hpp"
 #include "analyzers/gates/condition.hpp"
+#include "analyzers/weights/claims.hpp"
+#include "analyzers/weights/moved.hpp"
 #include "halfscope/log/error.hpp"
 
 namespace halfscope::analyzers::gates {
@@ -87,6 +89,26 @@ std::optional<Measured> measure(const Condition& condition,
 /// Tensors of a recipe that the run did not use are not judged, so no condition applies to them.
 bool applies(const Condition& condition, const formats::QuantisedTensor& tensor) {
   return tensor.judged && selects(condition, tensor.role, tensor.name());
+}
+
+std::optional<Measured> measure(const Condition& condition, const weights::TensorMovement& tensor) {
+  return count_of(condition, tensor.frozen(), tensor.elements);
+}
+
+std::optional<Measured> measure(const Condition&, const weights::Claim& claim) {
+  std::uint64_t faults = 0;
+  for (const weights::NarrowTensors& narrow : claim.narrow) {
+    if (is_fault(narrow.held)) faults += narrow.names.size();
+  }
+  return Interval(faults);
+}
+
+bool applies(const Condition& condition, const weights::TensorMovement& tensor) {
+  return selects(condition, tensor.role, tensor.name);
+}
+
+bool applies(const Condition& condition, const weights::Claim& claim) {
+  return selects(condition, claim.role, claim.kind);
 }
 
 std::optional<Measured> measure(const Condition& c, const compare::ComparedTensor& t) {

@@ -302,6 +302,7 @@ std::optional<HeldAs> ClaimsPass::judge(const WholeStep& step, const Snapshot& n
 void ClaimsPass::add(const WholeStep& step, const Snapshot& now) {
   Kind& kind = kinds_[now.kind];
   kind.claim.counts += now.counts;
+  kind.claim.role = step.role_of(selection_, now.name);
   kind.names.insert(now.name);
   kind.claim.steps += kind.claim.steps == 0 || kind.last_step != step.step ? 1 : 0;
   kind.last_step = step.step;

@@ -51,7 +51,8 @@ struct NarrowTensors {
 /// The FP32 tensors of one kind in one log.
 struct Claim {
   std::string log;
-  std::string kind;                   ///< "weight", "master_weight", "exp_avg"
+  std::string kind;  ///< "weight", "master_weight", "exp_avg"
+  log::Role role = log::Role::weight;
   std::uint64_t tensors = 0;          ///< those that are neither constant nor 0 at some step
   std::uint64_t steps = 0;            ///< sampled steps with such tensors
   NarrowCounts counts;                ///< over all steps

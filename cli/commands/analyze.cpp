@@ -15,6 +15,7 @@
 #include "cli/terminal/text_histogram.hpp"
 #include "cli/terminal/text_table.hpp"
 #include "halfscope/log/error.hpp"
+#include "reports/answer/claims.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/quantised.hpp"
 #include "reports/answer/ranks.hpp"
@@ -69,6 +70,7 @@ void print(const analyzers::Findings& found, const AnalyzeOptions& options) {
   for (const auto& moved : found.movements) {
     add(terminal::sections_text(text::weights_sections(moved)));
   }
+  add(terminal::section_text(text::claims_section(found.claims)));
   add(terminal::section_text(text::formats_section(found)));
   fmt::print("{}{}", out, terminal::gaps_text(analysis));
 }

@@ -81,6 +81,7 @@ bool is_weight(log::Role role) {
 
 const std::string& name_in(const auto& tensor) { return tensor.name; }
 std::string name_in(const analyzers::formats::QuantisedTensor& tensor) { return tensor.name(); }
+const std::string& name_in(const analyzers::weights::Claim& claim) { return claim.kind; }
 
 /// Tests a condition on each tensor. log_of(tensor) returns the name of the tensor's log.
 template <typename Tensors, typename LogOf>
@@ -128,6 +129,26 @@ void test_quantised(const Condition& c, std::size_t number, const analyzers::Fin
   if (counts.tested > 0) return;
   refuse(c, counts.tensors > 0 ? nothing_tested(c, counts)
                                : "no log has statistics of FP8 or FP4, which this field is of");
+}
+
+/// Tests a condition on weights that moved or not, or on kinds of FP32 tensors.
+void test_weights(const Condition& c, std::size_t number, const analyzers::Findings& found,
+                  GateTests& tests) {
+  Counts counts;
+  if (c.field == "rounded_state") {
+    const auto log_of = [](const auto& claim) { return claim.log; };
+    test_tensors(c, number, found.claims, log_of, counts, tests);
+  } else {
+    for (const auto& movement : found.movements) {
+      const auto log_of = [&](const auto&) { return movement.log; };
+      test_tensors(c, number, movement.tensors, log_of, counts, tests);
+    }
+  }
+  if (counts.tested > 0) return;
+  refuse(c, counts.tensors > 0
+                ? nothing_tested(c, counts)
+                : "no log has whole weights or optimizer state in FP32 (frozen_weights: of two "
+                  "steps or more); record the run with sample_every=N (docs/recording.md)");
 }
 
 void test_condition(const Condition& c, std::size_t number,
@@ -262,6 +283,8 @@ GateTests test_conditions(const std::vector<Condition>& conditions,
     if (test_log(c, i, found, tests)) continue;
     if (analyzers::gates::is_of_quantised(c)) {
       test_quantised(c, i, found, tests);
+    } else if (analyzers::gates::is_of_weights(c)) {
+      test_weights(c, i, found, tests);
     } else {
       test_condition(c, i, found, tests);
     }

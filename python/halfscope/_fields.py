@@ -1413,6 +1413,61 @@ class AdamState(Record):
     """Gradients g for which g^2 rounds to 0. Absent without gradients."""
 
 
+class NarrowTensors(Record):
+    """FP32 tensors that hold only numbers of a narrower format."""
+
+    __slots__ = ()
+    format: Literal['F16', 'BF16', 'F32', 'F64', 'F8_E4M3', 'F8_E5M2']
+    """Format of the numbers, the one with the fewest significant bits."""
+    reason: Literal['rounded', 'became_rounded', 'loaded', 'gradient', 'undecided']
+    """Reason for such values. `rounded`: a step computed or changed them, so they were rounded.
+    `became_rounded`: the same, and they held other numbers at an earlier step. `loaded`: weights
+    that did not change since the first step in the log. `gradient`: a copy of the gradient.
+    `undecided`: a healthy optimizer may hold such values."""
+    is_fault: bool
+    """True for `rounded` and `became_rounded`."""
+    tensors: list[str]
+    """Names of the tensors."""
+    first_step: int
+    """First such step."""
+    last_step: int
+    """Last such step."""
+    values: int = field('values')  # type: ignore[assignment]
+    """All values of these tensors at their first such step."""
+    zero: int
+    """Zeros among `values`."""
+
+
+class Fp32State(Record):
+    """The numbers that FP32 tensors of one kind hold. Zeros, constant tensors, and tensors of
+    narrower numbers with too few distinct values are left out."""
+
+    __slots__ = ()
+    log: str
+    """Path of the log."""
+    kind: str
+    """`weight`, `master_weight`, or the name of an optimizer's state, such as `exp_avg`."""
+    tensors: int
+    """Number of tensors."""
+    steps: int
+    """Number of steps with such tensors."""
+    zero: int
+    """Zeros over all steps."""
+    values: int = field('values')  # type: ignore[assignment]
+    """Finite nonzero values over all steps."""
+    bfloat16: int
+    """Values that are BF16 numbers; by chance 2^-16 of them are."""
+    binary16: int
+    """Values that are FP16 numbers; by chance 2^-13 of them are."""
+    e4m3: int
+    """Values that are FP8 (E4M3) numbers; by chance 2^-20 of them are."""
+    narrow: list[NarrowTensors]
+    """Tensors of which every nonzero value is a number of a narrower format."""
+    _nested = {
+        'narrow': NarrowTensors,
+    }
+
+
 class LayerShift(Record):
     """A power of two that can be moved from a layer to the next one."""
 
@@ -1530,6 +1585,9 @@ class FindingsFields(Record):
     adam_state: list[AdamState] | None
     """One entry for each format of a log of Adam or AdamW with its state in 16 bits
     (docs/numerics/counting.md). Absent without such state."""
+    fp32_state: list[Fp32State] | None
+    """One entry for each log and kind of weights and optimizer state in FP32 that are recorded as
+    whole tensors (docs/numerics/counting.md). Absent without such tensors."""
     layer_shifts: list[LayerShift] | None
     """One entry for each layer, in the order of computation, whose activations overflow without a
     loss scale, and hold if the layer's weights and bias are multiplied by 2^-`log2` and the weights
@@ -1552,6 +1610,7 @@ class FindingsFields(Record):
         'seems_scaled': SeemsScaled,
         'fp8': Fp8,
         'adam_state': AdamState,
+        'fp32_state': Fp32State,
         'layer_shifts': LayerShift,
         'attention_scores': AttentionScore,
     }
@@ -1967,7 +2026,7 @@ class Finding(Record):
     """The sentence."""
     action: str | None
     """Action. Absent if there is none."""
-    evidence: Literal['scales', 'timeline', 'updates', 'overflow', 'policies', 'formats', 'fp8', 'ranks', 'advice']
+    evidence: Literal['scales', 'timeline', 'updates', 'overflow', 'policies', 'formats', 'fp8', 'ranks', 'weights', 'advice']
     """Section of the page with the evidence."""
 
 
@@ -1989,7 +2048,7 @@ class Answer(Record):
     """Lines to paste that are shown. Absent if there are none."""
     severity: Literal['breaks', 'serious', 'warning', 'note'] | None
     """Severity of the headline. Absent if the headline is the sentence on the scale."""
-    evidence: Literal['scales', 'timeline', 'updates', 'overflow', 'policies', 'formats', 'fp8', 'ranks', 'advice'] | None
+    evidence: Literal['scales', 'timeline', 'updates', 'overflow', 'policies', 'formats', 'fp8', 'ranks', 'weights', 'advice'] | None
     """Section of the page for the headline. Absent if the headline is the sentence on the scale."""
     _nested = {
         'findings': Finding,
@@ -2134,6 +2193,9 @@ class RecommendationFields(Record):
     adam_state: list[AdamState] | None
     """One entry for each format of a log of Adam or AdamW with its state in 16 bits
     (docs/numerics/counting.md). Absent without such state."""
+    fp32_state: list[Fp32State] | None
+    """One entry for each log and kind of weights and optimizer state in FP32 that are recorded as
+    whole tensors (docs/numerics/counting.md). Absent without such tensors."""
     layer_shifts: list[LayerShift] | None
     """One entry for each layer, in the order of computation, whose activations overflow without a
     loss scale, and hold if the layer's weights and bias are multiplied by 2^-`log2` and the weights
@@ -2168,6 +2230,7 @@ class RecommendationFields(Record):
         'seems_scaled': SeemsScaled,
         'fp8': Fp8,
         'adam_state': AdamState,
+        'fp32_state': Fp32State,
         'layer_shifts': LayerShift,
         'attention_scores': AttentionScore,
     }

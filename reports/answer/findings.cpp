@@ -21,11 +21,13 @@ struct FindingKind {
 constexpr FindingKind kKinds[] = {
     {"carried_scale", find_carried_scale, Evidence::scales},
     {"adam", find_adam_losses, Evidence::updates},
+    {"rounded_state", find_rounded_state, Evidence::weights},
     {"run_alarm", find_run_alarms, Evidence::timeline},
     {"collapse", find_collapses, Evidence::timeline},
     {"lasting_failure", find_lasting_failure, Evidence::overflow},
     {"nan_in_model", find_nan_in_model, Evidence::overflow},
     {"lost_updates", find_lost_updates, Evidence::updates},
+    {"frozen_weights", find_frozen_weights, Evidence::weights},
     {"quantised", find_quantised_losses, Evidence::quantised},
     {"no_cure", find_overflow_without_cure, Evidence::overflow},
     {"rank", find_differing_ranks, Evidence::ranks},

@@ -18,6 +18,7 @@ using FindingRule = void(const analyzers::Study& study, std::vector<Finding>& to
 
 FindingRule find_adam_losses;                                            // adam.cpp
 FindingRule find_wide_tensors, find_delayed_scaling, find_mx_gradients;  // formats.cpp
+FindingRule find_rounded_state, find_frozen_weights;                     // claims.cpp
 FindingRule find_layer_shifts, find_possible_shifts, find_attention_scores, find_summed_loss,
     find_odd_dimensions;  // layers.cpp
 FindingRule find_lasting_failure, find_nan_in_model, find_overflow_without_cure, find_overflow_at_1,

@@ -31,6 +31,7 @@ std::string_view name_of(Evidence evidence) {
     case Evidence::quantised: return "fp8";
     case Evidence::ranks: return "ranks";
     case Evidence::reductions: return "sums";
+    case Evidence::weights: return "weights";
     case Evidence::advice: break;
   }
   return "advice";

@@ -33,6 +33,7 @@ enum class Evidence : std::uint8_t {
   quantised,
   ranks,
   reductions,
+  weights,
   advice
 };
 std::string_view name_of(Evidence evidence);  ///< id of the section on the page: "scales", ...

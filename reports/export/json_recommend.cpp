@@ -323,6 +323,7 @@ Json to_json(const Study& study) {
   put_own_scales(to, study.analysis);
   put_overflow(to, study.analysis, study.overflow);
   put_adam(to, study);
+  put_claims(to, study);
   put_layers(to, study);
   put_quantised(to, study, false);
   put_timeline(to, study);

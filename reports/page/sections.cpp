@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reports/answer/captions.hpp"
+#include "reports/answer/claims.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/overflow.hpp"
 #include "reports/answer/policies.hpp"
@@ -213,6 +214,34 @@ std::string quantised_section(const Study& study) {
                  answer::quantised_digest(study), maps + body, study.analysis.tensors().empty());
 }
 
+/// Returns a bar for each kind of layer: the share of its weights that moved, over those that did
+/// not.
+std::string strips_html(const analyzers::weights::Movement& movement) {
+  std::string out;
+  for (const auto& kind : movement.kinds) {
+    const double share = static_cast<double>(kind.moved) / static_cast<double>(kind.elements);
+    out += fmt::format(
+        "<div role=\"listitem\"><span>{}</span><svg aria-hidden=\"true\"><rect width=\"100%\"/>"
+        "<rect class=\"moved\" width=\"{:.2f}%\"/></svg><span>{}</span></div>\n",
+        answer::html_name(kind.kind), 100 * share, answer::html_escape(answer::strip_text(kind)));
+  }
+  return "<div class=\"strips\" role=\"list\">\n" + out + "</div>\n";
+}
+
+/// Returns the section on weights that move, and on FP32 tensors that hold fewer bits.
+std::string weights_section(const Study& study) {
+  std::string body;
+  for (const auto& movement : study.movements) {
+    body += "<h3>" +
+            answer::html_escape(answer::strips_title(movement, study.movements.size() > 1)) +
+            "</h3>\n" + strips_html(movement);
+  }
+  const answer::Section claims = answer::claims_section(study.claims);
+  if (body.empty() && claims.empty()) return "";
+  return section(answer::name_of(Evidence::weights), "Weights that move",
+                 answer::weights_digest(study), body + section_html(claims));
+}
+
 /// Returns the section on the losses of 16-bit sums.
 std::string sums_section(const Study& study) {
   answer::Section sums = answer::reduction_section(study.reductions);
@@ -349,6 +378,7 @@ Sections sections_of(const Study& study, const answer::Answer& answer) {
   add(Evidence::quantised, quantised_section(study));
   add(Evidence::timeline, timeline_section(study));
   add(Evidence::updates, updates_section(study));
+  add(Evidence::weights, weights_section(study));
   add(Evidence::overflow, overflow_section(study));
   add(Evidence::policies, policies_section(study));
   add(Evidence::formats, formats_section(study));
