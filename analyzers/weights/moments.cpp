@@ -204,9 +204,9 @@ class Gradients {
   bool take(const WholeStep& step, const std::string& name) {
     const std::string key = log::role_in_name(name) ? name.substr(name.find('/') + 1) : name;
     const std::optional<Optimizer> adam = updates::optimizer_of(step, key);
-    other_optimizer = other_optimizer || !adam || adam->kind == Optimizer::Kind::sgd;
+    other_optimizer = other_optimizer || !adam || !adam->is_adam();
     const auto tensor = step.tensors->tensor(name);
-    if (!adam || adam->kind == Optimizer::Kind::sgd || tensor->view.count == 0) return false;
+    if (!adam || !adam->is_adam() || tensor->view.count == 0) return false;
     Sampled& sampled = tensors[name];
     if (sampled.elements == 0) begin(step, key, *adam, tensor->view.count, sampled);
     if (sampled.elements != tensor->view.count) return false;

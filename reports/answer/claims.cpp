@@ -120,11 +120,6 @@ std::string note_text(const Held& held) {
   return what + ": a healthy optimizer may hold such values, so this log does not decide it.";
 }
 
-Cell share_cell(std::uint64_t count, std::uint64_t of) {
-  return {
-      share_text(count, of), static_cast<double>(count) / static_cast<double>(of), {}, count == 0};
-}
-
 /// Returns the shares of values that are numbers of the narrow formats, beside those of chance.
 Table shares_table(const std::vector<Claim>& claims) {
   Table table{Evidence::weights, "Values that are also numbers of a narrower format"};

@@ -164,13 +164,6 @@ std::string ulps_text(const Operations& all, const OperationSums& s) {
       error_text(most->largest_relative_error));
 }
 
-Cell count_cell(std::uint64_t count) { return {count_text(count), static_cast<double>(count)}; }
-
-Cell share_cell(std::uint64_t count, std::uint64_t of) {
-  return {share_text(count, of), of == 0 ? 0 : static_cast<double>(count) / static_cast<double>(of),
-          fmt::format("{} of {}", count_text(count), count_text(of))};
-}
-
 /// Returns a cell with both counts, or with one if they are equal.
 Cell both_cell(const RunAndEmulation& both) {
   const std::string run = count_text(both.run), emulated = count_text(both.emulated);

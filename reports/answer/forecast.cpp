@@ -53,8 +53,6 @@ std::vector<std::string> forecast_sentences(const Forecast& found) {
   return out;
 }
 
-Cell number(std::uint64_t count) { return {count_text(count), static_cast<double>(count)}; }
-
 }  // namespace
 
 std::vector<Section> forecast_sections(const Forecast& found) {
@@ -67,9 +65,9 @@ std::vector<Section> forecast_sections(const Forecast& found) {
   table.add_rows(found.tensors, [](const TensorForecast& tensor) {
     return Row{{{code(tensor.name)},
                 {tensor.row},
-                number(tensor.elements),
-                number(tensor.moves),
-                number(tensor.undecided),
+                count_cell(tensor.elements),
+                count_cell(tensor.moves),
+                count_cell(tensor.undecided),
                 {fmt::format("{:.4g}", tensor.expected), tensor.expected},
                 {recall_text(tensor)},
                 {precision_text(tensor)}}};

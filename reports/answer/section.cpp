@@ -37,6 +37,13 @@ std::string_view name_of(Evidence evidence) {
   return "advice";
 }
 
+Cell count_cell(std::uint64_t count) { return {count_text(count), static_cast<double>(count)}; }
+
+Cell share_cell(std::uint64_t count, std::uint64_t of) {
+  return {share_text(count, of), of == 0 ? 0 : static_cast<double>(count) / static_cast<double>(of),
+          fmt::format("{} of {}", count_text(count), count_text(of)), count == 0};
+}
+
 std::string text_of(const Finding& finding) {
   return finding.title + (finding.action.empty() ? "" : " ") + finding.action;
 }

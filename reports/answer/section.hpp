@@ -57,6 +57,11 @@ struct Cell {
   bool muted = false;     ///< shown in grey: zero, or no value
 };
 
+/// Returns a cell with a count.
+Cell count_cell(std::uint64_t count);
+/// Returns a cell with the share of a count, whose hover text has both numbers.
+Cell share_cell(std::uint64_t count, std::uint64_t of);
+
 struct Row {
   std::vector<Cell> cells;
   bool marked = false;  ///< the advised row, or the run itself

@@ -72,17 +72,11 @@ std::string bytes_sentence(const SentBytes& sent) {
       bytes_text(sent.xored_zstd), sent.seconds, sent.zstd_seconds);
 }
 
-Cell number(std::uint64_t count) { return {count_text(count), static_cast<double>(count)}; }
-
-Cell share(std::uint64_t count, std::uint64_t of) {
-  return {share_text(count, of), static_cast<double>(count) / static_cast<double>(of)};
-}
-
 /// Returns the cells that follow the name in a table.
 std::vector<Cell> cells_of(const MovedCounts& counts) {
-  std::vector<Cell> cells = {number(counts.elements), share(counts.moved, counts.elements),
-                             share(counts.changed.back(), counts.elements),
-                             number(counts.frozen())};
+  std::vector<Cell> cells = {count_cell(counts.elements), share_cell(counts.moved, counts.elements),
+                             share_cell(counts.changed.back(), counts.elements),
+                             count_cell(counts.frozen())};
   cells.push_back(counts.last_moved ? Cell{fmt::to_string(*counts.last_moved)} : Cell{"never"});
   if (counts.stall) {
     cells.push_back({mean_text(*counts.stall, counts.stall->sum_update)});
