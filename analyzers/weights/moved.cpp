@@ -108,8 +108,8 @@ struct MovedPass::State {
   }
   TensorPointer load(const Key& key, std::size_t step);
   std::vector<std::pair<Key, std::string>> weights(bool skip_misfits, frames::Notes& notes) const;
-  MovedCounts compare(const Key& key, Dtype copies, std::vector<std::uint8_t>& moved,
-                      std::optional<SentBytes>& sent);
+  MovedCounts compare(const Key& key, Dtype copies, bool with_stalls,
+                      std::vector<std::uint8_t>& moved, std::optional<SentBytes>& sent);
   std::string misfit_of(const std::string& name, const PlacesOfSteps& places) const;
   std::optional<StallInputs> stalls_of(const Key& key, std::vector<TensorPointer>& held,
                                        Dtype copies);
@@ -250,7 +250,7 @@ std::vector<std::pair<Key, std::string>> MovedPass::State::weights(bool skip_mis
 }
 
 /// Compares one tensor over all steps, and sets the bits of weights that move.
-MovedCounts MovedPass::State::compare(const Key& key, Dtype copies,
+MovedCounts MovedPass::State::compare(const Key& key, Dtype copies, bool with_stalls,
                                       std::vector<std::uint8_t>& moved,
                                       std::optional<SentBytes>& sent) {
   TensorPointer before = load(key, 0);
@@ -260,7 +260,7 @@ MovedCounts MovedPass::State::compare(const Key& key, Dtype copies,
   std::optional<StallInputs> stalls;
   for (std::size_t i = 0; i < last(); ++i) {
     const TensorPointer after = load(key, i + 1);
-    if (i + 1 == last()) stalls = stalls_of(key, held, copies);
+    if (with_stalls && i + 1 == last()) stalls = stalls_of(key, held, copies);
     out.changed.push_back(
         compare_pair(before->view, after->view, copies, moved, stalls, out.stall));
     if (out.changed.back() != 0) out.last_moved = steps[i + 1];
@@ -328,7 +328,7 @@ std::optional<Movement> MovedPass::finish(const MovedOptions& options,
     }
     TensorMovement& tensor = out.tensors.back();
     std::vector<std::uint8_t> moved;
-    const MovedCounts counts = s->compare(key, tensor.copies, moved, out.bytes);
+    const MovedCounts counts = s->compare(key, tensor.copies, options.stalls, moved, out.bytes);
     tensor += counts;
     const std::string part = tensor.shards == 0 ? "" : fmt::format("#{}", tensor.shards);
     ++tensor.shards;

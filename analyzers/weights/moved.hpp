@@ -102,6 +102,7 @@ struct MovedOptions {
   Dtype copies = Dtype::bf16;      ///< for weights in 32 bits or more; narrower ones keep their own
   std::filesystem::path set = {};  ///< file for the set of moved weights; empty: none is written
   bool bytes = false;              ///< also fill Movement::bytes
+  bool stalls = true;              ///< also fill MovedCounts::stall
   /// Compares only these two sampled steps of a run log.
   std::optional<std::pair<std::int64_t, std::int64_t>> steps = {};
   bool skip_misfits = false;  ///< tensors that differ in shape or dtype are noted, not refused

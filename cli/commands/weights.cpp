@@ -38,6 +38,7 @@ struct WeightsOptions : options::LogOptions {
   bool forecast = false;
   bool moments = false;
   int moment_steps = 1000;
+  bool counts = false;
 };
 
 std::int64_t step_of(const std::string& text) {
@@ -52,6 +53,7 @@ std::int64_t step_of(const std::string& text) {
 MovedOptions asked_of(const WeightsOptions& options) {
   MovedOptions asked = options.asked;
   asked.set = options.set_file;
+  asked.stalls = !options.counts;
   if (options.two_steps.empty()) return asked;
   if (options.logs.size() == 2) {
     throw BadUsage(
@@ -160,6 +162,7 @@ void add_weights(options::Parser& parser) {
       .option("--set", options->set_file,
               "write which weights moved as safetensors (docs/weights.md)")
       .type("FILE");
+  command.flag("--counts", options->counts, "only count and write the set; faster");
   command.flag("--bytes", options->asked.bytes, "sizes of sparse updates, also compressed; slower");
   command.flag(
       "--forecast", options->forecast,

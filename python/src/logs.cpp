@@ -211,7 +211,7 @@ nb::tuple moved_weights(const Paths& logs, const analyzers::frames::Selection& s
   analyzers::weights::Movement found;
   {
     const nb::gil_scoped_release release;
-    found = analyzers::weights::moved_weights(logs, selection, {dtype, set, bytes, steps},
+    found = analyzers::weights::moved_weights(logs, selection, {dtype, set, bytes, true, steps},
                                               interruptible());
   }
   std::vector<std::string> notes = in_python(std::exchange(found.notes, {}));
