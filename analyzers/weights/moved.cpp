@@ -97,7 +97,7 @@ struct MovedPass::State {
   std::optional<log::Manifest> manifest = {};
   std::deque<log::OpenPath> files = {};
   std::map<Key, PlacesOfSteps> tensors = {};
-  std::map<Key, std::size_t> turns = {};  ///< of the current step
+  std::map<Key, std::size_t> turns = {};  ///< counts names in the current step
   std::map<const log::OpenPath*, std::shared_ptr<const log::TensorFile>> open = {};
 
   std::size_t last() const { return steps.size() - 1; }
@@ -267,7 +267,7 @@ MovedCounts MovedPass::State::compare(const Key& key, Dtype copies, bool with_st
     if (sent) add_sent(before->view, after->view, copies, *sent);
     before = after;
   }
-  for (const unsigned byte : moved) out.moved += static_cast<unsigned>(std::popcount(byte));
+  out.moved = optimizer::count_bits(moved);
   return out;
 }
 

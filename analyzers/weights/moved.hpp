@@ -56,7 +56,7 @@ struct SentBytes {
   double seconds = 0, zstd_seconds = 0;  ///< time to build both forms; time to compress both
 };
 
-/// What became of some weights.
+/// Counts of weights that moved.
 struct MovedCounts {
   std::uint64_t elements = 0;
   std::uint64_t moved = 0;  ///< weights whose copy changed in at least one pair of steps

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cstring>
 #include <new>
 
 #include "halfscope/optimizer/changed.hpp"
@@ -19,8 +20,10 @@ constexpr std::size_t kFrame = std::size_t{1} << 20;           ///< weights
 /// Calls visit(i) for each set bit, ascending.
 template <class Visit>
 void for_each_bit(std::span<const std::uint8_t> bits, const Visit& visit) {
-  for (std::size_t byte = 0; byte < bits.size(); ++byte) {
-    for (unsigned rest = bits[byte]; rest != 0; rest &= rest - 1) {
+  for (std::size_t byte = 0; byte < bits.size(); byte += 8) {
+    std::uint64_t rest = 0;
+    std::memcpy(&rest, bits.data() + byte, std::min(sizeof rest, bits.size() - byte));
+    for (; rest != 0; rest &= rest - 1) {
       visit(byte * 8 + static_cast<std::size_t>(std::countr_zero(rest)));
     }
   }

@@ -43,24 +43,24 @@ class Copies {
     bool inclusive = false;  ///< the boundary itself has another copy
   };
 
-  /// Returns the boundary of the copy of p for positive (up) or negative updates.
-  Boundary boundary(double p, bool up) const {
-    const double size = std::abs(p);
-    const bool away = up != std::signbit(p);
-    // In units of the copy's last place, c is the magnitude of the copy.
+  /// Returns the boundary of the copy of p in the direction of u, which is not 0.
+  Boundary boundary(double p, double u) const {
+    const double size = std::abs(p), outward = std::copysign(1.0, p) * std::copysign(1.0, u);
     const int exponent = std::clamp(exponent_of(size), f_.emin(), f_.emax + 1);
-    const int place = exponent - f_.fraction_bits();
-    const double unit = power(place), q = size * power(-place);
+    // In units of the copy's last place, c is the magnitude of the copy.
+    const double unit = power(exponent - f_.fraction_bits());
+    const double q = size * power(f_.fraction_bits() - exponent);
     const double c = q + 0x1p52 - 0x1p52;  // the nearest integer, ties to even
     if (c * unit > top_) {
-      if (away) return {-1, false};
+      if (outward > 0) return {-1, false};
       return {size - beyond_, f_.largest_finite() % 2 == 0};
     }
-    if (c == 0 && !away) return {size, std::signbit(p)};  // a sum that is 0 is +0
-    const double binade = power(f_.fraction_bits());      // the least c of a normal number
-    const double half =
-        away ? (c == 2 * binade ? 1 : 0.5) : (c == binade && exponent > f_.emin() ? 0.25 : 0.5);
-    return {(away ? c + half - q : q - c + half) * unit, (static_cast<std::uint64_t>(c) & 1) != 0};
+    if (c == 0 && outward < 0) return {size, std::signbit(p)};  // a sum that is 0 is +0
+    const double least = power(f_.fraction_bits());             // the least c of a normal number
+    double half = 0.5;
+    if (c == least && outward < 0 && exponent > f_.emin()) half = 0.25;
+    if (c == 2 * least && outward > 0) half = 1;
+    return {((c - q) * outward + half) * unit, (static_cast<std::uint64_t>(c) & 1) != 0};
   }
 
  private:
@@ -90,6 +90,7 @@ void count_stalls(const StallInputs& in, std::size_t begin, std::size_t n,
   const Copies copies(in.copies);
   const bool rounded = in.source == RateSource::update;
   const double steps = rounded ? 1 : in.steps;
+  double sum = 0;
   for (std::size_t i = 0; i < n; ++i) {
     if ((moved[i / 8] >> i % 8 & 1) != 0) continue;
     const double p = element(in.last, begin + i), first = element(in.first, begin + i);
@@ -99,13 +100,14 @@ void count_stalls(const StallInputs& in, std::size_t begin, std::size_t n,
       ++to.zero;
       continue;
     }
-    const auto [distance, inclusive] = copies.boundary(p, u > 0);
+    const auto [distance, inclusive] = copies.boundary(p, u);
     const double d = distance * steps, size = std::abs(u);
-    to.sum_update += size / steps;
+    sum += size;
     to.sum_distance += std::max(distance, 0.0);
     const bool moves = distance >= 0 && (!rounded || size > d || (size == d && inclusive));
     ++(moves ? to.steps[log2_steps(d, size, inclusive)] : to.lost);
   }
+  to.sum_update += sum / steps;
 }
 
 std::uint64_t Stall::weights() const {

@@ -116,6 +116,16 @@ void copies_of(const TensorView& tensor, Dtype copies, std::size_t first, std::s
   }
 }
 
+std::uint64_t count_bits(std::span<const std::uint8_t> bits) {
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < bits.size(); i += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bits.data() + i, std::min(sizeof word, bits.size() - i));
+    count += static_cast<std::uint64_t>(std::popcount(word));
+  }
+  return count;
+}
+
 std::uint64_t changed(const TensorView& a, const TensorView& b, Dtype copies, std::size_t first,
                       std::size_t n, std::span<std::uint8_t> bits) {
   // The kernel rounds binary32 to bfloat16 itself: it compares the words as they are.
@@ -126,22 +136,20 @@ std::uint64_t changed(const TensorView& a, const TensorView& b, Dtype copies, st
   std::uint64_t count = 0;
   for (std::size_t i = 0; i < n; i += kBlock) {
     const std::size_t size = std::min(kBlock, n - i), padded = (size + 63) / 64 * 64;
-    const auto take = [&](const TensorView& tensor, std::byte* to) {
+    const auto take = [&](const TensorView& tensor, std::byte* to) -> const std::byte* {
+      const std::byte* const from = tensor.data + (first + i) * width;
+      const bool aligned = reinterpret_cast<std::uintptr_t>(from) % sizeof(float) == 0;
+      if (rounds && aligned && size == padded) return from;
       if (rounds) {
-        std::memcpy(to, tensor.data + (first + i) * width, size * width);
+        std::memcpy(to, from, size * width);
       } else {
         copies_of(tensor, copies, first + i, size, to);
       }
       std::memset(to + size * width, 0, (padded - size) * width);
+      return to;
     };
-    take(a, x);
-    take(b, y);
-    HWY_DYNAMIC_DISPATCH(compare_words)(width, x, y, padded, found);
-    for (std::size_t word = 0; word < padded / 8; word += 8) {
-      std::uint64_t set = 0;
-      std::memcpy(&set, found + word, sizeof set);
-      count += static_cast<std::uint64_t>(std::popcount(set));
-    }
+    HWY_DYNAMIC_DISPATCH(compare_words)(width, take(a, x), take(b, y), padded, found);
+    count += count_bits({found, padded / 8});
     std::memcpy(bits.data() + i / 8, found, (size + 7) / 8);
   }
   return count;

@@ -24,4 +24,7 @@ void copies_of(const TensorView& tensor, Dtype copies, std::size_t first, std::s
 std::uint64_t changed(const TensorView& a, const TensorView& b, Dtype copies, std::size_t first,
                       std::size_t n, std::span<std::uint8_t> bits);
 
+/// Returns the number of bits that are 1.
+std::uint64_t count_bits(std::span<const std::uint8_t> bits);
+
 }  // namespace halfscope::optimizer
