@@ -184,13 +184,15 @@ inline void capturable(const Case& c, Element& e) {
   const auto lr = static_cast<float>(s.lr), eps = static_cast<float>(s.eps);
   const float one = 1 - power(s.beta1, c.o.steps);
   const float root2 = std::sqrt(1 - power(s.beta2, c.o.steps));
+  const auto tensor = [&](float number) { return rounded(c, number); };  // it has one element
   float denominator = 0;
   if (is_foreach(c)) {
     const float negative = 1 / ((power(s.beta1, c.o.steps) - 1) / lr);
-    denominator = stored(c, stored(c, stored(c, root / root2) + eps) / negative);
+    denominator = stored(c, stored(c, stored(c, root / tensor(root2)) + eps) / tensor(negative));
   } else {
     const float negative = -((1 / one) * lr);
-    denominator = stored(c, stored(c, root / (root2 * negative)) + (1 / negative) * eps);
+    denominator =
+        stored(c, stored(c, root / tensor(root2 * negative)) + tensor((1 / negative) * eps));
   }
   e.w = last(c, decayed + e.m / denominator);
 }

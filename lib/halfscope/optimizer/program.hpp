@@ -90,8 +90,9 @@ enum class When : std::uint8_t {
   plain_buffer,  ///< SGD with momentum, without Nesterov
 };
 
-/// Numbers that PyTorch rounds to the dtype of the parameters before they meet an element.
-enum class Narrow : std::uint8_t { no, yes, foreach };
+/// Numbers that PyTorch rounds to the dtype of the parameters before they meet an element: by `yes`
+/// and `foreach` on a CPU, by `tensor` everywhere (tensors of one element, by type promotion).
+enum class Narrow : std::uint8_t { no, yes, foreach, tensor };
 
 /// to = a (operation) b, for each element.
 struct Instruction {

@@ -289,6 +289,7 @@ Step<T>::Step(const Variant& variant, const Settings& settings, const StepOption
 
 template <typename T>
 bool Step<T>::narrows(Narrow numbers) const {
+  if (numbers == Narrow::tensor) return true;
   if (variant_.stores_once || variant_.loop == Loop::device) return false;
   return numbers == Narrow::yes || (numbers == Narrow::foreach && variant_.foreach);
 }

@@ -13,7 +13,7 @@ using enum Operation;
 using enum Rounded;
 using O = Operand;
 
-constexpr Narrow kNarrow = Narrow::yes, kForeach = Narrow::foreach;
+constexpr Narrow kNarrow = Narrow::yes, kForeach = Narrow::foreach, kTensor = Narrow::tensor;
 
 /// Joins the parts of a program.
 template <std::size_t... kCounts>
@@ -101,15 +101,15 @@ constexpr Instruction kCudaEnd[] = {
 };
 /// The ends of `capturable`, where the step size is part of the denominator.
 constexpr Instruction kCapturableEnd[] = {
-    {always, O::denominator, divide, O::denominator, O::root_times_step_size, {}, stored},
-    {always, O::denominator, add, O::denominator, O::eps_over_step_size, {}, stored},
+    {always, O::denominator, divide, O::denominator, O::root_times_step_size, {}, stored, kTensor},
+    {always, O::denominator, add, O::denominator, O::eps_over_step_size, {}, stored, kTensor},
     {always, O::temporary, divide, O::first, O::denominator},
     {always, O::weight, add, O::weight, O::temporary, {}, stored},
 };
 constexpr Instruction kForeachCapturableEnd[] = {
-    {always, O::denominator, divide, O::denominator, O::root_correction2, {}, stored},
+    {always, O::denominator, divide, O::denominator, O::root_correction2, {}, stored, kTensor},
     {always, O::denominator, add, O::denominator, O::eps, {}, stored},
-    {always, O::denominator, divide, O::denominator, O::minus_step_size, {}, stored},
+    {always, O::denominator, divide, O::denominator, O::minus_step_size, {}, stored, kTensor},
     {always, O::temporary, divide, O::first, O::denominator},
     {always, O::weight, add, O::weight, O::temporary, {}, stored},
 };

@@ -74,18 +74,18 @@ def has_row(parameter, gradient, state):
                 for each in tensors))
 
 
-def step_of(optimizer, group, weight, gradient, state, foreach, **options):
-    """Returns halfscope.optimizer.step() of a parameter; state: the optimizer's, of it."""
+def step_of(optimizer, group, weight, gradient, state, foreach, row=None, **options):
+    """Returns halfscope.optimizer.step() of a parameter. state: the optimizer's, of it. row: by default the
+    one that the optimizer takes."""
     adam, new = type(optimizer) is not torch.optim.SGD, bool(options.get("moments_are_new"))
     names = ["exp_avg", "exp_avg_sq"] if adam else ["momentum_buffer"] * bool(group["momentum"])
     names += ["max_exp_avg_sq"] * bool(group.get("amsgrad"))
-    device, weight = weight.device.type, _on_cpu(weight)
+    row, weight = row or _row(group, weight.device.type, foreach), _on_cpu(weight)
     moments = {name: torch.zeros_like(weight) if state.get(name) is None else _on_cpu(state[name]) for name in names}
     settings = {name: number(group[name]) for name in _SETTINGS if name in group}
     if adam:
         settings["betas"] = tuple(map(number, group["betas"]))
-    return rows.step(_row(group, device, foreach),
-                     "sgd" if not adam else "adamw" if is_decoupled(optimizer, group) else "adam", settings,
+    return rows.step(row, "sgd" if not adam else "adamw" if is_decoupled(optimizer, group) else "adam", settings,
                      number(state.get("step", 0)) + (not new), weight, gradient if gradient is None else _on_cpu(gradient),
                      **moments, first=not adam and state.get("momentum_buffer") is None, processor=_processor(),
                      threads=torch.get_num_threads(), **options)
