@@ -13,6 +13,7 @@ count(logs)           Counts: logs, or parts of them, as a small record; Counts 
 RunLog(folder)        the writer of a run log, for any training loop
 halfscope.distributed  count and analyze, by the workers of a Dask cluster
 halfscope.arrays      the emulator on arrays: rounding, conversions, sums, products, block formats
+halfscope.optimizer   steps of SGD, Adam and AdamW, bit for bit; which BF16 copies the next step changes
 halfscope.torch       Recorder: records a PyTorch training run; record: finds what to record; emulate: runs it
                       as if in 16 bits
 halfscope.wandb       log: puts a result into a run of Weights & Biases
@@ -32,11 +33,12 @@ from halfscope._tables import binade_table
 _LATER = {"Comparison": "_results", "Counts": "_count", "Findings": "_results", "Policies": "_results",
           "PolicyTrace": "_results", "Recommendation": "_results", "Reduction": "_results", "Reductions": "_results",
           "Report": "_results", "RunLog": "_run_log",
-          "arrays": None, "count": "_count", "distributed": None, "load_ipython_extension": "jupyter"}
+          "arrays": None, "optimizer": None, "count": "_count", "distributed": None, "load_ipython_extension": "jupyter"}
 
 __all__ = ["BadInput", "BinadeTable", "Comparison", "Counts", "Findings", "Policies", "PolicyTrace",
            "Recommendation", "Reduction", "Reductions", "Report", "RunLog", "__version__", "analyze", "arrays", "binade_table", "compare",
            "count", "policies", "recommend", "reduce", "report", "weights"]
+           "count", "optimizer", "policies", "recommend", "reduce", "report"]
 
 
 def __getattr__(name):

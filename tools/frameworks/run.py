@@ -24,7 +24,7 @@ from environments import Environment
 
 LINES = ("test_snippets.py", "test_policy_lines.py", "test_recording_lines.py")
 RECORDER = ("test_recorder*.py", "test_record.py", "test_run.py", "test_run_sharded.py",
-            "test_emulate_torch*.py")
+            "test_emulate_torch*.py", "test_optimizer.py")
 ENGINES = ("test_count_engines.py",)
 TESTING = ("pytest", "numpy")
 

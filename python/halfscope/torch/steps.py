@@ -139,6 +139,6 @@ def _flips(weight, shortest, longest, update, dtype):
     wide, low, high = copy.float(), torch.minimum(short.float(), long.float()), torch.maximum(short.float(), long.float())
     moved = torch.where(same, short.view(bits) != copy.view(bits), (wide < low) | (wide > high))
     info = torch.finfo(dtype)
-    ulp = torch.ldexp(torch.tensor(info.eps), torch.frexp(wide)[1] - 1).clamp(min=info.smallest_normal * info.eps)
+    ulp = torch.ldexp(torch.full_like(wide, info.eps), torch.frexp(wide)[1] - 1).clamp(min=info.tiny * info.eps)
     share = (update.flatten().abs() / ulp).clamp(max=1).mean(dtype=torch.float64).item()
     return Flips(moved.nonzero().flatten(), (~same & ~moved).nonzero().flatten(), share)
