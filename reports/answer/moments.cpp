@@ -25,8 +25,9 @@ std::string format_text(const StoredMoments& stored) {
   return stored.storage.scaled ? "E4M3 in blocks" : std::string(people_say(stored.storage.name));
 }
 
-/// For example "+45 % (+-0.3)".
+/// For example "+45 % (±0.3)", or "850 times (±20)" for means above 10.
 std::string shift_text(const MomentShift& shift) {
+  if (shift.mean > 10) return fmt::format("{:.2g} times (±{:.1g})", 1 + shift.mean, shift.error);
   return fmt::format("{:+.2g} % (±{:.1g})", 100 * shift.mean, 100 * shift.error);
 }
 
@@ -56,6 +57,15 @@ std::string fit_text(const char* moment, const StoredMoments& stored, const Mome
       share_text(limit));
 }
 
+std::string stalled_text(const StoredMoments& stored) {
+  return fmt::format(
+      "In {}, rounded to nearest, {} ends {} off, and {} of its positive elements never decay: "
+      "beta2 "
+      "v is rounded to v again. The difference grows with the number of steps ({}).",
+      format_text(stored), code("exp_avg_sq"), shift_text(stored.shifts[weights::of_second]),
+      share_text(stored.stalled, stored.positive), code("--moment-steps"));
+}
+
 Row row_of(const StoredMoments& stored, std::uint64_t elements) {
   Row row{{{format_text(stored)}, {stored.storage.stochastic ? "stochastic" : "to nearest"}}};
   for (const MomentShift& shift : stored.shifts) {
@@ -74,7 +84,8 @@ Table moments_table(const MomentReplay& found) {
       "After the last step, with standard errors over blocks of 256 elements. v: mean of v / v32 - "
       "1. Steps s of weights: mean of s / s32 - 1, weighted by |s32|, with exp_avg, exp_avg_sq or "
       "both in the format. Stalled: v > 0, but beta2 v is rounded to v again, so that v never "
-      "decays. Vanished: v is 0, and m is not. Blocks of 256 E4M3 elements share a scale.";
+      "decays. Vanished: v is 0, and m is not. FP16 has no scale, "
+      "256 elements of E4M3 share one.";
   table.headings = {"format",        "rounding", "v",       "s, exp_avg",
                     "s, exp_avg_sq", "s, both",  "stalled", "vanished"};
   table.all_by = "weights LOG --moments --json FILE";
@@ -107,6 +118,7 @@ PasteLines moments_lines(const StoredMoments& bf16, const StoredMoments& e4m3, d
 Section moments_section(const MomentReplay& found) {
   Section section{"Adam's moments in 16 and 8 bits", {replayed_text(found)}};
   const std::size_t bf16 = 0, bf16_stochastic = 1, e4m3 = 4;  // kMomentStorages
+  section.sentences.push_back(stalled_text(found.stored[bf16]));
   for (const std::size_t k : {bf16, bf16_stochastic}) {
     const StoredMoments& stored = found.stored[k];
     section.sentences.push_back(

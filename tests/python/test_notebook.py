@@ -17,8 +17,9 @@ __all__ = ["browser"]  # a fixture
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 # Of PyTorch's sums, whose last bits depend on the processor: there sentences are compared, without
 # their numbers and without pictures.
-OF_PYTORCH = {"02-record-your-loop", "08-sums-in-16-bits", "10-block-formats", "11-one-line-above-a-cell"}
-LONG = {"08-sums-in-16-bits", "10-block-formats"}  # two minutes of a processor
+OF_PYTORCH = {"02-record-your-loop", "08-sums-in-16-bits", "10-block-formats", "11-one-line-above-a-cell",
+              "12-which-weights-move"}
+LONG = {"08-sums-in-16-bits", "10-block-formats", "12-which-weights-move"}  # two minutes of a processor
 
 with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(str(ROOT / "tools"))
