@@ -37,8 +37,7 @@ _LATER = {"Comparison": "_results", "Counts": "_count", "Findings": "_results", 
 
 __all__ = ["BadInput", "BinadeTable", "Comparison", "Counts", "Findings", "Policies", "PolicyTrace",
            "Recommendation", "Reduction", "Reductions", "Report", "RunLog", "__version__", "analyze", "arrays", "binade_table", "compare",
-           "count", "policies", "recommend", "reduce", "report", "weights"]
-           "count", "optimizer", "policies", "recommend", "reduce", "report"]
+           "count", "optimizer", "policies", "recommend", "reduce", "report", "weights"]
 
 
 def __getattr__(name):
