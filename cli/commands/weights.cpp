@@ -19,9 +19,7 @@
 #include "cli/options/output.hpp"
 #include "cli/terminal/text_table.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/answer/moments.hpp"
 #include "reports/answer/weights.hpp"
-#include "reports/export/json_moments.hpp"
 #include "reports/export/json_weights.hpp"
 
 namespace halfscope::cli::commands {
@@ -65,25 +63,15 @@ MovedOptions asked_of(const WeightsOptions& options) {
 }
 
 /// Writes an answer as JSON where it was asked for, and prints it.
-template <class Found, class Sections>
-int show(const WeightsOptions& options, const Found& found, const analyzers::frames::Notes& notes,
-         const Sections& sections) {
+int show(const WeightsOptions& options, const auto& found, const analyzers::frames::Notes& notes) {
   options::note_later(notes);
   if (!options.json.empty()) {
     options::write_output(options.json,
                           reports::exports::json_text(reports::exports::to_json(found)) + "\n");
   }
-  if (options.json != "-") fmt::print("{}", terminal::sections_text(sections(found)));
+  if (options.json == "-") return options::kFine;
+  fmt::print("{}", terminal::sections_text(reports::answer::weights_sections(found)));
   return options::kFine;
-}
-
-/// Calls work(progress callback) with a progress bar.
-template <class Work>
-auto with_bar(const Work& work) {
-  options::Progress bar("reading");
-  auto found = work([&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
-  bar.clear();
-  return found;
 }
 
 /// Throws BadUsage unless one run log is given, alone.
@@ -92,32 +80,29 @@ void require_one_log(const WeightsOptions& options, const char* option) {
   throw BadUsage(fmt::format("{} needs one run log, without --steps and --set", option));
 }
 
-int forecast(const WeightsOptions& options) {
+int run_forecast(const WeightsOptions& options) {
   require_one_log(options, "--forecast");
-  const auto found = with_bar([&](const auto& progress) {
-    return analyzers::weights::forecast_weights(options.logs[0], options::selection_of(options),
-                                                options.asked.copies, progress);
-  });
-  return show(options, found, found.notes, reports::answer::forecast_sections);
+  options::Progress bar("reading");
+  const auto found = analyzers::weights::forecast_weights(
+      options.logs[0], options::selection_of(options), options.asked.copies,
+      [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
+  bar.clear();
+  return show(options, found, found.notes);
 }
 
-int moments(const WeightsOptions& options) {
+int run_moments(const WeightsOptions& options) {
   require_one_log(options, "--moments");
   std::optional<options::Progress> bar;
-  const auto phases = [&bar](const std::string& what) {
-    bar.reset();
-    bar.emplace(what);
-    return [&bar](std::uint64_t done, std::uint64_t all) { bar->show(done, all); };
-  };
   analyzers::frames::Notes notes;
   const auto found = analyzers::weights::replay_moments(
-      analyzers::readers::Log(std::filesystem::path(options.logs.front())),
-      options::selection_of(options), static_cast<std::uint64_t>(options.moment_steps), notes,
-      phases);
+      std::filesystem::path(options.logs.front()), options::selection_of(options),
+      static_cast<std::uint64_t>(options.moment_steps), notes, [&bar](const std::string& what) {
+        bar.reset();
+        bar.emplace(what);
+        return [&bar](std::uint64_t done, std::uint64_t all) { bar->show(done, all); };
+      });
   bar.reset();
-  return show(options, found, notes, [](const auto& replay) {
-    return std::vector{reports::answer::moments_section(replay)};
-  });
+  return show(options, found, notes);
 }
 
 int run(const WeightsOptions& options) {
@@ -126,14 +111,15 @@ int run(const WeightsOptions& options) {
         fmt::format("found {} logs, expected one run log or two checkpoints", options.logs.size()));
   }
   options::require_own_files({options.json, options.set_file}, options);
-  if (options.forecast) return forecast(options);
-  if (options.moments) return moments(options);
+  if (options.forecast) return run_forecast(options);
+  if (options.moments) return run_moments(options);
   const MovedOptions asked = asked_of(options);
-  const Movement found = with_bar([&](const auto& progress) {
-    return analyzers::weights::moved_weights({options.logs.begin(), options.logs.end()},
-                                             options::selection_of(options), asked, progress);
-  });
-  return show(options, found, found.notes, reports::answer::weights_sections);
+  options::Progress bar("reading");
+  const Movement found = analyzers::weights::moved_weights(
+      {options.logs.begin(), options.logs.end()}, options::selection_of(options), asked,
+      [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
+  bar.clear();
+  return show(options, found, found.notes);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ std::vector<std::string> forecast_sentences(const Forecast& found) {
 
 }  // namespace
 
-std::vector<Section> forecast_sections(const Forecast& found) {
+std::vector<Section> weights_sections(const Forecast& found) {
   Section out{"Which copies a step changes"};
   out.sentences = forecast_sentences(found);
   Table table{Evidence::updates, "By tensor"};

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/answer/moments.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "reports/answer/formats.hpp"
 #include "reports/answer/text.hpp"
+#include "reports/answer/weights.hpp"
 
 namespace halfscope::reports::answer {
 
@@ -27,7 +26,7 @@ std::string format_text(const StoredMoments& stored) {
 
 /// For example "+45 % (±0.3)", or "850 times (±20)" for means above 10.
 std::string shift_text(const MomentShift& shift) {
-  if (shift.mean > 10) return fmt::format("{:.2g} times (±{:.1g})", 1 + shift.mean, shift.error);
+  if (shift.mean > 10) return fmt::format("{:.0f} times (±{:.0f})", 1 + shift.mean, shift.error);
   return fmt::format("{:+.2g} % (±{:.1g})", 100 * shift.mean, 100 * shift.error);
 }
 
@@ -115,7 +114,7 @@ PasteLines moments_lines(const StoredMoments& bf16, const StoredMoments& e4m3, d
 
 }  // namespace
 
-Section moments_section(const MomentReplay& found) {
+std::vector<Section> weights_sections(const MomentReplay& found) {
   Section section{"Adam's moments in 16 and 8 bits", {replayed_text(found)}};
   const std::size_t bf16 = 0, bf16_stochastic = 1, e4m3 = 4;  // kMomentStorages
   section.sentences.push_back(stalled_text(found.stored[bf16]));
@@ -134,7 +133,7 @@ Section moments_section(const MomentReplay& found) {
   }
   section.pastes = {moments_lines(found.stored[bf16], found.stored[e4m3], found.limit)};
   section.add(moments_table(found));
-  return section;
+  return {section};
 }
 
 }  // namespace halfscope::reports::answer

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analyzers/weights/forecast.hpp"
+#include "analyzers/weights/moments.hpp"
 #include "analyzers/weights/moved.hpp"
 #include "reports/answer/section.hpp"
 
@@ -14,6 +15,8 @@ namespace halfscope::reports::answer {
 std::vector<Section> weights_sections(const analyzers::weights::Movement& found);
 
 /// Returns the forecast of the sampled steps, and how it compares with the next weights.
-std::vector<Section> forecast_sections(const analyzers::weights::Forecast& found);
+std::vector<Section> weights_sections(const analyzers::weights::Forecast& found);
+/// Returns which moments of Adam may be stored in few bits, and the lines that do so; moments.cpp.
+std::vector<Section> weights_sections(const analyzers::weights::MomentReplay& found);
 
 }  // namespace halfscope::reports::answer

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights that move as JSON (docs/json.md).
+// Weights that move, and Adam's moments in few bits, as JSON (docs/json.md).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "analyzers/weights/forecast.hpp"
+#include "analyzers/weights/moments.hpp"
 #include "analyzers/weights/moved.hpp"
 
 namespace halfscope::reports::exports {
 
 nlohmann::ordered_json to_json(const analyzers::weights::Movement& found);
 nlohmann::ordered_json to_json(const analyzers::weights::Forecast& found);
+nlohmann::ordered_json to_json(const analyzers::weights::MomentReplay& found);
 
 }  // namespace halfscope::reports::exports
