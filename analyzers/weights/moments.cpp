@@ -14,6 +14,7 @@
 
 #include "analyzers/frames/elements.hpp"
 #include "analyzers/frames/whole_tensors.hpp"
+#include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/samples.hpp"
 #include "analyzers/updates/optimizer_update.hpp"
 #include "halfscope/array/array.hpp"
@@ -250,7 +251,10 @@ class Gradients {
   std::size_t quota_ = 1, most_ = 1;  ///< blocks of a tensor; recorded steps
 };
 
-[[noreturn]] void refuse(const readers::Log& log, bool other_optimizer) {
+[[noreturn]] void refuse(const readers::Log& log, const frames::Selection& selection,
+                         bool other_optimizer) {
+  readers::require_tensors(log);
+  readers::parts_of(log, selection);  // throws if this is no log
   throw log::BadInput(fmt::format(
       "{}: {}", log::printable(log.path().string()),
       other_optimizer
@@ -305,7 +309,7 @@ MomentReplay replay_moments(
   readers::for_each_whole_step(
       log, selection, [&](const WholeStep& step) { gradients.take(step); }, notes,
       phases ? phases("Reading gradients") : frames::Progress());
-  if (gradients.tensors.empty()) refuse(log, gradients.other_optimizer);
+  if (gradients.tensors.empty()) refuse(log, selection, gradients.other_optimizer);
   std::vector<const BlockGradients*> blocks;
   for (const auto& [name, sampled] : gradients.tensors) {
     for (const auto& [first, block] : sampled.blocks) {
