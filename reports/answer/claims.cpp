@@ -61,7 +61,7 @@ std::vector<Held> held_of(const std::vector<Claim>& claims) {
 }
 
 /// Returns "2 tensors of optimizer state (`exp_avg`, `exp_avg_sq`)", "FP32 weights (3 tensors)".
-std::string tensors_text(const Held& held) {
+std::string held_tensors_text(const Held& held) {
   const std::string count = plural(held.all.names.size(), "tensor");
   if (held.group == kWeight) return fmt::format("FP32 weights ({})", count);
   if (held.group == kMaster) return fmt::format("FP32 master weights ({})", count);
@@ -69,7 +69,7 @@ std::string tensors_text(const Held& held) {
 }
 
 std::string fault_text(const Held& held) {
-  const std::string format = people_say(held.all.format), tensors = tensors_text(held);
+  const std::string format = people_say(held.all.format), tensors = held_tensors_text(held);
   const std::int64_t step = held.all.first_step;
   const bool became = held.all.held == HeldAs::became;
   if (held.group == kMaster && became) {
@@ -112,7 +112,7 @@ std::string fault_cure(const Held& held) {
 
 /// Returns the sentence on tensors without a fault.
 std::string note_text(const Held& held) {
-  const std::string format = people_say(held.all.format), tensors = tensors_text(held);
+  const std::string format = people_say(held.all.format), tensors = held_tensors_text(held);
   const std::string what =
       fmt::format("{} hold only {} numbers at step {}", tensors, format, held.all.first_step);
   if (held.all.held == HeldAs::loaded) return what + ": they were loaded from such numbers.";
@@ -144,19 +144,33 @@ Table shares_table(const std::vector<Claim>& claims) {
 struct Frozen {
   std::uint64_t elements = 0, frozen = 0, lost = 0;
   std::optional<Dtype> dtype;
-  std::vector<std::string> kinds;  ///< kinds of layers of which no weight moved
+  std::vector<std::string> kinds;  ///< kinds of which no weight moved in spite of gradients
 };
 
-Frozen frozen_of(const Movement& movement) {
+/// Returns the paths of a log's parameters with a nonzero gradient.
+std::set<std::string> trained_in(const Study& study, const std::string& log) {
+  std::set<std::string> paths;
+  for (const auto& t : study.analysis.tensors()) {
+    if (t.log == log && t.role == log::Role::weight_grad && t.counts.finite_nonzero.high > 0) {
+      paths.insert(analyzers::underflow::path_in(t.name));
+    }
+  }
+  return paths;
+}
+
+Frozen frozen_of(const Study& study, const Movement& movement) {
   Frozen sum;
   std::set<std::string> moving, still;
+  const std::set<std::string> trained = trained_in(study, movement.log);
   for (const auto& tensor : movement.tensors) {
     if (format_of(tensor.dtype).width > 16) continue;
     sum.dtype = tensor.dtype;
     sum.elements += tensor.elements;
     sum.frozen += tensor.frozen();
     if (tensor.stall) sum.lost += tensor.stall->lost;
-    (tensor.moved == 0 ? still : moving).insert(tensor.kind);
+    const bool stays =
+        tensor.moved == 0 && trained.contains(analyzers::underflow::path_in(tensor.name));
+    (stays ? still : moving).insert(tensor.kind);
   }
   std::ranges::set_difference(still, moving, std::back_inserter(sum.kinds));
   return sum;
@@ -220,7 +234,7 @@ void find_rounded_state(const Study& study, std::vector<Finding>& to) {
 
 void find_frozen_weights(const Study& study, std::vector<Finding>& to) {
   for (const Movement& movement : study.movements) {
-    const Frozen sum = frozen_of(movement);
+    const Frozen sum = frozen_of(study, movement);
     const double share = static_cast<double>(sum.lost) /
                          static_cast<double>(std::max<std::uint64_t>(1, sum.elements));
     const bool loses = sum.lost > 0 && share >= study.advice.asked.negligible_share;
@@ -241,10 +255,8 @@ void find_frozen_weights(const Study& study, std::vector<Finding>& to) {
           " A weight of 1, as in norms, becomes smaller in {} only if its update exceeds 2^-{}.",
           format, format_of(*sum.dtype).precision + 1);
     }
-    to.push_back({!loses                                      ? Severity::note
-                  : share >= study.advice.asked.serious_share ? Severity::serious
-                                                              : Severity::warning,
-                  title, action});
+    const bool serious = loses && share >= study.advice.asked.serious_share;
+    to.push_back({serious ? Severity::serious : Severity::warning, title, action});
   }
 }
 
