@@ -225,7 +225,9 @@ std::string strips_html(const analyzers::weights::Movement& movement) {
         "<rect class=\"moved\" width=\"{:.2f}%\"/></svg><span>{}</span></div>\n",
         answer::html_name(kind.kind), 100 * share, answer::html_escape(answer::strip_text(kind)));
   }
-  return "<div class=\"strips\" role=\"list\">\n" + out + "</div>\n";
+  return "<p class=\"note\"><span class=\"swatch moved\"></span>moved <span "
+         "class=\"swatch\"></span>never moved</p>\n<div class=\"strips\" role=\"list\">\n" +
+         out + "</div>\n";
 }
 
 /// Returns the section on weights that move, and on FP32 tensors that hold fewer bits.
