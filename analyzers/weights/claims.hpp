@@ -53,7 +53,7 @@ struct Claim {
   std::string log;
   std::string kind;  ///< "weight", "master_weight", "exp_avg"
   log::Role role = log::Role::weight;
-  std::uint64_t tensors = 0;          ///< those that are neither constant nor 0 at some step
+  std::uint64_t tensors = 0;          ///< number of tensors that are not constant at some step
   std::uint64_t steps = 0;            ///< sampled steps with such tensors
   NarrowCounts counts;                ///< over all steps
   std::vector<NarrowTensors> narrow;  ///< faults first
@@ -87,7 +87,7 @@ class ClaimsPass {
     std::string name, kind;
     NarrowCounts counts;
     std::optional<std::size_t> narrow;    ///< index of the format; empty if there is none
-    std::uint64_t fingerprint = 0;        ///< of the bits, if `narrow`
+    std::uint64_t fingerprint = 0;        ///< fingerprint of the bits, if `narrow`
     std::optional<bool> copies_gradient;  ///< empty if the gradient is unknown
   };
   struct Kind {
@@ -116,7 +116,7 @@ class ClaimsPass {
   const frames::Selection& selection_;
   std::string log_;
   std::set<std::string> taken_;  ///< tensors of the current step
-  std::vector<Snapshot> step_;   ///< of the current step and rank
+  std::vector<Snapshot> step_;   ///< snapshots of the current step and rank
   std::map<std::string, Kind> kinds_;
   std::map<std::pair<std::string, int>, Track> tracks_;  ///< by name and rank
   /// Parameters of the current step whose second moments are narrow, each with the format's index.

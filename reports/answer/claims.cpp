@@ -28,7 +28,7 @@ constexpr std::string_view kWeight = "weight", kMaster = "master_weight", kSecon
 struct Held {
   std::string log;
   std::string group;               ///< "weight", "master_weight"; empty for optimizer state
-  std::vector<std::string> kinds;  ///< of optimizer state
+  std::vector<std::string> kinds;  ///< kinds of optimizer state
   NarrowTensors all;               ///< `values` and `zero` are those of second moments
 };
 
@@ -144,15 +144,19 @@ Table shares_table(const std::vector<Claim>& claims) {
 struct Frozen {
   std::uint64_t elements = 0, frozen = 0, lost = 0;
   std::optional<Dtype> dtype;
-  std::vector<std::string> kinds;  ///< kinds of which no weight moved in spite of gradients
+  std::vector<std::string>
+      kinds;  ///< kinds of layers that have gradients, and no weight that moved
 };
+
+/// Returns a tensor's name without its role.
+std::string path_of(const std::string& name) { return name.substr(name.find('/') + 1); }
 
 /// Returns the paths of a log's parameters with a nonzero gradient.
 std::set<std::string> trained_in(const Study& study, const std::string& log) {
   std::set<std::string> paths;
   for (const auto& t : study.analysis.tensors()) {
     if (t.log == log && t.role == log::Role::weight_grad && t.counts.finite_nonzero.high > 0) {
-      paths.insert(analyzers::underflow::path_in(t.name));
+      paths.insert(path_of(t.name));
     }
   }
   return paths;
@@ -168,8 +172,7 @@ Frozen frozen_of(const Study& study, const Movement& movement) {
     sum.elements += tensor.elements;
     sum.frozen += tensor.frozen();
     if (tensor.stall) sum.lost += tensor.stall->lost;
-    const bool stays =
-        tensor.moved == 0 && trained.contains(analyzers::underflow::path_in(tensor.name));
+    const bool stays = tensor.moved == 0 && trained.contains(path_of(tensor.name));
     (stays ? still : moving).insert(tensor.kind);
   }
   std::ranges::set_difference(still, moving, std::back_inserter(sum.kinds));
