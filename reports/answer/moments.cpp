@@ -56,13 +56,16 @@ std::string fit_text(const char* moment, const StoredMoments& stored, const Mome
       share_text(limit));
 }
 
-std::string stalled_text(const StoredMoments& stored) {
+std::string second_text(const StoredMoments& stored) {
+  const std::string off =
+      fmt::format("In {}, rounded to nearest, {} ends {} off", format_text(stored),
+                  code("exp_avg_sq"), shift_text(stored.shifts[weights::of_second]));
+  if (stored.stalled == 0) return off + ".";
   return fmt::format(
-      "In {}, rounded to nearest, {} ends {} off, and {} of its positive elements never decay: "
-      "beta2 "
-      "v is rounded to v again. The difference grows with the number of steps ({}).",
-      format_text(stored), code("exp_avg_sq"), shift_text(stored.shifts[weights::of_second]),
-      share_text(stored.stalled, stored.positive), code("--moment-steps"));
+      "{}, and {} of its positive elements never decay: beta2 v is rounded to v again. The "
+      "difference "
+      "grows with the number of steps ({}).",
+      off, share_text(stored.stalled, stored.positive), code("--moment-steps"));
 }
 
 Row row_of(const StoredMoments& stored, std::uint64_t elements) {
@@ -104,7 +107,7 @@ PasteLines moments_lines(const StoredMoments& bf16, const StoredMoments& e4m3, d
       "--use-precision-aware-optimizer --exp-avg-dtype {} --exp-avg-sq-dtype {}  # Megatron-LM",
       first ? "bfloat16" : "float32", second ? "bfloat16" : "float32", first ? "bf16" : "fp32",
       second ? "bf16" : "fp32");
-  if (first && second) lines += "\n--optimizer.bf16_optimizer_states  # torchtitan";
+  if (first && second) lines += "\n--optimizer.implementation fused_opt_states_bf16  # torchtitan";
   if (fits(e4m3, weights::step_first) && fits(e4m3, weights::step_second)) {
     lines += "\ntorchao.optim.AdamWFp8(params)";
   }
@@ -117,7 +120,7 @@ PasteLines moments_lines(const StoredMoments& bf16, const StoredMoments& e4m3, d
 std::vector<Section> weights_sections(const MomentReplay& found) {
   Section section{"Adam's moments in 16 and 8 bits", {replayed_text(found)}};
   const std::size_t bf16 = 0, bf16_stochastic = 1, e4m3 = 4;  // kMomentStorages
-  section.sentences.push_back(stalled_text(found.stored[bf16]));
+  section.sentences.push_back(second_text(found.stored[bf16]));
   for (const std::size_t k : {bf16, bf16_stochastic}) {
     const StoredMoments& stored = found.stored[k];
     section.sentences.push_back(

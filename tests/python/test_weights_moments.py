@@ -114,7 +114,7 @@ def test_the_answer_names_what_may_be_16_bits_and_the_lines(tmp_path):
                                        for _ in range(30)])
     said = " ".join(run("weights", log, "--moments", "--moment-steps", 300).stdout.split())
     assert "exp_avg may be stored in BF16, rounded to nearest" in said
-    assert "exp_avg_dtype=torch.bfloat16" in said
+    assert "exp_avg_dtype=torch.bfloat16" in said and "--exp-avg-dtype bf16" in said
     assert "30 sampled steps, 10 to 300, taken as consecutive" in said
 
 
