@@ -390,14 +390,16 @@ TEST_CASE("step: tensors that a step does not read may be missing") {
     return Step<float>(*find_variant("cpu"), settings, options).reads(operand);
   };
   const Settings sgd = {.algorithm = Algorithm::sgd, .momentum = 0.9};
+  constexpr Algorithm kAdamW = Algorithm::adamw;
   CHECK(reads(sgd, {}, Operand::first));
   CHECK_FALSE(reads(sgd, {.first = true}, Operand::first));
   CHECK_FALSE(reads(sgd, {.moments_are_new = true}, Operand::gradient));
-  CHECK_FALSE(reads({}, {}, Operand::largest));
-  CHECK(reads({.amsgrad = true}, {}, Operand::largest));
-  CHECK_FALSE(reads({.weight_decay = 0}, {.update_only = true}, Operand::weight));
-  CHECK(reads({.weight_decay = 0.1}, {.update_only = true}, Operand::weight));
-  CHECK_FALSE(reads({}, {.moments_are_new = true}, Operand::gradient));
+  CHECK_FALSE(reads({.algorithm = kAdamW}, {}, Operand::largest));
+  CHECK(reads({.algorithm = kAdamW, .amsgrad = true}, {}, Operand::largest));
+  CHECK_FALSE(
+      reads({.algorithm = kAdamW, .weight_decay = 0}, {.update_only = true}, Operand::weight));
+  CHECK(reads({.algorithm = kAdamW, .weight_decay = 0.1}, {.update_only = true}, Operand::weight));
+  CHECK_FALSE(reads({.algorithm = kAdamW}, {.moments_are_new = true}, Operand::gradient));
 }
 
 }  // namespace
