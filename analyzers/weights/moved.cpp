@@ -355,42 +355,50 @@ MovedCounts& MovedCounts::operator+=(const MovedCounts& other) {
   return *this;
 }
 
+namespace {
+
+/// Visits the steps that are asked for, of one log or of two checkpoints.
+void take_logs(MovedPass& pass, const std::vector<std::filesystem::path>& logs,
+               const frames::Selection& selection, const MovedOptions& options,
+               frames::Notes& notes) {
+  const readers::Logs opened(selection);
+  const auto& only = options.steps;
+  const auto take = [&](const frames::WholeStep& step) {
+    if (!only || step.step == only->first || step.step == only->second) pass.take(step);
+  };
+  const bool two = logs.size() == 2;
+  for (const auto& log : logs) {
+    pass.begin(log.string(), opened.at(log));
+    readers::for_each_whole_step(opened.at(log), selection, take, notes);
+    if (two ? pass.steps() == 1 : pass.steps() >= 2) continue;
+    throw BadInput(fmt::format(
+        "{}: has whole tensors of {} of the steps, expected {}; {}", printable(log.string()),
+        pass.steps(), two ? "1" : "2 or more",
+        two ? "name one step's file or folder" : "name a second checkpoint, or two sampled steps"));
+  }
+}
+
+}  // namespace
+
 Movement moved_weights(const std::vector<std::filesystem::path>& logs,
                        const frames::Selection& selection, const MovedOptions& options,
                        const frames::Progress& progress) {
   frames::Selection own = selection;
   own.unnamed_are_weights = true;
-  const readers::Logs opened(own);
-  const bool two = logs.size() == 2;
-  const auto name = [&](std::size_t i) { return printable(logs[i].string()); };
+  const std::string name = printable(logs.front().string());
   std::error_code ignored;
-  if (two && std::filesystem::equivalent(logs[0], logs[1], ignored)) {
-    throw BadInput(fmt::format("{}: is named twice, expected two different checkpoints", name(0)));
+  if (logs.size() == 2 && std::filesystem::equivalent(logs[0], logs[1], ignored)) {
+    throw BadInput(fmt::format("{}: is named twice, expected two different checkpoints", name));
   }
   MovedPass pass(own);
   frames::Notes notes;
-  std::vector<std::int64_t> steps;
-  for (std::size_t i = 0; i < logs.size(); ++i) {
-    const auto take = [&](const frames::WholeStep& step) {
-      const auto& only = options.steps;
-      if (only && step.step != only->first && step.step != only->second) return;
-      pass.take(step);
-      steps.push_back(step.step);
-    };
-    pass.begin(logs[i].string(), opened.at(logs[i]));
-    readers::for_each_whole_step(opened.at(logs[i]), own, take, notes);
-    if (two ? pass.steps() == 1 : pass.steps() >= 2) continue;
-    throw BadInput(fmt::format(
-        "{}: has whole tensors of {} of the steps, expected {}; {}", name(i), pass.steps(),
-        two ? "1" : "2 or more",
-        two ? "name one step's file or folder" : "name a second checkpoint, or two sampled steps"));
-  }
+  take_logs(pass, logs, own, options, notes);
   std::optional<Movement> out = pass.finish(options, progress);
   if (!out) {
     throw BadInput(
         fmt::format("{}: holds no weights, expected tensors of the role weight or "
                     "master_weight; name them with --role GLOB=weight",
-                    name(0)));
+                    name));
   }
   notes.add_all(out->notes);
   out->notes = std::move(notes);
