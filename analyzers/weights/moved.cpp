@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <deque>
 #include <map>
+#include <regex>
 #include <tuple>
 #include <utility>
 
@@ -44,16 +44,8 @@ Key partner_of(Key key, Role role) {
 
 /// Returns a path with "*" for every number: "layers.*.norm.weight".
 std::string pattern_of(std::string_view path) {
-  std::string out;
-  for (std::size_t at = 0; at <= path.size();) {
-    const std::size_t end = std::min(path.find_first_of("./", at), path.size());
-    const std::string_view word = path.substr(at, end - at);
-    const bool number = !word.empty() && word.find_first_not_of("0123456789") == word.npos;
-    out += number ? "*" : word;
-    out += path.substr(end, 1);
-    at = end + 1;
-  }
-  return out;
+  static const std::regex number("(^|[./])[0-9]+(?=[./]|$)");
+  return std::regex_replace(std::string(path), number, "$1*");
 }
 
 /// Names kinds of layers by the classes of modules, if the manifest has the network's text.
