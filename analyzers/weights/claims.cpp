@@ -84,14 +84,14 @@ class DistinctValues {
   std::vector<std::uint32_t> values_;
 };
 
-/// Returns a number that differs, up to a chance of 2^-64, if any bit of the values does.
+/// Returns a number that differs, up to a chance of 2^-64, if any value does; 0 equals -0.
 std::uint64_t fingerprint_of(const TensorView& tensor) {
-  std::uint64_t hash = tensor.count, word = 0;
-  const std::size_t bytes = tensor.bytes();
-  for (std::size_t i = 0; i < bytes; i += sizeof word) {
-    word = 0;
-    std::memcpy(&word, tensor.data + i, std::min(sizeof word, bytes - i));
-    hash = (std::rotl(hash, 29) ^ word) * 0x9e3779b97f4a7c15ULL;
+  std::uint64_t hash = tensor.count;
+  for (std::size_t i = 0; i < tensor.count; ++i) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, tensor.data + 4 * i, sizeof bits);
+    hash =
+        (std::rotl(hash, 29) ^ (magnitude_at(tensor, i) == 0 ? 0 : bits)) * 0x9e3779b97f4a7c15ULL;
   }
   return hash;
 }
@@ -227,7 +227,8 @@ void ClaimsPass::take(const WholeStep& step, const log::NamedTensor& tensor) {
   now.kind = kind_of(step.role_of(selection_, tensor.name), tensor.name);
   now.counts = count_narrow_values(tensor.view);
   const NarrowCounts& counts = now.counts;
-  if (counts.constant || counts.finite_nonzero == 0) return;
+  const bool finite = counts.zero + counts.finite_nonzero == counts.total;
+  if (counts.constant || counts.finite_nonzero == 0 || !finite) return;
   bool all = false;
   for (std::size_t i = 0; i < kNarrowFormats.size() && !now.narrow; ++i) {
     if (counts.exact[i] != counts.finite_nonzero) continue;
