@@ -292,7 +292,12 @@ std::optional<HeldAs> ClaimsPass::judge(const WholeStep& step, const Snapshot& n
   if (was_exact && before.fingerprint == now.fingerprint) return std::nullopt;
   const HeldAs fault = before.seen && !was_exact ? HeldAs::became : HeldAs::rounded;
   const Role role = step.role_of(selection_, now.name);
-  if (role != Role::optimizer_state) return before.seen ? fault : HeldAs::loaded;
+  if (role != Role::optimizer_state) {
+    if (!before.seen) return HeldAs::loaded;
+    // Few steps with gradients of few bits may leave weights exact in a wider format.
+    if (was_exact && before.narrow != now.narrow) return std::nullopt;
+    return fault;
+  }
   if (std::ranges::find(kJudged, now.kind) == std::end(kJudged)) return HeldAs::undecided;
   if (!is_second_moment(now.kind)) return judge_first_moment(step, now, before);
   const auto optimizer = updates::optimizer_of(step, path_in_run(now.name, now.kind));
@@ -315,6 +320,7 @@ void ClaimsPass::add(const WholeStep& step, const Snapshot& now) {
   }
   track.seen = true;
   track.fingerprint = now.fingerprint;
+  track.narrow = now.narrow;
 }
 
 void ClaimsPass::add_narrow(const WholeStep& step, const Snapshot& now, Track& track) const {

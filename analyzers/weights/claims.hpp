@@ -101,6 +101,7 @@ class ClaimsPass {
     bool seen = false;
     std::array<bool, kNarrowFormats.size()> exact = {};  ///< at the last step
     std::uint64_t fingerprint = 0;
+    std::optional<std::size_t> narrow;  ///< Snapshot::narrow at the last step
     std::optional<NarrowTensors> found;
   };
 
