@@ -91,7 +91,8 @@ class WholePasses {
   void take(std::span<const WholeStep> ranks) {
     if (reductions_) reductions_->take(ranks);
     for (const WholeStep& step : ranks) {
-      if (passes_.updates) moved_.take(step);
+      // The values of other logs were read once more, for their histograms.
+      if (passes_.updates && step.run != nullptr) moved_.take(step);
     }
     if (reductions_ || updates_ || whole_ || claims_) {
       for (const WholeStep& step : ranks) take(step);
