@@ -879,16 +879,16 @@ class Movement(Record):
 
     __slots__ = ()
     log: str
-    """Path of the log."""
+    """Path of the log, or of the first checkpoint."""
     other: str | None
     """Path of the second checkpoint. Absent for a run log."""
     steps: list[int]
-    """Forecast steps."""
+    """Compared steps, ascending. `[0, 1]` for two checkpoints without step numbers."""
     elements: int
-    """Weights that are forecast."""
-    moved: int | None
+    """Number of weights."""
+    moved: int
     """Weights that move between at least two adjacent steps."""
-    changed: list[int] | None
+    changed: list[int]
     """Weights that move, by pair of adjacent steps."""
     last_moved: int | None
     """Later step of the last pair between which a weight moves. Absent if none ever does."""
@@ -897,28 +897,17 @@ class Movement(Record):
     known."""
     bytes: SentBytes | None
     """Sizes of the ways to send the copies. Absent without `--bytes`."""
-    kinds: list[KindMovement] | None
+    kinds: list[KindMovement]
     """Sums by kind of layer, the largest number of weights first."""
-    tensors: list[TensorForecast]
-    """One entry for each weight that the optimizer keeps, by name."""
+    tensors: list[TensorMovement]
+    """One entry for each weight tensor, by name."""
     notes: list[str] | None
     """Notes on reading the logs. Absent if there is none."""
-    moves: int | None
-    """Weights whose copy is forecast to change."""
-    undecided: int | None
-    """Weights whose copy may change: the implementation does not fix every bit of its square roots
-    or powers, or rounds at random."""
-    expected_by_size: float | None
-    """Sum of min(1, |change| / ulp of the copy), the estimate of `moves` from the size of the
-    update alone. Approximate."""
-    judged: JudgedForecast | None
-    """The forecast beside the next weights. Absent if the log has none."""
     _nested = {
         'stall': Stall,
         'bytes': SentBytes,
         'kinds': KindMovement,
-        'tensors': TensorForecast,
-        'judged': JudgedForecast,
+        'tensors': TensorMovement,
     }
 
 
@@ -3062,49 +3051,3 @@ class Reduction(Record):
     """Number of sums over all steps, without `nonfinite` ones. Absent in a prediction."""
     nonfinite: int | None
     """Number of sums with an addend that is infinite or NaN. Absent if there are none."""
-
-
-class JudgedForecast(Record):
-    """Forecasts of weights whose next value is in the log: as `weight_after`, or as the weight of
-    the next step."""
-
-    __slots__ = ()
-    elements: int
-    """Number of these weights."""
-    moves: int
-    """Of these, forecast to move."""
-    undecided: int
-    """Of these, undecided."""
-    moved: int
-    """Of these, weights whose copy changed."""
-    found: int
-    """Weights that moved as forecast. Precision is `found` / `moves`."""
-    missed: int
-    """Weights that moved and were forecast to stay. Recall is 1 if there is none."""
-
-
-class TensorForecast(Record):
-    """The forecast of one weight."""
-
-    __slots__ = ()
-    name: str
-    """Name of the weight, or of its master weight."""
-    optimizer: str
-    """The implementation whose step is computed (the rows (docs/numerics/optimizer.md))."""
-    copies: Literal['F16', 'BF16', 'F32', 'F64', 'F8_E4M3', 'F8_E5M2']
-    """Format of the copies."""
-    elements: int
-    """Weights that are forecast."""
-    moves: int
-    """Weights whose copy is forecast to change."""
-    undecided: int
-    """Weights whose copy may change: the implementation does not fix every bit of its square roots
-    or powers, or rounds at random."""
-    expected_by_size: float
-    """Sum of min(1, |change| / ulp of the copy), the estimate of `moves` from the size of the
-    update alone. Approximate."""
-    judged: JudgedForecast | None
-    """The forecast beside the next weights. Absent if the log has none."""
-    _nested = {
-        'judged': JudgedForecast,
-    }
