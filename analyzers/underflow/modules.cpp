@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <vector>
 
 namespace halfscope::analyzers::underflow {
 namespace {
@@ -42,6 +43,33 @@ bool read_line(std::string_view line, std::size_t& depth, std::string& name, std
   return !name.empty() && text.find('(') != 0 && !text.empty();
 }
 
+/// Returns the names of one line: "(0-2): 3 x Block(...)" stands for three equal modules, whose
+/// class is then left in `text`.
+std::vector<std::string> names_of(const std::string& name, std::string& text) {
+  const std::size_t dash = name.find('-'), times = text.find(" x ");
+  const std::string_view first = std::string_view(name).substr(0, dash);
+  if (dash == std::string::npos || times == std::string::npos || !is_index(first) ||
+      !is_index(std::string_view(name).substr(dash + 1)) || name.size() > 2 * 6) {
+    return {name};
+  }
+  text.erase(0, times + 3);
+  std::vector<std::string> names;
+  for (int i = std::stoi(name), last = std::stoi(name.substr(dash + 1)); i <= last; ++i) {
+    names.push_back(std::to_string(i));
+  }
+  return names;
+}
+
+/// Returns each path with each name appended.
+std::vector<std::string> joined(const std::vector<std::string>& paths,
+                                const std::vector<std::string>& names) {
+  std::vector<std::string> all;
+  for (const std::string& path : paths) {
+    for (const std::string& name : names) all.push_back(path.empty() ? name : path + "." + name);
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string_view path_of(std::string_view tensor_name) {
@@ -63,19 +91,22 @@ Modules::Modules(const LogFindings& log) {
 }
 
 void Modules::read_text(const std::string& text) {
-  std::vector<std::string> above;  // names from the outermost module down to the last one read
+  constexpr std::size_t kMost = 1'000'000;               // modules; a damaged text may repeat many
+  std::vector<std::vector<std::string>> above = {{""}};  // paths, by depth
   std::istringstream lines(text);
   std::size_t depth = 0;
   std::string name, module;
   classes_[""] = text.substr(0, text.find('('));
   for (std::string line; std::getline(lines, line);) {
-    if (!read_line(line, depth, name, module) || depth > above.size() + 1) continue;
-    above.resize(depth - 1);
-    above.push_back(name);
-    std::string path;
-    for (const std::string& word : above) path += (path.empty() ? "" : ".") + word;
-    classes_[path] = module;
-    order_.push_back(path);
+    if (!read_line(line, depth, name, module) || depth > above.size()) continue;
+    above.resize(depth);
+    const std::vector<std::string> names = names_of(name, module);
+    if (order_.size() + above.back().size() * names.size() > kMost) return;
+    above.push_back(joined(above.back(), names));
+    for (const std::string& path : above.back()) {
+      classes_[path] = module;
+      order_.push_back(path);
+    }
   }
 }
 
