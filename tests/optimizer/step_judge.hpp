@@ -145,7 +145,7 @@ inline float moments(const Case& c, Element& e, float& decayed) {
   if (!c.o.moments_are_new) {
     const float apart = e.g - e.m;
     const auto share = static_cast<float>(1 - s.beta1);
-    const auto rest = static_cast<float>(1 - (1 - s.beta1));
+    const float rest = 1 - share;
     e.m = stored(c, 1 - s.beta1 < 0.5 ? fma(c, share, apart, e.m) : fma(c, -apart, rest, e.g));
     const auto new2 = static_cast<float>(1 - s.beta2);
     const auto beta2 = static_cast<float>(s.beta2);
@@ -248,7 +248,7 @@ inline void torchao(const Case& c, Element& e) {
   if (decay != 0 && s.algorithm == Algorithm::adam) e.g = e.g + decay * e.w;
   if (!c.o.moments_are_new) {
     const auto share = static_cast<float>(1 - s.beta1);
-    const auto rest = static_cast<float>(1 - (1 - s.beta1));
+    const float rest = 1 - share;
     const float apart = e.g - e.m;
     e.m = 1 - s.beta1 < 0.5 ? std::fma(share, apart, e.m) : std::fma(-apart, rest, e.g);
     e.v = std::fma(static_cast<float>(1 - s.beta2), e.g * e.g - e.v, e.v);

@@ -20,7 +20,7 @@ KINDS = ("single", "foreach", "fused", "differentiable")
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 OPTIMIZERS = {
     "adamw": (torch.optim.AdamW, {"lr": 1e-3, "weight_decay": 0.01}),
-    "adamw, small betas": (torch.optim.AdamW, {"lr": 3e-3, "weight_decay": 0.1, "betas": (0.3, 0.99),
+    "adamw, small betas": (torch.optim.AdamW, {"lr": 3e-3, "weight_decay": 0.1, "betas": (0.4, 0.99),
                                                "maximize": True, "amsgrad": True}),
     "adam": (torch.optim.Adam, {"lr": 1e-3}),
     "adam, decay": (torch.optim.Adam, {"lr": 2e-4, "weight_decay": 0.02, "eps": 1e-6}),

@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 
@@ -76,6 +77,31 @@ def check(found, kind, dtype, name):
         assert found["exact_steps"] > 0
     elif kind == "fused" or dtype != torch.float32 or not ("adam" in name or "amsgrad" in name):
         assert found["weights_without_root"] == 0
+
+
+def random_case(seed):
+    """An optimizer with settings drawn at random, most of them no round numbers."""
+    draw = random.Random(seed)
+    kind, dtype = draw.choice(optimizer_judge.KINDS[:3]), draw.choice(optimizer_judge.DTYPES)
+    make = draw.choice([torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW])
+    options = {"lr": 10 ** draw.uniform(-6, 0), "maximize": draw.random() < 0.3,
+               "weight_decay": draw.choice([0, 0.01, 10 ** draw.uniform(-6, 0)])}
+    if make is torch.optim.SGD:
+        options["momentum"] = draw.choice([0, 0.9, draw.random()])
+        options["nesterov"] = options["momentum"] > 0 and draw.random() < 0.5
+        options["dampening"] = 0 if options["nesterov"] else draw.choice([0, draw.random()])
+    else:
+        options["betas"] = (draw.choice([0.9, 0.5, 0.0, draw.random()]), draw.choice([0.999, draw.random()]))
+        options.update(eps=10 ** draw.uniform(-12, -2), amsgrad=draw.random() < 0.3)
+    return kind, dtype, make, options
+
+
+@pytest.mark.skipif(VERSION < (2, 11), reason="rows of Adam describe PyTorch 2; fused=True on a CPU")
+@pytest.mark.parametrize("seed", range(150))
+def test_steps_with_random_settings(seed):
+    kind, dtype, make, options = random_case(seed)
+    found = optimizer_judge.compare(kind, dtype, make, options, 1000 + seed, 5)
+    check(found, kind, dtype, make.__name__.lower())
 
 
 @pytest.mark.exhaustive

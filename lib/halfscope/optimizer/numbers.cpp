@@ -77,7 +77,6 @@ Numbers numbers_of(const Variant& variant, const Settings& s, const StepOptions&
   at(to, O::minus_beta2) = -s.beta2;
   at(to, O::new1) = 1 - s.beta1;
   at(to, O::new2) = 1 - s.beta2;
-  at(to, O::old1) = 1 - (1 - s.beta1);
   at(to, O::momentum) = s.momentum;
   at(to, O::undamped) = 1 - s.dampening;
   at(to, O::eps) = s.eps;

@@ -36,7 +36,7 @@ enum class Operand : std::uint8_t {
   minus_beta2,
   new1,  ///< 1 - beta1
   new2,  ///< 1 - beta2
-  old1,  ///< 1 - (1 - beta1): the factor of lerp above one half
+  old1,  ///< 1 - new1: the factor of lerp from one half on
   momentum,
   undamped,   ///< 1 - dampening
   step_size,  ///< lr / (1 - beta1^t)

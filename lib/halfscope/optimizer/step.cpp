@@ -323,6 +323,8 @@ auto Step<T>::program(const Listing& listing, bool tail) const -> Program {
     if (!listing.in_binary64) number = static_cast<T>(number);
     to.numbers[index(narrow(static_cast<Operand>(i)))] = rounded_to(options_.dtype, number);
   }
+  // lerp subtracts its weight as it meets the elements.
+  to.numbers[index(Operand::old1)] = 1 - to.numbers[index(Operand::new1)];
   for (const Instruction& of : tail ? listing.tail : listing.body) {
     if (applies(of, settings_, options_)) append(of, tail, to.instructions);
   }
