@@ -146,7 +146,13 @@ inline float moments(const Case& c, Element& e, float& decayed) {
     const float apart = e.g - e.m;
     const auto share = static_cast<float>(1 - s.beta1);
     const float rest = 1 - share;
-    e.m = stored(c, 1 - s.beta1 < 0.5 ? fma(c, share, apart, e.m) : fma(c, -apart, rest, e.g));
+    if (1 - s.beta1 < 0.5) {
+      e.m = stored(c, fma(c, share, apart, e.m));
+    } else if (is_cpu(c) && (!c.tail || (!c.fma && c.row != "cpu-fused"))) {
+      e.m = stored(c, fma(c, share - 1, apart, e.g));
+    } else {
+      e.m = stored(c, fma(c, -apart, rest, e.g));
+    }
     const auto new2 = static_cast<float>(1 - s.beta2);
     const auto beta2 = static_cast<float>(s.beta2);
     if (c.row == "cpu-fused" && c.tail) {

@@ -154,6 +154,7 @@ std::vector<Settings> settings_of(Algorithm algorithm) {
           {.algorithm = algorithm, .lr = 3e-4, .weight_decay = 0.1},
           {.algorithm = algorithm, .lr = 2e-3, .eps = 1e-5, .weight_decay = 0.01, .amsgrad = true},
           {.algorithm = algorithm, .lr = 1e-3, .beta1 = 0.4, .beta2 = 0.95, .maximize = true},
+          {.algorithm = algorithm, .beta1 = 0, .eps = 1e-5},
           {.algorithm = algorithm, .beta1 = 0.5, .beta2 = 0.98, .eps = 1e-6, .weight_decay = 0.3}};
 }
 

@@ -37,6 +37,7 @@ enum class Operand : std::uint8_t {
   new1,  ///< 1 - beta1
   new2,  ///< 1 - beta2
   old1,  ///< 1 - new1: the factor of lerp from one half on
+  minus_old1,
   momentum,
   undamped,   ///< 1 - dampening
   step_size,  ///< lr / (1 - beta1^t)

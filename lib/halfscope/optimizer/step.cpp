@@ -301,6 +301,11 @@ void Step<T>::append(Instruction of, bool tail, std::vector<Instruction>& to) co
     for (Operand* const operand : {&of.a, &of.b, &of.c}) *operand = narrow(*operand);
   }
   if (variant_.stores_once && of.rounded == Rounded::stored) of.rounded = Rounded::no;
+  const bool in_vectors = !tail || (variant_.loop == Loop::iterator && !fma_);
+  if (of.when == When::lerp_large && variant_.loop != Loop::device && in_vectors) {
+    of = {of.when, of.to,     Operation::fma, of.a, Operand::minus_old1,
+          of.c,    of.rounded};  // signs of 0
+  }
   if (of.operation == Operation::contracted) {
     of.operation = Operation::fma;
     if (tail && bytes_of(options_.dtype) == 2 && !variant_.stores_once) {
@@ -325,6 +330,7 @@ auto Step<T>::program(const Listing& listing, bool tail) const -> Program {
   }
   // lerp subtracts its weight as it meets the elements.
   to.numbers[index(Operand::old1)] = 1 - to.numbers[index(Operand::new1)];
+  to.numbers[index(Operand::minus_old1)] = to.numbers[index(Operand::new1)] - 1;
   for (const Instruction& of : tail ? listing.tail : listing.body) {
     if (applies(of, settings_, options_)) append(of, tail, to.instructions);
   }
