@@ -13,7 +13,7 @@ import pytest
 from program import BUILD, PROGRAM, ROOT
 
 STEPS = ["versions", "operations", "twins", "tensor_core", "repeat", "plans", "lenet", "emulation",
-         "tinyssd", "bench", "resnet50", "shapes", "seeds"]
+         "tinyssd", "bench", "resnet50", "shapes", "seeds", "optimizers"]
 
 PASSES = "echo 'All tests passed (12 assertions in 3 test cases)'\n"
 
@@ -56,7 +56,7 @@ def bundle(tmp_path):
     """A bundle with the real program; tests and benchmarks that pass at once."""
     made = tmp_path / "bundle"
     (made / "bin").mkdir(parents=True)
-    for name in ("gpu.sh", "steps.sh", "training.sh"):
+    for name in ("gpu.sh", "steps.sh", "training.sh", "optimizers.py"):
         shutil.copy(ROOT / "tools/gpu" / name, made)
     digits(made / "data/digits")
     shutil.copy(ROOT / "tests/cuda/h100.json", made / "data")

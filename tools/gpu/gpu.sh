@@ -22,6 +22,7 @@ readonly budget=${HALFSCOPE_GPU_SECONDS:-460} most=${HALFSCOPE_GPU_LIMIT:-600}
 readonly -a steps=(
   "versions 40" "operations 100" "twins 90" "tensor_core 100" "repeat 40" "plans 40"
   "lenet 60" "emulation 60" "tinyssd 100" "bench 90" "resnet50 150" "shapes 120" "seeds 120"
+  "optimizers 120"
 )
 
 die() {
@@ -96,7 +97,7 @@ run_step() {
 begin() {
   out=$(mkdir -p "$1" && cd "$1" && pwd) || die 1 "the folder '$1' cannot be made"
   rm -rf "$out"/{logs,runs,pages,work,tensor_core,summary.txt,summary.json,device.json,plans.md} \
-    "$out"/{bench_cuda.json,gpu-results.tar.gz}
+    "$out"/{bench_cuda.json,optimizers.json,gpu-results.tar.gz}
   mkdir -p "$out"/{logs,runs,pages,work}
   [[ -z $HALFSCOPE_GPU_DRY ]] ||
     echo "A dry run on the CPU: no number here is of a GPU." >"$out/summary.txt"

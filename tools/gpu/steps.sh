@@ -108,8 +108,18 @@ bench() {
   [[ -s $out/bench_cuda.json || -n $dry ]] || failed=1
 }
 
+# Compares the steps of PyTorch's optimizers on the GPU with halfscope.optimizer. Needs a Python with
+# both (HALFSCOPE_GPU_PYTHON, by default python3); without one there is nothing to compare.
+optimizers() {
+  local code=0 python=${HALFSCOPE_GPU_PYTHON:-python3}
+  [[ ! -d $here/../../build/python ]] || export PYTHONPATH=$here/../../build/python:${PYTHONPATH:-}
+  "$python" "$here/optimizers.py" "$out/optimizers.json" || code=$?
+  [[ $code != 3 ]] || fact "optimizers" "not compared: $python has no PyTorch with a GPU, or no halfscope"
+  ((code == 0 || code == 3)) || failed=1
+}
+
 case $step in
-  versions | operations | shapes | twins | tensor_core | plans | bench | repeat | lenet | tinyssd | seeds | emulation | \
+  optimizers | versions | operations | shapes | twins | tensor_core | plans | bench | repeat | lenet | tinyssd | seeds | emulation | \
     resnet50)
     "$step"
     exit "$failed"
