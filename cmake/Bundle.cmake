@@ -20,6 +20,7 @@ install(RUNTIME_DEPENDENCY_SET bundle_libraries
         LIBRARY DESTINATION lib COMPONENT bundle)
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/gpu/gpu.sh DESTINATION . COMPONENT bundle)
 install(FILES ${PROJECT_SOURCE_DIR}/tools/gpu/steps.sh ${PROJECT_SOURCE_DIR}/tools/gpu/training.sh
+              ${PROJECT_SOURCE_DIR}/tools/gpu/optimizers.py
               ${PROJECT_SOURCE_DIR}/tools/gpu/README
         DESTINATION . COMPONENT bundle)
 install(FILES ${PROJECT_SOURCE_DIR}/tests/cuda/h100.json DESTINATION data COMPONENT bundle)

@@ -120,8 +120,9 @@
 // Not included either: table/ counts the values of a tensor by magnitude, so that one pass shows
 // the underflow at every loss scale (start at table/count.hpp). tensor_core/ computes the sums of
 // Tensor Cores bit for bit (start at tensor_core/gemm.hpp for matrices, tensor_core/mma.hpp for
-// encodings). reduction/ sums gradients over ranks and counts what the sum loses; start at
-// its header reduction/reduce.hpp. block/conform.hpp compares an output with a recipe.
+// encodings). reduction/reduce.hpp sums gradients over ranks and counts what the sum loses.
+// block/conform.hpp compares an output with a recipe. optimizer/step.hpp computes a step of SGD,
+// Adam or AdamW as PyTorch does, bit for bit.
 #pragma once
 
 #include "halfscope/array/array.hpp"
