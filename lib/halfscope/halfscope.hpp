@@ -120,9 +120,8 @@
 // Not included either: table/ counts the values of a tensor by magnitude, so that one pass shows
 // the underflow at every loss scale (start at table/count.hpp). tensor_core/ computes the sums of
 // Tensor Cores bit for bit (start at tensor_core/gemm.hpp for matrices, tensor_core/mma.hpp for
-// encodings). reduction/reduce.hpp sums gradients over ranks and counts what the sum loses.
-// block/conform.hpp compares an output with a recipe. optimizer/step.hpp computes a step of SGD,
-// Adam or AdamW as PyTorch does, bit for bit.
+// encodings). reduction/reduce.hpp sums gradients over ranks, block/conform.hpp compares an output
+// with a recipe, optimizer/step.hpp computes steps of SGD and Adam, bit for bit as PyTorch does.
 #pragma once
 
 #include "halfscope/array/array.hpp"

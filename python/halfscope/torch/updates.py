@@ -4,8 +4,8 @@ round(w + u), but for the one rounding of u itself.
 
 It is recomputed after the step from the optimizer's state, as torch.optim computes it: on a CPU by
 halfscope.optimizer; elsewhere with torch.optim's operations (those of its foreach implementation if
-the optimizer uses that), the last of which adds to zero instead of the weight. Kernels of fused=True
-and capturable=True on a GPU may differ in the last bits of u. For 16-bit parameters u is float32,
+the optimizer uses that), but the last one, which adds the weight. Kernels of fused=True and
+capturable=True on a GPU may differ in the last bits of u. For 16-bit parameters u is float32,
 because PyTorch's last operation rounds once, from float32.
 """
 
