@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Modules of a network's text as PyTorch prints it.
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "analyzers/underflow/modules.hpp"
@@ -13,8 +12,7 @@ using namespace halfscope;
 analyzers::underflow::LogFindings log_of(const char* text) {
   analyzers::underflow::LogFindings log;
   log.manifest.emplace();
-  log.manifest->about =
-      std::make_shared<const nlohmann::json>(nlohmann::json{{"network", {{"text", text}}}});
+  (*log.manifest->about)["network"] = {{"text", text}};
   return log;
 }
 
