@@ -72,13 +72,6 @@ class Names {
   std::set<std::pair<Role, std::string>> ambiguous_;
 };
 
-/// Returns true if the loss scaler skipped the step: such a step made no update.
-bool was_skipped(const WholeStep& step) {
-  const auto found = step.metadata.find("found_inf");
-  if (found != step.metadata.end()) return found->second == "1";
-  return step.scalars != nullptr && step.scalars->found_inf.value_or(false);
-}
-
 bool names_an_optimizer(const WholeStep& step) {
   return step.run != nullptr && step.run->manifest().about->contains("optimizer");
 }
@@ -273,6 +266,12 @@ double steps_taken(const WholeStep& step) {
 }
 
 }  // namespace
+
+bool was_skipped(const WholeStep& step) {
+  const auto found = step.metadata.find("found_inf");
+  if (found != step.metadata.end()) return found->second == "1";
+  return step.scalars != nullptr && step.scalars->found_inf.value_or(false);
+}
 
 std::vector<PairNames> pairs_of(const WholeStep& step, const Selection& selection, Notes& notes) {
   const Names names(step, selection);

@@ -25,6 +25,9 @@ struct PairNames {
   std::string momentum_buffer, exp_avg, exp_avg_sq, step;  ///< state; empty if not needed
 };
 
+/// Returns true if the loss scaler skipped the step: such a step made no update.
+bool was_skipped(const frames::WholeStep& step);
+
 /// Returns the pairs of the selected weights, or of master weights that have no weight, each by its
 /// best source. A tensor with another shape than its weight is skipped, with a note. For ranks
 /// other than 0, only sharded weights have pairs.

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -12,21 +11,24 @@
 
 namespace halfscope::analyzers::weights {
 
-/// Counts of weights, summed over steps. The next weights are known from `weight_after`, or from
-/// the sample of the next step; the last four counts are of such weights only.
-struct ForecastCounts {
+/// Numbers of weights, summed over steps.
+struct ForecastSet {
   std::uint64_t elements = 0;
   std::uint64_t moves = 0;      ///< forecast to move, whatever the undecided bits are
   std::uint64_t undecided = 0;  ///< the row of the optimizer does not decide it
+
+  ForecastSet& operator+=(const ForecastSet& other);
+};
+
+struct ForecastCounts : ForecastSet {
   /// Sum of min(1, |change| / ulp of the copy): the estimate from the update alone. Approximate.
   double expected = 0;
-  std::uint64_t judged = 0;        ///< weights whose next value is known
-  std::uint64_t judged_moves = 0;  ///< of these, forecast to move
-  std::uint64_t judged_undecided = 0;
-  std::uint64_t moved = 0;   ///< of these, moved
+  ForecastSet judged;        ///< weights whose next value is in the log
+  std::uint64_t moved = 0;   ///< of `judged`, moved
   std::uint64_t found = 0;   ///< moved as forecast
   std::uint64_t missed = 0;  ///< moved, and forecast to stay
 
+  using ForecastSet::operator+=;
   ForecastCounts& operator+=(const ForecastCounts& other);
 };
 
@@ -39,17 +41,17 @@ struct TensorForecast : ForecastCounts {
 /// The forecasts of one run log.
 struct Forecast {
   std::string log;
-  std::vector<std::int64_t> steps;
-  std::vector<TensorForecast> tensors;  ///< by name
-  ForecastCounts all;
-  frames::Notes notes;
+  std::vector<std::int64_t> steps = {};
+  std::vector<TensorForecast> tensors = {};  ///< by name
+  ForecastCounts all = {};
+  frames::Notes notes = {};
 };
 
 /// Forecasts the steps of a run log from the weights before and the moments after each sampled
 /// step that was not skipped. `copies`: the format of the copies of weights in 32 bits; others keep
 /// their own. Holds two bits for each weight. Throws log::BadInput if no weight has an optimizer
 /// with its state.
-Forecast forecast_weights(const std::filesystem::path& log, const frames::Selection& selection,
+Forecast forecast_weights(const std::filesystem::path& path, const frames::Selection& selection,
                           Dtype copies, const frames::Progress& progress = {});
 
 }  // namespace halfscope::analyzers::weights

@@ -10,15 +10,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <span>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "analyzers/frames/source.hpp"
-#include "analyzers/readers/logs.hpp"
 #include "halfscope/number/format.hpp"
+#include "halfscope/optimizer/settings.hpp"
 
 namespace halfscope::analyzers::weights {
 
@@ -38,12 +37,12 @@ inline constexpr std::array kMomentStorages =
                                   {"e4m3-1x256", kFloat8E4M3, false, true},
                                   {"e4m3-1x256", kFloat8E4M3, true, true}});
 
-/// The gradients of one block of elements, and Adam's settings.
+/// The gradients of one block of elements.
 struct BlockGradients {
   std::vector<std::vector<float>> gradients = {};  ///< by recorded step
   std::vector<float> first = {}, second = {};      ///< moments after the first of these; empty: 0
-  double steps_before = 0;                         ///< steps that made `first` and `second`
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  optimizer::Settings adam = {};
+  double steps_before = 0;  ///< steps that made `first` and `second`
 };
 
 /// The moments of a block after a replay. `computed_`: before they are stored.
@@ -62,45 +61,48 @@ BlockMoments replay_block(const BlockGradients& block, const MomentStorage* stor
 struct MomentShift {
   double mean = 0, error = 0;
 };
+
+/// Largest |mean| of the steps with which a moment may be stored so.
+inline constexpr double kMomentLimit = 0.01;
 enum class MomentFit : std::uint8_t { fits, unclear, fails };
-/// Returns `fits` if |mean| is at most the limit, `fails` if it is above, each by two standard
+/// Returns `fits` if |mean| is at most kMomentLimit, `fails` if it is above, each by two standard
 /// errors; else `unclear`.
-MomentFit fit_of(const MomentShift& shift, double limit);
+MomentFit fit_of(const MomentShift& shift);
 
 /// `of_second`: the mean of v / v32 - 1 over elements with v32 > 0. The others: the mean of s / s32
 /// - 1 over steps s of weights, weighted by |s32|, if only the first moment is stored so, only the
 /// second, or both.
 enum MomentMeasure : std::uint8_t { of_second, step_first, step_second, step_both };
 
+/// Numbers of elements.
+struct MomentCounts {
+  std::uint64_t positive = 0;  ///< v > 0, and finite
+  std::uint64_t stalled = 0;   ///< of `positive`, those with round(beta2 v) = v to nearest
+  std::uint64_t vanished = 0;  ///< the stored v is 0, the stored m is not
+};
+
 /// Results of one way of storing, after the last step. Elements with infinite v count in no mean.
-struct StoredMoments {
+struct StoredMoments : MomentCounts {
   MomentStorage storage;
   std::array<MomentShift, 4> shifts = {};  ///< by MomentMeasure
-  std::uint64_t positive = 0;              ///< elements with v > 0
-  std::uint64_t stalled =
-      0;  ///< part of `positive` with round(beta2 v) = v to nearest; the scale stays
-  std::uint64_t vanished = 0;  ///< elements whose stored v is 0 and whose stored m is not
 };
 
 struct MomentReplay {
   std::string log;
   std::uint64_t steps = 0, gradients = 0;  ///< replayed steps; recorded ones, which are repeated
-  std::int64_t first_step = 0, last_step = 0;  ///< the first and last recorded one
-  bool from_state = false;      ///< starts from the moments recorded at first_step, else from 0
-  double beta1 = 0, beta2 = 0;  ///< Adam's, for the first tensor
+  std::int64_t first_step = 0, last_step = 0;   ///< the first and last recorded one
+  bool from_state = false;                      ///< starts from recorded moments, else from 0
+  optimizer::Settings adam = {};                ///< of the first tensor
   std::uint64_t tensors = 0, all_elements = 0;  ///< weight gradients and their elements
   std::uint64_t elements = 0, nonfinite = 0;    ///< replayed; of these not finite in binary32
-  double limit = 0.01;  ///< largest |shift| of the step with which a moment may be stored so
-  std::vector<StoredMoments> stored = {};  ///< as kMomentStorages
+  std::vector<StoredMoments> stored = {};       ///< as kMomentStorages
+  frames::Notes notes = {};
 };
 
 /// Replays the whole weight gradients of a run log's sampled steps, without skipped steps and ranks
-/// after the first. Takes evenly spaced blocks of large tensors: at most 2^16 elements of each, and
-/// about 2^18 of all. `phases`: called before each phase with its name, for its progress. Throws
-/// log::BadInput if the log has no such gradients or no Adam.
-MomentReplay replay_moments(
-    const readers::Log& log, const frames::Selection& selection, std::uint64_t steps,
-    frames::Notes& notes,
-    const std::function<frames::Progress(const std::string& what)>& phases = {});
+/// after the first. Takes evenly spaced blocks, about 2^18 elements in all. Throws log::BadInput if
+/// the log has no such gradients or no Adam.
+MomentReplay replay_moments(const std::filesystem::path& path, const frames::Selection& selection,
+                            std::uint64_t steps, const frames::Progress& progress = {});
 
 }  // namespace halfscope::analyzers::weights

@@ -4,14 +4,11 @@
 
 #include <array>
 #include <charconv>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "analyzers/weights/moments.hpp"
 #include "analyzers/weights/moved.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
@@ -26,17 +23,14 @@ namespace halfscope::cli::commands {
 namespace {
 
 using analyzers::weights::MovedOptions;
-using analyzers::weights::Movement;
 using options::BadUsage;
 
 struct WeightsOptions : options::LogOptions {
   MovedOptions asked;
   std::vector<std::string> two_steps;
   std::string set_file, json;
-  bool forecast = false;
-  bool moments = false;
+  bool forecast = false, moments = false, counts = false;
   int moment_steps = 1000;
-  bool counts = false;
 };
 
 std::int64_t step_of(const std::string& text) {
@@ -62,64 +56,53 @@ MovedOptions asked_of(const WeightsOptions& options) {
   return asked;
 }
 
-/// Writes an answer as JSON where it was asked for, and prints it.
-int show(const WeightsOptions& options, const auto& found, const analyzers::frames::Notes& notes) {
-  options::note_later(notes);
+/// Computes an answer with a progress bar, writes it as JSON if that was asked for, or prints it.
+int show(const WeightsOptions& options, const auto& compute) {
+  options::Progress bar("reading");
+  const auto found = compute([&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
+  bar.clear();
+  options::note_later(found.notes);
   if (!options.json.empty()) {
     options::write_output(options.json,
                           reports::exports::json_text(reports::exports::to_json(found)) + "\n");
   }
-  if (options.json == "-") return options::kFine;
-  fmt::print("{}", terminal::sections_text(reports::answer::weights_sections(found)));
+  if (options.json != "-") {
+    fmt::print("{}", terminal::sections_text(reports::answer::weights_sections(found)));
+  }
   return options::kFine;
 }
 
-/// Throws BadUsage unless one run log is given, alone.
-void require_one_log(const WeightsOptions& options, const char* option) {
-  if (options.logs.size() == 1 && options.two_steps.empty() && options.set_file.empty()) return;
-  throw BadUsage(fmt::format("{} needs one run log, without --steps and --set", option));
-}
-
-int run_forecast(const WeightsOptions& options) {
-  require_one_log(options, "--forecast");
-  options::Progress bar("reading");
-  const auto found = analyzers::weights::forecast_weights(
-      options.logs[0], options::selection_of(options), options.asked.copies,
-      [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
-  bar.clear();
-  return show(options, found, found.notes);
-}
-
-int run_moments(const WeightsOptions& options) {
-  require_one_log(options, "--moments");
-  std::optional<options::Progress> bar;
-  analyzers::frames::Notes notes;
-  const auto found = analyzers::weights::replay_moments(
-      std::filesystem::path(options.logs.front()), options::selection_of(options),
-      static_cast<std::uint64_t>(options.moment_steps), notes, [&bar](const std::string& what) {
-        bar.reset();
-        bar.emplace(what);
-        return [&bar](std::uint64_t done, std::uint64_t all) { bar->show(done, all); };
-      });
-  bar.reset();
-  return show(options, found, notes);
-}
-
 int run(const WeightsOptions& options) {
+  namespace weights = analyzers::weights;
   if (options.logs.size() > 2) {
     throw BadUsage(
         fmt::format("found {} logs, expected one run log or two checkpoints", options.logs.size()));
   }
   options::require_own_files({options.json, options.set_file}, options);
-  if (options.forecast) return run_forecast(options);
-  if (options.moments) return run_moments(options);
-  const MovedOptions asked = asked_of(options);
-  options::Progress bar("reading");
-  const Movement found = analyzers::weights::moved_weights(
-      {options.logs.begin(), options.logs.end()}, options::selection_of(options), asked,
-      [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
-  bar.clear();
-  return show(options, found, found.notes);
+  const analyzers::frames::Selection selection = options::selection_of(options);
+  if (!options.forecast && !options.moments) {
+    const MovedOptions asked = asked_of(options);
+    return show(options, [&](const auto& progress) {
+      return weights::moved_weights({options.logs.begin(), options.logs.end()}, selection, asked,
+                                    progress);
+    });
+  }
+  if (options.logs.size() != 1 || !options.two_steps.empty() || !options.set_file.empty() ||
+      options.forecast == options.moments) {
+    throw BadUsage(fmt::format("{}: expected one run log, without {}, --steps and --set",
+                               options.forecast ? "--forecast" : "--moments",
+                               options.forecast ? "--moments" : "--forecast"));
+  }
+  return options.forecast ? show(options,
+                                 [&](const auto& progress) {
+                                   return weights::forecast_weights(options.logs[0], selection,
+                                                                    options.asked.copies, progress);
+                                 })
+                          : show(options, [&](const auto& progress) {
+                              return weights::replay_moments(
+                                  options.logs[0], selection,
+                                  static_cast<std::uint64_t>(options.moment_steps), progress);
+                            });
 }
 
 }  // namespace

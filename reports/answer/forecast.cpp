@@ -21,13 +21,13 @@ std::string ratio_text(std::uint64_t part, std::uint64_t all) {
   return fmt::format("{:.3f}", part == all ? 1.0 : std::min(ratio, 0.999));
 }
 
-/// Returns recall; undecided weights that moved are not missed.
+/// Undecided weights that moved are not missed.
 std::string recall_text(const ForecastCounts& counts) {
   return ratio_text(counts.moved - counts.missed, counts.moved);
 }
 
 std::string precision_text(const ForecastCounts& counts) {
-  return ratio_text(counts.found, counts.judged_moves);
+  return ratio_text(counts.found, counts.judged.moves);
 }
 
 std::vector<std::string> forecast_sentences(const Forecast& found) {
@@ -41,23 +41,23 @@ std::vector<std::string> forecast_sentences(const Forecast& found) {
         "{} more are undecided: the optimizer's implementation does not fix their last bits.",
         count_text(all.undecided)));
   }
-  if (all.judged != 0) {
+  if (all.judged.elements != 0) {
     out.push_back(fmt::format(
         "For {} of them the log has the next weights: {} changed. Recall {}, precision {}.",
-        count_text(all.judged), count_text(all.moved), recall_text(all), precision_text(all)));
+        count_text(all.judged.elements), count_text(all.moved), recall_text(all),
+        precision_text(all)));
   }
-  out.push_back(fmt::format(
-      "The size of the updates alone, without the weights' distance to the next copy, lets {:.4g} "
-      "changes expect.",
-      all.expected));
+  out.push_back(
+      fmt::format("The size of the updates alone, without the weights' distance to the "
+                  "next copy, lets {:.4g} changes expect.",
+                  all.expected));
   return out;
 }
 
 }  // namespace
 
 std::vector<Section> weights_sections(const Forecast& found) {
-  Section out{"Which copies a step changes"};
-  out.sentences = forecast_sentences(found);
+  Section out{"Which copies a step changes", forecast_sentences(found)};
   Table table{Evidence::updates, "By tensor"};
   table.headings = {"tensor",    "optimizer",        "weights", "move",
                     "undecided", "expected by size", "recall",  "precision"};

@@ -24,10 +24,23 @@ std::string format_text(const StoredMoments& stored) {
   return stored.storage.scaled ? "E4M3 in blocks" : std::string(people_say(stored.storage.name));
 }
 
+/// Returns a number with few significant digits and without an exponent: 23.4 with one as "20".
+std::string rounded_text(double x, int digits) {
+  if (x == 0 || !std::isfinite(x)) return fmt::format("{}", x);
+  const double rounded = std::stod(fmt::format("{:.{}e}", x, digits - 1));
+  const int last = digits - 1 - static_cast<int>(std::floor(std::log10(std::abs(rounded))));
+  return fmt::format("{:.{}f}", rounded, std::max(last, 0));
+}
+
 /// For example "+45 % (±0.3)", or "850 times (±20)" for means above 10.
 std::string shift_text(const MomentShift& shift) {
-  if (shift.mean > 10) return fmt::format("{:.0f} times (±{:.0f})", 1 + shift.mean, shift.error);
-  return fmt::format("{:+.2g} % (±{:.1g})", 100 * shift.mean, 100 * shift.error);
+  const bool large = shift.mean > 10;
+  const double unit = large ? 1 : 100;
+  const std::string error =
+      std::isfinite(shift.error) ? "±" + rounded_text(unit * shift.error, 1) : "of one block";
+  return large ? fmt::format("{:.0f} times ({})", 1 + shift.mean, error)
+               : fmt::format("{}{} % ({})", shift.mean < 0 ? "" : "+",
+                             rounded_text(unit * shift.mean, 2), error);
 }
 
 std::string replayed_text(const MomentReplay& found) {
@@ -41,30 +54,34 @@ std::string replayed_text(const MomentReplay& found) {
   return fmt::format(
       "Adam (betas {:g} and {:g}) is replayed for {} from {}, in FP32, on {} of {} elements of {}. "
       "It repeats {}: a real run has other large gradients between them, and may differ more.",
-      found.beta1, found.beta2, plural(found.steps, "step"), start, count_text(found.elements),
-      count_text(found.all_elements), plural(found.tensors, "weight gradient"), gradients);
+      found.adam.beta1, found.adam.beta2, plural(found.steps, "step"), start,
+      count_text(found.elements), count_text(found.all_elements),
+      plural(found.tensors, "weight gradient"), gradients);
 }
 
-/// For example "exp_avg may be stored in BF16, rounded to nearest: it makes steps +0.1 % longer".
-std::string fit_text(const char* moment, const StoredMoments& stored, const MomentShift& step,
-                     double limit) {
-  constexpr std::array<const char*, 3> kMay = {"may be", "may perhaps be", "should not be"};
-  return fmt::format(
-      "{} {} stored in {}, rounded {}: the steps of the weights change by {}; the limit is {}.",
-      code(moment), kMay[static_cast<std::size_t>(fit_of(step, limit))], format_text(stored),
-      stored.storage.stochastic ? "stochastically" : "to nearest", shift_text(step),
-      share_text(limit));
+/// For example "In BF16, rounded to nearest".
+std::string way_text(const StoredMoments& stored) {
+  return fmt::format("in {}, rounded {}", format_text(stored),
+                     stored.storage.stochastic ? "stochastically" : "to nearest");
+}
+
+/// Returns if a moment may be stored so.
+std::string fit_text(const char* moment, const StoredMoments& stored, weights::MomentMeasure step) {
+  constexpr std::array kMay = {"may be", "may perhaps be", "should not be"};  // by MomentFit
+  const MomentShift& shift = stored.shifts[step];
+  return fmt::format("{} {} stored {}: the steps of the weights change by {}; the limit is {}.",
+                     code(moment), kMay[static_cast<std::size_t>(fit_of(shift))], way_text(stored),
+                     shift_text(shift), share_text(weights::kMomentLimit));
 }
 
 std::string second_text(const StoredMoments& stored) {
   const std::string off =
-      fmt::format("In {}, rounded to nearest, {} ends {} off", format_text(stored),
-                  code("exp_avg_sq"), shift_text(stored.shifts[weights::of_second]));
+      fmt::format("Stored {}, {} ends {} off", way_text(stored), code("exp_avg_sq"),
+                  shift_text(stored.shifts[weights::of_second]));
   if (stored.stalled == 0) return off + ".";
   return fmt::format(
       "{}, and {} of its positive elements never decay: beta2 v is rounded to v again. The "
-      "difference "
-      "grows with the number of steps ({}).",
+      "difference grows with the number of steps ({}).",
       off, share_text(stored.stalled, stored.positive), code("--moment-steps"));
 }
 
@@ -73,10 +90,8 @@ Row row_of(const StoredMoments& stored, std::uint64_t elements) {
   for (const MomentShift& shift : stored.shifts) {
     row.cells.push_back({shift_text(shift), shift.mean});
   }
-  row.cells.push_back(
-      {share_text(stored.stalled, stored.positive), static_cast<double>(stored.stalled)});
-  row.cells.push_back(
-      {share_text(stored.vanished, elements), static_cast<double>(stored.vanished)});
+  row.cells.push_back(share_cell(stored.stalled, stored.positive));
+  row.cells.push_back(share_cell(stored.vanished, elements));
   return row;
 }
 
@@ -97,9 +112,9 @@ Table moments_table(const MomentReplay& found) {
 }
 
 /// Options that store those moments in BF16 and E4M3 that may be, rounded to nearest.
-PasteLines moments_lines(const StoredMoments& bf16, const StoredMoments& e4m3, double limit) {
-  const auto fits = [&](const StoredMoments& stored, weights::MomentMeasure what) {
-    return fit_of(stored.shifts[what], limit) == MomentFit::fits;
+PasteLines moments_lines(const StoredMoments& bf16, const StoredMoments& e4m3) {
+  const auto fits = [](const StoredMoments& stored, weights::MomentMeasure step) {
+    return fit_of(stored.shifts[step]) == MomentFit::fits;
   };
   const bool first = fits(bf16, weights::step_first), second = fits(bf16, weights::step_second);
   std::string lines = fmt::format(
@@ -118,23 +133,18 @@ PasteLines moments_lines(const StoredMoments& bf16, const StoredMoments& e4m3, d
 }  // namespace
 
 std::vector<Section> weights_sections(const MomentReplay& found) {
-  Section section{"Adam's moments in 16 and 8 bits", {replayed_text(found)}};
-  const std::size_t bf16 = 0, bf16_stochastic = 1, e4m3 = 4;  // kMomentStorages
-  section.sentences.push_back(second_text(found.stored[bf16]));
-  for (const std::size_t k : {bf16, bf16_stochastic}) {
-    const StoredMoments& stored = found.stored[k];
-    section.sentences.push_back(
-        fit_text("exp_avg", stored, stored.shifts[weights::step_first], found.limit));
-    section.sentences.push_back(
-        fit_text("exp_avg_sq", stored, stored.shifts[weights::step_second], found.limit));
+  const StoredMoments &bf16 = found.stored[0], &e4m3 = found.stored[4];  // kMomentStorages
+  Section section{"Adam's moments in 16 and 8 bits", {replayed_text(found), second_text(bf16)}};
+  for (const StoredMoments& stored : {bf16, found.stored[1]}) {
+    section.sentences.push_back(fit_text("exp_avg", stored, weights::step_first));
+    section.sentences.push_back(fit_text("exp_avg_sq", stored, weights::step_second));
   }
   if (found.nonfinite > 0) {
     section.sentences.push_back(
-        fmt::format("{} of the elements are left out: their moments are "
-                    "NaN or infinite in FP32.",
+        fmt::format("{} of the elements are left out: their moments are NaN or infinite in FP32.",
                     count_text(found.nonfinite)));
   }
-  section.pastes = {moments_lines(found.stored[bf16], found.stored[e4m3], found.limit)};
+  section.pastes = {moments_lines(bf16, e4m3)};
   section.add(moments_table(found));
   return {section};
 }

@@ -2,7 +2,6 @@
 #include "reports/export/json_weights.hpp"
 
 #include <array>
-#include <string_view>
 
 #include "reports/export/json_parts.hpp"
 
@@ -56,23 +55,42 @@ Json sent_json(const SentBytes& sent) {
           {"seconds", sent.seconds},         {"zstd_seconds", sent.zstd_seconds}};
 }
 
+void put_set(Json& to, const ForecastSet& set) {
+  to["elements"] = set.elements;
+  to["moves"] = set.moves;
+  to["undecided"] = set.undecided;
+}
+
 void put_forecast(Json& to, const ForecastCounts& counts) {
-  to["elements"] = counts.elements;
-  to["moves"] = counts.moves;
-  to["undecided"] = counts.undecided;
+  put_set(to, counts);
   to["expected_by_size"] = counts.expected;
-  if (counts.judged == 0) return;
-  to["judged"] = {{"elements", counts.judged},
-                  {"moves", counts.judged_moves},
-                  {"undecided", counts.judged_undecided},
-                  {"moved", counts.moved},
-                  {"found", counts.found},
-                  {"missed", counts.missed}};
+  if (counts.judged.elements == 0) return;
+  Json& judged = to["judged"];
+  put_set(judged, counts.judged);
+  judged["moved"] = counts.moved;
+  judged["found"] = counts.found;
+  judged["missed"] = counts.missed;
 }
 
 Json forecast_tensor_json(const TensorForecast& tensor) {
   Json to = {{"name", tensor.name}, {"optimizer", tensor.row}, {"copies", name_of(tensor.copies)}};
   put_forecast(to, tensor);
+  return to;
+}
+
+Json stored_json(const StoredMoments& stored) {
+  constexpr std::array kMeasures = {"second", "step_first", "step_second", "step_both"};
+  constexpr std::array kFits = {"fits", "unclear", "fails"};  // by MomentFit
+  Json to = {{"format", stored.storage.name},
+             {"rounding", stored.storage.stochastic ? "stochastic" : "nearest"}};
+  for (std::size_t k = 0; k < kMeasures.size(); ++k) {
+    const MomentShift& shift = stored.shifts[k];
+    Json& part = to[kMeasures[k]] = {{"mean", shift.mean}, {"error", number_json(shift.error)}};
+    if (k != of_second) part["fits"] = kFits[static_cast<std::size_t>(fit_of(shift))];
+  }
+  to["positive"] = stored.positive;
+  to["stalled"] = stored.stalled;
+  to["vanished"] = stored.vanished;
   return to;
 }
 
@@ -105,29 +123,14 @@ Json to_json(const MomentReplay& found) {
              {"first_step", found.first_step},
              {"last_step", found.last_step},
              {"from_state", found.from_state},
-             {"betas", {found.beta1, found.beta2}},
+             {"betas", {found.adam.beta1, found.adam.beta2}},
              {"tensors", found.tensors},
              {"all_elements", found.all_elements},
              {"elements", found.elements},
              {"nonfinite", found.nonfinite},
-             {"limit", found.limit}};
-  constexpr std::array<std::string_view, 4> kMeasures = {"second", "step_first", "step_second",
-                                                         "step_both"};  // by MomentMeasure
-  constexpr std::array<std::string_view, 3> kFits = {"fits", "unclear", "fails"};  // by MomentFit
-  for (const StoredMoments& stored : found.stored) {
-    Json one = {{"format", stored.storage.name},
-                {"rounding", stored.storage.stochastic ? "stochastic" : "nearest"}};
-    for (std::size_t k = 0; k < kMeasures.size(); ++k) {
-      const MomentShift& shift = stored.shifts[k];
-      Json part = {{"mean", shift.mean}, {"error", number_json(shift.error)}};
-      if (k != of_second) part["fits"] = kFits[std::size_t(fit_of(shift, found.limit))];
-      one[std::string(kMeasures[k])] = std::move(part);
-    }
-    one["positive"] = stored.positive;
-    one["stalled"] = stored.stalled;
-    one["vanished"] = stored.vanished;
-    to["stored"].push_back(std::move(one));
-  }
+             {"limit", kMomentLimit},
+             {"stored", list_json(found.stored, stored_json)}};
+  put_notes(to, found.notes);
   return to;
 }
 
