@@ -58,13 +58,18 @@ class Names {
     return found->second;
   }
 
-  const auto& all() const { return names_; }
-
-  /// Returns true if this tensor of a weight is selected: of ranks other than 0 if it is sharded.
-  bool selected(const WholeStep& step, const Selection& selection, Role role,
-                const std::string& key, const std::string& name) const {
-    return frames::selects(selection, name) && (step.rank == 0 || step.is_sharded(role)) &&
-           !find(role, key).empty();
+  /// Calls visit(role, key, name) for each selected weight: of a weight and its master weight, for
+  /// the preferred one. For ranks other than 0, only sharded weights are visited.
+  template <class Visit>
+  void for_each_weight(const WholeStep& step, const Selection& selection, Role preferred,
+                       const Visit& visit) const {
+    for (const auto& [role_and_key, name] : names_) {
+      const auto& [role, key] = role_and_key;
+      if (role != Role::weight && role != Role::master_weight) continue;
+      if (role != preferred && !find(preferred, key).empty()) continue;
+      if (!frames::selects(selection, name) || (step.rank > 0 && !step.is_sharded(role))) continue;
+      if (!find(role, key).empty()) visit(role, key, name);
+    }
   }
 
  private:
@@ -156,14 +161,17 @@ std::optional<Optimizer> usable_optimizer(const WholeStep& step, const Selection
   return std::nullopt;
 }
 
-/// Returns true for types narrower than 32 bits. Adam's state in these cannot be used, since
-/// PyTorch rounds it after every operation, which is not emulated here.
-bool is_narrow(const WholeStep& step, const std::string& name) {
-  return format_of(step.tensors->outline(name)->view.dtype).width < 32;
+/// Returns true if moments of a pair have less than 32 bits.
+bool is_narrow(const WholeStep& step, const PairNames& pair) {
+  for (const std::string* name : {&pair.momentum_buffer, &pair.exp_avg, &pair.exp_avg_sq}) {
+    if (name->empty()) continue;
+    if (format_of(step.tensors->outline(*name)->view.dtype).width < 32) return true;
+  }
+  return false;
 }
 
 /// Fills in the names of the state that the optimizer needs; returns false if some is missing.
-bool take_state(const WholeStep& step, Partners& partners, PairNames& pair, Notes& notes) {
+bool take_state(Partners& partners, PairNames& pair) {
   const Optimizer& o = *pair.optimizer;
   const bool needs_gradient = !o.is_adam() && (o.momentum == 0 || o.nesterov);
   if (needs_gradient) pair.partner = partners.find(Role::weight_grad);
@@ -175,13 +183,7 @@ bool take_state(const WholeStep& step, Partners& partners, PairNames& pair, Note
   pair.exp_avg = partners.state("exp_avg");
   pair.exp_avg_sq = partners.state(o.amsgrad ? "max_exp_avg_sq" : "exp_avg_sq");
   pair.step = partners.counter();
-  if (pair.exp_avg.empty() || pair.exp_avg_sq.empty()) return false;
-  if (!is_narrow(step, pair.exp_avg) && !is_narrow(step, pair.exp_avg_sq)) return true;
-  notes.add(
-      fmt::format("{}: Adam's state is held in 16 bits: updates are not recomputed "
-                  "from it",
-                  printable(step.log.string())));
-  return false;
+  return !pair.exp_avg.empty() && !pair.exp_avg_sq.empty();
 }
 
 void note_assumed(const WholeStep& step, const Optimizer& optimizer, Notes& notes) {
@@ -198,7 +200,7 @@ std::optional<PairNames> pair_of_optimizer(const WholeStep& step, const Selectio
   PairNames pair;
   pair.weight = weight;
   pair.optimizer = usable_optimizer(step, selection, key, notes);
-  if (!pair.optimizer || !take_state(step, partners, pair, notes)) return std::nullopt;
+  if (!pair.optimizer || !take_state(partners, pair)) return std::nullopt;
   const bool stateless = !pair.optimizer->is_adam() && !pair.optimizer->has_buffer();
   pair.source = stateless ? UpdateSource::gradient : UpdateSource::optimizer_state;
   note_assumed(step, *pair.optimizer, notes);
@@ -214,7 +216,12 @@ std::optional<PairNames> best_pair(const WholeStep& step, const Selection& selec
   if (!pair.partner.empty()) return pair;
   if (was_skipped(step)) return std::nullopt;
   auto computed = pair_of_optimizer(step, selection, partners, key, weight, notes);
-  if (computed) return computed;
+  const bool rounded = computed && computed->optimizer->is_adam() && is_narrow(step, *computed);
+  if (computed && !rounded) return computed;
+  if (rounded) {
+    notes.add(fmt::format("{}: Adam's state is held in 16 bits: updates are not recomputed from it",
+                          printable(step.log.string())));
+  }
   pair.source = UpdateSource::difference;
   pair.partner = partners.find(Role::weight_after);
   return pair.partner.empty() ? std::nullopt : std::optional(pair);
@@ -232,39 +239,6 @@ std::optional<PairNames> pair_of(const WholeStep& step, const Selection& selecti
   return pair;
 }
 
-/// Pairs per progress report: short work, but enough for all threads.
-constexpr std::size_t kCountSlice = std::size_t{1} << 24, kWhatIfSlice = std::size_t{1} << 20;
-
-TensorView slice_of(const TensorView& view, std::size_t first, std::size_t count) {
-  const TensorView before{view.dtype, nullptr, first};
-  return {view.dtype, view.data + before.bytes(), std::min(count, view.count - first)};
-}
-
-/// Counts pairs in slices. The sum does not depend on the slices.
-template <typename Sum, typename Count>
-Sum sum_of_slices(const TensorView& weights, const TensorView& partners, std::size_t slice,
-                  const ProgressCallback& tell, const Count& count) {
-  if (weights.count <= slice) return count(weights, partners);
-  Sum sum;
-  for (std::size_t first = 0; first < weights.count; first += slice) {
-    sum += count(slice_of(weights, first, slice), slice_of(partners, first, slice));
-    if (tell) {
-      tell(static_cast<double>(std::min(first + slice, weights.count)) /
-           static_cast<double>(weights.count));
-    }
-  }
-  return sum;
-}
-
-/// Returns the number of steps an optimizer has taken up to this one. Skipped steps do not count.
-double steps_taken(const WholeStep& step) {
-  double taken = static_cast<double>(step.step) + 1;
-  for (const log::StepScalars& scalars : step.run->scalars()) {
-    if (scalars.step < step.step && scalars.found_inf.value_or(false)) taken -= 1;
-  }
-  return std::max(taken, 1.0);
-}
-
 }  // namespace
 
 bool was_skipped(const WholeStep& step) {
@@ -276,14 +250,10 @@ bool was_skipped(const WholeStep& step) {
 std::vector<PairNames> pairs_of(const WholeStep& step, const Selection& selection, Notes& notes) {
   const Names names(step, selection);
   std::vector<PairNames> pairs;
-  for (const auto& [role_and_key, name] : names.all()) {
-    const auto& [role, key] = role_and_key;
-    if (role != Role::weight && role != Role::master_weight) continue;
-    if (role == Role::master_weight && !names.find(Role::weight, key).empty()) continue;
-    if (!names.selected(step, selection, role, key, name)) continue;
+  names.for_each_weight(step, selection, Role::weight, [&](Role role, auto& key, auto& name) {
     auto pair = pair_of(step, selection, names, role, key, name, notes);
     if (pair) pairs.push_back(std::move(*pair));
-  }
+  });
   return pairs;
 }
 
@@ -292,108 +262,20 @@ std::vector<PairNames> optimizer_pairs_of(const WholeStep& step, const Selection
   std::vector<PairNames> pairs;
   if (was_skipped(step)) return pairs;
   const Names names(step, selection);
-  for (const auto& [role_and_key, name] : names.all()) {
-    const auto& [role, key] = role_and_key;
-    if (role != Role::weight && role != Role::master_weight) continue;
-    if (role == Role::weight && !names.find(Role::master_weight, key).empty()) continue;
-    if (!names.selected(step, selection, role, key, name)) continue;
+  const auto add = [&](Role role, const std::string& key, const std::string& name) {
     Partners partners(step, names, role, key);
     auto pair = pair_of_optimizer(step, selection, partners, key, name, notes);
-    if (pair) pairs.push_back(std::move(*pair));
-  }
+    if (pair && pair->optimizer->row->stores_once && is_narrow(step, *pair)) {
+      notes.add(
+          fmt::format("{}: the optimizer's state is held in 16 bits, and fused kernels compute "
+                      "the weights from it before it is rounded: no step can be forecast",
+                      printable(step.log.string())));
+    } else if (pair) {
+      pairs.push_back(std::move(*pair));
+    }
+  };
+  names.for_each_weight(step, selection, Role::master_weight, add);
   return pairs;
-}
-
-Pair::Pair(const WholeStep& step, const Selection& selection, PairNames names)
-    : step_(step), names_(std::move(names)), weight_(step.tensors->tensor(names_.weight)) {
-  partner_ = load(names_.partner);
-  momentum_buffer_ = load(names_.momentum_buffer);
-  exp_avg_ = load(names_.exp_avg);
-  exp_avg_sq_ = load(names_.exp_avg_sq);
-  if (!names_.optimizer) return;
-  if (!names_.partner.empty()) scale_ = step.scale_of(selection, names_.partner);
-  if (names_.exp_avg.empty()) return;
-  if (!names_.step.empty()) counter_ = step.tensors->tensor(names_.step);
-  const bool tells = counter_ && counter_->view.count == 1 && first_element(counter_->view) >= 1;
-  steps_ = tells ? first_element(counter_->view) : steps_taken(step);
-}
-
-TensorPointer Pair::load(const std::string& name) const {
-  if (name.empty()) return nullptr;
-  TensorPointer tensor = step_.tensors->tensor(name);
-  if (tensor->view.count == weight_->view.count) return tensor;
-  throw std::invalid_argument(fmt::format("Pair: '{}' has {} elements, expected the weight's {}",
-                                          name, tensor->view.count, weight_->view.count));
-}
-
-void Pair::for_each_tensor(const std::function<void(const log::NamedTensor&)>& visit) const {
-  for (const TensorPointer& tensor :
-       {weight_, partner_, momentum_buffer_, exp_avg_, exp_avg_sq_, counter_}) {
-    if (tensor) visit(*tensor);
-  }
-}
-
-const log::NamedTensor* Pair::too_narrow() const {
-  const auto narrow = [](const TensorPointer& tensor) {
-    return tensor && format_of(tensor->view.dtype).width < 16;
-  };
-  return narrow(weight_) ? weight_.get() : narrow(partner_) ? partner_.get() : nullptr;
-}
-
-bool Pair::is_plain() const {
-  return names_.source == UpdateSource::gradient && names_.optimizer->is_plain_sgd();
-}
-
-OptimizerInputs Pair::inputs() const {
-  OptimizerInputs in;
-  in.weight = weight_->view;
-  if (partner_) in.gradient = partner_->view;
-  in.gradient_scale = scale_;
-  if (momentum_buffer_) in.first = momentum_buffer_->view;
-  if (exp_avg_) in.first = exp_avg_->view;
-  if (exp_avg_sq_) in.second = in.largest = exp_avg_sq_->view;
-  in.count = weight_->view.count;
-  in.steps = steps_;
-  return in;
-}
-
-ComputedUpdate Pair::computed() const {
-  if (names_.source == UpdateSource::difference) {
-    return subtract(partner_->view, weight_->view);
-  }
-  return compute_update(*names_.optimizer, inputs());
-}
-
-UpdateTable Pair::count(const UpdateOptions& options, const ProgressCallback& tell) const {
-  const auto sum = [&](const TensorView& partners, const auto& count) {
-    return sum_of_slices<UpdateTable>(weight_->view, partners, kCountSlice, tell, count);
-  };
-  const auto updates = [&](const TensorView& weights, const TensorView& partners) {
-    return count_updates(weights, partners, options);
-  };
-  const auto differences = [&](const TensorView& weights, const TensorView& after) {
-    return count_differences(weights, after, options);
-  };
-  const auto gradients = [&](const TensorView& weights, const TensorView& partners) {
-    return count_sgd_updates(weights, partners, *names_.optimizer->rate, scale_, options);
-  };
-  if (names_.source == UpdateSource::update) return sum(partner_->view, updates);
-  if (names_.source == UpdateSource::difference) return sum(partner_->view, differences);
-  if (is_plain()) return sum(partner_->view, gradients);
-  const ComputedUpdate update = computed();
-  return sum(update.view(), updates);
-}
-
-UpdateWhatIf Pair::what_if(const WhatIfOptions& options, const ProgressCallback& tell) const {
-  const auto sum = [&](const TensorView& updates) {
-    return sum_of_slices<UpdateWhatIf>(weight_->view, updates, kWhatIfSlice, tell,
-                                       [&](const TensorView& w, const TensorView& u) {
-                                         return halfscope::what_if(w, u, options);
-                                       });
-  };
-  if (names_.source == UpdateSource::update) return sum(partner_->view);
-  const ComputedUpdate update = computed();
-  return sum(update.view());
 }
 
 }  // namespace halfscope::analyzers::updates

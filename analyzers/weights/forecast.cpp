@@ -212,10 +212,12 @@ Forecast forecast_weights(const std::filesystem::path& path, const frames::Selec
   readers::for_each_whole_step(log, selection, take, out.notes, progress);
   all.finish();
   if (!out.tensors.empty()) return out;
+  const std::string reason = out.notes.empty() ? "" : "; " + *out.notes.begin();
   readers::refuse_without_tensors(
       log, selection,
       "has no sampled step with weights and the state of SGD, Adam or AdamW, so no step can be "
-      "forecast; record samples of the roles weight and optimizer_state");
+      "forecast; record samples of the roles weight and optimizer_state" +
+          reason);
 }
 
 }  // namespace halfscope::analyzers::weights

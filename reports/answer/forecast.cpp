@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include <string>
 #include <vector>
 
@@ -47,10 +49,8 @@ std::vector<std::string> forecast_sentences(const Forecast& found) {
         count_text(all.judged.elements), count_text(all.moved), recall_text(all),
         precision_text(all)));
   }
-  out.push_back(
-      fmt::format("The size of the updates alone, without the weights' distance to the "
-                  "next copy, lets {:.4g} changes expect.",
-                  all.expected));
+  out.push_back(fmt::format("By the size of the updates alone one would expect {} changes.",
+                            count_text(static_cast<std::uint64_t>(std::llround(all.expected)))));
   return out;
 }
 
@@ -59,8 +59,8 @@ std::vector<std::string> forecast_sentences(const Forecast& found) {
 std::vector<Section> weights_sections(const Forecast& found) {
   Section out{"Which copies a step changes", forecast_sentences(found)};
   Table table{Evidence::updates, "By tensor"};
-  table.headings = {"tensor",    "optimizer",        "weights", "move",
-                    "undecided", "expected by size", "recall",  "precision"};
+  table.headings = {"tensor",    "optimizer", "weights", "move",
+                    "undecided", "expected",  "recall",  "precision"};
   table.all_by = "weights LOG --forecast --json FILE";
   table.add_rows(found.tensors, [](const TensorForecast& tensor) {
     return Row{{{code(tensor.name)},

@@ -78,7 +78,7 @@ Json forecast_tensor_json(const TensorForecast& tensor) {
   return to;
 }
 
-Json stored_json(const StoredMoments& stored) {
+Json stored_moments_json(const StoredMoments& stored) {
   constexpr std::array kMeasures = {"second", "step_first", "step_second", "step_both"};
   constexpr std::array kFits = {"fits", "unclear", "fails"};  // by MomentFit
   Json to = {{"format", stored.storage.name},
@@ -129,7 +129,7 @@ Json to_json(const MomentReplay& found) {
              {"elements", found.elements},
              {"nonfinite", found.nonfinite},
              {"limit", kMomentLimit},
-             {"stored", list_json(found.stored, stored_json)}};
+             {"stored", list_json(found.stored, stored_moments_json)}};
   put_notes(to, found.notes);
   return to;
 }

@@ -48,6 +48,16 @@ def attention():
     return Attention(), batch
 
 
+def in_bfloat16():
+    model, batch = perceptron()
+
+    def narrow():
+        x, y = batch()
+        return x.bfloat16(), y
+
+    return model.bfloat16(), narrow
+
+
 def forecast_of(network, make, steps, folder, **options):
     """Trains with a sample of each step; returns the forecast's JSON."""
     torch.manual_seed(5)
@@ -99,6 +109,29 @@ def test_sgd_with_momentum(tmp_path):
     found = forecast_of(perceptron, torch.optim.SGD, SAMPLED_STEPS, tmp_path / "log", lr=0.01,
                         momentum=0.9)
     check(found, exact=True)
+
+
+@pytest.mark.skipif(not FUSED, reason="16-bit steps of PyTorch before 2.4 have no row")
+@pytest.mark.parametrize("foreach", [False, True])
+@pytest.mark.parametrize("make, options", [
+    (torch.optim.AdamW, {"lr": 2e-3}), (torch.optim.SGD, {"lr": 0.01, "momentum": 0.9})])
+def test_bfloat16_parameters(make, options, foreach, tmp_path):
+    found = forecast_of(in_bfloat16, make, SAMPLED_STEPS, tmp_path / "log", foreach=foreach,
+                        **options)
+    check(found, exact=True)
+
+
+@pytest.mark.skipif(not FUSED, reason="PyTorch has had fused=True on a CPU since 2.4")
+def test_a_fused_step_of_16_bit_state_is_refused(tmp_path):
+    model, batch = in_bfloat16()
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    with Recorder(model, optimizer, tmp_path / "log", sample_every=1):
+        for _ in range(2):
+            x, y = batch()
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    refused = run("weights", tmp_path / "log", "--forecast", expect=1).stderr
+    assert "fused kernels compute the weights from it before it is rounded" in refused
 
 
 def test_the_size_of_updates_alone_says_how_many_move(tmp_path):
