@@ -79,8 +79,11 @@ class WholePasses {
   }
   bool empty() const { return !updates_ && !whole_ && !reductions_ && !claims_; }
 
-  void begin(underflow::LogFindings& log, const readers::Log& source) {
-    if (passes_.updates) moved_.begin(log.name, source);
+  void begin(underflow::LogFindings& log) {
+    if (passes_.updates) {
+      moved_.emplace(selection_, weights::MovedOptions{.skip_misfits = true});
+      moved_->begin(log.name);
+    }
     if (updates_) updates_->begin(log);
     if (whole_) whole_->begin(log);
     if (reductions_) reductions_->begin(log);
@@ -92,7 +95,7 @@ class WholePasses {
     if (reductions_) reductions_->take(ranks);
     for (const WholeStep& step : ranks) {
       // The values of other logs were read once more, for their histograms.
-      if (passes_.updates && step.run != nullptr) moved_.take(step);
+      if (moved_ && step.run != nullptr) moved_->take(step);
     }
     if (reductions_ || updates_ || whole_ || claims_) {
       for (const WholeStep& step : ranks) take(step);
@@ -110,7 +113,7 @@ class WholePasses {
   }
 
   void finish_log(frames::Notes& notes) {
-    if (auto found = moved_.finish({.skip_misfits = true}, {})) {
+    if (auto found = moved_ ? std::move(*moved_).finish() : std::nullopt) {
       notes.add_all(std::exchange(found->notes, {}));
       movements_.push_back(std::move(*found));
     }
@@ -156,7 +159,7 @@ class WholePasses {
   const frames::Selection& selection_;
   const Passes& passes_;
   std::optional<updates::UpdatePass> updates_;
-  weights::MovedPass moved_{selection_};
+  std::optional<weights::MovedPass> moved_;
   std::vector<weights::Movement> movements_;
   std::optional<formats::WholePass> whole_;
   std::optional<reduction::ReductionPass> reductions_;
@@ -175,7 +178,7 @@ WholeTensorResults add_whole_steps(Analysis& analysis, const frames::Selection& 
   const auto take = [&](std::span<const WholeStep> ranks) { all.take(ranks); };
   for (underflow::LogFindings& log : analysis.logs) {
     const readers::Log& source = opened.at(log.source);
-    all.begin(log, source);
+    all.begin(log);
     readers::for_each_whole_step_of_ranks(source, selection, take, analysis.notes, progress);
     readers::for_each_whole_count(source, selection, all.counts());
     all.finish_log(analysis.notes);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -39,7 +40,7 @@ struct WholeStep {
   std::int64_t step = 0;
   int rank = 0;
   std::vector<log::Role> sharded;  ///< roles whose tensors are split over the ranks
-  const log::TensorFile* tensors = nullptr;
+  std::shared_ptr<const log::TensorFile> tensors;  ///< may be kept after the visit
   std::map<std::string, std::string> metadata;  ///< metadata of a sampled step's file
   const log::RunLog* run = nullptr;             ///< null for a tensor file
   const log::StepScalars* scalars = nullptr;    ///< null if the log has none for this step

@@ -319,6 +319,7 @@ void for_each_whole_count(const Log& log, const Selection& selection,
 }
 
 void require_tensors(const Log& log) {
+  require_some_kind(log);
   if (!record::is_record(log.opened())) return;
   throw BadInput(fmt::format(
       "{}: has counts of tensors, but this needs the tensors themselves; ask the log that was "

@@ -71,7 +71,8 @@ frames::Parts parts_of(const Log& log, const frames::Selection& selection);
 void for_each_whole_count(const Log& log, const frames::Selection& selection,
                           const frames::WholeCountsVisitor& visit);
 
-/// Throws log::BadInput if the log is a record. For analyses that need the tensors themselves.
+/// Throws log::BadInput if the log is of no known kind, or a record. For analyses that need the
+/// tensors themselves.
 void require_tensors(const Log& log);
 
 /// Returns the parts of a log that are the ranks of a run. Empty if the log has no ranks, or if

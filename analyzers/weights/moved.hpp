@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,23 +18,13 @@
 
 namespace halfscope::analyzers::weights {
 
-/// Origin of the update of a weight that never moved.
-enum class RateSource : std::uint8_t {
-  values,  ///< last value minus first value of the weight itself, in 32 bits or more
-  master,  ///< last value minus first value of its master weight
-  update   ///< the update recorded at the last step
-};
-std::string_view name_of(RateSource source);
-
 /// Weights that never moved, and when they would. Let p be the value at the last step, u the update
-/// a step, and d the distance from p to the boundary at which the copy of p becomes another number,
-/// in the direction of u. A weight in 32 bits or more, or with a master, moves after about d / |u|
-/// steps. A weight in 16 or 8 bits without a master moves in one step if round(p + u) differs from
-/// p, else never. docs/weights.md has the rules for ties and infinities.
+/// a step (last minus first value, by the number of steps), and d the distance from p to the
+/// boundary at which the copy of p becomes another one, in the direction of u. Both are those of
+/// the master weight if the weight has 16 bits or less. docs/weights.md has the rules.
 struct Stall {
-  RateSource source = RateSource::values;
   std::uint64_t zero = 0;  ///< u is 0: never moves
-  std::uint64_t lost = 0;  ///< u is not 0, but is lost each step or leads to no boundary
+  std::uint64_t lost = 0;  ///< u is not 0, but leads to no boundary
   /// Number of weights by floor(log2(k)), where k is the number of steps until the copy moves.
   std::array<std::uint64_t, 256> steps{};
   double sum_update = 0;    ///< sum of |u| over the weights in `steps` and `lost`; approximate
@@ -73,10 +64,9 @@ struct MovedCounts {
 struct TensorMovement : MovedCounts {
   std::string name;  ///< with its role: "weight/fc1.weight"
   log::Role role = log::Role::weight;
-  std::string kind;            ///< kind of layer: "LayerNorm.weight", or "layers.*.norm.weight"
+  std::string kind;  ///< kind of layer: the path with "*" for numbers, "layers.*.norm.weight"
   Dtype dtype = Dtype::f32;    ///< dtype of the weights
   Dtype copies = Dtype::bf16;  ///< format of the copies that are compared
-  std::uint64_t shards = 0;    ///< number of parts: over ranks, or in files of one step
 };
 
 /// Sums over the tensors of one kind of layer.
@@ -88,7 +78,7 @@ struct KindMovement : MovedCounts {
 /// The weights of one run log, or of two checkpoints.
 struct Movement {
   std::string log;                           ///< name of the log; of two checkpoints the first
-  std::string other;                         ///< name of the second checkpoint; empty for a run log
+  std::string other = {};                    ///< name of the second checkpoint; empty for a run log
   std::vector<std::int64_t> steps;           ///< compared steps, ascending; {0, 1} if unknown
   std::vector<TensorMovement> tensors = {};  ///< by name
   std::vector<KindMovement> kinds = {};      ///< the largest number of weights first
@@ -108,26 +98,58 @@ struct MovedOptions {
   bool skip_misfits = false;  ///< tensors that differ in shape or dtype are noted, not refused
 };
 
-/// Compares the weights of steps that are visited elsewhere. Keeps the places of tensors, and maps
-/// and reads them in finish(); holds one bit for each weight of a tensor, of all for a set.
+/// Compares the weights of each visited step with those of the step before. Keeps the files of the
+/// first and the last step open, and one bit for each weight.
 class MovedPass {
  public:
-  explicit MovedPass(const frames::Selection& selection);
-  ~MovedPass();
-  MovedPass(MovedPass&&) noexcept;
+  MovedPass(const frames::Selection& selection, MovedOptions options)
+      : selection_(selection), options_(std::move(options)) {}
 
   /// Begins a log, or the second checkpoint.
-  void begin(const std::string& name, const readers::Log& log);
-  void take(const frames::WholeStep& step);
-  /// Number of steps since the last begin().
-  std::size_t steps() const;
-  /// Returns the results, and forgets all steps; without weights or a second step, nothing. Throws
-  /// log::BadInput that names a tensor which is not in all steps in one shape and dtype.
-  std::optional<Movement> finish(const MovedOptions& options, const frames::Progress& progress);
+  void begin(const std::string& name);
+  void take(const frames::WholeStep& step, const frames::ProgressCallback& tell = {});
+  std::size_t steps() const { return steps_.size(); }
+  /// Returns the results; without weights or a second step, nothing. Throws log::BadInput that
+  /// names a tensor which is not in all steps in one shape and dtype.
+  std::optional<Movement> finish(const frames::Progress& progress = {}) &&;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  /// A tensor of an open file, without its values.
+  struct Place {
+    std::shared_ptr<const log::TensorFile> file;
+    log::NamedTensor outline;
+    std::shared_ptr<const log::NamedTensor> load() const { return file->tensor(outline.name); }
+  };
+  /// The part of a tensor that one rank, or one file of a step, has.
+  struct Shard {
+    Place first, last;
+    std::size_t steps = 0;  ///< visited steps; less than all if one lacks it
+    std::vector<std::uint8_t> moved = {};
+  };
+  struct Tensor {
+    std::vector<Shard> shards;
+    std::vector<std::uint64_t> changed;  ///< MovedCounts::changed
+    std::string misfit;                  ///< why its steps cannot be compared; empty if they can
+  };
+  using Key = std::pair<log::Role, std::string>;  ///< with the path after the role
+  using Tensors = std::map<Key, Tensor>;
+
+  std::string label(std::size_t step) const;
+  bool is_master_of_weight(const Key& key) const;
+  void take(const Key& key, Place&& place);
+  void compare(Tensor& tensor, Shard& shard, const Place& now);
+  bool fits(const Tensors::value_type& entry, frames::Notes& notes) const;
+  TensorMovement measure(const Tensors::value_type& entry);
+  std::optional<Stall> stalls_of(const Key& key, Dtype copies);
+
+  const frames::Selection& selection_;
+  MovedOptions options_;
+  std::vector<std::string> names_ = {};  ///< of the log, or of both checkpoints
+  bool begins_ = true;                   ///< the next step is the first of a log
+  std::vector<std::int64_t> steps_ = {};
+  Tensors tensors_ = {};
+  std::map<Dtype, std::vector<double>> boundaries_ = {};  ///< copy_boundaries()
+  std::optional<SentBytes> bytes_ = {};
 };
 
 /// Compares two checkpoints (files or folders), or the sampled steps of one run log. Throws

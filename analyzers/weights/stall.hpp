@@ -5,18 +5,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "analyzers/weights/moved.hpp"
 
 namespace halfscope::analyzers::weights {
 
-/// The values that decide when the copies of a tensor move. Both views have the same length.
+/// Returns the boundaries of a format's copies: element m lies between magnitudes m - 1 and m,
+/// counted in codes from 0. The first is 0; two last ones are that of overflow, and infinity.
+std::vector<double> copy_boundaries(Dtype copies);
+
+/// Values of more than 16 bits at two steps, in views of the same length.
 struct StallInputs {
-  RateSource source = RateSource::values;
-  Format copies;     ///< format of the copies
-  TensorView first;  ///< values at the first step; the update for RateSource::update
-  TensorView last;   ///< values at the last step
-  double steps = 1;  ///< number of steps from the first to the last
+  TensorView first, last;
+  double steps = 1;  ///< number of steps between them
+  Dtype copies = Dtype::bf16;
+  const std::vector<double>* boundaries = nullptr;  ///< copy_boundaries() of `copies`
 };
 
 /// Adds the elements [begin, begin + n) whose bit in `moved` is 0: element begin + i has bit i % 8

@@ -775,17 +775,14 @@ class Stall(Record):
     """When weights that never move would move (rules (docs/weights.md))."""
 
     __slots__ = ()
-    source: Literal['values', 'master', 'update']
-    """Origin of the update: the difference of the weights, or of their masters, between the first
-    and the last step, or the recorded update."""
     weights: int
     """Weights that never move and whose values are finite: the sum of `zero_update`, `lost_update`
     and the counts in `steps`."""
     zero_update: int
     """Weights with an update of zero, which never move."""
     lost_update: int
-    """Weights that never move although their update is not zero: rounding removes it in each step,
-    or there is no other copy in its direction."""
+    """Weights that never move although their update is not zero: there is no other copy in its
+    direction."""
     steps: list[list[int]]
     """Pairs of k and a number of weights: these need 2^k to 2^(k+1) - 1 steps until their copy
     moves."""
@@ -823,8 +820,7 @@ class KindMovement(Record):
 
     __slots__ = ()
     kind: str
-    """Class of the module and name of the parameter, `LayerNorm.weight`; without the network's text
-    in the log the tensor's path with `*` for numbers, `layers.*.norm.weight`."""
+    """Path of its tensors with `*` for numbers, `layers.*.norm.weight`."""
     tensors: int
     """Number of tensors."""
     elements: int
@@ -836,8 +832,8 @@ class KindMovement(Record):
     last_moved: int | None
     """Later step of the last pair between which a weight moves. Absent if none ever does."""
     stall: Stall | None
-    """When the weights that never move would. Absent if every weight moves, or if no update is
-    known."""
+    """When the weights that never move would. Absent if every weight moves, or if weights in 16
+    bits or less have no masters."""
     _nested = {
         'stall': Stall,
     }
@@ -855,8 +851,6 @@ class TensorMovement(Record):
     """Dtype of the weights."""
     copies: Literal['F16', 'BF16', 'F32', 'F64', 'F8_E4M3', 'F8_E5M2']
     """Format of the copies."""
-    shards: int | None
-    """Number of parts, over ranks or files of one step. Absent for one part."""
     elements: int
     """Number of weights."""
     moved: int
@@ -866,8 +860,8 @@ class TensorMovement(Record):
     last_moved: int | None
     """Later step of the last pair between which a weight moves. Absent if none ever does."""
     stall: Stall | None
-    """When the weights that never move would. Absent if every weight moves, or if no update is
-    known."""
+    """When the weights that never move would. Absent if every weight moves, or if weights in 16
+    bits or less have no masters."""
     _nested = {
         'stall': Stall,
     }
@@ -893,8 +887,8 @@ class Movement(Record):
     last_moved: int | None
     """Later step of the last pair between which a weight moves. Absent if none ever does."""
     stall: Stall | None
-    """When the weights that never move would. Absent if every weight moves, or if no update is
-    known."""
+    """When the weights that never move would. Absent if every weight moves, or if weights in 16
+    bits or less have no masters."""
     bytes: SentBytes | None
     """Sizes of the ways to send the copies. Absent without `--bytes`."""
     kinds: list[KindMovement]

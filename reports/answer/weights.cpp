@@ -10,11 +10,12 @@
 namespace halfscope::reports::answer {
 namespace {
 
+using analyzers::weights::KindMovement;
 using analyzers::weights::MovedCounts;
 using analyzers::weights::Movement;
-using analyzers::weights::RateSource;
 using analyzers::weights::SentBytes;
 using analyzers::weights::Stall;
+using analyzers::weights::TensorMovement;
 
 std::string moved_text(const Movement& found) {
   const MovedCounts& all = found.all;
@@ -32,14 +33,6 @@ std::string moved_text(const Movement& found) {
                             share_text(Interval(least, most), all.elements));
 }
 
-std::string steps_text(const Stall& stall) {
-  const auto median = stall.median();
-  if (!median) return "never";
-  return median->exact()
-             ? count_text(median->low)
-             : fmt::format("{} to {}", count_text(median->low), count_text(median->high));
-}
-
 /// Returns the mean of a sum over the weights that would move or lose their updates.
 std::string mean_text(const Stall& stall, double sum) {
   const auto weights = static_cast<double>(stall.weights() - stall.zero);
@@ -51,14 +44,13 @@ std::string frozen_text(const MovedCounts& all) {
                                  share_text(all.frozen(), all.elements));
   if (!all.stall) return text;
   const Stall& stall = *all.stall;
-  if (stall.source != RateSource::update) {
-    text +=
-        fmt::format(" Their mean update is {} a step, and the nearest other copy begins {} away.",
-                    mean_text(stall, stall.sum_update), mean_text(stall, stall.sum_distance));
-  }
-  text += stall.median() ? fmt::format(" At this rate half of them need {} steps or fewer.",
-                                       count_text(stall.median()->high))
-                         : std::string(" At this rate more than half of them never move.");
+  const auto median = stall.median();
+  text += fmt::format(
+      " Their mean update is {} a step, and the nearest other copy begins {} away. At this rate "
+      "{}.",
+      mean_text(stall, stall.sum_update), mean_text(stall, stall.sum_distance),
+      median ? fmt::format("half of them need {} steps or fewer", count_text(median->high))
+             : "more than half of them never move");
   if (stall.never() == 0) return text;
   return text + fmt::format(" {} have no update that ever moves them.",
                             share_text(stall.never(), stall.weights()));
@@ -72,32 +64,29 @@ std::string bytes_sentence(const SentBytes& sent) {
       bytes_text(sent.xored_zstd), sent.seconds, sent.zstd_seconds);
 }
 
-/// Returns the cells that follow the name in a table.
-std::vector<Cell> cells_of(const MovedCounts& counts) {
-  std::vector<Cell> cells = {count_cell(counts.elements), share_cell(counts.moved, counts.elements),
-                             share_cell(counts.changed.back(), counts.elements),
-                             count_cell(counts.frozen())};
-  cells.push_back(counts.last_moved ? Cell{fmt::to_string(*counts.last_moved)} : Cell{"never"});
-  if (counts.stall) {
-    cells.push_back({mean_text(*counts.stall, counts.stall->sum_update)});
-    cells.push_back({mean_text(*counts.stall, counts.stall->sum_distance)});
-    cells.push_back({steps_text(*counts.stall)});
-  } else {
-    cells.resize(cells.size() + 3, Cell{"", {}, {}, true});
-  }
-  return cells;
-}
-
-/// Returns a table with a row for each element, whose first cell is its name.
-template <class Elements, class Name>
-Table table_of(std::string title, const char* first, const Elements& elements, const Name& name) {
+/// Returns a table with a row for each element. `name` is a member of theirs.
+template <class Element>
+Table table_of(std::string title, const std::vector<Element>& elements,
+               std::string Element::*name) {
   Table table{Evidence::updates, std::move(title)};
-  table.headings = {first,        "weights",       "moved",   "in the last pair", "never moved",
-                    "last moved", "mean |update|", "to move", "median steps"};
+  table.headings = {"weights of", "weights",       "moved",   "in the last pair",  "never moved",
+                    "last moved", "mean |update|", "to move", "median steps up to"};
   table.all_by = "weights A B --json FILE";
-  table.add_rows(elements, [&](const auto& element) {
-    Row row{{{code(name(element))}}};
-    std::ranges::copy(cells_of(element), std::back_inserter(row.cells));
+  table.add_rows(elements, [&](const Element& of) {
+    Row row{{{code(of.*name)},
+             count_cell(of.elements),
+             share_cell(of.moved, of.elements),
+             share_cell(of.changed.back(), of.elements),
+             count_cell(of.frozen()),
+             {of.last_moved ? fmt::to_string(*of.last_moved) : "never"}}};
+    if (!of.stall) {
+      row.cells.resize(table.headings.size(), Cell{"", {}, {}, true});
+      return row;
+    }
+    const auto median = of.stall->median();
+    row.cells.push_back({mean_text(*of.stall, of.stall->sum_update)});
+    row.cells.push_back({mean_text(*of.stall, of.stall->sum_distance)});
+    row.cells.push_back({median ? count_text(median->high) : "never"});
     return row;
   });
   return table;
@@ -110,15 +99,14 @@ std::vector<Section> weights_sections(const Movement& found) {
   out.sentences = {moved_text(found)};
   if (found.all.frozen() != 0) out.sentences.push_back(frozen_text(found.all));
   if (found.bytes) out.sentences.push_back(bytes_sentence(*found.bytes));
-  out.add(table_of("By kind of layer", "kind", found.kinds,
-                   [](const auto& kind) { return kind.kind; }));
+  out.add(table_of("By kind of layer", found.kinds, &KindMovement::kind));
   out.tables.back().note =
       "A weight moves if its copy differs between two adjacent steps. \"To move\" is the mean "
       "distance to the next copy in the direction of the update.";
   auto still = found.tensors;
   std::erase_if(still, [&](const auto& t) { return t.last_moved == found.steps.back(); });
-  out.add(table_of("Tensors that do not move in the last pair of steps", "tensor", still,
-                   [](const auto& tensor) { return tensor.name; }));
+  out.add(
+      table_of("Tensors that do not move in the last pair of steps", still, &TensorMovement::name));
   return {out};
 }
 

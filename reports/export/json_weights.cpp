@@ -11,13 +11,9 @@ namespace {
 using namespace analyzers::weights;
 
 Json stall_json(const Stall& stall) {
-  Json to = {{"source", name_of(stall.source)},
-             {"weights", stall.weights()},
-             {"zero_update", stall.zero},
-             {"lost_update", stall.lost},
-             {"steps", Json::array()},
-             {"sum_update", stall.sum_update},
-             {"sum_distance", stall.sum_distance}};
+  Json to = {{"weights", stall.weights()},     {"zero_update", stall.zero},
+             {"lost_update", stall.lost},      {"steps", Json::array()},
+             {"sum_update", stall.sum_update}, {"sum_distance", stall.sum_distance}};
   for (std::size_t log2 = 0; log2 < stall.steps.size(); ++log2) {
     if (stall.steps[log2] != 0) to["steps"].push_back({log2, stall.steps[log2]});
   }
@@ -44,7 +40,6 @@ Json moved_tensor_json(const TensorMovement& tensor) {
              {"kind", tensor.kind},
              {"dtype", name_of(tensor.dtype)},
              {"copies", name_of(tensor.copies)}};
-  if (tensor.shards > 1) to["shards"] = tensor.shards;
   put_counts(to, tensor);
   return to;
 }

@@ -132,7 +132,7 @@ def test_a_log_counts_over_all_steps_and_says_since_when(tmp_path):
     assert fc.changed == [int(p.sum()) for p in pairs]
     assert fc.moved == int(np.logical_or.reduce(pairs).sum())
     assert (of_norm.changed, of_norm.last_moved, of_norm.moved) == ([64, 0, 0], 10, 64)
-    assert [kind.kind for kind in found.kinds] == ["Linear.weight", "LayerNorm.weight"]
+    assert [kind.kind for kind in found.kinds] == ["fc.weight", "norm.weight"]
     two = halfscope.weights(tmp_path, between=(10, 40))
     assert two.steps == [10, 40] and two.tensors[1].moved == 0
     assert two.tensors[1].stall.zero_update == 64
@@ -141,24 +141,20 @@ def test_a_log_counts_over_all_steps_and_says_since_when(tmp_path):
     assert "By kind of layer" in said and "Tensors that do not move in the last pair" in said
 
 
-def test_narrow_weights_follow_their_masters_or_lose_updates(tmp_path):
+def test_narrow_weights_move_when_their_masters_do(tmp_path):
     import ml_dtypes
     w = np.linspace(0.5, 1.5, 64).astype(ml_dtypes.bfloat16)
     p = w.astype(np.float32)
     as_bits = {"weight/w": w}
-    update = np.full(64, 2.0**-12, np.float32)
-    update[::2] = 2.0**-7
     for step, masters in ((0, p), (4, p + np.float32(2.0**-14))):
         save_step(tmp_path / "masters", step, {**as_bits, "master_weight/w": masters})
-        save_step(tmp_path / "alone", step, {**as_bits, "update/w": update})
+        save_step(tmp_path / "alone", step, as_bits)
     masters = halfscope.weights(tmp_path / "masters").tensors[0]
-    assert (masters.moved, masters.stall.source, masters.dtype) == (0, "master", "BF16")
+    assert (masters.moved, masters.stall.weights, masters.dtype) == (0, 64, "BF16")
     judge = [steps_until_moved(x, x + np.float32(2.0**-14), 4, "bf16") for x in p]
     assert sum(n for _, n in masters.stall.steps) == len(judge) == 64
-    alone = halfscope.weights(tmp_path / "alone").tensors[0]
-    moves = (w.astype(np.float32) + update).astype(ml_dtypes.bfloat16) != w
-    assert alone.stall.source == "update"
-    assert alone.stall.steps == [[0, int(moves.sum())]] and alone.stall.lost_update == int((~moves).sum())
+    alone = halfscope.weights(tmp_path / "alone").tensors[0]  # no values in 32 bits
+    assert alone.moved == 0 and alone.stall is None
 
 
 def save_step(folder, step, tensors):
@@ -208,7 +204,8 @@ def test_bad_input_is_named(tmp_path):
     refused(path["a"], path["a"], said="is named twice")
     refused(path["none"], path["a"], said="")
     refused(path["a"], said="2 or more")
-    refused(path["a"], tmp_path / "absent.safetensors", said="absent")
+    refused(path["a"], tmp_path / "absent.safetensors", said="absent.safetensors: no such file")
+    refused(tmp_path / "absent.safetensors", path["a"], said="absent.safetensors: no such file")
     write_rank(tmp_path / "log", {"weight/w": a}, step=3)
     write_rank(tmp_path / "log", {"weight/w": b}, step=5)
     refused(tmp_path / "log", "--steps", 3, 3, said="2 or more")

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <deque>
+#include <memory>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "analyzers/readers/common/roles.hpp"
@@ -113,14 +114,14 @@ double scale_in_sample(const frames::WholeStep& step, const Selection& selection
 }
 
 /// Fills `step` with one rank's tensors. It then refers to all arguments, and must not be moved.
-void describe(const Sample& sample, const log::Safetensors& tensors, Rank& rank,
+void describe(const Sample& sample, std::shared_ptr<const log::Safetensors> tensors, Rank& rank,
               frames::WholeStep& step) {
   step.log = rank.run.folder();
   step.file = sample.file;
   step.step = sample.step;
   step.rank = static_cast<int>(sample.rank);
-  step.tensors = &tensors;
-  step.metadata = tensors.metadata();
+  step.metadata = tensors->metadata();
+  step.tensors = std::move(tensors);
   step.run = &rank.run;
   const auto scalars = rank.scalars.find(sample.step);
   if (scalars != rank.scalars.end()) step.scalars = &scalars->second;
@@ -142,8 +143,8 @@ class OpenStep {
       : steps_(samples.size()) {
     for (std::size_t i = 0; i < samples.size(); ++i) {
       const Sample& sample = samples[i];
-      const log::Safetensors& tensors = files_.emplace_back(log.at(sample.file));
-      note_skipped(sample.file, tensors, notes);
+      const auto tensors = std::make_shared<const log::Safetensors>(log.at(sample.file));
+      note_skipped(sample.file, *tensors, notes);
       describe(sample, tensors, ranks[sample.rank], steps_[i]);
       steps_[i].sharded = ranks.front().run.manifest().sharded;
     }
@@ -151,7 +152,6 @@ class OpenStep {
   std::span<frames::WholeStep> ranks() { return steps_; }
 
  private:
-  std::deque<log::Safetensors> files_;
   std::vector<frames::WholeStep> steps_;
 };
 

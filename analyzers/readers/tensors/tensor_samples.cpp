@@ -92,7 +92,7 @@ void visit_group(const std::filesystem::path& log, const std::vector<StepFile>& 
   step.log = log;
   step.file = single ? group.front().at.path : log;
   step.step = group.front().step;
-  step.tensors = opened.get();
+  step.tensors = opened;
   step.file_of = [&](const std::string& name) { return file_of(name).at.path; };
   step.role_of = [&](const Selection& s, const std::string& name) {
     return common::role_of(s, name, file_of(name).unnamed).first;
