@@ -13,7 +13,6 @@
 #include "analyzers/readers/tensors/names.hpp"
 #include "analyzers/underflow/modules.hpp"
 #include "analyzers/weights/sent.hpp"
-#include "analyzers/weights/stall.hpp"
 #include "halfscope/optimizer/changed.hpp"
 
 namespace halfscope::analyzers::weights {
@@ -23,20 +22,6 @@ using log::printable;
 using log::Role;
 
 namespace {
-
-/// Calls work(first, n) for blocks of elements on all cores, and join with the results in order.
-template <class Result, class Work, class Join>
-void in_blocks(std::size_t count, const Work& work, const Join& join) {
-  constexpr std::size_t kBlock = std::size_t{1} << 16;
-  frames::in_order<Result>(
-      (count + kBlock - 1) / kBlock, 0,
-      [&](std::size_t i) { return work(i * kBlock, std::min(kBlock, count - i * kBlock)); }, join);
-}
-
-/// Returns the bits of elements [first, first + n); first is a multiple of 8.
-std::span<std::uint8_t> part_of(std::vector<std::uint8_t>& bits, std::size_t first, std::size_t n) {
-  return std::span(bits).subspan(first / 8, (n + 7) / 8);
-}
 
 std::string outline_text(const log::NamedTensor& tensor) {
   return fmt::format("{} in {}", log::shape_text(tensor.shape), name_of(tensor.view.dtype));
@@ -111,15 +96,16 @@ void MovedPass::compare(Tensor& tensor, Shard& shard, const Place& now) {
   const Dtype copies = optimizer::copy_dtype(a->view.dtype, options_.copies);
   shard.moved.resize((a->view.count + 7) / 8);
   tensor.changed.resize(shard.steps);
-  const auto work = [&](std::size_t first, std::size_t n) {
+  const auto work = [&](std::size_t block) {
+    const std::size_t first = block * kBlock, n = std::min(kBlock, a->view.count - first);
     std::vector<std::uint8_t> bits((n + 7) / 8);
     const std::uint64_t changed = optimizer::changed(a->view, b->view, copies, first, n, bits);
-    const auto moved = part_of(shard.moved, first, n);
+    const auto moved = std::span(shard.moved).subspan(first / 8, bits.size());
     std::ranges::transform(moved, bits, moved.begin(), std::bit_or<>());
     return changed;
   };
-  in_blocks<std::uint64_t>(a->view.count, work,
-                           [&](std::uint64_t changed) { tensor.changed.back() += changed; });
+  frames::in_order<std::uint64_t>((a->view.count + kBlock - 1) / kBlock, 0, work,
+                                  [&](std::uint64_t changed) { tensor.changed.back() += changed; });
   if (!options_.bytes) return;
   if (!bytes_) bytes_.emplace();
   add_sent(a->view, b->view, copies, *bytes_);
@@ -163,39 +149,6 @@ TensorMovement MovedPass::measure(const Tensors::value_type& entry) {
   }
   if (options_.stalls && out.frozen() != 0) out.stall = stalls_of(key, out.copies);
   return out;
-}
-
-/// Counts the weights of a tensor that never moved. Empty if their values in 32 bits are unknown.
-std::optional<Stall> MovedPass::stalls_of(const Key& key, Dtype copies) {
-  std::vector<Shard>& own = tensors_.at(key).shards;
-  const auto is_narrow = [](const Place& place) {
-    return format_of(place.outline.view.dtype).width <= 16;
-  };
-  auto found = tensors_.find(key);
-  if (is_narrow(own[0].last)) found = tensors_.find({Role::master_weight, key.second});
-  if (found == tensors_.end() || !found->second.misfit.empty()) return std::nullopt;
-  const std::vector<Shard>& values = found->second.shards;
-  const auto fit = [&](const Shard& a, const Shard& b) {
-    return a.steps == b.steps && a.last.outline.view.count == b.last.outline.view.count &&
-           !is_narrow(b.last);
-  };
-  if (!std::ranges::equal(own, values, fit)) return std::nullopt;
-  auto& boundaries = boundaries_[copies];
-  if (boundaries.empty()) boundaries = copy_boundaries(copies);
-  Stall out;
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    const auto first = values[i].first.load(), last = values[i].last.load();
-    const StallInputs inputs{first->view, last->view,
-                             static_cast<double>(steps_.back() - steps_.front()), copies,
-                             &boundaries};
-    const auto work = [&](std::size_t begin, std::size_t n) {
-      Stall some;
-      count_stalls(inputs, begin, n, part_of(own[i].moved, begin, n), some);
-      return some;
-    };
-    in_blocks<Stall>(last->view.count, work, [&](const Stall& some) { out += some; });
-  }
-  return out.weights() == 0 ? std::nullopt : std::optional(out);
 }
 
 std::optional<Movement> MovedPass::finish(const frames::Progress& progress) && {

@@ -25,7 +25,7 @@ namespace halfscope::analyzers::weights {
 struct Stall {
   std::uint64_t zero = 0;  ///< u is 0: never moves
   std::uint64_t lost = 0;  ///< u is not 0, but leads to no boundary
-  /// Number of weights by floor(log2(k)), where k is the number of steps until the copy moves.
+  /// Numbers of weights by floor(log2(k)), where k is the number of steps until the copy moves.
   std::array<std::uint64_t, 256> steps{};
   double sum_update = 0;    ///< sum of |u| over the weights in `steps` and `lost`; approximate
   double sum_distance = 0;  ///< sum of d over the same weights, where d exists; approximate
@@ -114,6 +114,8 @@ class MovedPass {
   std::optional<Movement> finish(const frames::Progress& progress = {}) &&;
 
  private:
+  static constexpr std::size_t kBlock = std::size_t{1} << 16;  ///< weights of one task
+
   /// A tensor of an open file, without its values.
   struct Place {
     std::shared_ptr<const log::TensorFile> file;
@@ -140,6 +142,7 @@ class MovedPass {
   void compare(Tensor& tensor, Shard& shard, const Place& now);
   bool fits(const Tensors::value_type& entry, frames::Notes& notes) const;
   TensorMovement measure(const Tensors::value_type& entry);
+  /// Counts the weights of a tensor that never moved. Empty if no values in 32 bits are known.
   std::optional<Stall> stalls_of(const Key& key, Dtype copies);
 
   const frames::Selection& selection_;
@@ -148,7 +151,8 @@ class MovedPass {
   bool begins_ = true;                   ///< the next step is the first of a log
   std::vector<std::int64_t> steps_ = {};
   Tensors tensors_ = {};
-  std::map<Dtype, std::vector<double>> boundaries_ = {};  ///< copy_boundaries()
+  /// Element m is the magnitude between the copies with the magnitude codes m - 1 and m, by format.
+  std::map<Dtype, std::vector<double>> boundaries_ = {};
   std::optional<SentBytes> bytes_ = {};
 };
 
