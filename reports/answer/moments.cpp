@@ -24,23 +24,20 @@ std::string format_text(const StoredMoments& stored) {
   return stored.storage.scaled ? "E4M3 in blocks" : std::string(people_say(stored.storage.name));
 }
 
-/// Returns a number with few significant digits and without an exponent: 23.4 with one as "20".
-std::string rounded_text(double x, int digits) {
-  if (x == 0 || !std::isfinite(x)) return fmt::format("{}", x);
-  const double rounded = std::stod(fmt::format("{:.{}e}", x, digits - 1));
-  const int last = digits - 1 - static_cast<int>(std::floor(std::log10(std::abs(rounded))));
-  return fmt::format("{:.{}f}", rounded, std::max(last, 0));
+/// Returns a number without its exponent: "+1.2e+02" as "+120".
+std::string plain_number(const std::string& number) {
+  if (number.find("e+") == number.npos) return number;
+  return fmt::format("{}{:.0f}", number.front() == '+' ? "+" : "", std::stod(number));
 }
 
 /// For example "+45 % (±0.3)", or "850 times (±20)" for means above 10.
 std::string shift_text(const MomentShift& shift) {
   const bool large = shift.mean > 10;
-  const double unit = large ? 1 : 100;
-  const std::string error =
-      std::isfinite(shift.error) ? "±" + rounded_text(unit * shift.error, 1) : "of one block";
-  return large ? fmt::format("{:.0f} times ({})", 1 + shift.mean, error)
-               : fmt::format("{}{} % ({})", shift.mean < 0 ? "" : "+",
-                             rounded_text(unit * shift.mean, 2), error);
+  const std::string mean = large ? fmt::format("{:.0f} times", 1 + shift.mean)
+                                 : plain_number(fmt::format("{:+.2g}", 100 * shift.mean)) + " %";
+  if (std::isinf(shift.error)) return mean;
+  const double error = (large ? 1 : 100) * shift.error;
+  return fmt::format("{} (±{})", mean, plain_number(fmt::format("{:.1g}", error)));
 }
 
 std::string replayed_text(const MomentReplay& found) {
@@ -59,9 +56,9 @@ std::string replayed_text(const MomentReplay& found) {
       plural(found.tensors, "weight gradient"), gradients);
 }
 
-/// For example "In BF16, rounded to nearest".
+/// For example "BF16, rounded to nearest".
 std::string way_text(const StoredMoments& stored) {
-  return fmt::format("in {}, rounded {}", format_text(stored),
+  return fmt::format("{}, rounded {}", format_text(stored),
                      stored.storage.stochastic ? "stochastically" : "to nearest");
 }
 
@@ -69,15 +66,14 @@ std::string way_text(const StoredMoments& stored) {
 std::string fit_text(const char* moment, const StoredMoments& stored, weights::MomentMeasure step) {
   constexpr std::array kMay = {"may be", "may perhaps be", "should not be"};  // by MomentFit
   const MomentShift& shift = stored.shifts[step];
-  return fmt::format("{} {} stored {}: the steps of the weights change by {}; the limit is {}.",
+  return fmt::format("{} {} stored in {}: the steps of the weights change by {}; the limit is {}.",
                      code(moment), kMay[static_cast<std::size_t>(fit_of(shift))], way_text(stored),
                      shift_text(shift), share_text(weights::kMomentLimit));
 }
 
 std::string second_text(const StoredMoments& stored) {
-  const std::string off =
-      fmt::format("Stored {}, {} ends {} off", way_text(stored), code("exp_avg_sq"),
-                  shift_text(stored.shifts[weights::of_second]));
+  const std::string off = fmt::format("In {}, {} ends {} off", way_text(stored), code("exp_avg_sq"),
+                                      shift_text(stored.shifts[weights::of_second]));
   if (stored.stalled == 0) return off + ".";
   return fmt::format(
       "{}, and {} of its positive elements never decay: beta2 v is rounded to v again. The "

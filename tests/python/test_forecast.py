@@ -6,6 +6,8 @@ import json
 import pytest
 import torch
 from program import run, stdout_of
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import nn
 
 from halfscope.torch import Recorder
@@ -58,22 +60,29 @@ def in_bfloat16():
     return model.bfloat16(), narrow
 
 
-def forecast_of(network, make, steps, folder, **options):
+ROLES = ("weight", "weight_after", "optimizer_state", "weight_grad")
+
+
+def read_forecast(folder):
+    return json.loads(stdout_of("weights", folder, "--forecast", "--json", "-"))
+
+
+def forecast_of(network, make, steps, folder, seed=5, roles=ROLES, **options):
     """Trains with a sample of each step; returns the forecast's JSON."""
-    torch.manual_seed(5)
+    torch.manual_seed(seed)
     torch.set_num_threads(1)
     model, batch = network()
     optimizer = make(model.parameters(), **options)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     with Recorder(model, optimizer, folder, every=steps, sample_every=1,
-                  sample_roles=("weight", "weight_after", "optimizer_state", "weight_grad")):
+                  sample_roles=roles):
         for _ in range(steps):
             x, y = batch()
             optimizer.zero_grad()
             nn.functional.cross_entropy(model(x), y).backward()
             optimizer.step()
             schedule.step()
-    return json.loads(stdout_of("weights", folder, "--forecast", "--json", "-"))
+    return read_forecast(folder)
 
 
 def check(found, exact):
@@ -137,6 +146,37 @@ def test_a_fused_step_of_16_bit_state_is_refused(tmp_path):
 def test_the_size_of_updates_alone_says_how_many_move(tmp_path):
     found = forecast_of(perceptron, torch.optim.AdamW, SAMPLED_STEPS, tmp_path / "log", lr=2e-3)
     assert found["expected_by_size"] == pytest.approx(found["judged"]["moved"], rel=0.05)
+
+
+def test_ranks_are_judged_by_their_own_next_weights(tmp_path):
+    """Without weight_after: by the next sample."""
+    alone = []
+    for rank in range(2):
+        folder = tmp_path / "log" / f"rank-{rank:04}"
+        alone.append(forecast_of(perceptron, torch.optim.SGD, 4, folder, seed=rank, lr=0.01, roles=(
+            "weight", "optimizer_state", "weight_grad"), momentum=0.9))
+        manifest = json.loads((folder / "run.json").read_text())
+        manifest.update(rank=rank, world_size=2, sharded=["weight", "optimizer_state", "weight_grad"])
+        (folder / "run.json").write_text(json.dumps(manifest))
+    both = read_forecast(tmp_path / "log")
+    assert both["steps"] == alone[0]["steps"] == [0, 1, 2, 3]
+    assert both["moves"] == alone[0]["moves"] + alone[1]["moves"]
+    assert both["judged"] == {key: n + alone[1]["judged"][key] for key, n in alone[0]["judged"].items()}
+    check(both, exact=True)
+
+
+def test_a_skipped_step_is_not_forecast(tmp_path):
+    forecast_of(perceptron, torch.optim.SGD, 4, tmp_path / "log", lr=0.01)
+    file = sorted((tmp_path / "log" / "tensors").glob("step-*.safetensors"))[2]
+    with safe_open(file, "pt") as opened:
+        metadata = opened.metadata() | {"found_inf": "1"}
+        tensors = {name: opened.get_tensor(name) for name in opened.keys()}
+    save_file(tensors, file, metadata)
+    assert read_forecast(tmp_path / "log")["steps"] == [0, 1, 3]
+
+
+def test_a_missing_log_is_named(tmp_path):
+    assert "no such" in run("weights", tmp_path / "none", "--forecast", expect=1).stderr
 
 
 def test_a_log_without_state_is_refused(tmp_path):

@@ -118,6 +118,22 @@ def test_the_answer_names_what_may_be_16_bits_and_the_lines(tmp_path):
     assert "30 sampled steps, 10 to 300, taken as consecutive" in said
 
 
+def test_numbers_have_no_exponents(tmp_path):
+    random = np.random.default_rng(5)
+    sizes = 10.0**random.integers(-6, 1, 4096)
+    log = write_log(tmp_path / "log", [{"weight_grad/a": (random.standard_normal(4096) * sizes).astype(F32)}])
+    said = run("weights", log, "--moments", "--moment-steps", 300).stdout
+    errors = [one[measure]["error"] * 100 for one in moments(log, 300)["stored"]
+              for measure in ("second", "step_first", "step_second", "step_both")]
+    assert max(errors) >= 10 and "±" in said and "e+" not in said
+
+
+def test_one_block_has_no_error(tmp_path):
+    log = write_log(tmp_path / "log", [{"weight_grad/a": np.ones(3, F32)}])
+    said = run("weights", log, "--moments", "--moment-steps", 1).stdout
+    assert "±" not in said and "inf" not in said
+
+
 @pytest.mark.parametrize("tensors, optimizer, told", [
     ({"weight/a": np.ones(3, F32)}, ADAM, "found no whole weight gradients"),
     ({"weight_grad/a": np.ones(3, F32)}, "torch.optim.sgd.SGD", "is not Adam"),
@@ -132,5 +148,6 @@ def test_a_log_that_cannot_be_replayed_is_refused(tmp_path, tensors, optimizer, 
 def test_two_logs_and_steps_below_one_are_wrong_usage(tmp_path):
     log = write_log(tmp_path / "log", [{"weight_grad/a": np.ones(3, F32)}])
     assert "expected one run log" in run("weights", log, log, "--moments", expect=2).stderr
+    assert "without --moments" in run("weights", log, "--moments", "--forecast", expect=2).stderr
     assert "--moment-steps" in run("weights", log, "--moments", "--moment-steps", 0, expect=2).stderr
     assert "no such" in run("weights", tmp_path / "none", "--moments", expect=1).stderr.lower()
