@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
-#include <tuple>
+#include <utility>
 
 #include "analyzers/frames/elements.hpp"
 #include "analyzers/readers/samples.hpp"
@@ -79,25 +79,21 @@ std::pair<Bits, double> changed(const Pair& pair, const updates::Optimizer& by, 
 }
 
 /// Forecasts one weight at one step.
-Marks forecast_one(const Pair& pair, const updates::Optimizer& by, Dtype copies, double& expected) {
-  Marks marks;
-  double shortest = 0;
-  std::tie(marks.moves, shortest) = changed(pair, by, copies, Bound::shortest);
-  expected += shortest;
-  marks.undecided.resize(marks.moves.size());
+Marks forecast_one(const Pair& pair, const updates::Optimizer& by, Dtype copies) {
+  auto [moves, expected] = changed(pair, by, copies, Bound::shortest);
+  Bits undecided(moves.size());
   const optimizer::Accuracy accuracy = by.row->accuracy;
   const TensorView weight = pair.weight().view;
   if (by.is_adam() && accuracy != optimizer::Accuracy::exact &&
       (accuracy != optimizer::Accuracy::root || weight.dtype == Dtype::f32)) {
     const Bits longest = changed(pair, by, copies, Bound::longest).first;
     for (std::size_t i = 0; i < longest.size(); ++i) {
-      marks.undecided[i] = static_cast<std::uint8_t>(marks.moves[i] ^ longest[i]);
-      marks.moves[i] &= longest[i];
+      undecided[i] = static_cast<std::uint8_t>(moves[i] ^ longest[i]);
+      moves[i] &= longest[i];
     }
   }
-  marks.counts = {weight.count, optimizer::count_bits(marks.moves),
-                  optimizer::count_bits(marks.undecided)};
-  return marks;
+  using optimizer::count_bits;
+  return {moves, undecided, {weight.count, count_bits(moves), count_bits(undecided), expected}};
 }
 
 /// Compares a forecast with what happened. Returns false if the tensors are not alike.
@@ -139,7 +135,7 @@ class Forecasts {
       to.name = weight;
       to.row = by.row->name;
       to.copies = optimizer::copy_dtype(dtype, copies_);
-      Marks marks = forecast_one(pair, by, to.copies, to.expected);
+      Marks marks = forecast_one(pair, by, to.copies);
       to += marks.counts;
       const auto after =
           step.tensors->tensor("weight_after/" + std::string(underflow::path_of(weight)));
@@ -189,12 +185,12 @@ ForecastSet& ForecastSet::operator+=(const ForecastSet& other) {
   elements += other.elements;
   moves += other.moves;
   undecided += other.undecided;
+  expected += other.expected;
   return *this;
 }
 
 ForecastCounts& ForecastCounts::operator+=(const ForecastCounts& other) {
   ForecastSet::operator+=(other);
-  expected += other.expected;
   judged += other.judged;
   moved += other.moved;
   found += other.found;

@@ -16,13 +16,13 @@ struct ForecastSet {
   std::uint64_t elements = 0;
   std::uint64_t moves = 0;      ///< forecast to move, whatever the undecided bits are
   std::uint64_t undecided = 0;  ///< the row of the optimizer does not decide it
+  /// Sum of min(1, |change| / ulp of the copy): the estimate from the update alone. Approximate.
+  double expected = 0;
 
   ForecastSet& operator+=(const ForecastSet& other);
 };
 
 struct ForecastCounts : ForecastSet {
-  /// Sum of min(1, |change| / ulp of the copy): the estimate from the update alone. Approximate.
-  double expected = 0;
   ForecastSet judged;        ///< weights whose next value is in the log
   std::uint64_t moved = 0;   ///< of `judged`, moved
   std::uint64_t found = 0;   ///< moved as forecast

@@ -89,8 +89,8 @@ BlockSums compare(const BlockGradients& block, std::uint64_t steps, const BlockM
   return sums;
 }
 
+/// Counts elements with round(beta2 v) = v at an unchanged scale.
 std::uint64_t count_stalled(const MomentStorage& storage, const BlockMoments& held, double beta2) {
-  if (storage.stochastic) return 0;
   Values next = held.second;
   for (float& v : next) v *= static_cast<float>(beta2);
   round_at(storage, held.second_scale, next, {.threads = 1});
@@ -109,6 +109,7 @@ AllSums compare_all(const BlockGradients& block, std::uint64_t steps, std::uint6
   for (std::size_t k = 0; k < all.size(); ++k) {
     const BlockMoments held = replay_block(block, &kMomentStorages[k], steps, seed);
     all[k] = compare(block, steps, wide, held);
+    if (kMomentStorages[k].stochastic) continue;
     all[k].stalled = count_stalled(kMomentStorages[k], held, block.adam.beta2);
   }
   return all;
@@ -128,21 +129,19 @@ MomentShift shift_of(const std::vector<AllSums>& blocks, std::size_t storage, st
     const BlockSums& sums = block[storage];
     squares += std::pow(sums.difference[measure] - d / w * sums.weight[measure], 2);
   }
-  return {d / w,
-          n < 2 ? std::numeric_limits<double>::infinity() : std::sqrt(n / (n - 1) * squares) / w};
+  const double infinity = std::numeric_limits<double>::infinity();
+  return {d / w, n < 2 ? infinity : std::sqrt(n / (n - 1) * squares) / w};
 }
 
-void summarise(const std::vector<AllSums>& blocks, MomentReplay& found) {
-  for (const AllSums& block : blocks) found.nonfinite += block.front().nonfinite;
-  for (std::size_t k = 0; k < kMomentStorages.size(); ++k) {
-    StoredMoments& to = found.stored.emplace_back(StoredMoments{{}, kMomentStorages[k]});
-    for (std::size_t i = 0; i < to.shifts.size(); ++i) to.shifts[i] = shift_of(blocks, k, i);
-    for (const AllSums& block : blocks) {
-      to.positive += block[k].positive;
-      to.stalled += block[k].stalled;
-      to.vanished += block[k].vanished;
-    }
+StoredMoments summarise(const std::vector<AllSums>& blocks, std::size_t storage) {
+  StoredMoments to{{}, kMomentStorages[storage]};
+  for (std::size_t i = 0; i < to.shifts.size(); ++i) to.shifts[i] = shift_of(blocks, storage, i);
+  for (const AllSums& block : blocks) {
+    to.positive += block[storage].positive;
+    to.stalled += block[storage].stalled;
+    to.vanished += block[storage].vanished;
   }
+  return to;
 }
 
 Values unscaled(const TensorView& view, std::size_t first, double scale) {
@@ -298,7 +297,10 @@ MomentReplay replay_moments(const std::filesystem::path& path, const frames::Sel
         [&](const AllSums& block) { sums.push_back(block); });
     if (progress) progress(sums.size(), blocks.size());
   }
-  summarise(sums, found);
+  for (const AllSums& block : sums) found.nonfinite += block.front().nonfinite;
+  for (std::size_t k = 0; k < kMomentStorages.size(); ++k) {
+    found.stored.push_back(summarise(sums, k));
+  }
   return found;
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -93,16 +94,16 @@ int run(const WeightsOptions& options) {
                                options.forecast ? "--forecast" : "--moments",
                                options.forecast ? "--moments" : "--forecast"));
   }
-  return options.forecast ? show(options,
-                                 [&](const auto& progress) {
-                                   return weights::forecast_weights(options.logs[0], selection,
-                                                                    options.asked.copies, progress);
-                                 })
-                          : show(options, [&](const auto& progress) {
-                              return weights::replay_moments(
-                                  options.logs[0], selection,
-                                  static_cast<std::uint64_t>(options.moment_steps), progress);
-                            });
+  const std::filesystem::path log = options.logs[0];
+  if (options.forecast) {
+    return show(options, [&](const auto& progress) {
+      return weights::forecast_weights(log, selection, options.asked.copies, progress);
+    });
+  }
+  return show(options, [&](const auto& progress) {
+    return weights::replay_moments(log, selection, static_cast<std::uint64_t>(options.moment_steps),
+                                   progress);
+  });
 }
 
 }  // namespace
