@@ -118,7 +118,9 @@ ComputedUpdate compute(const Optimizer& o, const OptimizerInputs& in) {
   options.steps = in.steps;
   options.scale = in.gradient_scale;
   options.moments_are_new = options.update_only = true;
-  if (sizeof(T) == sizeof(double)) options.dtype = Dtype::f64;
+  options.dtype = sizeof(T) == sizeof(double) ? Dtype::f64
+                  : in.weight.data != nullptr ? in.weight.dtype
+                                              : Dtype::f32;
   const optimizer::Step<T> step(*o.row, o.settings(), options);
   step.run(in, 0, in.count, [&](const optimizer::Results<T>& of) {
     std::copy_n(of.weight, of.count, values.begin() + static_cast<std::ptrdiff_t>(of.start));

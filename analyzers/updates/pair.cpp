@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
+#include "analyzers/underflow/modules.hpp"
 #include "analyzers/updates/pairs.hpp"
 
 namespace halfscope::analyzers::updates {
@@ -68,7 +70,7 @@ Pair::Pair(const WholeStep& step, const Selection& selection, PairNames names)
 TensorPointer Pair::load(const std::string& name) const {
   if (name.empty()) return nullptr;
   TensorPointer tensor = step_.tensors->tensor(name);
-  if (tensor->view.count == weight_->view.count) return tensor;
+  if (!tensor || tensor->view.count == weight_->view.count) return tensor;
   throw std::invalid_argument(fmt::format("Pair: '{}' has {} elements, expected the weight's {}",
                                           name, tensor->view.count, weight_->view.count));
 }
@@ -102,6 +104,15 @@ OptimizerInputs Pair::inputs() const {
   in.count = weight_->view.count;
   in.steps = steps_;
   return in;
+}
+
+bool Pair::uses_gradient() const {
+  if (!partner_) return true;
+  const TensorPointer update = load("update/" + std::string(underflow::path_of(names_.weight)));
+  if (!update) return true;
+  const ComputedUpdate computed = compute_update(*names_.optimizer, inputs());
+  return update->view.dtype == computed.view().dtype &&
+         std::memcmp(update->view.data, computed.view().data, update->view.bytes()) == 0;
 }
 
 ComputedUpdate Pair::computed() const {

@@ -58,6 +58,11 @@ class Names {
     return found->second;
   }
 
+  bool has(Role role) const {
+    const auto found = names_.lower_bound({role, ""});
+    return found != names_.end() && found->first.first == role;
+  }
+
   /// Calls visit(role, key, name) for each selected weight: of a weight and its master weight, for
   /// the preferred one. For ranks other than 0, only sharded weights are visited.
   template <class Visit>
@@ -264,6 +269,8 @@ std::vector<PairNames> optimizer_pairs_of(const WholeStep& step, const Selection
   const Names names(step, selection);
   const auto add = [&](Role role, const std::string& key, const std::string& name) {
     Partners partners(step, names, role, key);
+    if (names.has(Role::weight_grad) && partners.find(Role::weight_grad).empty())
+      return;  // no step
     auto pair = pair_of_optimizer(step, selection, partners, key, name, notes);
     if (pair && pair->optimizer->row->stores_once && is_narrow(step, *pair)) {
       notes.add(

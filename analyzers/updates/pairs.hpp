@@ -55,6 +55,9 @@ class Pair {
   UpdateWhatIf what_if(const WhatIfOptions& options, const frames::ProgressCallback& tell) const;
 
   const log::NamedTensor& weight() const { return *weight_; }
+  /// Returns false if the step has an `update` of the weight that does not follow from the recorded
+  /// gradient: the gradient was changed before the step, as by clipping.
+  bool uses_gradient() const;
   /// Returns the inputs of the optimizer's step. Requires names from optimizer_pairs_of(), or the
   /// sources `optimizer_state` or `gradient`.
   OptimizerInputs inputs() const;

@@ -131,6 +131,13 @@ class Forecasts {
       const Pair pair(step, selection_, std::move(names));
       const Dtype dtype = pair.weight().view.dtype;
       if (dtype == Dtype::f64) continue;
+      if (!pair.uses_gradient()) {
+        out_.notes.add(fmt::format(
+            "{}: the update of '{}' does not follow from its recorded gradient, which was changed "
+            "before the step, as by clipping: such steps are not forecast",
+            out_.log, log::printable(weight)));
+        continue;
+      }
       TensorForecast& to = tensors_[weight];
       to.name = weight;
       to.row = by.row->name;

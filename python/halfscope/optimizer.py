@@ -11,6 +11,8 @@ rows() lists the implementations. docs/numerics/optimizer.md has their rules.
 """
 
 import importlib
+import math
+import numbers
 from typing import Any, NamedTuple
 
 from halfscope import _halfscope
@@ -71,18 +73,25 @@ def step(row, algorithm, settings, steps, weight, gradient, exp_avg=None, exp_av
                              f"shape of the weight, {_dtype(weight)} and {tuple(weight.shape)}")
     for name, text in (("row", row), ("algorithm", algorithm), ("bound", bound)):
         check_text(name, text, "a text such as 'cpu-fused', 'adamw' or 'nearest'")
+    for name, value, least in (("steps", steps, 1), ("threads", threads, 1), ("scale", scale, 2**-126)):
+        if not isinstance(value, numbers.Real) or not least <= value < math.inf:
+            raise ValueError(f"{name} is {described(value)}, expected a number of at least {least:.4g}")
+    if not isinstance(settings, dict):
+        raise TypeError(f"settings is {described(settings)}, expected a dict by names of torch.optim")
     options = _halfscope.StepOptions(processor or "AVX2", bound, root and _in_place(root, weight))
     _set(options, "options", {"steps": steps, "scale": scale, "first": first, "threads": threads,
                               "moments_are_new": moments_are_new, "update_only": update_only})
-    numbers = _halfscope.OptimizerSettings(algorithm)
-    beta1, beta2 = settings.get("betas", (0.9, 0.999))
-    _set(numbers, "settings", {"beta1": beta1, "beta2": beta2, **settings}, but="betas")
+    given = _halfscope.OptimizerSettings(algorithm)
+    betas = settings.get("betas", (0.9, 0.999))
+    if not isinstance(betas, (tuple, list)) or len(betas) != 2:
+        raise ValueError(f"settings has betas: {described(betas)}, expected two numbers")
+    _set(given, "settings", {"beta1": betas[0], "beta2": betas[1], **settings}, but="betas")
     wide = update_only and "16" in _dtype(weight)
     after = _empty(weight, "binary32") if wide else _new(weight)
     new = {} if moments_are_new else {name: _new(array) for name, array in state.items()}
     moments = ("momentum_buffer" if algorithm == "sgd" else "exp_avg", "exp_avg_sq", "max_exp_avg_sq")
     inputs = [weight, gradient, *map(state.get, moments)]
-    _halfscope.optimizer_step(row, numbers, options, [each if each is None else _seen(each) for each in inputs],
+    _halfscope.optimizer_step(row, given, options, [each if each is None else _seen(each) for each in inputs],
                               [each if each is None else _seen(each) for each in (after, *map(new.get, moments))],
                               "BF16" if _dtype(_seen(weight)) == "uint16" else None)
     return Stepped(after, **{**state, **new})
@@ -110,8 +119,15 @@ def _in_place(root, weight):
     def replace(values):
         if _is_torch(weight):
             values = importlib.import_module("torch").from_numpy(values)
-        values[:] = root(values)
+        roots = root(values)
+        if getattr(roots, "shape", None) != values.shape:
+            raise ValueError(f"root returns {described(roots)}, expected a root for each of {len(values)} values")
+        values[:] = roots
     return replace
+
+
+def __dir__():
+    return __all__
 
 
 def __getattr__(name):  # PyTorch is imported at their first use

@@ -3,6 +3,7 @@
 
 import functools
 import json
+import math
 import os
 import pathlib
 import random
@@ -301,3 +302,21 @@ def test_torchao_without_compilation(dtype, decoupled, amsgrad):
         assert differ.sum() <= (0 if dtype == torch.float32 else 5)
         for one, other in zip(copies[2:], (nearest.exp_avg, nearest.exp_avg_sq, nearest.max_exp_avg_sq)):
             assert not optimizer_judge.differing(one, other).any()
+
+
+@pytest.mark.parametrize("change, named", [
+    ({"steps": 0}, "steps is 0"), ({"steps": math.nan}, "steps is nan"), ({"threads": 0}, "threads is 0"),
+    ({"scale": 0}, "scale is 0"), ({"settings": {"betas": (1,)}}, "betas"),
+    ({"settings": {"betas": 3}}, "betas"), ({"settings": {"lr": "x"}}, "lr"),
+    ({"root": lambda a: a[:1]}, "root returns")])
+def test_arguments_are_named(change, named):
+    ones = np.ones(4, np.float32)
+    given = {"settings": {}, "steps": 1, **change}
+    with pytest.raises(ValueError, match=named):
+        halfscope.optimizer.step("cpu", "adamw", given.pop("settings"), given.pop("steps"), ones, ones, ones,
+                                 ones, **given)
+
+
+def test_settings_must_be_a_dict():
+    with pytest.raises(TypeError, match="settings is None"):
+        halfscope.optimizer.step("cpu", "sgd", None, 1, np.ones(4, np.float32), np.ones(4, np.float32))

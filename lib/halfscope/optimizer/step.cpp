@@ -198,7 +198,7 @@ class Runner {
 
   /// Computes square roots: where they are a library's, by the caller's function or their bounds.
   void root(const Instruction& of) {
-    const bool by_library = variant_.accuracy == Accuracy::root && options_.dtype == Dtype::f32;
+    const bool by_library = variant_.accuracy == Accuracy::root && bytes_of(options_.dtype) >= 4;
     const std::span<Compute> values(block_->of(of.to), kStepBlock);
     if constexpr (std::is_same_v<Compute, float>) {
       if (by_library && options_.root) {

@@ -13,7 +13,7 @@ namespace halfscope::optimizer {
 /// The reasons why a row does not fix every bit.
 enum class Accuracy : std::uint8_t {
   exact,
-  root,    ///< square roots of binary32 are a library's, up to one ulp off
+  root,    ///< square roots of 32 and 64 bits are a library's, up to one ulp off
   powers,  ///< beta^t is a device's powf, up to four ulps off
   random   ///< the weight is rounded at random
 };
