@@ -72,17 +72,14 @@ void MovedPass::take(const Key& key, Place&& place) {
                                     [&](const Shard& one) { return one.steps < steps_.size(); });
   if (shard == tensor.shards.end()) shard = tensor.shards.insert(shard, Shard{place, place});
   const log::NamedTensor &now = place.outline, &before = shard->last.outline;
-  if (!tensor.misfit.empty()) return;
-  if (shard->steps + 1 != steps_.size()) {
-    tensor.misfit = fmt::format("{}: tensor '{}' is missing, expected {}", label(shard->steps),
-                                printable(now.name), outline_text(now));
-  } else if (now.shape != before.shape || now.view.dtype != before.view.dtype) {
+  if (!tensor.misfit.empty() || shard->steps + 1 != steps_.size()) return;  // fits() reports it
+  if (now.shape != before.shape || now.view.dtype != before.view.dtype) {
     tensor.misfit =
         fmt::format("{}: tensor '{}' is {}, expected {} as in {}", label(shard->steps),
                     printable(now.name), outline_text(now), outline_text(before), label(0));
-  } else if (shard->steps != 0 && !is_master_of_weight(key)) {
-    compare(tensor, *shard, place);
+    return;
   }
+  if (shard->steps != 0 && !is_master_of_weight(key)) compare(tensor, *shard, place);
   shard->last = std::move(place);
   ++shard->steps;
 }
@@ -170,8 +167,8 @@ std::optional<Movement> MovedPass::finish(const frames::Progress& progress) && {
     for (std::size_t i = 0; i < shards.size() && !options_.set.empty(); ++i) {
       const std::uint64_t moved = optimizer::count_bits(shards[i].moved);
       const std::string part = i == 0 ? "" : fmt::format("#{}", i);
-      if (moved != 0)
-        sets.push_back(set_tensor(out.tensors.back().name + part, shards[i].moved, moved));
+      if (moved == 0) continue;
+      sets.push_back(set_tensor(out.tensors.back().name + part, shards[i].moved, moved));
     }
   }
   if (out.tensors.empty()) return std::nullopt;

@@ -147,7 +147,7 @@ class MovedPass {
 
   const frames::Selection& selection_;
   MovedOptions options_;
-  std::vector<std::string> names_ = {};  ///< of the log, or of both checkpoints
+  std::vector<std::string> names_ = {};  ///< paths of the log, or of both checkpoints
   bool begins_ = true;                   ///< the next step is the first of a log
   std::vector<std::int64_t> steps_ = {};
   Tensors tensors_ = {};

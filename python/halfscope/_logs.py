@@ -351,8 +351,6 @@ def weights(a, b=None, *, format="bf16", between=None, set=None, bytes=False, st
     if between is not None and not (isinstance(between, (tuple, list)) and len(between) == 2 and all(
             isinstance(step, Integral) and -2**63 <= step < 2**63 for step in between)):
         raise TypeError(f"between is {described(between)}, expected two sampled steps")
-    if set is not None and not isinstance(set, (str, os.PathLike)):
-        raise TypeError(f"set is {described(set)}, expected a path")
     logs, selection = _to_read([a] if b is None else [a, b], steps, tensor, roles, None,
                                read_as=read_as)
     return _found(_halfscope.weights, logs, selection, _COPIES[format], os.fsdecode(set or ""),

@@ -39,18 +39,14 @@ HWY_INLINE void compare(const void* a, const void* b, std::size_t n, std::uint8_
     if constexpr (rounds) return hn::Ne(bfloat16_copies(x), bfloat16_copies(y));
     return hn::Ne(x, y);
   };
-  if (lanes >= 8) {
-    for (std::size_t i = 0; i < n; i += lanes) hn::StoreMaskBits(d, mask(i), bits + i / 8);
-    return;
-  }
-  for (std::size_t i = 0; i < n; i += 8) {
-    unsigned byte = 0;
-    for (std::size_t lane = 0; lane < 8; lane += lanes) {
+  const std::size_t at_once = std::max<std::size_t>(lanes, 8);
+  for (std::size_t i = 0; i < n; i += at_once) {
+    hn::StoreMaskBits(d, mask(i), bits + i / 8);
+    for (std::size_t lane = lanes; lane < 8; lane += lanes) {
       std::uint8_t few[8];
       hn::StoreMaskBits(d, mask(i + lane), few);
-      byte |= static_cast<unsigned>(few[0]) << lane;
+      bits[i / 8] = static_cast<std::uint8_t>(bits[i / 8] | few[0] << lane);
     }
-    bits[i / 8] = static_cast<std::uint8_t>(byte);
   }
 }
 
@@ -132,14 +128,13 @@ std::uint64_t changed(const TensorView& a, const TensorView& b, Dtype copies, st
   const bool rounds = a.dtype == Dtype::f32 && copies == Dtype::bf16;
   const std::size_t width = rounds ? 4 : width_of(copy_dtype(a.dtype, copies));
   alignas(64) std::byte x[4 * kBlock], y[4 * kBlock];
-  std::uint8_t found[kBlock / 8];
+  std::uint8_t found[kBlock / 8 + 8];  // StoreMaskBits may write 8 bytes
   std::uint64_t count = 0;
   for (std::size_t i = 0; i < n; i += kBlock) {
     const std::size_t size = std::min(kBlock, n - i), padded = (size + 63) / 64 * 64;
     const auto take = [&](const TensorView& tensor, std::byte* to) -> const std::byte* {
       const std::byte* const from = tensor.data + (first + i) * width;
-      const bool aligned = reinterpret_cast<std::uintptr_t>(from) % sizeof(float) == 0;
-      if (rounds && aligned && size == padded) return from;
+      if (rounds && size == padded) return from;
       if (rounds) {
         std::memcpy(to, from, size * width);
       } else {
