@@ -24,7 +24,7 @@ struct ForecastSet {
 
 struct ForecastCounts : ForecastSet {
   ForecastSet judged;        ///< weights whose next value is in the log
-  std::uint64_t moved = 0;   ///< of `judged`, moved
+  std::uint64_t moved = 0;   ///< `judged` weights that moved
   std::uint64_t found = 0;   ///< moved as forecast
   std::uint64_t missed = 0;  ///< moved, and forecast to stay
 

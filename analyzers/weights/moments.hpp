@@ -77,7 +77,7 @@ enum MomentMeasure : std::uint8_t { of_second, step_first, step_second, step_bot
 /// Numbers of elements.
 struct MomentCounts {
   std::uint64_t positive = 0;  ///< v > 0, and finite
-  std::uint64_t stalled = 0;   ///< of `positive`, those with round(beta2 v) = v to nearest
+  std::uint64_t stalled = 0;   ///< v is positive, and round(beta2 v) = v
   std::uint64_t vanished = 0;  ///< the stored v is 0, the stored m is not
 };
 
@@ -92,7 +92,7 @@ struct MomentReplay {
   std::uint64_t steps = 0, gradients = 0;  ///< replayed steps; recorded ones, which are repeated
   std::int64_t first_step = 0, last_step = 0;   ///< the first and last recorded one
   bool from_state = false;                      ///< starts from recorded moments, else from 0
-  optimizer::Settings adam = {};                ///< of the first tensor
+  optimizer::Settings adam = {};                ///< the first tensor's
   std::uint64_t tensors = 0, all_elements = 0;  ///< weight gradients and their elements
   std::uint64_t elements = 0, nonfinite = 0;    ///< replayed; of these not finite in binary32
   std::vector<StoredMoments> stored = {};       ///< as kMomentStorages

@@ -106,6 +106,13 @@ int run(const WeightsOptions& options) {
   });
 }
 
+constexpr std::array kCopies = {Dtype::bf16, Dtype::f16, Dtype::f8_e4m3, Dtype::f8_e5m2};
+constexpr const char* kWeightsExamples =
+    "Example:  halfscope weights step-100.safetensors step-200.safetensors --bytes\n"
+    "          halfscope weights runs/gpt --set moved.safetensors\n"
+    "          halfscope weights runs/gpt --forecast\n"
+    "          halfscope weights runs/gpt --moments";
+
 }  // namespace
 
 void add_weights(options::Parser& parser) {
@@ -123,7 +130,6 @@ void add_weights(options::Parser& parser) {
   command.option("--steps", options->two_steps, "compare only the sampled steps X and Y")
       .type("X Y")
       .values(2);
-  static constexpr std::array kCopies = {Dtype::bf16, Dtype::f16, Dtype::f8_e4m3, Dtype::f8_e5m2};
   command.words(
       "--format", {"bf16", "f16", "e4m3", "e5m2"},
       [options](std::size_t i) { options->asked.copies = kCopies[i]; },
@@ -134,9 +140,8 @@ void add_weights(options::Parser& parser) {
       .type("FILE");
   command.flag("--counts", options->counts, "only count and write the set; faster");
   command.flag("--bytes", options->asked.bytes, "sizes of sparse updates, also compressed; slower");
-  command.flag(
-      "--forecast", options->forecast,
-      "forecast which copies each sampled step changes, and compare with the next weights");
+  command.flag("--forecast", options->forecast,
+               "instead: a forecast of the copies that each step changes, and what became of it");
   command.flag("--moments", options->moments,
                "instead: Adam's moments in 16 and 8 bits, by a replay of a run log's gradients");
   command
@@ -146,11 +151,7 @@ void add_weights(options::Parser& parser) {
       .within(1, 1000000)
       .show_default();
   command.option("--json", options->json, "write all numbers as JSON; - for stdout").type("FILE");
-  command.footer(
-      "Example:  halfscope weights step-100.safetensors step-200.safetensors --bytes\n"
-      "          halfscope weights runs/gpt --set moved.safetensors\n"
-      "          halfscope weights runs/gpt --forecast\n"
-      "          halfscope weights runs/gpt --moments");
+  command.footer(kWeightsExamples);
   command.runs([options] { return run(*options); });
 }
 
