@@ -73,7 +73,7 @@ def step(row, algorithm, settings, steps, weight, gradient, exp_avg=None, exp_av
                              f"shape of the weight, {_dtype(weight)} and {tuple(weight.shape)}")
     for name, text in (("row", row), ("algorithm", algorithm), ("bound", bound)):
         check_text(name, text, "a text such as 'cpu-fused', 'adamw' or 'nearest'")
-    for name, value, least in (("steps", steps, 1), ("threads", threads, 1), ("scale", scale, 2**-126)):
+    for name, value, least in (("steps", steps, algorithm != "sgd"), ("threads", threads, 1), ("scale", scale, 2**-126)):
         if not isinstance(value, numbers.Real) or not least <= value < math.inf:
             raise ValueError(f"{name} is {described(value)}, expected a number of at least {least:.4g}")
     if not isinstance(settings, dict):
