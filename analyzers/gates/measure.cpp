@@ -98,7 +98,7 @@ std::optional<Measured> measure(const Condition& condition, const weights::Tenso
 std::optional<Measured> measure(const Condition&, const weights::Claim& claim) {
   std::uint64_t faults = 0;
   for (const weights::NarrowTensors& narrow : claim.narrow) {
-    if (is_fault(narrow.held)) faults += narrow.names.size();
+    if (narrow.is_fault) faults += narrow.names.size();
   }
   return Interval(faults);
 }

@@ -10,13 +10,17 @@
 #include <string>
 #include <vector>
 
+#include "analyzers/weights/claims.hpp"
 #include "analyzers/weights/moved.hpp"
 #include "cli/commands/commands.hpp"
+#include "cli/gates/gate.hpp"
+#include "cli/gates/junit.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/notes.hpp"
 #include "cli/options/output.hpp"
 #include "cli/terminal/text_table.hpp"
 #include "halfscope/log/error.hpp"
+#include "reports/answer/claims.hpp"
 #include "reports/answer/weights.hpp"
 #include "reports/export/json_weights.hpp"
 
@@ -32,6 +36,7 @@ struct WeightsOptions : options::LogOptions {
   std::string set_file, json;
   bool forecast = false, moments = false, counts = false;
   int moment_steps = 1000;
+  gates::GateOptions gate;
 };
 
 std::int64_t step_of(const std::string& text) {
@@ -57,20 +62,47 @@ MovedOptions asked_of(const WeightsOptions& options) {
   return asked;
 }
 
-/// Computes an answer with a progress bar, writes it as JSON if that was asked for, or prints it.
-int show(const WeightsOptions& options, const auto& compute) {
-  options::Progress bar("reading");
-  const auto found = compute([&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
-  bar.clear();
+/// Writes an answer as JSON where it was asked for, or prints it.
+void show(const WeightsOptions& options, const auto& found,
+          const std::vector<analyzers::weights::Claim>& claims = {}) {
   options::note_later(found.notes);
   if (!options.json.empty()) {
-    options::write_output(options.json,
-                          reports::exports::json_text(reports::exports::to_json(found)) + "\n");
+    nlohmann::ordered_json json = reports::exports::to_json(found);
+    reports::exports::put_claims(json, claims);
+    options::write_output(options.json, reports::exports::json_text(json) + "\n");
   }
-  if (options.json != "-") {
-    fmt::print("{}", terminal::sections_text(reports::answer::weights_sections(found)));
-  }
-  return options::kFine;
+  if (options.json == "-") return;
+  auto sections = reports::answer::weights_sections(found);
+  sections.push_back(reports::answer::claims_section(claims));
+  fmt::print("{}", terminal::sections_text(sections));
+}
+
+/// Returns compute(progress callback), with a progress bar.
+auto with_bar(const auto& compute) {
+  options::Progress bar("reading");
+  auto found = compute([&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
+  bar.clear();
+  return found;
+}
+
+/// Shows which weights move, and what their state holds; returns the exit code of the gate.
+int run_moved(const WeightsOptions& options) {
+  const auto conditions = gates::parse_conditions(options.gate, analyzers::gates::Subject::tensor);
+  const MovedOptions asked = asked_of(options);
+  const std::vector<std::filesystem::path> logs(options.logs.begin(), options.logs.end());
+  const analyzers::frames::Selection selection = options::selection_of(options);
+  const auto found = with_bar([&](const auto& progress) {
+    analyzers::Findings all;
+    all.movements = {analyzers::weights::moved_weights(logs, selection, asked, progress)};
+    if (!options.counts) {
+      all.claims = analyzers::weights::claims_in(logs, selection, progress);
+    }
+    return all;
+  });
+  show(options, found.movements.front(), found.claims);
+  const gates::GateTests gate = gates::test_conditions(conditions, found);
+  gates::write_junit(options.gate.junit, "weights", gate);
+  return gates::close_gate(gate);
 }
 
 int run(const WeightsOptions& options) {
@@ -79,39 +111,29 @@ int run(const WeightsOptions& options) {
     throw BadUsage(
         fmt::format("found {} logs, expected one run log or two checkpoints", options.logs.size()));
   }
-  options::require_own_files({options.json, options.set_file}, options);
-  const analyzers::frames::Selection selection = options::selection_of(options);
-  if (!options.forecast && !options.moments) {
-    const MovedOptions asked = asked_of(options);
-    return show(options, [&](const auto& progress) {
-      return weights::moved_weights({options.logs.begin(), options.logs.end()}, selection, asked,
-                                    progress);
-    });
-  }
+  options::require_own_files({options.json, options.set_file, options.gate.junit}, options);
+  if (!options.forecast && !options.moments) return run_moved(options);
   if (options.logs.size() != 1 || !options.two_steps.empty() || !options.set_file.empty() ||
-      options.forecast == options.moments) {
-    throw BadUsage(fmt::format("{}: expected one run log, without {}, --steps and --set",
-                               options.forecast ? "--forecast" : "--moments",
-                               options.forecast ? "--moments" : "--forecast"));
+      !options.gate.fail_if.empty() || options.asked.bytes || options.forecast == options.moments) {
+    throw BadUsage(
+        fmt::format("{}: expected one run log, without {}, --steps, --set, --bytes and --fail-if",
+                    options.forecast ? "--forecast" : "--moments",
+                    options.forecast ? "--moments" : "--forecast"));
   }
   const std::filesystem::path log = options.logs[0];
+  const analyzers::frames::Selection selection = options::selection_of(options);
   if (options.forecast) {
-    return show(options, [&](const auto& progress) {
-      return weights::forecast_weights(log, selection, options.asked.copies, progress);
-    });
+    show(options, with_bar([&](const auto& progress) {
+           return weights::forecast_weights(log, selection, options.asked.copies, progress);
+         }));
+  } else {
+    const auto steps = static_cast<std::uint64_t>(options.moment_steps);
+    show(options, with_bar([&](const auto& progress) {
+           return weights::replay_moments(log, selection, steps, progress);
+         }));
   }
-  return show(options, [&](const auto& progress) {
-    return weights::replay_moments(log, selection, static_cast<std::uint64_t>(options.moment_steps),
-                                   progress);
-  });
+  return options::kFine;
 }
-
-constexpr std::array kCopies = {Dtype::bf16, Dtype::f16, Dtype::f8_e4m3, Dtype::f8_e5m2};
-constexpr const char* kWeightsExamples =
-    "Example:  halfscope weights step-100.safetensors step-200.safetensors --bytes\n"
-    "          halfscope weights runs/gpt --set moved.safetensors\n"
-    "          halfscope weights runs/gpt --forecast\n"
-    "          halfscope weights runs/gpt --moments";
 
 }  // namespace
 
@@ -150,6 +172,7 @@ void add_weights(options::Parser& parser) {
       .type("N")
       .within(1, 1000000)
       .show_default();
+  gates::add_gate(command, options->gate);
   command.option("--json", options->json, "write all numbers as JSON; - for stdout").type("FILE");
   command.footer(kWeightsExamples);
   command.runs([options] { return run(*options); });

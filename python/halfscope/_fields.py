@@ -867,6 +867,57 @@ class TensorMovement(Record):
     }
 
 
+class NarrowTensors(Record):
+    """FP32 tensors that hold only numbers of a narrower format."""
+
+    __slots__ = ()
+    format: Literal['F16', 'BF16', 'F32', 'F64', 'F8_E4M3', 'F8_E5M2']
+    """Format of the numbers, the one with the fewest significant bits."""
+    is_fault: bool
+    """True if no healthy run has such values, so that they were rounded. False for weights as they
+    were loaded, and for state that a healthy optimizer may hold."""
+    tensors: list[str]
+    """Names of the tensors."""
+    first_step: int
+    """First such step."""
+    last_step: int
+    """Last such step."""
+    values: int = field('values')  # type: ignore[assignment]
+    """All values of these tensors at their first such step."""
+    zero: int
+    """Zeros among `values`."""
+
+
+class Fp32State(Record):
+    """The numbers that FP32 tensors of one kind hold. Zeros, constant tensors, and tensors of
+    narrower numbers with too few distinct values are left out."""
+
+    __slots__ = ()
+    log: str
+    """Path of the log."""
+    kind: str
+    """`weight`, `master_weight`, or the name of an optimizer's state, such as `exp_avg`."""
+    tensors: int
+    """Number of tensors."""
+    steps: int
+    """Number of steps with such tensors."""
+    zero: int
+    """Zeros over all steps."""
+    values: int = field('values')  # type: ignore[assignment]
+    """Finite nonzero values over all steps."""
+    bfloat16: int
+    """Values that are BF16 numbers; by chance 2^-16 of them are."""
+    binary16: int
+    """Values that are FP16 numbers; by chance 2^-13 of them are."""
+    e4m3: int
+    """Values that are FP8 (E4M3) numbers; by chance 2^-20 of them are."""
+    narrow: list[NarrowTensors]
+    """Tensors of which every nonzero value is a number of a narrower format."""
+    _nested = {
+        'narrow': NarrowTensors,
+    }
+
+
 class Movement(Record):
     """Weights whose copies change between two checkpoints, or over the sampled steps of a run
     log."""
@@ -895,6 +946,9 @@ class Movement(Record):
     """Sums by kind of layer, the largest number of weights first."""
     tensors: list[TensorMovement]
     """One entry for each weight tensor, by name."""
+    fp32_state: list[Fp32State] | None
+    """As in `analyze`; steps are 0 and 1 for two checkpoints. Absent with `--counts`, and in
+    `analyze`, which has them beside this."""
     notes: list[str] | None
     """Notes on reading the logs. Absent if there is none."""
     _nested = {
@@ -902,6 +956,7 @@ class Movement(Record):
         'bytes': SentBytes,
         'kinds': KindMovement,
         'tensors': TensorMovement,
+        'fp32_state': Fp32State,
     }
 
 
@@ -1394,61 +1449,6 @@ class AdamState(Record):
     """Gradients g for which (1 - beta2) g^2 rounds to 0. Absent without gradients."""
     square_is_zero: int | list[int] | None
     """Gradients g for which g^2 rounds to 0. Absent without gradients."""
-
-
-class NarrowTensors(Record):
-    """FP32 tensors that hold only numbers of a narrower format."""
-
-    __slots__ = ()
-    format: Literal['F16', 'BF16', 'F32', 'F64', 'F8_E4M3', 'F8_E5M2']
-    """Format of the numbers, the one with the fewest significant bits."""
-    reason: Literal['rounded', 'became_rounded', 'loaded', 'gradient', 'undecided']
-    """Reason for such values. `rounded`: a step computed or changed them, so they were rounded.
-    `became_rounded`: the same, and they held other numbers at an earlier step. `loaded`: weights
-    that did not change since the first step in the log. `gradient`: a copy of the gradient.
-    `undecided`: a healthy optimizer may hold such values."""
-    is_fault: bool
-    """True for `rounded` and `became_rounded`."""
-    tensors: list[str]
-    """Names of the tensors."""
-    first_step: int
-    """First such step."""
-    last_step: int
-    """Last such step."""
-    values: int = field('values')  # type: ignore[assignment]
-    """All values of these tensors at their first such step."""
-    zero: int
-    """Zeros among `values`."""
-
-
-class Fp32State(Record):
-    """The numbers that FP32 tensors of one kind hold. Zeros, constant tensors, and tensors of
-    narrower numbers with too few distinct values are left out."""
-
-    __slots__ = ()
-    log: str
-    """Path of the log."""
-    kind: str
-    """`weight`, `master_weight`, or the name of an optimizer's state, such as `exp_avg`."""
-    tensors: int
-    """Number of tensors."""
-    steps: int
-    """Number of steps with such tensors."""
-    zero: int
-    """Zeros over all steps."""
-    values: int = field('values')  # type: ignore[assignment]
-    """Finite nonzero values over all steps."""
-    bfloat16: int
-    """Values that are BF16 numbers; by chance 2^-16 of them are."""
-    binary16: int
-    """Values that are FP16 numbers; by chance 2^-13 of them are."""
-    e4m3: int
-    """Values that are FP8 (E4M3) numbers; by chance 2^-20 of them are."""
-    narrow: list[NarrowTensors]
-    """Tensors of which every nonzero value is a number of a narrower format."""
-    _nested = {
-        'narrow': NarrowTensors,
-    }
 
 
 class LayerShift(Record):

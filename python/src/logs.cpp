@@ -209,13 +209,17 @@ nb::tuple moved_weights(const Paths& logs, const analyzers::frames::Selection& s
                         nb::handle type) {
   const Dtype dtype = find_dtype(copies).value();
   analyzers::weights::Movement found;
+  std::vector<analyzers::weights::Claim> claims;
   {
     const nb::gil_scoped_release release;
     found = analyzers::weights::moved_weights(logs, selection, {dtype, set, bytes, true, steps},
                                               interruptible());
+    claims = analyzers::weights::claims_in(logs, selection, interruptible());
   }
   std::vector<std::string> notes = in_python(std::exchange(found.notes, {}));
-  return nb::make_tuple(ToPython()(reports::exports::to_json(found), type), std::move(notes));
+  auto json = reports::exports::to_json(found);
+  reports::exports::put_claims(json, claims);
+  return nb::make_tuple(ToPython()(json, type), std::move(notes));
 }
 
 analyzers::replay::StepSeries series_of(const std::vector<double>& magnitudes) {

@@ -243,7 +243,7 @@ void put_rest(Json& to, const Findings& found, const std::vector<underflow::Tens
   if (peaks.size() < found.peaks.size()) to["peaks_left_out"] = found.peaks.size() - peaks.size();
   put_adam(to, found);
   for (const auto& movement : found.movements) to["weights_moved"].push_back(to_json(movement));
-  put_claims(to, found);
+  put_claims(to, found.claims);
   put_eight_bits(to, found);
   put_layers(to, found);
   put_ranks(to, found, whole);

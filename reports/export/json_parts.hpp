@@ -44,8 +44,6 @@ void put_updates(Json& to, const analyzers::underflow::UpdateFindings& found);
 
 /// Adds `adam_state`, one object for each log with 16-bit optimizer state; json_updates.cpp.
 void put_adam(Json& to, const analyzers::Findings& found);
-/// Adds `fp32_state`, one object for each log and kind of FP32 tensors; json_updates.cpp.
-void put_claims(Json& to, const analyzers::Findings& found);
 /// Adds factors to move between layers, and bounds of attention scores; json_logs.cpp.
 void put_layers(Json& to, const analyzers::Findings& found);
 

@@ -9,6 +9,7 @@
 #include "reports/answer/text.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
+#include "reports/export/json_weights.hpp"
 
 namespace halfscope::reports::exports {
 
@@ -323,7 +324,7 @@ Json to_json(const Study& study) {
   put_own_scales(to, study.analysis);
   put_overflow(to, study.analysis, study.overflow);
   put_adam(to, study);
-  put_claims(to, study);
+  put_claims(to, study.claims);
   put_layers(to, study);
   put_quantised(to, study, false);
   put_timeline(to, study);

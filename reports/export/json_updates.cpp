@@ -2,6 +2,7 @@
 // The outcome of a weight's updates as JSON.
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
+#include "reports/export/json_weights.hpp"
 
 namespace halfscope::reports::exports {
 namespace {
@@ -125,30 +126,30 @@ void put_adam(Json& to, const analyzers::Findings& found) {
   }
 }
 
-void put_claims(Json& to, const analyzers::Findings& found) {
+void put_claims(Json& to, const std::vector<analyzers::weights::Claim>& claims) {
   const auto narrow_json = [](const analyzers::weights::NarrowTensors& narrow) -> Json {
     return {{"format", halfscope::name_of(narrow.format)},
-            {"reason", name_of(narrow.held)},
-            {"is_fault", is_fault(narrow.held)},
+            {"is_fault", narrow.is_fault},
             {"tensors", narrow.names},
             {"first_step", narrow.first_step},
             {"last_step", narrow.last_step},
             {"values", narrow.values},
             {"zero", narrow.zero}};
   };
-  for (const analyzers::weights::Claim& claim : found.claims) {
+  if (claims.empty()) return;
+  to["fp32_state"] = list_json(claims, [&](const analyzers::weights::Claim& claim) -> Json {
     const auto& [total, zero, values, exact, constant] = claim.counts;
-    to["fp32_state"].push_back({{"log", claim.log},
-                                {"kind", claim.kind},
-                                {"tensors", claim.tensors},
-                                {"steps", claim.steps},
-                                {"zero", zero},
-                                {"values", values},
-                                {"bfloat16", exact[1]},
-                                {"binary16", exact[2]},
-                                {"e4m3", exact[0]},
-                                {"narrow", list_json(claim.narrow, narrow_json)}});
-  }
+    return {{"log", claim.log},
+            {"kind", claim.kind},
+            {"tensors", claim.tensors},
+            {"steps", claim.steps},
+            {"zero", zero},
+            {"values", values},
+            {"bfloat16", exact[1]},
+            {"binary16", exact[2]},
+            {"e4m3", exact[0]},
+            {"narrow", list_json(claim.narrow, narrow_json)}};
+  });
 }
 
 }  // namespace halfscope::reports::exports
