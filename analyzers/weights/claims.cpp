@@ -29,10 +29,10 @@ constexpr std::string_view kFirst = "exp_avg", kMomentum = "momentum_buffer",
 /// Kinds of optimizer state whose update rule is known. Other state is counted, but not judged.
 constexpr std::string_view kJudged[] = {kFirst, kMomentum, kSecond, "max_exp_avg_sq"};
 
-std::uint32_t magnitude_at(const TensorView& tensor, std::size_t i) {
+std::uint32_t bits_at(const TensorView& tensor, std::size_t i) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, tensor.data + 4 * i, sizeof bits);
-  return bits & 0x7fffffffU;
+  return bits;
 }
 
 /// Returns the number of bits that are 0 because the distinct magnitudes are numbers of the format.
@@ -58,10 +58,8 @@ int missing_bits(const std::vector<float>& values, const Format& format) {
 std::uint64_t fingerprint_of(const TensorView& tensor) {
   std::uint64_t hash = tensor.count;
   for (std::size_t i = 0; i < tensor.count; ++i) {
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, tensor.data + 4 * i, sizeof bits);
-    hash =
-        (std::rotl(hash, 29) ^ (magnitude_at(tensor, i) == 0 ? 0 : bits)) * 0x9e3779b97f4a7c15ULL;
+    const std::uint32_t bits = bits_at(tensor, i);
+    hash = (std::rotl(hash, 29) ^ (bits << 1 == 0 ? 0 : bits)) * 0x9e3779b97f4a7c15ULL;
   }
   return hash;
 }
@@ -85,12 +83,9 @@ std::string path_of(const std::string& name, std::string_view kind) {
 std::optional<double> factor_of(const WholeStep& step, const std::string& name,
                                 std::string_view kind) {
   const auto optimizer = updates::optimizer_of(step, path_of(name, kind));
-  const std::string_view setting = kind == kMomentum ? kMomentum.substr(0, 8) : "betas";
-  if (!optimizer || std::ranges::any_of(optimizer->assumed, [&](const std::string& assumed) {
-        return assumed.starts_with(setting);
-      })) {
-    return std::nullopt;
-  }
+  const char* const setting = kind == kMomentum ? "momentum" : "betas";
+  const auto is_it = [&](const std::string& assumed) { return assumed.starts_with(setting); };
+  if (!optimizer || std::ranges::any_of(optimizer->assumed, is_it)) return std::nullopt;
   return kind == kMomentum ? optimizer->momentum
                            : 1 - (kind == kFirst ? optimizer->beta1 : optimizer->beta2);
 }
@@ -147,7 +142,7 @@ bool is_evidence(const TensorView& tensor, const Format& format) {
   std::vector<float> distinct;
   for (std::size_t i = 0, last = 0; i < tensor.count; i += kBlock) {
     for (std::size_t at = i; at < std::min(i + kBlock, tensor.count); ++at) {
-      const std::uint32_t magnitude = magnitude_at(tensor, at);
+      const std::uint32_t magnitude = bits_at(tensor, at) & 0x7fffffffU;
       if (magnitude == 0 || seen[magnitude >> kLacking]) continue;
       seen[magnitude >> kLacking] = true;
       distinct.push_back(std::bit_cast<float>(magnitude));
@@ -271,16 +266,12 @@ std::vector<Claim> claims_in(const std::vector<std::filesystem::path>& logs,
   ClaimsPass pass(own);
   frames::Notes notes;
   if (!logs.empty()) pass.begin(logs.front().string());
-  std::int64_t number = 0;
-  const auto take = [&](const WholeStep& step) {
-    if (logs.size() == 1) return pass.take(step);
-    WholeStep checkpoint = step;
-    checkpoint.step = number;
-    pass.take(checkpoint);
-  };
-  for (const std::filesystem::path& log : logs) {
-    readers::for_each_whole_step(opened.at(log), own, take, notes, progress);
-    ++number;
+  for (std::size_t i = 0; i < logs.size(); ++i) {
+    const auto take = [&](WholeStep step) {
+      if (logs.size() > 1) step.step = static_cast<std::int64_t>(i);
+      pass.take(step);
+    };
+    readers::for_each_whole_step(opened.at(logs[i]), own, take, notes, progress);
   }
   pass.finish_log();
   return std::move(pass).finish();

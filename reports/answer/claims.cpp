@@ -6,7 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <iterator>
+#include <set>
 
 #include "reports/answer/findings.hpp"
 #include "reports/answer/formats.hpp"
@@ -57,11 +58,9 @@ std::vector<Held> held_of(const std::vector<Claim>& claims) {
                h.all.is_fault == narrow.is_fault;
       });
       if (at == all.end()) {
-        const NarrowTensors none{.format = narrow.format,
-                                 .is_fault = narrow.is_fault,
-                                 .names = {},
-                                 .first_step = narrow.first_step};
-        at = all.insert(at, {claim.log, words, {}, none});
+        at = all.insert(at, {claim.log, words, {}, narrow});
+        at->all.names.clear();
+        at->all.values = at->all.zero = 0;
       }
       NarrowTensors& sum = at->all;
       at->kinds.push_back(claim.kind);
@@ -118,7 +117,7 @@ bool is_narrow(const analyzers::weights::TensorMovement& tensor) {
   return format_of(tensor.dtype).width <= 16;
 }
 
-/// Returns a log's kinds of layers whose 16-bit weights have gradients, and none of which moved.
+/// Returns the kinds of layers whose 16-bit weights all have gradients, but never moved.
 std::vector<std::string> still_kinds(const Study& study, const Movement& movement) {
   const auto path = [](const std::string& name) { return name.substr(name.find('/') + 1); };
   std::set<std::string> trained, moving, still;
@@ -137,15 +136,6 @@ std::vector<std::string> still_kinds(const Study& study, const Movement& movemen
 }
 
 }  // namespace
-
-std::vector<Finding> claim_findings(const std::vector<Claim>& claims) {
-  std::vector<Finding> all;
-  for (const Held& held : held_of(claims)) {
-    if (!held.all.is_fault) continue;
-    all.push_back({Severity::serious, held_text(held), std::string(held.words->cure)});
-  }
-  return all;
-}
 
 Section claims_section(const std::vector<Claim>& claims) {
   Section section{"FP32 tensors that hold fewer bits"};
@@ -188,7 +178,10 @@ std::string weights_digest(const Study& study) {
 }
 
 void find_rounded_state(const Study& study, std::vector<Finding>& to) {
-  std::ranges::move(claim_findings(study.claims), std::back_inserter(to));
+  for (const Held& held : held_of(study.claims)) {
+    if (!held.all.is_fault) continue;
+    to.push_back({Severity::serious, held_text(held), std::string(held.words->cure)});
+  }
 }
 
 void find_frozen_weights(const Study& study, std::vector<Finding>& to) {

@@ -13,9 +13,6 @@ namespace halfscope::reports::answer {
 /// Returns what the FP32 tensors of the logs hold. Empty if all of them hold FP32 numbers.
 Section claims_section(const std::vector<analyzers::weights::Claim>& claims);
 
-/// Returns a finding for each log, format and fault.
-std::vector<Finding> claim_findings(const std::vector<analyzers::weights::Claim>& claims);
-
 /// Returns "12.3 % never moved (1,234 of 10,000)" for a kind of layer.
 std::string strip_text(const analyzers::weights::KindMovement& kind);
 /// Returns the title of the bars of a log, with its name if there are several.

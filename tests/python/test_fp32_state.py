@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from program import json_of, run, stdout_of
+from program import json_of, run, stdout_of, valid_json_of
 
 
 def to_bf16(values):
@@ -75,6 +75,21 @@ def test_json_has_counts_of_every_kind(log, command):
     ("frozen_weights > 1% for *mlp*", 0), ("rounded_state > 0 for activation", 2)])
 def test_gates(log, condition, code):
     run("analyze", log, "--fail-if", condition, expect=code)
+
+
+def test_weights_of_two_checkpoints(log):
+    pair = (log / "step_0.safetensors", log / "step_30.safetensors")
+    text = re.sub(r"\s+", " ", stdout_of("weights", *pair))
+    assert ("6 tensors of optimizer state (exp_avg, exp_avg_sq) are held in FP32, but every value is "
+            "a BF16 number from step 1 on") in text
+    run("weights", *pair, "--fail-if", "rounded_state > 0", expect=4)
+    run("weights", *pair, "--fail-if", "frozen_weights >= 100%", expect=4)
+    run("weights", *pair, "--fail-if", "frozen_weights > 1% for *mlp*", expect=0)
+    run("weights", log, "--moments", "--fail-if", "rounded_state > 0", expect=2)
+    found = valid_json_of("weights", *pair)
+    assert [(kind["kind"], [n["is_fault"] for n in kind["narrow"]]) for kind in found["fp32_state"]] == [
+        ("exp_avg", [True]), ("exp_avg_sq", [True]), ("weight", [False])]
+    assert "fp32_state" not in json_of("weights", *pair, "--counts")
 
 
 def test_the_page_has_a_bar_for_each_kind_of_layer(log, tmp_path):
