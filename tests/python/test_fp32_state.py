@@ -5,9 +5,9 @@ import re
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 from program import json_of, run, stdout_of, valid_json_of
+from sum_runs import write_rank
 
 
 def to_bf16(values):
@@ -25,7 +25,6 @@ STEPS = (0, 10, 20, 30)
 def log(tmp_path_factory):
     """Weights loaded from BF16; from step 20 on the state is rounded. Norm weights never move."""
     out = tmp_path_factory.mktemp("fp32_state") / "run"
-    out.mkdir()
     random = np.random.default_rng(1)
     weights = {name: to_bf16(random.normal(0, 0.02, size)) for name, size in SIZES.items()}
     for step in STEPS:
@@ -40,7 +39,7 @@ def log(tmp_path_factory):
                         f"optimizer_state/exp_avg_sq/{name}": second}
             rate = 1e-9 if "norm" in name else 1e-3
             weights[name] = (weight - rate * np.sign(gradient)).astype(np.float32)
-        save_file(tensors, out / f"step_{step}.safetensors")
+        write_rank(out, tensors, step=step)
     return out
 
 
@@ -78,7 +77,7 @@ def test_gates(log, condition, code):
 
 
 def test_weights_of_two_checkpoints(log):
-    pair = (log / "step_0.safetensors", log / "step_30.safetensors")
+    pair = [log / f"tensors/step-{step:06}.safetensors" for step in (0, 30)]
     text = re.sub(r"\s+", " ", stdout_of("weights", *pair))
     assert ("6 tensors of optimizer state (exp_avg, exp_avg_sq) are held in FP32, but every value is "
             "a BF16 number from step 1 on") in text
