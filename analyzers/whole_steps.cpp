@@ -81,7 +81,7 @@ class WholePasses {
 
   void begin(underflow::LogFindings& log) {
     if (passes_.updates) {
-      moved_.emplace(selection_, weights::MovedOptions{.skip_misfits = true});
+      moved_.emplace(selection_, weights::MovedOptions{.stalls = false, .skip_misfits = true});
       moved_->begin(log.name);
     }
     if (updates_) updates_->begin(log);
@@ -93,10 +93,6 @@ class WholePasses {
 
   void take(std::span<const WholeStep> ranks) {
     if (reductions_) reductions_->take(ranks);
-    for (const WholeStep& step : ranks) {
-      // The values of other logs were read once more, for their histograms.
-      if (moved_ && step.run != nullptr) moved_->take(step);
-    }
     if (reductions_ || updates_ || whole_ || claims_) {
       for (const WholeStep& step : ranks) take(step);
     }
@@ -138,8 +134,11 @@ class WholePasses {
   void take(const WholeStep& step) {
     TwoPassProgress turns(step.tell, !updates_ ? 0 : !whole_ ? 1 : share_of_updates(passes_));
     const ProgressCallback of_updates = turns.of(0), of_whole = turns.of(1);
+    // The values of other logs were read once more, for their histograms.
+    const bool moves = moved_ && step.run != nullptr;
     const auto formats = [&](const log::NamedTensor& tensor) {
       if (whole_) whole_->take(step, tensor, of_whole);
+      if (moves) moved_->take(step, tensor.name);
     };
     const auto beside = [&](const log::NamedTensor& tensor) {
       formats(tensor);
@@ -153,6 +152,7 @@ class WholePasses {
           beside);
     }
     if (claims_) claims_->take(step, formats);
+    if (moves) moved_->take(step);
     if (whole_) whole_->take(step, of_whole);
   }
 

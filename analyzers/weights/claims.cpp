@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "analyzers/readers/common/roles.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/samples.hpp"
+#include "analyzers/underflow/modules.hpp"
 #include "analyzers/updates/optimizer_update.hpp"
 #include "halfscope/log/error.hpp"
 
@@ -133,6 +135,18 @@ void merge(const std::string& name, const NarrowTensors& found, std::vector<Narr
   if (at->names.empty() || at->names.back() != name) at->names.push_back(name);
 }
 
+/// Returns true if weights with few distinct values, such as those of norms, near 1, are evidence
+/// by their number once an update has changed them.
+bool is_by_number(Role role, const TensorView& tensor) {
+  constexpr std::size_t kLeastWeights = 32, kLeastDistinct = 3;
+  if (role == Role::optimizer_state || tensor.count < kLeastWeights) return false;
+  std::set<std::uint32_t> values;
+  for (std::size_t i = 0; i < tensor.count && values.size() < kLeastDistinct; ++i) {
+    values.insert(bits_at(tensor, i) & 0x7fffffffU);
+  }
+  return values.size() == kLeastDistinct;
+}
+
 }  // namespace
 
 bool is_evidence(const TensorView& tensor, const Format& format) {
@@ -166,16 +180,21 @@ void ClaimsPass::take(const WholeStep& step, const log::NamedTensor& tensor) {
   if (!is_wanted(step, tensor.name) || !taken_.insert(tensor.name).second) return;
   if (view.dtype != Dtype::f32) return;
   const Role role = step.role_of(selection_, tensor.name);
-  Snapshot now{tensor.name, kind_of(role, tensor.name), role, count_narrow_values(view), {}, 0, {}};
+  Snapshot now{tensor.name, kind_of(role, tensor.name), role, count_narrow_values(view)};
   const NarrowCounts& counts = now.counts;
   const bool finite = counts.zero + counts.finite_nonzero == counts.total;
   if (counts.constant || counts.finite_nonzero == 0 || !finite) return;
-  bool any = false;
+  std::optional<std::size_t> any;
   for (std::size_t i = 0; i < kNarrowFormats.size() && !now.narrow; ++i) {
-    any |= now.holds(i);
-    if (now.holds(i) && is_evidence(view, kNarrowFormats[i])) now.narrow = i;
+    if (!now.holds(i)) continue;
+    if (!any) any = i;
+    if (is_evidence(view, kNarrowFormats[i])) now.narrow = i;
   }
-  if (any && !now.narrow) return;  // too few distinct values to say
+  if (any && !now.narrow) {
+    if (!is_by_number(role, view)) return;
+    now.narrow = any;
+    now.is_few = true;
+  }
   if (now.narrow) now.fingerprint = fingerprint_of(view);
   if (now.narrow && now.kind == kMomentum) {
     now.is_gradient = is_gradient(step, path_of(now.name, now.kind), view);
@@ -195,13 +214,18 @@ void ClaimsPass::take(const WholeStep& step, const TensorCallback& beside) {
   taken_.clear();
 }
 
-/// A healthy run may have weights that were loaded, weights exact in FP16 after few short updates,
-/// and state computed from gradients of few bits by a short factor.
+/// A healthy run may have weights that were loaded, weights that few updates by a short learning
+/// rate leave on a grid, and state computed from gradients of few bits by a short factor.
 bool ClaimsPass::is_fault(const WholeStep& step, const Snapshot& now,
                           const std::optional<Snapshot>& before) {
   const bool was_narrow = before && before->holds(*now.narrow);
   if (now.role != Role::optimizer_state) {
-    return before && (!was_narrow || kNarrowDtypes[*now.narrow] != Dtype::f16);
+    const auto by = updates::optimizer_of(step, std::string(underflow::path_of(now.name)));
+    const bool knows_rate = by && by->rate;
+    const bool on_grid =
+        knows_rate ? is_short(*by->rate) : kNarrowDtypes[*now.narrow] == Dtype::f16;
+    if (now.is_few && (!knows_rate || on_grid)) return false;
+    return before && (!was_narrow || !on_grid);
   }
   if (!readers::common::is_one_of(now.kind, kJudged)) return false;
   const auto factor = factor_of(step, now.name, now.kind);
@@ -223,11 +247,11 @@ void ClaimsPass::add(const WholeStep& step, Snapshot now) {
     const bool was_narrow = last && last->holds(*now.narrow);
     const bool same = was_narrow && last->fingerprint == now.fingerprint;
     const bool fault = !same && is_fault(step, now, last);
-    if (!found || (fault && !found->is_fault)) {
+    if (fault ? !found || !found->is_fault : !found && !now.is_few) {
       const std::int64_t first = found && was_narrow ? found->first_step : step.step;
       found = {kNarrowDtypes[*now.narrow], fault, {}, first, 0, now.counts.total, now.counts.zero};
     }
-    found->last_step = step.step;
+    if (found) found->last_step = step.step;
   }
   last = std::move(now);
 }

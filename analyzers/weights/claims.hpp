@@ -70,10 +70,11 @@ class ClaimsPass {
     std::string name, kind;
     log::Role role = log::Role::weight;
     NarrowCounts counts;
-    std::optional<std::size_t> narrow;  ///< index of the format; empty if there is none
-    std::uint64_t fingerprint = 0;      ///< fingerprint of the bits, if `narrow`
+    std::optional<std::size_t> narrow = {};  ///< index of the format; empty if there is none
+    bool is_few = false;                     ///< too few distinct values for is_evidence()
+    std::uint64_t fingerprint = 0;           ///< fingerprint of the bits, if `narrow`
     /// The values are one multiple of the gradient's; empty if unknown or of no interest.
-    std::optional<bool> is_gradient;
+    std::optional<bool> is_gradient = {};
 
     bool holds(std::size_t format) const { return counts.exact[format] == counts.finite_nonzero; }
   };

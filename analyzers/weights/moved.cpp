@@ -52,18 +52,23 @@ void MovedPass::begin(const std::string& name) {
   begins_ = true;
 }
 
-void MovedPass::take(const frames::WholeStep& step, const frames::ProgressCallback& tell) {
+void MovedPass::take(const frames::WholeStep& step, const std::string& name) {
   if (begins_ || steps_.back() != step.step) steps_.push_back(step.step);
   begins_ = false;
+  const Role role = step.role_of(selection_, name);
+  if (role != Role::weight && role != Role::master_weight) return;
+  if (!frames::selects(selection_, name) || (step.rank > 0 && !step.is_sharded(role))) return;
+  if (!taken_.insert(name).second) return;
+  take({role, std::string(underflow::path_of(name))}, {step.tensors, *step.tensors->outline(name)});
+}
+
+void MovedPass::take(const frames::WholeStep& step, const frames::ProgressCallback& tell) {
   std::size_t done = 0;
   for (const std::string& name : step.tensors->names()) {
     if (tell) tell(static_cast<double>(done++) / static_cast<double>(step.tensors->size()));
-    const Role role = step.role_of(selection_, name);
-    if (role != Role::weight && role != Role::master_weight) continue;
-    if (!frames::selects(selection_, name) || (step.rank > 0 && !step.is_sharded(role))) continue;
-    take({role, std::string(underflow::path_of(name))},
-         {step.tensors, *step.tensors->outline(name)});
+    take(step, name);
   }
+  taken_.clear();
 }
 
 void MovedPass::take(const Key& key, Place&& place) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -107,6 +108,9 @@ class MovedPass {
 
   /// Begins a log, or the second checkpoint.
   void begin(const std::string& name);
+  /// Takes a tensor of the step whose values are read just now, so that they are read once.
+  void take(const frames::WholeStep& step, const std::string& name);
+  /// Takes the step's remaining tensors, and ends the step.
   void take(const frames::WholeStep& step, const frames::ProgressCallback& tell = {});
   std::size_t steps() const { return steps_.size(); }
   /// Returns the results; without weights or a second step, nothing. Throws log::BadInput that
@@ -150,6 +154,7 @@ class MovedPass {
   std::vector<std::string> names_ = {};  ///< paths of the log, or of both checkpoints
   bool begins_ = true;                   ///< the next step is the first of a log
   std::vector<std::int64_t> steps_ = {};
+  std::set<std::string> taken_ = {};  ///< tensors of the current step
   Tensors tensors_ = {};
   /// Element m is the magnitude between the copies with the magnitude codes m - 1 and m, by format.
   std::map<Dtype, std::vector<double>> boundaries_ = {};

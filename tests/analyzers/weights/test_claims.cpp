@@ -241,6 +241,26 @@ TEST_CASE("weights loaded from BF16 are a note until they move", "[claims]") {
   }
 }
 
+TEST_CASE("weights of norms, near 1, are found if each step rounds them", "[claims]") {
+  for (const Format format : {kBfloat16, kBinary16}) {
+    for (const double lr : {5e-3, std::ldexp(1.0, -8)}) {
+      Training training = two_layers();
+      training.lr = lr;
+      training.sampled = {0, 8, 16};
+      training.parameters[1].rows = 1;
+      training.parameters[0].start = training.parameters[1].start = Parameter::Start::one;
+      training.then = [&](std::int64_t, std::vector<Parameter>& all) {
+        for (Parameter& p : all) round_all(p.weight, format);
+      };
+      training.gradient_size = 1;
+      const std::string name(format == kBfloat16 ? "BF16" : "F16");
+      const auto faults = faults_of(claims_of(training));
+      CHECK((faults.empty() ? "" : faults[0].substr(0, name.size() + 7)) ==
+            (lr == 5e-3 ? "weight " + name : std::string()));
+    }
+  }
+}
+
 TEST_CASE("masters that a resume drops are found at that step", "[claims]") {
   Training training = two_layers();
   training.sampled = {0, 2, 4, 5};
