@@ -135,6 +135,13 @@ int run(const WeightsOptions& options) {
   return options::kFine;
 }
 
+constexpr std::array kCopies = {Dtype::bf16, Dtype::f16, Dtype::f8_e4m3, Dtype::f8_e5m2};
+constexpr const char* kWeightsExamples =
+    "Example:  halfscope weights step-100.safetensors step-200.safetensors --bytes\n"
+    "          halfscope weights runs/gpt --set moved.safetensors\n"
+    "          halfscope weights runs/gpt --forecast\n"
+    "          halfscope weights runs/gpt --moments";
+
 }  // namespace
 
 void add_weights(options::Parser& parser) {
