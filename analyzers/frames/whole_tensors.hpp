@@ -39,13 +39,13 @@ struct WholeStep {
   std::filesystem::path file;  ///< the step's file, or the folder of its files
   std::int64_t step = 0;
   int rank = 0;
-  std::vector<log::Role> sharded;  ///< roles whose tensors are split over the ranks
+  std::vector<log::Role> sharded;                  ///< roles whose tensors are split over the ranks
   std::shared_ptr<const log::TensorFile> tensors;  ///< may be kept after the visit
-  std::map<std::string, std::string> metadata;  ///< metadata of a sampled step's file
-  const log::RunLog* run = nullptr;             ///< null for a tensor file
-  const log::StepScalars* scalars = nullptr;    ///< null if the log has none for this step
-  std::uint64_t bytes = 0;                      ///< total size of its files
-  ProgressCallback tell;                        ///< for visitors that need long for one step
+  std::map<std::string, std::string> metadata;     ///< metadata of a sampled step's file
+  const log::RunLog* run = nullptr;                ///< null for a tensor file
+  const log::StepScalars* scalars = nullptr;       ///< null if the log has none for this step
+  std::uint64_t bytes = 0;                         ///< total size of its files
+  ProgressCallback tell;                           ///< for visitors that need long for one step
 
   /// The step's tensor records by name: how values are scaled. Histograms are not loaded.
   std::map<std::string, log::TensorRecord> records;

@@ -26,7 +26,8 @@ Jupyter: docs/python.md.
 """
 
 from halfscope._halfscope import BadInput, BinadeTable, __version__
-from halfscope._logs import analyze, compare, policies, recommend, reduce, report, weights
+from halfscope._logs import analyze, compare, policies, recommend, reduce, report
+from halfscope._weights import weights
 from halfscope._tables import binade_table
 
 # Imported at their first use. A script that only counts arrays needs none of them.

@@ -144,6 +144,12 @@ struct Training {
     std::vector<log::NamedTensor> named;
     for (const auto& [name, values] : all)
       named.push_back({name, {values.size()}, view_of(values)});
+    if (tells_settings) {
+      log::StepScalars scalars;
+      scalars.step = step;
+      scalars.learning_rate = lr;
+      writer.write(scalars);
+    }
     writer.write_sample(step, named);
   }
 
