@@ -31,5 +31,5 @@ def weights(a, b=None, *, format="bf16", between=None, set=None, bytes=False, st
         raise TypeError(f"between is {described(between)}, expected two sampled steps")
     logs, selection = _to_read([a] if b is None else [a, b], steps, tensor, roles, None,
                                read_as=read_as)
-    return _found(_halfscope.weights, logs, selection, _COPIES[format], os.fsdecode(set or ""),
+    return _found(_halfscope.weights, logs, selection, _COPIES[format], os.fsdecode("" if set is None else set),
                   bytes is True, between and tuple(map(int, between)), Movement)

@@ -306,7 +306,7 @@ TEST_CASE("step: bounds contain the results of every library's square root") {
   }
 }
 
-TEST_CASE("step: bounds of powers contain the nearest; exact rows have one result") {
+TEST_CASE("step: bounds of powers contain the nearest, and exact rows have one result") {
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
     const Parameter parameter(dtype, 3000);
     for (const Variant& row : variants()) {

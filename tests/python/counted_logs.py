@@ -11,10 +11,23 @@ from program import PROGRAM, run
 
 
 RANKS = 4
+WHOLE_ONLY = ("weights_moved", "fp32_state")  # fields that only whole tensors tell
 
 
 def count(log, record, *options, **how):
     return run("count", log, *options, "--out", record, **how)
+
+
+def of_counts(text):
+    """Returns a JSON answer without what only whole tensors tell, which a record does not have."""
+    try:
+        told = json.loads(text)
+    except ValueError:
+        return text
+    if isinstance(told, dict):
+        for field in WHOLE_ONLY:
+            told.pop(field, None)
+    return json.dumps(told)
 
 
 def answers(log):
@@ -23,7 +36,7 @@ def answers(log):
             for command in (["analyze"], ["recommend"], ["analyze", "--format", "bfloat16"],
                             ["policies", "--assume-constant-between"])]
     assert done[0].returncode == 0, done[0].stderr
-    return [(one.returncode, one.stdout) for one in done]
+    return [(one.returncode, of_counts(one.stdout)) for one in done]
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ import pytest
 
 import halfscope
 from frameworks import need
+from counted_logs import of_counts
 from program import PROGRAM, ROOT, run
 
 RANKS, SHARDS = 6, 4
@@ -54,7 +55,7 @@ def log(tmp_path_factory):
 
 
 def answers(log):
-    return [run(command, log, "--json", "-")[0] for command in ("analyze", "recommend")]
+    return [of_counts(run(command, log, "--json", "-")[0]) for command in ("analyze", "recommend")]
 
 
 @pytest.fixture(scope="module")

@@ -239,7 +239,7 @@ def test_the_functions_arguments():
             (0, "gpu", ValueError, "row is 'gpu', expected one of 'cpu'"), (0, 3, TypeError, "row is 3"),
             (1, "lion", ValueError, "algorithm is 'lion', expected one of 'sgd', 'adam', 'adamw'"),
             (2, {"rho": 1}, ValueError, "settings has 'rho': 1"), (2, {"lr": "x"}, ValueError, "'lr': 'x'"),
-            (3, "1", ValueError, "'steps': '1'"), (4, w.astype(int), ValueError, "expected dtype and shape"),
+            (3, "1", ValueError, "steps is '1'"), (4, w.astype(int), ValueError, "expected dtype and shape"),
             (5, g[:1], ValueError, "gradient is ndarray of shape (1, 3) with dtype float32"),
             (6, None, ValueError, "exp_avg or momentum_buffer is missing"),
             (7, v.astype("float16"), ValueError, "exp_avg_sq is ndarray of shape (2, 3) with dtype float16")]:
@@ -247,7 +247,7 @@ def test_the_functions_arguments():
             optimizer.step(*given[:place], wrong, *given[place + 1:])
         assert text in str(raised.value)
     for options, text in [({"processor": "NEON"}, "processor is 'NEON'"), ({"bound": "all"}, "bound is 'all'"),
-                          ({"threads": "2"}, "'threads': '2'"), ({"scale": []}, "'scale': ")]:
+                          ({"threads": "2"}, "threads is '2'"), ({"scale": []}, "scale is ")]:
         with pytest.raises(ValueError, match=text):
             optimizer.step(*given, **options)
     with pytest.raises(ZeroDivisionError):
