@@ -27,6 +27,25 @@ std::string outline_text(const log::NamedTensor& tensor) {
   return fmt::format("{} in {}", log::shape_text(tensor.shape), name_of(tensor.view.dtype));
 }
 
+/// Names kinds of layers by the classes of modules, if the manifest has the class of each tensor's.
+void set_kinds(std::vector<TensorMovement>& tensors, const std::optional<log::Manifest>& manifest) {
+  underflow::LogFindings log;
+  log.manifest = manifest;
+  for (const TensorMovement& tensor : tensors) {
+    underflow::TensorFindings& of_log = log.tensors.emplace_back();
+    of_log.name = tensor.name;
+    of_log.role = Role::weight;
+  }
+  const underflow::Modules modules(log);
+  std::vector<std::string> kinds;
+  for (const underflow::TensorFindings& tensor : log.tensors) {
+    const std::string_view type = modules.class_of(modules.of(tensor));
+    if (type.empty()) return;
+    kinds.push_back(fmt::format("{}.{}", type, tensor.name.substr(tensor.name.rfind('.') + 1)));
+  }
+  for (std::size_t i = 0; i < kinds.size(); ++i) tensors[i].kind = std::move(kinds[i]);
+}
+
 /// Sums over all tensors, and by kind of layer.
 void sum_up(Movement& movement) {
   std::map<std::string, KindMovement> kinds;
@@ -55,6 +74,7 @@ void MovedPass::begin(const std::string& name) {
 void MovedPass::take(const frames::WholeStep& step, const std::string& name) {
   if (begins_ || steps_.back() != step.step) steps_.push_back(step.step);
   begins_ = false;
+  if (step.run != nullptr && !manifest_) manifest_ = step.run->manifest();
   const Role role = step.role_of(selection_, name);
   if (role != Role::weight && role != Role::master_weight) return;
   if (!frames::selects(selection_, name) || (step.rank > 0 && !step.is_sharded(role))) return;
@@ -177,6 +197,7 @@ std::optional<Movement> MovedPass::finish(const frames::Progress& progress) && {
     }
   }
   if (out.tensors.empty()) return std::nullopt;
+  set_kinds(out.tensors, manifest_);
   sum_up(out);
   out.bytes = bytes_;
   if (options_.set.empty()) return out;

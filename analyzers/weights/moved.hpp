@@ -154,7 +154,8 @@ class MovedPass {
   std::vector<std::string> names_ = {};  ///< paths of the log, or of both checkpoints
   bool begins_ = true;                   ///< the next step is the first of a log
   std::vector<std::int64_t> steps_ = {};
-  std::set<std::string> taken_ = {};  ///< tensors of the current step
+  std::set<std::string> taken_ = {};            ///< tensors of the current step
+  std::optional<log::Manifest> manifest_ = {};  ///< empty for checkpoints
   Tensors tensors_ = {};
   /// Element m is the magnitude between the copies with the magnitude codes m - 1 and m, by format.
   std::map<Dtype, std::vector<double>> boundaries_ = {};

@@ -820,7 +820,8 @@ class KindMovement(Record):
 
     __slots__ = ()
     kind: str
-    """Path of its tensors with `*` for numbers, `layers.*.norm.weight`."""
+    """Class of the module and name of the parameter, `LayerNorm.weight`; without the network's text
+    in the log the path with `*` for numbers, `layers.*.norm.weight`."""
     tensors: int
     """Number of tensors."""
     elements: int

@@ -132,7 +132,7 @@ def test_a_log_counts_over_all_steps_and_says_since_when(tmp_path):
     assert fc.changed == [int(p.sum()) for p in pairs]
     assert fc.moved == int(np.logical_or.reduce(pairs).sum())
     assert (of_norm.changed, of_norm.last_moved, of_norm.moved) == ([64, 0, 0], 10, 64)
-    assert [kind.kind for kind in found.kinds] == ["fc.weight", "norm.weight"]
+    assert [kind.kind for kind in found.kinds] == ["Linear.weight", "LayerNorm.weight"]
     two = halfscope.weights(tmp_path, between=(10, 40))
     assert two.steps == [10, 40] and two.tensors[1].moved == 0
     assert two.tensors[1].stall.zero_update == 64
