@@ -9,7 +9,6 @@
 
 #include "analyzers/frames/elements.hpp"
 #include "analyzers/readers/samples.hpp"
-#include "analyzers/readers/tensors/open.hpp"
 #include "analyzers/underflow/modules.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "analyzers/updates/pairs.hpp"
@@ -117,14 +116,13 @@ bool judge(const log::NamedTensor* before, const log::NamedTensor* after, const 
 /// The forecasts of one log, step after step.
 class Forecasts {
  public:
-  Forecasts(const readers::Log& log, const frames::Selection& selection, Dtype copies,
-            Forecast& out)
-      : opened_(log.opened()), selection_(selection), copies_(copies), out_(out) {}
+  Forecasts(const frames::Selection& selection, Dtype copies, Forecast& out)
+      : selection_(selection), copies_(copies), out_(out) {}
 
   void take(const frames::WholeStep& step) {
     Previous& previous = previous_[step.rank];
     judge_previous(previous, step);
-    previous = {step.step, step.file, {}};
+    previous = {step.step, step.tensors, {}};
     for (updates::PairNames& names : updates::optimizer_pairs_of(step, selection_, out_.notes)) {
       const updates::Optimizer by = *names.optimizer;
       const std::string weight = names.weight;
@@ -164,21 +162,19 @@ class Forecasts {
   /// Forecasts of a rank's last step that its own file does not judge, by weight.
   struct Previous {
     std::int64_t step = 0;
-    std::filesystem::path file = {};
+    std::shared_ptr<const log::TensorFile> tensors = {};
     std::map<std::string, Marks> marks = {};
   };
 
   /// The weights before a step are those after the step before.
   void judge_previous(const Previous& previous, const frames::WholeStep& step) {
     if (previous.marks.empty() || step.step != previous.step + 1) return;
-    const auto file = readers::tensors::open_tensor_file(opened_.at(previous.file));
     for (const auto& [weight, marks] : previous.marks) {
-      const auto before = file->tensor(weight), after = step.tensors->tensor(weight);
+      const auto before = previous.tensors->tensor(weight), after = step.tensors->tensor(weight);
       judge(before.get(), after.get(), marks, tensors_.at(weight));
     }
   }
 
-  const log::OpenPath& opened_;
   const frames::Selection& selection_;
   Dtype copies_;
   Forecast& out_;
@@ -210,7 +206,7 @@ Forecast forecast_weights(const std::filesystem::path& path, const frames::Selec
   const readers::Logs logs(selection);
   const readers::Log& log = logs.at(path);
   Forecast out{.log = log::printable(path.string())};
-  Forecasts all(log, selection, copies, out);
+  Forecasts all(selection, copies, out);
   const auto take = [&](const frames::WholeStep& step) { all.take(step); };
   readers::for_each_whole_step(log, selection, take, out.notes, progress);
   all.finish();

@@ -27,7 +27,8 @@ std::string outline_text(const log::NamedTensor& tensor) {
   return fmt::format("{} in {}", log::shape_text(tensor.shape), name_of(tensor.view.dtype));
 }
 
-/// Names kinds of layers by the classes of modules, if the manifest has the class of each tensor's.
+/// Names kinds of layers by the classes of modules, if the manifest has the class of each tensor's
+/// module.
 void set_kinds(std::vector<TensorMovement>& tensors, const std::optional<log::Manifest>& manifest) {
   underflow::LogFindings log;
   log.manifest = manifest;

@@ -103,8 +103,8 @@ Table shares_table(const std::vector<Claim>& claims) {
     const auto& [total, zero, values, exact, constant] = claim.counts;
     return {{{code(claim.kind)},
              {code(claim.log)},
-             {count_text(claim.tensors), static_cast<double>(claim.tensors)},
-             {count_text(values), static_cast<double>(values)},
+             count_cell(claim.tensors),
+             count_cell(values),
              share_cell(exact[1], values),
              share_cell(exact[2], values),
              share_cell(exact[0], values)}};
@@ -186,35 +186,28 @@ void find_rounded_state(const Study& study, std::vector<Finding>& to) {
 
 void find_frozen_weights(const Study& study, std::vector<Finding>& to) {
   for (const Movement& movement : study.movements) {
-    std::uint64_t elements = 0, frozen = 0, lost = 0;
+    std::uint64_t elements = 0, frozen = 0;
     std::optional<Dtype> dtype;
     for (const auto& tensor : movement.tensors) {
       if (!is_narrow(tensor)) continue;
       dtype = tensor.dtype;
       elements += tensor.elements;
       frozen += tensor.frozen();
-      if (tensor.stall) lost += tensor.stall->lost;
     }
-    if (!dtype) continue;
-    const double share = static_cast<double>(lost) / static_cast<double>(elements);
-    const bool loses = lost > 0 && share >= study.advice.asked.negligible_share;
     const std::vector<std::string> kinds = still_kinds(study, movement);
-    if (!loses && kinds.empty()) continue;
+    if (kinds.empty()) continue;  // else `dtype` is known
     const std::string format = people_say(*dtype);
     const std::string title = fmt::format(
-        "{} of the {} {} weights never moved over steps {} to {}{}{}.",
+        "{} of the {} {} weights never moved over steps {} to {}, among them all of {}.",
         share_text(frozen, elements), count_text(elements), format, movement.steps.front(),
-        movement.steps.back(), kinds.empty() ? "" : ", among them all of " + listed_code(kinds, 4),
-        loses ? fmt::format(": the updates of {} of them are lost at every step", count_text(lost))
-              : "");
+        movement.steps.back(), listed_code(kinds, 4));
     std::string action = "Keep FP32 master weights.";
     if (std::ranges::any_of(kinds, [](auto& kind) { return kind.find("orm") != kind.npos; })) {
       action += fmt::format(
           " A weight of 1, as in norms, becomes smaller in {} only if its update exceeds 2^-{}.",
           format, format_of(*dtype).precision + 1);
     }
-    const bool serious = loses && share >= study.advice.asked.serious_share;
-    to.push_back({serious ? Severity::serious : Severity::warning, title, action});
+    to.push_back({Severity::warning, title, action});
   }
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The next step of a PyTorch optimizer: halfscope.optimizer.next_step and flips."""
 
+import functools
 import re
 from typing import NamedTuple
 
@@ -60,6 +61,7 @@ def _row(group, device, foreach):
     return device + "-foreach" * bool(foreach) + "-capturable" * bool(group.get("capturable"))
 
 
+@functools.cache
 def _processor():
     """Returns the instruction set of PyTorch's kernels."""
     found = re.search(r"CPU capability usage: (AVX2|AVX512)", torch.__config__.show())
