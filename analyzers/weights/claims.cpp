@@ -299,7 +299,8 @@ void ClaimsPass::finish_log() {
 }
 
 std::vector<Claim> claims_in(const std::vector<std::filesystem::path>& logs,
-                             const frames::Selection& selection, const frames::Progress& progress) {
+                             const frames::Selection& selection, const frames::Progress& progress,
+                             const std::vector<std::int64_t>& steps) {
   frames::Selection own = selection;
   own.unnamed_are_weights = true;
   const readers::Logs opened(own);
@@ -308,7 +309,7 @@ std::vector<Claim> claims_in(const std::vector<std::filesystem::path>& logs,
   if (!logs.empty()) pass.begin(logs.front().string());
   for (std::size_t i = 0; i < logs.size(); ++i) {
     const auto take = [&](WholeStep step) {
-      if (logs.size() > 1) step.step = static_cast<std::int64_t>(i);
+      if (logs.size() > 1) step.step = steps.empty() ? static_cast<std::int64_t>(i) : steps.at(i);
       pass.take(step);
     };
     readers::for_each_whole_step(opened.at(logs[i]), own, take, notes, progress);

@@ -102,10 +102,12 @@ class ClaimsPass {
   std::vector<Claim> claims_;
 };
 
-/// Returns the claims of a run log's sampled steps, or of checkpoints in the given order, which
-/// count as steps 0, 1, ... of one log. Throws log::BadInput.
+/// Returns the claims of a run log's sampled steps, or of checkpoints in the given order, as steps
+/// of one log. `steps`: the numbers of the checkpoints, ascending; empty: 0, 1, ... Throws
+/// log::BadInput.
 std::vector<Claim> claims_in(const std::vector<std::filesystem::path>& logs,
                              const frames::Selection& selection,
-                             const frames::Progress& progress = {});
+                             const frames::Progress& progress = {},
+                             const std::vector<std::int64_t>& steps = {});
 
 }  // namespace halfscope::analyzers::weights

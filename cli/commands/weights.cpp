@@ -95,7 +95,7 @@ int run_moved(const WeightsOptions& options) {
     analyzers::Findings all;
     all.movements = {analyzers::weights::moved_weights(logs, selection, asked, progress)};
     if (!options.counts) {
-      all.claims = analyzers::weights::claims_in(logs, selection, progress);
+      all.claims = analyzers::weights::claims_in(logs, selection, progress, all.movements[0].steps);
     }
     return all;
   });

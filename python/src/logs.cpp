@@ -214,7 +214,7 @@ nb::tuple moved_weights(const Paths& logs, const analyzers::frames::Selection& s
     const nb::gil_scoped_release release;
     found = analyzers::weights::moved_weights(logs, selection, {dtype, set, bytes, true, steps},
                                               interruptible());
-    claims = analyzers::weights::claims_in(logs, selection, interruptible());
+    claims = analyzers::weights::claims_in(logs, selection, interruptible(), found.steps);
   }
   std::vector<std::string> notes = in_python(std::exchange(found.notes, {}));
   auto json = reports::exports::to_json(found);

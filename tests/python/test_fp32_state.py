@@ -80,7 +80,7 @@ def test_weights_of_two_checkpoints(log):
     pair = [log / f"tensors/step-{step:06}.safetensors" for step in (0, 30)]
     text = re.sub(r"\s+", " ", stdout_of("weights", *pair))
     assert ("6 tensors of optimizer state (exp_avg, exp_avg_sq) are held in FP32, but every value is "
-            "a BF16 number from step 1 on") in text
+            "a BF16 number from step 30 on") in text
     run("weights", *pair, "--fail-if", "rounded_state > 0", expect=4)
     run("weights", *pair, "--fail-if", "frozen_weights >= 100%", expect=4)
     run("weights", *pair, "--fail-if", "frozen_weights > 1% for *mlp*", expect=0)

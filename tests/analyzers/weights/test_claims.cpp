@@ -284,6 +284,9 @@ TEST_CASE("two checkpoints count as steps 0 and 1", "[claims]") {
   const auto path = [&](const char* name) { return folder / name; };
   CHECK(faults_of(claims_in({path("A.safetensors"), path("B.safetensors")}, {})) ==
         Strings{"weight BF16 from step 0"});
+  const auto numbered =
+      claims_in({path("A.safetensors"), path("B.safetensors")}, {}, {}, {100, 200});
+  CHECK(faults_of(numbered).at(0).ends_with(" 100"));
   CHECK(faults_of(claims_in({path("A.safetensors"), path("A.safetensors")}, {})).empty());
 }
 
