@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@
 namespace test_table {
 
 using namespace halfscope;
+using cuda::CountLimits;
 using cuda::DeviceTensor;
 using cuda::FactsCount;
 using cuda::GradientSums;
@@ -68,11 +70,11 @@ std::vector<DeviceTensor> tensors_of(const Samples& samples) {
   return out;
 }
 
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+constexpr CountLimits kByParts = {.encodings_from = std::numeric_limits<std::int64_t>::max()};
 
-std::vector<TensorFacts> count(const Samples& samples, std::int64_t encodings_from = kNever) {
+std::vector<TensorFacts> count(const Samples& samples, const CountLimits& limits = kByParts) {
   const Stream stream;
-  return TableCount(tensors_of(samples), stream.get(), encodings_from).get();
+  return TableCount(tensors_of(samples), stream.get(), limits).get();
 }
 
 /// What any order of the additions may differ by.
@@ -90,14 +92,17 @@ void require_same(const Sample& sample, const TensorFacts& got) {
   REQUIRE(are_close(got.moments.sum_squares, want.sum_squares, want.sum_squares));
 }
 
-void require_same(const Samples& samples, std::int64_t encodings_from = kNever) {
-  const std::vector<TensorFacts> got = count(samples, encodings_from);
+void require_all_same(const Samples& samples, const std::vector<TensorFacts>& got) {
   REQUIRE(got.size() == samples.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
     INFO("tensor " << i << ", " << name_of(samples[i].view().dtype) << ", "
                    << samples[i].view().count);
     require_same(samples[i], got[i]);
   }
+}
+
+void require_same(const Samples& samples, const CountLimits& limits = kByParts) {
+  require_all_same(samples, count(samples, limits));
 }
 
 /// Every encoding of 16 bits, in an order of no pattern.
@@ -251,7 +256,7 @@ TEST_CASE("16-bit tensors counted by encodings", "[cuda][table][gpu]") {
   samples.emplace_back(Dtype::f16, Bits());
   samples.emplace_back(Dtype::f32, log_normal(Dtype::f32, 100, 5));  // by parts all the same
   samples.emplace_back(Dtype::f16, Bits(3000, 0x8000));
-  require_same(samples, 0);
+  require_same(samples, {.encodings_from = 0});
 }
 
 TEST_CASE("by encodings from a size on, in any order of the tensors", "[cuda][table][gpu]") {
@@ -261,14 +266,69 @@ TEST_CASE("by encodings from a size on, in any order of the tensors", "[cuda][ta
        {std::size_t{10}, std::size_t{1000}, std::size_t{999}, std::size_t{5}}) {
     samples.emplace_back(Dtype::f16, log_normal(Dtype::f16, n, 9));
   }
-  require_same(samples, 1000);
+  require_same(samples, {.encodings_from = 1000});
 }
 
-TEST_CASE("no 32-bit count overflows: larger tensors get more blocks", "[cuda][table]") {
-  const std::size_t usual = cuda::encoding_sums(1);
-  CHECK(cuda::encoding_sums(std::int64_t{1} << 37) == usual);
-  CHECK(cuda::encoding_sums(std::int64_t{1} << 42) == usual - 132 + (1 << 11) + 1);
-  CHECK(cuda::kPartElements <= std::int64_t{1} << 32);
+TEST_CASE("encodings that wrap their 16 bits around", "[cuda][table][gpu]") {
+  if (skipped()) return;
+  Samples samples;
+  std::mt19937 random(16);
+  for (const std::uint32_t other : {0x3C00u, 0xBC00u, 0x8000u, 0x7C00u}) {
+    Bits same(200000, 0x3C00);  // 65,536 of one encoding, and more
+    for (auto& bits : same) bits = random() % 2 == 0 ? bits : other;
+    samples.emplace_back(Dtype::f16, same);
+    samples.emplace_back(Dtype::bf16, same, 3);
+  }
+  for (const std::ptrdiff_t n : {65535, 65536, 65537, 131072}) {
+    const Bits values(65536 * 3, 0xBC00);
+    samples.emplace_back(Dtype::f16, Bits(values.begin(), values.begin() + n));
+  }
+  require_same(samples, {.encodings_from = 0});
+}
+
+TEST_CASE("tensors in slices", "[cuda][table][gpu]") {
+  if (skipped()) return;
+  Samples samples;
+  for (const Dtype dtype : {Dtype::f16, Dtype::bf16, Dtype::f32}) {
+    samples.emplace_back(dtype, log_normal(dtype, 40000, 1), 1);
+    samples.emplace_back(dtype, log_normal(dtype, 100, 1));
+  }
+  samples.emplace_back(Dtype::f32, narrow_floats(-24, 3, 5000));
+  require_same(samples, {.encodings_from = 0, .slice = 1024});
+  require_same(samples, {.encodings_from = 1 << 20, .slice = 1000});
+}
+
+TEST_CASE("random lists, added one after another", "[cuda][table][gpu]") {
+  if (skipped()) return;
+  std::mt19937 random(54);
+  Samples samples;
+  for (unsigned i = 0; i < 60; ++i) {
+    const Dtype dtype = std::array{Dtype::f16, Dtype::bf16, Dtype::f32}[random() % 3];
+    const std::size_t most = std::size_t{1} << random() % 17;
+    samples.emplace_back(dtype, log_normal(dtype, random() % 4 == 0 ? 0 : random() % most, i),
+                         random() % 8);
+  }
+  const std::vector<DeviceTensor> all = tensors_of(samples);
+  for (const CountLimits& limits : {kByParts, CountLimits{.encodings_from = 3000}}) {
+    const Stream stream;
+    TableCount counts(stream.get(), limits);
+    for (std::size_t first = 0; first < all.size();) {
+      const std::size_t n = std::min<std::size_t>(random() % 9, all.size() - first);
+      REQUIRE(counts.add(std::span(all).subspan(first, n)) == first);
+      first += n;
+    }
+    require_all_same(samples, counts.get());
+  }
+}
+
+TEST_CASE("four million elements, one list", "[cuda][table][gpu][slow]") {
+  if (skipped()) return;
+  Samples samples;
+  for (const Dtype dtype : {Dtype::f16, Dtype::bf16, Dtype::f32}) {
+    samples.emplace_back(dtype, log_normal(dtype, std::size_t{1} << 22, 8), 1);
+    samples.emplace_back(dtype, log_normal(dtype, (std::size_t{1} << 22) - 1, 9));
+  }
+  require_same(samples, CountLimits());
 }
 
 TEST_CASE("what every step asks: largest, sum of squares, not finite", "[cuda][table][gpu]") {
@@ -317,7 +377,7 @@ TEST_CASE("no tensors, and what is refused, device or not", "[cuda][table]") {
   const DeviceTensor wrong = {Dtype::f8_e4m3, nullptr, 1};
   CHECK_THROWS_AS(FactsCount(std::span(&wrong, 1), nullptr), std::invalid_argument);
   if (!device::available()) return;
-  CHECK(TableCount({}, nullptr).get().empty());
+  CHECK(TableCount(std::span<const DeviceTensor>(), nullptr).get().empty());
   CHECK(FactsCount({}, nullptr).get().empty());
 }
 

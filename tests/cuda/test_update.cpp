@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -23,6 +25,7 @@ namespace test_update {
 using namespace halfscope;
 using cuda::DeviceTensor;
 using cuda::UpdateCount;
+using cuda::WeightUpdate;
 
 using Halves = std::vector<std::uint16_t>;
 using Floats = std::vector<float>;
@@ -32,22 +35,62 @@ TensorView view_of_all(Dtype dtype, const std::vector<T>& values) {
   return {dtype, reinterpret_cast<const std::byte*>(values.data()), values.size()};
 }
 
-void require_same(const TensorView& w, const TensorView& u, const UpdateOptions& options) {
-  const auto on_device = [](const TensorView& t) {
-    return device::copy_of(std::vector<std::byte>(t.data, t.data + t.bytes()));
+/// A weight and its update on the host and on the device, there `offset` elements behind a multiple
+/// of 256 bytes.
+class Pairs {
+ public:
+  Pairs(const TensorView& w, const TensorView& u, std::size_t offset = 0)
+      : weights_(w, offset), updates_(u, offset) {}
+
+  WeightUpdate on_device() const { return {weights_.tensor(), updates_.tensor()}; }
+  void require_same(const UpdateTable& got, const UpdateOptions& options) const {
+    const TensorView w = weights_.view(), u = updates_.view();
+    const UpdateTable want = count_updates(w, u, options);
+    INFO(name_of(w.dtype) << " weights, " << name_of(u.dtype) << " updates, " << w.count);
+    REQUIRE(got.counts == want.counts);
+    REQUIRE(got.cells == want.cells);
+    REQUIRE(got.ratios == want.ratios);
+    REQUIRE(got.errors == want.errors);
+  }
+
+ private:
+  class Tensor {
+   public:
+    Tensor(const TensorView& t, std::size_t offset)
+        : dtype_(t.dtype), count_(t.count), start_(offset * cuda::width_of(t.dtype)) {
+      bytes_.resize(start_);
+      bytes_.insert(bytes_.end(), t.data, t.data + t.bytes());
+      device_ = device::copy_of(bytes_);
+    }
+    TensorView view() const { return {dtype_, bytes_.data() + start_, count_}; }
+    DeviceTensor tensor() const {
+      return {dtype_, device_.get() + start_, static_cast<std::int64_t>(count_)};
+    }
+
+   private:
+    Dtype dtype_;
+    std::size_t count_, start_;
+    std::vector<std::byte> bytes_;
+    std::unique_ptr<std::byte, device::Free> device_;
   };
-  const auto tensor = [](const TensorView& t, const std::byte* data) {
-    return DeviceTensor{t.dtype, data, static_cast<std::int64_t>(t.count)};
-  };
-  const auto weights = on_device(w), updates = on_device(u);
+  Tensor weights_, updates_;
+};
+
+/// All in one launch.
+void require_same(const std::vector<Pairs>& pairs, const UpdateOptions& options) {
+  std::vector<WeightUpdate> list;
+  for (const Pairs& one : pairs) list.push_back(one.on_device());
   const Stream stream;
-  UpdateCount count(tensor(w, weights.get()), tensor(u, updates.get()), options, stream.get());
-  const UpdateTable got = count.get(), want = count_updates(w, u, options);
-  INFO(name_of(w.dtype) << " weights, " << name_of(u.dtype) << " updates, " << w.count);
-  REQUIRE(got.counts == want.counts);
-  REQUIRE(got.cells == want.cells);
-  REQUIRE(got.ratios == want.ratios);
-  REQUIRE(got.errors == want.errors);
+  UpdateCount count(list, options, stream.get());
+  const std::vector<UpdateTable> got = count.get();
+  REQUIRE(got.size() == pairs.size());
+  for (std::size_t i = 0; i < got.size(); ++i) pairs[i].require_same(got[i], options);
+}
+
+void require_same(const TensorView& w, const TensorView& u, const UpdateOptions& options) {
+  std::vector<Pairs> one;
+  one.emplace_back(w, u);
+  require_same(one, options);
 }
 
 void require_same(const Floats& w, const Floats& u) {
@@ -157,6 +200,31 @@ TEST_CASE("updates on the device: every dtype of both", "[cuda][update][gpu]") {
   }
 }
 
+TEST_CASE("updates of many weights in one launch", "[cuda][update][gpu]") {
+  if (skipped()) return;
+  std::mt19937 random(21);
+  std::vector<Floats> weights, updates;
+  std::vector<Halves> narrow;
+  for (unsigned i = 0; i < 40; ++i) {
+    const std::size_t n = i % 9 == 0 ? 0 : i % 13 == 0 ? 70000 + i : random() % 3000;
+    weights.push_back(log_normal(-5, 2, n, i));
+    updates.push_back(i % 7 == 0 ? random_encodings(n, 0xFFFFFFFF, i) : log_normal(-17, 5, n, i));
+    narrow.push_back(narrowed(i % 2 == 0 ? kBinary16 : kBfloat16, weights.back()));
+  }
+  std::vector<Pairs> pairs;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const TensorView w = i % 3 == 0 ? view_of_all(i % 2 == 0 ? Dtype::f16 : Dtype::bf16, narrow[i])
+                                    : view_of(weights[i]);
+    pairs.emplace_back(w, view_of(updates[i]), i % 5);
+  }
+  for (const Format& f : {kBinary16, kBfloat16}) {
+    for (const bool distributions : {true, false}) {
+      require_same(pairs, {.format = f, .distributions = distributions});
+    }
+  }
+  require_same(std::vector<Pairs>(), {});
+}
+
 TEST_CASE("the fast outcome of a pair is the exact one", "[cuda][update]") {
   std::mt19937 random(11);
   const auto compare = []<class W>(W, float weight, float u) {
@@ -189,7 +257,8 @@ TEST_CASE("updates that are refused, device or not", "[cuda][update]") {
   const auto message = [](const DeviceTensor& w, const DeviceTensor& u,
                           const UpdateOptions& options) -> std::string {
     try {
-      UpdateCount(w, u, options, nullptr);
+      const WeightUpdate pair = {w, u};
+      UpdateCount(std::span(&pair, 1), options, nullptr);
     } catch (const std::invalid_argument& error) {
       return error.what();
     }

@@ -2,8 +2,9 @@
 // Kernel launches, and the part of CUDA's language that kernels may use: threadIdx, blockIdx,
 // blockDim and gridDim in one dimension; __shared__ variables; __syncthreads; __shfl_xor_sync,
 // __shfl_sync, __ballot_sync with all lanes; atomicAdd, atomicOr, atomicMin, atomicMax on integers;
-// __ldg. With this part alone, the same source also runs on the emulated device of tests/cuda,
-// which tests every kernel on machines without a GPU.
+// __threadfence; __ldg, __ldcg; arithmetic with a stated rounding, such as __fma_rn. With this part
+// alone, the same source also runs on the emulated device of tests/cuda, which tests every kernel
+// on machines without a GPU.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -25,6 +25,9 @@
 #undef __shared__
 #define __shared__ static
 #define __launch_bounds__(...)  // for nvcc's choice of registers
+#ifndef __noinline__
+#define __noinline__
+#endif
 
 // Barriers and the operations of a warp.
 
@@ -154,6 +157,10 @@ inline double __longlong_as_double(long long x) { return std::bit_cast<double>(x
 
 template <class T>
 T __ldg(const T* address) {
+  return *address;
+}
+template <class T>
+T __ldcg(const T* address) {
   return *address;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of count.hpp on a CUDA device, for many tensors in one pass. Only get() and
+// The functions of count.hpp on a CUDA device, for many tensors in one launch. Only get() and
 // destructors wait for the device. Link halfscope::cuda. README.md, "On the GPU".
 #pragma once
 
@@ -22,21 +22,37 @@ struct TensorFacts {
   Moments moments;
 };
 
-/// From this size on, a 16-bit tensor is counted by whole encodings: fewer instructions per
-/// element, but a fixed cost. Not tuned yet.
-inline constexpr std::int64_t kEncodingsFrom = std::int64_t{1} << 25;
+/// Sizes at which the work is divided. They decide only the speed; not tuned yet.
+struct CountLimits {
+  /// From this size on, a 16-bit tensor is counted by whole encodings: fewer instructions per
+  /// element, but a fixed cost.
+  std::int64_t encodings_from = std::int64_t{1} << 22;
+  /// A longer tensor is counted in slices. At most Slice::kMost.
+  std::int64_t slice = Slice::kMost;
+};
 
 /// Queues the counting of tensors on a stream. The tensors must not change until it is done.
 class TableCount {
  public:
-  /// Throws std::invalid_argument that names the tensor if its dtype is not f16, bf16 or f32 or its
-  /// count is negative, and std::runtime_error that names a failed CUDA call.
+  /// An open count: add() queues tensors, finish() ends it. Throws std::runtime_error that names a
+  /// failed CUDA call, as all functions do.
+  explicit TableCount(cudaStream_t stream, const CountLimits& limits = {});
+  /// Queues one list: add() and finish().
   TableCount(std::span<const DeviceTensor> tensors, cudaStream_t stream,
-             std::int64_t encodings_from = kEncodingsFrom);
+             const CountLimits& limits = {});
   TableCount(TableCount&&) noexcept;
   ~TableCount();
 
-  /// Waits and returns the results, one per tensor.
+  /// Queues the counting of tensors: one launch for all of them, and one more if the list has
+  /// 16-bit tensors of limits.encodings_from elements and others. Returns the index of the first
+  /// result. Throws std::invalid_argument that names the tensor if its dtype is not f16, bf16 or
+  /// f32 or its count is negative; then none is queued.
+  std::size_t add(std::span<const DeviceTensor> tensors);
+
+  /// Ends the list, so that get() waits for no work that is queued later.
+  void finish();
+
+  /// Waits and returns the results, one per tensor. Calls finish().
   std::vector<TensorFacts> get();
 
  private:

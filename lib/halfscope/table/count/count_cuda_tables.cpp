@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's part of counting on a device: division into parts, and tables from the results.
+// The host's part of counting on a device: what is refused, and tables from the results.
 #include <algorithm>
 #include <bit>
 #include <stdexcept>
@@ -28,31 +28,18 @@ void require_device_tensor(const DeviceTensor& tensor, const char* who) {
   }
 }
 
-void append_parts(const DeviceTensor& tensor, unsigned index, std::vector<Part>& parts) {
-  const auto width = static_cast<std::int64_t>(format_of(tensor.dtype).width / 8);
-  for (std::int64_t first = 0; first < tensor.count; first += kPartElements) {
-    const auto count = static_cast<unsigned>(std::min(kPartElements, tensor.count - first));
-    const auto* const data = static_cast<const std::byte*>(tensor.data) + width * first;
-    parts.push_back({data, count, index, tensor.dtype});
-  }
-}
-
-std::array<std::uint8_t, kSegmentEntries> segment_table() {
+CutFractions cut_fractions() {
   const std::vector<std::uint64_t>& cuts = standard_cuts();
-  const auto below = [&](std::uint64_t fraction) {  // cuts up to a binary32 fraction
-    return std::upper_bound(cuts.begin(), cuts.end(), fraction * kCutUnit) - cuts.begin();
-  };
-  std::array<std::uint8_t, kSegmentEntries> table{};
-  for (std::uint64_t entry = 0; entry < kSegmentEntries; ++entry) {
-    const std::uint64_t start = (entry >> 1) << 12;
-    const std::uint64_t first = start + (entry & 1);
-    const std::uint64_t last = (entry & 1) == 0 ? start : start + 0xFFF;
-    if (below(first) != below(last) || cuts.size() + 1 != kSegments) {
-      throw std::logic_error("binade table: the standard cuts do not fit the GPU's segments");
-    }
-    table[entry] = static_cast<std::uint8_t>(below(first));
+  CutFractions out{};
+  bool fit = cuts.size() == std::size(out.at);
+  for (std::size_t i = 0; fit && i < cuts.size(); ++i) {
+    out.at[i] = static_cast<unsigned>((cuts[i] + kCutUnit - 1) / kCutUnit);
+    fit = out.at[i] % 4096 <= 1;  // all fractions of an entry are on one side of the cut
   }
-  return table;
+  if (!fit) {
+    throw std::logic_error("binade table: the standard cuts do not fit the GPU's segments");
+  }
+  return out;
 }
 
 RowRange rows_of(Dtype dtype) {
@@ -64,19 +51,18 @@ RowRange rows_of(Dtype dtype) {
   return {first, row(f.emax) - first + 1};
 }
 
-BinadeTable table_of(Dtype dtype, const RowCounts* rows, const Extras& extras) {
-  BinadeTable table;
+void add_to_table(BinadeTable& table, const SliceResult& result, const RowCounts* rows) {
   TableFiller filler(table);
+  const Extras& extras = result.extras;
   filler.add_specials({.zero = extras.zero,
                        .negative_zero = extras.negative_zero,
                        .nan = extras.nan,
                        .positive_infinity = extras.infinity - extras.negative_infinity,
                        .negative_infinity = extras.negative_infinity});
-  if (extras.largest == 0) return table;
-  const RowRange range = rows_of(dtype);
-  for (unsigned i = 0; i < range.count; ++i) {
-    if (range.first + i == kZeroRow) continue;
-    const int exponent = exponent_of_row(range.first + i);
+  if (extras.largest == 0) return;
+  for (unsigned i = 0; i < result.row_count; ++i) {
+    if (result.first_row + i == kZeroRow) continue;
+    const int exponent = exponent_of_row(result.first_row + i);
     for (std::size_t s = 0; s < kSegments; ++s) {
       filler.add_segment(exponent, s, rows[i].segments[s]);
     }
@@ -87,7 +73,6 @@ BinadeTable table_of(Dtype dtype, const RowCounts* rows, const Extras& extras) {
   const bool narrow = significant <= kNarrowBits;
   const int lowest = static_cast<int>(~extras.lowest_inverted) - kLowestBias;
   filler.widen(significant, narrow ? std::optional(lowest) : std::nullopt);
-  return table;
 }
 
 }  // namespace halfscope::cuda

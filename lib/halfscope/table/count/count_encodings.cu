@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of large 16-bit tensors: a bin in shared memory for the magnitude of every encoding, so
-// that extremes, bits and segments are computed from 32,768 counts instead of from every element.
-// See README.md in this folder, "On the GPU".
+// Tables of large 16-bit tensors: a count for every encoding, from which the block that completes a
+// slice computes rows, extremes, bits and sums. See README.md in this folder, "On the GPU".
 #include "halfscope/device/launch.hpp"
 #include "halfscope/table/count/count_kernels.hpp"
 #include "halfscope/table/count/count_seen.hpp"
@@ -10,145 +9,195 @@
 namespace halfscope::cuda {
 namespace {
 
-// Not tuned yet. The number of blocks is fixed (an H100's processors): sums are added in order.
+// Not tuned yet. One block fits on a processor; an H100 has 132. The number decides only speed.
 constexpr int kBatch = 4;  ///< vectors of 16 bytes that a thread loads at a time
-constexpr unsigned kEncodingThreads = 1024, kEncodingBlocks = 132;
+constexpr unsigned kThreads = 1024, kMostBlocks = 132;
 
-// Negative elements are counted by row only. Each lane of a warp has its own bins, so that lanes do
-// not wait for each other.
+// A word of shared memory counts both signs of a magnitude: the positive one in its lower half, the
+// negative one in its upper half. A half that wraps around adds 2^16 to the encoding's count in
+// device memory.
 
-constexpr unsigned kMagnitudes = Encodings::kMagnitudes;
-constexpr unsigned kFirstNegativeRow = 16;  ///< the least row of bfloat16
-constexpr unsigned kNegativeBins = (kNanRow + 1 - kFirstNegativeRow) * kLanes;
-constexpr std::size_t kEncodingShared = sizeof(unsigned) * (kMagnitudes + kNegativeBins);
-/// Limit of one block's 32-bit counts.
-constexpr std::int64_t kMostPerBlock = std::int64_t{1} << 31;
+constexpr unsigned kMagnitudes = kEncodings / 2, kHalf = 1u << 16;
+constexpr std::size_t kShared = sizeof(unsigned) * kMagnitudes;
 
-template <Dtype kDtype>
 struct EncodingCounter {
-  unsigned *magnitudes, *negatives;  ///< bins of this lane
-  double sum = 0;
+  unsigned* pairs;                         ///< in shared memory
+  unsigned* encodings;                     ///< in device memory
+  unsigned zeros = 0, negative_zeros = 0;  ///< frequent: lanes would wait for each other
 
   __device__ void operator()(unsigned element) {
-    atomicAdd(&magnitudes[element % kMagnitudes], 1u);
-    const unsigned bits = widened<kDtype>(element), magnitude = bits & kMagnitude;
-    sum += double{halfscope::detail::bit_cast<float>(magnitude < kInfinityBits ? bits : 0)};
-    if (bits >> 31 == 0) return;
-    unsigned row = (magnitude >> 23) + kFirstField;
-    if (magnitude - kHidden > kInfinityBits - kHidden) row = other_row(magnitude);
-    atomicAdd(&negatives[(row - kFirstNegativeRow) * kLanes], 1u);
+    const unsigned magnitude = element % kMagnitudes, shift = element >> 11 & 16;
+    if (magnitude == 0) {
+      zeros += shift == 0 ? 1 : 0;
+      negative_zeros += shift == 0 ? 0 : 1;
+      return;
+    }
+    const unsigned one = 1u << shift;
+    const unsigned now = atomicAdd(&pairs[magnitude], one) + one;
+    if ((now >> shift) % kHalf == 0) carry(magnitude, shift, now);
   }
 
-  /// Returns the row of a zero, a subnormal or a NaN.
-  static __device__ unsigned other_row(unsigned magnitude) {
-    if (magnitude > kInfinityBits) return kNanRow;
-    return magnitude == 0 ? kZeroRow : normalised(magnitude).row;
+  /// Called when a half wrapped around. The lower half's carry was added to the upper half: it is
+  /// taken back, and what that did to the upper half's own wraps is undone with it.
+  __device__ void carry(unsigned magnitude, unsigned shift, unsigned now) {
+    unsigned* const negative = encodings + kMagnitudes + magnitude;
+    if (shift != 0) {
+      atomicAdd(negative, kHalf);
+      return;
+    }
+    atomicAdd(encodings + magnitude, kHalf);
+    if (now >> 16 == 0) atomicAdd(negative, kHalf);
+    const unsigned before = atomicAdd(&pairs[magnitude], 0 - kHalf);
+    if (before >> 16 == 0) atomicAdd(negative, 0 - kHalf);
+  }
+};
+
+struct EncodingRoom {
+  TableSlice slice;
+  Extras extras;
+  PartSums sums[kThreads / kLanes];
+  unsigned range[2], completes;
+};
+
+/// Moves the block's counts to the slice's.
+__device__ void flush(const EncodingCounter& counter) {
+  add_count(counter.encodings, counter.zeros);
+  add_count(counter.encodings + kMagnitudes, counter.negative_zeros);
+  for (unsigned i = threadIdx.x; i < kMagnitudes; i += kThreads) {
+    const unsigned pair = counter.pairs[i];
+    counter.pairs[i] = 0;
+    add_count(counter.encodings + i, pair % kHalf);
+    add_count(counter.encodings + kMagnitudes + i, pair / kHalf);
+  }
+}
+
+/// Adds neighbouring magnitudes to rows in shared memory: one atomic operation for those of a
+/// segment.
+struct RowAdder {
+  unsigned* segment = nullptr;
+  unsigned* negative = nullptr;
+  unsigned count = 0, negatives = 0;
+
+  __device__ void add(RowCounts& row, unsigned to, unsigned n, unsigned of_negative) {
+    if (segment != &row.segments[to]) {
+      finish();
+      segment = &row.segments[to];
+      negative = &row.negative;
+    }
+    count += n;
+    negatives += of_negative;
+  }
+  __device__ void finish() {
+    if (segment == nullptr) return;
+    add_count(segment, count);
+    add_count(negative, negatives);
+    count = negatives = 0;
+  }
+};
+
+/// Computes a table from the counts of all encodings. A thread has neighbouring magnitudes.
+template <Dtype kDtype>
+struct Folder {
+  const TableSlice& slice;
+  const CutFractions& cuts;
+  RowCounts* rows;  ///< in shared memory, zero
+  Extras& extras;
+  Seen seen = {};
+  RowAdder adder = {};
+  double sum = 0, sum_squares = 0;
+
+  __device__ void add(unsigned magnitude, unsigned positive, unsigned negative) {
+    const unsigned n = positive + negative, bits = widened<kDtype>(magnitude);
+    if (n == 0) return;
+    if (bits == 0 || bits >= kInfinityBits) return add_special(bits, n, negative);
+    const Normalised x = normalised(bits);
+    const unsigned segment = cuts.segment_of_entry(segment_entry(x.significand));
+    adder.add(rows[x.row - slice.range.first], segment, n, negative);
+    if (seen.largest < bits) seen.largest = bits;
+    if (seen.smallest_less_one > bits - 1) seen.smallest_less_one = bits - 1;
+    seen.significands |= x.significand;
+    const unsigned low = lowest_bit(x);
+    if (seen.lowest > low) seen.lowest = low;
+    const double value = halfscope::detail::bit_cast<float>(bits);
+    sum += (static_cast<double>(positive) - static_cast<double>(negative)) * value;
+    sum_squares += static_cast<double>(n) * (value * value);
+  }
+  __device__ void add_special(unsigned bits, unsigned n, unsigned negative) {
+    if (bits > kInfinityBits) {
+      atomicAdd(&extras.nan, n);
+      return;
+    }
+    add_count(bits == 0 ? &extras.zero : &extras.infinity, n);
+    add_count(bits == 0 ? &extras.negative_zero : &extras.negative_infinity, negative);
   }
 };
 
 template <Dtype kDtype>
-__global__ void __launch_bounds__(kEncodingThreads)
-    count_all_encodings(const void* data, std::int64_t count, Encodings* encodings,
-                        PartSums* sums) {
-  __shared__ double room[kEncodingThreads / kLanes];
-  auto* const magnitudes = dynamic_shared<unsigned>();
-  unsigned* const negatives = magnitudes + kMagnitudes;
-  for (unsigned i = threadIdx.x; i < kMagnitudes + kNegativeBins; i += kEncodingThreads) {
-    magnitudes[i] = 0;
+__device__ void fold(const unsigned* encodings, unsigned* rows, EncodingRoom& room,
+                     const CountWork& work, SliceResult& result) {
+  constexpr unsigned kEach = kMagnitudes / kThreads;
+  Folder<kDtype> folder = {room.slice, work.cuts, reinterpret_cast<RowCounts*>(rows), room.extras};
+  const unsigned first = threadIdx.x * kEach;
+  for (unsigned i = first; i < first + kEach; i += 4) {
+    const auto load = [&](unsigned at) {
+      return __ldcg(reinterpret_cast<const uint4*>(encodings + at));
+    };
+    const uint4 p = load(i), n = load(kMagnitudes + i);
+    folder.add(i, p.x, n.x);
+    folder.add(i + 1, p.y, n.y);
+    folder.add(i + 2, p.z, n.z);
+    folder.add(i + 3, p.w, n.w);
   }
+  folder.adder.finish();
+  join_seen(folder.seen, room.extras);
+  const PartSums sums = sums_over_block<kThreads>(folder.sum, folder.sum_squares, room.sums);
+  if (threadIdx.x == 0) result.sums = sums;
+}
+
+/// Writes the result of a complete slice. rows: the block's pairs, all zero; zero again at the end.
+__device__ void deliver_encodings(const unsigned* encodings, unsigned* rows, unsigned item,
+                                  EncodingRoom& room, const CountWork& work) {
+  const auto* const extras = reinterpret_cast<unsigned*>(&room.extras);
+  if (threadIdx.x < kExtraWords) reinterpret_cast<unsigned*>(&room.extras)[threadIdx.x] = 0;
   __syncthreads();
-  EncodingCounter<kDtype> counter = {magnitudes, negatives + threadIdx.x % kLanes};
-  const std::int64_t first = std::int64_t{blockIdx.x} * kEncodingThreads + threadIdx.x;
-  for_each_element<kDtype, kBatch>(data, count, first, std::int64_t{gridDim.x} * kEncodingThreads,
-                                   counter);
-  const double sum = sum_over_block<kEncodingThreads>(counter.sum, room);
-  if (threadIdx.x == 0) sums[blockIdx.x] = {sum, 0};
-  for (unsigned i = threadIdx.x; i < kMagnitudes; i += kEncodingThreads) {
-    add_count(&encodings->magnitudes[i], magnitudes[i]);
-  }
-  for (unsigned row = kFirstNegativeRow + threadIdx.x; row <= kNanRow; row += kEncodingThreads) {
-    const unsigned* const lanes = negatives + (row - kFirstNegativeRow) * kLanes;
-    Count n = 0;
-    for (unsigned k = 0; k < kLanes; ++k) n += lanes[(k + row) % kLanes];
-    add_count(&encodings->negatives[row], n);
-  }
-}
-
-/// Adds a magnitude's count to the table; returns its part of the sum of squares.
-template <Dtype kDtype>
-__device__ double fold_magnitude(unsigned encoding, Count n, const CountWork& work,
-                                 const Place& place, Extras& extras, Seen& seen) {
-  const unsigned bits = widened<kDtype>(encoding);
-  if (n == 0) return 0;
-  if (bits == 0 || bits >= kInfinityBits) {
-    add_count(bits == 0 ? &extras.zero : bits > kInfinityBits ? &extras.nan : &extras.infinity, n);
-    return 0;
-  }
-  const Normalised x = normalised(bits);
-  const unsigned segment = work.segments[segment_entry(x.significand)];
-  add_count(&work.rows[place.rows + x.row - place.first_row].segments[segment], n);
-  seen = {bits, bits - 1, x.significand, lowest_bit(x)};
-  const double value = halfscope::detail::bit_cast<float>(bits);
-  return static_cast<double>(n) * (value * value);
-}
-
-/// Adds the encodings of one tensor to its table and clears them for the next. Needs kMagnitudes /
-/// kEncodingThreads blocks.
-template <Dtype kDtype>
-__global__ void __launch_bounds__(kEncodingThreads)
-    fold_encodings(Encodings* encodings, CountWork work, unsigned tensor, PartSums* sums) {
-  __shared__ unsigned room[4];
-  __shared__ double sums_room[kEncodingThreads / kLanes];
-  if (threadIdx.x < 4) room[threadIdx.x] = 0;
+  const auto fold_slice = room.slice.dtype == Dtype::f16 ? fold<Dtype::f16> : fold<Dtype::bf16>;
+  fold_slice(encodings, rows, room, work, work.results[item]);
+  deliver(
+      room.slice, [&](unsigned i) { return rows[i]; }, [&](unsigned i) { return extras[i]; },
+      room.range, work.results[item], work.result_rows);
   __syncthreads();
-  const Place place = work.places[tensor];
-  Extras& extras = work.extras[tensor];
-  const unsigned encoding = blockIdx.x * kEncodingThreads + threadIdx.x;
-  const Count n = encodings->magnitudes[encoding];
-  encodings->magnitudes[encoding] = 0;
-  Seen seen;
-  const double squares = fold_magnitude<kDtype>(encoding, n, work, place, extras, seen);
-  join_seen(seen, room, extras);
-  const double sum = sum_over_block<kEncodingThreads>(squares, sums_room);
-  if (threadIdx.x == 0) sums[blockIdx.x] = {0, sum};
-  const unsigned row = threadIdx.x;
-  if (blockIdx.x != 0 || row > kNanRow) return;
-  const Count negatives = encodings->negatives[row];
-  encodings->negatives[row] = 0;
-  if (negatives == 0 || row == kNanRow) return;
-  Count* const to = row == kZeroRow      ? &extras.negative_zero
-                    : row == kSpecialRow ? &extras.negative_infinity
-                                         : &work.rows[place.rows + row - place.first_row].negative;
-  add_count(to, negatives);
+  for (unsigned i = threadIdx.x; i < room.slice.range.count * kRowWords; i += kThreads) rows[i] = 0;
 }
 
-constexpr unsigned kFoldBlocks = kMagnitudes / kEncodingThreads;
-
-unsigned blocks_for(std::int64_t count) {
-  const std::int64_t needed = count / kMostPerBlock + 1;
-  return needed > kEncodingBlocks ? static_cast<unsigned>(needed) : kEncodingBlocks;
-}
-
-template <Dtype kDtype>
-void count_encodings_of(const DeviceTensor& tensor, unsigned index, const CountWork& work,
-                        Encodings* encodings, PartSums* sums, cudaStream_t stream) {
-  const unsigned blocks = blocks_for(tensor.count);
-  launch("count_encodings", count_all_encodings<kDtype>,
-         {blocks, kEncodingThreads, kEncodingShared}, stream, tensor.data, tensor.count, encodings,
-         sums);
-  launch("fold_encodings", fold_encodings<kDtype>, {kFoldBlocks, kEncodingThreads, 0}, stream,
-         encodings, work, index, sums + blocks);
+__global__ void __launch_bounds__(kThreads) count_each_encoding(CountWork work) {
+  __shared__ EncodingRoom room;
+  auto* const pairs = dynamic_shared<unsigned>();
+  for (unsigned i = threadIdx.x; i < kMagnitudes; i += kThreads) pairs[i] = 0;
+  for_each_run(work.work, room.slice, [&](const TableSlice& slice, const Run& run) {
+    unsigned* const encodings = work.encodings + std::size_t{run.item} * kEncodings;
+    EncodingCounter counter = {pairs, encodings};
+    const std::uint64_t first = std::uint64_t{run.first} * work.work.part_elements;
+    const std::uint64_t end = std::uint64_t{run.end} * work.work.part_elements;
+    const std::uint64_t stop = end < slice.count ? end : slice.count;
+    const auto* const elements = static_cast<const std::uint16_t*>(slice.data) + first;
+    for_each_element<Dtype::f16, kBatch>(elements, static_cast<std::int64_t>(stop - first),
+                                         threadIdx.x, kThreads, counter);
+    __syncthreads();
+    flush(counter);
+    unsigned* const done = &work.extras[run.item].parts_done;
+    if (completes(run, parts_of(work.work, slice), done, &room.completes)) {
+      deliver_encodings(encodings, pairs, run.item, room, work);
+    }
+  });
 }
 
 }  // namespace
 
-std::size_t encoding_sums(std::int64_t count) { return blocks_for(count) + kFoldBlocks; }
-
-void count_encodings(const DeviceTensor& tensor, unsigned index, const CountWork& work,
-                     Encodings* encodings, PartSums* sums, cudaStream_t stream) {
-  (tensor.dtype == Dtype::f16
-       ? count_encodings_of<Dtype::f16>
-       : count_encodings_of<Dtype::bf16>)(tensor, index, work, encodings, sums, stream);
+void count_encodings(const WorkList<TableSlice>& list, CountWork work, Arena& pinned,
+                     cudaStream_t stream) {
+  work.work = list.write(pinned, kMostBlocks);
+  launch("count_encodings", count_each_encoding, {list.blocks(kMostBlocks), kThreads, kShared},
+         stream, work);
 }
 
 }  // namespace halfscope::cuda

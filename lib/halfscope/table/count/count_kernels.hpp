@@ -11,34 +11,35 @@
 
 namespace halfscope::cuda {
 
-/// Location of a tensor's rows.
-struct Place {
-  std::size_t rows;    ///< index of the first row in CountWork::rows
-  unsigned first_row;  ///< row number of that row
+/// A slice whose table is counted.
+struct TableSlice : Slice {
+  RowRange range;  ///< its rows
+  unsigned rows;   ///< index of the first row in the arrays of rows
 };
 
-/// Arrays in device memory for the passes. Extras and rows are initially zero.
+/// What a launch counts, and where it writes. The block that completes a slice writes its result.
 struct CountWork {
-  const std::uint8_t* segments;  ///< segment_table()
-  const Place* places;           ///< one per tensor
-  Extras* extras;                ///< one per tensor
-  RowCounts* rows;
+  Work<TableSlice> work;
+  CutFractions cuts;
+  SliceResult* results;    ///< pinned memory, one per slice
+  RowCounts* result_rows;  ///< pinned memory: the result's rows begin at the slice's first row
+
+  // Zeroed device memory.
+  Extras* extras;       ///< one per slice
+  RowCounts* rows;      ///< by parts
+  PartSums* sums;       ///< by parts: one per part
+  unsigned* encodings;  ///< by encodings: kEncodings counts per slice
 };
 
-/// Counts each part by one block of threads. sums: one per part.
-void count_parts(const Part* parts, std::size_t count, const CountWork& work, PartSums* sums,
+inline constexpr unsigned kPartElements = 1u << 14;      ///< of a part counted by parts
+inline constexpr unsigned kEncodingElements = 1u << 16;  ///< of a part counted by encodings
+inline constexpr unsigned kEncodings = 1u << 16;
+
+/// Counts with a bin for every sign, row and segment.
+void count_parts(const WorkList<TableSlice>& list, CountWork work, Arena& pinned,
                  cudaStream_t stream);
-
-/// Counts of whole encodings; all zero between uses.
-struct Encodings {
-  static constexpr unsigned kMagnitudes = 1 << 15;
-  unsigned long long magnitudes[kMagnitudes];
-  unsigned long long negatives[kNanRow + 1];
-};
-
-/// Counts a whole 16-bit tensor by encodings. sums: encoding_sums(count) entries.
-void count_encodings(const DeviceTensor& tensor, unsigned index, const CountWork& work,
-                     Encodings* encodings, PartSums* sums, cudaStream_t stream);
-std::size_t encoding_sums(std::int64_t count);
+/// Counts 16-bit slices with a bin for every encoding.
+void count_encodings(const WorkList<TableSlice>& list, CountWork work, Arena& pinned,
+                     cudaStream_t stream);
 
 }  // namespace halfscope::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables by parts: a block of threads counts a part, with a bin in shared memory for every sign,
-// row and segment. See README.md in this folder, "On the GPU".
+// Tables by parts: a block of threads counts a run of parts, with a bin in shared memory for every
+// sign, row and segment. See README.md in this folder, "On the GPU".
 #include "halfscope/device/launch.hpp"
 #include "halfscope/table/count/count_kernels.hpp"
 #include "halfscope/table/count/count_seen.hpp"
@@ -9,7 +9,9 @@
 namespace halfscope::cuda {
 namespace {
 
-constexpr int kBatch = 2;  ///< vectors of 16 bytes that a thread loads at a time; not tuned yet
+// Not tuned yet. The number of blocks, eight for each of an H100's processors, decides only speed.
+constexpr int kBatch = 2;  ///< vectors of 16 bytes that a thread loads at a time
+constexpr unsigned kThreads = 256, kMostBlocks = 8 * 132;
 
 // Rows of negative elements follow the rows of positive ones, in an order in which sign and
 // exponent field together are an index.
@@ -49,7 +51,7 @@ struct BinCounter {
     seen.significands |= significand;
     const double x = halfscope::detail::bit_cast<float>(finite | (bits & ~kMagnitude));
     sum += x;
-    sum_squares += x * x;
+    sum_squares = __fma_rn(x, x, sum_squares);  // x * x is exact
   }
 
   /// Updates the lowest bit, and sets look_below so that only elements that may have a lower bit
@@ -71,74 +73,111 @@ struct BinCounter {
 struct PartRoom {
   unsigned bins[kBins];
   unsigned segments[kSegmentEntries / 4];
-  unsigned seen[4];
-  double sums[kPartThreads / kLanes], squares[kPartThreads / kLanes];
+  TableSlice slice;
+  PartSums sums[kThreads / kLanes];
+  unsigned range[2], completes;
 };
 
-/// Adds one row of both signs to the tensor's rows and extras.
-__device__ void add_row(const unsigned* bins, unsigned row, const Place& place, Extras& extras,
-                        RowCounts* rows) {
-  const unsigned* const positive = bins + row * kSegments;
-  const unsigned* const negative = bins + negative_row(row) * kSegments;
-  unsigned all = 0, negatives = 0;  // at most kPartElements
+/// Clears the bins, and writes the segment of each entry, four to a word.
+__device__ void prepare(PartRoom& room, const CutFractions& cuts) {
+  for (unsigned i = threadIdx.x; i < kBins; i += kThreads) room.bins[i] = 0;
+  for (unsigned i = threadIdx.x; i < kSegmentEntries / 4; i += kThreads) {
+    unsigned word = 0;
+    for (unsigned k = 0; k < 4; ++k) word |= cuts.segment_of_entry(4 * i + k) << 8 * k;
+    room.segments[i] = word;
+  }
+}
+
+/// Moves one row of both signs from the bins to the slice's rows and extras.
+__device__ void move_row(unsigned* bins, unsigned row, const TableSlice& slice, Extras& extras,
+                         RowCounts* rows) {
+  unsigned* const positive = bins + row * kSegments;
+  unsigned* const negative = bins + negative_row(row) * kSegments;
+  unsigned counts[kSegments], all = 0, negatives = 0;
+  const unsigned first_negative = negative[0];
   for (unsigned s = 0; s < kSegments; ++s) {
-    all += positive[s] + negative[s];
+    counts[s] = positive[s] + negative[s];
+    all += counts[s];
     negatives += negative[s];
+    positive[s] = negative[s] = 0;
   }
   if (all == 0) return;
   if (row == kZeroRow) {
     add_count(&extras.zero, all);
     add_count(&extras.negative_zero, negatives);
   } else if (row == kSpecialRow) {
-    add_count(&extras.infinity, positive[0] + negative[0]);
-    add_count(&extras.negative_infinity, negative[0]);
-    add_count(&extras.nan, all - positive[0] - negative[0]);
+    add_count(&extras.infinity, counts[0]);
+    add_count(&extras.negative_infinity, first_negative);
+    add_count(&extras.nan, all - counts[0]);
   } else {
-    RowCounts& to = rows[place.rows + row - place.first_row];
-    for (unsigned s = 0; s < kSegments; ++s) add_count(&to.segments[s], positive[s] + negative[s]);
+    RowCounts& to = rows[slice.rows + row - slice.range.first];
+    for (unsigned s = 0; s < kSegments; ++s) add_count(&to.segments[s], counts[s]);
     add_count(&to.negative, negatives);
   }
 }
 
-/// Counts a part. When it returns, the bins include the elements of all threads.
+/// Counts a run of parts. When it returns, the bins have the elements of this thread.
 template <Dtype kDtype>
-__device__ void count_part(const Part& part, PartRoom& room, const CountWork& work,
-                           PartSums& sums) {
+__device__ void count_run(const TableSlice& slice, const Run& run, PartRoom& room,
+                          const CountWork& work) {
   BinCounter<kDtype> counter = {room.bins, reinterpret_cast<const unsigned char*>(room.segments)};
-  for_each_element<kDtype, kBatch>(part.data, part.count, threadIdx.x, kPartThreads, counter);
-  join_seen(counter.seen, room.seen, work.extras[part.tensor]);
-  const double sum = sum_over_block<kPartThreads>(counter.sum, room.sums);
-  const double squares = sum_over_block<kPartThreads>(counter.sum_squares, room.squares);
-  if (threadIdx.x == 0) sums = {sum, squares};
+  const auto* const elements = static_cast<const typename ElementOf<kDtype>::Storage*>(slice.data);
+  for (unsigned part = run.first; part < run.end; ++part) {
+    const PartRange range = range_of(work.work, static_cast<const TableSlice&>(slice), part);
+    counter.sum = counter.sum_squares = 0;
+    for_each_element<kDtype, kBatch>(elements + range.first, range.count, threadIdx.x, kThreads,
+                                     counter);
+    const PartSums sums = sums_over_block<kThreads>(counter.sum, counter.sum_squares, room.sums);
+    if (threadIdx.x == 0) work.sums[slice.first_part + part] = sums;
+  }
+  join_seen(counter.seen, work.extras[run.item]);
 }
 
-__global__ void __launch_bounds__(kPartThreads)
-    count_each_part(const Part* parts, CountWork work, PartSums* sums) {
+/// Writes the result of a complete slice.
+__device__ void deliver_slice(const TableSlice& slice, unsigned item, PartRoom& room,
+                              const CountWork& work) {
+  const auto* const rows = reinterpret_cast<const unsigned*>(work.rows + slice.rows);
+  const auto* const extras = reinterpret_cast<const unsigned*>(work.extras + item);
+  deliver(
+      slice, [&](unsigned i) { return __ldcg(rows + i); },
+      [&](unsigned i) { return __ldcg(extras + i); }, room.range, work.results[item],
+      work.result_rows);
+  PartSums mine = {};  // every kThreads-th part, in order
+  for (unsigned part = threadIdx.x; part < parts_of(work.work, slice); part += kThreads) {
+    const auto* const of_part = &work.sums[slice.first_part + part];
+    mine.sum += __ldcg(&of_part->sum);
+    mine.sum_squares += __ldcg(&of_part->sum_squares);
+  }
+  const PartSums sums = sums_over_block<kThreads>(mine.sum, mine.sum_squares, room.sums);
+  if (threadIdx.x == 0) work.results[item].sums = sums;
+}
+
+__global__ void __launch_bounds__(kThreads, 5) count_each_run(CountWork work) {
   __shared__ PartRoom room;
-  for (unsigned i = threadIdx.x; i < kBins; i += kPartThreads) room.bins[i] = 0;
-  for (unsigned i = threadIdx.x; i < kSegmentEntries / 4; i += kPartThreads) {
-    room.segments[i] = reinterpret_cast<const unsigned*>(work.segments)[i];
-  }
-  if (threadIdx.x < 4) room.seen[threadIdx.x] = 0;
-  __syncthreads();
-  const Part part = parts[blockIdx.x];
-  PartSums& own = sums[blockIdx.x];
-  switch (part.dtype) {
-    case Dtype::f16: count_part<Dtype::f16>(part, room, work, own); break;
-    case Dtype::bf16: count_part<Dtype::bf16>(part, room, work, own); break;
-    default: count_part<Dtype::f32>(part, room, work, own); break;
-  }
-  for (unsigned row = threadIdx.x; row < kRows; row += kPartThreads) {
-    add_row(room.bins, row, work.places[part.tensor], work.extras[part.tensor], work.rows);
-  }
+  prepare(room, work.cuts);
+  for_each_run(work.work, room.slice, [&](const TableSlice& slice, const Run& run) {
+    switch (slice.dtype) {
+      case Dtype::f16: count_run<Dtype::f16>(slice, run, room, work); break;
+      case Dtype::bf16: count_run<Dtype::bf16>(slice, run, room, work); break;
+      default: count_run<Dtype::f32>(slice, run, room, work); break;
+    }
+    __syncthreads();
+    Extras& extras = work.extras[run.item];
+    for (unsigned row = threadIdx.x; row < kRows; row += kThreads) {
+      move_row(room.bins, row, slice, extras, work.rows);
+    }
+    if (completes(run, parts_of(work.work, slice), &extras.parts_done, &room.completes)) {
+      deliver_slice(slice, run.item, room, work);
+    }
+  });
 }
 
 }  // namespace
 
-void count_parts(const Part* parts, std::size_t count, const CountWork& work, PartSums* sums,
+void count_parts(const WorkList<TableSlice>& list, CountWork work, Arena& pinned,
                  cudaStream_t stream) {
-  launch("count_parts", count_each_part, {static_cast<unsigned>(count), kPartThreads, 0}, stream,
-         parts, work, sums);
+  work.work = list.write(pinned, kMostBlocks);
+  launch("count_parts", count_each_run, {list.blocks(kMostBlocks), kThreads, 0}, stream, work);
 }
 
 }  // namespace halfscope::cuda

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Access of kernels to elements, and reductions over a block. Device code; internal to table/.
+// Access of kernels to their work and its elements, and reductions over a block. Device code;
+// internal to table/.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -8,7 +9,7 @@
 
 #include "halfscope/device/launch.hpp"
 #include "halfscope/number/bits.hpp"
-#include "halfscope/table/count/cuda_parts.hpp"
+#include "halfscope/table/count/cuda_rows.hpp"
 
 namespace halfscope::cuda {
 
@@ -110,18 +111,79 @@ struct Or {
   __device__ unsigned operator()(unsigned a, unsigned b) const { return a | b; }
 };
 
-/// Sum over a block of kThreads threads in fixed order; all threads call, thread 0 receives the
-/// result. `room`: shared memory, one number per warp, not used by other threads.
+/// Sums over a block of kThreads threads in fixed order; all threads call, thread 0 receives the
+/// results. `room`: shared memory, one element per warp.
 template <unsigned kThreads>
-__device__ inline double sum_over_block(double mine, double* room) {
-  const double of_warp = over_warp(mine, Sum());
+__device__ inline PartSums sums_over_block(double sum, double sum_squares, PartSums* room) {
+  const PartSums of_warp = {over_warp(sum, Sum()), over_warp(sum_squares, Sum())};
   if (threadIdx.x % kLanes == 0) room[threadIdx.x / kLanes] = of_warp;
   __syncthreads();
-  double sum = 0;
+  PartSums all = {};
   if (threadIdx.x == 0) {
-    for (unsigned warp = 0; warp < kThreads / kLanes; ++warp) sum += room[warp];
+    for (unsigned warp = 0; warp < kThreads / kLanes; ++warp) {
+      all.sum += room[warp].sum;
+      all.sum_squares += room[warp].sum_squares;
+    }
   }
-  return sum;
+  __syncthreads();  // the room may be used again
+  return all;
+}
+
+/// A block's run of parts of one item; numbers count from the item's first part.
+struct Run {
+  unsigned item, first, end;
+};
+
+template <class Item>
+__device__ inline unsigned parts_of(const Work<Item>& work, const Item& item) {
+  return static_cast<unsigned>((std::uint64_t{item.count} + work.part_elements - 1) /
+                               work.part_elements);
+}
+
+/// Calls visit(item, run) for every item that this block has parts of. All threads call. `shared`:
+/// room for an item in shared memory; visit() must not begin with a write that others still read.
+template <class Item, class Visit>
+__device__ inline void for_each_run(const Work<Item>& work, Item& shared, const Visit& visit) {
+  const auto first_of = [&](std::uint64_t block) {
+    return static_cast<unsigned>(block * work.parts / gridDim.x);
+  };
+  unsigned part = first_of(blockIdx.x);
+  const unsigned end = first_of(std::uint64_t{blockIdx.x} + 1);
+  for (unsigned i = work.starts[blockIdx.x]; part < end; ++i) {
+    __syncthreads();  // all threads are done with the item before
+    if (threadIdx.x == 0) shared = work.items[i];
+    __syncthreads();
+    const unsigned behind = shared.first_part + parts_of(work, shared);
+    const unsigned stop = end < behind ? end : behind;
+    visit(shared, Run{i, part - shared.first_part, stop - shared.first_part});
+    part = stop;
+  }
+}
+
+/// First element of a part, and the number of its elements.
+struct PartRange {
+  std::uint64_t first;
+  unsigned count;
+};
+template <class Item>
+__device__ inline PartRange range_of(const Work<Item>& work, const Item& item, unsigned part) {
+  const std::uint64_t first = std::uint64_t{part} * work.part_elements;
+  const std::uint64_t rest = item.count - first;
+  return {first, rest < work.part_elements ? static_cast<unsigned>(rest) : work.part_elements};
+}
+
+/// Adds a block's run to the number of an item's parts that are done. Returns true, for all threads
+/// of one block, when all are: that block sees what every block wrote for the item before, if it
+/// reads by __ldcg(). `room`: a shared word.
+__device__ inline bool completes(const Run& run, unsigned parts, unsigned* done, unsigned* room) {
+  __threadfence();
+  __syncthreads();
+  const unsigned own = run.end - run.first;
+  if (threadIdx.x == 0) *room = atomicAdd(done, own) + own == parts ? 1 : 0;
+  __syncthreads();
+  if (*room == 0) return false;
+  __threadfence();
+  return true;
 }
 
 }  // namespace halfscope::cuda

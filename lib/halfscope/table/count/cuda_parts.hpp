@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors on a device, divided into parts for blocks of threads. Only DeviceTensor is public.
+// A list of tensors as work for one launch. Blocks of threads share the parts of all tensors; each
+// takes a run of neighbouring parts. Only DeviceTensor is public.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
+#include "halfscope/device/memory.hpp"
 #include "halfscope/table/count/count.hpp"
 
 namespace halfscope::cuda {
@@ -19,23 +21,83 @@ struct DeviceTensor {
   std::int64_t count = 0;
 };
 
-inline constexpr unsigned kPartThreads = 256;
-inline constexpr std::int64_t kPartElements = 1 << 16;  ///< small enough for 32-bit counts
-
-/// The elements that a block of kPartThreads threads counts. Parts begin at multiples of
-/// kPartElements, so that floating-point sums have the same order on every device.
-struct Part {
-  const void* data;
-  unsigned count;
-  unsigned tensor;  ///< index in the list of tensors
-  Dtype dtype;
-};
-
 /// Throws std::invalid_argument that names the tensor if its dtype is not f16, bf16 or f32 or the
 /// count is negative.
 void require_device_tensor(const DeviceTensor& tensor, const char* who);
 
-/// Appends the parts of one tensor.
-void append_parts(const DeviceTensor& tensor, unsigned index, std::vector<Part>& parts);
+/// Bytes of an element of f16, bf16 or f32.
+constexpr std::size_t width_of(Dtype dtype) { return dtype == Dtype::f32 ? 4 : 2; }
+
+/// A piece of a tensor with so few elements that 32-bit counts suffice. Its parts begin at
+/// multiples of the launch's part length, so that the order of floating-point sums depends on
+/// neither the device nor the other tensors.
+struct Slice {
+  static constexpr std::int64_t kMost = std::int64_t{1} << 31;
+
+  const void* data;
+  unsigned count;
+  unsigned first_part;  ///< number of its first part in the launch
+  Dtype dtype;
+};
+
+/// Calls visit(slice) for each slice of `most` elements of a tensor.
+template <class Visit>
+void for_each_slice(const DeviceTensor& tensor, std::int64_t most, const Visit& visit) {
+  const auto* const data = static_cast<const std::byte*>(tensor.data);
+  for (std::int64_t first = 0; first < tensor.count; first += most) {
+    const auto count = static_cast<unsigned>(std::min(most, tensor.count - first));
+    visit(Slice{data + width_of(tensor.dtype) * static_cast<std::size_t>(first), count, 0,
+                tensor.dtype});
+  }
+}
+
+/// The work of a launch, as kernels receive it. Item: Slice, or a struct with its count and
+/// first_part. The arrays lie in pinned memory.
+template <class Item>
+struct Work {
+  const Item* items;       ///< each with at least one element
+  const unsigned* starts;  ///< for each block, the item of its first part
+  unsigned parts, part_elements;
+};
+
+/// Collects the items of a launch.
+template <class Item>
+class WorkList {
+ public:
+  explicit WorkList(unsigned part_elements) : part_elements_(part_elements) {}
+
+  /// Adds the item, unless it is empty, and returns the number of its first part.
+  unsigned add(Item item) {
+    item.first_part = parts_;
+    if (item.count != 0) items_.push_back(item);
+    parts_ += parts_of(item.count);
+    return item.first_part;
+  }
+
+  std::size_t size() const { return items_.size(); }
+  unsigned parts() const { return parts_; }
+  unsigned parts_of(unsigned count) const {
+    return static_cast<unsigned>((std::uint64_t{count} + part_elements_ - 1) / part_elements_);
+  }
+  unsigned blocks(unsigned most) const { return std::min(parts_, most); }
+
+  /// Writes the work for a launch of blocks(most) blocks.
+  Work<Item> write(Arena& pinned, unsigned most) const {
+    auto* const items = pinned.take<Item>(items_.size());
+    std::copy(items_.begin(), items_.end(), items);
+    auto* const starts = pinned.take<unsigned>(blocks(most));
+    std::size_t at = 0;
+    for (std::uint64_t block = 0; block < blocks(most); ++block) {
+      const std::uint64_t part = block * parts_ / blocks(most);
+      while (at + 1 < items_.size() && items_[at + 1].first_part <= part) ++at;
+      starts[block] = static_cast<unsigned>(at);
+    }
+    return {items, starts, parts_, part_elements_};
+  }
+
+ private:
+  unsigned part_elements_, parts_ = 0;
+  std::vector<Item> items_;
+};
 
 }  // namespace halfscope::cuda

@@ -16,51 +16,71 @@ namespace halfscope::cuda {
 // bit, except for the rows of zeros and of nonfinite values.
 inline constexpr unsigned kFirstField = 23;
 inline constexpr unsigned kZeroRow = kFirstField, kSpecialRow = kFirstField + 255;
-inline constexpr unsigned kNanRow = kSpecialRow + 1;  ///< row of NaNs, if separate from infinities
-inline constexpr unsigned kRows = kSpecialRow + 1;    ///< rows of finite numbers and specials
+inline constexpr unsigned kRows = kSpecialRow + 1;  ///< rows of finite numbers and specials
 
 HALFSCOPE_HD constexpr int exponent_of_row(unsigned row) {
   return static_cast<int>(row) - (row < kFirstField ? 149 : 150);
 }
 
-// Segments depend on the first 11 bits of binary32's fraction, and on whether a lower bit is set.
+// Segments of a binade, between the standard cuts. They depend on the first 11 bits of binary32's
+// fraction, and on whether a lower bit is set.
 inline constexpr unsigned kSegments = 9;
 inline constexpr unsigned kSegmentEntries = 4096;
 HALFSCOPE_HD constexpr unsigned segment_entry(unsigned fraction) {
   return (fraction >> 11 & 0xFFE) | ((fraction & 0xFFF) != 0 ? 1 : 0);
 }
-/// Returns the segment of every entry for the standard cuts. Throws std::logic_error if 11 bits do
-/// not suffice.
-std::array<std::uint8_t, kSegmentEntries> segment_table();
+/// The standard cuts as fractions of binary32: the least fraction at or above each.
+struct CutFractions {
+  unsigned at[kSegments - 1];
 
-/// A row of a tensor's table.
+  /// Returns the segment of all fractions that have the entry.
+  HALFSCOPE_HD constexpr unsigned segment_of_entry(unsigned entry) const {
+    const unsigned fraction = (entry >> 1 << 12) + (entry & 1);
+    unsigned segment = 0;
+    for (const unsigned cut : at) segment += cut <= fraction ? 1 : 0;
+    return segment;
+  }
+};
+/// Throws std::logic_error if 11 bits do not suffice.
+CutFractions cut_fractions();
+
+/// A row of a slice's table.
 struct RowCounts {
-  unsigned long long segments[kSegments];
-  unsigned long long negative;
+  unsigned segments[kSegments];
+  unsigned negative;
 };
 
-/// The rows of all elements of a dtype.
+/// The rows of all finite nonzero elements of a dtype.
 struct RowRange {
   unsigned first, count;
 };
 RowRange rows_of(Dtype dtype);
 
-/// The other parts of a tensor's table; all zero initially.
+/// The other parts of a slice's table; all zero initially.
 struct Extras {
-  unsigned long long zero, negative_zero, nan, infinity, negative_infinity;
+  unsigned zero, negative_zero, nan, infinity, negative_infinity;
   unsigned largest;            ///< finite magnitude, as binary32
   unsigned smallest_inverted;  ///< ~(smallest magnitude - 1), joined by maximum
   unsigned fractions;          ///< the or of the fractions, subnormals normalised
   unsigned lowest_inverted;    ///< ~(lowest bit's exponent + kLowestBias), if known
+  unsigned parts_done;         ///< parts that blocks have added
 };
 inline constexpr int kLowestBias = 149;
 
-/// Sums of a part.
+/// Sums of a part or a slice.
 struct PartSums {
   double sum, sum_squares;
 };
 
-/// Builds a tensor's table from its rows, beginning with the first of its dtype, and its extras.
-BinadeTable table_of(Dtype dtype, const RowCounts* rows, const Extras& extras);
+/// A slice's table, as a kernel writes it to pinned memory. Of the slice's rows it writes those
+/// from the first nonempty one to the last.
+struct SliceResult {
+  PartSums sums;
+  Extras extras;
+  unsigned first_row, row_count;
+};
+
+/// Adds a slice to its tensor's table. rows: those of the result.
+void add_to_table(BinadeTable& table, const SliceResult& result, const RowCounts* rows);
 
 }  // namespace halfscope::cuda

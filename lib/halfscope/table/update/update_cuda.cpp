@@ -1,48 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "halfscope/table/update/update_cuda.hpp"
 
-#include <stdexcept>
-#include <string>
+#include <algorithm>
 
-#include "halfscope/device/round_trip.hpp"
+#include "halfscope/table/update/pair_outcome.hpp"
 #include "halfscope/table/update/update_kernels.hpp"
 #include "halfscope/table/update/update_source.hpp"
 
 namespace halfscope::cuda {
 namespace {
 
-/// Layout of the results that are copied to the host.
-struct UpdateLayout {
-  Layout all;
-  std::size_t counts_at = 0, cells_at = 0, errors_at = 0;
-
-  explicit UpdateLayout(const UpdateOptions& options) {
-    counts_at = all.add<PairCounts>(1);
-    if (!options.distributions) return;
-    cells_at =
-        all.add<CellCounts>(std::size_t{weight_binades(options.format).rows} * kUpdateBinades);
-    errors_at = all.add<unsigned long long>(kErrors);
-  }
-};
-
-UpdateOptions checked(const DeviceTensor& weights, const DeviceTensor& updates,
-                      const UpdateOptions& options) {
-  for (const DeviceTensor* tensor : {&weights, &updates}) {
+void require_pair(const WeightUpdate& pair, const UpdateOptions& options) {
+  for (const DeviceTensor* tensor : {&pair.weights, &pair.updates}) {
     require_device_tensor(*tensor, "UpdateCount");
   }
   const auto view = [](const DeviceTensor& t) {
     return TensorView{t.dtype, nullptr, static_cast<std::size_t>(t.count)};
   };
-  require_pairs(view(weights), view(updates), options.format);
-  return options;
+  require_pairs(view(pair.weights), view(pair.updates), options.format);
 }
 
-UpdateOutcomes outcomes_of(const unsigned long long (&counts)[kOutcomes]) {
-  return {.underflow = counts[0],
-          .swamped = counts[1],
-          .applied = counts[2],
-          .exact = counts[3],
-          .overflow = counts[4]};
+/// Calls visit(slice) for each slice of a weight and its update.
+template <class Visit>
+void for_each_pair_slice(const WeightUpdate& pair, unsigned tensor, const Visit& visit) {
+  std::size_t first = 0;
+  for_each_slice(pair.weights, Slice::kMost, [&](const Slice& slice) {
+    const auto* const updates =
+        static_cast<const std::byte*>(pair.updates.data) + width_of(pair.updates.dtype) * first;
+    visit(PairSlice{slice.data, updates, slice.count, 0, slice.dtype, pair.updates.dtype, tensor});
+    first += slice.count;
+  });
+}
+
+/// Adds the outcomes of a part with `live` pairs; those that are not counted are applied.
+void add_outcomes(UpdateOutcomes& to, const unsigned (&counts)[kOutcomes], std::uint64_t live) {
+  const auto add = [&](std::uint64_t& total, Outcome outcome) {
+    total += counts[static_cast<unsigned>(outcome)];
+    live -= counts[static_cast<unsigned>(outcome)];
+  };
+  add(to.underflow, Outcome::underflow);
+  add(to.swamped, Outcome::swamped);
+  add(to.exact, Outcome::exact);
+  add(to.overflow, Outcome::overflow);
+  to.applied += live;
+}
+
+void add_part(UpdateCounts& to, const PairCounts& part, std::uint64_t pairs) {
+  const std::uint64_t live = pairs - part.zero - part.nonfinite;
+  to.pairs += pairs;
+  to.zero += part.zero;
+  to.nonfinite += part.nonfinite;
+  to.rule_2048 += part.rule;
+  add_outcomes(to.half, part.half, live);
+  add_outcomes(to.fused, part.fused, live);
 }
 
 /// Adds one cell, and its ratios.
@@ -75,53 +85,87 @@ void add_distributions(UpdateTable& table, Format f, const CellCounts* cells,
 }  // namespace
 
 struct UpdateCount::State {
-  UpdateOptions options;
-  std::uint64_t pairs;
-  UpdateLayout layout;
-  RoundTrip trip;
+  /// A part's tensor and number of pairs.
+  struct Part {
+    unsigned tensor, pairs;
+  };
 
-  State(const DeviceTensor& weights, const DeviceTensor& updates, const UpdateOptions& o,
-        cudaStream_t stream)
-      : options(checked(weights, updates, o)),
-        pairs(static_cast<std::uint64_t>(weights.count)),
-        layout(options),
-        trip(0, layout.all.bytes(), stream) {}
+  UpdateOptions options;
+  std::size_t tensors;
+  std::size_t cells;  ///< of a tensor; 0 if distributions are not requested
+  std::vector<Part> parts;
+  const PairCounts* counts = nullptr;
+  const CellCounts* cell_counts = nullptr;
+  const unsigned long long* errors = nullptr;
+  Arena device, pinned;
+  Completion completion;
+
+  State(std::size_t count, const UpdateOptions& o, cudaStream_t stream)
+      : options(o),
+        tensors(count),
+        cells(o.distributions ? std::size_t{weight_binades(o.format).rows} * kUpdateBinades : 0),
+        device(zeroed_memory(stream)),
+        pinned(pinned_memory()),
+        completion(stream) {}
+
+  void add(const PairSlice& slice) {
+    for (unsigned first = 0; first < slice.count; first += kPairElements) {
+      parts.push_back({slice.tensor, std::min(kPairElements, slice.count - first)});
+    }
+  }
+
+  /// Queues the copy of an array from the device. Returns where it will be.
+  template <class T>
+  const T* fetched(const T* from, std::size_t count, cudaStream_t stream) {
+    T* const to = pinned.take<T>(count);
+    if (count != 0) {
+      check(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDeviceToHost, stream),
+            "cudaMemcpyAsync");
+    }
+    return to;
+  }
 };
 
-UpdateCount::UpdateCount(const DeviceTensor& weights, const DeviceTensor& updates,
-                         const UpdateOptions& options, cudaStream_t stream)
-    : state_(std::make_unique<State>(weights, updates, options, stream)) {
-  const UpdateLayout& layout = state_->layout;
-  const DeviceMemory output(layout.all.bytes(), stream);
-  check(cudaMemsetAsync(output.data(), 0, layout.all.bytes(), stream), "cudaMemsetAsync");
-  UpdateWork work = {at_offset<PairCounts>(output.data(), layout.counts_at), nullptr, nullptr};
-  if (options.distributions) {
-    work.cells = at_offset<CellCounts>(output.data(), layout.cells_at);
-    work.errors = at_offset<unsigned long long>(output.data(), layout.errors_at);
+UpdateCount::UpdateCount(std::span<const WeightUpdate> tensors, const UpdateOptions& options,
+                         cudaStream_t stream)
+    : state_(std::make_unique<State>(tensors.size(), options, stream)) {
+  WorkList<PairSlice> list(kPairElements);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    require_pair(tensors[i], options);
+    for_each_pair_slice(tensors[i], static_cast<unsigned>(i), [&](const PairSlice& slice) {
+      list.add(slice);
+      state_->add(slice);
+    });
   }
-  count_pairs(weights, updates, options.format, work, stream);
-  state_->trip.fetch(output);
+  const std::size_t cells = state_->cells * tensors.size();
+  const std::size_t errors = cells == 0 ? 0 : kErrors * tensors.size();
+  auto* const counts = state_->pinned.take<PairCounts>(list.parts());
+  const UpdateWork work = {{},
+                           counts,
+                           state_->device.take<CellCounts>(cells),
+                           state_->device.take<unsigned long long>(errors)};
+  count_pairs(list, options.format, work, state_->pinned, stream);
+  state_->counts = counts;
+  state_->cell_counts = state_->fetched(work.cells, cells, stream);
+  state_->errors = state_->fetched(work.errors, errors, stream);
+  state_->completion.mark();
 }
 
 UpdateCount::UpdateCount(UpdateCount&&) noexcept = default;
 UpdateCount::~UpdateCount() = default;
 
-UpdateTable UpdateCount::get() {
-  const void* const result = state_->trip.result();
-  const UpdateLayout& layout = state_->layout;
-  const auto& counts = *at_offset<PairCounts>(result, layout.counts_at);
-  UpdateTable table;
-  table.counts = {.pairs = state_->pairs,
-                  .zero = counts.zero,
-                  .nonfinite = counts.nonfinite,
-                  .half = outcomes_of(counts.half),
-                  .fused = outcomes_of(counts.fused),
-                  .rule_2048 = counts.rule};
-  if (state_->options.distributions) {
-    add_distributions(table, state_->options.format, at_offset<CellCounts>(result, layout.cells_at),
-                      at_offset<unsigned long long>(result, layout.errors_at));
+std::vector<UpdateTable> UpdateCount::get() {
+  state_->completion.wait();
+  std::vector<UpdateTable> out(state_->tensors);
+  for (std::size_t i = 0; i < state_->parts.size(); ++i) {
+    const State::Part& part = state_->parts[i];
+    add_part(out[part.tensor].counts, state_->counts[i], part.pairs);
   }
-  return table;
+  for (std::size_t i = 0; state_->cells != 0 && i < out.size(); ++i) {
+    add_distributions(out[i], state_->options.format, state_->cell_counts + i * state_->cells,
+                      state_->errors + i * kErrors);
+  }
+  return out;
 }
 
 }  // namespace halfscope::cuda

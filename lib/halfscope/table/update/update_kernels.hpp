@@ -12,12 +12,22 @@
 
 namespace halfscope::cuda {
 
-/// UpdateCounts without the number of pairs; outcomes in the order of Outcome.
+/// A piece of a weight and its update.
+struct PairSlice {
+  const void *weights, *updates;
+  unsigned count;
+  unsigned first_part;  ///< number of its first part in the launch
+  Dtype weight_dtype, update_dtype;
+  unsigned tensor;  ///< index in the list
+};
+
+/// Counts of a part's pairs; outcomes in the order of Outcome, without the applied ones.
 inline constexpr unsigned kOutcomes = 5;
 struct PairCounts {
-  unsigned long long zero, nonfinite, rule;
-  unsigned long long half[kOutcomes], fused[kOutcomes];
+  unsigned zero, nonfinite, rule;
+  unsigned half[kOutcomes], fused[kOutcomes];
 };
+inline constexpr unsigned kPairElements = 1u << 16;  ///< pairs of a part
 
 /// A cell of the binade grid, as [less][lost]: `less` is 1 if the fraction of u is below the
 /// fraction of w16, which determines the ratio's binade.
@@ -40,15 +50,18 @@ HALFSCOPE_HD constexpr WeightBinades weight_binades(Format f) {
 inline constexpr int kFirstError = -400;
 inline constexpr unsigned kErrors = 416;
 
-/// Arrays for the pass, all initially zero. cells and errors: null if not requested.
+/// What a launch counts, and where it writes.
 struct UpdateWork {
-  PairCounts* counts;
-  CellCounts* cells;           ///< [weight binade][update binade]
-  unsigned long long* errors;  ///< from kFirstError on
+  Work<PairSlice> work;
+  PairCounts* parts;  ///< pinned memory, one per part
+
+  // Zeroed device memory; null if distributions are not requested.
+  CellCounts* cells;           ///< [tensor][weight binade][update binade]
+  unsigned long long* errors;  ///< [tensor], from kFirstError on
 };
 
-/// f: binary16 or bfloat16.
-void count_pairs(const DeviceTensor& weights, const DeviceTensor& updates, Format f,
-                 const UpdateWork& work, cudaStream_t stream);
+/// f: binary16 or bfloat16. Needs everything but work.work.
+void count_pairs(const WorkList<PairSlice>& list, Format f, UpdateWork work, Arena& pinned,
+                 cudaStream_t stream);
 
 }  // namespace halfscope::cuda

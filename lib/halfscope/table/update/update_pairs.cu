@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts pairs of weight and update on a device: common pairs in binary32 arithmetic, the others
 // exactly; distributions in shared memory for the frequent binades. ../count/README.md.
+#include <type_traits>
+
 #include "halfscope/device/launch.hpp"
 #include "halfscope/table/count/cuda_elements.hpp"
 #include "halfscope/table/update/pair_fast.hpp"
@@ -9,155 +11,263 @@
 namespace halfscope::cuda {
 namespace {
 
-// Not tuned yet.
-constexpr unsigned kThreads = 256, kMostBlocks = 1024;
-constexpr std::int64_t kPerThread = 16;  ///< pairs per thread before more blocks are used
-/// Limit of one block's 32-bit counts.
-constexpr std::int64_t kMostPerBlock = std::int64_t{1} << 31;
+// Not tuned yet. The number of blocks, four for each of an H100's processors, decides only speed.
+constexpr unsigned kThreads = 256, kMostBlocks = 4 * 132;
+constexpr unsigned kBatch = 2;  ///< quads of both tensors that a thread loads at a time
 
 // The binades with bins in shared memory; row 0 is for zero weights.
 constexpr int kWindowWeight = -30, kWindowUpdate = -56;
 constexpr unsigned kWindowRows = 41, kWindowColumns = 64;
 
-struct UpdateRoom {
+struct Bins {
   unsigned cells[kWindowRows][kWindowColumns][2][2];
   unsigned errors[kErrors];
 };
+struct NoBins {};
 
-/// Converts an element to binary32, exactly.
-__device__ float element(const DeviceTensor& t, std::int64_t i) {
-  const auto* const narrow = static_cast<const std::uint16_t*>(t.data);
-  unsigned bits = 0;
-  switch (t.dtype) {
-    case Dtype::f16: bits = widened<Dtype::f16>(narrow[i]); break;
-    case Dtype::bf16: bits = widened<Dtype::bf16>(narrow[i]); break;
-    default: bits = static_cast<const unsigned*>(t.data)[i]; break;
+constexpr unsigned kCountWords = sizeof(PairCounts) / sizeof(unsigned);
+
+template <bool kDistributions>
+struct UpdateRoom {
+  PairSlice slice;
+  unsigned counts[kCountWords];
+  std::conditional_t<kDistributions, Bins, NoBins> bins;
+};
+
+/// A part's elements of one tensor, read four at a time.
+class Quads {
+ public:
+  __device__ Quads(Dtype dtype, const void* data, std::uint64_t first)
+      : dtype_(dtype),
+        width_(dtype == Dtype::f32 ? 4 : 2),
+        data_(static_cast<const unsigned char*>(data) + width_ * first),
+        aligned_(reinterpret_cast<std::uintptr_t>(data_) % (4 * width_) == 0) {}
+
+  /// The bits of four elements, as they lie in memory: in four words, or in two.
+  __device__ uint4 bits(unsigned quad) const {
+    const unsigned char* const at = data_ + std::uint64_t{quad} * 4 * width_;
+    const auto* const words = reinterpret_cast<const unsigned*>(at);
+    const auto* const halves = reinterpret_cast<const std::uint16_t*>(at);
+    if (width_ == 4) {
+      if (aligned_) return __ldg(reinterpret_cast<const uint4*>(at));
+      return {__ldg(words), __ldg(words + 1), __ldg(words + 2), __ldg(words + 3)};
+    }
+    if (aligned_) {
+      const uint2 two = __ldg(reinterpret_cast<const uint2*>(at));
+      return {two.x, two.y, 0, 0};
+    }
+    const auto pair = [&](unsigned i) {
+      return __ldg(halves + i) | static_cast<unsigned>(__ldg(halves + i + 1)) << 16;
+    };
+    return {pair(0), pair(2), 0, 0};
   }
-  return fast::number_of(bits);
-}
+  __device__ float4 numbers(const uint4& bits) const {
+    switch (dtype_) {
+      case Dtype::f16: return narrow<Dtype::f16>(bits);
+      case Dtype::bf16: return narrow<Dtype::bf16>(bits);
+      default:
+        return {fast::number_of(bits.x), fast::number_of(bits.y), fast::number_of(bits.z),
+                fast::number_of(bits.w)};
+    }
+  }
+  /// The number of one element, for those behind the last quad.
+  __device__ float number(unsigned i) const {
+    const auto* const halves = reinterpret_cast<const std::uint16_t*>(data_);
+    const auto* const words = reinterpret_cast<const unsigned*>(data_);
+    return numbers({width_ == 4 ? words[i] : halves[i], 0, 0, 0}).x;
+  }
+
+ private:
+  template <Dtype kDtype>
+  static __device__ float4 narrow(const uint4& bits) {
+    const auto number = [](unsigned half) { return fast::number_of(widened<kDtype>(half)); };
+    return {number(bits.x & 0xFFFF), number(bits.x >> 16), number(bits.y & 0xFFFF),
+            number(bits.y >> 16)};
+  }
+
+  Dtype dtype_;
+  unsigned width_;
+  const unsigned char* data_;
+  bool aligned_;
+};
 
 /// One thread's PairCounts.
 struct PairTally {
-  unsigned zero = 0, nonfinite = 0, rule = 0;
-  unsigned half[kOutcomes] = {}, fused[kOutcomes] = {};
+  PairCounts counts = {};
 
   __device__ void add(const PairOutcome& pair) {
-    rule += pair.rule ? 1 : 0;
-    for (unsigned k = 0; k < kOutcomes; ++k) {
-      half[k] += static_cast<unsigned>(pair.half) == k ? 1 : 0;
-      fused[k] += static_cast<unsigned>(pair.fused) == k ? 1 : 0;
+    counts.rule += pair.rule ? 1 : 0;
+    for (const Outcome outcome :
+         {Outcome::underflow, Outcome::swamped, Outcome::exact, Outcome::overflow}) {
+      const auto k = static_cast<unsigned>(outcome);
+      counts.half[k] += pair.half == outcome ? 1 : 0;
+      counts.fused[k] += pair.fused == outcome ? 1 : 0;
     }
   }
 };
+
+/// Rare, and long: a call of its own leaves registers to the others.
+template <class W>
+__device__ __noinline__ PairOutcome exact_outcome(std::uint16_t w16, float u) {
+  return outcome_of(W::kFormat, w16, recorded_update(kBinary32, fast::bits_of(u)));
+}
 
 template <class W>
 __device__ PairOutcome pair_outcome(std::uint16_t w16, float u) {
   const float w = W::widened(w16);
   if (fast::is_common(w, u)) return fast::outcome<W>(w, u);
-  return outcome_of(W::kFormat, w16, recorded_update(kBinary32, fast::bits_of(u)));
+  return exact_outcome<W>(w16, u);
 }
 
-__device__ void add_bins(const PairOutcome& pair, WeightBinades binades, UpdateRoom& room,
-                         const UpdateWork& work) {
+/// A tensor's arrays in device memory.
+struct Distributions {
+  WeightBinades binades;
+  CellCounts* cells;
+  unsigned long long* errors;
+};
+
+__device__ void add_bins(const PairOutcome& pair, Bins& bins, const Distributions& all) {
   const bool zero = pair.weight_binade == kNoBinade;
   const int less = zero ? 0 : pair.update_binade - pair.weight_binade - pair.ratio;
   const int lost = pair.lost() ? 1 : 0;
   const auto row = zero ? 0 : static_cast<unsigned>(pair.weight_binade - kWindowWeight + 1);
   const auto column = static_cast<unsigned>(pair.update_binade - kWindowUpdate);
   if ((zero || row - 1 < kWindowRows - 1) && column < kWindowColumns) {
-    atomicAdd(&room.cells[row][column][less][lost], 1u);
+    atomicAdd(&bins.cells[row][column][less][lost], 1u);
   } else {
-    const int all_row = zero ? 0 : pair.weight_binade - binades.first + 1;
+    const int all_row = zero ? 0 : pair.weight_binade - all.binades.first + 1;
     const int all_column = pair.update_binade - kFirstUpdateBinade;
-    atomicAdd(&work.cells[all_row * kUpdateBinades + all_column].pairs[less][lost], 1ull);
+    atomicAdd(&all.cells[all_row * kUpdateBinades + all_column].pairs[less][lost], 1ull);
   }
-  if (pair.error != kNoBinade) atomicAdd(&room.errors[pair.error - kFirstError], 1u);
+  if (pair.error != kNoBinade) atomicAdd(&bins.errors[pair.error - kFirstError], 1u);
 }
 
-__device__ void clear(UpdateRoom& room) {
-  auto* const words = reinterpret_cast<unsigned*>(&room);
-  for (unsigned i = threadIdx.x; i < sizeof room / sizeof *words; i += kThreads) words[i] = 0;
+__device__ void clear(Bins& bins) {
+  auto* const words = reinterpret_cast<unsigned*>(&bins);
+  for (unsigned i = threadIdx.x; i < sizeof bins / sizeof *words; i += kThreads) words[i] = 0;
 }
 
-__device__ void add_count(unsigned long long* to, unsigned n) {
-  if (n != 0) atomicAdd(to, static_cast<unsigned long long>(n));
+__device__ void move_count(unsigned& from, unsigned long long* to) {
+  if (from != 0) atomicAdd(to, static_cast<unsigned long long>(from));
+  from = 0;
 }
 
-/// Adds the block's bins to the device's.
-__device__ void flush(const UpdateRoom& room, WeightBinades binades, const UpdateWork& work) {
+/// Moves the block's bins to the device's.
+__device__ void flush(Bins& bins, const Distributions& all) {
   for (unsigned i = threadIdx.x; i < kWindowRows * kWindowColumns; i += kThreads) {
     const unsigned row = i / kWindowColumns, column = i % kWindowColumns;
     const int weight = kWindowWeight + static_cast<int>(row) - 1;
-    const int all_row = row == 0 ? 0 : weight - binades.first + 1;
+    const int all_row = row == 0 ? 0 : weight - all.binades.first + 1;
     const int all_column = kWindowUpdate + static_cast<int>(column) - kFirstUpdateBinade;
     for (int k = 0; k < 4; ++k) {
-      const unsigned n = room.cells[row][column][k / 2][k % 2];
+      unsigned& n = bins.cells[row][column][k / 2][k % 2];
       if (n == 0) continue;  // rows below the format's first are empty
-      CellCounts& cell = work.cells[all_row * kUpdateBinades + all_column];
-      add_count(&cell.pairs[k / 2][k % 2], n);
+      CellCounts& cell = all.cells[all_row * kUpdateBinades + all_column];
+      move_count(n, &cell.pairs[k / 2][k % 2]);
     }
   }
   for (unsigned i = threadIdx.x; i < kErrors; i += kThreads) {
-    add_count(&work.errors[i], room.errors[i]);
+    move_count(bins.errors[i], &all.errors[i]);
   }
 }
 
-__device__ void add_over_warp(unsigned long long* to, unsigned mine) {
-  const unsigned n = over_warp(mine, Sum());
-  if (threadIdx.x % kLanes == 0) add_count(to, n);
-}
+/// Counts pairs of one thread.
+template <class W, bool kDistributions>
+struct PairCounter {
+  UpdateRoom<kDistributions>& room;
+  const Distributions& all;
+  PairTally tally = {};
 
-template <class W>
-__global__ void __launch_bounds__(kThreads)
-    count_pairs_of(DeviceTensor weights, DeviceTensor updates, UpdateWork work) {
-  __shared__ UpdateRoom room;
-  const WeightBinades binades = weight_binades(W::kFormat);
-  const bool distributions = work.cells != nullptr;
-  if (distributions) clear(room);
-  __syncthreads();
-  PairTally tally;
-  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
-  const std::int64_t first = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  for (std::int64_t i = first; i < weights.count; i += threads) {
-    const std::uint16_t w16 = W::narrowed(element(weights, i));
-    const float u = element(updates, i);
+  __device__ void operator()(float weight, float u) {
+    const std::uint16_t w16 = W::narrowed(weight);
     const bool finite_weight = (w16 & W::kFormat.magnitude_mask()) <= W::kFormat.largest_finite();
     if (!finite_weight || fast::magnitude_of(u) >= kInfinityBits) {
-      ++tally.nonfinite;
+      ++tally.counts.nonfinite;
     } else if (fast::magnitude_of(u) == 0) {
-      ++tally.zero;
+      ++tally.counts.zero;
     } else {
       const PairOutcome pair = pair_outcome<W>(w16, u);
       tally.add(pair);
-      if (distributions) add_bins(pair, binades, room, work);
+      if constexpr (kDistributions) add_bins(pair, room.bins, all);
     }
   }
-  add_over_warp(&work.counts->zero, tally.zero);
-  add_over_warp(&work.counts->nonfinite, tally.nonfinite);
-  add_over_warp(&work.counts->rule, tally.rule);
-  for (unsigned k = 0; k < kOutcomes; ++k) {
-    add_over_warp(&work.counts->half[k], tally.half[k]);
-    add_over_warp(&work.counts->fused[k], tally.fused[k]);
+  __device__ void take(const float4& w, const float4& u) {
+    (*this)(w.x, u.x);
+    (*this)(w.y, u.y);
+    (*this)(w.z, u.z);
+    (*this)(w.w, u.w);
   }
-  __syncthreads();
-  if (distributions) flush(room, binades, work);
+};
+
+/// Counts this thread's pairs of a part of `count`.
+template <class Counter>
+__device__ void count_part(const Quads& weights, const Quads& updates, unsigned count,
+                           Counter& counter) {
+  const unsigned quads = count / 4;
+  for (unsigned i = threadIdx.x; i < quads; i += kBatch * kThreads) {
+    uint4 w[kBatch], u[kBatch];  // in registers: all loads are issued before the first is used
+#pragma unroll
+    for (unsigned k = 0; k < kBatch; ++k) {
+      if (i + k * kThreads >= quads) continue;
+      w[k] = weights.bits(i + k * kThreads);
+      u[k] = updates.bits(i + k * kThreads);
+    }
+#pragma unroll
+    for (unsigned k = 0; k < kBatch; ++k) {
+      if (i + k * kThreads >= quads) continue;
+      counter.take(weights.numbers(w[k]), updates.numbers(u[k]));
+    }
+  }
+  const unsigned rest = 4 * quads + threadIdx.x;
+  if (rest < count) counter(weights.number(rest), updates.number(rest));
 }
 
-unsigned blocks_for(std::int64_t count) {
-  const std::int64_t wanted = (count + kThreads * kPerThread - 1) / (kThreads * kPerThread);
-  const std::int64_t blocks = wanted < kMostBlocks ? wanted : kMostBlocks;
-  const std::int64_t needed = count / kMostPerBlock + 1;
-  return static_cast<unsigned>(count == 0 ? 0 : blocks < needed ? needed : blocks);
+/// Writes the sum of all threads' counts; all threads call.
+__device__ void write_counts(const PairCounts& mine, unsigned* room, PairCounts& to) {
+  const auto* const words = reinterpret_cast<const unsigned*>(&mine);
+  if (threadIdx.x < kCountWords) room[threadIdx.x] = 0;
+  __syncthreads();
+#pragma unroll
+  for (unsigned k = 0; k < kCountWords; ++k) {
+    const unsigned n = over_warp(words[k], Sum());
+    if (threadIdx.x % kLanes == 0) atomicAdd(&room[k], n);
+  }
+  __syncthreads();
+  if (threadIdx.x < kCountWords) reinterpret_cast<unsigned*>(&to)[threadIdx.x] = room[threadIdx.x];
+}
+
+template <class W, bool kDistributions>
+__global__ void __launch_bounds__(kThreads, 4) count_pairs_of(UpdateWork work) {
+  __shared__ UpdateRoom<kDistributions> room;
+  constexpr WeightBinades kBinades = weight_binades(W::kFormat);
+  if constexpr (kDistributions) clear(room.bins);
+  for_each_run(work.work, room.slice, [&](const PairSlice& slice, const Run& run) {
+    const Distributions all = {
+        kBinades, work.cells + std::size_t{slice.tensor} * kBinades.rows * kUpdateBinades,
+        work.errors + std::size_t{slice.tensor} * kErrors};
+    for (unsigned part = run.first; part < run.end; ++part) {
+      const PartRange range = range_of(work.work, slice, part);
+      PairCounter<W, kDistributions> counter = {room, all};
+      count_part(Quads(slice.weight_dtype, slice.weights, range.first),
+                 Quads(slice.update_dtype, slice.updates, range.first), range.count, counter);
+      write_counts(counter.tally.counts, room.counts, work.parts[slice.first_part + part]);
+      __syncthreads();  // the room is used again, and all bins are complete
+    }
+    if constexpr (kDistributions) flush(room.bins, all);
+  });
 }
 
 }  // namespace
 
-void count_pairs(const DeviceTensor& weights, const DeviceTensor& updates, Format f,
-                 const UpdateWork& work, cudaStream_t stream) {
-  const auto kernel =
-      f == kBfloat16 ? count_pairs_of<fast::Bfloat16> : count_pairs_of<fast::Binary16>;
-  launch("count_pairs", kernel, {blocks_for(weights.count), kThreads, 0}, stream, weights, updates,
-         work);
+void count_pairs(const WorkList<PairSlice>& list, Format f, UpdateWork work, Arena& pinned,
+                 cudaStream_t stream) {
+  const bool wide = f == kBfloat16, distributions = work.cells != nullptr;
+  const auto kernel = wide ? (distributions ? count_pairs_of<fast::Bfloat16, true>
+                                            : count_pairs_of<fast::Bfloat16, false>)
+                           : (distributions ? count_pairs_of<fast::Binary16, true>
+                                            : count_pairs_of<fast::Binary16, false>);
+  work.work = list.write(pinned, kMostBlocks);
+  launch("count_pairs", kernel, {list.blocks(kMostBlocks), kThreads, 0}, stream, work);
 }
 
 }  // namespace halfscope::cuda
