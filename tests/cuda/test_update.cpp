@@ -205,8 +205,8 @@ TEST_CASE("updates of many weights in one launch", "[cuda][update][gpu]") {
   std::mt19937 random(21);
   std::vector<Floats> weights, updates;
   std::vector<Halves> narrow;
-  for (unsigned i = 0; i < 40; ++i) {
-    const std::size_t n = i % 9 == 0 ? 0 : i % 13 == 0 ? 70000 + i : random() % 3000;
+  for (unsigned i = 0; i < 650; ++i) {  // more than a launch has blocks
+    const std::size_t n = i % 9 == 0 ? 0 : i % 500 == 13 ? 70000 + i : random() % 50;
     weights.push_back(log_normal(-5, 2, n, i));
     updates.push_back(i % 7 == 0 ? random_encodings(n, 0xFFFFFFFF, i) : log_normal(-17, 5, n, i));
     narrow.push_back(narrowed(i % 2 == 0 ? kBinary16 : kBfloat16, weights.back()));
@@ -217,11 +217,12 @@ TEST_CASE("updates of many weights in one launch", "[cuda][update][gpu]") {
                                     : view_of(weights[i]);
     pairs.emplace_back(w, view_of(updates[i]), i % 5);
   }
+  require_same(pairs, {.format = kBinary16, .distributions = true});
   for (const Format& f : {kBinary16, kBfloat16}) {
-    for (const bool distributions : {true, false}) {
-      require_same(pairs, {.format = f, .distributions = distributions});
-    }
+    require_same(pairs, {.format = f, .distributions = false});
   }
+  pairs.erase(pairs.begin() + 50, pairs.end());  // a weight has 2.3 MB of cells
+  require_same(pairs, {.format = kBfloat16, .distributions = true});
   require_same(std::vector<Pairs>(), {});
 }
 

@@ -21,7 +21,8 @@ struct WeightUpdate {
 
 /// Queues the counting of (weight, update) pairs on a stream, one launch for all tensors; equals
 /// count_updates() in every count. UpdateOptions::threads is ignored. The tensors must not change
-/// until it is done.
+/// until it is done. With distributions, a weight needs 0.4 MB of device and of pinned memory
+/// (bfloat16: 2.3 MB).
 class UpdateCount {
  public:
   /// Throws std::invalid_argument as count_updates() does, and for dtypes other than f16, bf16 and
