@@ -42,9 +42,10 @@ void write(const std::vector<std::byte>& pattern, std::byte* to, std::int64_t si
 }
 
 /// Checks, before the measurement, that the device's counts equal the CPU's.
-void compare(const DeviceTensor& all, const std::vector<std::byte>& pattern, std::int64_t from) {
+void compare(const DeviceTensor& all, const std::vector<std::byte>& pattern,
+             const cuda::CountLimits& limits) {
   const DeviceTensor part = {all.dtype, all.data, kPattern};
-  const auto got = cuda::TableCount(std::span(&part, 1), nullptr, from).get();
+  const auto got = cuda::TableCount(std::span(&part, 1), nullptr, limits).get();
   if (got[0].table == count_binades({all.dtype, pattern.data(), kPattern})) return;
   throw std::runtime_error("the device's table differs from the CPU's");
 }
@@ -68,34 +69,78 @@ void measure_one(Dtype dtype, std::byte* memory, double read, std::vector<Result
                             seconds, read));
   };
   const cudaStream_t stream = nullptr;
+  const cuda::CountLimits by_encodings = {.encodings_from = 0},
+                          by_parts = {.encodings_from = n + 1};
   if (dtype != Dtype::f32) {
-    compare(tensor, pattern, 0);
-    add("table by encodings", time_of_count<cuda::TableCount>(one, stream, std::int64_t{0}));
+    compare(tensor, pattern, by_encodings);
+    add("table by encodings", time_of_count<cuda::TableCount>(one, stream, by_encodings));
   }
-  compare(tensor, pattern, n + 1);
-  add("table by parts", time_of_count<cuda::TableCount>(one, stream, n + 1));
+  compare(tensor, pattern, by_parts);
+  add("table by parts", time_of_count<cuda::TableCount>(one, stream, by_parts));
   add("largest and sum of squares", time_of_count<cuda::FactsCount>(one, stream));
 }
 
-/// Measures 300 tensors of 1000 to 100,000 elements, as the gradients of one step.
-void measure_small(Dtype dtype, std::byte* memory, double read, std::vector<Result>& out) {
-  const std::int64_t width = dtype == Dtype::f32 ? 4 : 2;
-  std::vector<DeviceTensor> tensors;
+/// Numbers of elements, as of the gradients of one step: 300 tensors of 1000 to 100,000, and the
+/// weights of GPT-2 (124 M in 148 tensors: 12 blocks of width 768, 50,257 tokens, 1024 places).
+std::vector<std::int64_t> many_sizes() {
+  std::vector<std::int64_t> out;
+  for (std::int64_t i = 0; i < 300; ++i) out.push_back(1000 + i * i * 99000 / (299 * 299));
+  return out;
+}
+std::vector<std::int64_t> gpt_sizes() {
+  constexpr std::int64_t kWidth = 768;
+  std::vector<std::int64_t> out = {50257 * kWidth, 1024 * kWidth, kWidth, kWidth};
+  for (int block = 0; block < 12; ++block) {
+    for (const std::int64_t outputs : {3 * kWidth, kWidth, 4 * kWidth}) {
+      out.insert(out.end(), {outputs * kWidth, outputs});
+    }
+    out.insert(out.end(), {kWidth, kWidth, kWidth, kWidth, 4 * kWidth * kWidth, kWidth});
+  }
+  return out;
+}
+
+/// Places tensors in memory one after another. Returns the number of bytes.
+std::int64_t place(Dtype dtype, const std::vector<std::int64_t>& sizes, std::byte* memory,
+                   std::vector<DeviceTensor>& tensors) {
+  const auto width = static_cast<std::int64_t>(cuda::width_of(dtype));
   std::int64_t at = 0;
-  for (std::int64_t i = 0; i < 300; ++i) {
-    const std::int64_t n = 1000 + i * i * 99000 / (299 * 299);
+  for (const std::int64_t n : sizes) {
     tensors.push_back({dtype, memory + at, n});
     at += (n * width + 255) / 256 * 256;
   }
-  write(encoded(dtype, mixed_values()), memory, at);
-  const std::string what = " of 300 tensors of " + std::string(name_of(dtype));
+  return at;
+}
+
+void measure_list(const std::string& name, Dtype dtype, const std::vector<std::int64_t>& sizes,
+                  std::byte* memory, double read, std::vector<Result>& out) {
+  std::vector<DeviceTensor> tensors;
+  const std::int64_t size = place(dtype, sizes, memory, tensors);
+  write(encoded(dtype, mixed_values()), memory, size);
+  const std::string what = " of " + name + " of " + std::string(name_of(dtype));
   const std::span<const DeviceTensor> list(tensors);
-  const auto bytes = static_cast<double>(at);
+  const auto bytes = static_cast<double>(size);
   const cudaStream_t stream = nullptr;
   out.push_back(
       result_of("tables" + what, bytes, time_of_count<cuda::TableCount>(list, stream), read));
   out.push_back(result_of("largest and sums" + what, bytes,
                           time_of_count<cuda::FactsCount>(list, stream), read));
+}
+
+/// Measures the updates of GPT-2's weights in one launch.
+void measure_update_list(std::byte* memory, double read, std::vector<Result>& out) {
+  std::vector<DeviceTensor> tensors;
+  std::vector<std::int64_t> sizes = gpt_sizes(), both = sizes;
+  both.insert(both.end(), sizes.begin(), sizes.end());
+  const std::int64_t size = place(Dtype::f32, both, memory, tensors);
+  std::vector<cuda::WeightUpdate> pairs;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    pairs.push_back({tensors[i], tensors[i + sizes.size()]});
+  }
+  const std::span<const cuda::WeightUpdate> list(pairs);
+  const UpdateOptions counts = {.distributions = false};
+  const cudaStream_t stream = nullptr;
+  out.push_back(result_of("updates of GPT-2's weights, counts", static_cast<double>(size),
+                          time_of_count<cuda::UpdateCount>(list, counts, stream), read));
 }
 
 void measure_updates(std::byte* memory, double read, std::vector<Result>& out) {
@@ -110,17 +155,19 @@ void measure_updates(std::byte* memory, double read, std::vector<Result>& out) {
   const cudaStream_t stream = nullptr;
   for (const bool distributions : {false, true}) {
     const UpdateOptions options = {.distributions = distributions};
-    cuda::UpdateCount count(half(0, kPattern), half(1, kPattern), options, stream);
+    const cuda::WeightUpdate part = {half(0, kPattern), half(1, kPattern)};
+    cuda::UpdateCount count(std::span(&part, 1), options, stream);
     const auto view = [](const std::vector<float>& v) {
       return view_of(std::span<const float>(v));
     };
-    if (count.get() != count_updates(view(weights), view(updates), options)) {
+    if (count.get()[0] != count_updates(view(weights), view(updates), options)) {
       throw std::runtime_error("the device's updates differ from the CPU's");
     }
-    const DeviceTensor w = half(0, kBytes / 8), u = half(1, kBytes / 8);
+    const cuda::WeightUpdate whole = {half(0, kBytes / 8), half(1, kBytes / 8)};
+    const std::span<const cuda::WeightUpdate> one(&whole, 1);
     out.push_back(result_of(distributions ? "updates of 1 GiB of pairs, distributions"
                                           : "updates of 1 GiB of pairs, counts",
-                            double{kBytes}, time_of_count<cuda::UpdateCount>(w, u, options, stream),
+                            double{kBytes}, time_of_count<cuda::UpdateCount>(one, options, stream),
                             read));
   }
 }
@@ -131,8 +178,12 @@ std::vector<Result> measure_tables(double read) {
   auto* const memory = allocate<std::byte>(kBytes);
   std::vector<Result> out;
   for (const Dtype dtype : {Dtype::f16, Dtype::f32}) measure_one(dtype, memory, read, out);
-  for (const Dtype dtype : {Dtype::f16, Dtype::f32}) measure_small(dtype, memory, read, out);
+  for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
+    measure_list("300 tensors", dtype, many_sizes(), memory, read, out);
+    measure_list("GPT-2's weights", dtype, gpt_sizes(), memory, read, out);
+  }
   measure_updates(memory, read, out);
+  measure_update_list(memory, read, out);
   check(cudaFree(memory));
   return out;
 }
