@@ -8,7 +8,7 @@
 namespace halfscope::cuda {
 namespace {
 
-/// Where a launch writes the result of a slice.
+/// The result of a slice, and its tensor.
 struct Place {
   std::size_t tensor;
   const SliceResult* result;
@@ -19,7 +19,7 @@ struct Place {
 struct Launch {
   WorkList<TableSlice> list;
   std::vector<std::size_t> tensors;
-  std::vector<unsigned> first_rows;  ///< of each slice, in the launch's rows
+  std::vector<unsigned> first_rows;  ///< index of each slice's first row in the launch's rows
   unsigned rows = 0;
 
   explicit Launch(unsigned part_elements) : list(part_elements) {}

@@ -10,44 +10,69 @@ namespace halfscope::cuda {
 namespace {
 
 // Not tuned yet. One block fits on a processor; an H100 has 132. The number decides only speed.
-constexpr int kBatch = 4;  ///< vectors of 16 bytes that a thread loads at a time
+constexpr int kBatch = 2;  ///< vectors of 16 bytes that a thread loads at a time
 constexpr unsigned kThreads = 1024, kMostBlocks = 132;
 
-// A word of shared memory counts both signs of a magnitude: the positive one in its lower half, the
-// negative one in its upper half. A half that wraps around adds 2^16 to the encoding's count in
-// device memory.
+// A word of shared memory, a pair, counts both signs of a magnitude: the positive one in its lower
+// half, the negative one in its upper half. A half that wraps around adds 2^16 to the encoding's
+// count in device memory. Zeros, often most of an activation, have a pair for each lane of a warp:
+// lanes with one pair would wait for each other.
 
-constexpr unsigned kMagnitudes = kEncodings / 2, kHalf = 1u << 16;
-constexpr std::size_t kShared = sizeof(unsigned) * kMagnitudes;
+constexpr unsigned kMagnitudes = kEncodings / 2, kPairs = kMagnitudes + kLanes, kHalf = 1u << 16;
+constexpr std::size_t kShared = sizeof(unsigned) * kPairs;
 
 struct EncodingCounter {
-  unsigned* pairs;                         ///< in shared memory
-  unsigned* encodings;                     ///< in device memory
-  unsigned zeros = 0, negative_zeros = 0;  ///< frequent: lanes would wait for each other
+  unsigned* pairs;      ///< in shared memory
+  unsigned* encodings;  ///< in device memory
 
-  __device__ void operator()(unsigned element) {
-    const unsigned magnitude = element % kMagnitudes, shift = element >> 11 & 16;
-    if (magnitude == 0) {
-      zeros += shift == 0 ? 1 : 0;
-      negative_zeros += shift == 0 ? 0 : 1;
-      return;
+  /// Adds eight elements. All additions are issued before the first result is examined.
+  __device__ void take_vector(const uint4& vector) {
+    const unsigned words[4] = {vector.x, vector.y, vector.z, vector.w};
+    unsigned at[8], ones[8], before[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const unsigned element = words[i / 2] >> 16 * (i % 2);
+      at[i] = pair_of(element);
+      ones[i] = one_of(element);
+      before[i] = atomicAdd(&pairs[at[i]], ones[i]);
     }
-    const unsigned one = 1u << shift;
-    const unsigned now = atomicAdd(&pairs[magnitude], one) + one;
-    if ((now >> shift) % kHalf == 0) carry(magnitude, shift, now);
+    bool wrapped = false;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) wrapped |= wraps(before[i] + ones[i], ones[i]);
+    if (!wrapped) return;
+    for (int i = 0; i < 8; ++i) {
+      if (wraps(before[i] + ones[i], ones[i])) carry(at[i], ones[i], before[i] + ones[i]);
+    }
+  }
+  __device__ void operator()(unsigned element) {
+    const unsigned at = pair_of(element), one = one_of(element);
+    const unsigned now = atomicAdd(&pairs[at], one) + one;
+    if (wraps(now, one)) carry(at, one, now);
+  }
+
+ private:
+  static __device__ unsigned pair_of(unsigned element) {
+    const unsigned magnitude = element % kMagnitudes;
+    return magnitude == 0 ? kMagnitudes + threadIdx.x % kLanes : magnitude;
+  }
+  /// Returns 1 in the half of the element's sign.
+  static __device__ unsigned one_of(unsigned element) { return 1u << (element >> 11 & 16); }
+  static __device__ bool wraps(unsigned now, unsigned one) {
+    return (now & ((one << 16) - one)) == 0;
   }
 
   /// Called when a half wrapped around. The lower half's carry was added to the upper half: it is
   /// taken back, and what that did to the upper half's own wraps is undone with it.
-  __device__ void carry(unsigned magnitude, unsigned shift, unsigned now) {
-    unsigned* const negative = encodings + kMagnitudes + magnitude;
-    if (shift != 0) {
+  __device__ __noinline__ void carry(unsigned at, unsigned one, unsigned now) {
+    unsigned* const positive = encodings + (at < kMagnitudes ? at : 0);
+    unsigned* const negative = positive + kMagnitudes;
+    if (one != 1) {
       atomicAdd(negative, kHalf);
       return;
     }
-    atomicAdd(encodings + magnitude, kHalf);
+    atomicAdd(positive, kHalf);
     if (now >> 16 == 0) atomicAdd(negative, kHalf);
-    const unsigned before = atomicAdd(&pairs[magnitude], 0 - kHalf);
+    const unsigned before = atomicAdd(&pairs[at], 0 - kHalf);
     if (before >> 16 == 0) atomicAdd(negative, 0 - kHalf);
   }
 };
@@ -60,14 +85,13 @@ struct EncodingRoom {
 };
 
 /// Moves the block's counts to the slice's.
-__device__ void flush(const EncodingCounter& counter) {
-  add_count(counter.encodings, counter.zeros);
-  add_count(counter.encodings + kMagnitudes, counter.negative_zeros);
-  for (unsigned i = threadIdx.x; i < kMagnitudes; i += kThreads) {
-    const unsigned pair = counter.pairs[i];
-    counter.pairs[i] = 0;
-    add_count(counter.encodings + i, pair % kHalf);
-    add_count(counter.encodings + kMagnitudes + i, pair / kHalf);
+__device__ void flush(unsigned* pairs, unsigned* encodings) {
+  for (unsigned i = threadIdx.x; i < kPairs; i += kThreads) {
+    const unsigned pair = pairs[i];
+    unsigned* const to = encodings + (i < kMagnitudes ? i : 0);
+    pairs[i] = 0;
+    add_count(to, pair % kHalf);
+    add_count(to + kMagnitudes, pair / kHalf);
   }
 }
 
@@ -172,7 +196,7 @@ __device__ void deliver_encodings(const unsigned* encodings, unsigned* rows, uns
 __global__ void __launch_bounds__(kThreads) count_each_encoding(CountWork work) {
   __shared__ EncodingRoom room;
   auto* const pairs = dynamic_shared<unsigned>();
-  for (unsigned i = threadIdx.x; i < kMagnitudes; i += kThreads) pairs[i] = 0;
+  for (unsigned i = threadIdx.x; i < kPairs; i += kThreads) pairs[i] = 0;
   for_each_run(work.work, room.slice, [&](const TableSlice& slice, const Run& run) {
     unsigned* const encodings = work.encodings + std::size_t{run.item} * kEncodings;
     EncodingCounter counter = {pairs, encodings};
@@ -183,7 +207,7 @@ __global__ void __launch_bounds__(kThreads) count_each_encoding(CountWork work) 
     for_each_element<Dtype::f16, kBatch>(elements, static_cast<std::int64_t>(stop - first),
                                          threadIdx.x, kThreads, counter);
     __syncthreads();
-    flush(counter);
+    flush(pairs, encodings);
     unsigned* const done = &work.extras[run.item].parts_done;
     if (completes(run, parts_of(work.work, slice), done, &room.completes)) {
       deliver_encodings(encodings, pairs, run.item, room, work);

@@ -17,7 +17,8 @@ struct TableSlice : Slice {
   unsigned rows;   ///< index of the first row in the arrays of rows
 };
 
-/// What a launch counts, and where it writes. The block that completes a slice writes its result.
+/// The work of a launch, and the memory for its results. The block that completes a slice writes
+/// its result.
 struct CountWork {
   Work<TableSlice> work;
   CutFractions cuts;
@@ -26,13 +27,14 @@ struct CountWork {
 
   // Zeroed device memory.
   Extras* extras;       ///< one per slice
-  RowCounts* rows;      ///< by parts
-  PartSums* sums;       ///< by parts: one per part
-  unsigned* encodings;  ///< by encodings: kEncodings counts per slice
+  RowCounts* rows;      ///< rows of all slices, if counted by parts
+  PartSums* sums;       ///< one per part
+  unsigned* encodings;  ///< kEncodings counts per slice, if counted by encodings
 };
 
-inline constexpr unsigned kPartElements = 1u << 14;      ///< of a part counted by parts
-inline constexpr unsigned kEncodingElements = 1u << 16;  ///< of a part counted by encodings
+inline constexpr unsigned kPartElements = 1u << 14;  ///< elements of a part, if counted by parts
+inline constexpr unsigned kEncodingElements =
+    1u << 16;  ///< elements of a part, if counted by encodings
 inline constexpr unsigned kEncodings = 1u << 16;
 
 /// Counts with a bin for every sign, row and segment.

@@ -41,7 +41,8 @@ __device__ inline unsigned widened(unsigned bits) {
   }
 }
 
-/// Calls take() for the elements of a word of memory; take_vector(): of 16 bytes.
+/// Calls take() for the elements of a word of memory; take_vector(): of 16 bytes, or
+/// take.take_vector(), if there is one.
 template <Dtype kDtype, class Take>
 __device__ inline void take_word(unsigned word, Take& take) {
   take(word);
@@ -49,10 +50,14 @@ __device__ inline void take_word(unsigned word, Take& take) {
 }
 template <Dtype kDtype, class Take>
 __device__ inline void take_vector(const uint4& vector, Take& take) {
-  take_word<kDtype>(vector.x, take);
-  take_word<kDtype>(vector.y, take);
-  take_word<kDtype>(vector.z, take);
-  take_word<kDtype>(vector.w, take);
+  if constexpr (requires { take.take_vector(vector); }) {
+    take.take_vector(vector);
+  } else {
+    take_word<kDtype>(vector.x, take);
+    take_word<kDtype>(vector.y, take);
+    take_word<kDtype>(vector.z, take);
+    take_word<kDtype>(vector.w, take);
+  }
 }
 
 /// Calls take() with the bits of every element of this thread (for 16-bit elements, higher bits are

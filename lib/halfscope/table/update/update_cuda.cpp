@@ -92,7 +92,7 @@ struct UpdateCount::State {
 
   UpdateOptions options;
   std::size_t tensors;
-  std::size_t cells;  ///< of a tensor; 0 if distributions are not requested
+  std::size_t cells;  ///< cells of a tensor; 0 if distributions are not requested
   std::vector<Part> parts;
   const PairCounts* counts = nullptr;
   const CellCounts* cell_counts = nullptr;

@@ -50,7 +50,7 @@ HALFSCOPE_HD constexpr WeightBinades weight_binades(Format f) {
 inline constexpr int kFirstError = -400;
 inline constexpr unsigned kErrors = 416;
 
-/// What a launch counts, and where it writes.
+/// The work of a launch, and the memory for its results.
 struct UpdateWork {
   Work<PairSlice> work;
   PairCounts* parts;  ///< pinned memory, one per part
