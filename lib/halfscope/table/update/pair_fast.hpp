@@ -44,14 +44,18 @@ struct Bfloat16 {  // the upper half of binary32
   }
 };
 
-/// Returns true if outcome() supports a finite weight of the format and a nonzero update.
+/// Returns true if outcome() supports the pair; false for a zero u and for infinities and NaN.
+template <class W>
 HALFSCOPE_HD inline bool is_common(float w16, float u) {
-  const auto is_between = [](float x, int first) {
-    const auto low = static_cast<std::uint32_t>(first + 127) << 23;
-    const auto end = static_cast<std::uint32_t>(kEndBinade + 127) << 23;
-    return magnitude_of(x) - low <= end - low;
+  constexpr auto kBitsOf = [](int binade) {
+    return static_cast<std::uint32_t>(binade + 127) << 23;
   };
-  return is_between(u, kFirstUpdate) && (w16 == 0 || is_between(w16, kFirstWeight));
+  constexpr std::uint32_t kEnd = kBitsOf(kEndBinade);
+  constexpr std::uint32_t kUpdate = kBitsOf(kFirstUpdate), kWeight = kBitsOf(kFirstWeight);
+  const std::uint32_t weight = magnitude_of(w16);
+  const bool large_enough =
+      W::kFormat.min_quantum_exponent() >= kFirstWeight || weight == 0 || weight >= kWeight;
+  return magnitude_of(u) - kUpdate <= kEnd - kUpdate && weight <= kEnd && large_enough;
 }
 
 /// floor(log2(|h - w16 - u| / |u|)), where w16 + u = s + low exactly. h - s is exact. The rounding

@@ -21,13 +21,13 @@ struct PairSlice {
   unsigned tensor;  ///< index in the list
 };
 
-/// Counts of a part's pairs; outcomes in the order of Outcome, without the applied ones.
+/// Counts of a part's pairs; outcomes in the order of Outcome. The applied ones are not read.
 inline constexpr unsigned kOutcomes = 5;
 struct PairCounts {
   unsigned zero, nonfinite, rule;
   unsigned half[kOutcomes], fused[kOutcomes];
 };
-inline constexpr unsigned kPairElements = 1u << 16;  ///< pairs of a part
+inline constexpr unsigned kPairElements = 1u << 15;  ///< pairs of a part
 
 /// A cell of the binade grid, as [less][lost]: `less` is 1 if the fraction of u is below the
 /// fraction of w16, which determines the ratio's binade.

@@ -91,18 +91,40 @@ class Quads {
   bool aligned_;
 };
 
-/// One thread's PairCounts.
+/// Counts of one thread's pairs of a part: fields of 8 bits.
 struct PairTally {
-  PairCounts counts = {};
+  static constexpr unsigned kField = 8;
+  static_assert(kPairElements / kThreads + 1 < 1u << kField);
 
+  unsigned half = 0;   ///< fields in the order of Outcome, without overflows
+  unsigned fused = 0;  ///< the same; the first is of the rule, since no recorded update underflows
+  unsigned zero = 0, nonfinite = 0, half_overflow = 0, fused_overflow = 0;
+
+  /// Adds a pair that does not overflow.
   __device__ void add(const PairOutcome& pair) {
-    counts.rule += pair.rule ? 1 : 0;
-    for (const Outcome outcome :
-         {Outcome::underflow, Outcome::swamped, Outcome::exact, Outcome::overflow}) {
-      const auto k = static_cast<unsigned>(outcome);
-      counts.half[k] += pair.half == outcome ? 1 : 0;
-      counts.fused[k] += pair.fused == outcome ? 1 : 0;
+    half += 1u << kField * static_cast<unsigned>(pair.half);
+    fused += 1u << kField * static_cast<unsigned>(pair.fused);
+    fused += pair.rule ? 1 : 0;
+  }
+  __device__ void add_any(const PairOutcome& pair) {
+    if (pair.half == Outcome::overflow) ++half_overflow;
+    if (pair.fused == Outcome::overflow) ++fused_overflow;
+    const auto field = [](Outcome outcome) {
+      return outcome == Outcome::overflow ? 0 : 1u << kField * static_cast<unsigned>(outcome);
+    };
+    half += field(pair.half);
+    fused += field(pair.fused) + (pair.rule ? 1 : 0);
+  }
+
+  __device__ PairCounts counts() const {
+    PairCounts out = {zero, nonfinite, fused % (1u << kField), {}, {}};
+    for (unsigned k = 0; k < 4; ++k) {
+      out.half[k] = half >> kField * k & 0xFF;
+      out.fused[k] = k == 0 ? 0 : fused >> kField * k & 0xFF;
     }
+    out.half[static_cast<unsigned>(Outcome::overflow)] = half_overflow;
+    out.fused[static_cast<unsigned>(Outcome::overflow)] = fused_overflow;
+    return out;
   }
 };
 
@@ -110,13 +132,6 @@ struct PairTally {
 template <class W>
 __device__ __noinline__ PairOutcome exact_outcome(std::uint16_t w16, float u) {
   return outcome_of(W::kFormat, w16, recorded_update(kBinary32, fast::bits_of(u)));
-}
-
-template <class W>
-__device__ PairOutcome pair_outcome(std::uint16_t w16, float u) {
-  const float w = W::widened(w16);
-  if (fast::is_common(w, u)) return fast::outcome<W>(w, u);
-  return exact_outcome<W>(w16, u);
 }
 
 /// A tensor's arrays in device memory.
@@ -180,14 +195,21 @@ struct PairCounter {
 
   __device__ void operator()(float weight, float u) {
     const std::uint16_t w16 = W::narrowed(weight);
+    const float w = W::widened(w16);
+    if (!fast::is_common<W>(w, u)) return add_other(w16, u);
+    const PairOutcome pair = fast::outcome<W>(w, u);
+    tally.add(pair);
+    if constexpr (kDistributions) add_bins(pair, room.bins, all);
+  }
+  __device__ void add_other(std::uint16_t w16, float u) {
     const bool finite_weight = (w16 & W::kFormat.magnitude_mask()) <= W::kFormat.largest_finite();
     if (!finite_weight || fast::magnitude_of(u) >= kInfinityBits) {
-      ++tally.counts.nonfinite;
+      ++tally.nonfinite;
     } else if (fast::magnitude_of(u) == 0) {
-      ++tally.counts.zero;
+      ++tally.zero;
     } else {
-      const PairOutcome pair = pair_outcome<W>(w16, u);
-      tally.add(pair);
+      const PairOutcome pair = exact_outcome<W>(w16, u);
+      tally.add_any(pair);
       if constexpr (kDistributions) add_bins(pair, room.bins, all);
     }
   }
@@ -250,7 +272,7 @@ __global__ void __launch_bounds__(kThreads, 4) count_pairs_of(UpdateWork work) {
       PairCounter<W, kDistributions> counter = {room, all};
       count_part(Quads(slice.weight_dtype, slice.weights, range.first),
                  Quads(slice.update_dtype, slice.updates, range.first), range.count, counter);
-      write_counts(counter.tally.counts, room.counts, work.parts[slice.first_part + part]);
+      write_counts(counter.tally.counts(), room.counts, work.parts[slice.first_part + part]);
       __syncthreads();  // the room is used again, and all bins are complete
     }
     if constexpr (kDistributions) flush(room.bins, all);
