@@ -19,8 +19,10 @@ install(RUNTIME_DEPENDENCY_SET bundle_libraries
                             "^lib(cuda|cudart|cudnn|cublas|nvrtc|nvidia)"
         LIBRARY DESTINATION lib COMPONENT bundle)
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/gpu/gpu.sh DESTINATION . COMPONENT bundle)
-install(FILES ${PROJECT_SOURCE_DIR}/tools/gpu/steps.sh ${PROJECT_SOURCE_DIR}/tools/gpu/training.sh
-              ${PROJECT_SOURCE_DIR}/tools/gpu/optimizers.py
-              ${PROJECT_SOURCE_DIR}/tools/gpu/README
-        DESTINATION . COMPONENT bundle)
+file(GLOB bundle_steps ${PROJECT_SOURCE_DIR}/tools/gpu/*)
+list(REMOVE_ITEM bundle_steps ${PROJECT_SOURCE_DIR}/tools/gpu/gpu.sh)
+list(FILTER bundle_steps EXCLUDE REGEX "__pycache__")
+install(FILES ${bundle_steps} DESTINATION . COMPONENT bundle)
+file(GLOB bundle_recording ${PROJECT_SOURCE_DIR}/bench/*recording*.py)
+install(FILES ${bundle_recording} DESTINATION bench COMPONENT bundle)
 install(FILES ${PROJECT_SOURCE_DIR}/tests/cuda/h100.json DESTINATION data COMPONENT bundle)

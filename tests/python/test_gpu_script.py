@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tarfile
@@ -12,8 +13,11 @@ import pytest
 
 from program import BUILD, PROGRAM, ROOT
 
-STEPS = ["versions", "operations", "twins", "tensor_core", "repeat", "plans", "lenet", "emulation",
-         "tinyssd", "bench", "resnet50", "shapes", "seeds", "optimizers"]
+STEPS = ["versions", "operations", "twins", "real_runs", "bench", "resnet50", "recording", "optimizers",
+         "fp8_casts", "fp8_products", "tensor_core", "repeat", "plans", "emulation", "lenet", "tinyssd",
+         "shapes", "seeds"]
+IN_PYTHON = ["recording", "optimizers", "fp8_casts", "fp8_products"]  # steps that need PyTorch
+WITHOUT_TORCH = {"HALFSCOPE_GPU_PYTHON": "/nonexistent/python"}
 
 PASSES = "echo 'All tests passed (12 assertions in 3 test cases)'\n"
 
@@ -56,8 +60,10 @@ def bundle(tmp_path):
     """A bundle with the real program; tests and benchmarks that pass at once."""
     made = tmp_path / "bundle"
     (made / "bin").mkdir(parents=True)
-    for name in ("gpu.sh", "steps.sh", "training.sh", "optimizers.py"):
-        shutil.copy(ROOT / "tools/gpu" / name, made)
+    for file in (ROOT / "tools/gpu").glob("*.*"):
+        shutil.copy(file, made)
+    shutil.copytree(ROOT / "bench", made / "bench", ignore=lambda _, names: {
+        name for name in names if "recording" not in name})
     digits(made / "data/digits")
     shutil.copy(ROOT / "tests/cuda/h100.json", made / "data")
     script(made / "bin/halfscope", f'exec {PROGRAM} "$@"\n')
@@ -74,7 +80,7 @@ def bundle(tmp_path):
 
 def gpu(bundle, *arguments, code=0, **environment):
     done = subprocess.run(["bash", bundle / "gpu.sh", *map(str, arguments)], capture_output=True,
-                          text=True, timeout=300, env={**os.environ, **environment})
+                          text=True, timeout=300, env={**os.environ, **WITHOUT_TORCH, **environment})
     assert done.returncode == code, done.stdout + done.stderr
     return done
 
@@ -86,10 +92,11 @@ def summary(out):
 
 def test_every_step_runs_dry(bundle, tmp_path):
     out = tmp_path / "a folder"
-    gpu(bundle, out, HALFSCOPE_GPU_DRY="1")
+    gpu(bundle, out, code=1, HALFSCOPE_GPU_DRY="1")
     rows = summary(out)
     assert list(rows) == STEPS
-    assert {row["result"] for row in rows.values()} == {"passed"}, (out / "summary.txt").read_text()
+    assert {name: row["result"] for name, row in rows.items()} == {
+        name: "not run" if name in IN_PYTHON else "passed" for name in STEPS}, (out / "summary.txt").read_text()
     assert rows["repeat"]["facts"]["files that differ"].startswith("0 of ")
     assert int(rows["repeat"]["facts"]["files that differ"].split()[-1]) >= 6
     assert rows["lenet"]["facts"]["lenet-mixed"].startswith("4 steps, loss ")
@@ -104,13 +111,25 @@ def test_every_step_runs_dry(bundle, tmp_path):
     assert all(fact.split(" %, emulated ")[0] + " %" == fact.split("emulated ")[1] for fact in zeros.values())
     assert float(zeros["zeros of weight_grad/conv4.weight"].split()[0]) > 20
     assert rows["emulation"]["facts"]["zeros, largest difference"].startswith("0.000 % of the values, in ")
-    assert rows["resnet50"]["facts"]["mlp fp32, cost of tables every 1 steps"].endswith(" %")
+    assert rows["resnet50"]["facts"]["mlp mixed, cost of tables every 1 steps"].endswith(" %")
+    assert rows["fp8_casts"]["facts"].keys() == {"fp8_casts"}
+    for facts, name in ((rows["resnet50"]["facts"], "resnet50_torch"), (rows["fp8_casts"]["facts"], "fp8_casts")):
+        assert facts[name].startswith("not run: /nonexistent/python lacks torch: /nonexistent/python: No such file")
+    assert "torch: missing: " in rows["versions"]["facts"]["Python"]
+    assert rows["real_runs"]["facts"]["cudnn-lenet"].startswith("4 steps, loss ")
+    assert int(rows["real_runs"]["facts"]["bytes of data/cudnn-tinyssd"]) > 1e5
+    made = out / "data/cudnn-lenet"
+    assert {path.name for path in made.iterdir()} == {"README.md", "log"}
+    assert {path.name[:6] for path in (made / "log").iterdir()} == {"run.js", "events"}
+    assert "nothing to commit" in (made / "README.md").read_text()
+    assert str(bundle) not in (made / "log/run.json").read_text()
     files = [path for path in out.iterdir() if path.is_file()]
     assert len(files) <= 8
     with tarfile.open(out / "gpu-results.tar.gz") as archive:
         names = archive.getnames()
     assert {"summary.txt", "summary.json", "device.json", "logs/lenet.txt",
-            "tensor_core/mma.json", "runs/tinyssd-fp16/run.json", "pages/lenet-cpu-gpu.html"} <= set(names)
+            "tensor_core/mma.json", "runs/tinyssd-fp16/run.json", "pages/lenet-cpu-gpu.html",
+            "data/cudnn-lenet/README.md", "data/cudnn-tinyssd/log/run.json", "pages/cudnn-tinyssd.html"} <= set(names)
     assert not any("checkpoint" in name or name.startswith("work") for name in names)
     assert (out / "gpu-results.tar.gz").stat().st_size < 16 << 20
 
@@ -171,6 +190,38 @@ def test_skipped_tests_are_failures_where_there_is_a_gpu(bundle, tmp_path):
     script(bundle / "bin/test_cuda", "echo 'skipped: no CUDA device'\n" + PASSES)
     gpu(bundle, tmp_path / "out", "twins", code=1)
     assert summary(tmp_path / "out")["twins"]["facts"]["test_cuda skipped"] == "1"
+
+
+def test_the_end_of_the_script_loses_only_the_running_step(bundle, tmp_path):
+    """SIGKILL reaches the script while a step runs: what passed before is in both summaries."""
+    script(bundle / "bin/bench_cuda", f"touch {tmp_path}/begun\nexec sleep 8\n")
+    begun = subprocess.Popen(["bash", bundle / "gpu.sh", tmp_path / "out", "versions", "real_runs", "bench"],
+                             stdout=subprocess.DEVNULL,
+                             env={**os.environ, **WITHOUT_TORCH, "HALFSCOPE_GPU_DRY": "1"})
+    seen = set()
+    while begun.poll() is None:
+        if (tmp_path / "out/summary.json").exists():
+            seen.add(tuple(summary(tmp_path / "out")))  # whole at any time
+        if (tmp_path / "begun").exists():
+            begun.kill()
+        time.sleep(0.01)
+    assert begun.returncode == -9
+    rows = summary(tmp_path / "out")
+    assert {name: row["result"] for name, row in rows.items()} == {"versions": "passed", "real_runs": "passed"}
+    assert {("versions",), ("versions", "real_runs")} <= seen
+    assert (tmp_path / "out/summary.txt").read_text().count("passed") == 2
+    assert (tmp_path / "out/data/cudnn-tinyssd/log/run.json").exists()
+
+
+def test_the_steps_in_their_order_are_documented_and_fit():
+    """What the steps are expected to need is less than the default of HALFSCOPE_GPU_SECONDS."""
+    text = (ROOT / "tools/gpu/gpu.sh").read_text()
+    rows = re.findall(r'"(\w+) (\d+) (\d+)"', text)
+    assert [name for name, _, _ in rows] == STEPS
+    assert sum(int(expected) for _, expected, _ in rows) <= int(re.search(r"GPU_SECONDS:-(\d+)", text)[1])
+    assert all(int(expected) < int(limit) for _, expected, limit in rows)
+    documented = re.findall(r"^\| `(\w+)` \| (\d+) \|", (ROOT / "docs/gpu.md").read_text(), re.MULTILINE)
+    assert documented == [(name, expected) for name, expected, _ in rows]
 
 
 def test_steps_are_left_out_where_time_runs_out(bundle, tmp_path):

@@ -5,10 +5,12 @@
 #   gpu.sh [--archive-only] [OUT [STEP...]]
 #
 # Runs all or the named steps of steps.sh, each with its own time limit. OUT receives the results
-# (default: build/gpu or gpu-results). After a step that fails or hangs, the next one runs.
+# (default: build/gpu or gpu-results). After a step that fails or hangs, the next one runs. Both
+# summaries are complete after every step: the end of this process loses only the running step.
 # Exit code 0 if all steps passed, 1 if one did not, 3 if there is no GPU.
 #
 #   HALFSCOPE_BUNDLE      the folder with bin/, lib/ and data/ (default: the folder of this file)
+#   HALFSCOPE_GPU_PYTHON  the Python of the steps that need PyTorch or Halfscope's package
 #   HALFSCOPE_GPU_SECONDS seconds for all steps; later steps are skipped (default: 460)
 #   HALFSCOPE_GPU_LIMIT   most seconds for one step
 #   HALFSCOPE_GPU_DRY=1   every step on the CPU backend with tiny settings, to try the script itself
@@ -18,11 +20,13 @@ readonly here
 export HALFSCOPE_BUNDLE=${HALFSCOPE_BUNDLE:-$here} HALFSCOPE_GPU_DRY=${HALFSCOPE_GPU_DRY:-}
 readonly budget=${HALFSCOPE_GPU_SECONDS:-460} most=${HALFSCOPE_GPU_LIMIT:-600}
 
-# Name and seconds of each step. The most important steps come first, in case time runs out.
+# Of each step the name, the seconds expected on an H100, and the most seconds. The steps that decide
+# most come first, in case time runs out (docs/gpu.md).
 readonly -a steps=(
-  "versions 40" "operations 100" "twins 90" "tensor_core 100" "repeat 40" "plans 40"
-  "lenet 60" "emulation 60" "tinyssd 100" "bench 90" "resnet50 150" "shapes 120" "seeds 120"
-  "optimizers 120"
+  "versions 10 40" "operations 40 100" "twins 45 90" "real_runs 15 60" "bench 25 60"
+  "resnet50 80 150" "recording 40 80" "optimizers 15 60" "fp8_casts 10 40" "fp8_products 15 40"
+  "tensor_core 35 60" "repeat 10 40" "plans 10 40" "emulation 15 60" "lenet 10 60" "tinyssd 20 60"
+  "shapes 45 120" "seeds 20 120"
 )
 
 die() {
@@ -68,10 +72,12 @@ write_down() {
     done < <(facts_of "$1")
     printf '}}'
   } >>"$out/work/rows"
+  write_summary
   printf '%-12s %-10s %7s\n' "${columns[@]}"
 }
 
-# NAME LIMIT: runs one step. The result is passed, failed (N), timed out or left out.
+# NAME LIMIT: runs one step. The result is passed, failed (N), timed out, not run (if it lacks what it
+# needs) or left out.
 run_step() {
   local limit=$2 begun result=passed code=0 left
   left=$((budget - ($(now) - started)))
@@ -86,6 +92,7 @@ run_step() {
     >"$out/logs/$1.txt" 2>&1 </dev/null || code=$?
   case $code in
     0) ;;
+    4) result="not run" ;;
     124 | 137) result="timed out" ;;
     *) result="failed ($code)" ;;
   esac
@@ -93,22 +100,27 @@ run_step() {
   [[ $result == passed ]]
 }
 
-# Begins both summaries; write_summary ends the second.
 begin() {
   out=$(mkdir -p "$1" && cd "$1" && pwd) || die 1 "the folder '$1' cannot be made"
-  rm -rf "$out"/{logs,runs,pages,work,tensor_core,summary.txt,summary.json,device.json,plans.md} \
-    "$out"/{bench_cuda.json,optimizers.json,gpu-results.tar.gz}
+  rm -rf "$out"/{logs,runs,pages,work,data,vectors,tensor_core,summary.txt,summary.json} \
+    "$out"/{device.json,plans.md,bench_cuda.json,recording.json,optimizers.json,gpu-results.tar.gz}
   mkdir -p "$out"/{logs,runs,pages,work}
+  : >"$out/work/rows"
+  write_summary
   [[ -z $HALFSCOPE_GPU_DRY ]] ||
     echo "A dry run on the CPU: no number here is of a GPU." >"$out/summary.txt"
 }
 
+# Writes summary.json from the rows so far. At any time the file is whole.
 write_summary() {
   local dry=false
   [[ -z $HALFSCOPE_GPU_DRY ]] || dry=true
-  printf '{"schema": 1, "dry": %s, "seconds": %d, "steps": [\n' "$dry" $(($(now) - started))
-  cat "$out/work/rows"
-  printf '\n]}\n'
+  {
+    printf '{"schema": 1, "dry": %s, "seconds": %d, "steps": [\n' "$dry" $(($(now) - started))
+    cat "$out/work/rows"
+    printf '\n]}\n'
+  } >"$out/work/summary.json"
+  mv "$out/work/summary.json" "$out/summary.json"
 }
 
 # Packs the results into one file of less than 16 MB: no checkpoints, and sampled tensors only of
@@ -133,22 +145,21 @@ main() {
   [[ ${1:-} != -* ]] || die 2 "no option '$1'; gpu.sh [--archive-only] [OUT [STEP...]]"
   wanted=" ${*:2} "
   for name in "${@:2}"; do
-    [[ " ${steps[*]% *} " == *" $name "* ]] ||
-      die 2 "no step '$name'; there are:$(printf ' %s' "${steps[@]% *}")"
+    [[ " ${steps[*]%% *} " == *" $name "* ]] ||
+      die 2 "no step '$name'; there are:$(printf ' %s' "${steps[@]%% *}")"
   done
   [[ -x $HALFSCOPE_BUNDLE/bin/halfscope ]] ||
     die 3 "no bundle in $HALFSCOPE_BUNDLE: ./run bundle makes one"
   require_gpu
   begin "${1:-gpu-results}"
   for entry in "${steps[@]}"; do
-    name=${entry% *}
+    name=${entry%% *}
     [[ $wanted =~ ^\ *$ || $wanted == *" $name "* ]] || continue
-    run_step "$name" "${entry#* }" || failed=1
+    run_step "$name" "${entry##* }" || failed=1
   done
-  write_summary >"$out/summary.json"
   rm -rf "$out/work"
   archive || { echo "gpu.sh: the archive could not be written" >&2 && failed=1; }
-  [[ -z $archive_only ]] || rm -rf "$out"/{logs,runs,pages,tensor_core}
+  [[ -z $archive_only ]] || rm -rf "$out"/{logs,runs,pages,data,vectors,tensor_core}
   echo "$(($(now) - started)) s; in $out: summary.txt, summary.json, gpu-results.tar.gz"
   return "$failed"
 }

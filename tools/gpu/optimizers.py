@@ -1,19 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares PyTorch's optimizers on a GPU with the rows of halfscope.optimizer: optimizers.py OUT.json.
+"""Compares PyTorch's optimizers on a GPU with the rows of halfscope.optimizer, and keeps their bits.
+
+    optimizers.py [--device cpu] OUT.json VECTORS
 
 Prints a line and writes an object for each implementation: the weight-steps, and the numbers of
-weights and moments whose bits differ; of weights also those outside the row's bounds. Exit code 1 if
-one is outside, or differs in a row that is exact; 3 without PyTorch on a GPU.
+weights and moments whose bits differ; of weights also those outside the row's bounds. VECTORS
+receives optimizers-DTYPE.json, and powf.json with the powers of bias corrections (docs/gpu.md).
+Exit code 1 if a weight is outside, or differs in a row that is exact; 3 without PyTorch on a GPU.
 """
 
-import itertools
 import json
+import math
+import pathlib
+import struct
 import sys
+
+import modules
+import vectors
 
 KINDS = {"single": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True},
          "capturable": {"foreach": False, "capturable": True},
          "foreach capturable": {"foreach": True, "capturable": True}}
-COUNT, STEPS = 1_000_003, 8
+DTYPES = ("float32", "bfloat16", "float16")
+COUNT, STEPS = 2**18 + 3, 8
+KEPT, KEPT_STEPS = 128, (1, 2, STEPS)  # first elements whose bits are stored, after which steps
+BETAS, POWERS = (0.4, 0.9, 0.95, 0.99, 0.999), 4096
 
 
 def optimizers(torch):
@@ -27,9 +38,11 @@ def optimizers(torch):
 
 
 def values(torch, seed, low, high, dtype, device):
-    generator = torch.Generator().manual_seed(seed)
-    exponents = torch.randint(low, high, (COUNT,), generator=generator).float()
-    return (torch.randn(COUNT, generator=generator) * torch.exp2(exponents)).to(device, dtype)
+    """Returns COUNT values: sign and fraction of hashed(seed), exponents from low to high - 1 of
+    hashed(seed + 100), rounded to the dtype by PyTorch's CPU."""
+    words, exponents = (vectors.hashed(torch, COUNT, each) for each in (seed, seed + 100))
+    words = (words & 0x807FFFFF) | ((exponents % (high - low) + low + 127) << 23)
+    return vectors.binary32(torch, words).to(getattr(torch, dtype)).to(device)
 
 
 def differing(torch, a, b):
@@ -37,61 +50,104 @@ def differing(torch, a, b):
     return (a.view(bits) != b.view(bits)) & ~(a.isnan() & b.isnan())
 
 
-def compare(torch, optimizer, parameter, next_step):
-    """Runs STEPS steps. Returns the counts."""
+def results_of(optimizer, parameter, fields):
+    """Returns {name: tensor}: the weights and the moments in use."""
+    state = optimizer.state[parameter]
+    return {"weight": parameter.detach().cpu(), **{name: state[name].cpu() for name in fields}}
+
+
+def compare(torch, optimizer, parameter, gradients, next_step):
+    """Runs STEPS steps. Returns the counts, and the bits after KEPT_STEPS."""
     found = {"weight_steps": 0, "weights": 0, "moments": 0, "outside": 0}
-    gradients = [values(torch, seed, -14, 1, parameter.dtype, parameter.device) for seed in (2, 3, 4)]
+    kept = {}
     for index in range(STEPS):
-        parameter.grad = gradients[index % 3]
+        parameter.grad = gradients[index % len(gradients)]
         (after,) = next_step(optimizer).values()
         low, high = (next(iter(next_step(optimizer, bound=bound).values())).weight
                      for bound in ("shortest", "longest"))
         optimizer.step()
-        weight = parameter.detach().cpu()
+        ours = {name: one for name, one in zip(after._fields, after) if one is not None}
+        theirs = results_of(optimizer, parameter, [name for name in ours if name != "weight"])
+        weight = theirs["weight"]
         apart = differing(torch, after.weight, weight)
         inside = (weight >= torch.minimum(low, high)) & (weight <= torch.maximum(low, high))
         found["weight_steps"] += weight.numel()
         found["weights"] += int(apart.sum())
         found["outside"] += int((apart & ~inside).sum())
-        for name, ours in zip(after._fields[1:], after[1:]):
-            if ours is not None:
-                theirs = optimizer.state[parameter][name].cpu()
-                found["moments"] += int(differing(torch, ours, theirs).sum())
-    return found
+        found["moments"] += sum(int(differing(torch, ours[name], theirs[name]).sum())
+                                for name in ours if name != "weight")
+        if index + 1 in KEPT_STEPS:
+            kept[index + 1] = {name: {"sha256": vectors.digest(one), **vectors.bits(one[:KEPT])}
+                               for name, one in theirs.items()}
+    return found, kept
 
 
-def main(out, device="cuda"):
-    try:
-        import torch
-
-        from halfscope import optimizer as halfscope_optimizer
-        from halfscope.torch import steps
-    except ImportError as error:
-        print(f"optimizers.py: {error}", file=sys.stderr)
-        return 3
-    if device == "cuda" and not torch.cuda.is_available():
-        print("optimizers.py: this PyTorch sees no GPU", file=sys.stderr)
-        return 3
-    accuracy = {row.name: row.accuracy for row in halfscope_optimizer.rows()}
-    results, wrong = [], 0
-    for (kind, flags), dtype in itertools.product(KINDS.items(), (torch.float32, torch.bfloat16, torch.float16)):
+def cases(torch, dtype, device):
+    """Yields (names of a case, optimizer, parameter)."""
+    for kind, flags in KINDS.items():
         for name, make, settings in optimizers(torch):
             if "capturable" in flags and (make is torch.optim.SGD or device == "cpu"):
                 continue
             parameter = torch.nn.Parameter(values(torch, 1, -6, 3, dtype, device), requires_grad=False)
             optimizer = make([parameter], **settings, **flags)
-            row = steps._row(optimizer.param_groups[0], device, flags.get("foreach"))
-            found = compare(torch, optimizer, parameter, halfscope_optimizer.next_step)
-            results.append({"row": row, "accuracy": accuracy[row], "dtype": str(dtype)[6:], "optimizer": name, **found})
-            print(f"{row}, {results[-1]['dtype']}, {name}: {found}", flush=True)
-            wrong += found["outside"] + found["moments"] + (accuracy[row] == "exact") * found["weights"]
-    with open(out, "w", encoding="utf-8") as file:
-        about = {"torch": torch.__version__, "device": torch.cuda.get_device_name() if device == "cuda" else device}
-        json.dump({"schema": 1, **about, "results": results}, file, indent=1)
+            yield {"optimizer": name, "class": make.__name__, "kind": kind}, optimizer, parameter
+
+
+def of_dtype(torch, halfscope, dtype, given):
+    """Compares all optimizers, and writes their vectors. Returns the results."""
+    from halfscope.torch import steps
+
+    accuracy = {row.name: row.accuracy for row in halfscope.optimizer.rows()}
+    gradients = [values(torch, seed, -14, 1, dtype, given.device) for seed in (2, 3, 4)]
+    results, stored = [], []
+    for names, optimizer, parameter in cases(torch, dtype, given.device):
+        group = optimizer.param_groups[0]
+        row = steps._row(group, given.device, group["foreach"])
+        settings = {name: value for name, value in group.items() if name != "params"}
+        found, kept = compare(torch, optimizer, parameter, gradients, halfscope.optimizer.next_step)
+        results.append({"row": row, "accuracy": accuracy[row], "dtype": dtype, **names, **found})
+        stored.append({**names, "row": row, "settings": settings, "after": kept})
+        print(f"{row}, {dtype}, {names['optimizer']}: {found}", flush=True)
+    inputs = {"weight": vectors.digest(values(torch, 1, -6, 3, dtype, "cpu")),
+              "gradients": [vectors.digest(one) for one in gradients]}
+    vectors.write(torch, given.device, given.vectors, f"optimizers-{dtype}",
+                  {"elements": COUNT, "sha256": inputs, "cases": stored})
+    return results
+
+
+def nearest(beta, exponent):
+    """beta^exponent rounded to binary32, beta a binary32 number."""
+    return struct.unpack("<f", struct.pack("<f", math.pow(beta, exponent)))[0]
+
+
+def powers(torch, given):
+    """Stores beta^t, computed as optimizers with capturable=True do. Returns the largest error in
+    units in the last place of the correctly rounded power, by each beta."""
+    exponents = torch.arange(1, POWERS + 1, dtype=torch.float32, device=given.device)
+    stored, worst = {}, {}
+    for beta in BETAS:
+        power = (beta ** exponents).cpu()
+        rounded = torch.tensor(beta, dtype=torch.float32).item()
+        true = torch.tensor([nearest(rounded, t) for t in range(1, POWERS + 1)])
+        apart = (power.view(torch.int32).long() - true.view(torch.int32).long()).abs()
+        stored[str(beta)], worst[str(beta)] = vectors.bits(power), int(apart.max())
+    vectors.write(torch, given.device, given.vectors, "powf", {"exponents": [1, POWERS], "powers": stored})
+    return worst
+
+
+def main():
+    given, torch, halfscope = modules.arguments(__doc__, "out", "vectors", needs=("torch", "halfscope"))
+    worst = powers(torch, given)
+    results = [row for dtype in DTYPES for row in of_dtype(torch, halfscope, dtype, given)]
+    about = {"torch": torch.__version__, "device": modules.device_name(torch, given.device)}
+    content = {"schema": 1, **about, "powf_ulps": worst, "results": results}
+    pathlib.Path(given.out).write_text(json.dumps(content, indent=1), encoding="utf-8")
+    wrong = sum(row["outside"] + row["moments"] + (row["accuracy"] == "exact") * row["weights"] for row in results)
     print(f"fact: weight-steps = {sum(row['weight_steps'] for row in results)}")
     print(f"fact: values that differ beyond the rows' bounds = {wrong}")
+    print(f"fact: largest error of beta^t = {max(worst.values())} ulp")
     return int(wrong != 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

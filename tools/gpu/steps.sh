@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # steps.sh STEP OUT: runs one step of gpu.sh, in a process of its own so that a time limit can end
 # it. Lines "fact: NAME = VALUE" go into the summary. Each step is a function with its name.
+# Exit code 0 if it passed, 4 if it lacks what it needs, else 1.
 # shellcheck disable=SC2317  # called by name, at the end
 set -uo pipefail
 readonly step=$1 out=$2
@@ -10,9 +11,12 @@ readonly bin=$bundle/bin dry=${HALFSCOPE_GPU_DRY:-}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
 failed=0
+lacking="" # what was missing to a part of this step
 
 # shellcheck source=tools/gpu/training.sh
 source "$here/training.sh"
+# shellcheck source=tools/gpu/python.sh
+source "$here/python.sh"
 
 fact() { printf 'fact: %s = %s\n' "$1" "$2"; }
 
@@ -55,6 +59,7 @@ versions() {
   must_into "$out/work/info" "$bin/halfscope" info
   fact "cudnn backend" "$(sed -n 's/^cudnn backend  *//p' "$out/work/info")"
   fact "halfscope" "$(sed -n 's/^halfscope  *//p' "$out/work/info")"
+  fact "Python" "$(python_facts)"
   "$bin/write_device" >"$out/device.json" && return 0
   [[ -s $out/device.json ]] || rm -f "$out/device.json"
   fact "properties of the device" "not told: see this step's log"  # optional
@@ -108,21 +113,12 @@ bench() {
   [[ -s $out/bench_cuda.json || -n $dry ]] || failed=1
 }
 
-# Compares the steps of PyTorch's optimizers on the GPU with halfscope.optimizer. Needs a Python with
-# both (HALFSCOPE_GPU_PYTHON, by default python3); without one there is nothing to compare.
-optimizers() {
-  local code=0 python=${HALFSCOPE_GPU_PYTHON:-python3}
-  [[ ! -d $here/../../build/python ]] || export PYTHONPATH=$here/../../build/python:${PYTHONPATH:-}
-  "$python" "$here/optimizers.py" "$out/optimizers.json" || code=$?
-  [[ $code != 3 ]] || fact "optimizers" "not compared: $python has no PyTorch with a GPU, or no halfscope"
-  ((code == 0 || code == 3)) || failed=1
-}
-
 case $step in
-  optimizers | versions | operations | shapes | twins | tensor_core | plans | bench | repeat | lenet | tinyssd | seeds | emulation | \
-    resnet50)
+  versions | operations | twins | real_runs | bench | resnet50 | recording | optimizers | fp8_casts | \
+    fp8_products | tensor_core | repeat | plans | emulation | lenet | tinyssd | shapes | seeds)
     "$step"
-    exit "$failed"
+    ((failed == 0)) || exit 1
+    [[ -z $lacking ]] || exit 4
     ;;
   *)
     echo "no step '$step'"

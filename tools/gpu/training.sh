@@ -52,6 +52,53 @@ in_every_precision() {
 lenet() { in_every_precision lenet 600; }
 tinyssd() { in_every_precision tinyssd 600; }
 
+# NAME ARGUMENT...: prints the README of a folder of data/, whose run was made by these arguments.
+about_run() {
+  local where="on an NVIDIA GPU" words
+  [[ -z $dry ]] || where="on a CPU, in a dry run, which is nothing to commit,"
+  words=$(grep -m 1 ', loss ' "$out/work/said" | sed 's/^[^:]*: //')
+  cat <<EOF
+# A real run: $1
+
+\`$2\` trained $where in mixed precision, with PyTorch's dynamic loss scaling: $words
+
+* **Made by** \`./run gpu\` ([docs/gpu.md](../../docs/gpu.md#commit-what-it-made)), Halfscope $("$bin/halfscope" --version), $(date -u +%F).
+* **Device**: $("$bin/halfscope" info | sed -n 's/^cudnn backend  *//p').
+* **Command**: \`halfscope simulate ${*:2} --out log\`.
+
+\`log/\` is a [run log](../../docs/run-log.md): scalars of all steps, and histograms of weights, activations, their gradients and updates of the recorded ones. It has no whole tensors and no checkpoint. \`log/run.json\` names the versions and the algorithm of every convolution.
+EOF
+}
+
+# NETWORK STEPS EVERY: trains one of the runs of data/ and puts it there, without this machine's paths.
+real_run() {
+  local name=cudnn-$1
+  local made=$out/work/made/$name
+  local -a how=(--backend "$backend" --precision mixed --loss-scale torch --steps "$(steps_of "$2")"
+    --record-every "$3" --sample-every 1000000 --checkpoint-every 1000000)
+  mkdir -p "$out/work/made" "$out/data"
+  train "$1" "$out/work/$name" "${how[@]:2}" || return 0
+  rm -rf "$out/work/$name"/{tensors,checkpoint}
+  sed -i "s|\"$bundle/|\"|" "$out/work/$name/run.json"
+  mkdir -p "$made"
+  mv "$out/work/$name" "$made/log"
+  about_run "$name" "$1" "${how[@]}" >"$made/README.md"
+  mv "$made" "$out/data"
+}
+
+# Trains the runs that are committed in data/, each below 1.5 MB, then makes their pages.
+real_runs() {
+  local name bytes
+  real_run lenet 600 60
+  real_run tinyssd 400 80
+  for name in cudnn-lenet cudnn-tinyssd; do
+    bytes=$(find "$out/data/$name" -type f -printf '%s\n' | awk '{ all += $1 } END { print all + 0 }')
+    fact "bytes of data/$name" "$bytes"
+    ((bytes > 0 && bytes < 1500000)) || failed=1
+    must "$bin/halfscope" report "$out/data/$name/log" --out "$out/pages/$name.html"
+  done
+}
+
 # Trains a detector in mixed precision, with and without its loss scale, from the same seeds.
 seeds() {
   local seed scale
@@ -149,21 +196,27 @@ time_of_step() {
 # A B: prints how much longer A is than B, in percent.
 percent_more() { awk -v a="$1" -v b="$2" 'BEGIN { if (b > 0) printf "%.1f %%", (a / b - 1) * 100 }'; }
 
-# Measures the speed of fp32 and mixed, and the cost of recording each step, each tenth, only the
-# first.
-resnet50() {
-  local precision every took
-  local -A ms=()
-  for precision in fp32 mixed; do
-    for every in 1000 10 1; do
-      time_of_step "$precision" "$every"
-      ms[$precision$every]=$took
-      fact "$timed $precision, tables every $every steps" "$took ms a step"
-    done
-    for every in 1 10; do
-      fact "$timed $precision, cost of tables every $every steps" \
-        "$(percent_more "${ms[$precision$every]}" "${ms[${precision}1000]}")"
-    done
+# PRECISION EVERY...: reports the milliseconds of a step for each EVERY, and what histograms cost. The
+# first EVERY is that of a run without them.
+time_of_precision() {
+  local every
+  for every in "${@:2}"; do
+    time_of_step "$1" "$every"
+    ms[$1$every]=$took
+    fact "$timed $1, tables every $every steps" "$took ms a step"
+    [[ $every == "$2" ]] ||
+      fact "$timed $1, cost of tables every $every steps" "$(percent_more "$took" "${ms[$1$2]}")"
   done
+}
+
+# Measures the speed of mixed, the cost of recording each step, each tenth, only the first, PyTorch's
+# speed on the same card, and the speed of fp32.
+resnet50() {
+  local took
+  local -A ms=()
+  time_of_precision mixed 1000 10 1
+  in_python torch resnet50_torch.py --device "$on"
+  lacking="" # the fact says so; the step is about ours
+  time_of_precision fp32 1000 10
   fact "$timed, fp32 more than mixed" "$(percent_more "${ms[fp321000]}" "${ms[mixed1000]}")"
 }
