@@ -95,3 +95,20 @@ def test_the_check_sees_another_number_of_a_story(tmp_path):
     assert done.returncode == 1
     assert "data/stories/lost-update.json differs at character" in done.stdout
     assert "1 of 2 files are the same" in done.stdout
+
+
+def test_a_run_on_a_gpu_is_a_page_as_soon_as_it_is_in_data(tmp_path):
+    """Here an emulated run stands in for it, elsewhere."""
+    folder = tmp_path / "data/cudnn-lenet"
+    run("simulate", "lenet", "--precision", "mixed", "--loss-scale", "torch", "--steps", "20", "--out", folder / "log")
+    (folder / "README.md").write_text("# A real run: cudnn-lenet\n", encoding="utf-8")
+    done = stories("--pages", "--out", tmp_path, "cudnn-lenet")
+    assert done.returncode == 0, done.stderr
+    page = tmp_path / "reports/gallery/cudnn-lenet.html"
+    assert "<title>A real run: cudnn-lenet</title>" in page.read_text(encoding="utf-8")
+    (line,) = json.loads((tmp_path / "reports/gallery/pages.json").read_text(encoding="utf-8"))["cudnn-lenet"]
+    subprocess.run(line.replace("halfscope", f"'{PROGRAM}'", 1), shell=True, check=True, cwd=tmp_path,
+                   capture_output=True)
+    assert (tmp_path / "cudnn-lenet.html").read_bytes() == page.read_bytes()
+    assert stories("--check", "--pages", "--out", tmp_path, "cudnn-lenet").returncode == 0
+    assert "no story 'cudnn-tinyssd'" in stories("--out", tmp_path, "cudnn-tinyssd").stderr

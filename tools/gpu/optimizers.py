@@ -22,8 +22,8 @@ KINDS = {"single": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"
          "capturable": {"foreach": False, "capturable": True},
          "foreach capturable": {"foreach": True, "capturable": True}}
 DTYPES = ("float32", "bfloat16", "float16")
-COUNT, STEPS = 2**18 + 3, 8
-KEPT, KEPT_STEPS = 128, (1, 2, STEPS)  # first elements whose bits are stored, after which steps
+ELEMENTS, STEPS = {"cuda": 2**18 + 3, "cpu": 2**14 + 3}, 8
+KEPT = 64  # first elements, whose bits are stored after every step
 BETAS, POWERS = (0.4, 0.9, 0.95, 0.99, 0.999), 4096
 
 
@@ -38,9 +38,9 @@ def optimizers(torch):
 
 
 def values(torch, seed, low, high, dtype, device):
-    """Returns COUNT values: sign and fraction of hashed(seed), exponents from low to high - 1 of
+    """Returns values with sign and fraction of hashed(seed), exponents from low to high - 1 of
     hashed(seed + 100), rounded to the dtype by PyTorch's CPU."""
-    words, exponents = (vectors.hashed(torch, COUNT, each) for each in (seed, seed + 100))
+    words, exponents = (vectors.hashed(torch, ELEMENTS[device], each) for each in (seed, seed + 100))
     words = (words & 0x807FFFFF) | ((exponents % (high - low) + low + 127) << 23)
     return vectors.binary32(torch, words).to(getattr(torch, dtype)).to(device)
 
@@ -57,9 +57,9 @@ def results_of(optimizer, parameter, fields):
 
 
 def compare(torch, optimizer, parameter, gradients, next_step):
-    """Runs STEPS steps. Returns the counts, and the bits after KEPT_STEPS."""
+    """Runs STEPS steps. Returns the counts, and the bits after each."""
     found = {"weight_steps": 0, "weights": 0, "moments": 0, "outside": 0}
-    kept = {}
+    kept = []
     for index in range(STEPS):
         parameter.grad = gradients[index % len(gradients)]
         (after,) = next_step(optimizer).values()
@@ -76,9 +76,8 @@ def compare(torch, optimizer, parameter, gradients, next_step):
         found["outside"] += int((apart & ~inside).sum())
         found["moments"] += sum(int(differing(torch, ours[name], theirs[name]).sum())
                                 for name in ours if name != "weight")
-        if index + 1 in KEPT_STEPS:
-            kept[index + 1] = {name: {"sha256": vectors.digest(one), **vectors.bits(one[:KEPT])}
-                               for name, one in theirs.items()}
+        kept.append({name: {"sha256": vectors.digest(one), **vectors.bits(one[:KEPT])}
+                     for name, one in theirs.items()})
     return found, kept
 
 
@@ -108,10 +107,11 @@ def of_dtype(torch, halfscope, dtype, given):
         results.append({"row": row, "accuracy": accuracy[row], "dtype": dtype, **names, **found})
         stored.append({**names, "row": row, "settings": settings, "after": kept})
         print(f"{row}, {dtype}, {names['optimizer']}: {found}", flush=True)
-    inputs = {"weight": vectors.digest(values(torch, 1, -6, 3, dtype, "cpu")),
+    inputs = {"weight": vectors.digest(values(torch, 1, -6, 3, dtype, given.device)),
               "gradients": [vectors.digest(one) for one in gradients]}
     vectors.write(torch, given.device, given.vectors, f"optimizers-{dtype}",
-                  {"elements": COUNT, "sha256": inputs, "cases": stored})
+                  {"elements": ELEMENTS[given.device], "sha256": inputs, "cases": stored,
+                   "processor": torch.backends.cpu.get_cpu_capability()})
     return results
 
 
@@ -137,6 +137,8 @@ def powers(torch, given):
 
 def main():
     given, torch, halfscope = modules.arguments(__doc__, "out", "vectors", needs=("torch", "halfscope"))
+    if given.device == "cpu":
+        torch.set_num_threads(1)  # each thread's part has a tail of its own
     worst = powers(torch, given)
     results = [row for dtype in DTYPES for row in of_dtype(torch, halfscope, dtype, given)]
     about = {"torch": torch.__version__, "device": modules.device_name(torch, given.device)}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gallery: a report of one run of a story, and the command lines that make it."""
+"""The gallery: a report of one run of a story, or of a run on a GPU in data/, and the command lines
+that make it."""
 
 import json
 import shlex
@@ -38,6 +39,20 @@ def write_page(name, story, path, folder, told, pages):
     program.call(*report, (pages / f"{name}.html").resolve())
     lines = [command_line([*report, f"{name}.html"])]
     return lines if run is None else [run, *lines]
+
+
+def recorded(root):
+    """Names of the folders of data/ that hold a run on a GPU (docs/gpu.md); their pages have them too."""
+    return sorted(file.parts[-3] for file in root.glob("data/cudnn-*/log/run.json"))
+
+
+def write_recorded(name, path, root, pages):
+    """Writes the page of a run on a GPU. Returns its command line, to be typed in the checkout."""
+    title = (root / "data" / name / "README.md").read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
+    pages.mkdir(parents=True, exist_ok=True)
+    report = ["report", f"data/{name}/log", "--title", title, "--out"]
+    Program(path, root).call(*report, (pages / f"{name}.html").resolve())
+    return [command_line([*report, f"{name}.html"])]
 
 
 def note(pages, name, lines):

@@ -7,7 +7,8 @@ reports/gallery/STORY.html. Results depend only on the seeds, so the same files 
 
 --check writes to a temporary folder instead and compares: it prints the files that differ; exit
 code 1 if there are any. --pages makes only the reports: existing runs in the folder of runs are
-used, missing runs are trained by their command line in data/stories."""
+used, missing runs are trained by their command line in data/stories. Runs on a GPU in data/cudnn-*
+are pages too, and can be named like a story."""
 
 import argparse
 import json
@@ -61,6 +62,9 @@ def make(name, given, runs, out):
     """Writes a story's JSON and page, or only its page. Returns the files as relative paths."""
     start = time.monotonic()
     data, files = DATA / f"{name}.json", []
+    if name not in STORIES:
+        pages.note(out / GALLERY, name, pages.write_recorded(name, given.program, given.out, out / GALLERY))
+        return [GALLERY / f"{name}.html"]
     if given.pages:
         found = json.loads((ROOT / data).read_text(encoding="utf-8"))
     else:
@@ -113,9 +117,11 @@ def arguments():
     parser.add_argument("--out", type=pathlib.Path, default=ROOT,
                         help="folder whose data/stories and reports/gallery are written")
     given = parser.parse_args()
-    unknown = [name for name in given.stories if name not in STORIES]
+    given.out = given.out.resolve()
+    given.known = [*STORIES, *pages.recorded(given.out)]
+    unknown = [name for name in given.stories if name not in given.known]
     if unknown:
-        parser.error(f"no story '{unknown[0]}'; there are {', '.join(STORIES)}")
+        parser.error(f"no story '{unknown[0]}'; there are {', '.join(given.known)}")
     if given.pages and given.short:
         parser.error("--pages makes the pages that are shipped: --short does not go with it")
     return given
@@ -123,9 +129,9 @@ def arguments():
 
 def main():
     given = arguments()
-    names = given.stories or STORIES
+    names = given.stories or given.known
     if given.pages:
-        names = [name for name in names if hasattr(STORIES[name], "PAGE")]
+        names = [name for name in names if name not in STORIES or hasattr(STORIES[name], "PAGE")]
     if given.check:
         return 0 if check(names, given) else 1
     for name in names:
