@@ -2,12 +2,17 @@
 """Frameworks whose lines to paste the tests run: which must be there, and what counts as a warning."""
 
 import contextlib
+import functools
 import importlib
 import logging
 import os
+import subprocess
+import sys
 import warnings
 
 import pytest
+
+from program import BUILD, ROOT
 
 
 def need(name):
@@ -16,6 +21,24 @@ def need(name):
     if name in os.environ.get("HALFSCOPE_FRAMEWORKS", "").split(","):
         return importlib.import_module(name)
     return pytest.importorskip(name)
+
+
+@functools.cache
+def _python_with_torch():
+    for python in (sys.executable, BUILD / "frameworks/torch/bin/python"):
+        if os.path.exists(python):
+            said = subprocess.run([python, "-B", ROOT / "tools/gpu/modules.py", "cpu"], capture_output=True,
+                                  text=True).stdout
+            if said.count("\n") == 2 and "missing" not in said:
+                return str(python)
+    return None
+
+
+def python_with_torch():
+    """A Python whose PyTorch is recent enough for tools/gpu; else the test is skipped."""
+    if _python_with_torch() is None:
+        pytest.skip("needs PyTorch 2.3 or later: ./run frameworks torch installs one")
+    return _python_with_torch()
 
 
 class _Heard(logging.Handler):

@@ -4,42 +4,30 @@ them run on a CPU, whose vectors stand in for them in a temporary folder."""
 
 import functools
 import json
-import os
 import subprocess
 import sys
 
 import pytest
 
 import gpu_vectors as judges
-from program import BUILD, PROGRAM, ROOT
+from frameworks import python_with_torch
+from gpu_bundle import IN_PYTHON, gpu, made_bundle, summary
+from program import ROOT
 
 COMMITTED = ROOT / "tests/data/gpu"  # from OUT/vectors of ./run gpu
 JUDGES = {**{f"optimizers-{dtype}": functools.partial(judges.judge_optimizers, dtype=dtype) for dtype in judges.DTYPES},
           "powf": judges.judge_powers, "fp8-casts": judges.judge_casts, "fp8-products": judges.judge_products}
-PYTHONS = (sys.executable, BUILD / "frameworks/torch/bin/python")
-MODULES = ROOT / "tools/gpu/modules.py"
 
 
-@functools.cache
-def python_with_torch():
-    """A Python with a PyTorch that has what the programs need, or None."""
-    for python in PYTHONS:
-        if os.path.exists(python):
-            said = subprocess.run([python, "-B", MODULES, "cpu"], capture_output=True, text=True).stdout
-            if said.count("\n") == 2 and "missing" not in said:
-                return python
-    return None
-
-
-def made(program, *arguments, code=0):
-    python = python_with_torch()
-    if python is None:
-        pytest.skip("needs PyTorch 2.3 or later: ./run frameworks torch installs one")
-    done = subprocess.run([python, "-B", ROOT / "tools/gpu" / program, "--device", "cpu", *map(str, arguments)],
-                          capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "HALFSCOPE_PROGRAM": str(PROGRAM)})
-    assert done.returncode == code, done.stdout + done.stderr
-    return dict(line[len("fact: "):].split(" = ", 1) for line in done.stdout.splitlines() if line.startswith("fact: "))
+@pytest.fixture(scope="module")
+def dry(tmp_path_factory):
+    """OUT of the steps that need PyTorch, on a CPU, and their rows of the summary."""
+    folder = tmp_path_factory.mktemp("gpu")
+    gpu(made_bundle(folder / "bundle"), folder / "out", "resnet50", *IN_PYTHON, HALFSCOPE_GPU_DRY="1",
+        HALFSCOPE_GPU_PYTHON=python_with_torch())
+    rows = summary(folder / "out")
+    assert {row["result"] for row in rows.values()} == {"passed"}
+    return folder / "out", {name: row["facts"] for name, row in rows.items()}
 
 
 def read(folder, name):
@@ -55,27 +43,26 @@ def test_vectors_of_a_gpu(name):
     assert JUDGES[name](content) > 1000
 
 
-def test_steps_of_optimizers(tmp_path):
-    facts = made("optimizers.py", tmp_path / "optimizers.json", tmp_path)
-    assert facts["values that differ beyond the rows' bounds"] == "0"
-    results = json.loads((tmp_path / "optimizers.json").read_text())["results"]
+def test_steps_of_optimizers(dry):
+    out, facts = dry
+    assert facts["optimizers"]["values that differ beyond the rows' bounds"] == "0"
+    results = json.loads((out / "optimizers.json").read_text())["results"]
     assert {row["kind"] for row in results} == {"single", "foreach", "fused"}
     assert len(results) == 3 * 3 * 6
     for dtype in judges.DTYPES:
-        assert JUDGES[f"optimizers-{dtype}"](read(tmp_path, f"optimizers-{dtype}")) > 1e5
-    assert judges.judge_powers(read(tmp_path, "powf")) == 5 * 4096
-    content = read(tmp_path, "optimizers-float32")
-    assert sum(file.stat().st_size for file in tmp_path.iterdir()) < 1e6
+        assert JUDGES[f"optimizers-{dtype}"](read(out / "vectors", f"optimizers-{dtype}")) > 1e5
+    assert judges.judge_powers(read(out / "vectors", "powf")) == 5 * 4096
+    content = read(out / "vectors", "optimizers-float32")
     content["cases"][0]["settings"]["lr"] *= 1.001
     with pytest.raises(AssertionError):
         judges.judge_optimizers(content, "float32")
 
 
-def test_casts_to_fp8_and_back(tmp_path):
-    facts = made("fp8_casts.py", tmp_path)
-    assert facts["FP8 casts that are halfscope's in neither mode"] == "none"
-    assert facts["FP8 casts that differ from cpu"].startswith("0 of ")
-    content = read(tmp_path, "fp8-casts")
+def test_casts_to_fp8_and_back(dry):
+    out, facts = dry
+    assert facts["fp8_casts"]["FP8 casts that are halfscope's in neither mode"] == "none"
+    assert facts["fp8_casts"]["FP8 casts that differ from cpu"].startswith("0 of ")
+    content = read(out / "vectors", "fp8-casts")
     assert len(content["casts"]) == 24
     assert judges.judge_casts(content) == 4 * (2 * 2**16 + 2**21 + 3 * 256)
     content["casts"]["float16 to float8_e5m2"]["zlib"] = content["casts"]["float16 to float8_e4m3fn"]["zlib"]
@@ -83,20 +70,28 @@ def test_casts_to_fp8_and_back(tmp_path):
         judges.judge_casts(content)
 
 
-def test_products_of_fp8(tmp_path):
-    facts = made("fp8_products.py", tmp_path)
-    assert facts["FP8 products, fast, chains of all"].endswith(" of 256 as hopper's model")
-    content = read(tmp_path, "fp8-products")
+def test_products_of_fp8(dry):
+    out, facts = dry
+    assert facts["fp8_products"]["FP8 products, fast, chains of all"].endswith(" of 256 as hopper's model")
+    content = read(out / "vectors", "fp8-products")
     assert judges.judge_products(content) == 2 * 2 * 2 * 2 * 64
     content["cases"][0]["fast"]["predicted"]["all"] += 1
     with pytest.raises(AssertionError):
         judges.judge_products(content)
 
 
-def test_resnet50_of_pytorch():
-    facts = made("resnet50_torch.py")
-    assert all(float(facts[f"PyTorch's resnet50, mixed, channels_last, {mode}"].split(" ms a step")[0]) > 0
-               for mode in ("cudnn.benchmark", "deterministic"))
+def test_files_to_commit(dry):
+    out, _ = dry
+    assert {path.stem for path in (out / "vectors").iterdir()} == set(JUDGES)
+    assert sum(path.stat().st_size for path in (out / "vectors").iterdir()) < 1e6
+
+
+def test_times_of_pytorch(dry):
+    out, facts = dry
+    for mode in ("cudnn.benchmark", "deterministic"):
+        assert " ms a step (" in facts["resnet50"][f"PyTorch's resnet50, mixed, channels_last, {mode}"]
+    assert " % more CPU time (" in facts["recording"]["recorder, perceptron, every tenth recorded"]
+    assert len(json.loads((out / "recording.json").read_text())) == 3
 
 
 @pytest.mark.parametrize("program, outputs", [("optimizers.py", 2), ("fp8_casts.py", 1), ("fp8_products.py", 1),

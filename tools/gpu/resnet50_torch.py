@@ -60,7 +60,7 @@ def training(torch, device, images, size):
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(device, torch.float16):
+        with torch.autocast(device, torch.float16 if device == "cuda" else torch.bfloat16):  # CPUs are slow in FP16
             loss = torch.nn.functional.cross_entropy(model(x), y)
         scaler.scale(loss).backward()
         scaler.step(optimizer)
