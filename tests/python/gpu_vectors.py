@@ -77,8 +77,9 @@ def judge_case(case, weight, gradients, kept, processor):
         gradient, where = gradients[(number - 1) % 3], (case["row"], case["optimizer"], number)
         found = {name: stored(bits, weight.dtype) for name, bits in after.items()}
         ours = one_step(case, number, before, gradient[:kept], processor)
-        low, high = (one_step(case, number, before, gradient[:kept], processor, bound=bound)["weight"].astype(np.float32)
-                     for bound in ("shortest", "longest"))
+        bounds = (one_step(case, number, before, gradient[:kept], processor, bound=bound)
+                  for bound in ("shortest", "longest"))
+        low, high = (bound["weight"].astype(np.float32) for bound in bounds)
         got = found["weight"].astype(np.float32)
         assert same(ours["weight"], found["weight"]) or not exact and np.all(
             (got >= np.minimum(low, high)) & (got <= np.maximum(low, high))), where

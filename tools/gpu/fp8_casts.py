@@ -19,7 +19,7 @@ FORMATS = {"float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2",  # PyTorch's name: Ha
            "float8_e4m3fnuz": None, "float8_e5m2fnuz": None}
 WIDE = {"float16": "binary16", "bfloat16": "bfloat16", "float32": "binary32"}
 MODES = {"halfscope": False, "halfscope saturating": True}
-NAN = dict(zip(FORMATS, (0x7F, 0x7F, 0x80, 0x80)))  # what stands for every NaN in a digest
+NAN = dict(zip(FORMATS, (0x7F, 0x7F, 0x80, 0x80)))  # every NaN in a digest
 BELOW = (0, 1, 0x1000, 0x1FFF)  # the 13 lowest bits of a float32
 
 

@@ -45,7 +45,9 @@ in_python() {
   must with_folder "$(<"$out/work/modules.folder")" "$here/$2" "${@:3}"
 }
 
-optimizers() { in_python "torch halfscope" optimizers.py --device "$on" "$out/optimizers.json" "$out/vectors"; }
+optimizers() {
+  in_python "torch halfscope" optimizers.py --device "$on" "$out/optimizers.json" "$out/vectors"
+}
 fp8_casts() { in_python "torch halfscope" fp8_casts.py --device "$on" "$out/vectors"; }
 fp8_products() { in_python torch fp8_products.py --device "$on" "$out/vectors"; }
 

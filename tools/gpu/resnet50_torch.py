@@ -93,6 +93,7 @@ def main():
     given, torch = modules.arguments(__doc__)
     images, size, warm, steps = (64, 224, 10, 30) if given.device == "cuda" else (2, 32, 0, 1)
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS's deterministic algorithms
+    torch.utils.deterministic.fill_uninitialized_memory = False  # would only cost time
     cudnn = torch.backends.cudnn
     for name, (cudnn.benchmark, deterministic) in MODES.items():
         torch.use_deterministic_algorithms(deterministic, warn_only=True)
