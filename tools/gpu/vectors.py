@@ -58,12 +58,3 @@ def write(torch, device, folder, name, content):
     new = file.with_suffix(".new")
     new.write_text(json.dumps({**about, **content}, indent=1) + "\n", encoding="utf-8")
     os.replace(new, file)
-
-
-def read(file):
-    return json.loads(pathlib.Path(file).read_text(encoding="utf-8"))
-
-
-def bytes_of(stored):
-    """The bytes of what bits() stored."""
-    return zlib.decompress(base64.b64decode(stored["zlib"]))
