@@ -43,6 +43,11 @@ struct BatchNormParameters {
   double momentum = 0.1, epsilon = 1e-5;
 };
 
+/// Rows of a block of batch normalisation's sums over rows. Each block is added row after row in
+/// binary32, then the blocks' sums are added in order: the bits do not depend on threads, and the
+/// error grows with the block, not with the tensor.
+inline constexpr std::int64_t kNormRows = 256;
+
 /// An optimizer's settings for one step. `t` counts applied steps, from 1.
 struct UpdateRule {
   enum class Kind : std::uint8_t { sgd, momentum, adam } kind = Kind::sgd;

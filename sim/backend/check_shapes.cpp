@@ -103,6 +103,13 @@ void require_range(const char* what, std::span<const std::int32_t> indices, std:
   }
 }
 
+std::int64_t require_channels(const Tensor& x, const Tensor& gamma) {
+  const std::int64_t last = x.shape.empty() ? 0 : x.shape.back();
+  if (last == gamma.size() && last > 0) return x.size() / last;
+  throw std::invalid_argument(fmt::format(
+      "batch normalisation: {} channels of parameters, {} of the tensor", gamma.size(), last));
+}
+
 void require_variance(std::int64_t values_per_channel) {
   if (values_per_channel >= 2) return;
   throw std::invalid_argument(

@@ -110,40 +110,6 @@ Operation dense(std::int64_t n, std::int64_t c, std::int64_t k, bool bias) {
           }};
 }
 
-Operation batch_norm(const backend::Shape& x, bool add) {
-  const std::int64_t c = x.back();
-  const auto saved = std::make_shared<std::map<
-      backend::Backend*, std::pair<backend::BatchNormParameters, backend::BatchNormSaved>>>();
-  return {
-      {normal_input(x, 1, 2, 0.5), {{c}, normal(c, 2, 0.2, 1), true}, {{c}, normal(c, 3), true}},
-      [=](backend::Backend& backend, Dtype dtype, Tensors& in) {
-        auto& [layer, kept] = (*saved)[&backend];
-        kept = {};
-        layer.gamma = in[1];
-        layer.beta = in[2];
-        layer.running_mean = backend.make({c}, Dtype::f32);
-        layer.running_variance = backend.make({c}, Dtype::f32);
-        backend::Tensor y = backend.allocate_uninitialized(x, dtype),
-                        inferred = backend.allocate_uninitialized(x, dtype);
-        backend.batch_norm_forward(in[0], layer, false, kept, y);
-        backend::BatchNormSaved unused;
-        backend.batch_norm_forward(in[0], layer, true, unused, inferred);
-        return Tensors{y, inferred, layer.running_mean, layer.running_variance};
-      },
-      [=](backend::Backend& backend, Dtype dtype, Tensors& in, Tensors&, Tensors& up) {
-        auto& [layer, kept] = (*saved)[&backend];
-        backend::Tensor dx = backend.allocate_uninitialized(x, dtype),
-                        dgamma = backend.make({c}, Dtype::f32),
-                        dbeta = backend.make({c}, Dtype::f32);
-        if (add) {
-          backend.copy(in[1], dgamma);
-          backend.copy(in[2], dbeta);
-        }
-        backend.batch_norm_backward(in[0], up[0], layer, kept, dx, dgamma, dbeta, add);
-        return Tensors{dx, dgamma, dbeta};
-      }};
-}
-
 Operation pooling(const backend::Pool& pool, const backend::Shape& x) {
   const backend::Shape y = {x[0], pool.out(x[1]), pool.out(x[2]), x[3]};
   return {{distinct_input(x, 1)},
@@ -251,11 +217,6 @@ TEST_CASE("cudnn backend: dense layers", "[gpu]") {
   check_on_device(dense(5, 7, 3, true));
   check_on_device(dense(16, 64, 24, false));
   check_on_device(dense(130, 9, 33, true));
-}
-
-TEST_CASE("cudnn backend: batch normalisation", "[gpu]") {
-  check_on_device(batch_norm({3, 5, 4, 6}, false));
-  check_on_device(batch_norm({40, 5}, true));
 }
 
 TEST_CASE("cudnn backend: pooling", "[gpu]") {

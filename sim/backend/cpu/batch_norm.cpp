@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch normalisation over all but the last dimension (Ioffe, Szegedy 2015, algorithm 1 and the
 // derivatives below it). Statistics, parameters and sums are binary32, as in cuDNN; y and dx are
-// rounded once. Sums over rows are divided into blocks of fixed length: their bits do not depend on
-// the number of threads, and their error grows with the block, not with the tensor.
+// rounded once. Sums over rows: kNormRows.
 #include <cmath>
-#include <stdexcept>
-#include <string>
 
 #include "sim/backend/check_shapes.hpp"
 #include "sim/backend/cpu/backend.hpp"
@@ -13,17 +10,10 @@
 namespace halfscope::sim::backend::cpu {
 namespace {
 
-constexpr std::int64_t kNormRows = 256;
-
 /// A tensor as rows of channels.
 struct Rows {
-  Rows(const Tensor& x, const Tensor& gamma) : channels(gamma.size()), count(x.size() / channels) {
-    if (x.shape.empty() || x.shape.back() != channels) {
-      throw std::invalid_argument(
-          "batch normalisation: " + std::to_string(channels) + " channels of parameters, " +
-          std::to_string(x.shape.empty() ? 0 : x.shape.back()) + " of the tensor");
-    }
-  }
+  Rows(const Tensor& x, const Tensor& gamma)
+      : channels(gamma.size()), count(require_channels(x, gamma)) {}
   std::int64_t channels, count;
 
   std::int64_t blocks() const { return (count + kNormRows - 1) / kNormRows; }

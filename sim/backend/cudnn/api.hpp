@@ -51,11 +51,7 @@ namespace halfscope::sim::backend::cudnn {
   X(cudnnSetPooling2dDescriptor)                    \
   X(cudnnDestroyPoolingDescriptor)                  \
   X(cudnnPoolingForward)                            \
-  X(cudnnPoolingBackward)                           \
-  X(cudnnDeriveBNTensorDescriptor)                  \
-  X(cudnnBatchNormalizationForwardTraining)         \
-  X(cudnnBatchNormalizationForwardInference)        \
-  X(cudnnBatchNormalizationBackward)
+  X(cudnnPoolingBackward)
 
 // NOLINTNEXTLINE(bugprone-macro-parentheses): the name in a declaration has none
 #define HALFSCOPE_MEMBER(name) decltype(&::name) name = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend on an NVIDIA GPU. cuDNN computes convolutions, batch normalisation and pooling;
-// cuBLAS computes products; the kernels in kernels/ compute the rest. As in the CPU backend, each
+// The backend on an NVIDIA GPU. cuDNN computes convolutions and pooling; cuBLAS computes
+// products; the kernels in kernels/ compute the rest. As in the CPU backend, each
 // operation reads and writes tensors of the 16-bit type. Each group of operations is defined in a
 // file of its own.
 #pragma once

@@ -1,72 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch normalisation and pooling by cuDNN. Uses CUDNN_BATCHNORM_SPATIAL: the persistent mode
-// "imposes some limits on the range of values", says cuDNN's header. The gradient of max pooling
-// has its own kernel: if several values are the largest, cuDNN does not specify which gets the
-// gradient, and after a ReLU most windows of zeros are such. The kernel follows the rule of PyTorch
-// and the emulation.
+// Batch normalisation by kernels of our own, pooling by cuDNN. The gradient of max pooling has its
+// own kernel: if several values are the largest, cuDNN does not specify which gets the gradient,
+// and after a ReLU most windows of zeros are such. The kernel follows the rule of PyTorch and the
+// emulation.
+#include <fmt/format.h>
+
 #include "sim/backend/check_shapes.hpp"
 #include "sim/backend/cudnn/backend.hpp"
 
 namespace halfscope::sim::backend::cudnn {
 namespace {
 
-constexpr cudnnBatchNormMode_t kMode = CUDNN_BATCHNORM_SPATIAL;
-
-/// Describes gamma, beta and statistics: binary32, one value per channel.
-struct ChannelDescriptor : TensorHandle {
-  ChannelDescriptor(const CudnnApi& api, const TensorDescriptor& x) : TensorHandle(api) {
-    check(api, api.cudnnDeriveBNTensorDescriptor(*this, x, kMode), "cudnnDeriveBNTensorDescriptor");
+/// Returns the memory of one value per channel. Throws std::invalid_argument unless it is binary32.
+float* floats_of(const Tensor& of, std::int64_t channels) {
+  if (of.dtype != Dtype::f32 || of.size() != channels) {
+    throw std::invalid_argument(fmt::format(
+        "sim: batch normalisation: expected {} values of F32 as parameters, found {} of {}",
+        channels, of.size(), name_of(of.dtype)));
   }
-};
+  return static_cast<float*>(device_data(of));
+}
 
-/// Returns the extents (N, H, W, C) of images, or of rows (M, C) as images of one pixel.
-Shape as_rows_or_images(const Tensor& x) {
-  if (x.shape.size() == 4) return x.shape;
-  return {x.size() / x.shape.back(), x.shape.back()};
+backend::cudnn::kernels::BatchNorm layer_of(const Tensor& x, const BatchNormParameters& parameters,
+                                            const BatchNormSaved& saved) {
+  backend::cudnn::kernels::BatchNorm layer;
+  layer.rows = require_channels(x, parameters.gamma);
+  layer.channels = parameters.gamma.size();
+  layer.epsilon = static_cast<float>(parameters.epsilon);
+  const auto floats = [&](const Tensor& of) { return floats_of(of, layer.channels); };
+  layer.gamma = floats(parameters.gamma);
+  layer.beta = floats(parameters.beta);
+  layer.running_mean = floats(parameters.running_mean);
+  layer.running_variance = floats(parameters.running_variance);
+  layer.mean = floats(saved.mean);
+  layer.inverse_deviation = floats(saved.inverse_deviation);
+  return layer;
 }
 
 }  // namespace
 
 void CudnnBackend::batch_norm_forward(const Tensor& x, BatchNormParameters& parameters,
                                       bool inference, BatchNormSaved& saved, Tensor& y) {
-  const std::int64_t channels = parameters.gamma.size();
-  if (!inference) require_variance(x.size() / channels);
-  if (!saved.mean) saved.mean = allocate_uninitialized({channels}, Dtype::f32);
+  require_same_size("batch normalisation", x, y);
+  require_same_dtype("batch normalisation", {x, y});
+  const Shape& channels = parameters.gamma.shape;
+  if (!saved.mean) saved.mean = allocate_uninitialized(channels, Dtype::f32);
   if (!saved.inverse_deviation)
-    saved.inverse_deviation = allocate_uninitialized({channels}, Dtype::f32);
-  const TensorDescriptor images(api(), x.dtype, as_rows_or_images(x));
-  const ChannelDescriptor channel(api(), images);
-  void *gamma = device_data(parameters.gamma), *beta = device_data(parameters.beta),
-       *mean = device_data(parameters.running_mean),
-       *variance = device_data(parameters.running_variance);
+    saved.inverse_deviation = allocate_uninitialized(channels, Dtype::f32);
+  const backend::cudnn::kernels::BatchNorm layer = layer_of(x, parameters, saved);
   if (inference) {
-    device_->check(api().cudnnBatchNormalizationForwardInference(
-                       device_->cudnn(), kMode, &kOne, &kZero, images, device_data(x), images,
-                       device_data(y), channel, gamma, beta, mean, variance, parameters.epsilon),
-                   "cudnnBatchNormalizationForwardInference");
-    return;
+    backend::cudnn::kernels::batch_norm_running(layer, stream());
+  } else {
+    require_variance(layer.rows);
+    backend::cudnn::kernels::batch_norm_statistics(layer, static_cast<float>(parameters.momentum),
+                                                   elements_of(x), stream());
   }
-  device_->check(
-      api().cudnnBatchNormalizationForwardTraining(
-          device_->cudnn(), kMode, &kOne, &kZero, images, device_data(x), images, device_data(y),
-          channel, gamma, beta, parameters.momentum, mean, variance, parameters.epsilon,
-          device_data(saved.mean), device_data(saved.inverse_deviation)),
-      "cudnnBatchNormalizationForwardTraining");
+  backend::cudnn::kernels::batch_norm_forward(layer, elements_of(x), elements_of(y), stream());
 }
 
 void CudnnBackend::batch_norm_backward(const Tensor& x, const Tensor& dy,
                                        const BatchNormParameters& parameters,
                                        const BatchNormSaved& saved, Tensor& dx, Tensor& dgamma,
                                        Tensor& dbeta, bool add) {
-  const TensorDescriptor images(api(), x.dtype, as_rows_or_images(x));
-  const ChannelDescriptor channel(api(), images);
-  device_->check(
-      api().cudnnBatchNormalizationBackward(
-          device_->cudnn(), kMode, &kOne, &kZero, &kOne, add ? &kOne : &kZero, images,
-          device_data(x), images, device_data(dy), images, device_data(dx), channel,
-          device_data(parameters.gamma), device_data(dgamma), device_data(dbeta),
-          parameters.epsilon, device_data(saved.mean), device_data(saved.inverse_deviation)),
-      "cudnnBatchNormalizationBackward");
+  require_same_size("batch normalisation", x, dy);
+  require_same_size("batch normalisation", x, dx);
+  require_same_dtype("batch normalisation", {x, dy, dx});
+  const backend::cudnn::kernels::BatchNorm layer = layer_of(x, parameters, saved);
+  backend::cudnn::kernels::batch_norm_backward(layer, elements_of(x), elements_of(dy),
+                                               elements_of(dx), floats_of(dgamma, layer.channels),
+                                               floats_of(dbeta, layer.channels), add, stream());
 }
 
 void CudnnBackend::pool_forward(const Pool& pool, const Tensor& x, Tensor& y) {

@@ -53,7 +53,6 @@ void put_real(sim::backend::cudnn::CudnnApi& api) {
   HALFSCOPE_REAL(cudnnCreatePoolingDescriptor)
   HALFSCOPE_REAL(cudnnSetPooling2dDescriptor)
   HALFSCOPE_REAL(cudnnDestroyPoolingDescriptor)
-  HALFSCOPE_REAL(cudnnDeriveBNTensorDescriptor)
 #undef HALFSCOPE_REAL
 }
 
@@ -70,9 +69,6 @@ void put_stand_ins(sim::backend::cudnn::CudnnApi& api) {
   HALFSCOPE_PUT(cudnnConvolutionBackwardFilter)
   HALFSCOPE_PUT(cudnnPoolingForward)
   HALFSCOPE_PUT(cudnnPoolingBackward)
-  HALFSCOPE_PUT(cudnnBatchNormalizationForwardTraining)
-  HALFSCOPE_PUT(cudnnBatchNormalizationForwardInference)
-  HALFSCOPE_PUT(cudnnBatchNormalizationBackward)
 #undef HALFSCOPE_PUT
   api.cudnnCreate = create;
   api.cudnnDestroy = destroy;

@@ -91,10 +91,6 @@ void require_memory(const void* p, const Layout& layout, const std::string& what
   require_bytes(p, (last + 1) * bytes_of(layout.type), what);
 }
 
-void require_floats(const void* p, std::int64_t count, const std::string& what) {
-  require_bytes(p, static_cast<std::size_t>(count) * sizeof(float), what);
-}
-
 float factor(const void* p, const std::string& what) {
   require(p != nullptr, what + " is null");
   const float value = *static_cast<const float*>(p);

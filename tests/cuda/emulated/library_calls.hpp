@@ -85,7 +85,6 @@ Layout layout_of(cudnnFilterDescriptor_t descriptor);
 
 /// Refuses a pointer that is not to this much of device memory, or not to a multiple of 16 bytes.
 void require_memory(const void* p, const Layout& layout, const std::string& what);
-void require_floats(const void* p, std::int64_t count, const std::string& what);
 
 /// A factor the caller gave as float. One that cannot be what was meant (a double or a half read as
 /// a float is a zero, a subnormal or a NaN) is a problem.

@@ -19,9 +19,6 @@ struct StandIns {
   HALFSCOPE_STAND_IN(cudnnConvolutionBackwardFilter)
   HALFSCOPE_STAND_IN(cudnnPoolingForward)
   HALFSCOPE_STAND_IN(cudnnPoolingBackward)
-  HALFSCOPE_STAND_IN(cudnnBatchNormalizationForwardTraining)
-  HALFSCOPE_STAND_IN(cudnnBatchNormalizationForwardInference)
-  HALFSCOPE_STAND_IN(cudnnBatchNormalizationBackward)
 #undef HALFSCOPE_STAND_IN
 };
 

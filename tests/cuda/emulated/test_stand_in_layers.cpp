@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stand-ins for pooling, batch normalisation and cublasGemmEx: small cases computed by hand.
+// The stand-ins for pooling and cublasGemmEx: small cases computed by hand.
 #include <cuda_fp16.h>
 
 #include <cmath>
@@ -66,70 +66,6 @@ TEST_CASE("averages count padding or do not", "[emulated][libraries]") {
                                     &kZero, y.descriptor, out.get()) == CUDNN_STATUS_SUCCESS);
     CHECK(out.floats() == Floats{want});
   }
-}
-
-/// Four values of two channels. Channel 0: 2, 8, 2, 8, so mean 5, variance 9. Channel 1: mean 0,
-/// variance 8.
-struct SmallBatchNorm : Handle {
-  const cudnnDataType_t type = CUDNN_DATA_HALF, wide = CUDNN_DATA_FLOAT;
-  const Tensor x{type, 4, 1, 1, 2}, parameters{wide, 1, 1, 1, 2};
-  const Values in{type, {2, -2, 8, 2, 2, -2 * 1.7320508F, 8, 2 * 1.7320508F}};
-  const Values out{type, Floats(8, kNan)};
-  const Values scale{wide, {2, 1}}, bias{wide, {1, 0}};
-  const Values mean{wide, {1, 1}}, variance{wide, {1, 1}};
-  const Values saved{wide, {kNan, kNan}}, inverse{wide, {kNan, kNan}};
-
-  cudnnStatus_t train(const Tensor& of, double epsilon) const {
-    return dnn().cudnnBatchNormalizationForwardTraining(
-        handle, CUDNN_BATCHNORM_SPATIAL, &kOne, &kZero, of.descriptor, in.get(), of.descriptor,
-        out.get(), parameters.descriptor, scale.get(), bias.get(), 0.5, mean.get(), variance.get(),
-        epsilon, saved.get(), inverse.get());
-  }
-};
-
-TEST_CASE("batch normalisation by hand", "[emulated][libraries]") {
-  const SmallBatchNorm s;
-  dnn().cudnnDeriveBNTensorDescriptor(s.parameters.descriptor, s.x.descriptor,
-                                      CUDNN_BATCHNORM_SPATIAL);
-  CHECK(s.train(Tensor(s.type, 1, 1, 1, 2), 1) == CUDNN_STATUS_BAD_PARAM);
-  CHECK(last_words() == "one value a channel has no variance");
-  REQUIRE(s.train(s.x, 7) == CUDNN_STATUS_SUCCESS);  // channel 0: 9 + 7 = 4^2
-  CHECK(s.saved.floats()[0] == 5);
-  CHECK(s.inverse.floats()[0] == 0.25F);
-  CHECK(s.out.floats()[0] == 2 * (-3 * 0.25F) + 1);
-  CHECK(s.out.floats()[1] == Approx(-2 / std::sqrt(15.0)).epsilon(1e-3));  // 8 + 7
-  CHECK(s.mean.floats()[0] == (1 + 5) / 2);
-  CHECK(s.variance.floats()[0] == (1 + 12) / 2.0F);  // unbiased: 9 * 4 / 3
-  REQUIRE(dnn().cudnnBatchNormalizationForwardInference(
-              s.handle, CUDNN_BATCHNORM_SPATIAL, &kOne, &kZero, s.x.descriptor, s.in.get(),
-              s.x.descriptor, s.out.get(), s.parameters.descriptor, s.scale.get(), s.bias.get(),
-              s.mean.get(), s.variance.get(), 9.5) == CUDNN_STATUS_SUCCESS);
-  CHECK(s.out.floats()[2] == 2 * ((8 - 3) / 4.0F) + 1);  // 6.5 + 9.5 = 4^2
-  CHECK(emulated::take_problems() == "");
-}
-
-TEST_CASE("the gradient of batch normalisation by hand", "[emulated][libraries]") {
-  const SmallBatchNorm s;
-  REQUIRE(s.train(s.x, 7) == CUDNN_STATUS_SUCCESS);
-  const Values dy(s.type, {1, 0, 0, 0, 0, 0, 0, 0}), dx(s.type, Floats(8, kNan));
-  const Values dscale(s.wide, {100, kNan}), dbias(s.wide, {100, 100});
-  const auto backward = [&](double epsilon) {
-    return dnn().cudnnBatchNormalizationBackward(
-        s.handle, CUDNN_BATCHNORM_SPATIAL, &kOne, &kZero, &kOne, &kOne, s.x.descriptor, s.in.get(),
-        s.x.descriptor, dy.get(), s.x.descriptor, dx.get(), s.parameters.descriptor, s.scale.get(),
-        dscale.get(), dbias.get(), epsilon, s.saved.get(), s.inverse.get());
-  };
-  REQUIRE(backward(7) == CUDNN_STATUS_SUCCESS);
-  // Channel 0: xhat is -0.75 where dy is 1, so sum dy = 1, sum dy xhat = -0.75; added to 100.
-  CHECK(dscale.floats()[0] == 99.25F);
-  CHECK(dbias.floats() == Floats{101, 100});
-  CHECK(dx.floats()[0] == 0.5F * (1 - (1 + 0.75F * 0.75F) / 4));
-  CHECK(dx.floats()[2] == -0.5F * (1 - 0.75F * 0.75F) / 4);
-  CHECK(dx.floats()[1] == 0);
-  CHECK(emulated::take_problems() == "");
-  REQUIRE(backward(1) == CUDNN_STATUS_SUCCESS);
-  CHECK(emulated::take_problems() ==
-        "cudnnBatchNormalizationBackward: saved statistics are not x's\n");
 }
 
 struct Blas {

@@ -39,6 +39,23 @@ std::int64_t partial_sums(std::int64_t rows);
 void sum_rows(Elements x, std::int64_t rows, std::int64_t width, float* partial, Elements sums,
               bool add, cudaStream_t stream);
 
+// batch_norm.cu. Rows (rows, channels); parameters and statistics have one binary32 value per
+// channel.
+struct BatchNorm {
+  std::int64_t rows = 0, channels = 0;
+  float epsilon = 0;
+  const float *gamma = nullptr, *beta = nullptr;
+  float *running_mean = nullptr, *running_variance = nullptr;
+  float *mean = nullptr, *inverse_deviation = nullptr;  ///< the statistics that normalise
+};
+/// Computes the statistics of x and updates the running statistics.
+void batch_norm_statistics(const BatchNorm& layer, float momentum, Elements x, cudaStream_t stream);
+/// Copies the running statistics to those that normalise.
+void batch_norm_running(const BatchNorm& layer, cudaStream_t stream);
+void batch_norm_forward(const BatchNorm& layer, Elements x, Elements y, cudaStream_t stream);
+void batch_norm_backward(const BatchNorm& layer, Elements x, Elements dy, Elements dx,
+                         float* dgamma, float* dbeta, bool add, cudaStream_t stream);
+
 // Pooling windows: images (n, h, w, c) to (n, p, q, c), without padding.
 struct Windows {
   std::int64_t kernel, stride, n, h, w, c, p, q;
