@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of the array operations and histograms on a CUDA device, as ratios to reading device memory
-// in the same run. Built with the other benchmarks if nvcc is found, but not run by ./run bench:
+// Speed of array operations, histograms and batch normalisation on a CUDA device, as ratios to
+// reading device memory in the same run. Built with the other benchmarks if nvcc is found, but not
+// run by ./run bench:
 //
 //   cmake -S . -B build -DHALFSCOPE_BENCH=ON && cmake --build build --target bench_cuda
 //   build/bin/bench_cuda [--json FILE] [--elements N]
@@ -91,6 +92,7 @@ std::vector<Result> measure(std::int64_t n) {
     check(cudaFree(memory));
   }
   for (Result& result : measure_tables(read)) results.push_back(std::move(result));
+  for (Result& result : measure_batch_norm(read)) results.push_back(std::move(result));
   return results;
 }
 

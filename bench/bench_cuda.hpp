@@ -85,5 +85,7 @@ inline Result result_of(std::string name, double bytes, double seconds, double r
 
 /// Measures tables, facts and updates (cuda_table.cpp).
 std::vector<Result> measure_tables(double read);
+/// Measures batch normalisation (cuda_batch_norm.cpp).
+std::vector<Result> measure_batch_norm(double read);
 
 }  // namespace bench
