@@ -74,6 +74,10 @@ void measure_one(Dtype dtype, std::byte* memory, double read, std::vector<Result
   if (dtype != Dtype::f32) {
     compare(tensor, pattern, by_encodings);
     add("table by encodings", time_of_count<cuda::TableCount>(one, stream, by_encodings));
+    write(encoded(dtype, std::vector<float>(kPattern, 1.0f)), memory, kBytes);  // the worst case
+    add("table by encodings, one value",
+        time_of_count<cuda::TableCount>(one, stream, by_encodings));
+    write(pattern, memory, kBytes);
   }
   compare(tensor, pattern, by_parts);
   add("table by parts", time_of_count<cuda::TableCount>(one, stream, by_parts));

@@ -265,9 +265,10 @@ TEST_CASE("updates that are refused, device or not", "[cuda][update]") {
     }
     return "nothing thrown";
   };
-  const DeviceTensor one = {Dtype::f32, nullptr, 1}, two = {Dtype::f32, nullptr, 2};
+  const float numbers[2] = {};
+  const DeviceTensor one = {Dtype::f32, numbers, 1}, two = {Dtype::f32, numbers, 2};
   CHECK(message(one, two, {}) == "updates: 1 weights and 2 updates, expected as many");
-  CHECK(message({Dtype::f64, nullptr, 1}, one, {}) ==
+  CHECK(message({Dtype::f64, numbers, 1}, one, {}) ==
         "UpdateCount: elements of dtype F64, expected F16, BF16 or F32");
   CHECK(message(one, one, {.format = kBinary32}) ==
         "updates: weights of 32 bits, precision 24; expected binary16 or bfloat16");

@@ -18,12 +18,12 @@
 namespace halfscope::cuda {
 
 /// Gives pieces of large chunks of memory, and frees them all together.
-class Arena {
+class ChunkedMemory {
  public:
   using Chunk = std::shared_ptr<std::byte>;
 
   /// make: returns a new chunk of `bytes` bytes. least: bytes of a chunk, unless a piece is larger.
-  Arena(std::size_t least, std::function<Chunk(std::size_t bytes)> make)
+  ChunkedMemory(std::size_t least, std::function<Chunk(std::size_t bytes)> make)
       : least_(least), make_(std::move(make)) {}
 
   /// Returns memory for `count` elements, aligned to 16 bytes; nullptr for none.
@@ -33,8 +33,9 @@ class Arena {
     const std::size_t bytes = (count * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
     if (bytes == 0) return nullptr;
     if (bytes > size_ - used_) {
-      size_ = std::max(bytes, least_);
-      chunks_.push_back(make_(size_));
+      const std::size_t size = std::max(bytes, least_);
+      chunks_.push_back(make_(size));  // may throw: then everything stays as it was
+      size_ = size;
       used_ = 0;
     }
     return reinterpret_cast<T*>(chunks_.back().get() + std::exchange(used_, used_ + bytes));
@@ -48,20 +49,20 @@ class Arena {
 };
 
 /// Device memory that is zero when the work queued next on the stream begins.
-inline Arena zeroed_memory(cudaStream_t stream) {
-  return Arena(std::size_t{4} << 20, [stream](std::size_t bytes) {
+inline ChunkedMemory zeroed_memory(cudaStream_t stream) {
+  return ChunkedMemory(std::size_t{4} << 20, [stream](std::size_t bytes) {
     const auto memory = std::make_shared<DeviceMemory>(bytes, stream);
     check(cudaMemsetAsync(memory->data(), 0, bytes, stream), "cudaMemsetAsync");
-    return Arena::Chunk(memory, memory->as<std::byte>());
+    return ChunkedMemory::Chunk(memory, memory->as<std::byte>());
   });
 }
 
 /// Pinned memory of the pool, which host and device address alike. It must not be freed before the
 /// device's work on it has ended: see Completion.
-inline Arena pinned_memory() {
-  return Arena(std::size_t{64} << 10, [](std::size_t bytes) {
+inline ChunkedMemory pinned_memory() {
+  return ChunkedMemory(std::size_t{64} << 10, [](std::size_t bytes) {
     const auto memory = std::make_shared<PooledMemory>(bytes);
-    return Arena::Chunk(memory, memory->as<std::byte>());
+    return ChunkedMemory::Chunk(memory, memory->as<std::byte>());
   });
 }
 
@@ -84,9 +85,11 @@ class Completion {
   }
 
   /// Ends the work: nothing that is queued from now on belongs to it. A second call does nothing.
+  /// The stream's device must be the current one.
   void mark() {
     if (!done_) done_.emplace(stream_);
   }
+  bool marked() const { return done_.has_value(); }
   /// Waits for the work before mark().
   void wait() const { done_->wait(); }
 

@@ -28,6 +28,19 @@ inline std::string why_no_device() {
   return count > 0 ? "" : "no CUDA device";
 }
 
+/// Returns a number of the current device.
+inline int attribute(cudaDeviceAttr which) {
+  int device = 0, value = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute");
+  return value;
+}
+
+/// Returns the number of blocks of threads that run at a time if `each` fit on a processor.
+inline unsigned resident_blocks(int each) {
+  return static_cast<unsigned>(each * attribute(cudaDevAttrMultiProcessorCount));
+}
+
 /// Uninitialised device memory of `bytes` bytes, allocated and freed in stream order.
 class DeviceMemory {
  public:

@@ -28,13 +28,21 @@ GradientFacts facts_of(const cuda::GradientSums& sums) {
   return facts;
 }
 
+/// A count with the device whose stream it uses, which must outlive it.
+template <class Count>
+struct Queued {
+  std::shared_ptr<Device> device;
+  Count count;
+};
+
 }  // namespace
 
 Later<std::vector<GradientFacts>> CudnnBackend::facts_later(std::span<const Tensor> gradients) {
-  const auto counted = std::make_shared<cuda::FactsCount>(views(gradients), stream());
-  return [counted, device = device_] {  // keeps the stream alive
+  using Facts = Queued<cuda::FactsCount>;
+  const auto queued = std::make_shared<Facts>(Facts{device_, {views(gradients), stream()}});
+  return [queued] {
     std::vector<GradientFacts> found;
-    for (const cuda::GradientSums& sums : counted->get()) found.push_back(facts_of(sums));
+    for (const cuda::GradientSums& sums : queued->count.get()) found.push_back(facts_of(sums));
     return found;
   };
 }
@@ -51,10 +59,11 @@ GradientFacts CudnnBackend::facts(std::span<const Tensor> gradients) {
 
 Later<std::vector<TensorStatistics>> CudnnBackend::statistics_later(
     std::span<const Tensor> tensors) {
-  const auto counted = std::make_shared<cuda::TableCount>(views(tensors), stream());
-  return [counted, device = device_] {  // keeps the stream alive
+  using Tables = Queued<cuda::TableCount>;
+  const auto queued = std::make_shared<Tables>(Tables{device_, {views(tensors), stream()}});
+  return [queued] {
     std::vector<TensorStatistics> found;
-    for (cuda::TensorFacts& facts : counted->get()) {
+    for (cuda::TensorFacts& facts : queued->count.get()) {
       found.push_back({std::move(facts.table), facts.moments});
     }
     return found;

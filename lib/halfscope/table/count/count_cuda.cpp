@@ -2,6 +2,7 @@
 #include "halfscope/table/count/count_cuda.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "halfscope/table/count/count_kernels.hpp"
 
@@ -15,12 +16,10 @@ struct Place {
   const RowCounts* rows;
 };
 
-/// The slices of one launch, and their tensors.
+/// The slices of one launch.
 struct Launch {
   WorkList<TableSlice> list;
-  std::vector<std::size_t> tensors;
-  std::vector<unsigned> first_rows;  ///< index of each slice's first row in the launch's rows
-  unsigned rows = 0;
+  std::size_t rows = 0;
 
   explicit Launch(unsigned part_elements) : list(part_elements) {}
 
@@ -28,9 +27,7 @@ struct Launch {
   void add(const DeviceTensor& tensor, std::size_t index, std::int64_t most) {
     const RowRange range = rows_of(tensor.dtype);
     for_each_slice(tensor, most, [&](const Slice& slice) {
-      list.add({slice, range, rows});
-      tensors.push_back(index);
-      first_rows.push_back(rows);
+      list.add({slice, range, rows, index});
       rows += range.count;
     });
   }
@@ -48,31 +45,30 @@ struct TableCount::State {
   CountLimits limits;
   std::size_t tensors = 0;
   std::vector<Place> places;  ///< in the order of the slices of a tensor
-  Arena device, pinned;
+  ChunkedMemory device, pinned;
   Completion completion;
 
   State(cudaStream_t s, const CountLimits& l)
       : stream(s), limits(l), device(zeroed_memory(s)), pinned(pinned_memory()), completion(s) {}
 
   void queue(const Launch& launch, bool by_encodings) {
-    const std::size_t slices = launch.list.size();
-    if (slices == 0) return;
+    const std::vector<TableSlice>& slices = launch.list.items();
+    if (slices.empty()) return;
     static const CutFractions cuts = cut_fractions();
     CountWork work = {};
     work.cuts = cuts;
-    work.results = pinned.take<SliceResult>(slices);
+    work.results = pinned.take<SliceResult>(slices.size());
     work.result_rows = pinned.take<RowCounts>(launch.rows);
-    work.extras = device.take<Extras>(slices);
+    work.extras = device.take<Extras>(slices.size());
     if (by_encodings) {
-      work.encodings = device.take<unsigned>(slices * kEncodings);
+      work.encodings = device.take<unsigned>(slices.size() * kEncodings);
     } else {
       work.rows = device.take<RowCounts>(launch.rows);
       work.sums = device.take<PartSums>(launch.list.parts());
     }
     (by_encodings ? count_encodings : count_parts)(launch.list, work, pinned, stream);
-    for (std::size_t i = 0; i < slices; ++i) {
-      places.push_back(
-          {launch.tensors[i], work.results + i, work.result_rows + launch.first_rows[i]});
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      places.push_back({slices[i].tensor, work.results + i, work.result_rows + slices[i].rows});
     }
   }
 };
@@ -91,16 +87,19 @@ TableCount::TableCount(TableCount&&) noexcept = default;
 TableCount::~TableCount() = default;
 
 std::size_t TableCount::add(std::span<const DeviceTensor> tensors) {
+  if (state_->completion.marked()) throw std::logic_error("TableCount: add() after finish()");
   for (const DeviceTensor& tensor : tensors) require_device_tensor(tensor, "TableCount");
-  Launch parts(kPartElements), encodings(kEncodingElements);
+  Launch parts(kElementsByParts), encodings(kElementsByEncodings);
   const std::size_t first = state_->tensors;
-  for (const DeviceTensor& tensor : tensors) {
-    const bool narrow = tensor.dtype != Dtype::f32;
-    (narrow && tensor.count >= state_->limits.encodings_from ? encodings : parts)
-        .add(tensor, state_->tensors++, state_->limits.slice);
+  const CountLimits& limits = state_->limits;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const DeviceTensor& tensor = tensors[i];
+    const bool many = tensor.dtype != Dtype::f32 && tensor.count >= limits.encodings_from;
+    (many && can_count_encodings() ? encodings : parts).add(tensor, first + i, limits.slice);
   }
   state_->queue(parts, false);
   state_->queue(encodings, true);
+  state_->tensors += tensors.size();
   return first;
 }
 

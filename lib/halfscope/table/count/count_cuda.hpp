@@ -27,11 +27,13 @@ struct CountLimits {
   /// From this size on, a 16-bit tensor is counted by whole encodings: fewer instructions per
   /// element, but a fixed cost.
   std::int64_t encodings_from = std::int64_t{1} << 22;
-  /// A longer tensor is counted in slices. At most Slice::kMost.
+  /// A longer tensor is counted in slices. From 1 to Slice::kMost.
   std::int64_t slice = Slice::kMost;
 };
 
-/// Queues the counting of tensors on a stream. The tensors must not change until it is done.
+/// Queues the counting of tensors on a stream of the current device. The tensors must not change
+/// until it is done, and the stream must outlive the count. A tensor needs up to 11 KB of device
+/// memory and as much pinned memory, if it is counted by encodings 260 KB.
 class TableCount {
  public:
   /// An open count: add() queues tensors, finish() ends it. Throws std::runtime_error that names a
@@ -46,10 +48,11 @@ class TableCount {
   /// Queues the counting of tensors: one launch for all of them, and one more if the list has
   /// 16-bit tensors of limits.encodings_from elements and others. Returns the index of the first
   /// result. Throws std::invalid_argument that names the tensor if its dtype is not f16, bf16 or
-  /// f32 or its count is negative; then none is queued.
+  /// f32, its count is negative or its memory is null; then none is queued.
   std::size_t add(std::span<const DeviceTensor> tensors);
 
-  /// Ends the list, so that get() waits for no work that is queued later.
+  /// Ends the list, so that get() waits for no work that is queued later. After it add() throws
+  /// std::logic_error.
   void finish();
 
   /// Waits and returns the results, one per tensor. Calls finish().

@@ -26,12 +26,16 @@ void require_device_tensor(const DeviceTensor& tensor, const char* who) {
   if (tensor.count < 0) {
     throw std::invalid_argument(std::string(who) + ": a count of " + std::to_string(tensor.count));
   }
+  if (tensor.data == nullptr && tensor.count != 0) {
+    throw std::invalid_argument(std::string(who) + ": a null pointer to " +
+                                std::to_string(tensor.count) + " elements");
+  }
 }
 
 CutFractions cut_fractions() {
   const std::vector<std::uint64_t>& cuts = standard_cuts();
   CutFractions out{};
-  bool fit = cuts.size() == std::size(out.at);
+  bool fit = cuts.size() == std::size(out.at) && cuts[0] <= kCutUnit && cuts[0] > 0;
   for (std::size_t i = 0; fit && i < cuts.size(); ++i) {
     out.at[i] = static_cast<unsigned>((cuts[i] + kCutUnit - 1) / kCutUnit);
     fit = out.at[i] % 4096 <= 1;  // all fractions of an entry are on one side of the cut

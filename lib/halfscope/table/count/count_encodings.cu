@@ -9,9 +9,9 @@
 namespace halfscope::cuda {
 namespace {
 
-// Not tuned yet. One block fits on a processor; an H100 has 132. The number decides only speed.
+// Not tuned yet. One block fits on a processor.
 constexpr int kBatch = 2;  ///< vectors of 16 bytes that a thread loads at a time
-constexpr unsigned kThreads = 1024, kMostBlocks = 132;
+constexpr unsigned kThreads = 1024;
 
 // A word of shared memory, a pair, counts both signs of a magnitude: the positive one in its lower
 // half, the negative one in its upper half. A half that wraps around adds 2^16 to the encoding's
@@ -25,7 +25,7 @@ struct EncodingCounter {
   unsigned* pairs;      ///< in shared memory
   unsigned* encodings;  ///< in device memory
 
-  /// Adds eight elements. All additions are issued before the first result is examined.
+  /// Adds eight elements. No addition waits for the result of another.
   __device__ void take_vector(const uint4& vector) {
     const unsigned words[4] = {vector.x, vector.y, vector.z, vector.w};
     unsigned at[8], ones[8], before[8];
@@ -204,12 +204,13 @@ __global__ void __launch_bounds__(kThreads) count_each_encoding(CountWork work) 
     const std::uint64_t end = std::uint64_t{run.end} * work.work.part_elements;
     const std::uint64_t stop = end < slice.count ? end : slice.count;
     const auto* const elements = static_cast<const std::uint16_t*>(slice.data) + first;
+    // f16 stands for both types: only the bits matter.
     for_each_element<Dtype::f16, kBatch>(elements, static_cast<std::int64_t>(stop - first),
                                          threadIdx.x, kThreads, counter);
     __syncthreads();
     flush(pairs, encodings);
     unsigned* const done = &work.extras[run.item].parts_done;
-    if (completes(run, parts_of(work.work, slice), done, &room.completes)) {
+    if (completes(run, parts_of(slice.count, work.work.part_elements), done, &room.completes)) {
       deliver_encodings(encodings, pairs, run.item, room, work);
     }
   });
@@ -217,11 +218,17 @@ __global__ void __launch_bounds__(kThreads) count_each_encoding(CountWork work) 
 
 }  // namespace
 
-void count_encodings(const WorkList<TableSlice>& list, CountWork work, Arena& pinned,
+void count_encodings(const WorkList<TableSlice>& list, CountWork work, ChunkedMemory& pinned,
                      cudaStream_t stream) {
-  work.work = list.write(pinned, kMostBlocks);
-  launch("count_encodings", count_each_encoding, {list.blocks(kMostBlocks), kThreads, kShared},
-         stream, work);
+  const unsigned most = resident_blocks(1);
+  work.work = list.write(pinned, most);
+  launch("count_encodings", count_each_encoding, {list.blocks(most), kThreads, kShared}, stream,
+         work);
+}
+
+bool can_count_encodings() {
+  const auto most = static_cast<std::size_t>(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
+  return kShared + sizeof(EncodingRoom) <= most;
 }
 
 }  // namespace halfscope::cuda

@@ -9,9 +9,10 @@
 namespace halfscope::cuda {
 namespace {
 
-// Not tuned yet. The number of blocks, eight for each of an H100's processors, decides only speed.
+// Not tuned yet. The number of blocks decides only the speed.
 constexpr int kBatch = 2;  ///< vectors of 16 bytes that a thread loads at a time
-constexpr unsigned kThreads = 256, kMostBlocks = 8 * 132;
+constexpr unsigned kThreads = 256;
+constexpr int kBlocks = 5;  ///< on a processor: 48 registers a thread
 
 // Rows of negative elements follow the rows of positive ones, in an order in which sign and
 // exponent field together are an index.
@@ -116,14 +117,15 @@ __device__ void move_row(unsigned* bins, unsigned row, const TableSlice& slice, 
   }
 }
 
-/// Counts a run of parts. When it returns, the bins have the elements of this thread.
+/// Counts a run of parts. When it returns, the bins hold the elements of this thread; others may
+/// still count theirs.
 template <Dtype kDtype>
 __device__ void count_run(const TableSlice& slice, const Run& run, PartRoom& room,
                           const CountWork& work) {
   BinCounter<kDtype> counter = {room.bins, reinterpret_cast<const unsigned char*>(room.segments)};
   const auto* const elements = static_cast<const typename ElementOf<kDtype>::Storage*>(slice.data);
   for (unsigned part = run.first; part < run.end; ++part) {
-    const PartRange range = range_of(work.work, static_cast<const TableSlice&>(slice), part);
+    const PartRange range = range_of(work.work, slice, part);
     counter.sum = counter.sum_squares = 0;
     for_each_element<kDtype, kBatch>(elements + range.first, range.count, threadIdx.x, kThreads,
                                      counter);
@@ -143,7 +145,8 @@ __device__ void deliver_slice(const TableSlice& slice, unsigned item, PartRoom& 
       [&](unsigned i) { return __ldcg(extras + i); }, room.range, work.results[item],
       work.result_rows);
   PartSums mine = {};  // every kThreads-th part, in order
-  for (unsigned part = threadIdx.x; part < parts_of(work.work, slice); part += kThreads) {
+  for (unsigned part = threadIdx.x; part < parts_of(slice.count, work.work.part_elements);
+       part += kThreads) {
     const auto* const of_part = &work.sums[slice.first_part + part];
     mine.sum += __ldcg(&of_part->sum);
     mine.sum_squares += __ldcg(&of_part->sum_squares);
@@ -152,7 +155,7 @@ __device__ void deliver_slice(const TableSlice& slice, unsigned item, PartRoom& 
   if (threadIdx.x == 0) work.results[item].sums = sums;
 }
 
-__global__ void __launch_bounds__(kThreads, 5) count_each_run(CountWork work) {
+__global__ void __launch_bounds__(kThreads, kBlocks) count_each_run(CountWork work) {
   __shared__ PartRoom room;
   prepare(room, work.cuts);
   for_each_run(work.work, room.slice, [&](const TableSlice& slice, const Run& run) {
@@ -166,7 +169,8 @@ __global__ void __launch_bounds__(kThreads, 5) count_each_run(CountWork work) {
     for (unsigned row = threadIdx.x; row < kRows; row += kThreads) {
       move_row(room.bins, row, slice, extras, work.rows);
     }
-    if (completes(run, parts_of(work.work, slice), &extras.parts_done, &room.completes)) {
+    if (completes(run, parts_of(slice.count, work.work.part_elements), &extras.parts_done,
+                  &room.completes)) {
       deliver_slice(slice, run.item, room, work);
     }
   });
@@ -174,10 +178,11 @@ __global__ void __launch_bounds__(kThreads, 5) count_each_run(CountWork work) {
 
 }  // namespace
 
-void count_parts(const WorkList<TableSlice>& list, CountWork work, Arena& pinned,
+void count_parts(const WorkList<TableSlice>& list, CountWork work, ChunkedMemory& pinned,
                  cudaStream_t stream) {
-  work.work = list.write(pinned, kMostBlocks);
-  launch("count_parts", count_each_run, {list.blocks(kMostBlocks), kThreads, 0}, stream, work);
+  const unsigned most = resident_blocks(kBlocks);
+  work.work = list.write(pinned, most);
+  launch("count_parts", count_each_run, {list.blocks(most), kThreads, 0}, stream, work);
 }
 
 }  // namespace halfscope::cuda

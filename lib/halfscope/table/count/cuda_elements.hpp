@@ -139,12 +139,6 @@ struct Run {
   unsigned item, first, end;
 };
 
-template <class Item>
-__device__ inline unsigned parts_of(const Work<Item>& work, const Item& item) {
-  return static_cast<unsigned>((std::uint64_t{item.count} + work.part_elements - 1) /
-                               work.part_elements);
-}
-
 /// Calls visit(item, run) for every item that this block has parts of. All threads call. `shared`:
 /// room for an item in shared memory; visit() must not begin with a write that others still read.
 template <class Item, class Visit>
@@ -158,7 +152,7 @@ __device__ inline void for_each_run(const Work<Item>& work, Item& shared, const 
     __syncthreads();  // all threads are done with the item before
     if (threadIdx.x == 0) shared = work.items[i];
     __syncthreads();
-    const unsigned behind = shared.first_part + parts_of(work, shared);
+    const unsigned behind = shared.first_part + parts_of(shared.count, work.part_elements);
     const unsigned stop = end < behind ? end : behind;
     visit(shared, Run{i, part - shared.first_part, stop - shared.first_part});
     part = stop;
@@ -181,14 +175,15 @@ __device__ inline PartRange range_of(const Work<Item>& work, const Item& item, u
 /// of one block, when all are: that block sees what every block wrote for the item before, if it
 /// reads by __ldcg(). `room`: a shared word.
 __device__ inline bool completes(const Run& run, unsigned parts, unsigned* done, unsigned* room) {
-  __threadfence();
   __syncthreads();
-  const unsigned own = run.end - run.first;
-  if (threadIdx.x == 0) *room = atomicAdd(done, own) + own == parts ? 1 : 0;
+  if (threadIdx.x == 0) {  // the fences are for all threads, by way of the barriers
+    const unsigned own = run.end - run.first;
+    __threadfence();
+    *room = atomicAdd(done, own) + own == parts ? 1 : 0;
+    __threadfence();
+  }
   __syncthreads();
-  if (*room == 0) return false;
-  __threadfence();
-  return true;
+  return *room != 0;
 }
 
 }  // namespace halfscope::cuda

@@ -21,12 +21,12 @@ struct DeviceTensor {
   std::int64_t count = 0;
 };
 
-/// Throws std::invalid_argument that names the tensor if its dtype is not f16, bf16 or f32 or the
-/// count is negative.
+/// Throws std::invalid_argument that names the tensor if its dtype is not f16, bf16 or f32, the
+/// count is negative, or elements have a null pointer.
 void require_device_tensor(const DeviceTensor& tensor, const char* who);
 
 /// Bytes of an element of f16, bf16 or f32.
-constexpr std::size_t width_of(Dtype dtype) { return dtype == Dtype::f32 ? 4 : 2; }
+HALFSCOPE_HD constexpr std::size_t width_of(Dtype dtype) { return dtype == Dtype::f32 ? 4 : 2; }
 
 /// A piece of a tensor with so few elements that 32-bit counts suffice. Its parts begin at
 /// multiples of the launch's part length, so that the order of floating-point sums depends on
@@ -60,29 +60,30 @@ struct Work {
   unsigned parts, part_elements;
 };
 
+/// Returns the number of parts of `count` elements.
+HALFSCOPE_HD constexpr unsigned parts_of(unsigned count, unsigned part_elements) {
+  return static_cast<unsigned>((std::uint64_t{count} + part_elements - 1) / part_elements);
+}
+
 /// Collects the items of a launch.
 template <class Item>
 class WorkList {
  public:
   explicit WorkList(unsigned part_elements) : part_elements_(part_elements) {}
 
-  /// Adds the item, unless it is empty, and returns the number of its first part.
-  unsigned add(Item item) {
+  /// Adds an item with at least one element. Sets its first_part.
+  void add(Item item) {
     item.first_part = parts_;
-    if (item.count != 0) items_.push_back(item);
-    parts_ += parts_of(item.count);
-    return item.first_part;
+    items_.push_back(item);
+    parts_ += parts_of(item.count, part_elements_);
   }
 
-  std::size_t size() const { return items_.size(); }
+  const std::vector<Item>& items() const { return items_; }
   unsigned parts() const { return parts_; }
-  unsigned parts_of(unsigned count) const {
-    return static_cast<unsigned>((std::uint64_t{count} + part_elements_ - 1) / part_elements_);
-  }
   unsigned blocks(unsigned most) const { return std::min(parts_, most); }
 
   /// Writes the work for a launch of blocks(most) blocks.
-  Work<Item> write(Arena& pinned, unsigned most) const {
+  Work<Item> write(ChunkedMemory& pinned, unsigned most) const {
     auto* const items = pinned.take<Item>(items_.size());
     std::copy(items_.begin(), items_.end(), items);
     auto* const starts = pinned.take<unsigned>(blocks(most));

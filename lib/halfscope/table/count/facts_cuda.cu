@@ -11,9 +11,10 @@
 namespace halfscope::cuda {
 namespace {
 
-// Not tuned yet. The number of blocks, eight for each of an H100's processors, decides only speed.
+// Not tuned yet. The number of blocks decides only the speed.
 constexpr int kBatch = 4;  ///< vectors of 16 bytes that a thread loads at a time
-constexpr unsigned kThreads = 256, kMostBlocks = 8 * 132, kElements = 1u << 16;
+constexpr unsigned kThreads = 256, kElements = 1u << 16;
+constexpr int kBlocks = 4;  ///< on a processor: 57 registers a thread
 
 /// The result of a part.
 struct PartFacts {
@@ -66,7 +67,8 @@ __device__ void facts_of_run(const Slice& slice, const Run& run, const Work<Slic
   }
 }
 
-__global__ void __launch_bounds__(kThreads) facts_of_each_part(Work<Slice> work, PartFacts* out) {
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    facts_of_each_part(Work<Slice> work, PartFacts* out) {
   __shared__ FactsRoom room;
   for_each_run(work, room.slice, [&](const Slice& slice, const Run& run) {
     switch (slice.dtype) {
@@ -83,7 +85,7 @@ struct FactsCount::State {
   std::size_t tensors;
   std::vector<std::size_t> tensor_of_part;
   const PartFacts* facts = nullptr;
-  Arena pinned = pinned_memory();
+  ChunkedMemory pinned = pinned_memory();
   Completion completion;
 
   State(std::size_t count, cudaStream_t stream) : tensors(count), completion(stream) {}
@@ -99,8 +101,11 @@ FactsCount::FactsCount(std::span<const DeviceTensor> tensors, cudaStream_t strea
   }
   auto* const facts = state_->pinned.take<PartFacts>(list.parts());
   state_->facts = facts;
-  launch("facts_of_parts", facts_of_each_part, {list.blocks(kMostBlocks), kThreads, 0}, stream,
-         list.write(state_->pinned, kMostBlocks), facts);
+  if (list.parts() != 0) {
+    const unsigned most = resident_blocks(kBlocks);
+    launch("facts_of_parts", facts_of_each_part, {list.blocks(most), kThreads, 0}, stream,
+           list.write(state_->pinned, most), facts);
+  }
   state_->completion.mark();
 }
 

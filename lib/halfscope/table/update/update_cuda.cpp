@@ -97,7 +97,7 @@ struct UpdateCount::State {
   const PairCounts* counts = nullptr;
   const CellCounts* cell_counts = nullptr;
   const unsigned long long* errors = nullptr;
-  Arena device, pinned;
+  ChunkedMemory device, pinned;
   Completion completion;
 
   State(std::size_t count, const UpdateOptions& o, cudaStream_t stream)

@@ -61,7 +61,7 @@ struct UpdateWork {
 };
 
 /// f: binary16 or bfloat16. Needs everything but work.work.
-void count_pairs(const WorkList<PairSlice>& list, Format f, UpdateWork work, Arena& pinned,
+void count_pairs(const WorkList<PairSlice>& list, Format f, UpdateWork work, ChunkedMemory& pinned,
                  cudaStream_t stream);
 
 }  // namespace halfscope::cuda

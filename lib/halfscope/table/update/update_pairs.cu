@@ -11,8 +11,9 @@
 namespace halfscope::cuda {
 namespace {
 
-// Not tuned yet. The number of blocks, four for each of an H100's processors, decides only speed.
-constexpr unsigned kThreads = 256, kMostBlocks = 4 * 132;
+// Not tuned yet. The number of blocks decides only the speed.
+constexpr unsigned kThreads = 256;
+constexpr int kBlocks = 4;      ///< on a processor: 64 registers a thread
 constexpr unsigned kBatch = 2;  ///< quads of both tensors that a thread loads at a time
 
 // The binades with bins in shared memory; row 0 is for zero weights.
@@ -39,7 +40,7 @@ class Quads {
  public:
   __device__ Quads(Dtype dtype, const void* data, std::uint64_t first)
       : dtype_(dtype),
-        width_(dtype == Dtype::f32 ? 4 : 2),
+        width_(static_cast<unsigned>(width_of(dtype))),
         data_(static_cast<const unsigned char*>(data) + width_ * first),
         aligned_(reinterpret_cast<std::uintptr_t>(data_) % (4 * width_) == 0) {}
 
@@ -259,7 +260,7 @@ __device__ void write_counts(const PairCounts& mine, unsigned* room, PairCounts&
 }
 
 template <class W, bool kDistributions>
-__global__ void __launch_bounds__(kThreads, 4) count_pairs_of(UpdateWork work) {
+__global__ void __launch_bounds__(kThreads, kBlocks) count_pairs_of(UpdateWork work) {
   __shared__ UpdateRoom<kDistributions> room;
   constexpr WeightBinades kBinades = weight_binades(W::kFormat);
   if constexpr (kDistributions) clear(room.bins);
@@ -281,15 +282,17 @@ __global__ void __launch_bounds__(kThreads, 4) count_pairs_of(UpdateWork work) {
 
 }  // namespace
 
-void count_pairs(const WorkList<PairSlice>& list, Format f, UpdateWork work, Arena& pinned,
+void count_pairs(const WorkList<PairSlice>& list, Format f, UpdateWork work, ChunkedMemory& pinned,
                  cudaStream_t stream) {
   const bool wide = f == kBfloat16, distributions = work.cells != nullptr;
   const auto kernel = wide ? (distributions ? count_pairs_of<fast::Bfloat16, true>
                                             : count_pairs_of<fast::Bfloat16, false>)
                            : (distributions ? count_pairs_of<fast::Binary16, true>
                                             : count_pairs_of<fast::Binary16, false>);
-  work.work = list.write(pinned, kMostBlocks);
-  launch("count_pairs", kernel, {list.blocks(kMostBlocks), kThreads, 0}, stream, work);
+  if (list.parts() == 0) return;
+  const unsigned most = resident_blocks(kBlocks);
+  work.work = list.write(pinned, most);
+  launch("count_pairs", kernel, {list.blocks(most), kThreads, 0}, stream, work);
 }
 
 }  // namespace halfscope::cuda
