@@ -71,13 +71,12 @@ Tape::Value Tape::batch_norm(const std::string& name, Value x) {
   backend_.batch_norm_forward(value(x), layer, !training_, saved, y);
   return record(name, std::move(y), true, [this, x, layer, saved, &gamma, &beta](Node& node) {
     Tensor dx = allocate_uninitialized(value(x).shape);
-    // One operation computes both gradients: beta's is computed together with gamma's.
-    Tensor dbeta = backend_.allocate_uninitialized(beta.gradient.shape, Dtype::f32);
+    // One operation computes both gradients. Both have always the same state, so `add` is equal.
     into(gamma, node.scale, [&](Tensor& dgamma, bool add) {
-      if (add) backend_.copy(beta.gradient, dbeta);
-      backend_.batch_norm_backward(value(x), node.gradient, layer, saved, dx, dgamma, dbeta, add);
+      into(beta, node.scale, [&](Tensor& dbeta, bool) {
+        backend_.batch_norm_backward(value(x), node.gradient, layer, saved, dx, dgamma, dbeta, add);
+      });
     });
-    into(beta, node.scale, [&](Tensor& gradient, bool) { backend_.copy(dbeta, gradient); });
     if (wanted(x)) accumulate_gradient(x, std::move(dx), node.scale);
   });
 }
