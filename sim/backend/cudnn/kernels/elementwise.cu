@@ -12,14 +12,10 @@ using cuda::launch;
 constexpr int kPack = 8;
 
 template <class T>
-struct alignas(sizeof(T) * 4) Quarter {
-  T values[4];  // four floats: vector loads have at most 16 bytes
-};
-template <class T>
-struct Pack {
-  Quarter<T> quarters[kPack / 4];
-  __device__ T& operator[](int i) { return quarters[i / 4].values[i % 4]; }
-  __device__ const T& operator[](int i) const { return quarters[i / 4].values[i % 4]; }
+struct alignas(16) Pack {  // vector loads have at most 16 bytes
+  T values[kPack];
+  __device__ T& operator[](int i) { return values[i]; }
+  __device__ const T& operator[](int i) const { return values[i]; }
 };
 
 /// Writes op(a[i], b[i]) to out[i]. If b is null, its elements are 0.
