@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cstring>
+
 #include "halfscope/array/array.hpp"
 #include "sim/backend/check_shapes.hpp"
 
@@ -78,17 +80,15 @@ void CudnnBackend::set(Tensor& to, std::span<const float> values) {
                                             to.size(), values.size()));
   }
   if (values.empty()) return;
-  std::vector<std::uint16_t> narrow;
-  const void* source = values.data();
-  if (to.dtype != Dtype::f32) {
-    narrow.resize(values.size());
-    convert(format_of(to.dtype), values, narrow);
-    source = narrow.data();
+  const std::size_t bytes = values.size() * width_of(to.dtype);
+  void* const outgoing = device_->outgoing(bytes);
+  if (to.dtype == Dtype::f32) {
+    std::memcpy(outgoing, values.data(), bytes);
+  } else {
+    convert(format_of(to.dtype), values,
+            std::span(static_cast<std::uint16_t*>(outgoing), values.size()));
   }
-  cuda::check(cudaMemcpyAsync(target, source, values.size() * width_of(to.dtype),
-                              cudaMemcpyHostToDevice, stream()),
-              "cudaMemcpyAsync");
-  device_->wait();  // CUDA may still be reading `values` when the call returns
+  device_->send(target, bytes);
 }
 
 std::vector<float> CudnnBackend::get(const Tensor& from) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstdint>
 
 namespace halfscope::sim::backend::cudnn {
@@ -58,6 +59,22 @@ void* Device::workspace(std::size_t bytes) {
     workspace_bytes_ = bytes;
   }
   return workspace_.data();
+}
+
+void* Device::outgoing(std::size_t bytes) {
+  if (sent_) sent_->wait();
+  sent_.reset();
+  if (bytes > outgoing_bytes_) {
+    outgoing_.emplace(std::bit_ceil(bytes));
+    outgoing_bytes_ = std::bit_ceil(bytes);
+  }
+  return outgoing_->data();
+}
+
+void Device::send(void* to, std::size_t bytes) {
+  cuda::check(cudaMemcpyAsync(to, outgoing_->data(), bytes, cudaMemcpyHostToDevice, stream_),
+              "cudaMemcpyAsync");
+  sent_.emplace(stream_);
 }
 
 void Device::wait() const { cuda::check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "halfscope/device/runtime.hpp"
@@ -38,6 +39,11 @@ class Device {
   void* workspace(std::size_t bytes);
   void wait() const;
 
+  /// Returns pinned memory of `bytes` bytes for send(). Waits until an earlier send() is complete.
+  void* outgoing(std::size_t bytes);
+  /// Copies `bytes` bytes from outgoing() to the device, in stream order, without waiting.
+  void send(void* to, std::size_t bytes);
+
  private:
   const CudaLibraries& libraries_;
   cudaStream_t stream_ = nullptr;
@@ -45,6 +51,9 @@ class Device {
   cublasHandle_t cublas_ = nullptr;
   cuda::DeviceMemory cublas_workspace_, workspace_;
   std::size_t workspace_bytes_ = 0;
+  std::optional<cuda::PinnedMemory> outgoing_;
+  std::size_t outgoing_bytes_ = 0;
+  std::optional<cuda::Event> sent_;
 };
 
 /// A tensor's device memory: elements of its dtype, in NHWC order.

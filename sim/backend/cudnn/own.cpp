@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations of the backend's own kernels: checks arguments and copies host arrays to the device.
+#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -30,10 +31,8 @@ template <class T>
 cuda::DeviceMemory CudnnBackend::upload(std::span<const T> values) {
   cuda::DeviceMemory memory(values.size_bytes(), stream());
   if (!values.empty()) {
-    cuda::check(cudaMemcpyAsync(memory.data(), values.data(), values.size_bytes(),
-                                cudaMemcpyHostToDevice, stream()),
-                "cudaMemcpyAsync");
-    device_->wait();
+    std::memcpy(device_->outgoing(values.size_bytes()), values.data(), values.size_bytes());
+    device_->send(memory.data(), values.size_bytes());
   }
   return memory;
 }
