@@ -102,10 +102,12 @@ class Stepper::Pass {
         return state_.scaling.layer(state_.backend, name, gradient, weight, scale);
       });
     }
-    const data::Batch batch = of_.data_.batch(state_.counters.next_batch++, of_.settings_.batch);
-    of_.settings_.network->forward(tape, state_.backend, batch, of_.settings_.precision.tensors,
-                                   of_.data_);
-    tape.backward(loss_scale_ / microbatches_, add);
+    {
+      const data::Batch batch = of_.batches_.take(state_.counters.next_batch++);
+      of_.settings_.network->forward(tape, state_.backend, batch, of_.settings_.precision.tensors,
+                                     of_.data_);
+      tape.backward(loss_scale_ / microbatches_, add);
+    }  // frees a large batch while a GPU is still computing
     finish_layer();
     facts_.loss += tape.loss() / (microbatches_ * of_.settings_.ranks);
     take_facts();

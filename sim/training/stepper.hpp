@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/data/batches.hpp"
 #include "sim/training/recording.hpp"
 #include "sim/training/training_state.hpp"
 #include "sim/training/true_gradients.hpp"
@@ -21,7 +22,11 @@ class Stepper {
   /// `recorders`: one for each rank.
   Stepper(const Settings& settings, const data::Data& data, TrainingState& state,
           std::span<Recorder> recorders)
-      : settings_(settings), data_(data), state_(state), recorders_(recorders) {
+      : settings_(settings),
+        data_(data),
+        batches_(data, settings.batch),
+        state_(state),
+        recorders_(recorders) {
     if (settings.true_error) truth_.emplace(settings, data);
   }
 
@@ -40,6 +45,7 @@ class Stepper {
 
   const Settings& settings_;
   const data::Data& data_;
+  data::Batches batches_;
   TrainingState& state_;
   std::span<Recorder> recorders_;
   std::optional<TrueGradients> truth_;
