@@ -30,9 +30,9 @@ std::int64_t blocks_for(std::int64_t count, std::int64_t each) { return (count +
 struct Part {
   std::int64_t block, channel, begin, rows, width;
   __device__ Part(std::int64_t all_rows, std::int64_t channels) {
-    const std::int64_t groups = (channels + kLanes - 1) / kLanes;
+    const auto groups = static_cast<unsigned>((channels + kLanes - 1) / kLanes);
     block = blockIdx.x / groups;
-    channel = blockIdx.x % groups * kLanes;
+    channel = std::int64_t{blockIdx.x % groups} * kLanes;
     begin = block * kNormRows * channels + channel;
     rows = min(kNormRows, all_rows - block * kNormRows);
     width = channels - channel;
@@ -161,9 +161,11 @@ struct Lane {
 };
 template <int V>
 __device__ Lane lane_of_thread(std::int64_t rows, std::int64_t channels, std::int64_t step) {
-  const std::int64_t i = first_element(), first = i / (channels / V);
+  const auto groups = static_cast<unsigned>(channels / V);
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;  // 32 bits, for the divisions
+  const std::int64_t first = i / groups;
   const bool inside = first < step && first < rows;
-  return {i % (channels / V) * V, first,
+  return {std::int64_t{i % groups} * V, first,
           inside ? static_cast<int>((rows - first + step - 1) / step) : 0};
 }
 
