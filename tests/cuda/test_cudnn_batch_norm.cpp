@@ -142,8 +142,9 @@ void check(const Case& test) {
   const std::vector<Floats> found = results(*device, test, in),
                             wanted = results(*emulation, test, in);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    INFO(kNames[i]);
-    CHECK(difference(found[i], wanted[i]) == "");
+    const std::string differs = difference(found[i], wanted[i]);
+    INFO(kNames[i] << ", " << differs);
+    CHECK(differs.empty());
   }
 }
 
