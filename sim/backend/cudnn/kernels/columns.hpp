@@ -84,7 +84,7 @@ __device__ void each_row(std::int64_t rows, const Use& use, First& first, More&.
     first.load(), (more.load(), ...);
     const int count = min(left, First::kRows);
     if (threadIdx.x < kLanes) {
-#pragma unroll 8
+#pragma unroll 16
       for (int row = 0; row < count; ++row) use(first.at(row), more.at(row)...);
     }
     __syncthreads();
