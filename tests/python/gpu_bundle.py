@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for build/bundle, to run tools/gpu/gpu.sh without a GPU."""
+"""A stand-in for build/bundle, to run tools/gpu/gpu.sh without a GPU: its programs are those of the
+emulated device (tests/cuda/emulated), where they were built, or else the program without a GPU."""
 
 import json
 import os
@@ -9,14 +10,16 @@ import subprocess
 
 import pytest
 
-from program import PROGRAM, ROOT
+from program import BUILD, PROGRAM, ROOT
 
 IN_PYTHON = ["recording", "optimizers", "fp8_casts", "fp8_products"]  # steps that need PyTorch
 WITHOUT_TORCH = {"HALFSCOPE_GPU_PYTHON": "/nonexistent/python"}
+EMULATED = BUILD / "bin/emulated_halfscope"
 PASSES = "echo 'All tests passed (12 assertions in 3 test cases)'\n"
 
 
 def script(path, text):
+    path.unlink(missing_ok=True)
     path.write_text("#!/usr/bin/env bash\n" + text)
     path.chmod(0o755)
 
@@ -27,8 +30,21 @@ def digits(folder):
     shutil.copy(pathlib.Path(sklearn.__file__).parent / "data/digits.csv.gz", folder)
 
 
+def programs(folder):
+    """The program and its tests. Those of plans need no device, but cuDNN itself."""
+    if not EMULATED.exists():
+        (folder / "halfscope").symlink_to(PROGRAM)
+        script(folder / "test_cuda", PASSES)
+        script(folder / "test_cudnn", PASSES)
+        return
+    (folder / "halfscope").symlink_to(EMULATED)
+    (folder / "test_cuda").symlink_to(BUILD / "bin/test_emulated_array")
+    script(folder / "test_cudnn",
+           f'[[ $1 != plans:* ]] || exec {BUILD}/bin/test_cudnn "$@"\nexec {BUILD}/bin/test_emulated_cudnn "$@"\n')
+
+
 def made_bundle(made):
-    """A bundle with the real program; tests and benchmarks that pass at once."""
+    """A bundle whose probe, benchmark and properties of the device alone are made up."""
     (made / "bin").mkdir(parents=True)
     for file in (ROOT / "tools/gpu").glob("*.*"):
         shutil.copy(file, made)
@@ -36,10 +52,8 @@ def made_bundle(made):
         name for name in names if "recording" not in name})
     digits(made / "data/digits")
     shutil.copy(ROOT / "tests/cuda/h100.json", made / "data")
-    script(made / "bin/halfscope", f'exec {PROGRAM} "$@"\n')
-    for name in ("test_cuda", "test_cudnn"):
-        script(made / "bin" / name, PASSES)
-    script(made / "bin/write_device", "echo '{\"cudnn_device_properties\": {}}'\n")
+    programs(made / "bin")
+    script(made / "bin/write_device", f"exec cat {made}/data/h100.json\n")
     script(made / "bin/probe_tensor_core",
            "echo 'fact: part mma = as the model says' && mkdir \"$1\" && echo '{}' >\"$1/mma.json\"\n")
     script(made / "bin/bench_cuda",

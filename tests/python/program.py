@@ -19,7 +19,7 @@ class Output(NamedTuple):
     stderr: str
 
 
-def run(*arguments, expect=0, **how):
+def run(*arguments, expect=0, program=PROGRAM, **how):
     """Runs the program, which must end with the exit code `expect`.
 
     how: for subprocess.run(); `input` may be a text.
@@ -27,7 +27,7 @@ def run(*arguments, expect=0, **how):
     if isinstance(how.get("input"), str):
         how["input"] = how["input"].encode()
     given = [word if isinstance(word, bytes) else str(word) for word in arguments]
-    done = subprocess.run([PROGRAM, *given], capture_output=True, timeout=300, **how)
+    done = subprocess.run([program, *given], capture_output=True, timeout=300, **how)
     found = Output(done.stdout.decode(), done.stderr.decode())
     assert done.returncode == expect, found.stderr + found.stdout
     return found

@@ -2,7 +2,6 @@
 """Prediction against measurement: `halfscope compare` of a run whose operations were checked
 against their emulation. The device is an emulated one (tests/cuda/emulated), not a GPU."""
 import json
-import subprocess
 
 import numpy as np
 import pytest
@@ -11,19 +10,19 @@ from program import BUILD, run, schema, valid_json_of, words, words_of
 from safetensors.numpy import save_file
 from selenium.webdriver.common.by import By
 
-DEVICE_RUN = BUILD / "bin/write_device_run"
-SCALING = "torch,init_scale=1048576"
+EMULATED = BUILD / "bin/emulated_halfscope"
+RUN = ["simulate", "lenet", "--precision", "mixed", "--loss-scale", "torch,init_scale=1048576", "--steps", 20,
+       "--seed", 7, "--batch", 8, "--record-every", 1, "--threads", 1]
 HOSTILE = "<img src=x onerror=alert(1)>\"'&\x1b[2J of 3, F16"
 
 
 @pytest.fixture(scope="module")
 def device_run(tmp_path_factory):
     """lenet on the emulated device, with a loss scale that overflows at first."""
-    if not DEVICE_RUN.exists():
-        pytest.skip(f"{DEVICE_RUN} is not there: build it with the CUDA toolkit's headers")
+    if not EMULATED.exists():
+        pytest.skip(f"{EMULATED} is not there: build it with the CUDA toolkit's headers")
     folder = tmp_path_factory.mktemp("device") / "run"
-    subprocess.run([DEVICE_RUN, "lenet", "mixed", SCALING, "20", folder], check=True,
-                   capture_output=True)
+    run(*RUN, "--backend", "cudnn", "--check-operations", "--out", folder, program=EMULATED)
     return folder
 
 
@@ -32,9 +31,7 @@ def compared(device_run, tmp_path_factory):
     """The comparison with the CPU's run of the same network, seed, data and settings: text, JSON,
     page."""
     folder = tmp_path_factory.mktemp("compared")
-    run("simulate", "lenet", "--precision", "mixed", "--loss-scale", SCALING, "--backend",
-        "cpu", "--steps", 20, "--seed", 7, "--batch", 8, "--record-every", 1, "--threads", 1,
-        "--out", folder / "cpu")
+    run(*RUN, "--backend", "cpu", "--out", folder / "cpu")
     done = run("compare", folder / "cpu", device_run, "--json", folder / "found.json",
                "--out", folder / "page.html")
     found = json.loads((folder / "found.json").read_text(encoding="utf-8"))

@@ -13,7 +13,7 @@
 #   HALFSCOPE_GPU_PYTHON  the Python of the steps that need PyTorch or Halfscope's package
 #   HALFSCOPE_GPU_SECONDS seconds for all steps; later steps are skipped (default: 460)
 #   HALFSCOPE_GPU_LIMIT   most seconds for one step
-#   HALFSCOPE_GPU_DRY=1   every step on the CPU backend with tiny settings, to try the script itself
+#   HALFSCOPE_GPU_DRY=1   every step with tiny settings, on the CPU if there is no GPU, to try the script
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
@@ -108,7 +108,7 @@ begin() {
   : >"$out/work/rows"
   write_summary
   [[ -z $HALFSCOPE_GPU_DRY ]] ||
-    echo "A dry run on the CPU: no number here is of a GPU." >"$out/summary.txt"
+    echo "A dry run with tiny settings: no number here is a result." >"$out/summary.txt"
 }
 
 # Writes summary.json from the rows so far. At any time the file is whole.

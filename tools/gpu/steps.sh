@@ -8,6 +8,7 @@ set -uo pipefail
 readonly step=$1 out=$2
 readonly bundle=$HALFSCOPE_BUNDLE
 readonly bin=$bundle/bin dry=${HALFSCOPE_GPU_DRY:-}
+readonly few=${dry:+~[slow]}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
 failed=0
@@ -71,18 +72,20 @@ operations() {
   local home=$out/work/home
   install -D -m 644 "$bundle/data/digits/digits.csv.gz" \
     "$home/.local/lib/python3/site-packages/sklearn/datasets/data/digits.csv.gz"
-  HOME=$home tests test_cudnn '[gpu]~[.]'
+  HOME=$home tests test_cudnn "[gpu]~[.]$few"
 }
 
 # Compares every convolution of the networks, at its own size, with binary64.
 shapes() {
-  tests test_cudnn '[gpu][large]'
+  local which='[gpu][large]'
+  [[ -z $dry ]] || which='cudnn shapes: lenet on digits'
+  tests test_cudnn "$which"
 }
 
 # Checks that the GPU has the CPU's results: half functions on all encodings, arrays, histograms,
 # updates.
 twins() {
-  tests test_cuda '[gpu]~[.]'
+  tests test_cuda "[gpu]~[.]$few"
   sed -n 's/^\(.*\): \(of [0-9]* inputs .*\)$/fact: \1 = \2/p' "$out/work/twins.txt"
 }
 

@@ -4,7 +4,10 @@
 
 backend=cudnn
 timed=resnet50 # the network whose steps are timed
-[[ -z $dry ]] || backend=cpu timed=mlp
+if [[ -n $dry ]]; then
+  timed=mlp
+  "$bin/halfscope" info | grep -q '^cudnn backend  *cudnn: ' || backend=cpu
+fi
 readonly backend timed
 
 # N: prints N, or a small number in a dry run.
@@ -29,17 +32,18 @@ page() { must "$bin/halfscope" report "$1" --out "$out/pages/$(basename "$1").ht
 
 # NETWORK RUN ARGUMENT...: trains some steps and also emulates every operation with the same inputs.
 check_operations() {
-  local -a check=(--check-operations)
-  [[ -z $dry ]] || check=()
+  local -a check=()
+  [[ $backend == cpu ]] || check=(--check-operations)
   train "$1" "$2" "${check[@]}" --steps 3 --record-every 1 "${@:3}" || return 0
-  [[ -n $dry || -s $2/operations.json ]] || failed=1
+  [[ $backend == cpu || -s $2/operations.json ]] || failed=1
 }
 
-# NETWORK STEPS: trains in three precisions.
+# NETWORK STEPS [PRECISION...]: trains in these precisions, or in three.
 in_every_precision() {
   local precision
-  local -a scale
-  for precision in fp32 mixed fp16; do
+  local -a scale precisions=("${@:3}")
+  ((${#precisions[@]})) || precisions=(fp32 mixed fp16)
+  for precision in "${precisions[@]}"; do
     scale=()
     [[ $precision != mixed ]] || scale=(--loss-scale torch)
     train "$1" "$out/runs/$1-$precision" --precision "$precision" "${scale[@]}" \
@@ -50,12 +54,12 @@ in_every_precision() {
 }
 
 lenet() { in_every_precision lenet 600; }
-tinyssd() { in_every_precision tinyssd 600; }
+tinyssd() { in_every_precision tinyssd 600 ${dry:+mixed}; }
 
 # NAME ARGUMENT...: prints the README of a folder of data/, whose run was made by these arguments.
 about_run() {
   local where="on an NVIDIA GPU" words
-  [[ -z $dry ]] || where="on a CPU, in a dry run, which is nothing to commit,"
+  [[ -z $dry ]] || where="in a dry run, which is nothing to commit,"
   words=$(grep -m 1 ', loss ' "$out/work/said" | sed 's/^[^:]*: //')
   cat <<EOF
 # A real run: $1
@@ -102,7 +106,9 @@ real_runs() {
 # Trains a detector in mixed precision, with and without its loss scale, from the same seeds.
 seeds() {
   local seed scale
-  for seed in 1 2 3; do
+  local -a seeds=(1 2 3)
+  [[ -z $dry ]] || seeds=(1)
+  for seed in "${seeds[@]}"; do
     for scale in none torch; do
       train tinyssd "$out/runs/tinyssd-seed$seed-$scale" --precision mixed --loss-scale "$scale" \
         --seed "$seed" --steps "$(steps_of 600)" --record-every 100
