@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
-# ./run bundle: makes build/bundle, to be copied to a machine with a GPU (docs/gpu.md). And ./run
-# gpu. Sourced by ./run, which sets $system_python.
+# ./run bundle: makes build/bundle, to be copied to a machine with a GPU (docs/gpu.md), and packs it
+# into build/bundle.tar.gz. And ./run gpu. Sourced by ./run, which sets $system_python, $wheel_folder.
 
 readonly bundle_folder=build/bundle bundle_most=60000000 bundle_glibc=2.35
 
@@ -18,7 +18,10 @@ bundle() {
   bundle_libraries
   bundle_digits
   check_bundle
-  say "the bundle is $bundle_folder, $(bundle_bytes) bytes; bash $bundle_folder/gpu.sh OUT runs it"
+  bundle_package
+  tar -C "${bundle_folder%/*}" -czf "$bundle_folder.tar.gz" "${bundle_folder##*/}"
+  say "the bundle is $bundle_folder, $(bundle_bytes) bytes, and $bundle_folder.tar.gz," \
+    "$(stat --format %s "$bundle_folder.tar.gz") bytes; bash $bundle_folder/gpu.sh OUT runs it"
 }
 
 # Replaces links by files with the names that programs load, since a copy may lose links.
@@ -37,6 +40,15 @@ bundle_digits() {
 print(os.path.join(os.path.dirname(sklearn.__file__), "datasets/data"))') ||
     die 3 "bundle: no scikit-learn"
   install -D -m 644 -t "$bundle_folder/data/digits" "$data/digits.csv.gz"
+}
+
+# The Python package, if ./run wheel has made it: for Python 3.12 and later.
+bundle_package() {
+  local wheel
+  for wheel in "$wheel_folder"/halfscope-*-cp312-abi3-*.whl; do
+    [[ -f $wheel ]] || { echo "bundle: without the Python package: ./run wheel makes it" >&2 && continue; }
+    "$system_python" -m zipfile -e "$wheel" "$bundle_folder/python"
+  done
 }
 
 bundle_bytes() { du --summarize --bytes "$bundle_folder" | cut -f 1; }
@@ -60,6 +72,9 @@ check_bundle() {
 
 # Runs the bundle, which may have been built on another machine.
 gpu() {
+  if [[ ! -x $bundle_folder/gpu.sh && -f $bundle_folder.tar.gz ]]; then
+    tar -C "${bundle_folder%/*}" -xzf "$bundle_folder.tar.gz"
+  fi
   if [[ ! -x $bundle_folder/gpu.sh ]]; then
     [[ -e /dev/nvidiactl || -n ${HALFSCOPE_GPU_DRY:-} ]] ||
       die 3 "gpu: this machine has no NVIDIA GPU (no /dev/nvidiactl); ./run bundle, where nvcc is," \

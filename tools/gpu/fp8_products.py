@@ -110,7 +110,7 @@ def main():
     for formats, shape, kind in itertools.product(FORMATS, SHAPES if gpu else SHAPES[:2], KINDS):
         try:
             cases.append(one_case(torch, given, architecture, shape, formats, kind))
-        except RuntimeError as error:  # a product that this cuBLAS does not have
+        except (RuntimeError, ValueError) as error:  # a product that this cuBLAS or PyTorch does not have
             refused += 1
             print(f"{shape}, {' x '.join(formats)}: {error}")
     vectors.write(torch, given.device, given.vectors, "fp8-products",

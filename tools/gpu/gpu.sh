@@ -6,7 +6,8 @@
 #
 # Runs all or the named steps of steps.sh, each with its own time limit. OUT receives the results
 # (default: build/gpu or gpu-results). After a step that fails or hangs, the next one runs. Both
-# summaries are complete after every step: the end of this process loses only the running step.
+# summaries are complete after every step: the end of this process loses only the running step. With
+# --archive-only, OUT has three files at any time: the summaries and an archive of the rest.
 # Exit code 0 if all steps passed, 1 if one did not, 3 if there is no GPU.
 #
 #   HALFSCOPE_BUNDLE      the folder with bin/, lib/ and data/ (default: the folder of this file)
@@ -23,8 +24,8 @@ readonly budget=${HALFSCOPE_GPU_SECONDS:-460} most=${HALFSCOPE_GPU_LIMIT:-600}
 # Of each step the name, the seconds expected on an H100, and the most seconds. The steps that decide
 # most come first, in case time runs out (docs/gpu.md).
 readonly -a steps=(
-  "versions 10 40" "operations 40 100" "twins 45 90" "real_runs 15 60" "bench 25 60"
-  "resnet50 80 150" "recording 40 80" "optimizers 15 60" "fp8_casts 10 40" "fp8_products 15 40"
+  "versions 10 90" "operations 40 100" "twins 45 90" "real_runs 15 60" "bench 25 60"
+  "resnet50 80 150" "recording 40 110" "optimizers 15 60" "fp8_casts 10 60" "fp8_products 15 60"
   "tensor_core 35 60" "repeat 10 40" "plans 10 40" "emulation 15 60" "lenet 10 60" "tinyssd 20 60"
   "shapes 45 120" "seeds 20 120"
 )
@@ -73,6 +74,7 @@ write_down() {
     printf '}}'
   } >>"$out/work/rows"
   write_summary
+  keep --exclude={pages,'runs/*/tensors'}
   printf '%-12s %-10s %7s\n' "${columns[@]}"
 }
 
@@ -100,8 +102,14 @@ run_step() {
   [[ $result == passed ]]
 }
 
+# OUT: the folder of the results. With --archive-only they are made elsewhere, and OUT is `kept`.
 begin() {
   out=$(mkdir -p "$1" && cd "$1" && pwd) || die 1 "the folder '$1' cannot be made"
+  if [[ -n $kept ]]; then
+    kept=$out
+    rm -f "$kept"/{summary.txt,summary.json,gpu-results.tar.gz}
+    out=$(mktemp -d) || die 1 "no temporary folder could be made"
+  fi
   rm -rf "$out"/{logs,runs,pages,work,data,vectors,tensor_core,summary.txt,summary.json} \
     "$out"/{device.json,plans.md,bench_cuda.json,recording.json,optimizers.json,gpu-results.tar.gz}
   mkdir -p "$out"/{logs,runs,pages,work}
@@ -123,14 +131,15 @@ write_summary() {
   mv "$out/work/summary.json" "$out/summary.json"
 }
 
-# Packs the results into one file of less than 16 MB: no checkpoints, and sampled tensors only of
-# the longest runs. If the file is larger, leaves out all sampled tensors, then pages, then runs.
+# OPTION...: packs the results into one file of less than 16 MB, with these options of tar: no
+# checkpoints, and sampled tensors only of the longest runs. If the file is larger, leaves out all
+# sampled tensors, then pages, then runs.
 archive() {
   local file=$out/gpu-results.tar.gz leave
   local -a names without=(--exclude='runs/*/checkpoint' --exclude='runs/*-operations/tensors'
-    --exclude='runs/*-seed*/tensors')
+    --exclude='runs/*-seed*/tensors' "$@")
   mapfile -t names < <(cd "$out" &&
-    find . -mindepth 1 -maxdepth 1 ! -name 'gpu-results*' -printf '%P\n')
+    find . -mindepth 1 -maxdepth 1 ! -name 'gpu-results*' ! -name work -printf '%P\n')
   for leave in '' 'runs/*/tensors' pages runs; do
     [[ -z $leave ]] || without+=(--exclude="$leave")
     tar -C "$out" -czf "$file" "${without[@]}" "${names[@]}" || return 1
@@ -139,9 +148,21 @@ archive() {
   return 1
 }
 
+# OPTION...: with --archive-only, brings the results so far, archived with these options of tar.
+keep() {
+  local file code=0
+  [[ -n $kept ]] || return 0
+  archive "$@" || code=1
+  for file in summary.txt summary.json gpu-results.tar.gz; do
+    cp "$out/$file" "$kept/$file.new" && mv "$kept/$file.new" "$kept/$file" || code=1
+  done
+  return "$code"
+}
+
 main() {
-  local archive_only="" entry name wanted failed=0
-  [[ ${1:-} != --archive-only ]] || { archive_only=1 && shift; }
+  local entry name wanted failed=0
+  kept=""
+  [[ ${1:-} != --archive-only ]] || { kept=1 && shift; }
   [[ ${1:-} != -* ]] || die 2 "no option '$1'; gpu.sh [--archive-only] [OUT [STEP...]]"
   wanted=" ${*:2} "
   for name in "${@:2}"; do
@@ -158,9 +179,9 @@ main() {
     run_step "$name" "${entry##* }" || failed=1
   done
   rm -rf "$out/work"
-  archive || { echo "gpu.sh: the archive could not be written" >&2 && failed=1; }
-  [[ -z $archive_only ]] || rm -rf "$out"/{logs,runs,pages,data,vectors,tensor_core}
-  echo "$(($(now) - started)) s; in $out: summary.txt, summary.json, gpu-results.tar.gz"
+  if [[ -z $kept ]]; then archive; else keep && rm -rf "$out"; fi ||
+    { echo "gpu.sh: the archive could not be written; what there is of it is in $out" >&2 && failed=1; }
+  echo "$(($(now) - started)) s; in ${kept:-$out}: summary.txt, summary.json, gpu-results.tar.gz"
   return "$failed"
 }
 

@@ -20,12 +20,13 @@ python_modules() {
   if [[ ! -s $file ]]; then
     for folder in "$bundle/python" "$here/../../build/python" ""; do
       [[ -z $folder || -d $folder ]] || continue
-      with_folder "$folder" "$here/modules.py" "$on" >"$file" 2>"$file.error"
+      with_folder "$folder" "$here/modules.py" "$on" >"$file.new" 2>"$file.error"
       echo "$folder" >"$file.folder"
-      grep -q '^halfscope: missing' "$file" || break
+      grep -q '^halfscope: missing' "$file.new" || break
     done
     why=$(tail -n 1 "$file.error" | sed 's/.*: line [0-9]*: //')
-    [[ -s $file ]] || printf '%s: missing: %s\n' torch "$why" halfscope "$why" >"$file"
+    [[ -s $file.new ]] || printf '%s: missing: %s\n' torch "$why" halfscope "$why" >"$file.new"
+    mv "$file.new" "$file"
   fi
   cat "$file"
 }
