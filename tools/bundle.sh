@@ -48,6 +48,7 @@ bundle_package() {
   for wheel in "$wheel_folder"/halfscope-*-cp312-abi3-*.whl; do
     [[ -f $wheel ]] || { echo "bundle: without the Python package: ./run wheel makes it" >&2 && continue; }
     "$system_python" -m zipfile -e "$wheel" "$bundle_folder/python"
+    rm "$bundle_folder/python/halfscope/bin/halfscope" # bin/halfscope is the program
   done
 }
 
