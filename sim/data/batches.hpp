@@ -23,8 +23,9 @@ class Batches {
         ahead_.valid() && ahead_index_ == index ? ahead_.get() : data_.batch(index, size_);
     if (taken.inputs.size() < kLarge) return taken;
     ahead_index_ = index + 1;
-    ahead_ = std::async(std::launch::async,
-                        [this, next = index + 1] { return data_.batch(next, size_); });
+    constexpr auto kHow = std::launch::async | std::launch::deferred;  // deferred without threads
+    ahead_ = std::async(
+        kHow, [&data = data_, next = index + 1, size = size_] { return data.batch(next, size); });
     return taken;
   }
 

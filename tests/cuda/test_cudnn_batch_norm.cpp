@@ -167,6 +167,9 @@ TEST_CASE("cudnn backend: batch normalisation of thousands of rows", "[gpu]") {
     check({{7, 23, 29, 8}, dtype});
     check({{33025, 2}, dtype});  // 130 blocks of rows: more than total_kernel stages at a time
     check({{65700, 1}, dtype});
+    check({{65700, 4}, dtype, true});  // 257 blocks, in vectors
+    check({{700, 72}, dtype});         // a last group of fewer than 32 channels, in vectors
+    check({{513, 40}, dtype, true});
   }
 }
 

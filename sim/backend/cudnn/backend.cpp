@@ -81,14 +81,14 @@ void CudnnBackend::set(Tensor& to, std::span<const float> values) {
   }
   if (values.empty()) return;
   const std::size_t bytes = values.size() * width_of(to.dtype);
-  void* const outgoing = device_->outgoing(bytes);
-  if (to.dtype == Dtype::f32) {
-    std::memcpy(outgoing, values.data(), bytes);
-  } else {
-    convert(format_of(to.dtype), values,
-            std::span(static_cast<std::uint16_t*>(outgoing), values.size()));
-  }
-  device_->send(target, bytes);
+  device_->send(target, bytes, [&](void* memory) {
+    if (to.dtype == Dtype::f32) {
+      std::memcpy(memory, values.data(), bytes);
+    } else {
+      convert(format_of(to.dtype), values,
+              std::span(static_cast<std::uint16_t*>(memory), values.size()));
+    }
+  });
 }
 
 std::vector<float> CudnnBackend::get(const Tensor& from) {
@@ -116,11 +116,11 @@ void CudnnBackend::copy(const Tensor& from, Tensor& to) {
     throw std::invalid_argument(
         fmt::format("sim: a copy needs {} values, found {}", to.size(), from.size()));
   }
-  backend::cudnn::kernels::copy(elements_of(from), elements_of(to), to.size(), stream());
+  kernels::copy(elements_of(from), elements_of(to), to.size(), stream());
 }
 
 void CudnnBackend::fill(Tensor& to, float value) {
-  backend::cudnn::kernels::fill(elements_of(to), to.size(), value, stream());
+  kernels::fill(elements_of(to), to.size(), value, stream());
 }
 
 }  // namespace halfscope::sim::backend::cudnn

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <cstdint>
 
 namespace halfscope::sim::backend::cudnn {
@@ -45,6 +44,7 @@ Device::Device(const CudaLibraries& libraries) : libraries_(libraries) {
 
 Device::~Device() {
   cudaStreamSynchronize(stream_);
+  sent_.reset();
   if (cublas_ != nullptr) libraries_.cublas.cublasDestroy_v2(cublas_);
   if (cudnn_ != nullptr) libraries_.cudnn.cudnnDestroy(cudnn_);
   cublas_workspace_ = {};
@@ -59,22 +59,6 @@ void* Device::workspace(std::size_t bytes) {
     workspace_bytes_ = bytes;
   }
   return workspace_.data();
-}
-
-void* Device::outgoing(std::size_t bytes) {
-  if (sent_) sent_->wait();
-  sent_.reset();
-  if (bytes > outgoing_bytes_) {
-    outgoing_.emplace(std::bit_ceil(bytes));
-    outgoing_bytes_ = std::bit_ceil(bytes);
-  }
-  return outgoing_->data();
-}
-
-void Device::send(void* to, std::size_t bytes) {
-  cuda::check(cudaMemcpyAsync(to, outgoing_->data(), bytes, cudaMemcpyHostToDevice, stream_),
-              "cudaMemcpyAsync");
-  sent_.emplace(stream_);
 }
 
 void Device::wait() const { cuda::check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }

@@ -5,10 +5,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 
-#include "halfscope/device/runtime.hpp"
+#include "halfscope/device/memory.hpp"
 #include "sim/backend/cudnn/api.hpp"
 #include "sim/backend/tensor.hpp"
 
@@ -39,21 +39,34 @@ class Device {
   void* workspace(std::size_t bytes);
   void wait() const;
 
-  /// Returns pinned memory of `bytes` bytes for send(). Waits until an earlier send() is complete.
-  void* outgoing(std::size_t bytes);
-  /// Copies `bytes` bytes from outgoing() to the device, in stream order, without waiting.
-  void send(void* to, std::size_t bytes);
+  /// Copies `bytes` bytes to the device in stream order: fill(memory) writes them to pinned memory.
+  /// Waits for nothing but the copy before.
+  template <class Fill>
+  void send(void* to, std::size_t bytes, const Fill& fill) {
+    auto copy = std::make_unique<Copy>(bytes, stream_);
+    fill(copy->memory.as<void>());
+    cuda::check(
+        cudaMemcpyAsync(to, copy->memory.as<void>(), bytes, cudaMemcpyHostToDevice, stream_),
+        "cudaMemcpyAsync");
+    copy->sent.mark();
+    sent_ = std::move(copy);
+  }
 
  private:
+  /// A copy to the device. The destructor waits for its end.
+  struct Copy {
+    Copy(std::size_t bytes, cudaStream_t stream) : memory(bytes), sent(stream) {}
+    cuda::PooledMemory memory;
+    cuda::Completion sent;
+  };
+
   const CudaLibraries& libraries_;
   cudaStream_t stream_ = nullptr;
   cudnnHandle_t cudnn_ = nullptr;
   cublasHandle_t cublas_ = nullptr;
   cuda::DeviceMemory cublas_workspace_, workspace_;
   std::size_t workspace_bytes_ = 0;
-  std::optional<cuda::PinnedMemory> outgoing_;
-  std::size_t outgoing_bytes_ = 0;
-  std::optional<cuda::Event> sent_;
+  std::unique_ptr<Copy> sent_;  ///< the last one
 };
 
 /// A tensor's device memory: elements of its dtype, in NHWC order.

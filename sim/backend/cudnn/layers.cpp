@@ -21,9 +21,9 @@ float* floats_of(const Tensor& of, std::int64_t channels) {
   return static_cast<float*>(device_data(of));
 }
 
-backend::cudnn::kernels::BatchNorm layer_of(const Tensor& x, const BatchNormParameters& parameters,
-                                            const BatchNormSaved& saved) {
-  backend::cudnn::kernels::BatchNorm layer;
+kernels::BatchNorm layer_of(const Tensor& x, const BatchNormParameters& parameters,
+                            const BatchNormSaved& saved) {
+  kernels::BatchNorm layer;
   layer.rows = require_channels(x, parameters.gamma);
   layer.channels = parameters.gamma.size();
   layer.epsilon = static_cast<float>(parameters.epsilon);
@@ -47,15 +47,15 @@ void CudnnBackend::batch_norm_forward(const Tensor& x, BatchNormParameters& para
   if (!saved.mean) saved.mean = allocate_uninitialized(channels, Dtype::f32);
   if (!saved.inverse_deviation)
     saved.inverse_deviation = allocate_uninitialized(channels, Dtype::f32);
-  const backend::cudnn::kernels::BatchNorm layer = layer_of(x, parameters, saved);
+  const kernels::BatchNorm layer = layer_of(x, parameters, saved);
   if (inference) {
-    backend::cudnn::kernels::batch_norm_running(layer, stream());
+    kernels::batch_norm_running(layer, stream());
   } else {
     require_variance(layer.rows);
-    backend::cudnn::kernels::batch_norm_statistics(layer, static_cast<float>(parameters.momentum),
-                                                   elements_of(x), stream());
+    kernels::batch_norm_statistics(layer, static_cast<float>(parameters.momentum), elements_of(x),
+                                   stream());
   }
-  backend::cudnn::kernels::batch_norm_forward(layer, elements_of(x), elements_of(y), stream());
+  kernels::batch_norm_forward(layer, elements_of(x), elements_of(y), stream());
 }
 
 void CudnnBackend::batch_norm_backward(const Tensor& x, const Tensor& dy,
@@ -65,10 +65,10 @@ void CudnnBackend::batch_norm_backward(const Tensor& x, const Tensor& dy,
   require_same_size("batch normalisation", x, dy);
   require_same_size("batch normalisation", x, dx);
   require_same_dtype("batch normalisation", {x, dy, dx});
-  const backend::cudnn::kernels::BatchNorm layer = layer_of(x, parameters, saved);
-  backend::cudnn::kernels::batch_norm_backward(layer, elements_of(x), elements_of(dy),
-                                               elements_of(dx), floats_of(dgamma, layer.channels),
-                                               floats_of(dbeta, layer.channels), add, stream());
+  const kernels::BatchNorm layer = layer_of(x, parameters, saved);
+  kernels::batch_norm_backward(layer, elements_of(x), elements_of(dy), elements_of(dx),
+                               floats_of(dgamma, layer.channels), floats_of(dbeta, layer.channels),
+                               add, stream());
 }
 
 void CudnnBackend::pool_forward(const Pool& pool, const Tensor& x, Tensor& y) {
@@ -82,12 +82,11 @@ void CudnnBackend::pool_forward(const Pool& pool, const Tensor& x, Tensor& y) {
 void CudnnBackend::pool_backward(const Pool& pool, const Tensor& x, const Tensor& y,
                                  const Tensor& dy, Tensor& dx) {
   if (pool.kind == Pool::Kind::max) {
-    const backend::cudnn::kernels::Windows windows{pool.kernel, pool.stride, x.shape[0],
-                                                   x.shape[1],  x.shape[2],  x.shape[3],
-                                                   dy.shape[1], dy.shape[2]};
+    const kernels::Windows windows{pool.kernel, pool.stride, x.shape[0],  x.shape[1],
+                                   x.shape[2],  x.shape[3],  dy.shape[1], dy.shape[2]};
     require_same_dtype("a pool", {x, dy, dx});
-    return backend::cudnn::kernels::max_pool_backward(windows, elements_of(x), elements_of(dy),
-                                                      elements_of(dx), stream());
+    return kernels::max_pool_backward(windows, elements_of(x), elements_of(dy), elements_of(dx),
+                                      stream());
   }
   const TensorDescriptor in(api(), x.dtype, x.shape), out(api(), y.dtype, y.shape);
   const PoolingDescriptor pooling(api(), pool);

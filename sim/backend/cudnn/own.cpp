@@ -10,7 +10,7 @@
 
 namespace halfscope::sim::backend::cudnn {
 
-using backend::cudnn::kernels::Elements;
+using kernels::Elements;
 
 namespace {
 
@@ -31,8 +31,8 @@ template <class T>
 cuda::DeviceMemory CudnnBackend::upload(std::span<const T> values) {
   cuda::DeviceMemory memory(values.size_bytes(), stream());
   if (!values.empty()) {
-    std::memcpy(device_->outgoing(values.size_bytes()), values.data(), values.size_bytes());
-    device_->send(memory.data(), values.size_bytes());
+    device_->send(memory.data(), values.size_bytes(),
+                  [&](void* to) { std::memcpy(to, values.data(), values.size_bytes()); });
   }
   return memory;
 }
@@ -50,60 +50,56 @@ double CudnnBackend::sum_in_order(const cuda::DeviceMemory& losses, std::size_t 
 
 void CudnnBackend::relu_forward(const Tensor& x, Tensor& y) {
   require_same_size("relu", x, y);
-  backend::cudnn::kernels::relu_forward(elements_of(x), elements_of(y), x.size(), stream());
+  kernels::relu_forward(elements_of(x), elements_of(y), x.size(), stream());
 }
 
 void CudnnBackend::relu_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
   require_same_size("relu", y, dy);
   require_same_size("relu", dy, dx);
-  backend::cudnn::kernels::relu_backward(elements_of(y), elements_of(dy), elements_of(dx), y.size(),
-                                         stream());
+  kernels::relu_backward(elements_of(y), elements_of(dy), elements_of(dx), y.size(), stream());
 }
 
 void CudnnBackend::add(const Tensor& a, const Tensor& b, Tensor& y) {
   require_same_size("add", a, b);
   require_same_size("add", b, y);
-  backend::cudnn::kernels::add(elements_of(a), elements_of(b), elements_of(y), y.size(), stream());
+  kernels::add(elements_of(a), elements_of(b), elements_of(y), y.size(), stream());
 }
 
 void CudnnBackend::multiply(const Tensor& x, double factor, Tensor& y) {
   require_same_size("multiply", x, y);
-  backend::cudnn::kernels::multiply(elements_of(x), static_cast<float>(factor), elements_of(y),
-                                    y.size(), stream());
+  kernels::multiply(elements_of(x), static_cast<float>(factor), elements_of(y), y.size(), stream());
 }
 
 void CudnnBackend::join(std::span<const Tensor> parts, Tensor& y) {
   require_parts(y, parts);
   each_part(y, parts, [&](const Tensor& part, Elements place) {
-    backend::cudnn::kernels::copy_pieces(elements_of(part), item_size(part), place, item_size(y),
-                                         y.shape[0], item_size(part), stream());
+    kernels::copy_pieces(elements_of(part), item_size(part), place, item_size(y), y.shape[0],
+                         item_size(part), stream());
   });
 }
 
 void CudnnBackend::split(const Tensor& dy, std::span<Tensor> parts) {
   require_parts(dy, parts);
   each_part(dy, parts, [&](const Tensor& part, Elements place) {
-    backend::cudnn::kernels::copy_pieces(place, item_size(dy), elements_of(part), item_size(part),
-                                         dy.shape[0], item_size(part), stream());
+    kernels::copy_pieces(place, item_size(dy), elements_of(part), item_size(part), dy.shape[0],
+                         item_size(part), stream());
   });
 }
 
 void CudnnBackend::lstm_forward(const Tensor& gates, const Tensor& c_before, Tensor& c, Tensor& h) {
   const std::int64_t width = require_lstm(gates, h);
-  const backend::cudnn::kernels::Lstm cell{h.size() / width, width, elements_of(gates),
-                                           static_cast<const float*>(device_data(c_before))};
-  backend::cudnn::kernels::lstm_forward(cell, static_cast<float*>(device_data(c)), elements_of(h),
-                                        stream());
+  const kernels::Lstm cell{h.size() / width, width, elements_of(gates),
+                           static_cast<const float*>(device_data(c_before))};
+  kernels::lstm_forward(cell, static_cast<float*>(device_data(c)), elements_of(h), stream());
 }
 
 void CudnnBackend::lstm_backward(const Tensor& gates, const Tensor& c_before, const Tensor& c,
                                  const Tensor& dh, Tensor& dc, Tensor& dgates) {
   const std::int64_t width = require_lstm(gates, dh);
-  const backend::cudnn::kernels::Lstm cell{dh.size() / width, width, elements_of(gates),
-                                           static_cast<const float*>(device_data(c_before))};
-  backend::cudnn::kernels::lstm_backward(cell, static_cast<const float*>(device_data(c)),
-                                         elements_of(dh), static_cast<float*>(device_data(dc)),
-                                         elements_of(dgates), stream());
+  const kernels::Lstm cell{dh.size() / width, width, elements_of(gates),
+                           static_cast<const float*>(device_data(c_before))};
+  kernels::lstm_backward(cell, static_cast<const float*>(device_data(c)), elements_of(dh),
+                         static_cast<float*>(device_data(dc)), elements_of(dgates), stream());
 }
 
 void CudnnBackend::embed_forward(std::span<const std::int32_t> ids, const Tensor& table,
@@ -112,8 +108,8 @@ void CudnnBackend::embed_forward(std::span<const std::int32_t> ids, const Tensor
   require_range("row", ids, 0, table.shape[0]);
   require_same_dtype("an embedding", {table, y});
   const cuda::DeviceMemory rows = upload(ids);
-  backend::cudnn::kernels::embed_forward(rows.as<std::int32_t>(), std::ssize(ids), table.shape[1],
-                                         elements_of(table), elements_of(y), stream());
+  kernels::embed_forward(rows.as<std::int32_t>(), std::ssize(ids), table.shape[1],
+                         elements_of(table), elements_of(y), stream());
 }
 
 void CudnnBackend::embed_backward(std::span<const std::int32_t> ids, const Tensor& dy,
@@ -122,9 +118,8 @@ void CudnnBackend::embed_backward(std::span<const std::int32_t> ids, const Tenso
   require_range("row", ids, 0, dtable.shape[0]);
   require_same_dtype("an embedding", {dy, dtable});
   const cuda::DeviceMemory rows = upload(ids);
-  backend::cudnn::kernels::embed_backward(rows.as<std::int32_t>(), std::ssize(ids), dtable.shape[0],
-                                          dtable.shape[1], elements_of(dy), elements_of(dtable),
-                                          add, stream());
+  kernels::embed_backward(rows.as<std::int32_t>(), std::ssize(ids), dtable.shape[0],
+                          dtable.shape[1], elements_of(dy), elements_of(dtable), add, stream());
 }
 
 double CudnnBackend::softmax_cross_entropy(const Tensor& logits,
@@ -136,9 +131,9 @@ double CudnnBackend::softmax_cross_entropy(const Tensor& logits,
   require_same_dtype("cross entropy", {logits, dlogits});
   const cuda::DeviceMemory wanted = upload(labels);
   const cuda::DeviceMemory losses(labels.size() * sizeof(float), stream());
-  backend::cudnn::kernels::softmax_cross_entropy(
-      elements_of(logits), wanted.as<std::int32_t>(), std::ssize(labels), logits.shape.back(),
-      static_cast<float>(factor), elements_of(dlogits), losses.as<float>(), stream());
+  kernels::softmax_cross_entropy(elements_of(logits), wanted.as<std::int32_t>(), std::ssize(labels),
+                                 logits.shape.back(), static_cast<float>(factor),
+                                 elements_of(dlogits), losses.as<float>(), stream());
   return sum_in_order(losses, labels.size());
 }
 
@@ -150,23 +145,22 @@ double CudnnBackend::smooth_l1(const Tensor& x, std::span<const float> target,
   require_same_dtype("smooth L1", {x, dx});
   const cuda::DeviceMemory wanted = upload(target), rows = upload(mask);
   const cuda::DeviceMemory losses(target.size_bytes(), stream());
-  backend::cudnn::kernels::smooth_l1(elements_of(x), wanted.as<float>(), rows.as<std::uint8_t>(),
-                                     std::ssize(mask), x.shape.back(), static_cast<float>(factor),
-                                     elements_of(dx), losses.as<float>(), stream());
+  kernels::smooth_l1(elements_of(x), wanted.as<float>(), rows.as<std::uint8_t>(), std::ssize(mask),
+                     x.shape.back(), static_cast<float>(factor), elements_of(dx),
+                     losses.as<float>(), stream());
   return sum_in_order(losses, target.size());
 }
 
 void CudnnBackend::update(const UpdateRule& rule, const Tensor& gradient, double unscale,
                           Tensor& weight, std::span<Tensor> state, Tensor& delta) {
   require_update(rule, gradient, weight, state, delta);
-  backend::cudnn::kernels::UpdateMemory memory;
+  kernels::UpdateMemory memory;
   memory.gradient = elements_of(gradient);
   memory.weight = elements_of(weight);
   if (delta) memory.delta = elements_of(delta);
   if (!state.empty()) memory.first_state = device_data(state[0]);
   if (state.size() > 1) memory.second_state = device_data(state[1]);
-  backend::cudnn::kernels::update(update_constants(rule, weight.dtype, unscale), memory,
-                                  weight.size(), stream());
+  kernels::update(update_constants(rule, weight.dtype, unscale), memory, weight.size(), stream());
 }
 
 }  // namespace halfscope::sim::backend::cudnn

@@ -5,8 +5,8 @@
 //
 // * Sums (columns.hpp): one warp adds 32 channels of a block of 256 rows. It loads 4 KB at a time,
 //   64 rows of 16 bits. ResNet-50's largest layer has 6272 warps. A multiprocessor has space for
-//   32, so 17 MB are in flight. The smallest layer has 208 warps, and needs 4 round trips to
-//   memory.
+//   32, or for 16 with 8 KB each, so 17 MB are in flight. The smallest layer has 208 warps, and
+//   needs 4 round trips to memory.
 // * Totals of up to 3136 blocks: 8 warps load 256 rows at a time for the one that adds.
 // * Elements: a thread reads and writes 16 bytes of a row, of the same channels in 8 rows. It reads
 //   the channels' constants once, into registers.
@@ -23,8 +23,6 @@ using cuda::launch;
 
 constexpr int kTotalWarps = 8;                     // in each block of total_kernel
 constexpr int kRowsOfThread = 8, kRowsLoaded = 4;  // in elementwise kernels
-
-std::int64_t blocks_for(std::int64_t count, std::int64_t each) { return (count + each - 1) / each; }
 
 /// The part of a tensor that one warp of a sum adds.
 struct Part {
@@ -45,7 +43,7 @@ struct Part {
 template <class T, int V, bool kSquares>
 __global__ void sums_kernel(const T* x, std::int64_t rows, std::int64_t channels, const float* mean,
                             float* partial) {
-  __shared__ __align__(16) T tile[kStage<V, 1> * kLanes];
+  __shared__ __align__(16) T tile[Columns<T, V, 1>::kTile];
   const Part part(rows, channels);
   const bool inside = part.own() < channels;
   float center = 0, sum = 0;
@@ -67,7 +65,7 @@ template <class T, int V>
 __global__ void gradient_sums_kernel(const T* x, const T* dy, std::int64_t rows,
                                      std::int64_t channels, const float* mean, const float* inverse,
                                      float* partial) {
-  __shared__ __align__(16) T tiles[2][kStage<V, 1> * kLanes];
+  __shared__ __align__(16) T tiles[2][Columns<T, V, 1>::kTile];
   const Part part(rows, channels);
   const bool inside = part.own() < channels;
   const float center = inside ? mean[part.own()] : 0.0F,
@@ -91,7 +89,7 @@ __global__ void gradient_sums_kernel(const T* x, const T* dy, std::int64_t rows,
 template <int V, class Finish>
 __global__ void total_kernel(const float* partial, std::int64_t rows, std::int64_t columns,
                              Finish finish) {
-  __shared__ __align__(16) float tile[kStage<V, kTotalWarps> * kLanes];
+  __shared__ __align__(16) float tile[Columns<float, V, kTotalWarps>::kTile];
   const std::int64_t first = std::int64_t{blockIdx.x} * kLanes, own = first + threadIdx.x;
   float sum = 0;
   Columns<float, V, kTotalWarps> staged(partial + first, rows, columns, columns - first, tile);
@@ -164,9 +162,9 @@ __device__ Lane lane_of_thread(std::int64_t rows, std::int64_t channels, std::in
   const auto groups = static_cast<unsigned>(channels / V);
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;  // 32 bits, for the divisions
   const std::int64_t first = i / groups;
-  const bool inside = first < step && first < rows;
-  return {std::int64_t{i % groups} * V, first,
-          inside ? static_cast<int>((rows - first + step - 1) / step) : 0};
+  int count = 0;  // counted, since a 64-bit division takes longer
+  while (first < step && count < kRowsOfThread && first + count * step < rows) ++count;
+  return {std::int64_t{i % groups} * V, first, count};
 }
 
 template <class T, int V>

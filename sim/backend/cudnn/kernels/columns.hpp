@@ -25,19 +25,16 @@ __device__ const Channels<T, V>& channels_at(const T* from) {
 /// Loads of one thread that are under way at a time: 128 bytes, of scalars fewer.
 template <int V>
 inline constexpr int kLoads = V == 1 ? 16 : 8;
-/// Rows that kWarps warps load at a time.
-template <int V, int kWarps>
-inline constexpr int kStage = kWarps*(V* kLoads<V>);
-
 /// At most 32 columns of a matrix, which a block of kWarps warps moves to shared memory, stage by
 /// stage.
 template <class T, int V, int kWarps>
 class Columns {
  public:
-  static constexpr int kRows = kStage<V, kWarps>;
+  static constexpr int kRows = kWarps * V * kLoads<V>;  ///< loaded at a time
+  static constexpr int kTile = kRows * kLanes;
 
   /// `from`: the first of `width` columns and of `rows` rows, which are `stride` elements apart.
-  /// `tile`: shared memory of kRows * kLanes elements.
+  /// `tile`: shared memory of kTile elements.
   __device__ Columns(const T* from, std::int64_t rows, std::int64_t stride, std::int64_t width,
                      T* tile)
       : tile_(tile), step_(kWarps * V * stride) {

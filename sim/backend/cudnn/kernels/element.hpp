@@ -48,9 +48,14 @@ void with_type(Dtype dtype, const F& f) {
 
 inline constexpr unsigned kThreads = 256;
 
+/// Returns the number of blocks of `each` that cover `count`.
+inline std::int64_t blocks_for(std::int64_t count, std::int64_t each) {
+  return (count + each - 1) / each;
+}
+
 inline unsigned blocks_of(std::int64_t count, std::int64_t per_block = kThreads) {
   constexpr std::int64_t kMost = 1 << 20;  // beyond this, each thread computes several elements
-  const std::int64_t blocks = (count + per_block - 1) / per_block;
+  const std::int64_t blocks = blocks_for(count, per_block);
   return static_cast<unsigned>(blocks < kMost ? blocks : kMost);
 }
 

@@ -40,7 +40,7 @@ __global__ void total_kernel(const float* partial, std::int64_t parts, std::int6
 }  // namespace
 
 std::int64_t partial_sums(std::int64_t rows) {
-  return std::clamp((rows + kLeastRows - 1) / kLeastRows, std::int64_t{1}, kMostParts);
+  return std::clamp(blocks_for(rows, kLeastRows), std::int64_t{1}, kMostParts);
 }
 
 void sum_rows(Elements x, std::int64_t rows, std::int64_t width, float* partial, Elements sums,
