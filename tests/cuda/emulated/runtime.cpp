@@ -219,6 +219,11 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
   return cudaSuccess;
 }
 
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr, void* value) {
+  *static_cast<std::uint64_t*>(value) = 0;  // nothing is kept
+  return cudaSuccess;
+}
+
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr, void* value) {
   return pool != nullptr && value != nullptr ? cudaSuccess : failed(cudaErrorInvalidValue);
 }
