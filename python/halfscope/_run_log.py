@@ -172,9 +172,14 @@ class RunLog:
             json.dump(document, file, indent=2, allow_nan=False)
         os.replace(beside, path)
 
-    def write_tensors(self, step, tensors):
-        """tensors: list of (name, Gathered, True if scaled, scale or None if unknown)"""
-        self._writer.write_tensors(step, tensors)
+    def write_tensors(self, step, tensors, later=False):
+        """tensors: list of (name, Gathered, True if scaled, scale or None if unknown). later: another thread
+        waits for a GPU's counts and writes them; finish() waits for it."""
+        self._writer.write_tensors(step, tensors, later)
+
+    def finish(self):
+        """Waits until all is written. Raises the error of what was written later."""
+        self._writer.finish()
 
     def write_scalars(self, **scalars):
         self._writer.write_scalars(**scalars)

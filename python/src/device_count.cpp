@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts PyTorch's tensors on the GPU that holds them.
+// Counts PyTorch's tensors on the GPU that holds them, and copies numbers from it. Calls queue work
+// on the stream that computes the tensors; only values() of a Later waits for it.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <functional>
 #include <future>
+#include <limits>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
@@ -14,8 +20,11 @@
 
 #include "bindings.hpp"
 #include "gathered.hpp"
+#include "halfscope/device/pinned_pool.hpp"
 #include "halfscope/device/runtime.hpp"
+#include "halfscope/number/convert.hpp"
 #include "halfscope/table/count/count_cuda.hpp"
+#include "halfscope/table/count/element.hpp"
 #include "torch_tensors.hpp"
 
 namespace nb = nanobind;
@@ -26,87 +35,239 @@ namespace {
 
 constexpr std::size_t kMostWaiting = 8;  // pieces of one Gathered: each holds pinned memory
 
-using Counted = std::vector<std::pair<BinadeTable, Moments>>;
+using Values = std::vector<double>;
 
-/// The largest magnitude of a tensor that is being counted.
-struct LargestLater {
-  Gathered::Counts counts;
-  std::size_t index;
+/// Numbers that a GPU computes. values() waits for them; any thread may call it, any number of
+/// times.
+struct Later {
+  std::function<Values()> get;
 
-  /// Returns one value, or none if the tensor has no elements. Waits for the count.
-  std::vector<double> values() const {
+  Values values() const {
     nb::gil_scoped_release release;
-    const std::optional<double> largest = largest_in(counts.get()[index].first);
-    return largest ? std::vector{*largest} : std::vector<double>();
+    return get();
   }
 };
+
+/// A stream, given by its address, of a device that is current while this object lives.
+class Stream {
+ public:
+  Stream(int device, std::uintptr_t address) : key_(device, address) {
+    cuda::check(cudaGetDevice(&before_), "cudaGetDevice");
+    if (before_ != device) cuda::check(cudaSetDevice(device), "cudaSetDevice");
+    keep_freed_memory(device);
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream() {
+    if (before_ != key_.first) cudaSetDevice(before_);
+  }
+
+  const std::pair<int, std::uintptr_t>& key() const { return key_; }
+  cudaStream_t get() const {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): what PyTorch calls cuda_stream
+    return reinterpret_cast<cudaStream_t>(key_.second);
+  }
+
+ private:
+  /// The device's memory pool keeps at least 64 MiB of freed memory: else each wait would return
+  /// the memory to the system, to be allocated again.
+  static void keep_freed_memory(int device) {
+    constexpr std::uint64_t kKept = std::uint64_t{1} << 26;
+    static std::set<int> known;
+    if (!known.insert(device).second) return;
+    cudaMemPool_t pool{};
+    cuda::check(cudaDeviceGetDefaultMemPool(&pool, device), "cudaDeviceGetDefaultMemPool");
+    std::uint64_t kept = 0;
+    cuda::check(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept),
+                "cudaMemPoolGetAttribute");
+    kept = std::max(kept, kKept);
+    cuda::check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept),
+                "cudaMemPoolSetAttribute");
+  }
+
+  std::pair<int, std::uintptr_t> key_;
+  int before_ = 0;
+};
+
+/// The tables of a step's tensors on one stream. Lists are added until results are asked for.
+class OpenCount {
+ public:
+  explicit OpenCount(cudaStream_t stream) : stream_(stream) {}
+
+  bool open() const { return open_; }
+  /// Queues the counting of a list. Returns the index of its first result.
+  std::size_t add(const std::vector<cuda::DeviceTensor>& tensors) {
+    counts_.emplace_back(tensors, stream_);
+    return std::exchange(added_, added_ + tensors.size());
+  }
+  /// No list is added from now on.
+  void finish() { open_ = false; }
+  /// Waits. Called once.
+  std::vector<std::pair<BinadeTable, Moments>> get() {
+    finish();
+    std::vector<std::pair<BinadeTable, Moments>> out;
+    for (cuda::TableCount& count : counts_) {
+      for (cuda::TensorFacts& facts : count.get()) {
+        out.emplace_back(std::move(facts.table), facts.moments);
+      }
+    }
+    counts_.clear();
+    return out;
+  }
+
+ private:
+  cudaStream_t stream_;
+  std::vector<cuda::TableCount> counts_;
+  std::size_t added_ = 0;
+  bool open_ = true;
+};
+
+/// A count, and its results: counts.get() finishes it.
+struct Counting {
+  std::shared_ptr<OpenCount> count;
+  Gathered::Counts results;
+
+  explicit Counting(cudaStream_t stream)
+      : count(std::make_shared<OpenCount>(stream)),
+        results(std::async(std::launch::deferred, [count = count] { return count->get(); })) {}
+};
+
+using Countings = std::map<std::pair<int, std::uintptr_t>, Counting>;
+
+/// The counts that are open, by stream. The GIL protects them.
+Countings& open_counts() {
+  static Countings& all = *new Countings;  // never destroyed: the device may be gone by then
+  return all;
+}
+
+Counting& open_count(const Stream& stream) {
+  const auto found = open_counts().find(stream.key());
+  if (found != open_counts().end() && found->second.count->open()) return found->second;
+  return open_counts().insert_or_assign(stream.key(), Counting(stream.get())).first->second;
+}
+
+/// Ends the counts of all streams: other threads may then wait for their results.
+void finish_counts() {
+  for (auto& [key, counting] : open_counts()) counting.count->finish();
+  open_counts().clear();
+}
+
+cuda::DeviceTensor device_tensor(const TensorView& view) {
+  return {view.dtype, view.data, static_cast<std::int64_t>(view.count)};
+}
 
 cuda::DeviceTensor device_tensor(nb::handle tensor) {
   const std::optional<TensorView> view = view_of_torch(tensor, Memory::cuda);
   if (!view) throw nb::type_error("count_on_device: a tensor that is not in C order on a GPU");
-  return {view->dtype, view->data, static_cast<std::int64_t>(view->count)};
+  return device_tensor(*view);
 }
 
-Gathered::Counts begin_count(const std::vector<cuda::DeviceTensor>& tensors,
-                             std::uintptr_t stream) {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): what PyTorch calls cuda_stream
-  auto* const queue = reinterpret_cast<cudaStream_t>(stream);
-  nb::gil_scoped_release release;  // it may have to wait for the GPU, for pinned memory
-  auto count = std::make_unique<cuda::TableCount>(tensors, queue);
-  return std::async(std::launch::deferred,
-                    [count = std::move(count)]() mutable {
-                      const auto once = std::move(count);  // frees its memory after the read
-                      Counted out;
-                      for (cuda::TensorFacts& facts : once->get()) {
-                        out.emplace_back(std::move(facts.table), facts.moments);
-                      }
-                      return out;
-                    })
-      .share();
-}
+Values values_of(const std::optional<double>& value) { return value ? Values{*value} : Values(); }
 
-/// Makes the device current. Its memory pool keeps at least 64 MiB of freed memory: else each wait
-/// would return the memory to the system, to be allocated again.
-void use_device(int device) {
-  constexpr std::uint64_t kKept = std::uint64_t{1} << 26;
-  static std::set<int> known;
-  cuda::check(cudaSetDevice(device), "cudaSetDevice");
-  if (!known.insert(device).second) return;
-  cudaMemPool_t pool{};
-  cuda::check(cudaDeviceGetDefaultMemPool(&pool, device), "cudaDeviceGetDefaultMemPool");
-  std::uint64_t kept = 0;
-  cuda::check(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept),
-              "cudaMemPoolGetAttribute");
-  kept = std::max(kept, kKept);
-  cuda::check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept),
-              "cudaMemPoolSetAttribute");
-}
-
-/// `pieces` has tuples (Gathered, tensor, computed). Queues the counting on a stream of the device,
-/// `stream` being its address, and adds the future result to each Gathered. Returns one
-/// LargestLater for each piece.
-nb::list count_on_device(const nb::list& pieces, int device, std::uintptr_t stream) {
-  use_device(device);
+/// `pieces` has tuples (Gathered, tensor, computed), all on the device with this stream. Queues the
+/// counting and adds the future result to each Gathered. Returns a Later for each piece: its
+/// largest magnitude, or no value if it has no elements.
+nb::list count_on_device(const nb::list& pieces, int device, std::uintptr_t address) {
+  const Stream stream(device, address);
   std::vector<cuda::DeviceTensor> tensors;
-  for (const nb::handle piece : pieces) tensors.push_back(device_tensor(piece[1]));
-  const Gathered::Counts counts = begin_count(tensors, stream);
+  for (const nb::handle piece : pieces) {
+    tensors.push_back(device_tensor(piece[1]));
+    auto& gathered = nb::cast<Gathered&>(piece[0]);
+    if (gathered.waiting() >= kMostWaiting) settled(gathered);
+  }
+  const Counting& counting = open_count(stream);
+  const std::size_t first = counting.count->add(tensors);
   nb::list largest;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const nb::handle piece = pieces[i];
-    auto& gathered = nb::cast<Gathered&>(piece[0]);
-    if (gathered.waiting() == kMostWaiting) settled(gathered);
-    gathered.add_later({{}, {}, tensors[i].dtype, dtype_of_torch(piece[2]), torch_shape(piece[1])},
-                       counts, i);
-    largest.append(nb::cast(LargestLater{counts, i}));
+    nb::cast<Gathered&>(piece[0]).add_later(
+        {{}, {}, tensors[i].dtype, dtype_of_torch(piece[2]), torch_shape(piece[1])},
+        counting.results, first + i);
+    largest.append(nb::cast(Later{[results = counting.results, at = first + i] {
+      return values_of(largest_in(results.get()[at].first));
+    }}));
   }
   return largest;
+}
+
+Values largest_of(const std::vector<cuda::GradientSums>& all) {
+  double largest = 0;
+  for (const cuda::GradientSums& one : all) {
+    if (one.nan) return {std::numeric_limits<double>::quiet_NaN()};
+    largest = std::max(largest, one.max_abs);
+  }
+  return {largest};
+}
+
+/// Queues the search for the largest magnitude of tensors on the device with this stream. Returns
+/// (a Later, or None if no tensor is read; the tensors that are not read: those without elements
+/// are left out, float64 and others than strided tensors in C order are not).
+nb::tuple largest_on_device(const nb::list& tensors, int device, std::uintptr_t address) {
+  std::vector<cuda::DeviceTensor> read;
+  nb::list others;
+  for (const nb::handle tensor : tensors) {
+    const std::optional<TensorView> view = view_of_torch(tensor, Memory::cuda);
+    if (!view || view->dtype == Dtype::f64) {
+      others.append(tensor);
+    } else if (view->count != 0) {
+      read.push_back(device_tensor(*view));
+    }
+  }
+  if (read.empty()) return nb::make_tuple(nb::none(), others);
+  const Stream stream(device, address);
+  const auto count = std::make_shared<cuda::FactsCount>(read, stream.get());
+  const std::shared_future<Values> result =
+      std::async(std::launch::deferred, [count] { return largest_of(count->get()); });
+  return nb::make_tuple(Later{[result] { return result.get(); }}, others);
+}
+
+/// A number that is copied from a device into pinned memory.
+class NumberCopy {
+ public:
+  NumberCopy(const TensorView& number, cudaStream_t stream) : dtype_(number.dtype) {
+    cuda::check(
+        cudaMemcpyAsync(memory_.as<void>(), number.data, number.bytes(), cudaMemcpyDefault, stream),
+        "cudaMemcpyAsync");
+    done_.emplace(stream);
+  }
+  NumberCopy(const NumberCopy&) = delete;
+  NumberCopy& operator=(const NumberCopy&) = delete;
+  ~NumberCopy() {  // the memory returns to its pool: no copy may be running
+    try {
+      done_->wait();
+    } catch (const std::runtime_error&) {  // the device failed, so no copy is running
+    }
+  }
+
+  double value() const {
+    done_->wait();
+    return to_double(format_of(dtype_), load({dtype_, memory_.as<std::byte>(), 1}, 0));
+  }
+
+ private:
+  Dtype dtype_;
+  cuda::PooledMemory memory_{sizeof(double)};
+  std::optional<cuda::Event> done_;
+};
+
+/// Queues the copy of a number on the device with this stream. Returns a Later; None if the
+/// tensor's dtype has no table.
+nb::object number_on_device(nb::handle number, int device, std::uintptr_t address) {
+  const std::optional<TensorView> view = view_of_torch(number, Memory::cuda);
+  if (!view) return nb::none();
+  const Stream stream(device, address);
+  const auto copy = std::make_shared<NumberCopy>(*view, stream.get());
+  return nb::cast(Later{[copy] { return Values{copy->value()}; }});
 }
 
 }  // namespace
 
 void bind_device_count(nb::module_& module) {
-  nb::class_<LargestLater>(module, "LargestLater").def("values", &LargestLater::values);
+  nb::class_<Later>(module, "Later").def("values", &Later::values);
   module.def("count_on_device", &count_on_device, "pieces"_a, "device"_a, "stream"_a);
+  module.def("finish_counts", &finish_counts);
+  module.def("largest_on_device", &largest_on_device, "tensors"_a, "device"_a, "stream"_a);
+  module.def("number_on_device", &number_on_device, "number"_a, "device"_a, "stream"_a);
 }
 
 }  // namespace halfscope::python

@@ -46,8 +46,15 @@ class Gathered {
   void keep(nanobind::object values) { kept_.push_back(std::move(values)); }
 
   const std::vector<nanobind::object>& kept() const { return kept_; }
+  /// A copy without kept values, which other threads may settle and destroy.
+  Gathered statistics() const {
+    Gathered copy = *this;
+    copy.kept_.clear();
+    return copy;
+  }
   std::size_t pieces() const { return shapes_.size() + waiting_.size(); }
   const BinadeTable& table() const { return all_.table; }
+  BinadeTable&& moved_table() { return std::move(all_.table); }
   /// A type that represents all values of all pieces exactly.
   Dtype dtype() const { return all_.dtype; }
   /// Type of the computation; empty if it is unknown or differs between pieces.

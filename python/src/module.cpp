@@ -67,6 +67,7 @@ NB_MODULE(_halfscope, module) {
   halfscope::python::bind_blocks(module);
   halfscope::python::bind_alerts(module);
   halfscope::python::bind_torch_tensors(module);
+  halfscope::python::bind_arrivals(module);
 #ifdef HALFSCOPE_HAS_CUDA
   halfscope::python::bind_device_count(module);
 #endif

@@ -10,6 +10,11 @@
 #include <nanobind/stl/vector.h>
 #include <nlohmann/json.hpp>
 
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <future>
 #include <utility>
 
 #include "array.hpp"
@@ -42,8 +47,52 @@ log::Manifest manifest_of(const std::string& text) {
   return manifest;
 }
 
+/// A log that is written in order: at once, or by a thread that waits for a GPU.
+class OrderedLog {
+ public:
+  OrderedLog(const std::filesystem::path& folder, const log::Manifest& manifest)
+      : log_(folder, manifest) {}
+  OrderedLog(const OrderedLog&) = delete;
+  OrderedLog& operator=(const OrderedLog&) = delete;
+  ~OrderedLog() {
+    if (getpid() != process_) new std::future(std::move(last_));  // a fork lacks the thread
+  }
+
+  using Job = std::function<void(log::RunLogWriter&)>;
+
+  /// For what needs no order.
+  log::RunLogWriter& writer() { return log_; }
+
+  /// Runs the job, behind those of later(): in their thread if that still runs, else at once.
+  void in_order(Job&& job) {
+    if (last_.valid() && last_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+      later(std::move(job));
+      return;
+    }
+    finish();
+    job(log_);
+  }
+  /// Runs the job in a thread. The next call of a function throws what it throws.
+  void later(Job&& job) {
+    last_ = std::async(std::launch::async,
+                       [this, before = std::move(last_), job = std::move(job)]() mutable {
+                         if (before.valid()) before.get();
+                         job(log_);
+                       });
+  }
+  /// Waits for all jobs.
+  void finish() {
+    if (last_.valid()) std::exchange(last_, {}).get();
+  }
+
+ private:
+  pid_t process_ = getpid();
+  log::RunLogWriter log_;
+  std::future<void> last_;
+};
+
 /// samples: (name, array, dtype of its bits or None)
-void write_sample(log::RunLogWriter& writer, std::int64_t step, const nb::list& samples,
+void write_sample(OrderedLog& log, std::int64_t step, const nb::list& samples,
                   const std::map<std::string, std::string>& metadata) {
   std::vector<Array> arrays;
   std::vector<log::NamedTensor> tensors;
@@ -53,10 +102,10 @@ void write_sample(log::RunLogWriter& writer, std::int64_t step, const nb::list& 
     tensors.push_back({nb::cast<std::string>(sample[0]), arrays.back().shape, arrays.back().view});
   }
   nb::gil_scoped_release release;
-  writer.write_sample(step, tensors, metadata);
+  log.writer().write_sample(step, tensors, metadata);
 }
 
-void write_scalars(log::RunLogWriter& writer, std::int64_t step, std::optional<double> loss,
+void write_scalars(OrderedLog& log, std::int64_t step, std::optional<double> loss,
                    std::optional<double> learning_rate, std::optional<double> loss_scale,
                    std::optional<bool> found_inf, std::optional<double> max_abs_weight_grad,
                    std::optional<double> max_abs_activation_grad,
@@ -70,30 +119,48 @@ void write_scalars(log::RunLogWriter& writer, std::int64_t step, std::optional<d
                                  max_abs_activation_grad,
                                  more};
   nb::gil_scoped_release release;
-  writer.write(scalars);
+  log.in_order([scalars](log::RunLogWriter& writer) { writer.write(scalars); });
 }
 
-/// tensors: (name, Gathered, True if it is scaled, scale or None if it is unknown)
-void write_tensors(log::RunLogWriter& writer, std::int64_t step, const nb::list& tensors) {
-  std::vector<log::TensorRecord> records(tensors.size());
-  auto record = records.begin();
+/// fields: (name, Gathered, True if it is scaled, scale or None if it is unknown). Leaves out what
+/// the Gathered knows.
+log::TensorRecord begun_record(std::int64_t step, const nb::tuple& fields) {
+  log::TensorRecord record;
+  record.name = nb::cast<std::string>(fields[0]);
+  record.step = step;
+  record.state = state_of(nb::cast<bool>(fields[2]));
+  record.scale_known = !fields[3].is_none();
+  record.scale = record.scale_known ? nb::cast<double>(fields[3]) : 1.0;
+  return record;
+}
+
+/// Adds what the Gathered knows, waits for it, and takes its table.
+void complete(log::TensorRecord& record, Gathered& gathered) {
+  gathered.settle();
+  record.shape = gathered.shape();
+  record.source_dtype = gathered.dtype();
+  record.computed_dtype = gathered.computed();
+  record.moments = gathered.moments();
+  record.table = gathered.moved_table();
+}
+
+/// tensors: tuples as begun_record() takes them. later: another thread waits for a GPU and writes;
+/// finish() or a later call throws its errors.
+void write_tensors(OrderedLog& log, std::int64_t step, const nb::list& tensors, bool later) {
+  std::vector<log::TensorRecord> records;
+  std::vector<Gathered> statistics;
   for (const nb::handle item : tensors) {
     const auto fields = nb::cast<nb::tuple>(item);
-    const Gathered& gathered = settled(nb::cast<Gathered&>(fields[1]));
-    record->name = nb::cast<std::string>(fields[0]);
-    record->step = step;
-    record->shape = gathered.shape();
-    record->source_dtype = gathered.dtype();
-    record->computed_dtype = gathered.computed();
-    record->state = state_of(nb::cast<bool>(fields[2]));
-    record->scale_known = !fields[3].is_none();
-    record->scale = record->scale_known ? nb::cast<double>(fields[3]) : 1.0;
-    record->moments = gathered.moments();
-    record->table = gathered.table();
-    ++record;
+    records.push_back(begun_record(step, fields));
+    statistics.push_back(nb::cast<const Gathered&>(fields[1]).statistics());
   }
+  OrderedLog::Job job = [records = std::move(records),
+                         statistics = std::move(statistics)](log::RunLogWriter& writer) mutable {
+    for (std::size_t i = 0; i < records.size(); ++i) complete(records[i], statistics[i]);
+    writer.write(records);
+  };
   nb::gil_scoped_release release;
-  writer.write(records);
+  later ? log.later(std::move(job)) : log.in_order(std::move(job));
 }
 
 nb::dict scalars_of(const log::StepScalars& scalars) {
@@ -140,18 +207,22 @@ nb::tuple read_run_log(const std::filesystem::path& folder) {
 
 void bind_run_log(nb::module_& module) {
   module.def("read_run_log", &read_run_log, "folder"_a);
-  nb::class_<log::RunLogWriter>(module, "RunLogWriter")
+  nb::class_<OrderedLog>(module, "RunLogWriter")
       .def(
           "__init__",
-          [](log::RunLogWriter* self, const std::filesystem::path& folder,
-             const std::string& manifest) {
-            new (self) log::RunLogWriter(folder, manifest_of(manifest));
+          [](OrderedLog* self, const std::filesystem::path& folder, const std::string& manifest) {
+            new (self) OrderedLog(folder, manifest_of(manifest));
           },
           "folder"_a, "manifest"_a)
       .def("write_scalars", &write_scalars, nb::kw_only(), "step"_a, "loss"_a.none(),
            "learning_rate"_a.none(), "loss_scale"_a.none(), "found_inf"_a.none(),
            "max_abs_weight_grad"_a.none(), "max_abs_activation_grad"_a.none(), "more"_a)
-      .def("write_tensors", &write_tensors, "step"_a, "tensors"_a)
+      .def("write_tensors", &write_tensors, "step"_a, "tensors"_a, "later"_a = false)
+      .def("finish",
+           [](OrderedLog& self) {
+             nb::gil_scoped_release release;
+             self.finish();
+           })
       .def("write_sample", &write_sample, "step"_a, "tensors"_a, "metadata"_a);
 }
 

@@ -35,7 +35,11 @@ struct Torch {
   nb::object is_cpu = interned("is_cpu"), is_cuda = interned("is_cuda"),
              layout = interned("layout"), dtype = interned("dtype"), shape = interned("shape"),
              is_contiguous = interned("is_contiguous"), data_ptr = interned("data_ptr"),
-             numel = interned("numel"), is_neg = interned("is_neg");
+             numel = interned("numel"), is_neg = interned("is_neg"),
+             element_size = interned("element_size"), requires_grad = interned("requires_grad"),
+             grad_fn = interned("grad_fn"), backward_hooks = interned("_backward_hooks"),
+             register_hook_dict = interned("_register_hook_dict");
+  nb::object ordered_dict = nb::module_::import_("collections").attr("OrderedDict");
 
   static const Torch& get() {
     static const Torch* const torch = new Torch();
@@ -108,6 +112,27 @@ std::vector<std::uint64_t> torch_shape(nb::handle tensor) {
     shape.push_back(nb::cast<std::uint64_t>(size));
   }
   return shape;
+}
+
+std::size_t bytes_of_torch(nb::handle tensor) {
+  const Torch& torch = Torch::get();
+  return nb::cast<std::size_t>(tensor.attr(torch.numel)()) *
+         nb::cast<std::size_t>(tensor.attr(torch.element_size)());
+}
+
+bool hook_on_device(nb::handle tensor, nb::handle hook) {
+  const Torch& torch = Torch::get();
+  if (!tensor.type().is(torch.tensor) || !nb::getattr(tensor, torch.is_cuda).is(Py_True) ||
+      !nb::getattr(tensor, torch.requires_grad).is(Py_True)) {
+    return false;
+  }
+  const nb::object node = nb::getattr(tensor, torch.grad_fn);  // also makes a stale view's anew
+  if (node.is_none() || !nb::getattr(tensor, torch.backward_hooks).is_none()) return false;
+  const nb::object hooks = torch.ordered_dict();
+  nb::setattr(tensor, torch.backward_hooks, hooks);
+  node.attr(torch.register_hook_dict)(tensor);
+  hooks[nb::int_(-1)] = hook;  // register_hook() numbers from 0
+  return true;
 }
 
 void bind_torch_tensors(nb::module_& module) {

@@ -5,6 +5,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -21,6 +22,14 @@ enum class Memory : std::uint8_t { cpu, cuda };
 std::optional<TensorView> view_of_torch(nanobind::handle tensor, Memory memory = Memory::cpu);
 
 std::vector<std::uint64_t> torch_shape(nanobind::handle tensor);
+
+/// Returns the bytes of a torch.Tensor's elements.
+std::size_t bytes_of_torch(nanobind::handle tensor);
+
+/// Adds a hook on the gradient of a tensor and returns true, if it is a torch.Tensor on a GPU that
+/// an operation made, that needs a gradient and has no hook yet. As Tensor.register_hook() does it,
+/// but without its handle, which costs more than the rest.
+bool hook_on_device(nanobind::handle tensor, nanobind::handle hook);
 
 /// Returns the type of a torch.dtype; empty for None and for a dtype without a table.
 std::optional<Dtype> dtype_of_torch(nanobind::handle dtype);

@@ -174,7 +174,7 @@ def test_one_that_was_never_started_warns_and_keeps_nothing(tmp_path):
     recorder = Recorder(model, optimizer, tmp_path / "run")
     with pytest.warns(RuntimeWarning, match="never started") as said:
         train(model, optimizer, recorder, 3)
-    assert len(said) == 1 and not recorder._losses and not (tmp_path / "run").exists()
+    assert len(said) == 1 and not recorder.losses.noted and not (tmp_path / "run").exists()
     other = Recorder(model, optimizer, tmp_path / "other")
     with pytest.warns(RuntimeWarning, match="never started"):
         del other

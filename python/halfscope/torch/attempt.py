@@ -10,7 +10,7 @@ import torch
 from halfscope._halfscope import Gathered
 from halfscope._run_log import unscaled
 from halfscope.torch import steps, updates
-from halfscope.torch.gpu import number_of
+from halfscope.torch.gpu import finish_counts, number_of
 from halfscope.torch.scaler import found_inf_inside, unscales_inside
 from halfscope.torch.tensors import gather, gather_each, in_chunks, local, plain, values_of
 
@@ -19,7 +19,8 @@ _SEEN_IN_BACKWARD = ("activation_grad", "local_weight_grad")  # these carry the 
 
 class Attempt:
     """begin() reads weights and gradients when the step is attempted. entered() is called when the
-    optimizer's own step begins, so it was not skipped, and left() when it is over. end() writes."""
+    optimizer's own step begins, so it was not skipped, and left() when it is over. end() writes the
+    sample, and write() the rest: on a GPU when the next step has ended, since it waits for results."""
 
     def __init__(self, run, step, record, sample):
         self._run = run
@@ -90,14 +91,26 @@ class Attempt:
     def end(self):
         if not self.begun:  # a closure that was never called
             self.begin()
-        self._run.modules.take()  # drops the data of a closure's further calls
-        skipped = not self._entered or bool(self._found_inf)
-        self._write_tensors()
+        run = self._run
+        run.modules.take()  # drops the data of a closure's further calls
+        self._weights = self._gradients = None
+        finish_counts()
+        self._losses, self._tried = run.losses.take(), run.take_tried()
         if self._sample:
             self._read_after()
-            self._run.tell_sample_size(self._samples)
-            self._run.writer.write_sample(self._step, self._samples, self._metadata(skipped))
-        self._write_scalars(skipped)
+            run.tell_sample_size(self._samples)
+            run.writer.write_sample(self._step, self._samples, self._metadata())
+            self._samples = {}
+
+    def write(self, later=False):
+        """Writes histograms and scalars. Waits for the GPU to compute them; for histograms, another thread
+        does if `later` is True."""
+        self._write_tensors(later)
+        self._write_scalars()
+
+    @property
+    def _skipped(self):
+        return not self._entered or bool(self._found_inf)
 
     def _write(self, name, gathered):
         role = name.partition("/")[0]
@@ -105,12 +118,13 @@ class Attempt:
         if self._run.keeps(role):
             self._samples[name] = values_of(gathered)
 
-    def _write_tensors(self):
+    def _write_tensors(self, later=False):
         # A scale of 0 or infinity cannot be undone: the log gets an unknown scale.
         usable = self._scale if 0 < self._scale < math.inf else None
-        self._run.writer.write_tensors(self._step, [
-            (name, gathered, scaled, usable if scaled else 1.0)
-            for name, gathered, scaled in self._tensors])
+        if self._tensors:
+            self._run.writer.write_tensors(self._step, [
+                (name, gathered, scaled, usable if scaled else 1.0)
+                for name, gathered, scaled in self._tensors], later)
 
     def _read_weights(self):
         storage, parameters = self._run.storage, self._run.parameters
@@ -179,11 +193,11 @@ class Attempt:
         """Returns a tensor for the sample. Not a copy: it is written before the loop continues."""
         return plain(local(self._run.storage.stored(role, tensor, None, parameter)[0]))
 
-    def _metadata(self, skipped):
+    def _metadata(self):
         states = {role: "scaled" if scaled else "unscaled" for role, scaled in self._scaled.items()}
         metadata = {"gradients": states["weight_grad"],
                     "activation_gradients": states["activation_grad"],
-                    "found_inf": str(int(skipped)),
+                    "found_inf": str(int(self._skipped)),
                     "hyperparameters": json.dumps(self._hyperparameters)}
         if any(self._scaled.values()):
             metadata["scale"] = repr(self._scale)
@@ -191,9 +205,10 @@ class Attempt:
 
     def again(self):
         """Called instead of end() if the step will be tried again. Returns the scalars."""
-        self._write_tensors()
         self._run.modules.take()
-        self._run.take_loss()
+        finish_counts()
+        self._write_tensors()
+        self._run.losses.take()
         return {"loss_scale": self._scale, **self._largest()}
 
     def _largest(self):
@@ -202,7 +217,7 @@ class Attempt:
                 "max_abs/activation_grad": unscaled(self._seen.largest_activation_grad(),
                                                     self._scale_of("activation_grad"))}
 
-    def _write_scalars(self, skipped):
+    def _write_scalars(self):
         run = self._run
         largest = self._largest()
         more = {f"learning_rate/group-{i}": lr for i, lr in enumerate(self._lr) if i > 0}
@@ -211,17 +226,17 @@ class Attempt:
         if self._missing:
             more["gradients_missing"] = float(self._missing)
         more.update(self._seen.per_microbatch(run.ranks))  # with the loss scale: docs/run-log.md
-        tried = [*run.take_tried(), {"loss_scale": self._scale, **largest}]
+        tried = [*self._tried, {"loss_scale": self._scale, **largest}]
         for i, attempt in enumerate(tried if len(tried) > 1 else []):
             more.update({f"{tag}/attempt-{i}": value for tag, value in attempt.items()
                          if value is not None})
-        self.loss = run.take_loss()
+        self.loss = sum(map(number_of, self._losses)) if self._losses else None
         run.writer.write_scalars(
             step=self._step,
             loss=self.loss,
             learning_rate=self._lr[0] if self._lr else None,
             loss_scale=self._scale,
-            found_inf=skipped,
+            found_inf=self._skipped,
             max_abs_weight_grad=largest["max_abs/weight_grad"],
             max_abs_activation_grad=largest["max_abs/activation_grad"],
             more=more)

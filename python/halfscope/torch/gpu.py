@@ -27,24 +27,32 @@ class HostCopy:
         return self._copy.tolist()
 
 
+_LATER = HostCopy, getattr(_halfscope, "Later", HostCopy)
+
+
 def number_later(number):
     """Returns a number for number_of(). For a number on a GPU, starts the copy to the CPU."""
-    if isinstance(number, torch.Tensor) and number.is_cuda:
-        return HostCopy(number.reshape(1))
-    return number
+    if not (isinstance(number, torch.Tensor) and number.is_cuda):
+        return number
+    device, later = number.get_device(), None
+    if counted_dtypes(device) and number.is_floating_point():
+        later = _halfscope.number_on_device(number.detach(), device, _stream(device))
+    return HostCopy(number.detach().reshape(1)) if later is None else later
 
 
 def number_of(number):
     """Returns a result of number_later() as a Python float. Waits for a copy."""
-    return number.values()[0] if isinstance(number, HostCopy) else float(number)
+    return number.values()[0] if isinstance(number, _LATER) else float(number)
 
 
 def largest_of_group(parts):
-    """Returns the largest magnitudes (may be infinity or NaN) of non-empty tensors of one GPU and
-    dtype: one for all tensors or, in older versions of PyTorch, one for each."""
-    if len(parts) == 1 or not hasattr(torch, "_foreach_norm"):
-        return [torch.linalg.vector_norm(part, math.inf) for part in parts]
-    return [torch.stack(torch._foreach_norm(parts, math.inf)).amax()]
+    """Returns magnitudes, for largest_of(), of the present values of non-empty strided tensors of one GPU:
+    one for all, by one kernel; one for each tensor that this kernel cannot read."""
+    device, magnitudes = parts[0].get_device(), []
+    if counted_dtypes(device):
+        later, parts = _halfscope.largest_on_device(parts, device, _stream(device))
+        magnitudes += [] if later is None else [later]
+    return magnitudes + [torch.linalg.vector_norm(part, math.inf) for part in parts]
 
 
 @functools.lru_cache(maxsize=None)
@@ -70,9 +78,19 @@ def can_count(tensor):
 
 
 def count(pieces):
-    """Starts to count tensors on one GPU. pieces: (Gathered, tensor, computed). Each Gathered
-    receives its counts when they are ready. Returns the largest magnitudes, for largest_of()."""
+    """Starts to count tensors on one GPU: one kernel for all. pieces: (Gathered, tensor, computed). Each
+    Gathered receives its counts when they are ready. Returns the largest magnitudes, for largest_of()."""
     device = pieces[0][1].get_device()
-    stream = torch.cuda.current_stream(device).cuda_stream
-    with torch.cuda.device(device):  # restores the thread's device, which the call changes
-        return _halfscope.count_on_device(pieces, device, stream)
+    return _halfscope.count_on_device(pieces, device, _stream(device))
+
+
+def finish_counts():
+    """Ends the counts that began since the last call. Their results are then read without waiting for what
+    is queued later."""
+    if hasattr(_halfscope, "finish_counts"):
+        _halfscope.finish_counts()
+
+
+def _stream(device):
+    """Returns the address of the current stream of a GPU, given by its number."""
+    return torch._C._cuda_getCurrentRawStream(device)

@@ -87,11 +87,15 @@ class Guard:
         """Allows calls from now on, in this process only."""
         self._process = os.getpid()
 
+    def here(self):
+        """Returns True in the process that called begin()."""
+        return self._process == os.getpid()
+
     def __call__(self, function, *args):
         if self.error is not None or _captures():
             return None
         try:
-            if self._process != os.getpid():
+            if not self.here():
                 raise RuntimeError("this process is a fork of the one that records, which alone "
                                    "writes the log; call start() in the process that trains")
             return function(*args)

@@ -19,6 +19,9 @@ class Alerts:
         self._all = []
         self._told_no_loss = False
 
+    def __bool__(self):
+        return bool(self._all)
+
     def add(self, when, do):
         field = _halfscope.field_of_step(when)  # ValueError
         self._all.append((when, field, do or _warn_once(when)))

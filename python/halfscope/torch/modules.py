@@ -3,23 +3,25 @@
 
 import functools
 import threading
+import weakref
 from collections import defaultdict
 
 import torch
 
+from halfscope._halfscope import Arrival, Arrivals, hook_on_device
 from halfscope.torch import names
 from halfscope.torch.gradients import EndOfBackward, adds_up, pass_number
 from halfscope.torch.guard import Hook
+from halfscope.torch.hooks import OutputHook, hook_tensor
 from halfscope.torch.provenance import autocast_dtype
 from halfscope.torch.seen import LeftInPlace, Seen
 from halfscope.torch.sharding import is_distributed
 from halfscope.torch.storage import Storage
-from halfscope.torch.tensors import gather, largest_of_each
+from halfscope.torch.tensors import gather, gather_each, largest_of_each
 
-# Before 2.0, all hooks of a tensor are attached to the operation that made the tensor when the
-# first hook was added. After an in-place operation (ReLU(inplace=True)) that is wrong for a second
-# hook.
-_HOOKS_STAY_BEHIND = not hasattr(torch.autograd.graph, "Node")
+# Bytes of gradients on GPUs that are collected before they are read together: a kernel for many tensors
+# costs less than one for each. A CPU reads each at once, while it is in the cache.
+_WAITING_BYTES = 64 << 20
 
 
 class ModuleWatch:
@@ -52,6 +54,8 @@ class ModuleWatch:
         self._tell_called, self._tell_ended, self._tell_taken_away = called, ended, taken_away
         self.trained = {}  # {id: parameter}: the parameters that the optimizer has now
         self._lock = threading.Lock()  # backward runs on a thread per device
+        me = weakref.ref(self)  # Python's collector does not see what Arrivals refers to
+        self.arrivals = Arrivals(_WAITING_BYTES, lambda: me()._guard(me()._read_arrivals))  # on GPUs
         self._rounds = [Seen()]
         self._times = {}
         self.round = 0   # number of the last round
@@ -66,12 +70,27 @@ class ModuleWatch:
         self._called = False  # True once a hook on a module ran
         self.unseen_is_told = False
         self._unseen = 0      # steps with a backward pass before the first hook ran
-        self.in_step = True  # False while backward passes do not belong to the step
+        self._in_step = True
+        self.quick = False  # True if an output on a GPU needs a hook and nothing else
         self.storage = Storage()
+
+    @property
+    def in_step(self):
+        """False while backward passes do not belong to the step."""
+        return self._in_step
+
+    @in_step.setter
+    def in_step(self, holds):
+        self._in_step = holds
+        self._open_arrivals()
+
+    def _open_arrivals(self):
+        self.arrivals.open = self._started and self._in_step and (self.record or self.magnitudes)
 
     def start(self):
         self.take()
         self._started = True
+        self._open_arrivals()
         if self._called_model is not None:
             hook = self._hook(self._model_called)
             self._handles.append(self._called_model.register_forward_pre_hook(hook))
@@ -87,6 +106,7 @@ class ModuleWatch:
         self._hooked_modules.clear()
         self._unhook_parameters()
         self.take()
+        self._open_arrivals()
 
     def look_again(self):
         """Updates the hooks after parameters or modules were added or replaced."""
@@ -107,6 +127,8 @@ class ModuleWatch:
 
     def take(self):
         """Returns the data since the last call, all rounds joined, and starts anew."""
+        self._read_arrivals()
+        self.quick = False
         with self._lock:
             seen, *later = self._rounds
             self._begin([Seen()])
@@ -114,9 +136,7 @@ class ModuleWatch:
             while self._hooked_leaves:
                 self._hooked_leaves.popitem()[1].remove()
         for round_ in later:
-            round_.look_at_all_waiting()
             seen.join(round_)
-        seen.look_at_all_waiting()
         return seen
 
     def give_up(self):
@@ -151,6 +171,7 @@ class ModuleWatch:
 
     def look_at_modules(self):
         """Adds or removes the hooks on modules after `record` or `magnitudes` changed."""
+        self._open_arrivals()
         if self._started and bool(self._hooked_modules) != (self.record or self.magnitudes):
             self._hook_modules()
 
@@ -165,7 +186,7 @@ class ModuleWatch:
                 del self._hooked_modules[path]
         for path, module in wanted.items():
             if path not in self._hooked_modules:
-                handle = module.register_forward_hook(self._hook(self._returned, path))
+                handle = module.register_forward_hook(OutputHook(self, self._guard, path))
                 self._hooked_modules[path] = (module, handle)
 
     def hook_parameters(self):
@@ -210,6 +231,7 @@ class ModuleWatch:
             self._forward_begins()
             self._seen.provenance.called |= not self._compiled
             self._calls += 1
+            self.quick = self.magnitudes and not self.record
             self.hook_parameters()
 
     def _forward_begins(self):
@@ -222,7 +244,12 @@ class ModuleWatch:
                 self._rounds.append(Seen(self._seen.provenance))
                 self.round += 1
 
-    def _returned(self, path, module, inputs, output):
+    @property
+    def microbatch(self):
+        """Number of the running call of the model in this step."""
+        return max(self._calls - 1, 0)
+
+    def returned(self, path, module, inputs, output):
         if not torch.is_grad_enabled():  # evaluation between steps
             return
         self._forward_begins()
@@ -238,9 +265,14 @@ class ModuleWatch:
             provenance.see(module, tensor, cast)
             self._gather("activation", name, tensor, tensor.dtype)
             computed = provenance.activation_grad(tensor, cast)
-        if tensor.requires_grad:
-            handle = hook_tensor(tensor, self._hook(self._activation_grad_arrived, name,
-                                                    max(self._calls - 1, 0), computed))
+        if not tensor.requires_grad:
+            return
+        if tensor.is_cuda and not tensor.is_leaf:
+            hook = Arrival(self.arrivals, name, self.microbatch, computed)
+        else:
+            hook = self._hook(self._activation_grad_arrived, name, self.microbatch, computed)
+        if not hook_on_device(tensor, hook):
+            handle = hook_tensor(tensor, hook)
             if tensor.is_leaf:
                 self._keep_one_hook(tensor, name, handle)
 
@@ -262,19 +294,48 @@ class ModuleWatch:
             with self._lock:
                 self._seen.activation_grads[microbatch].append(magnitude)
         elif self.magnitudes:
+            magnitudes = largest_of_each([gradient.detach()])
             with self._lock:
-                self._seen.look_at_activation_grad(microbatch, gradient)
+                self._seen.activation_grads[microbatch] += magnitudes
+
+    def _read_arrivals(self):
+        """Reads the gradients that arrived on GPUs: of activations, and of weights (name: None). Called when
+        a backward pass ends, at the latest, since the loop may then write to them."""
+        arrived = self.arrivals.take()
+        with self._lock:
+            seen, groups = self._seen, defaultdict(list)
+            if self.record:
+                self._gather_arrived([each for each in arrived if each[0] is not None])
+                arrived = [each for each in arrived if each[0] is None]
+            for name, microbatch, _, gradient in arrived:
+                groups[name is None, microbatch].append(gradient.detach())
+            for (of_weights, microbatch), gradients in groups.items():
+                batches = seen.weight_grads if of_weights else seen.activation_grads
+                batches[microbatch] += largest_of_each(gradients)
+
+    def _gather_arrived(self, arrived):
+        seen = self._seen
+        magnitudes = gather_each([(seen.tensors[f"activation_grad/{name}"],
+                                   *self.storage.stored("activation_grad", gradient, computed))
+                                  for name, _, computed, gradient in arrived], self.keep("activation_grad"))
+        for (_, microbatch, _, _), magnitude in zip(arrived, magnitudes):
+            seen.activation_grads[microbatch].append(magnitude)
 
     def _weight_grad_arrived(self, parameter, microbatch, gradient):
         if id(parameter) in self.local and id(parameter) in self.trained:
             self._gather_local(parameter, gradient)
-        if self._parts and self.storage.bounds_scale(parameter):
-            (magnitude,) = largest_of_each([gradient]) or [None]
-            with self._lock:
-                self._seen.weight_grads[microbatch].append(magnitude)
+        if not self._parts or not self.storage.bounds_scale(parameter):
+            return
+        if gradient.is_cuda and parameter.grad is not None:  # else it may become .grad without a copy
+            self.arrivals.add(None, microbatch, gradient)
+            return
+        magnitudes = largest_of_each([gradient])
+        with self._lock:
+            self._seen.weight_grads[microbatch] += magnitudes
 
     def _pass_begins(self, number, parameter):
         self._pass = number
+        self.quick = False  # a forward call during the pass, or after it, is looked at
         self._adds = not is_distributed(parameter) and adds_up(parameter)
         if self._left.taken_away():
             self._tell_taken_away()
@@ -290,8 +351,8 @@ class ModuleWatch:
 
     def _pass_ended(self):
         self.passes += 1
+        self._read_arrivals()
         with self._lock:
-            self._seen.look_at_all_waiting()
             self._seen.passed = True
             self._pass = None
             self._left = LeftInPlace(self.trained.values())
@@ -315,10 +376,3 @@ class ModuleWatch:
         with self._lock:
             gather(self._seen.local[self.local[id(parameter)]], *stored,
                    self.keep("local_weight_grad"))
-
-
-def hook_tensor(tensor, hook):
-    """Adds a hook on a tensor's gradient, after its other hooks. Returns the hook's handle."""
-    if _HOOKS_STAY_BEHIND and not tensor.is_leaf and tensor._backward_hooks:
-        tensor._backward_hooks = None  # the other hooks stay on the operation of their time
-    return tensor.register_hook(hook)

@@ -5,17 +5,16 @@ import contextlib
 import os
 import warnings
 
-import torch
-
 from halfscope._folders import log_folder, require_no_log
 from halfscope._run_log import RunLog, first_number, for_the_manifest
 from halfscope.torch import manifest, names, roles, sharding
 from halfscope.torch.arguments import Steps, require_kinds
 from halfscope.torch.attempt import Attempt
-from halfscope.torch.gpu import number_later, number_of
 from halfscope.torch.gradients import Gradients, backward_runs
 from halfscope.torch.guard import Guard
+from halfscope.torch.late import LateWriting
 from halfscope.torch.live import Alerts, summary_of
+from halfscope.torch.losses import Losses
 from halfscope.torch.modules import ModuleWatch
 from halfscope.torch.patching import Patch
 from halfscope.torch.provenance import autocast_now
@@ -69,6 +68,7 @@ class Recorder:
         self.step = first_number(first_step)  # number of the next step, or of the running one
         self._compiled = names.is_compiled(model)
         self._guard = Guard(on_error, self.stop)
+        self._late = LateWriting(self._guard)
         self.sampled_role = roles.test(sample_roles)
         self._named = os.fspath(out)  # name of the folder in messages
         self._out = os.path.abspath(out)  # the loop may change its working directory
@@ -101,7 +101,7 @@ class Recorder:
         self.attempt = None  # the Attempt of the step that runs now
         self._ended = self._record_was = False  # last attempt: it was a step; the step was recorded
         self._gradients = None  # Gradients after the last backward pass since the last step
-        self._losses, self._scaled_losses = [], []  # (round of the modules, loss)
+        self.losses = Losses()
         self._tried = []  # scalars of earlier attempts of the running step
 
     def start(self):
@@ -133,9 +133,16 @@ class Recorder:
         if hasattr(self.optimizer, "zero_grad"):
             self._zero_patch = Patch(self.optimizer, "zero_grad", self._around_zero_grad)
         self.loss_scale.start(self._attempting, lambda loss: self._guard(self._loss_scaled, loss))
+        self._late.start(self.writer)
 
     def stop(self):
         """Removes all hooks. The log is then complete. A second stop() does nothing."""
+        try:
+            self._late.stop()
+        finally:
+            self._remove()
+
+    def _remove(self):
         self.loss_scale.stop()
         for patch in (self._step_patch, self._zero_patch):
             if patch is not None:
@@ -143,7 +150,7 @@ class Recorder:
         self.modules.stop()
         self.writer = None
         self._gradients, self.attempt = None, None
-        self._losses, self._scaled_losses = [], []
+        self.losses = Losses()
 
     def __enter__(self):
         return self.start()
@@ -175,6 +182,7 @@ class Recorder:
     def summary(self):
         """Returns the answer of `halfscope recommend` for the log so far, as text. Raises
         halfscope.BadInput if the log has too little for an answer."""
+        self._late.complete()
         return summary_of(self._out)
 
     # The methods below are for the other parts of the recorder.
@@ -182,17 +190,10 @@ class Recorder:
     def _note_loss(self, loss):
         if self.attempt is not None and self.attempt.begun:
             return  # a further call of a closure
-        value = loss.detach() if isinstance(loss, torch.Tensor) else loss
-        self._losses.append((self.modules.round, number_later(value)))
+        self.losses.note(self.modules.round, loss)
 
     def hyperparameters(self):
         return manifest.hyperparameters(self.optimizer, self._names)
-
-    def take_loss(self):
-        """Returns the step's loss: from loss(), scaler.scale() or a closure; else None."""
-        losses = self._losses or self._scaled_losses
-        self._losses, self._scaled_losses = [], []
-        return sum(number_of(loss) for _, loss in losses) if losses else None
 
     def learn_parameters(self):
         """Updates parameters, modules and names if the optimizer's groups changed."""
@@ -323,17 +324,14 @@ class Recorder:
             self._gradients = gradients if gradients.read else None  # else a hook cleared them
 
     def _loss_scaled(self, loss):
-        self._scaled_losses.append((self.modules.round, number_later(loss)))
+        self.losses.note_scaled(self.modules.round, loss)
 
     def _give_up(self):
         """Drops gradients and losses: the loop cleared the gradients without attempting a step."""
         if self.attempt is not None and self.attempt.begun:
             return  # a further call of a closure
         self._gradients = None
-        first = self.modules.give_up()
-        self._losses, self._scaled_losses = (
-            [(round_, loss) for round_, loss in losses if round_ >= first]
-            for losses in (self._losses, self._scaled_losses))
+        self.losses.drop_before(self.modules.give_up())
 
     def _around_zero_grad(self, original, *args, **kwargs):
         self._guard(self._give_up)
@@ -358,11 +356,14 @@ class Recorder:
     def _attempt_ends(self, attempt):
         self._ended = self._record_was = False
         if self.loss_scale.tries_again():
+            self._late.flush()
             self._tried.append(attempt.again())
             return
         attempt.end()
         if attempt.casts:
             self._note_autocast(attempt.casts)
+        on_gpu = any(p.is_cuda for p in self.trained_parameters[:1])
+        self._late.write(attempt, at_once=self._alerts or not on_gpu)
         self._ended, self._record_was = True, self._record
         self.step += 1
         self._prepare()
@@ -394,6 +395,6 @@ class Recorder:
         return first_call_is_read
 
     def _closure_was_called(self, loss, attempt):
-        if not self._losses and loss is not None:
+        if not self.losses.noted and loss is not None:
             self.loss(loss)
         attempt.begin()

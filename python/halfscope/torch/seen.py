@@ -8,11 +8,7 @@ import torch
 
 from halfscope._halfscope import Gathered
 from halfscope.torch.provenance import Provenance
-from halfscope.torch.tensors import copied_to_host, largest, largest_of, largest_of_each
-
-# Bytes of gradients that are collected before they are read together. On a GPU, a few kernels for
-# many tensors cost less than one for each. A CPU reads each at once, while it is in the cache.
-_WAITING_BYTES = {"cuda": 64 << 20}
+from halfscope.torch.tensors import copied_to_host, largest_of, largest_of_each
 
 
 class Seen:
@@ -24,8 +20,6 @@ class Seen:
         # By microbatch: lists of magnitudes for largest_of().
         self.weight_grads = defaultdict(list)
         self.activation_grads = defaultdict(list)
-        self._waiting = defaultdict(list)  # (device, microbatch) -> activation gradients
-        self._waiting_bytes = defaultdict(int)  # by device
         self.local = defaultdict(Gathered)  # weight gradients of each pass, by parameter's name
         self.arrived = False  # True once a weight gradient arrived
         self.passed = False   # True once a backward pass ended
@@ -41,25 +35,6 @@ class Seen:
                 mine[microbatch] += magnitudes
         self.arrived |= later.arrived
         self.passed |= later.passed
-
-    def look_at_activation_grad(self, microbatch, gradient):
-        """Notes a gradient's largest magnitude, now or later together with others of its device."""
-        device = gradient.device
-        self._waiting[device, microbatch].append(gradient.detach())
-        self._waiting_bytes[device] += gradient.numel() * gradient.element_size()
-        if self._waiting_bytes[device] >= _WAITING_BYTES.get(device.type, 0):
-            self._look_at_waiting(device)
-
-    def _look_at_waiting(self, device):
-        self._waiting_bytes[device] = 0
-        for key in [key for key in self._waiting if key[0] == device]:
-            self.activation_grads[key[1]] += largest_of_each(self._waiting.pop(key))
-
-    def look_at_all_waiting(self):
-        """Reads all collected gradients. Called when a backward pass ends, since the loop may then
-        write to them."""
-        for device in list(self._waiting_bytes):
-            self._look_at_waiting(device)
 
     def copy_to_host(self):
         """Starts to copy the magnitudes from GPUs to the CPU."""
@@ -101,8 +76,10 @@ class LeftInPlace:
         if not self._left:
             return False
         first = self._left[0].grad
-        written = first is None or _version(first) != self._version
-        return written and all(p.grad is None or _is_zero(p.grad) for p in self._left)
+        if first is not None and _version(first) == self._version:
+            return False
+        left = [p.grad for p in self._left if p.grad is not None]
+        return not left or (largest_of(largest_of_each(left)) or 0) == 0
 
 
 def _version(gradient):
@@ -111,8 +88,3 @@ def _version(gradient):
     if gradient.layout is not torch.strided:
         return float("nan")
     return gradient.data_ptr(), gradient._version
-
-
-def _is_zero(gradient):
-    magnitude = largest(gradient)
-    return magnitude is None or magnitude.item() == 0

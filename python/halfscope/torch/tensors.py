@@ -53,7 +53,7 @@ def largest(tensor):
     if tensor.numel() == 0:
         return None
     if tensor.is_cuda:
-        return gpu.largest_of_group([tensor])[0]
+        return torch.linalg.vector_norm(tensor, math.inf)
     if tensor.dtype == torch.float16:
         tensor = tensor.float()  # PyTorch 1.13 has no aminmax for float16
     low, high = torch.aminmax(tensor)
@@ -62,7 +62,7 @@ def largest(tensor):
 
 def largest_of(magnitudes):
     """Returns the largest of magnitudes as a Python float; None if there are none. A magnitude is a
-    result of largest() or gather(): a float, tensor or HostCopy. Waits for GPUs."""
+    result of largest() or gather(): a float, tensor, HostCopy or Later. Waits for GPUs."""
     values, on_device = [], []
     for magnitude in magnitudes:
         if isinstance(magnitude, torch.Tensor):
@@ -91,13 +91,13 @@ def largest_of_each(tensors):
     CPU memory; for tensors elsewhere, magnitudes on their devices."""
     most, others = largest_of_torch(tensors)
     magnitudes = [] if most is None else [most]
-    on_gpu = {}  # by device and dtype
+    on_gpu = {}  # by device
     for tensor in others:
         part = tensor if type(tensor) in _PLAIN else local(tensor)
         if type(part) is not type(tensor):  # the tensor is a DTensor
             magnitudes += largest_of_each([part])
         elif part.is_cuda and part.layout is torch.strided and part.numel() != 0:
-            on_gpu.setdefault((part.get_device(), part.dtype), []).append(part)
+            on_gpu.setdefault(part.get_device(), []).append(in_memory_order(part))
         elif (part.is_cpu and part.layout is torch.strided and not part.is_contiguous() and
               in_memory_order(part).is_contiguous()):
             magnitudes += largest_of_each([in_memory_order(part)])
@@ -111,6 +111,8 @@ def largest_of_each(tensors):
 
 def in_memory_order(tensor):
     """Returns a strided tensor with dimensions in memory order: contiguous if transposed before."""
+    if tensor.is_contiguous():
+        return tensor
     return tensor.permute(sorted(range(tensor.dim()), key=tensor.stride, reverse=True))
 
 

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <mutex>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -24,12 +25,17 @@ struct CUevent_st {
 
 namespace {
 
+std::mutex events_mutex;  // another thread may wait for results
+
 std::set<cudaEvent_t>& events() {
   static std::set<cudaEvent_t>& all = *new std::set<cudaEvent_t>;
   return all;
 }
 
-bool is_event(cudaEvent_t event) { return events().count(event) != 0; }
+bool is_event(cudaEvent_t event) {
+  const std::lock_guard lock(events_mutex);
+  return events().count(event) != 0;
+}
 
 thread_local cudaError_t last_error = cudaSuccess;
 
@@ -127,6 +133,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* out, unsigned flags) {
   *out = new CUevent_st;
   (*out)->state->timed = (flags & cudaEventDisableTiming) == 0;
+  const std::lock_guard lock(events_mutex);
   events().insert(*out);
   count_object(1);
   return cudaSuccess;
@@ -138,6 +145,7 @@ cudaError_t cudaEventCreate(cudaEvent_t* out) {
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   if (!is_event(event)) return failed(cudaErrorInvalidResourceHandle);
+  const std::lock_guard lock(events_mutex);
   events().erase(event);
   delete event;
   count_object(-1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/emulated/stream.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <deque>
@@ -52,7 +53,7 @@ cudaError_t drain_until(cudaStream_t stream, Until until) {
   return out;
 }
 
-std::size_t objects = 0;
+std::atomic<std::size_t> objects = 0;
 
 }  // namespace
 

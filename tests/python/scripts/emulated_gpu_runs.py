@@ -11,7 +11,6 @@ import ctypes
 import json
 import os
 import sys
-import types
 
 import torch
 from torch import nn
@@ -24,9 +23,7 @@ EMULATED = ctypes.CDLL(_halfscope.__file__)
 EMULATED.halfscope_emulated_stream.restype = ctypes.c_void_p
 EMULATED.halfscope_emulated_problems.restype = ctypes.c_char_p
 EMULATED.halfscope_emulated_launches.restype = ctypes.c_uint64
-STREAM = types.SimpleNamespace(
-    cuda_stream=EMULATED.halfscope_emulated_stream(),
-    record_event=lambda: types.SimpleNamespace(synchronize=lambda: None))
+STREAM = EMULATED.halfscope_emulated_stream()
 
 
 def launches():
@@ -55,8 +52,7 @@ def on_a_gpu():
     PyTorch's own Python code makes further tensors."""
     with replaced(torch.Tensor, is_cuda=True, is_cpu=False, get_device=lambda tensor: 0), \
             replaced(torch, empty=on_the_cpu(torch.empty), zeros=on_the_cpu(torch.zeros)), \
-            replaced(torch.cuda, current_stream=lambda device=None: STREAM,
-                     device=lambda device: contextlib.nullcontext()):
+            replaced(torch._C, _cuda_getCurrentRawStream=lambda device: STREAM):
         yield
 
 
