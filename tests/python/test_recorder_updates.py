@@ -156,7 +156,8 @@ def test_updates_take_the_implementation_that_the_optimizer_does(monkeypatch, fo
     group = optimizer.param_groups[0]
     optimizer.step()
     group["fused"] = fused  # its default is None from 2.0 on
-    update = updates.update(optimizer, group, model.w, weights, None, steps.takes_foreach(group))
+    (update,) = updates.update_each(optimizer, [(model.w, group, weights, None)],
+                                    {id(group): steps.takes_foreach(group)})
     assert taken == [wanted]
     assert ((weights.double() + update - model.w).abs() <= half_ulp(model.w.detach()) * 1.01
             + 1e-6 * update.abs()).all()  # the roots of two implementations
@@ -174,12 +175,35 @@ def test_operations_for_a_gpu_give_the_updates_of_the_rows(monkeypatch, name, fo
         before = model.w.detach().clone()
         model.w.grad = gradient.clone()
         optimizer.step()
-        given = (optimizer, optimizer.param_groups[0], model.w, before, gradient, foreach)
-        by_row = updates.update(*given)
+        group = optimizer.param_groups[0]
+        given = (optimizer, [(model.w, group, before, gradient)], {id(group): foreach})
+        (by_row,) = updates.update_each(*given)
         with monkeypatch.context() as patch:
             patch.setattr(updates, "has_row", lambda *tensors: False)
-            by_operations = updates.update(*given)
+            (by_operations,) = updates.update_each(*given)
         assert (by_row - by_operations).abs().max() <= 4e-7 * by_row.abs().max()
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_updates_computed_together_are_those_of_each(monkeypatch, name):
+    """With foreach operations, for parameters of two dtypes and two groups, one of them a step behind."""
+    make, options = OPTIMIZERS[name]
+    torch.manual_seed(2)
+    parameters = [torch.nn.Parameter(torch.randn(n, dtype=dtype))
+                  for n, dtype in ((3, torch.float32), (700, torch.float32), (5, torch.bfloat16), (9, torch.float32))]
+    optimizer = make([{"params": parameters[:3]}, {"params": parameters[3:], "lr": 0.5}], **options)
+    for step in range(3):
+        before = [p.detach().clone() for p in parameters]
+        for p in parameters[step == 0:]:
+            p.grad = torch.randn_like(p)
+        optimizer.step()
+    monkeypatch.setattr(updates, "has_row", lambda *tensors: False)
+    groups = {id(group): True for group in optimizer.param_groups}
+    trained = [(p, optimizer.param_groups[i == 3], weight, p.grad)
+               for i, (p, weight) in enumerate(zip(parameters, before))]
+    together = updates.update_each(optimizer, trained, groups)
+    for one, update in zip(trained, together):
+        assert torch.equal(updates.update_each(optimizer, [one], groups)[0], update)
 
 
 def test_other_optimizers_record_weights_before_and_after(tmp_path, read_log):

@@ -12,7 +12,7 @@ from halfscope._run_log import unscaled
 from halfscope.torch import steps, updates
 from halfscope.torch.gpu import finish_counts, number_of
 from halfscope.torch.scaler import found_inf_inside, unscales_inside
-from halfscope.torch.tensors import gather, gather_each, in_chunks, local, plain, values_of
+from halfscope.torch.tensors import copies, gather, gather_each, in_chunks, local, plain, values_of
 
 _SEEN_IN_BACKWARD = ("activation_grad", "local_weight_grad")  # these carry the loss scale, if any
 
@@ -139,15 +139,16 @@ class Attempt:
                 self._write(f"master_weight/{name}", master)
 
     def _keep_for_updates(self):
-        """Copies weights and gradients that updates.update() needs and that the step changes."""
-        run = self._run
+        """Copies weights and gradients that updates.update_each() needs and that the step changes."""
+        run, weights = self._run, {}
         for name, (parameter, group) in run.trained.items() if steps.knows(run.optimizer) else ():
             if parameter.grad is None:
                 continue
             if updates.needs_weight(run.optimizer, group):
-                self._weights[name] = run.storage.updated(parameter).clone()
+                weights[name] = local(run.storage.updated(parameter))
             if updates.needs_gradient(run.optimizer, group) and self._unscaled_inside():
                 self._gradients[name] = parameter.grad.detach() / self._scale
+        self._weights = dict(zip(weights, copies(list(weights.values()))))
 
     def _unscaled_inside(self):
         return (self._run.loss_scale.weight_grads_scaled and
@@ -157,23 +158,18 @@ class Attempt:
         run = self._run
         if not steps.knows(run.optimizer):
             return
-        for pieces in in_chunks(self._updates()):
-            names, added = zip(*pieces)
-            gathered = [Gathered() for _ in names]
+        foreach = {id(group): steps.takes_foreach(group) for group in run.optimizer.param_groups}
+        stepped = ((name, p) for name, (p, _) in run.trained.items() if p.grad is not None)
+        for chunk in in_chunks(stepped):
+            added = updates.update_each(run.optimizer, [
+                (p, run.trained[name][1], self._weights.get(name), self._gradients.get(name, p.grad.detach()))
+                for name, p in chunk], foreach)
+            gathered = [Gathered() for _ in chunk]
             gather_each([(each, tensor, None) for each, tensor in zip(gathered, added)])
-            for name, each, tensor in zip(names, gathered, added):
+            for (name, _), each, tensor in zip(chunk, gathered, added):
                 if run.keeps("update"):
                     each.keep(plain(tensor))  # no copy: nothing else refers to the tensor
                 self._write(f"update/{name}", each)
-
-    def _updates(self):
-        run = self._run
-        foreach = {id(group): steps.takes_foreach(group) for group in run.optimizer.param_groups}
-        for name, (parameter, group) in run.trained.items():
-            if parameter.grad is not None:
-                gradient = self._gradients.get(name, parameter.grad.detach())
-                yield name, updates.update(run.optimizer, group, parameter,
-                                           self._weights.get(name), gradient, foreach[id(group)])
 
     def _read_after(self):
         for name, (parameter, _) in self._run.trained.items():

@@ -44,6 +44,20 @@ def kept(tensor):
     return values.clone() if values.data_ptr() == tensor.data_ptr() else values
 
 
+def copies(tensors):
+    """Returns copies of tensors where they are. On a GPU, one operation copies many."""
+    if not all(tensor.is_cuda and tensor.layout is torch.strided for tensor in tensors):
+        return [tensor.clone() for tensor in tensors]
+    each = {}
+    for i, tensor in enumerate(tensors):
+        each.setdefault((tensor.get_device(), tensor.dtype), []).append(i)
+    found = [None] * len(tensors)
+    for those in each.values():
+        for i, copy in zip(those, torch._foreach_mul([tensors[i] for i in those], 1)):
+            found[i] = copy
+    return found
+
+
 def largest(tensor):
     """Returns the largest magnitude (may be infinity or NaN) as a tensor on the same device. Does
     not wait for the device. None if the tensor is empty."""

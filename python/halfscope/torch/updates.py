@@ -10,6 +10,7 @@ because PyTorch's last operation rounds once, from float32.
 """
 
 import math
+from collections import defaultdict
 
 import torch
 
@@ -29,23 +30,42 @@ def needs_weight(optimizer, group):
     return is_decoupled(optimizer, group) or needs_gradient(optimizer, group)
 
 
-def update(optimizer, group, parameter, weight, gradient, foreach):
-    """Computes the update of one parameter in the step just taken.
+def update_each(optimizer, trained, foreach):
+    """Computes the updates of parameters in the step just taken.
 
-    weight: its values before the step; None unless needs_weight(). gradient: unscaled, as the
-    optimizer used it; None unless needs_gradient(). foreach: the result of takes_foreach(group).
-    Returns a tensor of the parameter's shape; of a DTensor, this rank's part.
+    trained: (parameter, its group, weight, gradient). weight: the values before the step; None unless
+    needs_weight(). gradient: unscaled, as the optimizer used it; None unless needs_gradient(). foreach: {id of
+    a group: result of takes_foreach(group)}. Returns a list of tensors of the parameters' shapes; of a DTensor,
+    this rank's part. Where the optimizer uses foreach operations, one computes many updates.
     """
-    state = optimizer.state.get(parameter, {})  # [] would add an entry
-    state = {key: local(each) if isinstance(each, torch.Tensor) else each for key, each in state.items()}
-    parameter, weight, gradient = (each if each is None else local(each) for each in (parameter, weight, gradient))
+    updates, together = [None] * len(trained), defaultdict(list)
     with torch.no_grad():
-        if has_row(parameter, gradient, state):
-            return step_of(optimizer, group, parameter if weight is None else weight, gradient, state, foreach,
-                           moments_are_new=True, update_only=True, root=torch.sqrt).weight
-        if type(optimizer) is torch.optim.SGD:
-            return _sgd(group, state, weight, gradient)
-        return _adam(group, state, weight, is_decoupled(optimizer, group), foreach)
+        for i, (parameter, group, weight, gradient) in enumerate(trained):
+            state = optimizer.state.get(parameter, {})  # [] would add an entry
+            state = {key: _plain(each) for key, each in state.items()}
+            parameter, weight, gradient = map(_plain, (parameter, weight, gradient))
+            if not parameter.is_cpu or not has_row(parameter, gradient, state):
+                key = (id(group), foreach[id(group)] or i, parameter.dtype, number(state.get("step", 0)),
+                       gradient is None or gradient.layout, frozenset(state))
+                together[key].append((i, group, state, weight, gradient))
+                continue
+            updates[i] = step_of(optimizer, group, parameter if weight is None else weight, gradient, state,
+                                 foreach[id(group)], moments_are_new=True, update_only=True, root=torch.sqrt).weight
+        for those in together.values():
+            places, (group, *_), states, weights, gradients = zip(*those)
+            if type(optimizer) is torch.optim.SGD:
+                found = _sgd(group, states, weights, gradients)
+            else:
+                found = _adam(group, states, weights, is_decoupled(optimizer, group), foreach[id(group)])
+            for i, each in zip(places, found):
+                updates[i] = each
+    return updates
+
+
+def _plain(value):
+    """Returns a DTensor's part of this rank, and anything else as it is."""
+    plain = value is None or type(value) in (torch.Tensor, torch.nn.Parameter) or not hasattr(value, "to_local")
+    return value if plain else local(value)
 
 
 def _wide(tensor):
@@ -53,37 +73,44 @@ def _wide(tensor):
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
-def _sgd(group, state, weight, gradient):
+def _sgd(group, states, weights, gradients):
     momentum = group["momentum"]
-    buffer = state.get("momentum_buffer") if momentum != 0 else None
-    if buffer is not None and not group["nesterov"]:
-        direction = buffer
+    buffers = [state.get("momentum_buffer") for state in states] if momentum != 0 else [None]
+    if buffers[0] is not None and not group["nesterov"]:
+        directions = buffers
     else:
-        direction = -gradient if group.get("maximize") else gradient
+        directions = torch._foreach_neg(gradients) if group.get("maximize") else gradients
         if group["weight_decay"] != 0:
-            direction = direction.add(weight, alpha=group["weight_decay"])
-        if buffer is not None:
-            direction = direction.add(buffer, alpha=momentum)
-    direction = direction if direction.layout == torch.strided else direction.to_dense()
-    return _wide(direction) * -number(group["lr"])
+            directions = _sums(directions, weights, group["weight_decay"])
+        if buffers[0] is not None:
+            directions = _sums(directions, buffers, momentum)
+    directions = [each if each.layout == torch.strided else each.to_dense() for each in directions]
+    return torch._foreach_mul([_wide(each) for each in directions], -number(group["lr"]))
 
 
-def _adam(group, state, weight, decoupled, foreach):
+def _sums(terms, others, alpha):
+    if terms[0].layout != torch.strided:
+        return [term.add(other, alpha=alpha) for term, other in zip(terms, others)]
+    return torch._foreach_add(terms, others, alpha=alpha)
+
+
+def _adam(group, states, weights, decoupled, foreach):
     lr, (beta1, beta2) = number(group["lr"]), group["betas"]
-    step = number(state["step"])
+    step = number(states[0]["step"])
     step_size = lr / (1 - number(beta1) ** step)
     correction = math.sqrt(1 - number(beta2) ** step)
-    second = state["max_exp_avg_sq"] if group["amsgrad"] else state["exp_avg_sq"]
+    roots = torch._foreach_sqrt([state["max_exp_avg_sq" if group["amsgrad"] else "exp_avg_sq"] for state in states])
     # On a GPU the foreach operation divides; the other one multiplies by the rounded reciprocal.
     if foreach:
-        (root,) = torch._foreach_div(torch._foreach_sqrt([second]), [correction])
+        torch._foreach_div_(roots, [correction] * len(roots))
     else:
-        root = second.sqrt() / correction
-    first = _wide(state["exp_avg"])
-    change = first.div(_wide(root.add_(group["eps"]))).mul_(-step_size)
+        roots = [root / correction for root in roots]
+    torch._foreach_add_(roots, group["eps"])
+    changes = torch._foreach_div([_wide(state["exp_avg"]) for state in states], [_wide(root) for root in roots])
+    torch._foreach_mul_(changes, -step_size)
     if decoupled and group["weight_decay"] != 0:
         # The optimizer multiplies the weight by 1 - lr * weight_decay, rounded to the weight's type.
         # That less 1 is exact; -lr * weight_decay would differ from it.
-        kept = torch.tensor(1 - lr * group["weight_decay"], dtype=first.dtype).item()
-        change.add_(_wide(weight), alpha=kept - 1)
-    return change
+        kept = torch.tensor(1 - lr * group["weight_decay"], dtype=changes[0].dtype).item()
+        torch._foreach_add_(changes, [_wide(weight) for weight in weights], alpha=kept - 1)
+    return changes
