@@ -27,6 +27,7 @@ void bind_gathered(nanobind::module_& module);  ///< statistics that a recorder 
 void bind_tensors_in_memory(nanobind::module_& module);  ///< arrays as a log
 void bind_torch_tensors(nanobind::module_& module);      ///< PyTorch's tensors in CPU memory
 void bind_arrivals(nanobind::module_& module);           ///< hooks on gradients on a GPU
+void bind_passes(nanobind::module_& module);             ///< hooks on parameters
 void bind_device_count(nanobind::module_& module);  ///< tensors on a GPU; only in builds with CUDA
 void bind_emulate(nanobind::module_& module);       ///< rounding in place, loss scaling
 void bind_tensor_core(nanobind::module_& module);   ///< products of matrices

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -152,40 +153,75 @@ void finish_counts() {
   open_counts().clear();
 }
 
-cuda::DeviceTensor device_tensor(const TensorView& view) {
-  return {view.dtype, view.data, static_cast<std::int64_t>(view.count)};
-}
-
-cuda::DeviceTensor device_tensor(nb::handle tensor) {
-  const std::optional<TensorView> view = view_of_torch(tensor, Memory::cuda);
-  if (!view) throw nb::type_error("count_on_device: a tensor that is not in C order on a GPU");
-  return device_tensor(*view);
-}
-
 Values values_of(const std::optional<double>& value) { return value ? Values{*value} : Values(); }
 
-/// `pieces` has tuples (Gathered, tensor, computed), all on the device with this stream. Queues the
-/// counting and adds the future result to each Gathered. Returns a Later for each piece: its
-/// largest magnitude, or no value if it has no elements.
-nb::list count_on_device(const nb::list& pieces, int device, std::uintptr_t address) {
-  const Stream stream(device, address);
+/// Tensors on one device, and their places in a list.
+struct OnDevice {
   std::vector<cuda::DeviceTensor> tensors;
-  for (const nb::handle piece : pieces) {
-    tensors.push_back(device_tensor(piece[1]));
-    auto& gathered = nb::cast<Gathered&>(piece[0]);
-    if (gathered.waiting() >= kMostWaiting) settled(gathered);
+  std::vector<std::size_t> places;
+};
+
+/// Sorts the tensors that can be counted by the number of their device: those in C order on a GPU
+/// that are not float64. The function `tensor_at` returns the tensor at a place below `count`.
+template <class TensorAt>
+std::map<int, OnDevice> by_device(std::size_t count, TensorAt tensor_at) {
+  static const nb::object& get_device =
+      *new nb::object(nb::steal(PyUnicode_InternFromString("get_device")));
+  std::map<int, OnDevice> found;
+  for (std::size_t i = 0; i < count; ++i) {
+    const nb::object tensor = tensor_at(i);
+    const std::optional<TensorView> view = view_of_torch(tensor, Memory::cuda);
+    if (!view || view->dtype == Dtype::f64) continue;
+    OnDevice& there = found[nb::cast<int>(tensor.attr(get_device)())];
+    there.tensors.push_back({view->dtype, view->data, static_cast<std::int64_t>(view->count)});
+    there.places.push_back(i);
   }
-  const Counting& counting = open_count(stream);
-  const std::size_t first = counting.count->add(tensors);
+  return found;
+}
+
+/// The stream that streams(device) returns the address of; empty if it returns None.
+std::optional<Stream> stream_of(int device, const nb::callable& streams) {
+  const nb::object address = streams(device);
+  if (address.is_none()) return std::nullopt;
+  return std::optional<Stream>(std::in_place, device, nb::cast<std::uintptr_t>(address));
+}
+
+/// Adds the piece (Gathered, tensor, computed), counted as results[index]. Returns a Later of its
+/// largest magnitude, which has no value if the tensor has no elements.
+nb::object add_piece(nb::handle piece, Dtype dtype, const Gathered::Counts& results,
+                     std::size_t index) {
+  nb::cast<Gathered&>(piece[0]).add_later(
+      {{}, {}, dtype, dtype_of_torch(piece[2]), torch_shape(piece[1])}, results, index);
+  return nb::cast(
+      Later{[results, index] { return values_of(largest_in(results.get()[index].first)); }});
+}
+
+/// Queues the counting of `pieces`, tuples as add_piece() takes them, on the streams of their
+/// devices. Returns a list with the result of add_piece() for each; None for those that by_device()
+/// leaves out and where the device has no stream or not enough memory.
+nb::list count_on_device(const nb::list& pieces, const nb::callable& streams) {
   nb::list largest;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const nb::handle piece = pieces[i];
-    nb::cast<Gathered&>(piece[0]).add_later(
-        {{}, {}, tensors[i].dtype, dtype_of_torch(piece[2]), torch_shape(piece[1])},
-        counting.results, first + i);
-    largest.append(nb::cast(Later{[results = counting.results, at = first + i] {
-      return values_of(largest_in(results.get()[at].first));
-    }}));
+  for (std::size_t i = 0; i < pieces.size(); ++i) largest.append(nb::none());
+  const auto tensor_at = [&](std::size_t i) { return nb::object(pieces[i][1]); };
+  for (const auto& [device, there] : by_device(pieces.size(), tensor_at)) {
+    const std::optional<Stream> stream = stream_of(device, streams);
+    if (!stream) continue;
+    for (const std::size_t place : there.places) {
+      auto& gathered = nb::cast<Gathered&>(pieces[place][0]);
+      if (gathered.waiting() >= kMostWaiting) settled(gathered);
+    }
+    const Counting& counting = open_count(*stream);
+    std::size_t first = 0;
+    try {
+      first = counting.count->add(there.tensors);
+    } catch (const std::runtime_error&) {
+      continue;
+    }
+    for (std::size_t i = 0; i < there.places.size(); ++i) {
+      const std::size_t place = there.places[i];
+      largest[place] =
+          add_piece(pieces[place], there.tensors[i].dtype, counting.results, first + i);
+    }
   }
   return largest;
 }
@@ -199,26 +235,29 @@ Values largest_of(const std::vector<cuda::GradientSums>& all) {
   return {largest};
 }
 
-/// Queues the search for the largest magnitude of tensors on the device with this stream. Returns
-/// (a Later, or None if no tensor is read; the tensors that are not read: those without elements
-/// are left out, float64 and others than strided tensors in C order are not).
-nb::tuple largest_on_device(const nb::list& tensors, int device, std::uintptr_t address) {
-  std::vector<cuda::DeviceTensor> read;
-  nb::list others;
-  for (const nb::handle tensor : tensors) {
-    const std::optional<TensorView> view = view_of_torch(tensor, Memory::cuda);
-    if (!view || view->dtype == Dtype::f64) {
-      others.append(tensor);
-    } else if (view->count != 0) {
-      read.push_back(device_tensor(*view));
-    }
+/// Queues the search for the largest magnitude of the tensors of each device. Returns (a list with
+/// a Later for each device; the tensors that by_device() leaves out or whose device has no stream).
+/// Tensors without elements have no magnitude.
+nb::tuple largest_on_device(const nb::list& tensors, const nb::callable& streams) {
+  nb::list largest, others;
+  std::vector<bool> read(tensors.size());
+  const auto tensor_at = [&](std::size_t i) { return nb::object(tensors[i]); };
+  for (auto& [device, there] : by_device(tensors.size(), tensor_at)) {
+    const std::optional<Stream> stream = stream_of(device, streams);
+    if (!stream) continue;
+    for (const std::size_t place : there.places) read[place] = true;
+    std::erase_if(there.tensors,
+                  [](const cuda::DeviceTensor& tensor) { return tensor.count == 0; });
+    if (there.tensors.empty()) continue;
+    const auto count = std::make_shared<cuda::FactsCount>(there.tensors, stream->get());
+    const std::shared_future<Values> result =
+        std::async(std::launch::deferred, [count] { return largest_of(count->get()); });
+    largest.append(nb::cast(Later{[result] { return result.get(); }}));
   }
-  if (read.empty()) return nb::make_tuple(nb::none(), others);
-  const Stream stream(device, address);
-  const auto count = std::make_shared<cuda::FactsCount>(read, stream.get());
-  const std::shared_future<Values> result =
-      std::async(std::launch::deferred, [count] { return largest_of(count->get()); });
-  return nb::make_tuple(Later{[result] { return result.get(); }}, others);
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    if (!read[i]) others.append(tensors[i]);
+  }
+  return nb::make_tuple(largest, others);
 }
 
 /// A number that is copied from a device into pinned memory.
@@ -264,9 +303,9 @@ nb::object number_on_device(nb::handle number, int device, std::uintptr_t addres
 
 void bind_device_count(nb::module_& module) {
   nb::class_<Later>(module, "Later").def("values", &Later::values);
-  module.def("count_on_device", &count_on_device, "pieces"_a, "device"_a, "stream"_a);
+  module.def("count_on_device", &count_on_device, "pieces"_a, "streams"_a);
   module.def("finish_counts", &finish_counts);
-  module.def("largest_on_device", &largest_on_device, "tensors"_a, "device"_a, "stream"_a);
+  module.def("largest_on_device", &largest_on_device, "tensors"_a, "streams"_a);
   module.def("number_on_device", &number_on_device, "number"_a, "device"_a, "stream"_a);
 }
 

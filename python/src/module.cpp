@@ -68,6 +68,7 @@ NB_MODULE(_halfscope, module) {
   halfscope::python::bind_alerts(module);
   halfscope::python::bind_torch_tensors(module);
   halfscope::python::bind_arrivals(module);
+  halfscope::python::bind_passes(module);
 #ifdef HALFSCOPE_HAS_CUDA
   halfscope::python::bind_device_count(module);
 #endif

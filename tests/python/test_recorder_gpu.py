@@ -176,4 +176,4 @@ def test_the_largest_of_many_tensors_is_that_of_each(dtype):
 
 
 def test_statistics_are_counted_where_tensors_are():
-    assert gpu.counted_dtypes(0), "built without CUDA, or the driver is too old"
+    assert gpu.is_counted_on(0), "built without CUDA, or the driver is too old"

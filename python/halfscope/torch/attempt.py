@@ -60,13 +60,12 @@ class Attempt:
         if self._record:
             self._read_weights()
             self._weight_grads = list(gradients.tensors.values())
-            for name, gathered in gradients.tensors.items():
-                self._write(f"weight_grad/{name}", gathered)
-            for name, gathered in self._seen.local_weight_grads(run.ranks).items():
-                self._write(f"local_weight_grad/{name}", gathered)
+            self._write("weight_grad", gradients.tensors.items())
+            self._write("local_weight_grad", self._seen.local_weight_grads(run.ranks).items())
             self._keep_for_updates()
-            for name, gathered in self._seen.tensors.items():
-                self._write(name, gathered)
+            for path, gathered in self._seen.tensors.items():
+                role, _, name = path.partition("/")
+                self._write(role, [(name, gathered)])
 
     @functools.cached_property
     def _scale(self):
@@ -112,11 +111,13 @@ class Attempt:
     def _skipped(self):
         return not self._entered or bool(self._found_inf)
 
-    def _write(self, name, gathered):
-        role = name.partition("/")[0]
-        self._tensors.append((name, gathered, self._scaled.get(role, False)))
-        if self._run.keeps(role):
-            self._samples[name] = values_of(gathered)
+    def _write(self, role, named):
+        """named: (name, Gathered) of tensors of the role."""
+        scaled, keeps = self._scaled.get(role, False), self._run.keeps(role)
+        for name, gathered in named:
+            self._tensors.append((f"{role}/{name}", gathered, scaled))
+            if keeps:
+                self._samples[f"{role}/{name}"] = values_of(gathered)
 
     def _write_tensors(self, later=False):
         # A scale of 0 or infinity cannot be undone: the log gets an unknown scale.
@@ -132,11 +133,11 @@ class Attempt:
         gather_each([(weights[name], *storage.stored("weight", parameter, None, parameter))
                      for name, parameter in parameters.items()], self._run.keeps("weight"))
         for name, parameter in parameters.items():
-            self._write(f"weight/{name}", weights[name])
+            self._write("weight", [(name, weights[name])])
             if storage.has_master(parameter):
                 master = Gathered()
                 gather(master, storage.updated(parameter), None, self._run.keeps("master_weight"))
-                self._write(f"master_weight/{name}", master)
+                self._write("master_weight", [(name, master)])
 
     def _keep_for_updates(self):
         """Copies weights and gradients that updates.update_each() needs and that the step changes."""
@@ -166,10 +167,9 @@ class Attempt:
                 for name, p in chunk], foreach)
             gathered = [Gathered() for _ in chunk]
             gather_each([(each, tensor, None) for each, tensor in zip(gathered, added)])
-            for (name, _), each, tensor in zip(chunk, gathered, added):
-                if run.keeps("update"):
-                    each.keep(plain(tensor))  # no copy: nothing else refers to the tensor
-                self._write(f"update/{name}", each)
+            for each, tensor in zip(gathered, added) if run.keeps("update") else ():
+                each.keep(plain(tensor))  # no copy: nothing else refers to the tensor
+            self._write("update", ((name, each) for (name, _), each in zip(chunk, gathered)))
 
     def _read_after(self):
         for name, (parameter, _) in self._run.trained.items():

@@ -87,8 +87,7 @@ class EmulatedScaler:
         scale = self.get_scale()
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         # Overflow in any gradient counts; policies use the magnitudes of weight gradients only.
-        gradients = ((p, p.grad) for p in parameters if p.grad is not None)
-        weights = LargestGradient(gradients, self._bounds_scale).value() or 0.0
+        weights = LargestGradient(*_halfscope.gradients_of(parameters), self._bounds_scale).value() or 0.0
         outputs = largest_of(self._modules.take()) or 0.0
         nonfinite = not (math.isfinite(weights) and math.isfinite(outputs))
         self._facts = nonfinite, 0.0 if weights == 0 else unscaled(weights, scale)

@@ -3,12 +3,14 @@
 work that was queued before."""
 
 import functools
-import math
 import warnings
 
 import torch
 
 from halfscope import _halfscope
+
+
+_ON_DEVICE = hasattr(_halfscope, "count_on_device")  # built with CUDA
 
 
 class HostCopy:
@@ -35,8 +37,8 @@ def number_later(number):
     if not (isinstance(number, torch.Tensor) and number.is_cuda):
         return number
     device, later = number.get_device(), None
-    if counted_dtypes(device) and number.is_floating_point():
-        later = _halfscope.number_on_device(number.detach(), device, _stream(device))
+    if _ON_DEVICE and is_counted_on(device) and number.is_floating_point():
+        later = _halfscope.number_on_device(number.detach(), device, _current_stream(device))
     return HostCopy(number.detach().reshape(1)) if later is None else later
 
 
@@ -45,52 +47,49 @@ def number_of(number):
     return number.values()[0] if isinstance(number, _LATER) else float(number)
 
 
-def largest_of_group(parts):
-    """Returns magnitudes, for largest_of(), of the present values of non-empty strided tensors of one GPU:
-    one for all, by one kernel; one for each tensor that this kernel cannot read."""
-    device, magnitudes = parts[0].get_device(), []
-    if counted_dtypes(device):
-        later, parts = _halfscope.largest_on_device(parts, device, _stream(device))
-        magnitudes += [] if later is None else [later]
-    return magnitudes + [torch.linalg.vector_norm(part, math.inf) for part in parts]
-
-
-@functools.lru_cache(maxsize=None)
-def counted_dtypes(device):
-    """Returns the dtypes that can be counted on a GPU, given by its number. Empty unless halfscope
-    was built with CUDA and the driver is new enough."""
-    if not hasattr(_halfscope, "count_on_device"):
-        return frozenset()
-    try:
-        probe = torch.zeros(1, device=f"cuda:{device}")
-        count([(_halfscope.Gathered(), probe, None)])[0].values()
-    except RuntimeError as error:
-        warnings.warn("Recorder: tensors are copied to the CPU and counted there, which is slow: the "
-                      f"GPU cannot be used ({error})", RuntimeWarning, stacklevel=2)
-        return frozenset()
-    return frozenset({torch.float16, torch.bfloat16, torch.float32})
-
-
-def can_count(tensor):
-    """Returns True if count() accepts the tensor after contiguous()."""
-    return (tensor.is_cuda and tensor.layout is torch.strided and
-            tensor.dtype in counted_dtypes(tensor.get_device()))
+def largest_of_all(tensors):
+    """Returns (magnitudes, for largest_of(): one for all tensors on a GPU, by one kernel; the tensors that this
+    kernel cannot read, such as those in CPU memory)."""
+    if _ON_DEVICE and any(tensor.is_cuda for tensor in tensors[:1]):
+        return _halfscope.largest_on_device(tensors, _stream)
+    return [], tensors
 
 
 def count(pieces):
-    """Starts to count tensors on one GPU: one kernel for all. pieces: (Gathered, tensor, computed). Each
-    Gathered receives its counts when they are ready. Returns the largest magnitudes, for largest_of()."""
-    device = pieces[0][1].get_device()
-    return _halfscope.count_on_device(pieces, device, _stream(device))
+    """Starts to count tensors on GPUs: one kernel for all of a GPU. pieces: (Gathered, tensor, computed). Each
+    Gathered receives its counts when they are ready. Returns the largest magnitudes, for largest_of(); None
+    for tensors that cannot be counted so, such as those in CPU memory."""
+    if _ON_DEVICE and any(piece[1].is_cuda for piece in pieces[:1]):
+        return _halfscope.count_on_device(pieces, _stream)
+    return [None] * len(pieces)
+
+
+@functools.lru_cache(maxsize=None)
+def is_counted_on(device):
+    """Returns True if tensors can be counted on a GPU, given by its number: halfscope was built with CUDA and
+    the driver is new enough."""
+    try:
+        probe = torch.zeros(1, device=f"cuda:{device}")
+        ((later,), _) = _halfscope.largest_on_device([probe], _current_stream)
+        later.values()
+    except RuntimeError as error:
+        warnings.warn("Recorder: tensors are copied to the CPU and counted there, which is slow: the "
+                      f"GPU cannot be used ({error})", RuntimeWarning, stacklevel=2)
+        return False
+    return True
 
 
 def finish_counts():
     """Ends the counts that began since the last call. Their results are then read without waiting for what
     is queued later."""
-    if hasattr(_halfscope, "finish_counts"):
+    if _ON_DEVICE:
         _halfscope.finish_counts()
 
 
-def _stream(device):
+def _current_stream(device):
     """Returns the address of the current stream of a GPU, given by its number."""
     return torch._C._cuda_getCurrentRawStream(device)
+
+
+def _stream(device):
+    return _current_stream(device) if is_counted_on(device) else None

@@ -4,7 +4,7 @@ unscales or clips them."""
 
 import torch
 
-from halfscope._halfscope import Gathered
+from halfscope._halfscope import Gathered, gradients_of
 from halfscope.torch.tensors import LargestGradient, gather_each
 
 
@@ -13,21 +13,20 @@ class Gradients:
 
     def __init__(self, run, provenance, record, scaled):
         self.scaled = scaled
-        there = [(p, p.grad) for p in run.trained_parameters if p.grad is not None]
-        self.read = {id(parameter) for parameter, _ in there}
+        parameters, gradients = gradients_of(run.trained_parameters)
+        self.read = set(map(id, parameters))
         self.tensors = {}  # {name of a parameter: Gathered}; empty unless `record`
         bounds_scale = run.storage.bounds_scale
         if not record:
-            self.largest = LargestGradient(there, bounds_scale)
+            self.largest = LargestGradient(parameters, gradients, bounds_scale)
             return
         pieces = []
-        for parameter, gradient in there:
+        for parameter, gradient in zip(parameters, gradients):
             gathered = self.tensors[run.name_of(parameter)] = Gathered()
             pieces.append((gathered, *run.storage.stored(
                 "weight_grad", gradient, provenance.weight_grad(parameter), parameter)))
         magnitudes = gather_each(pieces, run.keeps("weight_grad"))
-        parameters = (parameter for parameter, _ in there)
-        self.largest = LargestGradient(zip(parameters, magnitudes), bounds_scale, list)
+        self.largest = LargestGradient(parameters, magnitudes, bounds_scale, list)
 
 
 class EndOfBackward:

@@ -6,8 +6,8 @@ import weakref
 
 
 class LateWriting:
-    """Writes each attempt when the next one has ended, or at once. What is left is written when the
-    process ends, or when nobody refers to this object."""
+    """Writes each attempt when the next one has ended, or at once. The last one is written by stop(), at
+    the end of the process, or when nobody refers to this object."""
 
     def __init__(self, guard):
         self._guard = guard
@@ -20,7 +20,7 @@ class LateWriting:
         atexit.register(self._at_exit)
 
     def stop(self):
-        """Writes what is left."""
+        """Writes the last attempt."""
         atexit.unregister(self._at_exit)
         try:
             self.complete()
@@ -35,14 +35,14 @@ class LateWriting:
             self.flush()
 
     def flush(self):
-        """Writes what is left. Raises its errors."""
+        """Writes the last attempt. Raises its errors."""
         attempt, self._attempt = self._attempt, None
         if attempt is not None:
             attempt.write()
         self._writer.finish()
 
     def complete(self):
-        """Writes what is left, also if an error has ended the recording, but not in a fork of the process."""
+        """Writes the last attempt, also if an error has ended the recording, but not in a fork of the process."""
         if self._attempt is None or not self._guard.here():
             return
         if self._guard.error is None:

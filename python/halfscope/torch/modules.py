@@ -8,7 +8,7 @@ from collections import defaultdict
 
 import torch
 
-from halfscope._halfscope import Arrival, Arrivals, hook_on_device
+from halfscope._halfscope import Arrival, Arrivals, Passes, PassHook, gradients_of, hook_on_device
 from halfscope.torch import names
 from halfscope.torch.gradients import EndOfBackward, adds_up, pass_number
 from halfscope.torch.guard import Hook
@@ -48,16 +48,17 @@ class ModuleWatch:
         self._handles = []
         self._started = False
         self._hooked = {}          # {id of a parameter: handles}
+        self._unhooked = []        # frozen parameters
         self._hooked_modules = {}  # {path: (module, handle)}
         self._hooked_leaves = {}   # {(id of a leaf tensor that a module returned, name): handle}
         self._end_of_backward = EndOfBackward(lambda: guard(self._pass_ended))
         self._tell_called, self._tell_ended, self._tell_taken_away = called, ended, taken_away
-        self.trained = {}  # {id: parameter}: the parameters that the optimizer has now
+        self.trained, self.trained_ids = [], set()  # the parameters that the optimizer has now
         self._lock = threading.Lock()  # backward runs on a thread per device
         me = weakref.ref(self)  # Python's collector does not see what Arrivals refers to
         self.arrivals = Arrivals(_WAITING_BYTES, lambda: me()._guard(me()._read_arrivals))  # on GPUs
         self._rounds = [Seen()]
-        self._times = {}
+        self._passes = Passes(pass_number)
         self.round = 0   # number of the last round
         self.passes = 0  # number of backward passes that have ended
         self._pass = None  # number of the running backward pass; None if none runs
@@ -81,7 +82,7 @@ class ModuleWatch:
 
     @in_step.setter
     def in_step(self, holds):
-        self._in_step = holds
+        self._in_step = self._passes.open = holds
         self._open_arrivals()
 
     def _open_arrivals(self):
@@ -95,6 +96,7 @@ class ModuleWatch:
             hook = self._hook(self._model_called)
             self._handles.append(self._called_model.register_forward_pre_hook(hook))
         self._hook_modules()
+        self._unhooked = list(self._parameters)
         self.hook_parameters()
 
     def stop(self):
@@ -114,6 +116,7 @@ class ModuleWatch:
             return
         self._hook_modules()
         self._unhook_parameters({id(parameter) for parameter in self._parameters})
+        self._unhooked = [p for p in self._parameters if id(p) not in self._hooked]
         self.hook_parameters()
 
     @property
@@ -148,14 +151,14 @@ class ModuleWatch:
                 self._begin([Seen()])
             elif len(self._rounds) > 1:  # the next round has already begun with a forward call
                 self._rounds = self._rounds[-1:]
-                self._times.clear()
+                self._passes.begin()
                 self._left = LeftInPlace()
             return self.round - len(self._rounds) + 1
 
     def _begin(self, rounds):
         self._rounds = rounds
         self.round += 1
-        self._times = defaultdict(int)  # {id of a parameter: number of gradients that arrived}
+        self._passes.begin()
         self._left = LeftInPlace()
 
     def tell_unseen(self, seen):
@@ -191,33 +194,36 @@ class ModuleWatch:
 
     def hook_parameters(self):
         """Adds missing hooks to parameters, also to those unfrozen since the last call."""
-        for parameter in self._parameters:
-            if parameter.requires_grad and id(parameter) not in self._hooked:
+        if not self._unhooked:
+            return
+        frozen = [p for p in self._unhooked if not p.requires_grad]
+        for parameter in self._unhooked:
+            if parameter.requires_grad:
                 handles = self._hooked[id(parameter)] = [
                     parameter.register_hook(self._parameter_hook(parameter))]
                 if is_distributed(parameter):  # FSDP2 calls only this kind of hook
                     handles.append(parameter.register_post_accumulate_grad_hook(
                         lambda parameter: self._guard(self._accumulated, id(parameter))))
+        self._unhooked = frozen
 
     def _parameter_hook(self, parameter):
         """Returns a hook for the parameter's gradient. It runs at every step for every parameter,
         so it returns early if nothing is needed."""
         key = id(parameter)
 
-        def arrived(gradient):
-            if not self.in_step or gradient is None:
-                return
-            number = pass_number()
+        def arrived(number, gradient):
             if self._pass != number:
                 self._guard(self._pass_begins, number, parameter)
             if self._adds and (number == -1 or self._end_of_backward.queued_in != number):
                 self._guard(self._accumulated, key)
-            microbatch = self._times[key]
-            self._times[key] = microbatch + 1
+            microbatch = hook.count()
             if self._parts or self.local:
                 self._guard(self._weight_grad_arrived, parameter, microbatch, gradient)
+            elif number == self._pass != -1 and (not self._adds or self._end_of_backward.queued_in == number):
+                self._passes.known = number  # its other gradients are only counted
 
-        return arrived
+        hook = PassHook(self._passes, arrived)
+        return hook
 
     def _unhook_parameters(self, but=()):
         for one in [one for one in self._hooked if one not in but]:
@@ -239,7 +245,7 @@ class ModuleWatch:
         if self._pass is None and not self._seen.passed:
             return
         with self._lock:
-            self._pass = None
+            self._pass, self._passes.known = None, -2
             if self._seen.passed:
                 self._rounds.append(Seen(self._seen.provenance))
                 self.round += 1
@@ -322,7 +328,7 @@ class ModuleWatch:
             seen.activation_grads[microbatch].append(magnitude)
 
     def _weight_grad_arrived(self, parameter, microbatch, gradient):
-        if id(parameter) in self.local and id(parameter) in self.trained:
+        if id(parameter) in self.local and id(parameter) in self.trained_ids:
             self._gather_local(parameter, gradient)
         if not self._parts or not self.storage.bounds_scale(parameter):
             return
@@ -342,10 +348,10 @@ class ModuleWatch:
         self._seen.arrived = True
         # After the first pass on a single rank, .grad holds the gradients of that pass, so they are
         # read there and not as they arrive.
-        self._parts = self.all_parts or any(p.grad is not None for p in self.trained.values())
+        self._parts = self.all_parts or bool(gradients_of(self.trained)[0])
 
     def _accumulated(self, key):
-        if self.in_step and key in self.trained:
+        if self.in_step and key in self.trained_ids:
             with self._lock:
                 self._end_of_backward.arrived()
 
@@ -354,15 +360,15 @@ class ModuleWatch:
         self._read_arrivals()
         with self._lock:
             self._seen.passed = True
-            self._pass = None
-            self._left = LeftInPlace(self.trained.values())
+            self._pass, self._passes.known = None, -2
+            self._left = LeftInPlace(*gradients_of(self.trained))
         self._tell_ended()
 
     def first_part(self, magnitudes):
         """Adds magnitudes of the gradients in .grad. Called when the first pass ends."""
         if not self._parts and self._seen.arrived:
             with self._lock:
-                self._seen.weight_grads[max(self._times.values()) - 1] += magnitudes
+                self._seen.weight_grads[self._passes.most - 1] += magnitudes
 
     def _gather(self, role, name, tensor, computed):
         """Adds a tensor to the histogram of its name. Returns its largest magnitude."""

@@ -6,6 +6,7 @@ import os
 import warnings
 
 from halfscope._folders import log_folder, require_no_log
+from halfscope._halfscope import same_objects
 from halfscope._run_log import RunLog, first_number, for_the_manifest
 from halfscope.torch import manifest, names, roles, sharding
 from halfscope.torch.arguments import Steps, require_kinds
@@ -91,9 +92,8 @@ class Recorder:
 
     def _begin_empty(self):
         self._learned = {}  # {id: parameter of the optimizer}; keeps them alive, so ids are unique
-        self._ids = None    # ids of groups and parameters at the last learn_parameters()
+        self._known = []    # the groups, and the parameters of each, at the last learn_parameters()
         self.trained = {}   # {name: (parameter, its group)} for the optimizer's present parameters
-        self.trained_parameters = []
         self.writer = None
         self._autocast = None  # {kind of device: dtype or None}, as in run.json
         self._told_missing = self._told_size = self._told_unstarted = False
@@ -198,17 +198,17 @@ class Recorder:
     def learn_parameters(self):
         """Updates parameters, modules and names if the optimizer's groups changed."""
         groups = self.optimizer.param_groups
-        ids = [[id(group), *map(id, group["params"])] for group in groups]
-        if ids == self._ids:
+        known = [list(groups), *(list(group["params"]) for group in groups)]
+        if len(known) == len(self._known) and all(map(same_objects, known, self._known)):
             return
-        self._ids = ids
+        self._known = known
         now = {id(p): p for p in self._of_the_optimizer()}
         if not now.keys() <= self._learned.keys():
             self._learn(now)
         self.trained = {self._names[id(p)]: (p, group) for group in groups for p in group["params"]
                         if id(p) in self._names}
         self.trained_parameters = [parameter for parameter, _ in self.trained.values()]
-        self.modules.trained = {id(p): p for p in self._of_the_optimizer()}
+        self.modules.trained, self.modules.trained_ids = list(now.values()), now.keys()
 
     def _learn(self, now):
         self._learned = now

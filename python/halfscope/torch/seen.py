@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import torch
 
-from halfscope._halfscope import Gathered
+from halfscope._halfscope import Gathered, gradients_of
 from halfscope.torch.provenance import Provenance
 from halfscope.torch.tensors import copied_to_host, largest_of, largest_of_each
 
@@ -66,9 +66,10 @@ class Seen:
 class LeftInPlace:
     """The gradients after a backward pass, to detect whether the loop cleared them since."""
 
-    def __init__(self, parameters=()):
-        self._left = [p for p in parameters if p.grad is not None]
-        self._version = _version(self._left[0].grad) if self._left else None
+    def __init__(self, parameters=(), gradients=()):
+        """parameters: those that have gradients."""
+        self._left = parameters
+        self._version = _version(gradients[0]) if self._left else None
 
     def taken_away(self):
         """Returns True if the loop wrote to the first gradient and all are None or zero now.
@@ -78,7 +79,7 @@ class LeftInPlace:
         first = self._left[0].grad
         if first is not None and _version(first) == self._version:
             return False
-        left = [p.grad for p in self._left if p.grad is not None]
+        _, left = gradients_of(self._left)
         return not left or (largest_of(largest_of_each(left)) or 0) == 0
 
 

@@ -102,31 +102,27 @@ def _stacked(magnitudes):
 
 def largest_of_each(tensors):
     """Returns magnitudes, for largest_of(), of the tensors' present values: one for all tensors in
-    CPU memory; for tensors elsewhere, magnitudes on their devices."""
-    most, others = largest_of_torch(tensors)
-    magnitudes = [] if most is None else [most]
-    on_gpu = {}  # by device
+    CPU memory, one for all of a GPU, and some for others, on their devices."""
+    magnitudes, others = gpu.largest_of_all(tensors)
+    if not others:
+        return magnitudes
+    most, others = largest_of_torch(others)
+    magnitudes += [] if most is None else [most]
     for tensor in others:
         part = tensor if type(tensor) in _PLAIN else local(tensor)
         if type(part) is not type(tensor):  # the tensor is a DTensor
             magnitudes += largest_of_each([part])
-        elif part.is_cuda and part.layout is torch.strided and part.numel() != 0:
-            on_gpu.setdefault(part.get_device(), []).append(in_memory_order(part))
-        elif (part.is_cpu and part.layout is torch.strided and not part.is_contiguous() and
+        elif (part.layout is torch.strided and not part.is_contiguous() and
               in_memory_order(part).is_contiguous()):
             magnitudes += largest_of_each([in_memory_order(part)])
         else:
-            magnitudes.append(largest(part))
-    with torch.no_grad():
-        for parts in on_gpu.values():
-            magnitudes += gpu.largest_of_group(parts)
+            with torch.no_grad():
+                magnitudes.append(largest(part))
     return magnitudes
 
 
 def in_memory_order(tensor):
     """Returns a strided tensor with dimensions in memory order: contiguous if transposed before."""
-    if tensor.is_contiguous():
-        return tensor
     return tensor.permute(sorted(range(tensor.dim()), key=tensor.stride, reverse=True))
 
 
@@ -143,11 +139,11 @@ class LargestGradient:
     """The largest magnitude over gradients. Gradients that do not limit the loss scale count only
     if they are infinite or NaN."""
 
-    def __init__(self, gradients, bounds_scale, look=largest_of_each):
-        """gradients: (parameter, gradient) pairs. bounds_scale(parameter): True if its gradient
-        limits the loss scale. look: function that returns the magnitudes of a list of gradients."""
+    def __init__(self, parameters, gradients, bounds_scale, look=largest_of_each):
+        """gradients: those of the parameters. bounds_scale(parameter): True if its gradient limits the
+        loss scale. look: function that returns the magnitudes of a list of gradients."""
         bounding, others = [], []
-        for parameter, gradient in gradients:
+        for parameter, gradient in zip(parameters, gradients):
             (bounding if bounds_scale(parameter) else others).append(gradient)
         self.bounding, self._others = (copied_to_host(look(those)) for those in (bounding, others))
 
@@ -163,17 +159,17 @@ class LargestGradient:
 def gather(gathered, tensor, computed, keep=False):
     """Adds a tensor's present values to a Gathered; if `keep`, also a copy. computed: the dtype in
     which they were computed, or None. Returns their largest magnitude for largest_of()."""
-    magnitude = gathered.add(tensor, computed)
-    if magnitude is False:  # the tensor is not in CPU memory in C order
-        (magnitude,) = _gather_elsewhere([(gathered, local(tensor), computed)])
-    if keep:
-        gathered.keep(kept(tensor))
+    (magnitude,) = gather_each([(gathered, tensor, computed)], keep)
     return magnitude
 
 
 def gather_each(pieces, keep=False):
     """Calls gather() for each (Gathered, tensor, computed); counts tensors on a GPU together."""
-    magnitudes = [gathered.add(tensor, computed) for gathered, tensor, computed in pieces]
+    magnitudes = gpu.count(pieces)
+    for i, magnitude in enumerate(magnitudes):
+        if magnitude is None:
+            gathered, tensor, computed = pieces[i]
+            magnitudes[i] = gathered.add(tensor, computed)
     others = [i for i, magnitude in enumerate(magnitudes) if magnitude is False]
     elsewhere = [(pieces[i][0], local(pieces[i][1]), pieces[i][2]) for i in others]
     for i, magnitude in zip(others, _gather_elsewhere(elsewhere)):
@@ -198,26 +194,13 @@ def in_chunks(named, most=1 << 26):
 
 
 def _gather_elsewhere(pieces):
-    """Gathers tensors that are not in CPU memory in C order: on the GPU if possible, else from a
-    copy. Returns their magnitudes."""
-    by_device, magnitudes = {}, [None] * len(pieces)
-    for i, (gathered, tensor, computed) in enumerate(pieces):
-        if gpu.can_count(tensor):
-            piece = (gathered, as_tensor(tensor.contiguous()), computed)
-            by_device.setdefault(tensor.get_device(), {})[i] = piece
-        else:
-            magnitudes[i] = gathered.add(plain(tensor), computed)
-    for those in by_device.values():
-        for i, magnitude in zip(those, _count(list(those.values()))):
-            magnitudes[i] = magnitude
-    return magnitudes
-
-
-def _count(pieces):
-    try:
-        return gpu.count(pieces)
-    except RuntimeError:  # not enough GPU memory
-        return [gathered.add(plain(tensor), computed) for gathered, tensor, computed in pieces]
+    """Gathers tensors that are not in C order in CPU memory or on a GPU: from a copy. Returns their
+    magnitudes."""
+    magnitudes = gpu.count([
+        (gathered, as_tensor(tensor.contiguous()) if tensor.is_cuda and tensor.layout is torch.strided else tensor,
+         computed) for gathered, tensor, computed in pieces])
+    return [gathered.add(plain(tensor), computed) if magnitude is None else magnitude
+            for magnitude, (gathered, tensor, computed) in zip(magnitudes, pieces)]
 
 
 def values_of(gathered):
