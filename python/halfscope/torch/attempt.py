@@ -29,7 +29,7 @@ class Attempt:
         self._sample = sample
         self.begun = False
         self._entered = False
-        self._found_inf = None  # found_inf_inside(); None if unknown
+        self._found_inf_later = None  # found_inf_inside(); None if unknown
         self._tensors = []      # (name, Gathered, True if scaled)
         self._samples = {}      # {name: values}, in the order of the file
         self._weights = {}      # {name of a parameter: values before the step, if needed}
@@ -72,6 +72,11 @@ class Attempt:
         """The loss scale. Read as late as possible: its copy from a GPU may not have arrived."""
         return number_of(self._scale_later)
 
+    @functools.cached_property
+    def _found_inf(self):
+        """True if the optimizer skips the step inside."""
+        return self._found_inf_later is not None and bool(number_of(self._found_inf_later))
+
     @property
     def casts(self):
         """Provenance.casts of the step. Empty unless the step is recorded."""
@@ -80,7 +85,7 @@ class Attempt:
     def entered(self, kwargs):
         self._entered = True
         if unscales_inside(self._run.optimizer):
-            self._found_inf = found_inf_inside(self._run.optimizer, kwargs)
+            self._found_inf_later = found_inf_inside(self._run.optimizer, kwargs)
 
     def left(self):
         """Reads the updates, unless the step was skipped."""
@@ -109,7 +114,7 @@ class Attempt:
 
     @property
     def _skipped(self):
-        return not self._entered or bool(self._found_inf)
+        return not self._entered or self._found_inf
 
     def _write(self, role, named):
         """named: (name, Gathered) of tensors of the role."""

@@ -157,13 +157,13 @@ def loss_scale_of(optimizer, scaler, loss_scale, unscaled_before_step):
 
 
 def found_inf_inside(optimizer, kwargs):
-    """Returns the found_inf that an optimizer which unscales inside received, or None. Called when
-    its step() begins, which also happens for a step to be skipped."""
+    """Returns the found_inf that an optimizer which unscales inside received, for number_of(), or None.
+    Called when its step() begins, which also happens for a step to be skipped."""
     found = getattr(optimizer, "found_inf", None)
     if found is None and kwargs.get("grad_scaler") is not None:  # before PyTorch 2.0
         per_device = kwargs["grad_scaler"]._check_inf_per_device(optimizer)
         found = sum(value.item() for value in per_device.values())
-    return None if found is None else bool(found)
+    return None if found is None else number_later(found)
 
 
 def unscales_inside(optimizer):

@@ -36,30 +36,44 @@ def update_each(optimizer, trained, foreach):
     trained: (parameter, its group, weight, gradient). weight: the values before the step; None unless
     needs_weight(). gradient: unscaled, as the optimizer used it; None unless needs_gradient(). foreach: {id of
     a group: result of takes_foreach(group)}. Returns a list of tensors of the parameters' shapes; of a DTensor,
-    this rank's part. Where the optimizer uses foreach operations, one computes many updates.
+    this rank's part. If the optimizer uses foreach operations, one computes many updates.
     """
     updates, together = [None] * len(trained), defaultdict(list)
+    states = [optimizer.state.get(parameter, {}) for parameter, *_ in trained]  # [] would add an entry
+    states = [{key: _plain(each) for key, each in state.items()} for state in states]
+    taken = _numbers([state.get("step", 0) for state in states])
     with torch.no_grad():
         for i, (parameter, group, weight, gradient) in enumerate(trained):
-            state = optimizer.state.get(parameter, {})  # [] would add an entry
-            state = {key: _plain(each) for key, each in state.items()}
-            parameter, weight, gradient = map(_plain, (parameter, weight, gradient))
+            parameter, weight, gradient, state = *map(_plain, (parameter, weight, gradient)), states[i]
             if not parameter.is_cpu or not has_row(parameter, gradient, state):
-                key = (id(group), foreach[id(group)] or i, parameter.dtype, number(state.get("step", 0)),
+                key = (id(group), foreach[id(group)] or i, parameter.dtype, taken[i],
                        gradient is None or gradient.layout, frozenset(state))
                 together[key].append((i, group, state, weight, gradient))
                 continue
             updates[i] = step_of(optimizer, group, parameter if weight is None else weight, gradient, state,
                                  foreach[id(group)], moments_are_new=True, update_only=True, root=torch.sqrt).weight
         for those in together.values():
-            places, (group, *_), states, weights, gradients = zip(*those)
+            places, (group, *_), of_each, weights, gradients = zip(*those)
             if type(optimizer) is torch.optim.SGD:
-                found = _sgd(group, states, weights, gradients)
+                found = _sgd(group, of_each, weights, gradients)
             else:
-                found = _adam(group, states, weights, is_decoupled(optimizer, group), foreach[id(group)])
+                found = _adam(group, of_each, taken[places[0]], weights, is_decoupled(optimizer, group),
+                              foreach[id(group)])
             for i, each in zip(places, found):
                 updates[i] = each
     return updates
+
+
+def _numbers(values):
+    """Returns numbers and tensors of one element as numbers. Waits once for a GPU."""
+    alike = defaultdict(list)
+    for i, value in enumerate(values):
+        if isinstance(value, torch.Tensor):
+            alike[value.device, value.dtype, value.shape].append(i)
+    for places in alike.values():
+        for i, value in zip(places, torch.stack([values[i] for i in places]).flatten().tolist()):
+            values[i] = value
+    return values
 
 
 def _plain(value):
@@ -94,9 +108,8 @@ def _sums(terms, others, alpha):
     return torch._foreach_add(terms, others, alpha=alpha)
 
 
-def _adam(group, states, weights, decoupled, foreach):
+def _adam(group, states, step, weights, decoupled, foreach):
     lr, (beta1, beta2) = number(group["lr"]), group["betas"]
-    step = number(states[0]["step"])
     step_size = lr / (1 - number(beta1) ** step)
     correction = math.sqrt(1 - number(beta2) ** step)
     roots = torch._foreach_sqrt([state["max_exp_avg_sq" if group["amsgrad"] else "exp_avg_sq"] for state in states])
